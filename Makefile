@@ -21,8 +21,8 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 # Tested without the race detector, under which they take minutes and which finds nothing in them: packages that start no
 # goroutine, what looks at thousands of tools or megabytes one after the other, and the scripts, which start a process per line.
 PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$$
-PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/shapes ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
-PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/shape ./internal/config ./bench/search
+PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
+PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./bench/search
 
 # `make check` has vetted everything; nobody debugs a binary of tests, and linking one without what debuggers need takes two thirds of the time.
 QUICK := -vet=off -ldflags=-w
@@ -169,7 +169,7 @@ bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared
 	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -doc docs/benchmarks.md)
 
 .PHONY: vectors
-vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this
+vectors: prereq-node prereq-go ## make index/wordvec/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this
 	@./tools/npm.sh tools/vectors "installing the sentence encoder and WordNet (a few seconds, once)"
 	@mkdir -p .cache/vectors
 	@$(STEP) "encoding words" node tools/vectors/embed.mjs tools/vectors/words.txt .cache/vectors/words.f32

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -68,7 +68,7 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	d.line(sig)
 	d.signature = d.b.Len() - 1
 	d.line("")
-	d.line(Quoted(plain.Text(purpose(t), maxPurpose)))
+	d.line(Quoted(sanitize.Text(purpose(t), maxPurpose)))
 	if pages(fn) != nil {
 		d.line("Paged: iterate(" + t.ID.Name + ", ...)")
 	}
@@ -129,7 +129,7 @@ func (d *description) parameters(fn function) {
 		from := d.b.Len()
 		d.member(names[i], names[i] != f.name, f, 1)
 		if to := d.b.Len(); to > from {
-			d.passages = append(d.passages, Passage{plain.Line(names[i], maxName), from, to - 1})
+			d.passages = append(d.passages, Passage{sanitize.Line(names[i], maxName), from, to - 1})
 		}
 	}
 	if d.b.Len() == start { // nothing to say
@@ -155,7 +155,7 @@ func (d *description) member(name string, renamed bool, f field, depth int) {
 	if renamed {
 		label += " (" + show(f.name) + ")"
 	}
-	line := strings.TrimSuffix(strings.Repeat("  ", depth)+plain.Line(label, maxName)+": "+text, " ")
+	line := strings.TrimSuffix(strings.Repeat("  ", depth)+sanitize.Line(label, maxName)+": "+text, " ")
 	above := len(d.above)
 	if d.above = append(d.above, line); text != "" || renamed {
 		d.flush()
@@ -283,7 +283,7 @@ func formatsInside(t *typ, path string, seen map[*def]bool, found *[]string) {
 		}
 	case objectKind:
 		for _, f := range t.fields {
-			name := strings.TrimPrefix(path+"."+plain.Line(f.name, maxName), ".")
+			name := strings.TrimPrefix(path+"."+sanitize.Line(f.name, maxName), ".")
 			for _, note := range f.doc.notes {
 				format, each := strings.CutPrefix(note, "each ")
 				*found = append(*found, name+map[bool]string{true: "[] ", false: " "}[each]+format)

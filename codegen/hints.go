@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -39,7 +39,7 @@ func Hints(t tool.Tool, lang Language, max int) []string { return Usual(nil).Hin
 func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 	fn := model(t)
 	add := func(hint string) bool {
-		hint = plain.Line(hint, 2*maxHint)
+		hint = sanitize.Line(hint, 2*maxHint)
 		if max -= len(hint); max < 0 {
 			return false
 		}
@@ -72,14 +72,14 @@ func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 // hint is the first sentence that tells something, and the notes that a type cannot say.
 func (d doc) hint() string {
 	var parts []string
-	for text := plain.Line(d.text, maxFieldDoc); text != ""; {
+	for text := sanitize.Line(d.text, maxFieldDoc); text != ""; {
 		sentence := text
 		if end := sentences.FindStringIndex(text); end != nil {
 			sentence = text[:end[1]]
 		}
 		text = text[len(sentence):]
 		if telling.MatchString(sentence) {
-			parts = append(parts, plain.Line(strings.TrimSuffix(strings.TrimSpace(sentence), "."), maxHint))
+			parts = append(parts, sanitize.Line(strings.TrimSuffix(strings.TrimSpace(sentence), "."), maxHint))
 			break
 		}
 	}
@@ -124,7 +124,7 @@ func Example(t tool.Tool, lang Language) string {
 	if lang == TypeScript {
 		call = "await " + string(ident(t.ID.Name)) + "({" + strings.Join(parts, ", ") + "})"
 	}
-	if len(parts) == 0 || len(call) > maxExample || plain.Line(call, maxExample) != call {
+	if len(parts) == 0 || len(call) > maxExample || sanitize.Line(call, maxExample) != call {
 		return ""
 	}
 	return call

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/codegen"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -182,10 +182,10 @@ func checkTexts(t testing.TB, tl tool.Tool, lang codegen.Language) {
 	sig, description := codegen.Signature(tl, lang), codegen.Describe(tl, lang)
 	all := description.Text
 	checkParts(t, tl, description, codegen.Import(tl.ID, lang)+"\n"+sig)
-	if n := utf8.RuneCountInString(sig); n > 1400 || strings.Contains(sig, "\n") || sig != plain.Line(sig, n) {
+	if n := utf8.RuneCountInString(sig); n > 1400 || strings.Contains(sig, "\n") || sig != sanitize.Line(sig, n) {
 		t.Errorf("%s: signature of %d runes is not one clean line: %.300q", tl.ID, n, sig)
 	}
-	if len(all) > 10_000 || all != plain.Text(all, len(all)) {
+	if len(all) > 10_000 || all != sanitize.Text(all, len(all)) {
 		t.Errorf("%s: description of %d bytes is not clean: %.300q", tl.ID, len(all), all)
 	}
 	if !strings.HasPrefix(all, codegen.Import(tl.ID, lang)+"\n"+sig) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -182,7 +182,7 @@ func alternativesNote(key string, arms []*object) []string {
 	var sets []string
 	for _, arm := range arms[:min(len(arms), 8)] {
 		if names := arm.strings("required"); len(names) > 0 {
-			sets = append(sets, plain.Line(strings.Join(names[:min(len(names), 10)], " + "), 200))
+			sets = append(sets, sanitize.Line(strings.Join(names[:min(len(names), 10)], " + "), 200))
 		}
 	}
 	if len(sets) < 2 {

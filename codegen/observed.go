@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
@@ -50,42 +50,42 @@ func observedMark(fn function, lang Language) string {
 }
 
 // observed is the type of a shape. Objects in it get definitions, as those of a schema do.
-func (c *converter) observed(s shape.Shape, at place) *typ {
+func (c *converter) observed(s jsontype.Shape, at place) *typ {
 	if s.Any {
 		return anyType
 	}
 	var types []*typ
 	for _, scalar := range []struct {
-		kind shape.Kind
+		kind jsontype.Kind
 		typ  *typ
-	}{{shape.Bool, boolType}, {shape.Int, intType}, {shape.Number, numberType}, {shape.String, stringType}} {
+	}{{jsontype.Bool, boolType}, {jsontype.Int, intType}, {jsontype.Number, numberType}, {jsontype.String, stringType}} {
 		if s.Kinds&scalar.kind != 0 {
 			types = append(types, scalar.typ)
 		}
 	}
-	if s.Kinds&shape.List != 0 {
+	if s.Kinds&jsontype.List != 0 {
 		types = append(types, listOf(c.observedInside(s.Elem, at)))
 	}
-	if s.Kinds&shape.Object != 0 {
+	if s.Kinds&jsontype.Object != 0 {
 		types = append(types, c.observedObject(s, at))
 	}
-	if s.Kinds&shape.Blob != 0 {
+	if s.Kinds&jsontype.Blob != 0 {
 		types = append(types, blobType)
 	}
-	if s.Kinds&shape.Null != 0 {
+	if s.Kinds&jsontype.Null != 0 {
 		types = append(types, nullType)
 	}
 	return union(types...)
 }
 
-func (c *converter) observedInside(s *shape.Shape, at place) *typ {
+func (c *converter) observedInside(s *jsontype.Shape, at place) *typ {
 	if s == nil {
 		return anyType
 	}
 	return c.observed(*s, at.in(singular(at.hint)))
 }
 
-func (c *converter) observedObject(s shape.Shape, at place) *typ {
+func (c *converter) observedObject(s jsontype.Shape, at place) *typ {
 	if len(s.Fields) == 0 {
 		return mapOf(c.observedInside(s.Values, at))
 	}
@@ -99,7 +99,7 @@ func (c *converter) observedObject(s shape.Shape, at place) *typ {
 }
 
 // formatNotes says what all strings of a member had in common.
-func formatNotes(s shape.Shape) []string {
+func formatNotes(s jsontype.Shape) []string {
 	var notes []string
 	if s.Format != "" {
 		notes = append(notes, s.Format)

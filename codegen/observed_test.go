@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"sallyport/codegen"
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
 // observed is a tool that declares no result, of which one with this value was seen.
 func observed(t *testing.T, value string, count int) tool.Tool {
 	t.Helper()
-	s, err := shape.Of([]byte(value))
+	s, err := jsontype.Of([]byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func observed(t *testing.T, value string, count int) tool.Tool {
 
 // TestShapesAsText holds signatures to the texts that the guest's shape_of is held to as well.
 func TestShapesAsText(t *testing.T) {
-	data, err := os.ReadFile("../internal/shape/testdata/shapes.json")
+	data, err := os.ReadFile("../internal/jsontype/testdata/shapes.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,21 +48,21 @@ func TestShapesAsText(t *testing.T) {
 
 // observedUpstream has tools of which results were seen, with names that are hard to write.
 func observedUpstream() codegen.Upstream {
-	blob, text := shape.Shape{Kinds: shape.Blob}, shape.Shape{Kinds: shape.String | shape.Null, Format: "uri"}
-	fields := func(s shape.Shape, names ...string) shape.Shape {
-		o := shape.Shape{Kinds: shape.Object}
+	blob, text := jsontype.Shape{Kinds: jsontype.Blob}, jsontype.Shape{Kinds: jsontype.String | jsontype.Null, Format: "uri"}
+	fields := func(s jsontype.Shape, names ...string) jsontype.Shape {
+		o := jsontype.Shape{Kinds: jsontype.Object}
 		for i, name := range names {
-			o.Fields = append(o.Fields, shape.Field{Name: name, Optional: i%2 == 0, Shape: s})
+			o.Fields = append(o.Fields, jsontype.Field{Name: name, Optional: i%2 == 0, Shape: s})
 		}
 		return o
 	}
 	hard := fields(text, "$ref", "@type", "Any", "Blob", "Result", "__class__", "__proto__", "a-b", "call", "class", "constructor", "from", "list", "str", "名前")
 	up := codegen.Upstream{ID: "observed"}
-	for name, s := range map[string]shape.Shape{
-		"Blob": blob, "image": blob, "parts": shape.ListOf(shape.Merge(blob, text)), "map": {Kinds: shape.Object, Values: &blob},
-		"member": fields(blob, "image"), "hard": hard, "call": fields(hard, "Result", "call"), "nested": shape.ListOf(fields(shape.ListOf(hard), "items", "more")),
-		"deep": {Kinds: shape.Object | shape.List | shape.Blob, Values: &hard, Elem: &hard}, "none": {Kinds: shape.Null}, "any": {Any: true}, "nothing": {},
-		"scalars": shape.ListOf(shape.Shape{Kinds: shape.Bool | shape.Number | shape.String | shape.Null}),
+	for name, s := range map[string]jsontype.Shape{
+		"Blob": blob, "image": blob, "parts": jsontype.ListOf(jsontype.Merge(blob, text)), "map": {Kinds: jsontype.Object, Values: &blob},
+		"member": fields(blob, "image"), "hard": hard, "call": fields(hard, "Result", "call"), "nested": jsontype.ListOf(fields(jsontype.ListOf(hard), "items", "more")),
+		"deep": {Kinds: jsontype.Object | jsontype.List | jsontype.Blob, Values: &hard, Elem: &hard}, "none": {Kinds: jsontype.Null}, "any": {Any: true}, "nothing": {},
+		"scalars": jsontype.ListOf(jsontype.Shape{Kinds: jsontype.Bool | jsontype.Number | jsontype.String | jsontype.Null}),
 	} {
 		up.Tools = append(up.Tools, tool.Tool{
 			ID: tool.ID{Upstream: "observed", Name: tool.Identifier(name)}, Wire: name, Input: json.RawMessage(`{"type":"object","properties":{}}`),
@@ -78,7 +78,7 @@ func TestObservedMarks(t *testing.T) {
 	declared, bare, unknown, failed := tl, tl, tl, tl
 	declared.Output = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	bare.Output = json.RawMessage(`{"type":"object"}`)
-	unknown.Observed = &tool.Observed{Shape: shape.Shape{Any: true}, Count: 5}
+	unknown.Observed = &tool.Observed{Shape: jsontype.Shape{Any: true}, Count: 5}
 	failed.Observed = &tool.Observed{Count: 5}
 	for _, test := range []struct {
 		name string

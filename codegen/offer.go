@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -190,7 +190,7 @@ func promptsDoc(up Upstream) string {
 func argumentList(args []tool.Argument) string {
 	var names []string
 	for _, a := range args[:min(len(args), 20)] {
-		name := plain.Line(a.Name, 60)
+		name := sanitize.Line(a.Name, 60)
 		if !a.Required {
 			name += "?"
 		}
@@ -218,7 +218,7 @@ func (l *listing) section(name string, n int) {
 func (l *listing) entry(name, after string, texts ...string) {
 	l.b.WriteString("\n  " + show(name) + after)
 	for _, text := range texts {
-		if text = plain.Line(text, 100); text != "" {
+		if text = sanitize.Line(text, 100); text != "" {
 			l.b.WriteString(": " + text)
 			return
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -126,7 +126,7 @@ var pyTypeNames = stringSet(strings.Fields("Any Blob Literal NotRequired bool di
 func (p *pyFile) class(d *def) {
 	p.block("class "+ident(d.name)+"("+p.use("TypedDict")+"):", func() {
 		if d.doc.text != "" {
-			p.lines(pyDoc(plain.Line(d.doc.text, maxFieldDoc)))
+			p.lines(pyDoc(sanitize.Line(d.doc.text, maxFieldDoc)))
 		}
 		for _, f := range d.typ.fields {
 			p.comment(f)
@@ -227,7 +227,7 @@ func purpose(t tool.Tool) string {
 
 // line returns the words and notes as one line of about limit runes.
 func (d doc) line(limit int) string {
-	text := plain.Line(d.text, limit)
+	text := sanitize.Line(d.text, limit)
 	if len(d.notes) == 0 {
 		return text
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // code is text that may stand in a generated file as it is. A string becomes
@@ -54,7 +54,7 @@ func quoted(s string, quote rune, escape func(*strings.Builder, rune)) code {
 			b.WriteString(`\n`)
 		case r >= ' ' && r <= '~':
 			b.WriteByte(byte(r))
-		case r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !plain.Hidden(r):
+		case r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !sanitize.Hidden(r):
 			b.WriteRune(r)
 		default:
 			escape(&b, r)
@@ -105,7 +105,7 @@ func pyDoc(text string) []code {
 // pyComment returns one comment line. "#:" keeps checkers from reading orders
 // ("type: ignore", "coding: ...") at its beginning.
 func pyComment(text string, limit int) code {
-	return code("#: " + withoutOrders(plain.Line(text, limit)))
+	return code("#: " + withoutOrders(sanitize.Line(text, limit)))
 }
 
 // pyOrder is a comment in a comment or a docstring that would switch a checker, a linter or a formatter off:
@@ -136,7 +136,7 @@ func tsDoc(text string) []code {
 
 // docText cleans text for a comment; tabs become spaces and lines lose what ends them.
 func docText(text string) string {
-	lines := strings.Split(strings.ReplaceAll(plain.Text(text, maxDoc), "\t", "    "), "\n")
+	lines := strings.Split(strings.ReplaceAll(sanitize.Text(text, maxDoc), "\t", "    "), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRightFunc(line, unicode.IsSpace)
 	}

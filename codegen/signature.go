@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -51,7 +51,7 @@ func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usua
 	} else {
 		text = name + "(" + params + ") -> " + result
 	}
-	return plain.Line(text, maxSignature) + observedMark(fn, lang), whole && wholeResult
+	return sanitize.Line(text, maxSignature) + observedMark(fn, lang), whole && wholeResult
 }
 
 // newParamList writes the parameters. While they are longer than room, in bytes, the
@@ -191,7 +191,7 @@ func (l *paramList) name(i int) string {
 	if l.names[i] == wire || plainlyRenamed(l.names[i], wire) {
 		return l.names[i]
 	}
-	return l.names[i] + " (" + plain.Line(show(wire), 40) + ")"
+	return l.names[i] + " (" + sanitize.Line(show(wire), 40) + ")"
 }
 
 // plainlyRenamed reports whether nothing but underscores stands in a name for what the wire has in their places.

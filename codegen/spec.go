@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -50,7 +50,7 @@ func toolSpec(t tool.Tool, fn function, lang Language) string {
 	s := &spec{}
 	s.text(`{"sig":`)
 	params := newParamList(fn, lang, maxParams, 0).text
-	s.string(plain.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
+	s.string(sanitize.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
 	if types := argumentTypes(fn); len(types) <= maxSpec {
 		s.text(types)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -92,10 +92,10 @@ func typescriptPackage(up Upstream, tools []tool.Tool) []byte {
 func packageDoc(up Upstream, tools []tool.Tool, lang Language) string {
 	var b strings.Builder
 	b.WriteString(up.ID)
-	if title := plain.Line(up.Title, 200); title != "" && title != up.ID {
+	if title := sanitize.Line(up.Title, 200); title != "" && title != up.ID {
 		b.WriteString(": " + title)
 	}
-	if text := plain.Text(up.Description, maxPackageDoc); text != "" {
+	if text := sanitize.Text(up.Description, maxPackageDoc); text != "" {
 		b.WriteString("\n\n" + text)
 	}
 	if line := Offers(up, lang); line != "" {
@@ -169,7 +169,7 @@ func rootDoc(ups []Upstream) string {
 	b.WriteString("The upstreams, each a package of functions.\n")
 	for _, up := range ups {
 		b.WriteString("\n" + up.ID)
-		if title := plain.Line(up.Title, 100); title != "" && title != up.ID {
+		if title := sanitize.Line(up.Title, 100); title != "" && title != up.ID {
 			b.WriteString(": " + title)
 		}
 	}

@@ -3,7 +3,7 @@ package codegen
 import (
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -198,7 +198,7 @@ func tsLiteral(v literal) code {
 
 // oneLiner is the first sentence or so of what a tool does.
 func oneLiner(t tool.Tool) string {
-	text := plain.Text(t.Description, 400)
+	text := sanitize.Text(t.Description, 400)
 	if text == "" {
 		text = t.Title
 	}
@@ -206,5 +206,5 @@ func oneLiner(t tool.Tool) string {
 	if i := strings.Index(text, ". "); i > 0 {
 		text = text[:i]
 	}
-	return strings.TrimSuffix(plain.Line(text, 100), ".")
+	return strings.TrimSuffix(sanitize.Line(text, 100), ".")
 }

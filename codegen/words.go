@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 const (
@@ -161,7 +161,7 @@ var markdownLink = regexp.MustCompile(`\[([^\[\]]+)\]\(https?://[^()\s]*\)`)
 
 // prose cleans untrusted words for reading, bounded to max runes.
 func prose(text string, max int) string {
-	return markdownLink.ReplaceAllString(plain.Text(text, max), "$1")
+	return markdownLink.ReplaceAllString(sanitize.Text(text, max), "$1")
 }
 
 // repeats reports whether words say no more than a name: "The issue's number." of issue_number.
@@ -258,7 +258,7 @@ func meaningNote(values []any, names []string) []string {
 	var parts []string
 	for i, v := range values[:min(len(values), 10)] {
 		if value := compact(v, maxNote); !repeats(names[i], value) {
-			parts = append(parts, showText(value)+" = "+plain.Line(names[i], 40))
+			parts = append(parts, showText(value)+" = "+sanitize.Line(names[i], 40))
 		}
 	}
 	if len(parts) == 0 {
@@ -466,4 +466,4 @@ func writeCompact(b *strings.Builder, v any, limit int) {
 	}
 }
 
-func showText(s string) string { return plain.Line(s, maxNote) }
+func showText(s string) string { return sanitize.Line(s, maxNote) }

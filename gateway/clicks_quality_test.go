@@ -10,24 +10,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/gateway/clicks"
+	"sallyport/gateway/feedback"
 	"sallyport/index"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tool"
 )
 
 // classroom has the catalogue's judged queries, an index of its tools, and a store that learns.
 type classroom struct {
-	*judge.Set
+	*ireval.Set
 	ix    *index.Index
-	store *clicks.Store
+	store *feedback.Store
 	ids   map[string]tool.ID
 }
 
 func newClassroom(t *testing.T) *classroom {
 	t.Helper()
-	set, err := judge.ReadCatalog("../../shared/catalog", "../bench/search/queries.jsonl")
-	if errors.Is(err, judge.ErrNoData) {
+	set, err := ireval.ReadCatalog("../../shared/catalog", "../bench/search/queries.jsonl")
+	if errors.Is(err, ireval.ErrNoData) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -66,10 +66,10 @@ func (c *classroom) search(t *testing.T, text string, limit int) (judged []strin
 }
 
 // use is what a model does with a query, some times: it searches, and calls what is right.
-func (c *classroom) use(t *testing.T, q judge.Query, times int) {
+func (c *classroom) use(t *testing.T, q ireval.Query, times int) {
 	t.Helper()
 	for i := range times {
-		who := clicks.Who{Session: fmt.Sprint(q.ID, i)}
+		who := feedback.Who{Session: fmt.Sprint(q.ID, i)}
 		_, shown := c.search(t, q.Text, 8)
 		c.store.Searched(who, c.ix.Weigh(t.Context(), q.Text), shown)
 		for _, gold := range q.Gold {
@@ -83,14 +83,14 @@ func (c *classroom) use(t *testing.T, q judge.Query, times int) {
 	}
 }
 
-func (c *classroom) score(t *testing.T, queries []judge.Query) judge.Scores {
+func (c *classroom) score(t *testing.T, queries []ireval.Query) ireval.Scores {
 	t.Helper()
-	all := make([]judge.Scores, len(queries))
+	all := make([]ireval.Scores, len(queries))
 	for i, q := range queries {
 		ranked, _ := c.search(t, q.Text, 10)
-		all[i] = judge.Score(q, ranked)
+		all[i] = ireval.Score(q, ranked)
 	}
-	return judge.Mean(all)
+	return ireval.Mean(all)
 }
 
 // TestClicksPay teaches with one query of each tool that several ask for (the last
@@ -103,20 +103,20 @@ func TestClicksPay(t *testing.T) {
 }
 
 func (c *classroom) lesson(t *testing.T) {
-	c.store = clicks.New(nil, nil)
+	c.store = feedback.New(nil, nil)
 	defer func() { c.store.Close() }()
 	groups := c.groups()
 	before := c.scores(t, groups)
 	for _, test := range []struct {
 		name  string
-		teach func(q judge.Query)
+		teach func(q ireval.Query)
 		least map[string]float64 // change of nDCG@10
 	}{
-		{"5 uses", func(q judge.Query) { c.use(t, q, 5) }, map[string]float64{"taught": .1, "a word less": .05, "like them": -.005, "others": -.005}},
-		{"a stray call", func(q judge.Query) { c.stray(t, q) }, map[string]float64{"taught": -.02, "a word less": -.02, "like them": -.005, "others": -.005}},
+		{"5 uses", func(q ireval.Query) { c.use(t, q, 5) }, map[string]float64{"taught": .1, "a word less": .05, "like them": -.005, "others": -.005}},
+		{"a stray call", func(q ireval.Query) { c.stray(t, q) }, map[string]float64{"taught": -.02, "a word less": -.02, "like them": -.005, "others": -.005}},
 	} {
 		c.store.Close()
-		c.store = clicks.New(nil, nil)
+		c.store = feedback.New(nil, nil)
 		for _, q := range groups["taught"] {
 			test.teach(q)
 		}
@@ -132,10 +132,10 @@ func (c *classroom) lesson(t *testing.T) {
 }
 
 // stray calls what stands third in an answer and is not right.
-func (c *classroom) stray(t *testing.T, q judge.Query) {
+func (c *classroom) stray(t *testing.T, q ireval.Query) {
 	t.Helper()
 	judged, shown := c.search(t, q.Text, 8)
-	who := clicks.Who{Session: "stray " + q.ID}
+	who := feedback.Who{Session: "stray " + q.ID}
 	for i := 2; i < len(shown); i++ {
 		if !q.Answers(judged[i]) {
 			c.store.Searched(who, c.ix.Weigh(t.Context(), q.Text), shown)
@@ -145,9 +145,9 @@ func (c *classroom) stray(t *testing.T, q judge.Query) {
 	}
 }
 
-func (c *classroom) scores(t *testing.T, groups map[string][]judge.Query) map[string]judge.Scores {
+func (c *classroom) scores(t *testing.T, groups map[string][]ireval.Query) map[string]ireval.Scores {
 	t.Helper()
-	all := map[string]judge.Scores{}
+	all := map[string]ireval.Scores{}
 	for name, queries := range groups {
 		all[name] = c.score(t, queries)
 	}
@@ -155,14 +155,14 @@ func (c *classroom) scores(t *testing.T, groups map[string][]judge.Query) map[st
 }
 
 // groups parts the queries as TestClicksPay needs them.
-func (c *classroom) groups() map[string][]judge.Query {
-	groups, count, known := map[string][]judge.Query{}, map[string]int{}, map[string]bool{}
+func (c *classroom) groups() map[string][]ireval.Query {
+	groups, count, known := map[string][]ireval.Query{}, map[string]int{}, map[string]bool{}
 	for _, q := range c.Queries {
 		for _, gold := range q.Gold {
 			count[gold]++
 		}
 	}
-	add := func(group string, q judge.Query) { groups[group] = append(groups[group], q) }
+	add := func(group string, q ireval.Query) { groups[group] = append(groups[group], q) }
 	for _, q := range slices.Backward(c.Queries) {
 		switch {
 		case len(q.Gold) == 0:

@@ -30,7 +30,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -76,7 +76,7 @@ type Options struct {
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 
-	secrets  *mask.Book                    // of the settings, and tokens in use; Open makes it
+	secrets  *redact.Book                  // of the settings, and tokens in use; Open makes it
 	openHost func() (executor.Host, error) // nil opens sandboxes as the settings say
 }
 
@@ -168,7 +168,7 @@ func (o *Options) complete(cfg *config.Config) {
 	if o.Settle == 0 {
 		o.Settle = 15 * time.Second
 	}
-	o.secrets = &mask.Book{}
+	o.secrets = &redact.Book{}
 	o.secrets.Set(cfg.Known())
 	o.Logger = slog.New(o.secrets.For("").Handler(o.Logger.Handler()))
 }

@@ -3,7 +3,7 @@ package gateway
 import (
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -15,10 +15,10 @@ func (g *Gateway) Missing() []string {
 	}
 	var missing []string
 	if ids := g.Catalog.Awaited(); len(ids) > 0 {
-		missing = append(missing, plain.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
+		missing = append(missing, sanitize.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
 	}
 	if err := g.Sandboxes.Ready(); err != nil {
-		missing = append(missing, plain.Line(tool.AsError(err).Message, 300))
+		missing = append(missing, sanitize.Line(tool.AsError(err).Message, 300))
 	}
 	return missing
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/watch"
 )
 
@@ -152,7 +152,7 @@ func (g *Gateway) loadAgain(load func() (*config.Config, error)) {
 			return
 		}
 	}
-	if problem := plain.Text(err.Error(), 1000); problem != now.Problem {
+	if problem := sanitize.Text(err.Error(), 1000); problem != now.Problem {
 		now.Problem = problem
 		g.settings.Store(&now)
 		line, _, _ := strings.Cut(problem, "\n") // the lines after it show the file, which may hold a secret

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/gateway/execution"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -29,7 +29,7 @@ func FuzzExecutionText(f *testing.F) {
 					Emitted: []tool.Content{{Type: "text", Text: text, Name: name, MIME: value}, {Type: "resource", Name: text, URI: value, Data: []byte(name), MIME: name}}, Notes: []string{text, name},
 				}, Limits: sandbox.DefaultLimits()}
 				shown := e.Text()
-				if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && plain.Hidden(r) }); i >= 0 {
+				if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Hidden(r) }); i >= 0 {
 					t.Fatalf("%s: what is told has %q", status, shown[i:min(len(shown), i+20)])
 				}
 				if !utf8.ValidString(shown) || len(shown) > 30_000+8*(len(text)+len(name)+len(value)) {

@@ -15,7 +15,7 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/index"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
@@ -208,7 +208,7 @@ func checkClean(t *testing.T, text string, limit int) {
 		t.Errorf("%d bytes, at most %d are wanted", len(text), limit)
 	}
 	for _, r := range text {
-		if r != '\n' && r != '\t' && (plain.Hidden(r) || unicode.IsControl(r) || r == '\u2028') {
+		if r != '\n' && r != '\t' && (sanitize.Hidden(r) || unicode.IsControl(r) || r == '\u2028') {
 			t.Errorf("%U in %.200q", r, text)
 		}
 	}

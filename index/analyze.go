@@ -14,7 +14,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/token/stop"
 	"github.com/blevesearch/bleve/v2/analysis/token/unicodenorm"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // analyzers are the two ways in which text becomes terms. They differ in stop
@@ -26,7 +26,7 @@ type analyzers struct {
 	split *analysis.DefaultAnalyzer
 	stem  *stemmer
 	stops analysis.TokenMap
-	model *meaning.Model
+	model *wordvec.Model
 	// fillers are the stop words of queries only.
 	fillers map[string]bool
 	// products: see productTable.
@@ -44,7 +44,7 @@ func newAnalyzers() (*analyzers, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := meaning.New()
+	model, err := wordvec.New()
 	if err != nil {
 		return nil, fmt.Errorf("read word vectors: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	blevesearch "github.com/blevesearch/bleve_index_api"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // field is one of the texts of a document that are weighed apart.
@@ -64,7 +64,7 @@ type snapshot struct {
 	related map[string][]string
 	phrases phraseTable
 	// vectors are what the documents mean, by ord.
-	vectors []meaning.Vector
+	vectors []wordvec.Vector
 	scratch sync.Pool
 
 	// use is held for reading by searches, for writing by retire.
@@ -81,7 +81,7 @@ type upstream struct {
 // snapshot makes a snapshot of docs, which the store has.
 func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 	texts := st.table.list()
-	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, vectors: make([]meaning.Vector, len(docs)), facts: make([]*facts, len(docs)),
+	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, vectors: make([]wordvec.Vector, len(docs)), facts: make([]*facts, len(docs)),
 		texts: texts, terms: st.terms.list(texts), vocabulary: st.vocabulary.list(texts)}
 	s.scratch.New = func() any { return newScratch(len(s.docs)) }
 	for ord, e := range st.entries {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 const (
@@ -28,16 +28,16 @@ const (
 // vector returns what the document at hand means: its name, title, first sentence and
 // upstream, each of a weight of its own however long it is. A zero vector is
 // like nothing.
-func (l *learner) vector() meaning.Vector {
+func (l *learner) vector() wordvec.Vector {
 	v, ok := l.words.model.Embed(l.part(fieldName), l.part(fieldTitle), l.part(fieldLead), l.part(fieldUpstream))
 	if !ok {
-		return meaning.Vector{}
+		return wordvec.Vector{}
 	}
 	return v
 }
 
-func (l *learner) part(f field) meaning.Part {
-	part := meaning.Part{Weight: l.weigh.vector[f]}
+func (l *learner) part(f field) wordvec.Part {
+	part := wordvec.Part{Weight: l.weigh.vector[f]}
 	for _, s := range l.texts[f] {
 		part.Words = append(part.Words, s.vector...)
 	}
@@ -45,7 +45,7 @@ func (l *learner) part(f field) meaning.Part {
 }
 
 // meaningWords leaves out numbers: they mean nothing.
-func meaningWords(m *meaning.Model, words []queryWord) (found []meaning.Word) {
+func meaningWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
 	for _, w := range words {
 		if r, _ := utf8.DecodeRuneInString(w.text); unicode.IsLetter(r) {
 			found = append(found, m.Find(w.text))
@@ -58,7 +58,7 @@ func meaningWords(m *meaning.Model, words []queryWord) (found []meaning.Word) {
 // has words of it where these say all. It leaves that empty where the query is
 // not in English.
 func (r *search) compare() {
-	v, ok := r.words.model.Embed(meaning.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
+	v, ok := r.words.model.Embed(wordvec.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
 	if !ok {
 		return
 	}

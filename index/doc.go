@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
@@ -111,12 +111,12 @@ func results(t tool.Tool) string {
 }
 
 // members returns the names of the members of a shape, level by level.
-func members(s shape.Shape) (names []string) {
-	level := []shape.Shape{s}
+func members(s jsontype.Shape) (names []string) {
+	level := []jsontype.Shape{s}
 	for range maxParamDepth {
-		var next []shape.Shape
+		var next []jsontype.Shape
 		for _, s := range level {
-			for _, inner := range []*shape.Shape{s.Elem, s.Values} {
+			for _, inner := range []*jsontype.Shape{s.Elem, s.Values} {
 				if inner != nil {
 					next = append(next, *inner)
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/index"
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
@@ -35,8 +35,8 @@ func TestFromTool(t *testing.T) {
 // TestResultsAreFound: what a tool returns says what it is good for, be it declared or learned.
 func TestResultsAreFound(t *testing.T) {
 	declared := tool.Tool{ID: tool.ID{Upstream: "up", Name: "one"}, Output: json.RawMessage(`{"type":"object","properties":{"orders":{"type":"array","items":{"properties":{"trackingNumber":{"type":"string"}}}}}}`)}
-	item := shape.Shape{Kinds: shape.Object, Fields: []shape.Field{{Name: "lastLogin", Shape: shape.Shape{Kinds: shape.String}}}}
-	observed := tool.Tool{ID: tool.ID{Upstream: "up", Name: "two"}, Observed: &tool.Observed{Count: 1, Shape: shape.Shape{Kinds: shape.List, Elem: &item}}}
+	item := jsontype.Shape{Kinds: jsontype.Object, Fields: []jsontype.Field{{Name: "lastLogin", Shape: jsontype.Shape{Kinds: jsontype.String}}}}
+	observed := tool.Tool{ID: tool.ID{Upstream: "up", Name: "two"}, Observed: &tool.Observed{Count: 1, Shape: jsontype.Shape{Kinds: jsontype.List, Elem: &item}}}
 	silent := tool.Tool{ID: tool.ID{Upstream: "up", Name: "three"}}
 	var docs []index.Doc
 	for _, one := range []tool.Tool{declared, observed, silent} {

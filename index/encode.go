@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // digest names a text, or an analysis, by its content.
@@ -170,7 +170,7 @@ func (d *decoder) facts(limit int) *facts {
 	for i := range f.freqs {
 		f.freqs[i] = binary.LittleEndian.Uint16(freqs[2*i:])
 	}
-	for i, x := range d.bytes(meaning.Dim) {
+	for i, x := range d.bytes(wordvec.Dim) {
 		f.vector[i] = int8(x)
 	}
 	if f.likely > len(f.terms) || slices.Contains(f.freqs, 0) {

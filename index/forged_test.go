@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"sallyport/internal/sealed"
+	"sallyport/internal/checksumfile"
 )
 
 // TestForgedSnapshot: a file that is whole and says what no analysis says (terms that
@@ -45,7 +45,7 @@ func TestForgedSnapshot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := sealed.Open(snapshotVersion, data)
+			body, err := checksumfile.Open(snapshotVersion, data)
 			if err != nil {
 				t.Fatal(err)
 			}

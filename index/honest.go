@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // Weak is what a small logistic model says of the best hit, after all that words
@@ -117,7 +117,7 @@ func (r confidence) likeTo(ord int32) float64 {
 	if r.likeness != nil {
 		return float64(r.likeness[ord])
 	}
-	v, ok := r.words.model.Embed(meaning.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
+	v, ok := r.words.model.Embed(wordvec.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
 	if !ok {
 		return 0
 	}

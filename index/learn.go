@@ -3,7 +3,7 @@ package index
 import (
 	"slices"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // facts are what the index keeps of a document's text: all that searches need
@@ -18,7 +18,7 @@ type facts struct {
 	// words are the words of the names as they are written, fit the stems of the
 	// name, lead the terms of names and first sentence, that tell what it is for.
 	words, fit, lead []uint32
-	vector           meaning.Vector
+	vector           wordvec.Vector
 }
 
 // freqUnit is what an occurrence that counts 1 has as bleve's frequency. What is

@@ -8,7 +8,7 @@ import (
 	"sort"
 	"strings"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 )
 
 const (
@@ -103,7 +103,7 @@ func likeness(word, known string) float64 {
 	if len(word) < minFuzzy || max(off, -off) > fuzziness(word) {
 		return 0
 	}
-	wrong := nearest.Distance(word, known)
+	wrong := suggest.Distance(word, known)
 	if wrong > fuzziness(word) {
 		return 0
 	}
@@ -178,7 +178,7 @@ func (s *snapshot) nearUpstreams(name string) []string {
 	for i, up := range s.upstreams {
 		ids[i] = up.id
 	}
-	if id := nearest.Of(name, ids); id != "" {
+	if id := suggest.Of(name, ids); id != "" {
 		return []string{id}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // retrievalDir holds judged sets of queries; see the READMEs in it.
@@ -24,7 +24,7 @@ func TestQuality(t *testing.T) {
 		"bfcl/pooled":         {.82, .89},
 		"mcpproxygold/golden": {.87, .92},
 	}
-	for _, set := range judge.Names() {
+	for _, set := range ireval.Names() {
 		for group, m := range evaluate(t, set) {
 			t.Logf("%-20s all %s  odd (tuned) %s  even (held out) %s", group, brief(group, m[0]), brief(group, m[1]), brief(group, m[2]))
 			a, b := bars(group, m[0])
@@ -36,7 +36,7 @@ func TestQuality(t *testing.T) {
 }
 
 // evaluate returns, for each group of a set's queries, the scores of all, of those to tune by and of those to check with.
-func evaluate(t *testing.T, set string) map[string][3][]judge.Scores {
+func evaluate(t *testing.T, set string) map[string][3][]ireval.Scores {
 	t.Helper()
 	docs, queries, judged := readSet(t, set)
 	ix, err := New(docs, nil)
@@ -44,13 +44,13 @@ func evaluate(t *testing.T, set string) map[string][3][]judge.Scores {
 		t.Fatal(err)
 	}
 	defer ix.Close()
-	found := map[string][3][]judge.Scores{}
+	found := map[string][3][]ireval.Scores{}
 	for i, q := range queries {
 		res, err := ix.Search(t.Context(), Query{Text: q.Text, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
-		scores := judge.Score(q, judged(res))
+		scores := ireval.Score(q, judged(res))
 		m := found[q.Group]
 		m[0] = append(m[0], scores)
 		m[1+i%2] = append(m[1+i%2], scores)
@@ -60,24 +60,24 @@ func evaluate(t *testing.T, set string) map[string][3][]judge.Scores {
 }
 
 // bars returns the means of the two metrics that a group's floors are set in.
-func bars(group string, scores []judge.Scores) (float64, float64) {
-	mean := judge.Mean(scores)
+func bars(group string, scores []ireval.Scores) (float64, float64) {
+	mean := ireval.Mean(scores)
 	if strings.HasSuffix(group, "/route") { // gold is all tools of the task behind it: any of them is a hit
 		return mean.Hit3, mean.Hit5
 	}
 	return mean.NDCG10, mean.Recall5
 }
 
-func brief(group string, scores []judge.Scores) string {
+func brief(group string, scores []ireval.Scores) string {
 	a, b := bars(group, scores)
 	return fmt.Sprintf("%.3f/%.3f (%d)", a, b, len(scores))
 }
 
 // readSet reads one judged set, and returns what turns results into the ids that its queries use.
-func readSet(t testing.TB, set string) ([]Doc, []judge.Query, func(Results) []string) {
+func readSet(t testing.TB, set string) ([]Doc, []ireval.Query, func(Results) []string) {
 	t.Helper()
-	s, err := judge.Read(retrievalDir, set)
-	if errors.Is(err, judge.ErrNoData) {
+	s, err := ireval.Read(retrievalDir, set)
+	if errors.Is(err, ireval.ErrNoData) {
 		t.Skip(err)
 	}
 	if err != nil {

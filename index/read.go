@@ -7,7 +7,7 @@ import (
 
 	"github.com/blevesearch/bleve/v2/analysis"
 
-	"sallyport/index/meaning"
+	"sallyport/index/wordvec"
 )
 
 // mode is one of the ways in which the words of a text become terms.
@@ -60,7 +60,7 @@ type glossary struct {
 type senses struct {
 	terms  [asWords][]uint32
 	words  []string // its terms asWords: few texts need them
-	vector []meaning.Word
+	vector []wordvec.Word
 }
 
 // reader is a shorter way from texts to terms, with the same end: what became of

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/sealed"
+	"sallyport/internal/checksumfile"
 	"sallyport/internal/tool"
 )
 
@@ -33,7 +33,7 @@ const (
 // catalog has come to rest and at the end. Nothing that goes wrong here is an
 // error for others: what cannot be read is analyzed again. A nil saved keeps nothing.
 type saved struct {
-	folder   *sealed.Folder
+	folder   *checksumfile.Folder
 	log      *slog.Logger
 	analysis digest
 
@@ -57,7 +57,7 @@ func openSaved(dir string, log *slog.Logger, analysis digest) *saved {
 	if dir == "" {
 		return nil
 	}
-	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: snapshotVersion, Suffix: ".index", Limit: maxSnapshot})
+	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: snapshotVersion, Suffix: ".index", Limit: maxSnapshot})
 	if err != nil {
 		log.Warn("index snapshots are not used", "error", err)
 		return nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sallyport/internal/sealed"
+	"sallyport/internal/checksumfile"
 )
 
 // builtLine is what a build tells in the log.
@@ -154,14 +154,14 @@ func TestDamagedSnapshotIsMadeAgain(t *testing.T) {
 			return seal(t, bytes.Repeat([]byte{0xff}, 5000))
 		},
 		"another analysis": func(b []byte) []byte {
-			body, err := sealed.Open(snapshotVersion, b)
+			body, err := checksumfile.Open(snapshotVersion, b)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return seal(t, append(make([]byte, 32), body[32:]...))
 		},
 		"too many documents": func(b []byte) []byte {
-			body, err := sealed.Open(snapshotVersion, b)
+			body, err := checksumfile.Open(snapshotVersion, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestDamagedSnapshotIsMadeAgain(t *testing.T) {
 
 func seal(t *testing.T, body []byte) []byte {
 	t.Helper()
-	data, err := sealed.Seal(snapshotVersion, body)
+	data, err := checksumfile.Seal(snapshotVersion, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/runsc"
 )
@@ -178,7 +178,7 @@ func (b *box) ready(ctx context.Context) error {
 		exit, _ := b.process.Wait()
 		b.stdout.await()
 		b.stderr.await()
-		return fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", exit, plain.Line(b.said.output().Text, 500))
+		return fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", exit, sanitize.Line(b.said.output().Text, 500))
 	default:
 		return fmt.Errorf("start sandbox: %w", err)
 	}

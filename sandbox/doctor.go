@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/runsc"
 )
@@ -123,7 +123,7 @@ func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit 
 	cmd := exec.CommandContext(ctx, found.path, "--version")
 	cmd.WaitDelay = probeLimit
 	out, err := cmd.Output()
-	version := plain.Line(string(out), 60) + " at " + found.path
+	version := sanitize.Line(string(out), 60) + " at " + found.path
 	switch {
 	case err != nil:
 		return Check{Name: name, Detail: fmt.Sprintf("%s does not run: %v", found.path, err), Fix: "set sandbox." + name + " in upstreams.yaml to one that does"}

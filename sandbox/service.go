@@ -14,7 +14,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox/runsc"
 )
 
@@ -171,7 +171,7 @@ func (s *Server) follow(ctx context.Context, memory int64) {
 	cleanErr := s.clean()
 	watcher.Wait()
 	cause := context.Cause(ctx)
-	s.host.log.Debug("service ended", "service", s.id, "why", cause, "stderr", plain.Line(s.stderr.output().Text, 500))
+	s.host.log.Debug("service ended", "service", s.id, "why", cause, "stderr", sanitize.Line(s.stderr.output().Text, 500))
 	if cleanErr != nil {
 		s.host.log.Error("clear sandbox away", "service", s.id, "error", cleanErr)
 	}

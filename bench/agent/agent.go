@@ -6,20 +6,20 @@ import (
 	"context"
 	"time"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // Model is what makes the next turn of a conversation: one of the scripts of
 // package suite, or an endpoint.
 type Model interface {
 	// Next returns the next turn, without results. A turn without calls is the last one, and its text the answer.
-	Next(ctx context.Context, t *ledger.Transcript) (Move, error)
+	Next(ctx context.Context, t *tokencount.Transcript) (Move, error)
 }
 
 // Move is a turn that a model has made.
 type Move struct {
 	Text  string
-	Calls []ledger.Call
+	Calls []tokencount.Call
 	Usage Usage
 }
 
@@ -35,9 +35,9 @@ type Usage struct {
 // Tools are what a model gets at in one mode. Definitions are named as the model calls them.
 type Tools interface {
 	Instructions() []string
-	Definitions() []ledger.Definition
+	Definitions() []tokencount.Definition
 	// Call makes one call. What a tool or a program did wrong is a result; an error is ours, and ends the task.
-	Call(ctx context.Context, call ledger.Call) (ledger.Result, error)
+	Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error)
 }
 
 // Limits bound one task.

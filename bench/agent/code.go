@@ -14,8 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // code is `sallyport serve`, with a folder of its own and settings as a new user has them.
@@ -165,7 +165,7 @@ func (c *code) Instructions() []string {
 }
 
 // Definitions implements [Tools].
-func (c *code) Definitions() (defs []ledger.Definition) {
+func (c *code) Definitions() (defs []tokencount.Definition) {
 	for _, t := range c.session.tools {
 		defs = append(defs, t.definition(ours+t.Name))
 	}
@@ -179,7 +179,7 @@ const ours = "sallyport__"
 var executionID = regexp.MustCompile(`\be-[a-z2-7]{12}\b`)
 
 // Call implements [Tools]. Ids of executions, which are random, are replaced by one of the same shape.
-func (c *code) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+func (c *code) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
 	r, err := c.session.call(ctx, strings.TrimPrefix(call.Tool, ours), call.Args)
 	r.Text = executionID.ReplaceAllString(r.Text, "e-k3vq7m2yhx4d")
 	return r, err

@@ -12,8 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // source is a server, or a catalogue, which has no session.
@@ -27,7 +27,7 @@ type source struct {
 // direct is all tools of all sources, each of them called by its own server.
 type direct struct {
 	sources []source
-	defs    []ledger.Definition
+	defs    []tokencount.Definition
 	callees map[string]callee
 }
 
@@ -103,16 +103,16 @@ func (d *direct) Instructions() (all []string) {
 }
 
 // Definitions implements [Tools].
-func (d *direct) Definitions() []ledger.Definition { return d.defs }
+func (d *direct) Definitions() []tokencount.Definition { return d.defs }
 
 // Call implements [Tools].
-func (d *direct) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+func (d *direct) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
 	to, known := d.callees[call.Tool]
 	switch {
 	case !known:
 		return unknown(call.Tool), nil
 	case to.session == nil:
-		return ledger.Result{Text: notThere, Error: true}, nil
+		return tokencount.Result{Text: notThere, Error: true}, nil
 	}
 	return to.session.call(ctx, to.wire, call.Args)
 }
@@ -120,8 +120,8 @@ func (d *direct) Call(ctx context.Context, call ledger.Call) (ledger.Result, err
 // notThere is what the tools of catalogues answer.
 const notThere = "The server of this tool is not connected."
 
-func unknown(name string) ledger.Result {
-	return ledger.Result{Text: "No such tool available: " + name, Error: true}
+func unknown(name string) tokencount.Result {
+	return tokencount.Result{Text: "No such tool available: " + name, Error: true}
 }
 
 // Close implements [Open].

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // ErrLimit is what a task ends with that has no answer when its limits are reached.
@@ -17,7 +17,7 @@ var ErrLimit = errors.New("no answer within the limits")
 // Run has m work on the task of t until it makes a turn without calls, whose text
 // is the answer. t has task, mode and prompt; Run fills the rest, also when it
 // returns an error. A limit of zero is none.
-func Run(ctx context.Context, m Model, tools Tools, t *ledger.Transcript, limits Limits) (used Usage, err error) {
+func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, limits Limits) (used Usage, err error) {
 	if limits.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limits.Time, fmt.Errorf("%w: %s are over", ErrLimit, limits.Time))
@@ -33,7 +33,7 @@ func Run(ctx context.Context, m Model, tools Tools, t *ledger.Transcript, limits
 			return used, fmt.Errorf("run %s: %w", t.Task, because(ctx, err))
 		}
 		used.add(move.Usage)
-		turn := ledger.Turn{Text: move.Text, Calls: move.Calls}
+		turn := tokencount.Turn{Text: move.Text, Calls: move.Calls}
 		turn.Results, err = results(ctx, tools, t, move.Calls)
 		t.Turns = append(t.Turns, turn)
 		if err != nil {
@@ -62,25 +62,25 @@ func (u *Usage) add(more Usage) {
 }
 
 // results makes the calls of a turn, in their order. A call that no client would pass on is answered here, as clients do.
-func results(ctx context.Context, tools Tools, t *ledger.Transcript, calls []ledger.Call) (all []ledger.Result, err error) {
+func results(ctx context.Context, tools Tools, t *tokencount.Transcript, calls []tokencount.Call) (all []tokencount.Result, err error) {
 	known := map[string]bool{}
 	for _, name := range t.Known() {
 		known[name] = true
 	}
 	for _, call := range calls {
-		var r ledger.Result
+		var r tokencount.Result
 		switch {
 		case !known[call.Tool]:
 			r = unknown(call.Tool)
 		case !object(call.Args):
-			r = ledger.Result{Text: "The arguments are no JSON object.", Error: true}
+			r = tokencount.Result{Text: "The arguments are no JSON object.", Error: true}
 		default:
 			if r, err = tools.Call(ctx, call); err != nil {
 				return all, fmt.Errorf("call %s: %w", call.Tool, err)
 			}
 		}
 		// What the model has seen already does not come into the context again.
-		r.Shows = slices.DeleteFunc(r.Shows, func(def ledger.Definition) bool { return known[def.Name] })
+		r.Shows = slices.DeleteFunc(r.Shows, func(def tokencount.Definition) bool { return known[def.Name] })
 		for _, def := range r.Shows {
 			known[def.Name] = true
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // scripted is a model that makes these moves, whatever it sees.
 type scripted []agent.Move
 
-func (s *scripted) Next(ctx context.Context, t *ledger.Transcript) (agent.Move, error) {
+func (s *scripted) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
 	if len(t.Turns) >= len(*s) {
 		<-ctx.Done() // it thinks for ever
 		return agent.Move{}, ctx.Err()
@@ -27,26 +27,26 @@ func (s *scripted) Next(ctx context.Context, t *ledger.Transcript) (agent.Move, 
 // bench has one tool, and one that appears when the first was called.
 type bench struct{ called []string }
 
-func (*bench) Instructions() []string           { return []string{"be quick"} }
-func (*bench) Definitions() []ledger.Definition { return []ledger.Definition{{Name: "find"}} }
+func (*bench) Instructions() []string               { return []string{"be quick"} }
+func (*bench) Definitions() []tokencount.Definition { return []tokencount.Definition{{Name: "find"}} }
 
-func (b *bench) Call(_ context.Context, call ledger.Call) (ledger.Result, error) {
+func (b *bench) Call(_ context.Context, call tokencount.Call) (tokencount.Result, error) {
 	b.called = append(b.called, call.Tool)
 	if call.Tool == "broken" {
-		return ledger.Result{}, errors.New("the server is gone")
+		return tokencount.Result{}, errors.New("the server is gone")
 	}
-	return ledger.Result{Text: "found", Shows: []ledger.Definition{{Name: "hidden"}, {Name: "broken"}}}, nil
+	return tokencount.Result{Text: "found", Shows: []tokencount.Definition{{Name: "hidden"}, {Name: "broken"}}}, nil
 }
 
-func calls(names ...string) (all []ledger.Call) {
+func calls(names ...string) (all []tokencount.Call) {
 	for _, name := range names {
-		all = append(all, ledger.Call{Tool: name, Args: json.RawMessage("{}")})
+		all = append(all, tokencount.Call{Tool: name, Args: json.RawMessage("{}")})
 	}
 	return all
 }
 
-func run(ctx context.Context, limits agent.Limits, moves ...agent.Move) (*ledger.Transcript, agent.Usage, *bench, error) {
-	model, tools, t := scripted(moves), &bench{}, &ledger.Transcript{Task: "try", Prompt: "do it"}
+func run(ctx context.Context, limits agent.Limits, moves ...agent.Move) (*tokencount.Transcript, agent.Usage, *bench, error) {
+	model, tools, t := scripted(moves), &bench{}, &tokencount.Transcript{Task: "try", Prompt: "do it"}
 	used, err := agent.Run(ctx, &model, tools, t, limits)
 	return t, used, tools, err
 }
@@ -59,17 +59,17 @@ func TestRunWritesDownWhatWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := ledger.Result{Text: "found", Shows: []ledger.Definition{}}
-	want := &ledger.Transcript{
-		Task: "try", Prompt: "do it", Instructions: []string{"be quick"}, Definitions: []ledger.Definition{{Name: "find"}}, Answer: "42",
-		Turns: []ledger.Turn{
+	found := tokencount.Result{Text: "found", Shows: []tokencount.Definition{}}
+	want := &tokencount.Transcript{
+		Task: "try", Prompt: "do it", Instructions: []string{"be quick"}, Definitions: []tokencount.Definition{{Name: "find"}}, Answer: "42",
+		Turns: []tokencount.Turn{
 			// What was shown once is not shown again.
-			{Calls: calls("hidden", "find", "find"), Results: []ledger.Result{
+			{Calls: calls("hidden", "find", "find"), Results: []tokencount.Result{
 				{Text: "No such tool available: hidden", Error: true},
-				{Text: "found", Shows: []ledger.Definition{{Name: "hidden"}, {Name: "broken"}}},
+				{Text: "found", Shows: []tokencount.Definition{{Name: "hidden"}, {Name: "broken"}}},
 				found,
 			}},
-			{Calls: calls("hidden"), Results: []ledger.Result{found}},
+			{Calls: calls("hidden"), Results: []tokencount.Result{found}},
 			{Text: "42"},
 		},
 	}
@@ -83,7 +83,7 @@ func TestRunWritesDownWhatWasRead(t *testing.T) {
 
 func TestRunPassesOnNoArgumentsThatAreNone(t *testing.T) {
 	for _, args := range []string{``, `[]`, `null`, `"{}"`, `{"a":`, `{} {}`} {
-		got, _, tools, err := run(t.Context(), agent.Limits{}, agent.Move{Calls: []ledger.Call{{Tool: "find", Args: json.RawMessage(args)}}}, agent.Move{Text: "done"})
+		got, _, tools, err := run(t.Context(), agent.Limits{}, agent.Move{Calls: []tokencount.Call{{Tool: "find", Args: json.RawMessage(args)}}}, agent.Move{Text: "done"})
 		if err != nil || len(tools.called) != 0 || !got.Turns[0].Results[0].Error {
 			t.Errorf("arguments %q: %v, called %q, %+v", args, err, tools.called, got.Turns[0].Results)
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // Script is a model that plays the script of a task.
@@ -17,8 +17,8 @@ func Scripted(task *suite.Task, w *suite.World, mode suite.Mode) *Script {
 }
 
 // Next implements [Model]: the script sees the results of the last turn.
-func (s *Script) Next(_ context.Context, t *ledger.Transcript) (Move, error) {
-	var last []ledger.Result
+func (s *Script) Next(_ context.Context, t *tokencount.Transcript) (Move, error) {
+	var last []tokencount.Result
 	if n := len(t.Turns); n > 0 {
 		last = t.Turns[n-1].Results
 	}
@@ -30,7 +30,7 @@ func (s *Script) Next(_ context.Context, t *ledger.Transcript) (Move, error) {
 func (s *Script) Close() { s.player.Stop() }
 
 // Check says what is wrong with a task that was played: the answer, or what it was to leave in the world.
-func Check(task *suite.Task, w *suite.World, t *ledger.Transcript) error {
+func Check(task *suite.Task, w *suite.World, t *tokencount.Transcript) error {
 	if want := task.Want(w); t.Answer != want {
 		return fmt.Errorf("check %s: answered %.200q, not %.200q", task.Name, t.Answer, want)
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/index"
 	"sallyport/internal/tool"
 )
@@ -21,11 +21,11 @@ type searched struct {
 	*direct
 	finds int
 	index *index.Index
-	found map[tool.ID]ledger.Definition
+	found map[tool.ID]tokencount.Definition
 }
 
 func openSearch(d *direct, finds int) (*searched, error) {
-	s := &searched{direct: d, finds: finds, found: map[tool.ID]ledger.Definition{}}
+	s := &searched{direct: d, finds: finds, found: map[tool.ID]tokencount.Definition{}}
 	var docs []index.Doc
 	for _, from := range d.sources {
 		var wires []string
@@ -48,8 +48,8 @@ func openSearch(d *direct, finds int) (*searched, error) {
 }
 
 // SearchDefinition is the one tool that the mode [suite.Search] shows.
-func SearchDefinition() ledger.Definition {
-	return ledger.Definition{
+func SearchDefinition() tokencount.Definition {
+	return tokencount.Definition{
 		Name:        suite.SearchTool,
 		Description: "Find tools by what they do. Tools that match can be called from then on.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"keywords or a sentence"}},"required":["query"]}`),
@@ -57,22 +57,24 @@ func SearchDefinition() ledger.Definition {
 }
 
 // Definitions implements [Tools].
-func (s *searched) Definitions() []ledger.Definition { return []ledger.Definition{SearchDefinition()} }
+func (s *searched) Definitions() []tokencount.Definition {
+	return []tokencount.Definition{SearchDefinition()}
+}
 
 // Call implements [Tools]. [Run] lets no tool be called that was not found before, and shows none twice.
-func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+func (s *searched) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
 	if call.Tool != suite.SearchTool {
 		return s.direct.Call(ctx, call)
 	}
 	query := queryOf(call.Args)
 	if query == "" {
-		return ledger.Result{Text: "query is missing", Error: true}, nil
+		return tokencount.Result{Text: "query is missing", Error: true}, nil
 	}
 	found, err := s.index.Search(ctx, index.Query{Text: query, Limit: s.finds})
 	if err != nil || len(found.Hits) == 0 {
-		return ledger.Result{Text: "No tool matches."}, err
+		return tokencount.Result{Text: "No tool matches."}, err
 	}
-	var defs []ledger.Definition
+	var defs []tokencount.Definition
 	for _, hit := range found.Hits {
 		defs = append(defs, s.found[hit.ID])
 	}
@@ -80,12 +82,12 @@ func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, e
 }
 
 // Found is what the tool of [SearchDefinition] answers: a line of names, and the definitions.
-func Found(defs []ledger.Definition) ledger.Result {
+func Found(defs []tokencount.Definition) tokencount.Result {
 	var names []string
 	for _, def := range defs {
 		names = append(names, def.Name)
 	}
-	return ledger.Result{Text: "Found " + strings.Join(names, ", "), Shows: defs}
+	return tokencount.Result{Text: "Found " + strings.Join(names, ", "), Shows: defs}
 }
 
 func queryOf(args json.RawMessage) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // session is one server over stdio, with the tools that it listed.
@@ -87,21 +87,21 @@ func readListed(definition json.RawMessage) (l listed, err error) {
 }
 
 // definition is the tool as clients show it: without what is said of its output, and without annotations.
-func (l listed) definition(name string) ledger.Definition {
-	return ledger.Definition{Name: name, Description: l.Description, InputSchema: l.InputSchema}
+func (l listed) definition(name string) tokencount.Definition {
+	return tokencount.Definition{Name: name, Description: l.Description, InputSchema: l.InputSchema}
 }
 
 // call makes a call. What the server refuses is a result, as clients show it to models.
-func (s *session) call(ctx context.Context, name string, args json.RawMessage) (ledger.Result, error) {
+func (s *session) call(ctx context.Context, name string, args json.RawMessage) (tokencount.Result, error) {
 	got, err := s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
 	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() == nil && errors.As(err, &refused):
-		return ledger.Result{Text: refused.Error(), Error: true}, nil
+		return tokencount.Result{Text: refused.Error(), Error: true}, nil
 	case err != nil:
-		return ledger.Result{}, err
+		return tokencount.Result{}, err
 	}
-	return ledger.Result{Text: shown(got), Error: got.IsError}, nil
+	return tokencount.Result{Text: shown(got), Error: got.IsError}, nil
 }
 
 // shown is what clients put into the context: the text blocks. Structured content says the same once more, as

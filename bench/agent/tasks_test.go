@@ -13,8 +13,8 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/benchtest"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/testutil"
 )
 
@@ -49,10 +49,10 @@ func open(t *testing.T, mode suite.Mode, setup agent.Setup) agent.Open {
 }
 
 // play has the script of a task work on it.
-func play(ctx context.Context, task *suite.Task, w *suite.World, mode suite.Mode, tools agent.Tools) (*ledger.Transcript, error) {
+func play(ctx context.Context, task *suite.Task, w *suite.World, mode suite.Mode, tools agent.Tools) (*tokencount.Transcript, error) {
 	script := agent.Scripted(task, w, mode)
 	defer script.Close()
-	t := &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: w.Expand(task.Prompt)}
+	t := &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: w.Expand(task.Prompt)}
 	_, err := agent.Run(ctx, script, tools, t, agent.Limits{})
 	return t, err
 }
@@ -85,7 +85,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-func playWell(t *testing.T, task *suite.Task, w *suite.World, mode suite.Mode, tools agent.Tools) *ledger.Transcript {
+func playWell(t *testing.T, task *suite.Task, w *suite.World, mode suite.Mode, tools agent.Tools) *tokencount.Transcript {
 	t.Helper()
 	played, err := play(t.Context(), task, w, mode, tools)
 	if err == nil {
@@ -98,7 +98,7 @@ func playWell(t *testing.T, task *suite.Task, w *suite.World, mode suite.Mode, t
 }
 
 // lines is a transcript to be compared.
-func lines(t *testing.T, played *ledger.Transcript) []string {
+func lines(t *testing.T, played *tokencount.Transcript) []string {
 	t.Helper()
 	text, err := json.MarshalIndent(played.Turns, "", " ")
 	if err != nil {
@@ -118,7 +118,7 @@ func crm() agent.Catalogue {
 func onlyShown(t *testing.T, mode suite.Mode, tools agent.Tools) {
 	t.Helper()
 	const name = "crm__merge_customers"
-	question := map[suite.Mode]ledger.Call{
+	question := map[suite.Mode]tokencount.Call{
 		suite.Direct: {Tool: name, Args: json.RawMessage(`{"a":"1"}`)},
 		suite.Search: {Tool: suite.SearchTool, Args: json.RawMessage(`{"query":"merge customers"}`)},
 		suite.Code:   {Tool: suite.ExecuteCode, Args: json.RawMessage(`{"code":"from servers.crm import merge_customers\nmerge_customers(a='1')"}`)},
@@ -128,12 +128,12 @@ func onlyShown(t *testing.T, mode suite.Mode, tools agent.Tools) {
 		t.Fatal(err)
 	}
 	// It arrives as it was written, but for white space; what it says of its output stays out.
-	want := ledger.Definition{
+	want := tokencount.Definition{
 		Name: name, Description: "Merge two customers <at once>",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`),
 	}
-	shows := map[suite.Mode][]ledger.Definition{suite.Direct: tools.Definitions(), suite.Search: r.Shows}[mode]
-	if mode != suite.Code && !slices.ContainsFunc(shows, func(def ledger.Definition) bool { return cmp.Equal(def, want) }) {
+	shows := map[suite.Mode][]tokencount.Definition{suite.Direct: tools.Definitions(), suite.Search: r.Shows}[mode]
+	if mode != suite.Code && !slices.ContainsFunc(shows, func(def tokencount.Definition) bool { return cmp.Equal(def, want) }) {
 		t.Errorf("mode %s shows %d definitions, and not %+v", mode, len(shows), want)
 	}
 	if mode != suite.Search && (!r.Error || !strings.Contains(r.Text, "The server of this tool is not connected.")) {

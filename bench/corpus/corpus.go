@@ -15,7 +15,7 @@ import (
 	"os"
 	"strings"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tool"
 )
 
@@ -25,7 +25,7 @@ type Source struct {
 	Real bool
 	// Queries are what is asked, in the order of their file.
 	Queries []string
-	base    []judge.Entry
+	base    []ireval.Entry
 }
 
 // Open reads the catalogue of a folder, which may be missing, and the queries of a file of JSON lines, which may not.
@@ -35,11 +35,11 @@ func Open(catalog, queries string) (*Source, error) {
 	if s.Queries, err = readQueries(queries); err != nil {
 		return nil, fmt.Errorf("read queries: %w", err)
 	}
-	set, err := judge.ReadCatalog(catalog, queries)
+	set, err := ireval.ReadCatalog(catalog, queries)
 	switch {
 	case err == nil:
 		s.Real, s.base = true, set.Entries
-	case errors.Is(err, judge.ErrNoData):
+	case errors.Is(err, ireval.ErrNoData):
 		s.base = made()
 	default:
 		return nil, err
@@ -66,7 +66,7 @@ func readQueries(path string) (texts []string, err error) {
 		if !lines.Scan() {
 			return texts, lines.Err()
 		}
-		var one judge.Query
+		var one ireval.Query
 		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
 			return nil, err
 		}
@@ -105,15 +105,15 @@ func (s *Source) Digest() string {
 }
 
 // Catalog is all tools as they are, without any that were made of them.
-func (s *Source) Catalog() []judge.Entry { return s.base }
+func (s *Source) Catalog() []ireval.Entry { return s.base }
 
 // Tools returns n tools. Fewer than the catalogue has are taken from all over
 // it. Of more the first are the catalogue's, then come rounds of the same in which
 // one word in five of the names and descriptions, those of parameters too, is
 // another of the catalogue's, as frequent ones as there are, and one in fifty a
 // new one: so the vocabulary grows as that of real texts does.
-func (s *Source) Tools(n int) []judge.Entry {
-	entries := make([]judge.Entry, 0, n)
+func (s *Source) Tools(n int) []ireval.Entry {
+	entries := make([]ireval.Entry, 0, n)
 	for i := range min(n, len(s.base)) {
 		entries = append(entries, s.base[i*max(len(s.base), n)/n])
 	}
@@ -154,12 +154,12 @@ func Definition(t tool.Tool) json.RawMessage {
 // Server is a server and its tools.
 type Server struct {
 	Name  string
-	Tools []judge.Entry
+	Tools []ireval.Entry
 }
 
 // Deal deals tools out to n servers, one after the other, so that each has as many as the next, and gives them new names: s00, s01 ....
 // Servers have no two tools of one name: of those the later are left out.
-func Deal(entries []judge.Entry, n int) []Server {
+func Deal(entries []ireval.Entry, n int) []Server {
 	servers := make([]Server, n)
 	for i := range servers {
 		servers[i].Name = fmt.Sprintf("s%02d", i)
@@ -175,7 +175,7 @@ func Deal(entries []judge.Entry, n int) []Server {
 }
 
 // ByServer puts tools together that are of one server, in the order in which servers come first.
-func ByServer(entries []judge.Entry) (servers []Server) {
+func ByServer(entries []ireval.Entry) (servers []Server) {
 	at := map[string]int{}
 	for _, e := range entries {
 		i, ok := at[e.Server]

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sallyport/bench/corpus"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tool"
 )
 
@@ -77,7 +77,7 @@ func TestServers(t *testing.T) {
 	if len(dealt) != 60 || dealt[7].Name != "s07" || len(dealt[0].Tools) != 10 {
 		t.Errorf("%d servers, the first with %d tools", len(dealt), len(dealt[0].Tools))
 	}
-	var all []judge.Entry
+	var all []ireval.Entry
 	for _, s := range corpus.ByServer(tools) {
 		all = append(all, s.Tools...)
 	}

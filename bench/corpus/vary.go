@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tool"
 )
 
@@ -17,7 +17,7 @@ type variety struct {
 	words []string
 }
 
-func newVariety(base []judge.Entry) *variety {
+func newVariety(base []ireval.Entry) *variety {
 	v := &variety{rand: rand.New(rand.NewPCG(1, 2))}
 	for _, e := range base {
 		for word := range strings.FieldsSeq(e.Tool.Description) {
@@ -35,7 +35,7 @@ func plain(word string) bool {
 }
 
 // vary makes another tool of a tool.
-func (v *variety) vary(e *judge.Entry, round int) {
+func (v *variety) vary(e *ireval.Entry, round int) {
 	t := &e.Tool
 	e.Server = fmt.Sprintf("%s-%d", e.Server, round)
 	t.Wire = strings.Join(strings.Fields(v.text(strings.ReplaceAll(t.Wire, "_", " "))), "_")
@@ -99,7 +99,7 @@ func closing(text []byte) int {
 const madeServers, madeEach = 20, 30
 
 // made are tools of words that no one has: of few that are frequent and many that are not.
-func made() (entries []judge.Entry) {
+func made() (entries []ireval.Entry) {
 	v := &variety{rand: rand.New(rand.NewPCG(3, 4))}
 	vocabulary := make([]string, 4000)
 	for i := range vocabulary {
@@ -116,7 +116,7 @@ func made() (entries []judge.Entry) {
 	for server := range madeServers {
 		for i := range madeEach {
 			name := fmt.Sprintf("%s_%d", words(2, "_"), i)
-			e := judge.Entry{Server: fmt.Sprintf("made-%d", server), Tool: tool.Tool{Wire: name, Description: words(8+v.rand.IntN(40), " ")}}
+			e := ireval.Entry{Server: fmt.Sprintf("made-%d", server), Tool: tool.Tool{Wire: name, Description: words(8+v.rand.IntN(40), " ")}}
 			e.Tool.ID = tool.ID{Upstream: tool.Identifier(e.Server), Name: tool.Identifier(name)}
 			e.Judged, e.Tool.Input = e.Tool.ID.String(), madeSchema(1+v.rand.IntN(6), words)
 			entries = append(entries, e)

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -59,7 +59,7 @@ func locate(address string, api API) (place, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return place{}, &tool.Error{
-			Kind: tool.Invalid, Message: fmt.Sprintf("%.80q is no URL of an endpoint", plain.Line(address, 80)),
+			Kind: tool.Invalid, Message: fmt.Sprintf("%.80q is no URL of an endpoint", sanitize.Line(address, 80)),
 			Hint: "it begins with http:// or https://, such as http://localhost:11434/v1",
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sallyport/bench/endpoint"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/testutil/tlstest"
 )
 
@@ -35,7 +35,7 @@ func TestAddresses(t *testing.T) {
 		{"/anthropic", endpoint.OpenAI, "/anthropic/chat/completions"},
 	} {
 		e := open(t, endpoint.Settings{URL: s.URL + test.path, API: test.api, Model: "m"})
-		if _, err := e.Begin().Next(t.Context(), &ledger.Transcript{Prompt: "hello"}); err == nil || asked != test.want {
+		if _, err := e.Begin().Next(t.Context(), &tokencount.Transcript{Prompt: "hello"}); err == nil || asked != test.want {
 			t.Errorf("%s as %q: asked %s, %v", test.path, test.api, asked, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/tool"
 )
 
@@ -49,7 +49,7 @@ type cacheMark struct {
 
 func mark() *cacheMark { return &cacheMark{"ephemeral"} }
 
-func (a anthropic) request(model string, t *ledger.Transcript, said []turn) ([]byte, error) {
+func (a anthropic) request(model string, t *tokencount.Transcript, said []turn) ([]byte, error) {
 	r := messagesRequest{Model: model, MaxTokens: a.tokens, System: strings.Join(t.Instructions, "\n\n")}
 	defined, err := tools(t)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a anthropic) request(model string, t *ledger.Transcript, said []turn) ([]b
 }
 
 // results are those of a turn. Nothing is said in words, since an empty result cannot be marked.
-func results(past ledger.Turn, ids []string) (all []block) {
+func results(past tokencount.Turn, ids []string) (all []block) {
 	for i, r := range past.Results {
 		content := r.Text
 		if content == "" {
@@ -157,7 +157,7 @@ func (r *reply) call(raw json.RawMessage, id, name string, input json.RawMessage
 	if len(input) == 0 || string(input) == "null" {
 		input = json.RawMessage("{}")
 	}
-	r.move.Calls = append(r.move.Calls, ledger.Call{Tool: name, Args: input})
+	r.move.Calls = append(r.move.Calls, tokencount.Call{Tool: name, Args: input})
 	back := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &back); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
-	"sallyport/internal/plain"
+	"sallyport/bench/tokencount"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -52,7 +52,7 @@ type Endpoint struct {
 // dialect is how one API puts things.
 type dialect interface {
 	// request is the body that asks for the next turn; said has one for each turn that there was.
-	request(model string, t *ledger.Transcript, said []turn) ([]byte, error)
+	request(model string, t *tokencount.Transcript, said []turn) ([]byte, error)
 	// answer reads the turn number at. Its error is [unreadable] where that is no answer of the API.
 	answer(data []byte, at int) (reply, error)
 }
@@ -129,7 +129,7 @@ type Conversation struct {
 }
 
 // Next asks for the next turn. Its error is a [tool.Error] with what would be right, or wraps the context's.
-func (c *Conversation) Next(ctx context.Context, t *ledger.Transcript) (agent.Move, error) {
+func (c *Conversation) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
 	if len(c.said) != len(t.Turns) {
 		return agent.Move{}, fmt.Errorf("ask model: %d turns in the transcript, and %d were asked for", len(t.Turns), len(c.said))
 	}
@@ -152,7 +152,7 @@ func (c *Conversation) Next(ctx context.Context, t *ledger.Transcript) (agent.Mo
 		c.Turns++
 	}
 	if r.model != "" {
-		c.Served = plain.Line(c.endpoint.Hide(r.model), maxName)
+		c.Served = sanitize.Line(c.endpoint.Hide(r.model), maxName)
 	}
 	c.Used = sum(c.Used, r.move.Usage)
 	c.said = append(c.said, r.turn)
@@ -163,10 +163,10 @@ func (c *Conversation) Next(ctx context.Context, t *ledger.Transcript) (agent.Mo
 var fits = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools are all that were defined so far: those of the first turn, and behind them what results have shown.
-func tools(t *ledger.Transcript) ([]ledger.Definition, error) {
-	var all []ledger.Definition
+func tools(t *tokencount.Transcript) ([]tokencount.Definition, error) {
+	var all []tokencount.Definition
 	seen := map[string]bool{}
-	add := func(some []ledger.Definition) {
+	add := func(some []tokencount.Definition) {
 		for _, d := range some {
 			if !seen[d.Name] {
 				seen[d.Name] = true

@@ -18,8 +18,8 @@ import (
 	"sallyport/bench/agent"
 	"sallyport/bench/endpoint"
 	"sallyport/bench/endpoint/endpointtest"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
@@ -27,37 +27,37 @@ import (
 // shelf is tools that know the weights of some things; weigh is found by a search where one is asked for.
 type shelf struct{ search bool }
 
-var weigh = ledger.Definition{
+var weigh = tokencount.Definition{
 	Name: "shelf__weigh", Description: "Weighs <one> thing",
 	InputSchema: json.RawMessage(`{"$schema":"x","type":"object","properties":{"thing":{"type":"string"}},"required":["thing"]}`),
 }
 
 func (shelf) Instructions() []string { return []string{"Weigh only what is there."} }
 
-func (s shelf) Definitions() []ledger.Definition {
+func (s shelf) Definitions() []tokencount.Definition {
 	if s.search {
-		return []ledger.Definition{{Name: suite.SearchTool, InputSchema: json.RawMessage(`{"type":"object"}`)}}
+		return []tokencount.Definition{{Name: suite.SearchTool, InputSchema: json.RawMessage(`{"type":"object"}`)}}
 	}
-	return []ledger.Definition{weigh, {Name: "shelf__list"}}
+	return []tokencount.Definition{weigh, {Name: "shelf__list"}}
 }
 
-func (shelf) Call(_ context.Context, call ledger.Call) (ledger.Result, error) {
+func (shelf) Call(_ context.Context, call tokencount.Call) (tokencount.Result, error) {
 	switch call.Tool {
 	case suite.SearchTool:
-		return ledger.Result{Text: "shelf__weigh", Shows: []ledger.Definition{weigh}}, nil
+		return tokencount.Result{Text: "shelf__weigh", Shows: []tokencount.Definition{weigh}}, nil
 	case "shelf__list":
-		return ledger.Result{Text: ""}, nil
+		return tokencount.Result{Text: ""}, nil
 	}
 	var args struct{ Thing string }
 	if err := json.Unmarshal(call.Args, &args); err != nil {
-		return ledger.Result{}, err
+		return tokencount.Result{}, err
 	}
-	return ledger.Result{Text: strings.Repeat("I", len(args.Thing)) + " & <b>"}, nil
+	return tokencount.Result{Text: strings.Repeat("I", len(args.Thing)) + " & <b>"}, nil
 }
 
 // weighing makes two turns of calls, two in the first of them.
 func weighing() *suite.Task {
-	thing := func(name string) ledger.Call {
+	thing := func(name string) tokencount.Call {
 		return suite.Call("shelf.weigh", map[string]string{"thing": name})
 	}
 	return &suite.Task{
@@ -101,7 +101,7 @@ func TestTask(t *testing.T) {
 			t.Run(string(api)+"/"+string(mode), func(t *testing.T) {
 				s, e := rig(t, api, weighing())
 				talk := e.Begin()
-				transcript := ledger.Transcript{Prompt: weighing().Prompt}
+				transcript := tokencount.Transcript{Prompt: weighing().Prompt}
 				used, err := agent.Run(t.Context(), talk, shelf{mode == suite.Search}, &transcript, agent.Limits{Turns: 9})
 				if err != nil || transcript.Answer != weighed {
 					t.Fatalf("%q, %v", transcript.Answer, err)
@@ -130,18 +130,18 @@ type bench struct {
 	runs int
 }
 
-func (*bench) Definitions() []ledger.Definition {
-	return []ledger.Definition{{Name: suite.SearchTools}, {Name: suite.ExecuteCode}}
+func (*bench) Definitions() []tokencount.Definition {
+	return []tokencount.Definition{{Name: suite.SearchTools}, {Name: suite.ExecuteCode}}
 }
 
-func (b *bench) Call(_ context.Context, call ledger.Call) (ledger.Result, error) {
+func (b *bench) Call(_ context.Context, call tokencount.Call) (tokencount.Result, error) {
 	if call.Tool == suite.SearchTools {
-		return ledger.Result{Text: "from servers.shelf import ...\n  weigh(thing: str)"}, nil
+		return tokencount.Result{Text: "from servers.shelf import ...\n  weigh(thing: str)"}, nil
 	}
 	if b.runs++; b.runs == 1 {
-		return ledger.Result{Text: "KeyError: 'weight'\n  line 1: x", Error: true}, nil
+		return tokencount.Result{Text: "KeyError: 'weight'\n  line 1: x", Error: true}, nil
 	}
-	return ledger.Result{Text: weighed}, nil
+	return tokencount.Result{Text: weighed}, nil
 }
 
 // A mistake that a script makes is one in both APIs, though one of them has no mark for it.
@@ -152,7 +152,7 @@ func TestCode(t *testing.T) {
 			file := suite.Tasks()[1].Programs[0].File // an addition, for which nothing has to be read
 			task.Programs = []suite.Program{{File: file, Fails: "KeyError: 'weight'", Needs: task.Needs}, {File: file, Needs: task.Needs}}
 			_, e := rig(t, api, task)
-			transcript := ledger.Transcript{Prompt: task.Prompt}
+			transcript := tokencount.Transcript{Prompt: task.Prompt}
 			if _, err := agent.Run(t.Context(), e.Begin(), &bench{}, &transcript, agent.Limits{Turns: 9}); err != nil || transcript.Answer != weighed || len(transcript.Turns) != 4 {
 				t.Errorf("%q after %d turns, %v", transcript.Answer, len(transcript.Turns), err)
 			}
@@ -168,13 +168,13 @@ func TestMistakes(t *testing.T) {
 			s.Stray = func(turn int) *agent.Move {
 				switch {
 				case turn == 0:
-					return &agent.Move{Text: "well", Calls: []ledger.Call{{Tool: "shelf.weigh it", Args: json.RawMessage(`{}`)}, {Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
+					return &agent.Move{Text: "well", Calls: []tokencount.Call{{Tool: "shelf.weigh it", Args: json.RawMessage(`{}`)}, {Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
 				case turn == 1 && api == endpoint.OpenAI:
-					return &agent.Move{Text: "now", Calls: []ledger.Call{{Tool: "shelf__weigh", Args: json.RawMessage(`{"thing": `)}}}
+					return &agent.Move{Text: "now", Calls: []tokencount.Call{{Tool: "shelf__weigh", Args: json.RawMessage(`{"thing": `)}}}
 				}
 				return nil
 			}
-			transcript := ledger.Transcript{Prompt: weighing().Prompt}
+			transcript := tokencount.Transcript{Prompt: weighing().Prompt}
 			_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &transcript, agent.Limits{Turns: 9})
 			if err != nil || transcript.Answer != weighed {
 				t.Fatalf("%q, %v", transcript.Answer, err)
@@ -193,9 +193,9 @@ func TestMistakes(t *testing.T) {
 func TestWithoutEnd(t *testing.T) {
 	s, e := rig(t, endpoint.OpenAI, weighing())
 	s.Stray = func(int) *agent.Move {
-		return &agent.Move{Calls: []ledger.Call{{Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
+		return &agent.Move{Calls: []tokencount.Call{{Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
 	}
-	_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &ledger.Transcript{Prompt: weighing().Prompt}, agent.Limits{Turns: 3})
+	_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &tokencount.Transcript{Prompt: weighing().Prompt}, agent.Limits{Turns: 3})
 	if !errors.Is(err, agent.ErrLimit) || s.Asked() != 3 {
 		t.Errorf("%d requests, %v", s.Asked(), err)
 	}
@@ -220,7 +220,7 @@ func TestAnotherTry(t *testing.T) {
 				nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			)
 			talk := e.Begin()
-			transcript := ledger.Transcript{Prompt: weighing().Prompt}
+			transcript := tokencount.Transcript{Prompt: weighing().Prompt}
 			_, err := agent.Run(t.Context(), talk, shelf{}, &transcript, agent.Limits{})
 			if err != nil || transcript.Answer != weighed || s.Asked() != 8 || talk.Waited == 0 {
 				t.Errorf("%q after %d requests, %s, %v", transcript.Answer, s.Asked(), talk.Waited, err)
@@ -295,7 +295,7 @@ func TestFaults(t *testing.T) {
 			s := start()
 			defer s.Close()
 			e := open(t, endpoint.Settings{URL: s.URL, API: test.api, Key: endpointtest.Key, Model: "m", Backoff: time.Microsecond})
-			_, err := e.Begin().Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
+			_, err := e.Begin().Next(t.Context(), &tokencount.Transcript{Prompt: "hello"})
 			fault, ok := errors.AsType[*tool.Error](err)
 			if !ok || fault.Kind != test.kind || !strings.Contains(err.Error(), test.want) || asked.Load() != test.asked {
 				t.Errorf("%d requests: %v", asked.Load(), err)
@@ -321,7 +321,7 @@ func TestHang(t *testing.T) {
 	e := open(t, endpoint.Settings{URL: s.URL, Model: "m"})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	if _, err := e.Begin().Next(ctx, &ledger.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
+	if _, err := e.Begin().Next(ctx, &tokencount.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	<-gone
@@ -351,7 +351,7 @@ func TestSchemes(t *testing.T) {
 		secret.URL: "(its certificate must be one that this machine trusts",
 	} {
 		talk := open(t, endpoint.Settings{URL: url, Model: "m", Backoff: time.Microsecond}).Begin()
-		if _, err := talk.Next(t.Context(), &ledger.Transcript{Prompt: "hello"}); err == nil || !strings.Contains(err.Error(), want) || talk.Waited > 0 {
+		if _, err := talk.Next(t.Context(), &tokencount.Transcript{Prompt: "hello"}); err == nil || !strings.Contains(err.Error(), want) || talk.Waited > 0 {
 			t.Errorf("%s: waited %s, %v", url, talk.Waited, err)
 		}
 	}
@@ -392,7 +392,7 @@ func TestAnswered(t *testing.T) {
 	} {
 		s := tlstest.NewServer(t, body(answer))
 		talk := open(t, endpoint.Settings{URL: s.URL, Key: endpointtest.Key, Model: "m"}).Begin()
-		_, _ = talk.Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
+		_, _ = talk.Next(t.Context(), &tokencount.Transcript{Prompt: "hello"})
 		if talk.Turns != turns || talk.Used != (agent.Usage{Input: 10 * turns, Output: 2 * turns}) {
 			t.Errorf("%s: %d turns, %+v", answer, talk.Turns, talk.Used)
 		}
@@ -410,7 +410,7 @@ func TestNoTimeForAnotherTry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }}) // all has been read then
 	talk := open(t, endpoint.Settings{URL: s.URL, Key: endpointtest.Key, Model: "m"}).Begin()
-	if _, err := talk.Next(ctx, &ledger.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
+	if _, err := talk.Next(ctx, &tokencount.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if talk.Fault == nil || !strings.Contains(talk.Fault.Message, "answered 429: said so to [key]") || talk.Turns != 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/tool"
 )
 
@@ -41,7 +41,7 @@ type chatResult struct {
 	Content string `json:"content"`
 }
 
-func (openAI) request(model string, t *ledger.Transcript, said []turn) ([]byte, error) {
+func (openAI) request(model string, t *tokencount.Transcript, said []turn) ([]byte, error) {
 	r := chatRequest{Model: model}
 	defined, err := tools(t)
 	if err != nil {
@@ -145,7 +145,7 @@ func (openAI) answer(data []byte, at int) (reply, error) {
 }
 
 // chatCall reads a call, and makes it fit to be sent back: with an id, a name and arguments that endpoints take.
-func (r *reply) chatCall(raw json.RawMessage, at int) (call ledger.Call, back map[string]json.RawMessage, err error) {
+func (r *reply) chatCall(raw json.RawMessage, at int) (call tokencount.Call, back map[string]json.RawMessage, err error) {
 	var c chatCall
 	if err = json.Unmarshal(raw, &c); err == nil {
 		err = json.Unmarshal(raw, &back)
@@ -157,7 +157,7 @@ func (r *reply) chatCall(raw json.RawMessage, at int) (call ledger.Call, back ma
 	if bytes.HasPrefix(c.Function.Arguments, []byte("{")) {
 		args = string(c.Function.Arguments) // where a text of it should be
 	}
-	call = ledger.Call{Tool: name, Args: arguments(args)}
+	call = tokencount.Call{Tool: name, Args: arguments(args)}
 	if !json.Valid([]byte(args)) {
 		args = "{}" // templates of some servers read it
 	}

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
@@ -295,7 +295,7 @@ func (w *wire) strange(data []byte, missing unreadable) error {
 
 // shown cleans what the endpoint says, and hides the key if it is repeated there.
 func (w *wire) shown(text string) string {
-	if text = plain.Line(w.hide(text), maxSaid); text == "" {
+	if text = sanitize.Line(w.hide(text), maxSaid); text == "" {
 		return "nothing"
 	}
 	return text
@@ -334,7 +334,7 @@ func (w *wire) onlyModel(ctx context.Context) (string, error) {
 	if len(list.Data) > 0 {
 		var names []string
 		for _, m := range list.Data[:min(len(list.Data), 8)] {
-			names = append(names, plain.Line(w.hide(m.ID), maxName))
+			names = append(names, sanitize.Line(w.hide(m.ID), maxName))
 		}
 		hint += fmt.Sprintf("; %s has %d: %s", w.Host, len(list.Data), strings.Join(names, ", "))
 		if len(list.Data) > len(names) {

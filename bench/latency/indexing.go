@@ -10,7 +10,7 @@ import (
 	"sallyport/bench/search/baseline"
 	"sallyport/bench/stats"
 	"sallyport/index"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // pair is our index and bleve's, of the same tools.
 type pair struct {
-	tools []judge.Entry
+	tools []ireval.Entry
 	ours  *index.Index
 	bare  *baseline.Index
 	// Of each time that they were made: what either then held in memory, in MB, and of our time, in ms, the reading of definitions.
@@ -92,7 +92,7 @@ func (p *pair) makeOurs() (took float64, err error) {
 // makeBare makes bleve's.
 func (p *pair) makeBare() (float64, error) { return p.makeBleve(baseline.Lean) }
 
-func (p *pair) makeBleve(build func(*judge.Set) (*baseline.Index, error)) (took float64, err error) {
+func (p *pair) makeBleve(build func(*ireval.Set) (*baseline.Index, error)) (took float64, err error) {
 	if p.bare != nil {
 		if err := p.bare.Close(); err != nil {
 			return 0, err
@@ -100,7 +100,7 @@ func (p *pair) makeBleve(build func(*judge.Set) (*baseline.Index, error)) (took 
 		p.bare = nil
 	}
 	before := heap()
-	took, err = since(func() (err error) { p.bare, err = build(&judge.Set{Entries: p.tools}); return err })
+	took, err = since(func() (err error) { p.bare, err = build(&ireval.Set{Entries: p.tools}); return err })
 	p.bareHeld = append(p.bareHeld, heap()-before)
 	return took, err
 }
@@ -117,7 +117,7 @@ func (p *pair) close() error {
 }
 
 // documents is what the gateway makes of tools that it has come to know, for an index.
-func documents(tools []judge.Entry) []index.Doc {
+func documents(tools []ireval.Entry) []index.Doc {
 	docs := make([]index.Doc, len(tools))
 	for i, e := range tools {
 		docs[i] = index.FromTool(e.Tool, e.About)
@@ -197,7 +197,7 @@ func (b *bench) besideDefault(ctx context.Context, size int) error {
 		return err
 	}
 	ours, bare, err := byTurns(ctx, b.rounds(size), func() {}, p.makeOurs, func() (float64, error) {
-		return p.makeBleve(func(s *judge.Set) (*baseline.Index, error) { return baseline.Scorch(s, batch) })
+		return p.makeBleve(func(s *ireval.Set) (*baseline.Index, error) { return baseline.Scorch(s, batch) })
 	})
 	if err != nil {
 		return err

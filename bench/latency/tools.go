@@ -11,7 +11,7 @@ import (
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
 	"sallyport/codegen"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tool"
 )
 
@@ -80,7 +80,7 @@ func generate(ctx context.Context, b *bench) error {
 	}
 	for _, set := range []struct {
 		name  string
-		tools []judge.Entry
+		tools []ireval.Entry
 	}{{"100 tools", from.Tools(100)}, {"the catalogue", from.Catalog()}, {"2,000 tools", from.Tools(2000)}} {
 		if set.name == "the catalogue" && !from.Real {
 			continue
@@ -92,7 +92,7 @@ func generate(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func (b *bench) generate(ctx context.Context, name string, tools []judge.Entry) error {
+func (b *bench) generate(ctx context.Context, name string, tools []ireval.Entry) error {
 	ups, lists := generated(tools)
 	files, size := 0, 0
 	ours, bare, err := byTurns(ctx, b.rounds(len(tools)), runtime.GC, func() (float64, error) {
@@ -117,7 +117,7 @@ func written(all []codegen.File) (files, size int) {
 }
 
 // generated are tools as codegen takes them, and as their servers list them.
-func generated(tools []judge.Entry) (ups []codegen.Upstream, lists []json.RawMessage) {
+func generated(tools []ireval.Entry) (ups []codegen.Upstream, lists []json.RawMessage) {
 	for _, s := range corpus.ByServer(tools) {
 		up := codegen.Upstream{ID: tool.Identifier(s.Name)}
 		for _, e := range s.Tools {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // duel counts the queries that got better and worse between two runs.
@@ -72,11 +72,11 @@ func compareOne(w io.Writer, group string, h half, metric string, old map[string
 		return
 	}
 	fmt.Fprintf(w, "%s\t %s\t %d\t %s\t %.3f\t %.3f\t %d\t %d\t %d\t %.3f\t\n", group, h.name, n, metric,
-		a/float64(n), b/float64(n), d.wins, d.losses, d.ties, judge.SignTest(d.wins, d.losses))
+		a/float64(n), b/float64(n), d.wins, d.losses, d.ties, ireval.SignTest(d.wins, d.losses))
 }
 
-func value(s judge.Scores, metric string) float64 {
-	for i, name := range judge.Metrics() {
+func value(s ireval.Scores, metric string) float64 {
+	for i, name := range ireval.Metrics() {
 		if name == metric {
 			return s.Values()[i]
 		}

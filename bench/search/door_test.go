@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // TestTokensUntilGold asks a real gateway for one of 300 tools that are all
@@ -24,7 +24,7 @@ func TestTokensUntilGold(t *testing.T) {
 {"id":"drowned","query":"record","gold":["a/keep_99"]}
 {"id":"none","query":"record","gold":[]}
 `)
-	s, err := judge.Read(dir, "livemcp")
+	s, err := ireval.Read(dir, "livemcp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func TestReport(t *testing.T) {
 // TestBelow counts by hand: one metric of one half is worse.
 func TestBelow(t *testing.T) {
 	rows := []row{
-		{Engine: "a", Group: "s/k", ID: "1", Tuned: true, Scores: judge.Scores{Recall1: 1, MRR: 1}},
-		{Engine: "a", Group: "s/k", ID: "2", Scores: judge.Scores{MRR: .5}},
-		{Engine: "b", Group: "s/k", ID: "1", Tuned: true, Scores: judge.Scores{Recall1: 1, MRR: .25}},
-		{Engine: "b", Group: "s/k", ID: "2", Scores: judge.Scores{MRR: 1}},
+		{Engine: "a", Group: "s/k", ID: "1", Tuned: true, Scores: ireval.Scores{Recall1: 1, MRR: 1}},
+		{Engine: "a", Group: "s/k", ID: "2", Scores: ireval.Scores{MRR: .5}},
+		{Engine: "b", Group: "s/k", ID: "1", Tuned: true, Scores: ireval.Scores{Recall1: 1, MRR: .25}},
+		{Engine: "b", Group: "s/k", ID: "2", Scores: ireval.Scores{MRR: 1}},
 	}
 	got := strings.Join(below(rows, "a", "b"), "\n")
 	if want := "s/k, even, mrr: 0.500 against 1.000 (n 1)"; got != want {

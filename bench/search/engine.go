@@ -7,7 +7,7 @@ import (
 
 	"sallyport/bench/search/baseline"
 	"sallyport/index"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // answer is what an engine says to one query.
@@ -36,7 +36,7 @@ const (
 func engineNames() []string { return []string{ours, plain, informed, proxy} }
 
 // openEngine opens one of the engines by its name.
-func openEngine(name string, s *judge.Set) (engine, error) {
+func openEngine(name string, s *ireval.Set) (engine, error) {
 	switch name {
 	case ours:
 		return sallyport(s)
@@ -50,7 +50,7 @@ func openEngine(name string, s *judge.Set) (engine, error) {
 	return engine{}, fmt.Errorf("unknown engine %q (use %s)", name, strings.Join(engineNames(), ", "))
 }
 
-func other(name string, s *judge.Set, open func(*judge.Set) (*baseline.Index, error)) (engine, error) {
+func other(name string, s *ireval.Set, open func(*ireval.Set) (*baseline.Index, error)) (engine, error) {
 	ix, err := open(s)
 	if err != nil {
 		return engine{}, err
@@ -61,7 +61,7 @@ func other(name string, s *judge.Set, open func(*judge.Set) (*baseline.Index, er
 	}}, nil
 }
 
-func sallyport(s *judge.Set) (engine, error) {
+func sallyport(s *ireval.Set) (engine, error) {
 	docs := make([]index.Doc, len(s.Entries))
 	for i, e := range s.Entries {
 		docs[i] = index.FromTool(e.Tool, e.About)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/bench/door"
+	"sallyport/bench/harness"
 	"sallyport/gateway/toolsearch"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -23,17 +23,17 @@ import (
 // front is a real gateway with one upstream over HTTP for each server of a set,
 // so that what is counted is what a model reads of search_tools.
 type front struct {
-	*door.Door
-	set     *judge.Set
+	*harness.Door
+	set     *ireval.Set
 	counter *tokens.Counter
 }
 
-func openFront(ctx context.Context, s *judge.Set) (*front, error) {
+func openFront(ctx context.Context, s *ireval.Set) (*front, error) {
 	counter, err := tokens.O200k()
 	if err != nil {
 		return nil, err
 	}
-	d, err := door.Open(ctx, servers(s))
+	d, err := harness.Open(ctx, servers(s))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func openFront(ctx context.Context, s *judge.Set) (*front, error) {
 }
 
 // servers are MCP servers that list the tools of a set; no one calls them.
-func servers(s *judge.Set) (list []door.Server) {
+func servers(s *ireval.Set) (list []harness.Server) {
 	made := map[string]*mcp.Server{}
 	for _, e := range s.Entries {
 		server := made[e.Server]
@@ -52,7 +52,7 @@ func servers(s *judge.Set) (list []door.Server) {
 			server = mcp.NewServer(&mcp.Implementation{Name: e.Server, Version: "1"}, nil)
 			made[e.Server] = server
 			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-			list = append(list, door.Server{Name: e.Server, About: e.About, Handler: handler})
+			list = append(list, harness.Server{Name: e.Server, About: e.About, Handler: handler})
 		}
 		server.AddTool(definition(e.Tool), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return nil, errors.New("only to be found")
@@ -117,8 +117,8 @@ func (f *front) measure(ctx context.Context, rows []row, how asking) error {
 	return nil
 }
 
-func (f *front) query(r row) judge.Query {
-	return f.set.Queries[slices.IndexFunc(f.set.Queries, func(q judge.Query) bool { return q.ID == r.ID })]
+func (f *front) query(r row) ireval.Query {
+	return f.set.Queries[slices.IndexFunc(f.set.Queries, func(q ireval.Query) bool { return q.ID == r.ID })]
 }
 
 // ask returns the tokens of an answer, and the answer.
@@ -132,7 +132,7 @@ func (f *front) ask(ctx context.Context, text string, budget int) (int, toolsear
 }
 
 // shows reports whether a gold tool is among those that an answer tells of, with its signature if that is asked for.
-func (f *front) shows(q judge.Query, found toolsearch.Found, signed bool) bool {
+func (f *front) shows(q ireval.Query, found toolsearch.Found, signed bool) bool {
 	return slices.ContainsFunc(found.Tools, func(t toolsearch.FoundTool) bool {
 		return q.Answers(f.set.Judged(t.ID)) && (!signed || t.Text != "")
 	})

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // flags are what a run is asked for.
@@ -122,7 +122,7 @@ func (f flags) rows(ctx context.Context, out io.Writer) (rows []row, err error) 
 			continue
 		}
 		s, err := f.read(name)
-		if errors.Is(err, judge.ErrNoData) {
+		if errors.Is(err, ireval.ErrNoData) {
 			fmt.Fprintf(out, "skipped %s: %v\n", name, err)
 			continue
 		}
@@ -160,7 +160,7 @@ func (f flags) wants(set string) bool {
 }
 
 // only drops the queries of groups that are not asked for.
-func (f flags) only(queries []judge.Query) (kept []judge.Query) {
+func (f flags) only(queries []ireval.Query) (kept []ireval.Query) {
 	for _, q := range queries {
 		for word := range strings.SplitSeq(f.sets, ",") {
 			if f.sets == "" || word == q.Group || !strings.Contains(word, "/") && strings.HasPrefix(q.Group, word+"/") {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // checking is the half that no weight was fitted to: what search finds there is what it finds.
@@ -150,7 +150,7 @@ func verdict(met bool) string {
 func worse(all []mean, engine, half string) (n int) {
 	theirs := of(all, engine)
 	for _, m := range of(all, ours) {
-		for _, metric := range judge.Metrics() {
+		for _, metric := range ireval.Metrics() {
 			if m.Half == half && !m.None && ahead(theirs, m, metric) != "" {
 				n++
 			}
@@ -215,7 +215,7 @@ func pageBelow(b *strings.Builder, all []mean) {
 	b.WriteString("\n**Worse than another engine**, any metric, any half:\n\n")
 	lines := 0
 	for _, m := range of(all, ours) {
-		for _, metric := range judge.Metrics() {
+		for _, metric := range ireval.Metrics() {
 			if better := ahead(all, m, metric); better != "" && !m.None {
 				fmt.Fprintf(b, "- %s, %s (%d queries), %s: %s, against %s\n", m.Group, m.Half, m.N, metric, three(value(m.Scores, metric)), better)
 				lines++

@@ -18,7 +18,7 @@ import (
 
 	"sallyport/bench/doc"
 	"sallyport/bench/machine"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // origin is what was judged, and with what. There is no date in it: the same commit on the same sets has the same file.
@@ -37,7 +37,7 @@ type mean struct {
 	N      int    `json:"n"`
 	// None says that nothing fits these queries: there are no scores.
 	None bool `json:"none,omitempty"`
-	judge.Scores
+	ireval.Scores
 	// Refused is the share of queries that the engine says nothing fits to: wrongly, unless None is.
 	Refused float64 `json:"refused"`
 	// Answered is how many queries have a gold tool among the first five, Denied the share of them that the engine says nothing fits to.
@@ -68,7 +68,7 @@ func meanOf(engine, group string, h half, rows []row) mean {
 	answered := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isAnswered(r) })
 	m.Answered, m.Denied = len(answered), rounded(share(answered, weak))
 	s := means(rows)
-	m.Scores = judge.Scores{Recall1: rounded(s.Recall1), Recall3: rounded(s.Recall3), Recall5: rounded(s.Recall5), Recall10: rounded(s.Recall10),
+	m.Scores = ireval.Scores{Recall1: rounded(s.Recall1), Recall3: rounded(s.Recall3), Recall5: rounded(s.Recall5), Recall10: rounded(s.Recall10),
 		NDCG10: rounded(s.NDCG10), MRR: rounded(s.MRR), Hit3: rounded(s.Hit3), Hit5: rounded(s.Hit5)}
 	for _, r := range rows {
 		m.First += float64(max(0, r.First)) / float64(len(rows))
@@ -100,7 +100,7 @@ func originOf(ctx context.Context, src sources) (origin, error) {
 // files are the files of each set, as patterns.
 func (src sources) files() map[string][]string {
 	all := map[string][]string{"catalog": {filepath.Join(src.catalog, "*.json"), src.queries}}
-	for _, name := range judge.Names() {
+	for _, name := range ireval.Names() {
 		all[name] = []string{filepath.Join(src.retrieval, name, "tools.jsonl"), filepath.Join(src.retrieval, name, "queries.jsonl")}
 	}
 	return all

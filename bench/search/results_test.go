@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/bench/doc"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // TestDocument holds docs/benchmarks.md to the results beside it.
@@ -37,12 +37,12 @@ func TestKeep(t *testing.T) {
 	write(t, filepath.Join(dir, "doc.md"), "# Search\n<!-- begin search -->\n<!-- end search -->\n")
 	write(t, filepath.Join(dir, "livemcp", "tools.jsonl"), "{}\n")
 	rows := []row{
-		{Engine: ours, Group: "livemcp/step", ID: "1", Tuned: true, Scores: judge.Scores{Recall1: 1, NDCG10: 1, MRR: 1, Hit5: 1}, First: 300, Until: 300},
-		{Engine: ours, Group: "livemcp/step", ID: "2", Apart: true, Weak: true, Scores: judge.Scores{NDCG10: .5, Hit5: 1}, First: 400, Until: 1200},
+		{Engine: ours, Group: "livemcp/step", ID: "1", Tuned: true, Scores: ireval.Scores{Recall1: 1, NDCG10: 1, MRR: 1, Hit5: 1}, First: 300, Until: 300},
+		{Engine: ours, Group: "livemcp/step", ID: "2", Apart: true, Weak: true, Scores: ireval.Scores{NDCG10: .5, Hit5: 1}, First: 400, Until: 1200},
 		{Engine: ours, Group: "catalog/none", ID: "3", None: true, Weak: true},
-		{Engine: plain, Group: "livemcp/step", ID: "1", Tuned: true, Scores: judge.Scores{NDCG10: .125}, First: -1, Until: -1},
-		{Engine: plain, Group: "livemcp/step", ID: "2", Scores: judge.Scores{NDCG10: .625}, First: -1, Until: -1},
-		{Engine: informed, Group: "livemcp/step", ID: "2", Scores: judge.Scores{NDCG10: .75}, First: -1, Until: -1},
+		{Engine: plain, Group: "livemcp/step", ID: "1", Tuned: true, Scores: ireval.Scores{NDCG10: .125}, First: -1, Until: -1},
+		{Engine: plain, Group: "livemcp/step", ID: "2", Scores: ireval.Scores{NDCG10: .625}, First: -1, Until: -1},
+		{Engine: informed, Group: "livemcp/step", ID: "2", Scores: ireval.Scores{NDCG10: .75}, First: -1, Until: -1},
 	}
 	f := flags{sources: sources{retrieval: dir, catalog: dir, queries: dir}, engines: strings.Join(engineNames(), ","), half: "each", out: filepath.Join(dir, "out"), doc: filepath.Join(dir, "doc.md"), tokens: true}
 	if f.whole(rows) {
@@ -56,7 +56,7 @@ func TestKeep(t *testing.T) {
 	if err != nil || len(o.Digests) != 1 || len(o.Digests["livemcp"]) != 16 {
 		t.Errorf("%+v, %v: want the digest of the one set that is here", o, err)
 	}
-	if diff := cmp.Diff(mean{Engine: ours, Group: "livemcp/step", Half: "all", N: 2, Scores: judge.Scores{Recall1: .5, NDCG10: .75, MRR: .5, Hit5: 1}, Refused: .5, Answered: 2, Denied: .5, First: 350, Until: 750}, all[0]); diff != "" {
+	if diff := cmp.Diff(mean{Engine: ours, Group: "livemcp/step", Half: "all", N: 2, Scores: ireval.Scores{Recall1: .5, NDCG10: .75, MRR: .5, Hit5: 1}, Refused: .5, Answered: 2, Denied: .5, First: 350, Until: 750}, all[0]); diff != "" {
 		t.Errorf("the mean of both (-want +got):\n%s", diff)
 	}
 	text, err := os.ReadFile(f.out + ".txt")
@@ -93,8 +93,8 @@ func TestBarsAskBothHalves(t *testing.T) {
 	} {
 		var b strings.Builder
 		pageBars(&b, []mean{
-			{Engine: ours, Group: "livemcp/route", Half: "even", N: 1, Scores: judge.Scores{Hit5: test.even}},
-			{Engine: ours, Group: "livemcp/route", Half: "all", N: 2, Scores: judge.Scores{Hit5: test.all}},
+			{Engine: ours, Group: "livemcp/route", Half: "even", N: 1, Scores: ireval.Scores{Hit5: test.even}},
+			{Engine: ours, Group: "livemcp/route", Half: "all", N: 2, Scores: ireval.Scores{Hit5: test.all}},
 		})
 		if !strings.Contains(b.String(), "| livemcp/route | 1 | hit@5 | at least 0.70 "+test.want) {
 			t.Errorf("want %s in\n%s", test.want, b.String())

@@ -7,22 +7,22 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // row is what one engine made of one query. It is what -json writes and -compare reads.
 type row struct {
-	Engine string       `json:"engine"`
-	Group  string       `json:"group"` // set/kind
-	ID     string       `json:"id"`
-	Query  string       `json:"query"`
-	Tuned  bool         `json:"tuned"` // of the half that weights were chosen by
-	Apart  bool         `json:"apart"` // of the other one, with nothing in common with this one
-	None   bool         `json:"none"`  // nothing fits, so that there is nothing to rank
-	Weak   bool         `json:"weak"`  // the engine said that nothing fits well
-	Scores judge.Scores `json:"scores"`
-	Gold   []string     `json:"gold,omitempty"`
-	Top    []string     `json:"top,omitempty"`
+	Engine string        `json:"engine"`
+	Group  string        `json:"group"` // set/kind
+	ID     string        `json:"id"`
+	Query  string        `json:"query"`
+	Tuned  bool          `json:"tuned"` // of the half that weights were chosen by
+	Apart  bool          `json:"apart"` // of the other one, with nothing in common with this one
+	None   bool          `json:"none"`  // nothing fits, so that there is nothing to rank
+	Weak   bool          `json:"weak"`  // the engine said that nothing fits well
+	Scores ireval.Scores `json:"scores"`
+	Gold   []string      `json:"gold,omitempty"`
+	Top    []string      `json:"top,omitempty"`
 	// First is the tokens of the first answer, Until those of all answers up to the
 	// one with a gold tool, Seen whether there was one; -1 if it was not measured.
 	First int  `json:"first"`
@@ -36,7 +36,7 @@ type row struct {
 func (r row) key() string { return r.Engine + "\n" + r.Group + "\n" + r.ID }
 
 // evaluate asks the engine every query of the set.
-func evaluate(ctx context.Context, e engine, s *judge.Set) ([]row, error) {
+func evaluate(ctx context.Context, e engine, s *ireval.Set) ([]row, error) {
 	rows := make([]row, 0, len(s.Queries))
 	for _, q := range s.Queries {
 		a, err := e.search(ctx, q.Text)
@@ -46,7 +46,7 @@ func evaluate(ctx context.Context, e engine, s *judge.Set) ([]row, error) {
 		r := row{Engine: e.name, Group: q.Group, ID: q.ID, Query: q.Text, Tuned: q.Tuned, Apart: q.Apart, None: len(q.Gold) == 0,
 			Weak: a.weak, Gold: q.Gold, Top: a.ids, First: -1, Until: -1}
 		if !r.None {
-			r.Scores = judge.Score(q, a.ids)
+			r.Scores = ireval.Score(q, a.ids)
 		}
 		rows = append(rows, r)
 	}
@@ -57,21 +57,21 @@ func evaluate(ctx context.Context, e engine, s *judge.Set) ([]row, error) {
 type sources struct{ retrieval, catalog, queries string }
 
 // setNames are the sets in the order of the tables.
-func setNames() []string { return append(judge.Names(), "catalog") }
+func setNames() []string { return append(ireval.Names(), "catalog") }
 
-func (src sources) read(name string) (*judge.Set, error) {
+func (src sources) read(name string) (*ireval.Set, error) {
 	switch {
 	case name == "catalog":
-		return judge.ReadCatalog(src.catalog, src.queries)
-	case slices.Contains(judge.Names(), name):
-		return judge.Read(src.retrieval, name)
+		return ireval.ReadCatalog(src.catalog, src.queries)
+	case slices.Contains(ireval.Names(), name):
+		return ireval.Read(src.retrieval, name)
 	}
 	return nil, fmt.Errorf("unknown set %q (use %s)", name, strings.Join(setNames(), ", "))
 }
 
 // runSet evaluates all engines on a set; what the answers cost is
 // asked of a gateway unless ask is nil, and stands in the rows of the first engine.
-func runSet(ctx context.Context, s *judge.Set, engines []string, ask *asking) (rows []row, err error) {
+func runSet(ctx context.Context, s *ireval.Set, engines []string, ask *asking) (rows []row, err error) {
 	for i, name := range engines {
 		more, err := runEngine(ctx, s, name)
 		if err != nil {
@@ -87,7 +87,7 @@ func runSet(ctx context.Context, s *judge.Set, engines []string, ask *asking) (r
 	return rows, nil
 }
 
-func runEngine(ctx context.Context, s *judge.Set, name string) ([]row, error) {
+func runEngine(ctx context.Context, s *ireval.Set, name string) ([]row, error) {
 	e, err := openEngine(name, s)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func runEngine(ctx context.Context, s *judge.Set, name string) ([]row, error) {
 	return rows, errors.Join(err, e.close())
 }
 
-func countTokens(ctx context.Context, s *judge.Set, rows []row, ask asking) error {
+func countTokens(ctx context.Context, s *ireval.Set, rows []row, ask asking) error {
 	f, err := openFront(ctx, s)
 	if err != nil {
 		return err

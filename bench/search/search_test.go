@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"testing"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // here is where the sets lie, seen from this folder.
 var here = sources{retrieval: "../../../shared/retrieval", catalog: "../../../shared/catalog", queries: "queries.jsonl"}
 
-func read(t *testing.T, name string) *judge.Set {
+func read(t *testing.T, name string) *ireval.Set {
 	t.Helper()
 	s, err := here.read(name)
-	if errors.Is(err, judge.ErrNoData) {
+	if errors.Is(err, ireval.ErrNoData) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // half is a part of the queries: all, those to tune by, those to check with, or of these
@@ -66,12 +66,12 @@ func setRank(group string) int {
 	return slices.Index(setNames(), set)
 }
 
-func means(rows []row) judge.Scores {
-	all := make([]judge.Scores, len(rows))
+func means(rows []row) ireval.Scores {
+	all := make([]ireval.Scores, len(rows))
 	for i, r := range rows {
 		all[i] = r.Scores
 	}
-	return judge.Mean(all)
+	return ireval.Mean(all)
 }
 
 // share returns how many of the rows are so, 0 to 1.
@@ -115,7 +115,7 @@ func report(out io.Writer, rows []row, halves []half, engines []string) error {
 }
 
 func scoreTable(w io.Writer, rows []row, halves []half, engine string) {
-	fmt.Fprintf(w, "%s\t half\t n\t %s\t\n", engine, strings.Join(judge.Metrics(), "\t "))
+	fmt.Fprintf(w, "%s\t half\t n\t %s\t\n", engine, strings.Join(ireval.Metrics(), "\t "))
 	for _, group := range groups(rows) {
 		for _, h := range halves {
 			chosen := choose(rows, engine, group, h)
@@ -213,7 +213,7 @@ func below(rows []row, engine, other string) (lines []string) {
 				continue
 			}
 			ours, theirs := means(a).Values(), means(b).Values()
-			for i, metric := range judge.Metrics() {
+			for i, metric := range ireval.Metrics() {
 				if ours[i] < theirs[i]-1e-9 {
 					lines = append(lines, fmt.Sprintf("%s, %s, %s: %.3f against %.3f (n %d)", group, h.name, metric, ours[i], theirs[i], len(a)))
 				}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // joins are tasks that put together what several calls gave.
@@ -118,7 +118,7 @@ func errorsAndAuthors() *Task {
 		Needs:   []string{"filesystem.read_multiple_files", "git.git_log"},
 		Queries: [][]string{{"read several text files", "commit history of a file"}, {"filesystem: read multiple files at once", "git log: view commit history by file path"}, {"filesystem read multiple files", "git log"}},
 		Direct: func(m *Mind) string {
-			calls := []ledger.Call{readLogs(m)}
+			calls := []tokencount.Call{readLogs(m)}
 			for _, p := range paths {
 				calls = append(calls, Call("git.git_log", map[string]any{"path": m.Repo(), "filePath": "src" + p + ".txt", "maxCount": 1}))
 			}

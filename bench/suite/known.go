@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // known is what someone has read who writes programs. Whatever a program takes for granted must be in it:
@@ -221,6 +221,6 @@ func (s *source) uses(id string) bool {
 }
 
 // call runs the program.
-func (s *source) call() ledger.Call {
+func (s *source) call() tokencount.Call {
 	return Call(ExecuteCode, inLanguage(s.language, map[string]any{"code": s.text}))
 }

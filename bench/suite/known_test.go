@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // Answers of search_tools, shortened.
@@ -36,9 +36,9 @@ import { ... } from "servers/everything"
 // run is a task of some programs after one search.
 func run(t *testing.T, prompt, found string, programs []suite.Program, outputs ...string) (turns []string, err error) {
 	t.Helper()
-	answers := [][]ledger.Result{text(found)}
+	answers := [][]tokencount.Result{text(found)}
 	for _, output := range outputs {
-		answers = append(answers, []ledger.Result{{Text: output, Error: strings.Contains(output, "Error")}})
+		answers = append(answers, []tokencount.Result{{Text: output, Error: strings.Contains(output, "Error")}})
 	}
 	task := &suite.Task{Prompt: prompt, Queries: [][]string{{"words"}}, Programs: programs}
 	turns, _, err = play(t, task, suite.Code, answers...)

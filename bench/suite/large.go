@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // large are tasks of many calls, much data and joins. Prompts name the files, so
@@ -56,7 +56,7 @@ func tally[T any](list []T, of func(T) (name string, amount int)) totals {
 func total(o Order) int { return o.Quantity * o.Cents }
 
 // readFiles is the call that reads many files of the world; pattern has a number in it, from 1 to n.
-func readFiles(m *Mind, n int, pattern string, more ...string) ledger.Call {
+func readFiles(m *Mind, n int, pattern string, more ...string) tokencount.Call {
 	var paths []string
 	for i := range n {
 		paths = append(paths, filepath.Join(m.Files(), fmt.Sprintf(pattern, i+1)))
@@ -68,12 +68,12 @@ func readFiles(m *Mind, n int, pattern string, more ...string) ledger.Call {
 }
 
 // readOrders is the call that reads all orders.
-func readOrders(m *Mind, more ...string) ledger.Call {
+func readOrders(m *Mind, more ...string) tokencount.Call {
 	return readFiles(m, 12, "orders/2026-%02d.csv", more...)
 }
 
 // query is the call that reads the database.
-func query(sql string) ledger.Call { return Call("sqlite.query", map[string]any{"sql": sql}) }
+func query(sql string) tokencount.Call { return Call("sqlite.query", map[string]any{"sql": sql}) }
 
 // ordersIn are the orders in what readOrders gave.
 func ordersIn(m *Mind, text string) []Order {

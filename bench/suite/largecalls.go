@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // manyCalls are tasks with a loop. Direct calls make all rounds of it in one turn.
@@ -40,7 +40,7 @@ func blameAuthors() *Task {
 		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list directory", "git blame: last change of each line"}, {"git blame"}},
 		Direct: func(m *Mind) string {
 			var files []string
-			var calls []ledger.Call
+			var calls []tokencount.Call
 			for entry := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Repo() + "/src"})) {
 				file := strings.TrimPrefix(strings.TrimSpace(entry), "[FILE] ")
 				files = append(files, file)
@@ -84,7 +84,7 @@ func serviceCards() *Task {
 			texts := m.All(Call("memory.read_graph", map[string]any{}), Call("filesystem.create_directory", map[string]any{"path": folder}))
 			g := graphIn(m, texts[0])
 			city := g.said("lives in ")
-			var calls []ledger.Call
+			var calls []tokencount.Call
 			for _, s := range g.services(m) {
 				calls = append(calls, Call("filesystem.write_file", map[string]any{
 					"path": fmt.Sprintf("%s/%s.txt", folder, s.Name), "content": s.OnCall + ", " + city[s.OnCall] + "\n",

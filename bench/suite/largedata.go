@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // muchData are tasks that read much and say little.
@@ -110,7 +110,7 @@ func readQueries() [][]string {
 	return [][]string{{"read several text files"}, {"filesystem: read text file, read multiple files"}, {"filesystem read text file", "filesystem read multiple files"}}
 }
 
-func readLogs(m *Mind) ledger.Call { return readFiles(m, 5, "logs/app-%d.log") }
+func readLogs(m *Mind) tokencount.Call { return readFiles(m, 5, "logs/app-%d.log") }
 
 func errorsByPath(list []Request) totals {
 	return tally(list, func(r Request) (string, int) {

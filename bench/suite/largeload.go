@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // loadOrders copies files into the database. No tool does that, so in direct calls
@@ -50,7 +50,7 @@ func loadOrders() *Task {
 }
 
 // execute is the call that writes to the database.
-func execute(sql string) ledger.Call { return Call("sqlite.execute", map[string]any{"sql": sql}) }
+func execute(sql string) tokencount.Call { return Call("sqlite.execute", map[string]any{"sql": sql}) }
 
 // fileToTable are searches for what reads files and writes to the database.
 func fileToTable() [][]string {

@@ -9,15 +9,15 @@ import (
 	"path"
 	"strings"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // Mind is what a script thinks with: it makes calls, and knows nothing but their results.
 // The world is there for its paths.
 type Mind struct {
 	*World
-	yield   func([]ledger.Call) bool
-	results []ledger.Result
+	yield   func([]tokencount.Call) bool
+	results []tokencount.Result
 }
 
 // gaveUp is what Fail panics with.
@@ -27,10 +27,10 @@ type gaveUp struct{ error }
 func (m *Mind) Fail(format string, args ...any) { panic(gaveUp{fmt.Errorf(format, args...)}) }
 
 // Turn makes calls in one turn and returns their results, in their order. Ids are as in [Call].
-func (m *Mind) Turn(calls ...ledger.Call) []ledger.Result {
-	named := make([]ledger.Call, len(calls))
+func (m *Mind) Turn(calls ...tokencount.Call) []tokencount.Result {
+	named := make([]tokencount.Call, len(calls))
 	for i, c := range calls {
-		named[i] = ledger.Call{Tool: ToolName(c.Tool), Args: c.Args}
+		named[i] = tokencount.Call{Tool: ToolName(c.Tool), Args: c.Args}
 	}
 	if !m.yield(named) {
 		m.Fail("stopped")
@@ -42,7 +42,7 @@ func (m *Mind) Turn(calls ...ledger.Call) []ledger.Result {
 func (m *Mind) Call(id string, args any) string { return m.All(Call(id, args))[0] }
 
 // All is Turn for calls that are to go well; it returns their texts.
-func (m *Mind) All(calls ...ledger.Call) []string {
+func (m *Mind) All(calls ...tokencount.Call) []string {
 	var texts []string
 	for i, r := range m.Turn(calls...) {
 		if r.Error {
@@ -68,7 +68,7 @@ const (
 // Player plays a task's script in one mode, turn by turn.
 type Player struct {
 	mind   *Mind
-	next   func() ([]ledger.Call, bool)
+	next   func() ([]tokencount.Call, bool)
 	stop   func()
 	answer string
 }
@@ -76,7 +76,7 @@ type Player struct {
 // Play begins the script of a task. Stop the player at the end.
 func (t *Task) Play(w *World, mode Mode) *Player {
 	p := &Player{mind: &Mind{World: w}}
-	p.next, p.stop = iter.Pull(func(yield func([]ledger.Call) bool) {
+	p.next, p.stop = iter.Pull(func(yield func([]tokencount.Call) bool) {
 		p.mind.yield = yield
 		p.answer = t.script(mode)(p.mind)
 	})
@@ -84,7 +84,7 @@ func (t *Task) Play(w *World, mode Mode) *Player {
 }
 
 // Next returns the next calls, or without calls the answer. results are those of the calls before.
-func (p *Player) Next(results []ledger.Result) (calls []ledger.Call, answer string, err error) {
+func (p *Player) Next(results []tokencount.Result) (calls []tokencount.Call, answer string, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			failed, ours := caught.(gaveUp)
@@ -132,7 +132,7 @@ func (t *Task) searched(m *Mind) string {
 		tries = t.Queries
 	}
 	for _, try := range tries {
-		var calls []ledger.Call
+		var calls []tokencount.Call
 		for _, query := range try {
 			calls = append(calls, Call(SearchTool, map[string]string{"query": query}))
 		}
@@ -204,7 +204,7 @@ func (m *Mind) makeSure(k *known, s *source) {
 }
 
 // execute runs a program that is to give an error with fails in it, or none.
-func (m *Mind) execute(program ledger.Call, fails string) string {
+func (m *Mind) execute(program tokencount.Call, fails string) string {
 	r := m.Turn(program)[0]
 	if r.Error != (fails != "") || !strings.Contains(r.Text, fails) {
 		m.Fail("the program gave (error: %v) %.600s", r.Error, r.Text)
@@ -213,7 +213,7 @@ func (m *Mind) execute(program ledger.Call, fails string) string {
 }
 
 // searches are the calls of one try, a call for each query.
-func searches(queries []string, language string) (calls []ledger.Call) {
+func searches(queries []string, language string) (calls []tokencount.Call) {
 	for _, query := range queries {
 		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": query})))
 	}
@@ -221,7 +221,7 @@ func searches(queries []string, language string) (calls []ledger.Call) {
 }
 
 // inFull asks for all that is to be said of some tools.
-func inFull(ids []string, language string) (calls []ledger.Call) {
+func inFull(ids []string, language string) (calls []tokencount.Call) {
 	for _, id := range ids {
 		upstream, name, _ := strings.Cut(id, ".")
 		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": name, "upstream": upstream, "detail": "full", "limit": 1})))

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // play plays a task; answers are what its turns get, one after the other. It returns the calls as "tool args" by turn.
-func play(t *testing.T, task *suite.Task, mode suite.Mode, answers ...[]ledger.Result) (turns []string, answer string, err error) {
+func play(t *testing.T, task *suite.Task, mode suite.Mode, answers ...[]tokencount.Result) (turns []string, answer string, err error) {
 	t.Helper()
 	w, err := suite.NewWorld("/w", "/m")
 	if err != nil {
@@ -19,7 +19,7 @@ func play(t *testing.T, task *suite.Task, mode suite.Mode, answers ...[]ledger.R
 	}
 	p := task.Play(w, mode)
 	defer p.Stop()
-	var results []ledger.Result
+	var results []tokencount.Result
 	for {
 		calls, answer, err := p.Next(results)
 		if err != nil || calls == nil {
@@ -36,14 +36,14 @@ func play(t *testing.T, task *suite.Task, mode suite.Mode, answers ...[]ledger.R
 	}
 }
 
-func text(texts ...string) (results []ledger.Result) {
+func text(texts ...string) (results []tokencount.Result) {
 	for _, text := range texts {
-		results = append(results, ledger.Result{Text: text})
+		results = append(results, tokencount.Result{Text: text})
 	}
 	return results
 }
 
-func failed(text string) []ledger.Result { return []ledger.Result{{Text: text, Error: true}} }
+func failed(text string) []tokencount.Result { return []tokencount.Result{{Text: text, Error: true}} }
 
 // greet makes two calls in a turn, and one that needs their results.
 func greet(m *suite.Mind) string {
@@ -61,12 +61,12 @@ func TestPlayerSeesResults(t *testing.T) {
 func TestPlayerGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  suite.Script
-		answers [][]ledger.Result
+		answers [][]tokencount.Result
 		want    string
 	}{
-		"tool failed": {greet, [][]ledger.Result{{{Text: "x"}, {Text: "no such thing", Error: true}}}, "play: b.two-x: no such thing"},
+		"tool failed": {greet, [][]tokencount.Result{{{Text: "x"}, {Text: "no such thing", Error: true}}}, "play: b.two-x: no such thing"},
 		"at once":     {func(m *suite.Mind) string { m.Fail("sorry: %w", fmt.Errorf("late")); return "" }, nil, "play: sorry: late"},
-		"no JSON":     {func(m *suite.Mind) string { return suite.Decode[string](m, m.Call("a.one", nil)) }, [][]ledger.Result{text("<>")}, `play: read result: invalid character '<' looking for beginning of value: "<>"`},
+		"no JSON":     {func(m *suite.Mind) string { return suite.Decode[string](m, m.Call("a.one", nil)) }, [][]tokencount.Result{text("<>")}, `play: read result: invalid character '<' looking for beginning of value: "<>"`},
 	} {
 		if _, _, err := play(t, &suite.Task{Direct: c.script}, suite.Direct, c.answers...); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -126,21 +126,21 @@ func TestOurMistakesPanic(t *testing.T) {
 	}
 }
 
-func shows(names ...string) (r ledger.Result) {
+func shows(names ...string) (r tokencount.Result) {
 	for _, name := range names {
-		r.Shows = append(r.Shows, ledger.Definition{Name: name})
+		r.Shows = append(r.Shows, tokencount.Definition{Name: name})
 	}
 	return r
 }
 
 func TestSearchFindsBeforeItCalls(t *testing.T) {
 	task := &suite.Task{Needs: []string{"a.one", "a.three", "b.two-x"}, Queries: [][]string{{"other words"}}, SearchQueries: [][]string{{"one", "two"}, {"three"}}, Direct: greet}
-	turns, answer, err := play(t, task, suite.Search, []ledger.Result{shows("a__one", "a__four"), shows("b__two-x")}, []ledger.Result{shows("a__three")}, text("x", "y"), text("z"))
+	turns, answer, err := play(t, task, suite.Search, []tokencount.Result{shows("a__one", "a__four"), shows("b__two-x")}, []tokencount.Result{shows("a__three")}, text("x", "y"), text("z"))
 	if want := `tool_search {"query":"one"}; tool_search {"query":"two"}`; len(turns) != 4 || turns[0] != want || answer != "z!" || err != nil {
 		t.Errorf("%q, %q, %v", turns, answer, err)
 	}
 	task.SearchQueries = nil
-	if _, _, err := play(t, task, suite.Search, []ledger.Result{shows("a__one", "a__three", "a__two-x")}); err == nil || err.Error() != "play: no search found b.two-x" {
+	if _, _, err := play(t, task, suite.Search, []tokencount.Result{shows("a__one", "a__three", "a__two-x")}); err == nil || err.Error() != "play: no search found b.two-x" {
 		t.Error(err)
 	}
 }
@@ -244,7 +244,7 @@ func TestCodeRunsPrograms(t *testing.T) {
 func TestCodeFailsAsItShould(t *testing.T) {
 	for _, c := range []struct {
 		fails  string
-		result []ledger.Result
+		result []tokencount.Result
 		want   string
 	}{
 		{"", failed("oh"), "the program gave (error: true) oh"},

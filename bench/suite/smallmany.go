@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 func largestSum() *Task {
@@ -33,7 +33,7 @@ func largestSum() *Task {
 }
 
 func addAll(m *Mind) string {
-	var calls []ledger.Call
+	var calls []tokencount.Call
 	for _, line := range strings.Fields(m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/pairs.csv"}))[1:] {
 		a, b, _ := strings.Cut(line, ",")
 		calls = append(calls, Call("everything.get-sum", map[string]any{"a": number(m, a), "b": number(m, b)}))
@@ -105,7 +105,7 @@ func lastTouched() *Task {
 		Queries: [][]string{{"list a directory", "git log"}, {"filesystem list directory", "git view commit history"}},
 		Direct: func(m *Mind) string {
 			var last []touched
-			var calls []ledger.Call
+			var calls []tokencount.Call
 			for line := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Repo() + "/src"})) {
 				file := strings.TrimSpace(strings.TrimPrefix(line, "[FILE] "))
 				last = append(last, touched{file: file})

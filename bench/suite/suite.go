@@ -7,7 +7,7 @@ package suite
 import (
 	"encoding/json"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // Mode is how a model gets at tools.
@@ -93,10 +93,10 @@ type Program struct {
 type Script func(m *Mind) (answer string)
 
 // Call is a direct call by the id "upstream.tool". args is encoded as JSON.
-func Call(id string, args any) ledger.Call {
+func Call(id string, args any) tokencount.Call {
 	data, err := json.Marshal(args)
 	if err != nil {
 		panic(err) // scripts are ours
 	}
-	return ledger.Call{Tool: id, Args: data}
+	return tokencount.Call{Tool: id, Args: data}
 }

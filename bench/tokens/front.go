@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/door"
+	"sallyport/bench/harness"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tool"
 )
 
 // front is a gateway in front of catalogues.
 type front struct {
-	*door.Door
+	*harness.Door
 	ids map[wire]tool.ID
 }
 
@@ -20,11 +20,11 @@ type front struct {
 type wire struct{ upstream, name string }
 
 func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error) {
-	var servers []door.Server
+	var servers []harness.Server
 	for _, c := range catalogues {
-		servers = append(servers, door.Server{Name: c.Name, Handler: c})
+		servers = append(servers, harness.Server{Name: c.Name, Handler: c})
 	}
-	d, err := door.Open(ctx, servers)
+	d, err := harness.Open(ctx, servers)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"fmt"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
 	"sallyport/bench/stats"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/bench/tokens/report"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tokens"
@@ -133,7 +133,7 @@ func (f *front) texts(ctx context.Context, server string, raw json.RawMessage) (
 			return nil, err
 		}
 	}
-	shown := ledger.Definition{Name: suite.ToolName(server + "." + t.Name), Description: t.Description, InputSchema: schema.Bytes()}
+	shown := tokencount.Definition{Name: suite.ToolName(server + "." + t.Name), Description: t.Description, InputSchema: schema.Bytes()}
 	texts := []string{sent.String(), shown.Text()}
 	id, known := f.ids[wire{tool.Identifier(server), t.Name}]
 	if !known {

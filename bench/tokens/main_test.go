@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"sallyport/bench/doc"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/bench/tokens/report"
 )
 
@@ -118,13 +118,13 @@ func TestSizes(t *testing.T) {
 }
 
 func TestTries(t *testing.T) {
-	calls := func(names ...string) (turn ledger.Turn) {
+	calls := func(names ...string) (turn tokencount.Turn) {
 		for _, name := range names {
-			turn.Calls = append(turn.Calls, ledger.Call{Tool: name})
+			turn.Calls = append(turn.Calls, tokencount.Call{Tool: name})
 		}
 		return turn
 	}
-	tr := &ledger.Transcript{Turns: []ledger.Turn{calls(suite.SearchTools, suite.SearchTools), calls(suite.SearchTool), calls(suite.SearchTools, suite.ExecuteCode), calls("git__git_log"), calls()}}
+	tr := &tokencount.Transcript{Turns: []tokencount.Turn{calls(suite.SearchTools, suite.SearchTools), calls(suite.SearchTool), calls(suite.SearchTools, suite.ExecuteCode), calls("git__git_log"), calls()}}
 	if n := tries(tr); n != 2 {
 		t.Errorf("%d turns searched, want 2", n)
 	}

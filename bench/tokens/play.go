@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/bench/tokens/report"
 	"sallyport/internal/filelock"
 	"sallyport/internal/tokens"
@@ -27,7 +27,7 @@ type bench struct {
 	world    *suite.World
 	cache    string
 	more     []agent.Catalogue
-	counters map[string]*ledger.Memo
+	counters map[string]*tokencount.Memo
 	shown    map[string]shown
 	costs    map[string]cost
 	lines    []report.Line
@@ -71,7 +71,7 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 }
 
 func newBench(o *options) *bench {
-	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*ledger.Memo{}, shown: map[string]shown{}, costs: map[string]cost{}}
+	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*tokencount.Memo{}, shown: map[string]shown{}, costs: map[string]cost{}}
 }
 
 // open makes world and counters, and reads the catalogues, whose digests it returns.
@@ -84,7 +84,7 @@ func (b *bench) open() (digests map[string]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		b.counters[name] = ledger.NewMemo(counter)
+		b.counters[name] = tokencount.NewMemo(counter)
 	}
 	b.more, digests, err = catalogues(b.options, b.world)
 	return digests, errors.Join(err, b.world.Reset(), os.MkdirAll(b.cache, 0o700))
@@ -159,7 +159,7 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 
 // played is a task that was played. failed is what the script or its answer did wrong.
 type played struct {
-	said   *ledger.Transcript
+	said   *tokencount.Transcript
 	failed error
 	// finds is how many tools a search showed, in [suite.Search].
 	finds int
@@ -207,7 +207,7 @@ func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, set
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tools.Close(), ctx.Err()) }()
-	p = &played{said: &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}, finds: setup.Finds}
+	p = &played{said: &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}, finds: setup.Finds}
 	script := agent.Scripted(task, b.world, mode)
 	defer script.Close()
 	p.failed, err = work(ctx, script, tools, p.said, agent.Limits{Turns: 200, Time: 5 * time.Minute})
@@ -222,7 +222,7 @@ func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, set
 
 // work has a model work on a task. That it gives up or needs too long is its failure, which counts; any other error is
 // one of the machinery, after which nothing is worth counting.
-func work(ctx context.Context, m agent.Model, tools agent.Tools, t *ledger.Transcript, limits agent.Limits) (failed, err error) {
+func work(ctx context.Context, m agent.Model, tools agent.Tools, t *tokencount.Transcript, limits agent.Limits) (failed, err error) {
 	w := &watched{Model: m}
 	_, err = agent.Run(ctx, w, tools, t, limits)
 	if w.gaveUp || errors.Is(err, agent.ErrLimit) {
@@ -238,7 +238,7 @@ type watched struct {
 }
 
 // Next implements [agent.Model].
-func (w *watched) Next(ctx context.Context, t *ledger.Transcript) (agent.Move, error) {
+func (w *watched) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
 	move, err := w.Model.Next(ctx, t)
 	w.gaveUp = err != nil
 	return move, err
@@ -275,7 +275,7 @@ func (b *bench) say(l report.Line) {
 	fmt.Fprintf(b.progress, "[%d/%d] %s, %s, %d servers: %d tokens in %d turns, %s\n", b.done, b.of, l.Task, l.Mode, l.Servers, l.Total(), len(l.Turns), cmp.Or(l.Error, "right"))
 }
 
-func (b *bench) writeDown(t *ledger.Transcript, size int) error {
+func (b *bench) writeDown(t *tokencount.Transcript, size int) error {
 	if b.transcripts == "" {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (b *bench) writeDown(t *ledger.Transcript, size int) error {
 }
 
 // tries are the turns that did nothing but search.
-func tries(t *ledger.Transcript) (n int) {
+func tries(t *tokencount.Transcript) (n int) {
 	for _, turn := range t.Turns {
 		searches := len(turn.Calls) > 0
 		for _, call := range turn.Calls {

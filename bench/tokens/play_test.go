@@ -15,23 +15,23 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/benchtest"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/testutil"
 )
 
 // stuck is tools of which one does not work, and a model that calls it, or gives up.
 type stuck struct{ gaveUp, broken error }
 
-func (stuck) Instructions() []string           { return nil }
-func (stuck) Definitions() []ledger.Definition { return []ledger.Definition{{Name: "do"}} }
+func (stuck) Instructions() []string               { return nil }
+func (stuck) Definitions() []tokencount.Definition { return []tokencount.Definition{{Name: "do"}} }
 
-func (s stuck) Call(context.Context, ledger.Call) (ledger.Result, error) {
-	return ledger.Result{}, s.broken
+func (s stuck) Call(context.Context, tokencount.Call) (tokencount.Result, error) {
+	return tokencount.Result{}, s.broken
 }
 
-func (s stuck) Next(context.Context, *ledger.Transcript) (agent.Move, error) {
-	return agent.Move{Calls: []ledger.Call{{Tool: "do", Args: json.RawMessage("{}")}}}, s.gaveUp
+func (s stuck) Next(context.Context, *tokencount.Transcript) (agent.Move, error) {
+	return agent.Move{Calls: []tokencount.Call{{Tool: "do", Args: json.RawMessage("{}")}}}, s.gaveUp
 }
 
 // What a model does wrong is counted as wrong; what is wrong with the machinery ends the benchmark.
@@ -46,7 +46,7 @@ func TestFailures(t *testing.T) {
 		{"a model that never ends", stuck{}, agent.ErrLimit, nil},
 		{"a server that is gone", stuck{broken: gone}, nil, gone},
 	} {
-		failed, err := work(t.Context(), test.with, test.with, &ledger.Transcript{}, agent.Limits{Turns: 3})
+		failed, err := work(t.Context(), test.with, test.with, &tokencount.Transcript{}, agent.Limits{Turns: 3})
 		if !errors.Is(failed, test.failed) || !errors.Is(err, test.err) {
 			t.Errorf("%s: failed %v, error %v", test.what, failed, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
 	"sallyport/bench/machine"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/bench/tokens/report"
 )
 
@@ -39,7 +39,7 @@ func (o *options) chosen(n int) (sizes []int) {
 
 // shown is what a client shows of the servers of one size when it calls tools directly.
 type shown struct {
-	definitions  []ledger.Definition
+	definitions  []tokencount.Definition
 	instructions []string
 }
 
@@ -83,7 +83,7 @@ func (b *bench) order(ctx context.Context) error {
 }
 
 // charge adds a definition to what its server costs.
-func (b *bench) charge(d ledger.Definition) error {
+func (b *bench) charge(d tokencount.Definition) error {
 	name, _, _ := strings.Cut(d.Name, "__")
 	c, known := b.costs[name]
 	if !known {
@@ -191,7 +191,7 @@ func (b *bench) describe(ctx context.Context, sizes []int) (list []report.Size, 
 			}
 			size.Tools = len(s.definitions)
 			for name, memo := range b.counters {
-				c, err := (&ledger.Transcript{Definitions: s.definitions, Instructions: s.instructions}).Count(memo)
+				c, err := (&tokencount.Transcript{Definitions: s.definitions, Instructions: s.instructions}).Count(memo)
 				if err != nil {
 					return nil, err
 				}

@@ -15,8 +15,8 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/access"
+	"sallyport/internal/adminsock"
 	"sallyport/internal/backup"
-	"sallyport/internal/control"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -73,7 +73,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	}
 	var summary backup.Summary
 	write := func(w io.Writer) error {
-		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{cli.RecordsFolder, control.Folder, access.Folder}}, {Dir: records, As: cli.RecordsFolder}})
+		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{cli.RecordsFolder, adminsock.Folder, access.Folder}}, {Dir: records, As: cli.RecordsFolder}})
 		return err
 	}
 	if file == "-" {

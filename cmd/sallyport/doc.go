@@ -32,8 +32,8 @@ In the order of one call, from a client to a tool and back:
   - gateway/upstream holds one live session to each upstream, and makes the call;
     gateway/upstream/oauth has its logins.
   - internal/store keeps records and logs, internal/backup makes one file of it all.
-  - internal/tool is the vocabulary of all of them, internal/plain makes untrusted
-    text fit to be shown, internal/nearest finds what someone meant.
+  - internal/tool is the vocabulary of all of them, internal/sanitize makes untrusted
+    text fit to be shown, internal/suggest finds what someone meant.
 
 Imports run down only; internal/archtest holds everyone to that. docs/architecture.md
 has the picture.

@@ -12,7 +12,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/execution"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -37,7 +37,7 @@ func FuzzOutput(f *testing.F) {
 			t.Errorf("%q became %q", want, got)
 		}
 		for _, shown := range []string{escaped, cli.Clean(s)} {
-			if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && plain.Hidden(r) }); i >= 0 {
+			if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Hidden(r) }); i >= 0 {
 				t.Errorf("a terminal gets %q", shown[i:])
 			}
 		}

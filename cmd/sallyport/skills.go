@@ -15,8 +15,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
-	"sallyport/internal/nearest"
 	"sallyport/internal/skill"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -288,7 +288,7 @@ func noSkill(name string, known []string, err error) error {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("skill %.80q: %v", name, err), Err: err}
 	}
 	hint := "see sallyport skills list"
-	if near := nearest.Of(name, known); near != "" {
+	if near := suggest.Of(name, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no skill %.80q", name), Hint: hint}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 )
 
 // resolver answers every import of a program.
@@ -118,7 +118,7 @@ func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 	if isTool && len(r.tree.List(upstream)) > 0 {
 		return refuse(fmt.Sprintf("servers/%s has no tool %s", upstream, tool), didYouMean(tool, r.tree.List(upstream), "find it with search_tools"))
 	}
-	near := nearest.Of(upstream, r.tree.List(""))
+	near := suggest.Of(upstream, r.tree.List(""))
 	if near == "" {
 		return refuse(fmt.Sprintf("there is no servers/%s", upstream), "there are: "+strings.Join(firstOf(r.tree.List(""), 20), ", "))
 	}
@@ -218,7 +218,7 @@ func (r resolver) explainMissing(e *Error, upstream, module, name string) {
 }
 
 func didYouMean(word string, names []string, otherwise string) string {
-	if near := nearest.Of(word, names); near != "" {
+	if near := suggest.Of(word, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return otherwise

@@ -138,9 +138,9 @@ func checkTypes(t *testing.T, program string) (string, error) {
 	return string(out), err
 }
 
-// TestShapesOfValues runs the cases of internal/shape in both languages.
+// TestShapesOfValues runs the cases of internal/jsontype in both languages.
 func TestShapesOfValues(t *testing.T) {
-	data, err := os.ReadFile("../../internal/shape/testdata/shapes.json")
+	data, err := os.ReadFile("../../internal/jsontype/testdata/shapes.json")
 	if err != nil {
 		t.Fatal(err)
 	}

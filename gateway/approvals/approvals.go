@@ -11,7 +11,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -107,7 +107,7 @@ func (p *Approver) Answer(ctx context.Context, id string, answer Answer) (Approv
 
 // approvalError says what is wrong with an answer.
 func (p *Approver) approvalError(ctx context.Context, id string, a Approval, err error) error {
-	shown := plain.Line(id, 60)
+	shown := sanitize.Line(id, 60)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + shown, Hint: "`sallyport approvals` lists those that wait"}

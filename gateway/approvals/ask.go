@@ -11,7 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -28,7 +28,7 @@ func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict)
 	}
 	request := approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Upstream: c.Tool.Upstream, Tool: c.Tool.String(),
-		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.Rule, 100), Reason: plain.Line(v.Reason, 300),
+		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: sanitize.Line(v.Rule, 100), Reason: sanitize.Line(v.Reason, 300),
 		Single: v.Doubt, Doubt: v.Doubt,
 	}
 	if r := toolcall.ExecutionOf(ctx); r != nil {
@@ -100,7 +100,7 @@ func (w *waiting) question(a Approval) json.RawMessage {
 	if a.Doubt {
 		properties["result"] = map[string]any{"type": "string", "title": "Result", "description": "what the call returned, in JSON, if it was done and you know it"}
 	}
-	data, err := plain.JSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
+	data, err := sanitize.JSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
 		"type": "object", "properties": properties, "required": []string{"decision"},
 	}})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -64,8 +64,8 @@ func (q Question) request(ctx context.Context) approval.Request {
 	}
 	return approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Execution: q.Run, Root: q.Run,
-		Upstream: toolcall.WorkflowsID, Tool: toolcall.WorkflowsID + "." + plain.Line(q.Workflow, 100), Arguments: plain.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
-		Rule: inquireRule, Reason: "step " + plain.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, standTime),
+		Upstream: toolcall.WorkflowsID, Tool: toolcall.WorkflowsID + "." + sanitize.Line(q.Workflow, 100), Arguments: sanitize.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
+		Rule: inquireRule, Reason: "step " + sanitize.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, standTime),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -88,7 +88,7 @@ func (f *Filter) check() error {
 	f.Limit = min(f.Limit, maxAudit)
 	if f.Kind != "" && !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(f.Kind, k) }) {
 		hint := "the kinds are " + strings.Join(audit.Kinds(), ", ")
-		if near := nearest.Of(f.Kind, audit.Kinds()); near != "" {
+		if near := suggest.Of(f.Kind, audit.Kinds()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no kind %.40q", f.Kind), Hint: hint}

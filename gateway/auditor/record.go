@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
 	"sallyport/internal/policy"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -28,7 +28,7 @@ func (a *Auditor) Audit(ctx context.Context, e audit.Event) error {
 func (a *Auditor) on(ctx context.Context, e audit.Event) audit.Event {
 	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
 	if session := tool.Session(ctx); session != "" && a.kept() {
-		e.Session = plain.Head(a.digest([]byte(session)), 16)
+		e.Session = sanitize.Head(a.digest([]byte(session)), 16)
 	}
 	return e
 }
@@ -101,7 +101,7 @@ func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program ex
 		event.Kept = a.opts.Durable
 		event.Saved = a.opts.Meter.Estimate(max(0, read-event.Bytes))
 		if db := a.opts.Settings.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
-			event.Output = plain.Head(a.opts.Redact(text), maxAuditOutput)
+			event.Output = sanitize.Head(a.opts.Redact(text), maxAuditOutput)
 		}
 	}
 	_ = a.append(event) // append has logged it, and the next program is refused

@@ -13,7 +13,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -214,7 +214,7 @@ func asSent(r tool.Result) json.RawMessage {
 	if r.IsError {
 		fields["isError"] = true
 	}
-	raw, err := plain.JSON(fields)
+	raw, err := sanitize.JSON(fields)
 	if err != nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/checksumfile"
 	"sallyport/internal/config"
-	"sallyport/internal/sealed"
 	"sallyport/internal/tool"
 )
 
@@ -84,7 +84,7 @@ func (c *cache) readKey() ([]byte, error) {
 	if err == nil {
 		_ = c.root.Remove(cacheKeyFile) // cut short, or not ours
 	}
-	name, err := sealed.Temp(c.root, func(w io.Writer) error {
+	name, err := checksumfile.Temp(c.root, func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, sha256.Size)
 		return err
 	})
@@ -130,7 +130,7 @@ func (c *cache) load(up config.Upstream) *tool.Offer {
 }
 
 func (c *cache) read(name, id string) (*tool.Offer, error) {
-	data, info, err := sealed.Read(c.root, name, maxCached)
+	data, info, err := checksumfile.Read(c.root, name, maxCached)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (c *cache) read(name, id string) (*tool.Offer, error) {
 
 // decodeOffer reads a file of the upstream id.
 func decodeOffer(data []byte, id string) (*tool.Offer, error) {
-	body, err := sealed.Open(cacheVersion, data)
+	body, err := checksumfile.Open(cacheVersion, data)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func encodeOffer(offer tool.Offer) ([]byte, error) {
 	if err := enc.Encode(offer); err != nil {
 		return nil, fmt.Errorf("encode offer: %w", err)
 	}
-	return sealed.Seal(cacheVersion, body.Bytes())
+	return checksumfile.Seal(cacheVersion, body.Bytes())
 }
 
 // store keeps an offer.
@@ -186,7 +186,7 @@ func (c *cache) store(up config.Upstream, offer tool.Offer) error {
 	if err != nil {
 		return err
 	}
-	return sealed.Write(c.root, c.name(up), data)
+	return checksumfile.Write(c.root, c.name(up), data)
 }
 
 // sweep removes what was not used for long: files of settings that are gone,

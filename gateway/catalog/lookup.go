@@ -10,8 +10,8 @@ import (
 	"sallyport/codegen"
 	"sallyport/gateway/toolcall"
 	"sallyport/index"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -25,7 +25,7 @@ func (c *Catalog) Member(id string) (*member, error) {
 		<-m.booted // which reads files only
 		return m, nil
 	}
-	return nil, toolcall.Unknown("upstream", id, nearest.Of(id, r.ids()))
+	return nil, toolcall.Unknown("upstream", id, suggest.Of(id, r.ids()))
 }
 
 // Known returns a tool that may be called, without waiting for anything.
@@ -119,7 +119,7 @@ func (m *member) Find(id tool.ID) (*Entry, error) {
 	if h, ok := v.held[id.Name]; ok {
 		return nil, quarantined(id, m.cfg.Load().Name, h)
 	}
-	near := nearest.Of(id.Name, v.names())
+	near := suggest.Of(id.Name, v.names())
 	if near != "" {
 		near = tool.ID{Upstream: id.Upstream, Name: near}.String()
 	}
@@ -175,9 +175,9 @@ func (c *Catalog) UpstreamID(name string) (string, error) {
 	if i := slices.IndexFunc(ids, func(id string) bool { return strings.EqualFold(id, tool.Identifier(name)) }); i >= 0 {
 		return ids[i], nil
 	}
-	err := toolcall.Unknown("upstream", name, nearest.Of(name, ids))
-	if nearest.Of(name, ids) == "" {
-		err.Hint = plain.Line("there are: "+strings.Join(ids, ", "), 400)
+	err := toolcall.Unknown("upstream", name, suggest.Of(name, ids))
+	if suggest.Of(name, ids) == "" {
+		err.Hint = sanitize.Line("there are: "+strings.Join(ids, ", "), 400)
 	}
 	return "", err
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -125,8 +125,8 @@ func (v *view) checkPrompt(id string, args map[string]json.RawMessage) error {
 	i := slices.Index(names, name)
 	if i < 0 {
 		err := toolcall.Unknown("prompt", id+" "+name, "")
-		if err.Hint = oneOf("prompts", names); nearest.Of(name, names) != "" {
-			err.Hint = plain.Line("did you mean "+nearest.Of(name, names)+"?", 200)
+		if err.Hint = oneOf("prompts", names); suggest.Of(name, names) != "" {
+			err.Hint = sanitize.Line("did you mean "+suggest.Of(name, names)+"?", 200)
 		}
 		return err
 	}
@@ -147,14 +147,14 @@ func checkPromptArguments(p tool.Prompt, given map[string]string) error {
 			continue
 		}
 		hint := promptArguments(p)
-		if near := nearest.Of(name, known); near != "" {
-			hint = plain.Line("did you mean "+near+"? "+hint, 600)
+		if near := suggest.Of(name, known); near != "" {
+			hint = sanitize.Line("did you mean "+near+"? "+hint, 600)
 		}
-		return toolcall.Invalid(fmt.Sprintf("unknown argument %q of prompt %s", plain.Line(name, 80), plain.Line(p.Name, 80)), hint)
+		return toolcall.Invalid(fmt.Sprintf("unknown argument %q of prompt %s", sanitize.Line(name, 80), sanitize.Line(p.Name, 80)), hint)
 	}
 	for _, a := range p.Arguments {
 		if _, ok := given[a.Name]; a.Required && !ok {
-			return toolcall.Invalid(fmt.Sprintf("argument %q of prompt %s is missing", plain.Line(a.Name, 80), plain.Line(p.Name, 80)), promptArguments(p))
+			return toolcall.Invalid(fmt.Sprintf("argument %q of prompt %s is missing", sanitize.Line(a.Name, 80), sanitize.Line(p.Name, 80)), promptArguments(p))
 		}
 	}
 	return nil
@@ -176,14 +176,14 @@ func oneOf(what string, names []string) string {
 	if len(names) == 0 {
 		return "it has no " + what
 	}
-	return plain.Line(what+": "+strings.Join(names[:min(len(names), 30)], ", "), 600)
+	return sanitize.Line(what+": "+strings.Join(names[:min(len(names), 30)], ", "), 600)
 }
 
 func checkLogLevel(args map[string]json.RawMessage) error {
 	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	level, err := stringArgument(args, "level", oneOf("levels", levels))
 	if err == nil && !slices.Contains(levels, level) {
-		return toolcall.Invalid(fmt.Sprintf("unknown level %q", plain.Line(level, 40)), oneOf("levels", levels))
+		return toolcall.Invalid(fmt.Sprintf("unknown level %q", sanitize.Line(level, 40)), oneOf("levels", levels))
 	}
 	return err
 }
@@ -192,8 +192,8 @@ func checkLogLevel(args map[string]json.RawMessage) error {
 func stringArgument(args map[string]json.RawMessage, name, hint string) (string, error) {
 	raw, ok := args[name]
 	if !ok {
-		if near := nearest.Of(name, slices.Sorted(maps.Keys(args))); near != "" {
-			hint = plain.Line(fmt.Sprintf("you gave %q; ", near)+hint, 600)
+		if near := suggest.Of(name, slices.Sorted(maps.Keys(args))); near != "" {
+			hint = sanitize.Line(fmt.Sprintf("you gave %q; ", near)+hint, 600)
 		}
 		return "", toolcall.Invalid(fmt.Sprintf("argument %q is missing", name), hint)
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"sallyport/gateway/shapes"
+	"sallyport/gateway/resultschema"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -39,8 +39,8 @@ func Asks(call tool.Call, result tool.Result) bool {
 // learning is the store of observed shapes, and where it keeps them. The zero
 // value learns nothing and shows nothing.
 type learning struct {
-	*shapes.Store
-	files *shapes.Files // nil: in memory only
+	*resultschema.Store
+	files *resultschema.Files // nil: in memory only
 }
 
 // observations gives tools the shapes that were observed.
@@ -48,18 +48,18 @@ type observations struct{ *Catalog }
 
 // openShapes begins to learn. What is learned is kept where the cache is.
 func (c observations) openShapes() {
-	opts := &shapes.Options{Logger: c.log, OnChange: c.reshape}
+	opts := &resultschema.Options{Logger: c.log, OnChange: c.reshape}
 	if c.opts.CacheDir == "" {
-		c.shapes = learning{Store: shapes.New(nil, opts)}
+		c.shapes = learning{Store: resultschema.New(nil, opts)}
 		return
 	}
-	files, err := shapes.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
+	files, err := resultschema.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
 	if err != nil {
 		c.log.Warn("observed shapes are not kept", "error", err)
-		c.shapes = learning{Store: shapes.New(nil, opts)}
+		c.shapes = learning{Store: resultschema.New(nil, opts)}
 		return
 	}
-	c.shapes = learning{shapes.New(files, opts), files}
+	c.shapes = learning{resultschema.New(files, opts), files}
 }
 
 // close keeps what was learned.

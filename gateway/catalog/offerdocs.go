@@ -10,7 +10,7 @@ import (
 	"sallyport/codegen"
 	"sallyport/gateway/trust"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -34,7 +34,7 @@ func offerDocuments(up codegen.Upstream) (docs []Document) {
 	about := up.Title + " " + up.Description
 	add := func(kind index.Kind, name, title, description, more string, d Document) {
 		d.Heading = strings.TrimSpace(title)
-		if len(docs) < maxOffers && name != "" && len(name) <= maxOfferName && plain.Line(name, maxOfferName) == name {
+		if len(docs) < maxOffers && name != "" && len(name) <= maxOfferName && sanitize.Line(name, maxOfferName) == name {
 			d.Doc = index.Doc{ID: tool.ID{Upstream: up.ID, Name: name}, Kind: kind, Upstream: about + " " + string(kind), Title: title + " " + more, Description: description}
 			docs = append(docs, d)
 		}
@@ -60,9 +60,9 @@ func offerDocuments(up codegen.Upstream) (docs []Document) {
 
 // bound cuts what an upstream says, and makes parameters of a prompt's arguments.
 func (d *Document) bound() {
-	d.Upstream, d.Title, d.Description = plain.Line(d.Upstream, 1000), strings.TrimSpace(plain.Line(d.Title, 256)), plain.Text(d.Description, 2000)
+	d.Upstream, d.Title, d.Description = sanitize.Line(d.Upstream, 1000), strings.TrimSpace(sanitize.Line(d.Title, 256)), sanitize.Text(d.Description, 2000)
 	for _, a := range d.Arguments {
-		d.Params = append(d.Params, index.Param{Name: plain.Line(a.Name, 100), Description: plain.Line(a.Description, 400)})
+		d.Params = append(d.Params, index.Param{Name: sanitize.Line(a.Name, 100), Description: sanitize.Line(a.Description, 400)})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/upstream/budget"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 	"sallyport/internal/tool"
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	// Budget bounds the memory of the large messages of all upstreams.
 	Budget *budget.Budget
 	// Secrets are removed from logs; tokens of upstreams are added to them.
-	Secrets *mask.Book
+	Secrets *redact.Book
 	// Publish gets the files of the servers/ tree after each change.
 	Publish func(files func() map[string][]byte) error
 	// Restore returns the arguments of a call with tokens replaced by values.

@@ -7,7 +7,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -112,9 +112,9 @@ func (c reviews) chosen(all []trust.Held, id tool.ID, digest string) (trust.Held
 	if waits {
 		return trust.Held{}, otherDefinition(id)
 	}
-	return trust.Held{}, &tool.Error{Kind: tool.NotFound, Message: "nothing of " + plain.Line(id.String(), 100) + " waits for approval"}
+	return trust.Held{}, &tool.Error{Kind: tool.NotFound, Message: "nothing of " + sanitize.Line(id.String(), 100) + " waits for approval"}
 }
 
 func otherDefinition(id tool.ID) *tool.Error {
-	return &tool.Error{Kind: tool.Failed, Message: "the definition of " + plain.Line(id.String(), 100) + " that waits is not the one that you saw", Hint: "look at it again, and then approve it"}
+	return &tool.Error{Kind: tool.Failed, Message: "the definition of " + sanitize.Line(id.String(), 100) + " that waits is not the one that you saw", Hint: "look at it again, and then approve it"}
 }

@@ -7,7 +7,7 @@ import (
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -35,7 +35,7 @@ func (u Upstream) Problem() string {
 		return "" // a call starts it
 	case u.State.Error != "":
 		why := strings.TrimPrefix(u.State.Error, "cannot connect to upstream "+u.ID+": ")
-		return plain.Line(strings.TrimPrefix(why, "upstream "+u.ID+" needs authorization: "), 200)
+		return sanitize.Line(strings.TrimPrefix(why, "upstream "+u.ID+" needs authorization: "), 200)
 	case u.State.Status == upstream.Closed:
 		return "closed"
 	}

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 const (
@@ -27,17 +27,17 @@ var (
 
 // FirstSentence is that of a description, else of a title.
 func FirstSentence(description, title string) string {
-	description = plain.Text(description, maxOpening)
+	description = sanitize.Text(description, maxOpening)
 	if end := lineEnd.FindStringSubmatchIndex(description); end != nil && strings.Count(description[:end[2]], " ") >= leastSpaces {
 		description = description[:end[2]]
 	}
-	text := plain.Line(description, maxOpening)
+	text := sanitize.Line(description, maxOpening)
 	if text == "" {
-		text = plain.Line(title, maxOpening)
+		text = sanitize.Line(title, maxOpening)
 	}
 	text = link.ReplaceAllString(text, "$1")
 	if end := sentenceEnd.FindStringSubmatchIndex(text); end != nil {
 		text = text[:end[2]]
 	}
-	return strings.TrimSuffix(plain.Line(text, SummaryLength), ".")
+	return strings.TrimSuffix(sanitize.Line(text, SummaryLength), ".")
 }

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/codegen"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -67,7 +67,7 @@ func (h Habits) Summary(t tool.Tool) string {
 	if h.Opening == "" || first != h.Opening {
 		return first
 	}
-	_, rest, _ := strings.Cut(plain.Text(t.Description, 2000), first)
+	_, rest, _ := strings.Cut(sanitize.Text(t.Description, 2000), first)
 	rest = strings.TrimLeft(rest, ".…: \n")
 	return cmp.Or(FirstSentence(rest, ""), first)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway/auditor"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Activity is what happens: programs, and what they leave behind.
@@ -85,7 +85,7 @@ func visible(line string, most int) string {
 			b.WriteString("…")
 			break
 		}
-		if c != '\t' && plain.Hidden(c) {
+		if c != '\t' && sanitize.Hidden(c) {
 			fmt.Fprintf(&b, "‹U+%04X›", c)
 			continue
 		}

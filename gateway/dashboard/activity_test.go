@@ -19,7 +19,7 @@ import (
 	"sallyport/gateway/skills"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
@@ -170,7 +170,7 @@ func (f flows) Start(_ context.Context, s workflow.Start) (workflow.Run, error) 
 
 func (flows) Run(_ context.Context, id string) (workflow.Run, error) {
 	ask := func(text string) json.RawMessage {
-		data, err := json.Marshal(form.Ask{Title: text, Fields: []form.Question{{Name: "why", Type: "text", Title: text, Description: text, Required: true}, {Name: "which", Type: "choices", Title: text, Options: []form.Option{{Value: "a", Title: text}}}}, Filled: map[string]any{text: text}})
+		data, err := json.Marshal(forms.Ask{Title: text, Fields: []forms.Question{{Name: "why", Type: "text", Title: text, Description: text, Required: true}, {Name: "which", Type: "choices", Title: text, Options: []forms.Option{{Value: "a", Title: text}}}}, Filled: map[string]any{text: text}})
 		if err != nil {
 			panic(err)
 		}

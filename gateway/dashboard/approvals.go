@@ -5,7 +5,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -67,7 +67,7 @@ func (d *Dashboard) answer(r *request) (string, error) {
 	if !ok {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "the form says neither allow nor deny"}
 	}
-	answer.By, answer.Note = tool.Operator(r.Context()), plain.Line(r.PostFormValue("reason"), maxReason)
+	answer.By, answer.Note = tool.Operator(r.Context()), sanitize.Line(r.PostFormValue("reason"), maxReason)
 	a, err := d.verbs.Answer(r.Context(), r.PathValue("id"), answer)
 	switch e := tool.AsError(err); {
 	case err == nil && answer.Done:

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolsearch"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -71,7 +71,7 @@ func (d *Dashboard) tool(r *request) (any, error) {
 	v, err := d.verbs.ToolView(r.Context(), id)
 	if err != nil {
 		if held, _ := d.verbs.HeldTools(r.Context()); isHeld(held, id) {
-			return nil, &tool.Error{Kind: tool.Denied, Message: plain.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
+			return nil, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
 		}
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func indented(data json.RawMessage) string {
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, data, "", "  ") != nil {
-		return plain.Text(string(data), maxSchema)
+		return sanitize.Text(string(data), maxSchema)
 	}
-	return plain.Text(b.String(), maxSchema)
+	return sanitize.Text(b.String(), maxSchema)
 }

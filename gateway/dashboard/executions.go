@@ -13,7 +13,7 @@ import (
 	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -48,7 +48,7 @@ func (d *Dashboard) executions(r *request) (any, error) {
 		Offset: r.number("offset"), Limit: pageSize,
 	}
 	page, err := d.verbs.Executions(r.Context(), f)
-	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || plain.Line(name, 80) != name })
+	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || sanitize.Line(name, 80) != name })
 	return ExecutionsPage{
 		Page: page, Running: d.verbs.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
 		Statuses: history.Statuses(), Languages: []string{"python", "typescript"},
@@ -228,4 +228,4 @@ func executionPath(id string) string {
 }
 
 // who is a principal in words.
-func who(principal string) string { return cmp.Or(plain.Line(principal, 80), "local") }
+func who(principal string) string { return cmp.Or(sanitize.Line(principal, 80), "local") }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 //go:embed templates
@@ -28,8 +28,8 @@ func parse() *template.Template {
 		"size":     func(n any) string { return size(whole(n)) },
 		"plural":   func(n any, one, many string) string { return plural(whole(n), one, many) },
 		"tone":     tone,
-		"line":     func(s any, most int) string { return plain.Line(fmt.Sprint(s), most) },
-		"text":     func(s any, most int) string { return plain.Text(fmt.Sprint(s), most) },
+		"line":     func(s any, most int) string { return sanitize.Line(fmt.Sprint(s), most) },
+		"text":     func(s any, most int) string { return sanitize.Text(fmt.Sprint(s), most) },
 		"long":     long,
 		"path":     func(s any) string { return url.PathEscape(fmt.Sprint(s)) },
 		"join":     strings.Join,
@@ -161,7 +161,7 @@ type longText struct {
 // long divides a text behind so many characters, at a space if there is one near.
 func long(s any, most int) longText {
 	text := fmt.Sprint(s)
-	clean := plain.Text(text, maxLong)
+	clean := sanitize.Text(text, maxLong)
 	runes := []rune(clean)
 	if len(runes) <= most+most/4 {
 		return longText{Short: clean}

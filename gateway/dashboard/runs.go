@@ -11,9 +11,9 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/timeline"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -206,7 +206,7 @@ func (d *drawing) all(marks []*timeline.Mark, depth int) {
 			d.rows = append(d.rows, RunRow{Mark: &timeline.Mark{}, Depth: depth, Folded: folded(hidden)})
 			continue
 		}
-		if depth == 0 && !m.Ended.IsZero() && plain.Line(m.Path, 200) == m.Path {
+		if depth == 0 && !m.Ended.IsZero() && sanitize.Line(m.Path, 200) == m.Path {
 			d.from = append(d.from, m.Path)
 		}
 		if only := m.Only(); only != nil {
@@ -275,7 +275,7 @@ func folded(hidden []*timeline.Mark) string {
 
 // runForm is a form that waits, as a page asks it.
 func runForm(p workflow.Pending) RunForm {
-	var ask form.Ask
+	var ask forms.Ask
 	f := RunForm{Step: p.Step, Until: p.Until}
 	if json.Unmarshal(p.Form, &ask) != nil {
 		return f

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // What a form has done is said once, on the page that comes next: a cookie carries it there.
@@ -27,7 +27,7 @@ func setSaid(w http.ResponseWriter, said Said) {
 	if said.Bad {
 		tone = "-"
 	}
-	value := base64.RawURLEncoding.EncodeToString([]byte(tone + plain.Line(said.Text, maxSaid)))
+	value := base64.RawURLEncoding.EncodeToString([]byte(tone + sanitize.Line(said.Text, maxSaid)))
 	http.SetCookie(w, &http.Cookie{Name: saidCookie, Value: value, Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
@@ -42,5 +42,5 @@ func takeSaid(w http.ResponseWriter, r *http.Request) Said {
 	if err != nil || len(text) == 0 {
 		return Said{}
 	}
-	return Said{Text: plain.Line(string(text[1:]), maxSaid), Bad: text[0] == '-'}
+	return Said{Text: sanitize.Line(string(text[1:]), maxSaid), Bad: text[0] == '-'}
 }

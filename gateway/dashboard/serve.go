@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -22,7 +22,7 @@ type request struct {
 
 // titled gives the page another title, with the pages above it.
 func (r *request) titled(title string, above ...Crumb) {
-	r.title, r.crumbs = plain.Line(title, 200), above
+	r.title, r.crumbs = sanitize.Line(title, 200), above
 }
 
 // say shows a sentence on the page that comes next, warn one about what was not done.
@@ -111,7 +111,7 @@ func formError(err error) error {
 // render shows a template in the layout, or only the part of it that the page asks for again.
 func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
 	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.own()}
-	v.Who = Who{Name: plain.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
+	v.Who = Who{Name: sanitize.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
 	part := r.URL.Query().Get("live")
 	if part == "" {
 		v.Said = takeSaid(w, r.Request)
@@ -177,9 +177,9 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *request, err error) {
 	e := tool.AsError(err)
 	status := e.Kind.Status()
 	if status == http.StatusInternalServerError {
-		d.log.ErrorContext(r.Context(), "page failed", "path", plain.Line(r.URL.Path, 100), "error", err)
+		d.log.ErrorContext(r.Context(), "page failed", "path", sanitize.Line(r.URL.Path, 100), "error", err)
 	}
-	d.problem(w, r, status, Problem{Message: plain.Text(e.Message, 1000), Hint: plain.Text(e.Hint, 1000)})
+	d.problem(w, r, status, Problem{Message: sanitize.Text(e.Message, 1000), Hint: sanitize.Text(e.Hint, 1000)})
 }
 
 func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Problem) {
@@ -190,7 +190,7 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Pro
 
 // broken is for a template that cannot show what it was given: nothing of it is sent.
 func (d *Dashboard) broken(w http.ResponseWriter, r *request, err error) {
-	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", plain.Line(r.URL.Path, 100), "error", err)
+	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", sanitize.Line(r.URL.Path, 100), "error", err)
 	http.Error(w, "this page cannot be shown; the operator's log says why", http.StatusInternalServerError)
 }
 
@@ -209,6 +209,6 @@ func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
 // the server of /login, and sets the headers that every page has.
 func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.render(w, &request{Request: r, title: "Log in"}, status, "login", plain.Line(problem, 300))
+		d.render(w, &request{Request: r, title: "Log in"}, status, "login", sanitize.Line(problem, 300))
 	})).ServeHTTP(w, r)
 }

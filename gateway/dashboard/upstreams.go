@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"sallyport/gateway/catalog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -28,7 +28,7 @@ func (d *Dashboard) upstream(r *request) (any, error) {
 			return d.upstreamPage(r, up), nil
 		}
 	}
-	return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + plain.Line(id, 100), Hint: "it may have been taken out of the settings"}
+	return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + sanitize.Line(id, 100), Hint: "it may have been taken out of the settings"}
 }
 
 func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {

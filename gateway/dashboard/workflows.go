@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/internal/expr"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -82,8 +82,8 @@ func (d workflowPages) workflowNamed(r *request) (workflow.Info, error) {
 		}
 		names = append(names, one.Name)
 	}
-	err := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64)}
-	if near := nearest.Of(name, names); near != "" {
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + sanitize.Line(name, 64)}
+	if near := suggest.Of(name, names); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return workflow.Info{}, err
@@ -110,7 +110,7 @@ func (d workflowPages) workflow(r *request) (any, error) {
 	}
 	r.titled(info.Name, Crumb{"Workflows", "/ui/workflows"})
 	p := WorkflowPage{Info: info, MayStart: tool.May(r.Context(), tool.ScopeWorkflow)}
-	questions, err := form.Questions(info.Inputs, info.Prompts)
+	questions, err := forms.Questions(info.Inputs, info.Prompts)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (d workflowPages) workflow(r *request) (any, error) {
 }
 
 // plan says what a run would do, or what is wrong with its inputs.
-func (d workflowPages) plan(r *request, name string, questions []form.Question, given url.Values) (text, wrong string) {
+func (d workflowPages) plan(r *request, name string, questions []forms.Question, given url.Values) (text, wrong string) {
 	inputs, err := values(questions, given)
 	if err == nil {
 		var planned lint.Planned
@@ -143,7 +143,7 @@ func (d workflowPages) start(r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	questions, err := form.Questions(info.Inputs, info.Prompts)
+	questions, err := forms.Questions(info.Inputs, info.Prompts)
 	if err != nil {
 		return "", err
 	}
@@ -151,7 +151,7 @@ func (d workflowPages) start(r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	run, err := d.opts.Workflows.Start(r.Context(), workflow.Start{Workflow: info.Name, Inputs: inputs, Trigger: "http", Key: plain.Line(r.PostFormValue("once"), 64)})
+	run, err := d.opts.Workflows.Start(r.Context(), workflow.Start{Workflow: info.Name, Inputs: inputs, Trigger: "http", Key: sanitize.Line(r.PostFormValue("once"), 64)})
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +161,7 @@ func (d workflowPages) start(r *request) (string, error) {
 
 // Field is a question as a page asks it.
 type Field struct {
-	form.Question
+	forms.Question
 	// Key names it in the form that is sent, ID on the page.
 	Key, ID string
 	// Kind is that of the control: line, text, number, date, datetime-local, email, url, check, select or several. Step is of a number.
@@ -187,7 +187,7 @@ var controls = map[string]string{
 const fieldPrefix = "in."
 
 // fields are questions with what is filled in: what was given, or where nothing was, the default.
-func fields(questions []form.Question, given url.Values, again bool) []Field {
+func fields(questions []forms.Question, given url.Values, again bool) []Field {
 	list := make([]Field, 0, len(questions))
 	for i, q := range questions {
 		f := Field{Question: q, Key: fieldPrefix + q.Name, ID: fmt.Sprint("field-", i), Kind: controls[q.Type]}
@@ -213,15 +213,15 @@ func fields(questions []form.Question, given url.Values, again bool) []Field {
 }
 
 // choicesOf are the options of a question; those of yes and no too.
-func choicesOf(q form.Question) []form.Option {
+func choicesOf(q forms.Question) []forms.Option {
 	if q.Type == "boolean" {
-		return []form.Option{{Value: "true", Title: "yes"}, {Value: "false", Title: "no"}}
+		return []forms.Option{{Value: "true", Title: "yes"}, {Value: "false", Title: "no"}}
 	}
 	return q.Options
 }
 
 // about says of a question what its control cannot.
-func about(q form.Question) string {
+func about(q forms.Question) string {
 	var parts []string
 	if q.Type == "json" {
 		parts = append(parts, "as JSON")
@@ -239,7 +239,7 @@ func about(q form.Question) string {
 }
 
 // defaults are what is filled in of a question before anybody answers.
-func defaults(q form.Question) (texts []string) {
+func defaults(q forms.Question) (texts []string) {
 	if q.Default == nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ func textOf(value any) string {
 
 // values are what a form says, as an object of inputs. What is left empty is not in it. The error is of kind invalid, and names every field
 // that is wrong.
-func values(questions []form.Question, given url.Values) (json.RawMessage, error) {
+func values(questions []forms.Question, given url.Values) (json.RawMessage, error) {
 	object, wrong := map[string]any{}, []string{}
 	for _, q := range questions {
 		texts := given[fieldPrefix+q.Name]

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 const (
@@ -209,7 +209,7 @@ func (c *client) shown(text string) string {
 			text = strings.ReplaceAll(text, secret, "[secret]")
 		}
 	}
-	return plain.Line(text, maxSaid)
+	return sanitize.Line(text, maxSaid)
 }
 
 // secrets are what may be a key, as it is and as it is written in an address, the longest first.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/sealed"
+	"sallyport/internal/checksumfile"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 // files keeps the vectors of one model of one endpoint in a file of a directory,
 // for its owner's eyes only. Processes may share the directory.
 type files struct {
-	folder *sealed.Folder
+	folder *checksumfile.Folder
 	name   string
 }
 
@@ -48,7 +48,7 @@ type stocked struct {
 }
 
 func openFiles(dir string, c *client) (*files, error) {
-	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: 1, Suffix: ".vectors", Limit: maxFile + 1024})
+	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: 1, Suffix: ".vectors", Limit: maxFile + 1024})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -118,10 +118,10 @@ func (c Choice) find(all map[string]config.Environment) (string, error) {
 	}
 	asked := toolcall.TrimName(c.Environment + c.Folder)
 	hint := listOf(all)
-	if near := nearest.Of(asked, names); near != "" {
+	if near := suggest.Of(asked, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no environment %q", plain.Line(asked, 80)), Hint: hint}
+	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no environment %q", sanitize.Line(asked, 80)), Hint: hint}
 }
 
 // environmentNames are those of the settings, the default one first.
@@ -139,12 +139,12 @@ func listOf(all map[string]config.Environment) string {
 	for i, name := range names {
 		names[i] = named(name, all)
 	}
-	return plain.Line("there are: "+strings.Join(names, ", "), 600)
+	return sanitize.Line("there are: "+strings.Join(names, ", "), 600)
 }
 
 // named is a name with what the settings say of it.
 func named(name string, all map[string]config.Environment) string {
-	if about := plain.Line(all[name].Description, 80); about != "" {
+	if about := sanitize.Line(all[name].Description, 80); about != "" {
 		return name + " (" + strings.TrimSuffix(about, ".") + ")"
 	}
 	return name

@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
@@ -52,7 +52,7 @@ func (e *Environments) insideOf(ctx context.Context, name string, known bool) st
 	if known {
 		made = e.begin(e.recipe(tool.Principal(ctx), name))
 		if err := made.wait(ctx, name); err != nil {
-			return plain.Line(tool.AsError(err).Error(), 400) + "\n"
+			return sanitize.Line(tool.AsError(err).Error(), 400) + "\n"
 		}
 	}
 	return e.contents(ctx, made) + "\n"
@@ -119,7 +119,7 @@ func (e *Environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	if err != nil || outcome.Value == nil {
 		return ""
 	}
-	version = plain.Line(strings.Trim(outcome.Value.Text, `"`), 40)
+	version = sanitize.Line(strings.Trim(outcome.Value.Text, `"`), 40)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.versions == nil || len(e.versions) == maxVersions {

@@ -16,8 +16,8 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -132,8 +132,8 @@ func (e *Environments) Find(name string) (full string, settings config.Environme
 		return name, settings, known, nil
 	}
 	names := slices.Sorted(maps.Keys(all))
-	refusal := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no environment %q", plain.Line(name, 80)), Hint: "leave environment out"}
-	if near := nearest.Of(name, names); near != "" {
+	refusal := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no environment %q", sanitize.Line(name, 80)), Hint: "leave environment out"}
+	if near := suggest.Of(name, names); near != "" {
 		refusal.Hint = "did you mean " + near + "?"
 	} else if len(names) > 0 {
 		refusal.Hint = "there are: " + strings.Join(names, ", ")
@@ -169,7 +169,7 @@ func (m *building) wait(ctx context.Context, name string) error {
 // explainMaking says to a model no more than it may know: of what is not about packages the operator's log has the rest.
 func explainMaking(name string, err error) error {
 	if packageFault(err) {
-		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("environment %s: %s", name, plain.Line(err.Error(), 500)), Err: err}
+		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("environment %s: %s", name, sanitize.Line(err.Error(), 500)), Err: err}
 	}
 	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/execution"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
@@ -44,7 +44,7 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 		return "", err
 	}
 	if err := deps.Check(interpreter, p.Names); err != nil {
-		return "", &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
+		return "", &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 300), Err: err}
 	}
 	made, err := e.add(ctx, extraKey{tool.Principal(ctx), name, interpreter}, p.Names)
 	if err != nil {
@@ -122,7 +122,7 @@ func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names [
 		}
 		one, ok := deps.Find(interpreter, all, bare)
 		if !ok {
-			lines = append(lines, plain.Line(bare, 100)+": not installed")
+			lines = append(lines, sanitize.Line(bare, 100)+": not installed")
 			continue
 		}
 		lines = append(lines, one.Name+" "+one.Version)

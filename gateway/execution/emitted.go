@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -57,11 +57,11 @@ func inlined(items []tool.Content) []bool {
 // seen drops what does not show and keeps all white space: rows of a file may end in any.
 func seen(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && r != '\r' && plain.Hidden(r) {
+		if r != '\n' && r != '\t' && r != '\r' && sanitize.Hidden(r) {
 			return -1
 		}
 		return r
-	}, plain.Uncoloured(text))
+	}, sanitize.Uncoloured(text))
 }
 
 // emittedText names what went to the client: a model that cannot see it should
@@ -92,7 +92,7 @@ func emittedText(items []tool.Content) string {
 
 // Label names one thing that was emitted in a few words: "plot.png, 34 KB image/png".
 func Label(c tool.Content) string {
-	name := plain.Line(c.Name, 60)
+	name := sanitize.Line(c.Name, 60)
 	if name != "" {
 		name += ", "
 	}
@@ -100,7 +100,7 @@ func Label(c tool.Content) string {
 	if c.Type == "text" && what == "text/plain" {
 		what = "text"
 	}
-	return name + inBytes(max(len(c.Data), len(c.Text))) + " " + plain.Line(what, 60)
+	return name + inBytes(max(len(c.Data), len(c.Text))) + " " + sanitize.Line(what, 60)
 }
 
 func inBytes(n int) string {

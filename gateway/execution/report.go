@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/typecheck"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 )
@@ -42,7 +42,7 @@ func (e Result) Text() string {
 		parts = append(parts, fmt.Sprintf("with resume=%q no call is repeated", e.Resume))
 	}
 	for _, note := range e.Notes[:min(len(e.Notes), maxSaid)] {
-		parts = append(parts, "note: "+plain.Line(note, 300))
+		parts = append(parts, "note: "+sanitize.Line(note, 300))
 	}
 	if len(parts) == 0 {
 		return "(no output: print something, or end with an expression)"
@@ -62,7 +62,7 @@ func (e Result) Truncated() bool {
 
 // Visible drops what does not show, colours, and empty lines at the end.
 func Visible(text string) string {
-	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
+	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(sanitize.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
 }
 
@@ -73,7 +73,7 @@ func VisibleRune(r rune) rune {
 		return r
 	case r == '\r':
 		return '\n'
-	case plain.Hidden(r):
+	case sanitize.Hidden(r):
 		return -1
 	}
 	return r
@@ -144,24 +144,24 @@ func faultText(f *bridge.Fault) string {
 		return "failed"
 	}
 	var b strings.Builder
-	b.WriteString(plain.Line(f.Type, 100))
-	if message := plain.Text(f.Message, 4000); message != "" {
+	b.WriteString(sanitize.Line(f.Type, 100))
+	if message := sanitize.Text(f.Message, 4000); message != "" {
 		b.WriteString(": " + message)
 	}
 	for _, line := range f.Lines[:min(len(f.Lines), 12)] {
 		b.WriteString("\n  ")
-		if file := plain.Line(line.File, 120); file != "" {
+		if file := sanitize.Line(line.File, 120); file != "" {
 			b.WriteString(file + " ")
 		}
 		fmt.Fprintf(&b, "line %d", line.Line)
-		if function := plain.Line(line.Function, 60); function != "" {
+		if function := sanitize.Line(line.Function, 60); function != "" {
 			b.WriteString(" in " + function)
 		}
-		if source := plain.Line(line.Source, 160); source != "" {
+		if source := sanitize.Line(line.Source, 160); source != "" {
 			b.WriteString(": " + source)
 		}
 	}
-	if hint := plain.Line(f.Hint, 500); hint != "" {
+	if hint := sanitize.Line(f.Hint, 500); hint != "" {
 		b.WriteString("\nhint: " + hint)
 	}
 	return b.String()
@@ -177,7 +177,7 @@ func (e Result) heldText() string {
 	for _, a := range e.Approvals[:min(len(e.Approvals), maxSaid)] {
 		b.WriteString("\n" + a.Tool)
 		if why := cmp.Or(a.Reason, a.Rule); why != "" {
-			b.WriteString(" (" + plain.Line(why, 150) + ")")
+			b.WriteString(" (" + sanitize.Line(why, 150) + ")")
 		}
 		b.WriteString(": sallyport approvals approve " + a.ID)
 		if a.Doubt {

@@ -14,7 +14,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -185,7 +185,7 @@ func FuzzPrinted(f *testing.F) {
 	f.Add("\xff\xff a \xe2\xe2\x82", 1)
 	f.Add("sec\x1b[1mret-Of-9 and se\u200bcret-Of-9 \x1b[ \x1b", 2)
 	f.Fuzz(func(t *testing.T, text string, size int) {
-		m := new(mask.Book).For("", "secret-Of-9")
+		m := new(redact.Book).For("", "secret-Of-9")
 		var heard strings.Builder
 		o := newOutput(m, func(p execution.Printed) { heard.WriteString(p.Text) }, func() {})
 		size = 1 + size&31

@@ -17,7 +17,7 @@ import (
 	"sallyport/gateway/replay"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workspaces"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -218,7 +218,7 @@ func (ex *Executor) checkID(ctx context.Context, id string) error {
 		return nil
 	}
 	if !execution.IDPattern.MatchString(id) {
-		return &tool.Error{Kind: tool.Invalid, Message: "invalid execution id " + plain.Line(id, 60)}
+		return &tool.Error{Kind: tool.Invalid, Message: "invalid execution id " + sanitize.Line(id, 60)}
 	}
 	_, err := ex.opts.History.Recorded(ctx, id)
 	if err == nil {
@@ -247,7 +247,7 @@ func (ex *Executor) explain(e *execution.Result, code string) {
 	source := strings.Split(code, "\n")
 	for i := range e.Fault.Lines {
 		if line := &e.Fault.Lines[i]; line.File == "" && line.Source == "" && line.Line > 0 && line.Line <= len(source) {
-			line.Source = plain.Head(strings.TrimSpace(source[line.Line-1]), 400)
+			line.Source = sanitize.Head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
 	for _, up := range ex.opts.Catalog.Upstreams() {

@@ -19,7 +19,7 @@ import (
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
 	"sallyport/sandbox/bridge"
@@ -32,7 +32,7 @@ type Options struct {
 	// Sandboxes are where programs run. Who opened them closes them, before the executor.
 	Sandboxes *Sandboxes
 	// Secrets are removed from what programs print and return.
-	Secrets *mask.Mask
+	Secrets *redact.Mask
 	// Records keeps which sessions were used; nil keeps it in memory.
 	Records   *store.Store
 	Telemetry *telemetry.Telemetry
@@ -67,7 +67,7 @@ type Executor struct {
 	checks    *checks
 	active    activeSet // the executions that go on
 	admission admission
-	hide      *mask.Mask
+	hide      *redact.Mask
 	sessions  *sessions
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -24,7 +24,7 @@ func (ex *Executor) FollowRunning(ctx context.Context, id string, seen func(now 
 		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
 			return err
 		}
-		return &tool.Error{Kind: tool.Failed, Message: plain.Line(id, 60) + " has ended already"}
+		return &tool.Error{Kind: tool.Failed, Message: sanitize.Line(id, 60) + " has ended already"}
 	}
 	for {
 		over := !ex.active.has(x)

@@ -10,7 +10,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/internal/watch"
 	"sallyport/sandbox"
@@ -294,7 +294,7 @@ func (ex *Executor) CancelExecution(ctx context.Context, id string) error {
 		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
 			return err
 		}
-		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " has ended already"}
+		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(id, 60) + " has ended already"}
 	}
 	x.stop(canceledBy{cmp.Or(tool.Operator(ctx), tool.Principal(ctx), "its user")})
 	ex.opts.Logger.InfoContext(ctx, "execution is canceled", "execution", id, "by", cmp.Or(tool.Operator(ctx), tool.Principal(ctx)))
@@ -319,6 +319,6 @@ func (ex *Executor) hideSecrets(e *execution.Result) {
 // noteCanceled adds to the outcome who stopped a program, unless it was the client that waits for it.
 func noteCanceled(ctx context.Context, o *sandbox.Outcome) {
 	if by := (canceledBy{}); o.Status == sandbox.Canceled && errors.As(context.Cause(ctx), &by) {
-		o.Notes = append(o.Notes, "it was stopped by "+plain.Line(by.who, 100))
+		o.Notes = append(o.Notes, "it was stopped by "+sanitize.Line(by.who, 100))
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"sallyport/gateway/execution"
-	"sallyport/internal/mask"
-	"sallyport/internal/plain"
+	"sallyport/internal/redact"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -32,7 +32,7 @@ type output struct {
 	bytes  int64 // of all that there was
 }
 
-func newOutput(m *mask.Mask, tell func(execution.Printed), said func()) *output {
+func newOutput(m *redact.Mask, tell func(execution.Printed), said func()) *output {
 	return &output{tell: tell, said: said, out: cleaner{secrets: m.Stream()}, err: cleaner{secrets: m.Stream()}}
 }
 
@@ -95,7 +95,7 @@ func (o *output) last() ([]execution.Printed, int64) {
 
 // cleaner makes text that comes in pieces what visible makes of a whole one, and hides secrets in that.
 type cleaner struct {
-	secrets *mask.Stream
+	secrets *redact.Stream
 	held    []byte // what more is needed of to know what it is
 	line    bool   // the last was a carriage return, which a newline belongs to
 	bad     bool   // the last was no character, as what follows may be: together they are one that cannot be shown
@@ -157,7 +157,7 @@ func (c *cleaner) clean(p []byte) []byte {
 			return -1
 		}
 		return execution.VisibleRune(r)
-	}, plain.Uncoloured(text)))
+	}, sanitize.Uncoloured(text)))
 }
 
 // invalid reports whether what was decoded is no character.

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -81,7 +81,7 @@ func inName(upstream, method string, params json.RawMessage) (signed json.RawMes
 	case "elicitation/create":
 		member = "message"
 		_ = json.Unmarshal(fields[member], &text) // none then
-		text = upstream + ": " + plain.Text(text, maxAskedText)
+		text = upstream + ": " + sanitize.Text(text, maxAskedText)
 	case "sampling/createMessage":
 		member = "systemPrompt"
 		_ = json.Unmarshal(fields[member], &text) // none then
@@ -89,10 +89,10 @@ func inName(upstream, method string, params json.RawMessage) (signed json.RawMes
 	default:
 		return nil, false
 	}
-	if fields[member], err = plain.JSON(text); err != nil {
+	if fields[member], err = sanitize.JSON(text); err != nil {
 		return nil, false
 	}
-	signed, err = plain.JSON(fields)
+	signed, err = sanitize.JSON(fields)
 	return signed, err == nil
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -57,7 +57,7 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	}
 	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
 	if r.local == nil {
-		refusal.Message = "the sandbox could not be started: " + plain.Line(err.Error(), 300)
+		refusal.Message = "the sandbox could not be started: " + sanitize.Line(err.Error(), 300)
 	}
 	return outcome, refusal
 }

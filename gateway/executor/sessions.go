@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sallyport/gateway/typecheck"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -30,7 +30,7 @@ func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 		return "", nil
 	}
 	if !sessionName.MatchString(name) {
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", plain.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", sanitize.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
 	}
 	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // no two of them look alike
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -26,7 +26,7 @@ func (ex *Executor) checkGiven(p execution.Program) error {
 	size := len(p.Code)
 	for name, value := range p.Variables {
 		if !variableName.MatchString(name) {
-			return toolcall.Invalid(fmt.Sprintf("a variable cannot be called %q", plain.Line(name, 80)), "use a letter, then letters, digits and _")
+			return toolcall.Invalid(fmt.Sprintf("a variable cannot be called %q", sanitize.Line(name, 80)), "use a letter, then letters, digits and _")
 		}
 		if !simple(value) {
 			return toolcall.Invalid("the variable "+name+" is no JSON value that a program can have", fmt.Sprintf("at most %d lists and objects in each other", maxDepth))

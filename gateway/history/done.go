@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"sallyport/internal/journal"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -95,5 +95,5 @@ func (h *History) notDone(ctx context.Context, id string) error {
 }
 
 func notWell(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " did not end well", Hint: "take one that did: `sallyport log` lists them"}
+	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(id, 60) + " did not end well", Hint: "take one that did: `sallyport log` lists them"}
 }

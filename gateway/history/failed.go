@@ -11,7 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -69,8 +69,8 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 	case errors.Is(err, journal.ErrRunning):
 		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait for its end"}
 	case !errors.Is(err, fs.ErrNotExist):
-		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", plain.Line(id, 60), "error", err)
-		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + plain.Line(id, 60) + " cannot be read", Hint: "run the program without resume, after a look at what it has done"}
+		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", sanitize.Line(id, 60), "error", err)
+		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "run the program without resume, after a look at what it has done"}
 	}
 	record, err := h.Recorded(ctx, id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -64,7 +64,7 @@ func (h *History) Journaled(ctx context.Context, id string, after, limit int) (J
 	c, err := journal.Peek(path, maxPeek)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && tool.Operator(ctx) == "" && c.Principal != tool.Principal(ctx):
-		return JournaledCalls{}, &tool.Error{Kind: tool.NotFound, Message: "the journal of " + plain.Line(id, 60) + " is not kept",
+		return JournaledCalls{}, &tool.Error{Kind: tool.NotFound, Message: "the journal of " + sanitize.Line(id, 60) + " is not kept",
 			Hint: "journal.keep in upstreams.yaml says for how long, journal.successes whether also those of programs that end well"}
 	case err != nil:
 		return JournaledCalls{}, toolcall.Unreadable(ctx, h.opts.Logger, err)
@@ -123,7 +123,7 @@ func resultText(r tool.Result) string {
 		if text != "" {
 			text += "\n"
 		}
-		text += fmt.Sprintf("[%s, %d bytes]", plain.Line(c.MIME, 60), len(c.Data))
+		text += fmt.Sprintf("[%s, %d bytes]", sanitize.Line(c.MIME, 60), len(c.Data))
 	}
 	return text
 }

@@ -9,7 +9,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -77,7 +77,7 @@ func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
 var ErrNoExecution = errors.New("there is no such execution")
 
 func noExecution(id string) error {
-	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions", Err: ErrNoExecution}
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + sanitize.Line(id, 60), Hint: "use the id of one of your last executions", Err: ErrNoExecution}
 }
 
 // Records walks over the records of the caller, or any for an operator, the oldest first, until the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -120,7 +120,7 @@ func counted(counts map[string]int) string {
 	})
 	var parts []string
 	for _, key := range keys[:min(len(keys), maxCounted)] {
-		parts = append(parts, strconv.Itoa(counts[key])+" "+plain.Line(key, 64))
+		parts = append(parts, strconv.Itoa(counts[key])+" "+sanitize.Line(key, 64))
 	}
 	if more := len(keys) - maxCounted; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

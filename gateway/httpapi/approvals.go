@@ -7,7 +7,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -64,11 +64,11 @@ func (a *api) approval(r *http.Request) (approvals.Approval, error) {
 			return one, nil
 		}
 	}
-	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + plain.Line(id, 60), Hint: "GET /approvals lists them"}
+	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + sanitize.Line(id, 60), Hint: "GET /approvals lists them"}
 }
 
 func (a *api) decide(r *http.Request, d Decision) (approvals.Approval, error) {
-	answer := approvals.Answer{Scope: d.Scope, By: tool.Operator(r.Context()), Note: plain.Line(d.Reason, maxReason)}
+	answer := approvals.Answer{Scope: d.Scope, By: tool.Operator(r.Context()), Note: sanitize.Line(d.Reason, maxReason)}
 	switch {
 	case d.Decision == Allow:
 		answer.Allow = true

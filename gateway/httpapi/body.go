@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -76,7 +76,7 @@ func readNames(data []byte, names []string, path func(name string) string) (map[
 			return nil, invalid("the body is not JSON")
 		}
 		if _, twice := there[name]; twice {
-			return nil, invalid("the body has " + plain.Line(name, 60) + " twice")
+			return nil, invalid("the body has " + sanitize.Line(name, 60) + " twice")
 		}
 		if !slices.Contains(names, name) && !repeats(value, path(name)) {
 			return nil, unknownName("the body", name, names)
@@ -93,12 +93,12 @@ func repeats(value json.RawMessage, text string) bool {
 }
 
 func unknownName(where, name string, names []string) error {
-	err := invalid(where + " has no " + plain.Line(name, 60))
+	err := invalid(where + " has no " + sanitize.Line(name, 60))
 	err.Hint = "it takes none"
 	if len(names) > 0 {
 		err.Hint = "it has " + strings.Join(names, ", ")
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err

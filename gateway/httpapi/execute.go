@@ -9,7 +9,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -149,7 +149,7 @@ func (a *api) executed(e execution.Result) Executed {
 		x.Files = []execution.FileChange{}
 	}
 	for _, note := range e.Notes {
-		x.Notes = append(x.Notes, plain.Line(note, 300))
+		x.Notes = append(x.Notes, sanitize.Line(note, 300))
 	}
 	return x
 }
@@ -177,9 +177,9 @@ func failureOf(e execution.Result) *Failure {
 	if e.Fault == nil {
 		return &Failure{Type: string(e.Status), Message: e.Ending()}
 	}
-	f := &Failure{Type: plain.Line(e.Fault.Type, 100), Message: plain.Text(e.Fault.Message, 4000), Hint: plain.Line(e.Fault.Hint, 500)}
+	f := &Failure{Type: sanitize.Line(e.Fault.Type, 100), Message: sanitize.Text(e.Fault.Message, 4000), Hint: sanitize.Line(e.Fault.Hint, 500)}
 	for _, line := range e.Fault.Lines {
-		f.Lines = append(f.Lines, CodeLine{File: plain.Line(line.File, 120), Line: line.Line, Function: plain.Line(line.Function, 60), Source: plain.Line(line.Source, 160)})
+		f.Lines = append(f.Lines, CodeLine{File: sanitize.Line(line.File, 120), Line: line.Line, Function: sanitize.Line(line.Function, 60), Source: sanitize.Line(line.Source, 160)})
 	}
 	return f
 }

@@ -16,7 +16,7 @@ import (
 
 	"sallyport/gateway/history"
 	"sallyport/internal/lists"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -101,7 +101,7 @@ func New(verbs Verbs, opts *Options) http.Handler {
 		mux.Handle(path, a.opts.Telemetry.Route(path, isPoll(path), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, routes) })))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + plain.Line(r.URL.Path, 100), Hint: "docs/api.md lists what there is"})
+		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + sanitize.Line(r.URL.Path, 100), Hint: "docs/api.md lists what there is"})
 	})
 	return mux
 }
@@ -131,7 +131,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, err)
 		return
 	}
-	r = r.WithContext(tool.WithClient(r.Context(), plain.Line(r.UserAgent(), 100)))
+	r = r.WithContext(tool.WithClient(r.Context(), sanitize.Line(r.UserAgent(), 100)))
 	if rt.engine && a.opts.Workflows == nil {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
 		return
@@ -186,7 +186,7 @@ func (rt route) may(ctx context.Context) error {
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status == http.StatusInternalServerError {
-		a.opts.Logger.ErrorContext(r.Context(), "request failed", "path", plain.Line(r.URL.Path, 100), "error", err)
+		a.opts.Logger.ErrorContext(r.Context(), "request failed", "path", sanitize.Line(r.URL.Path, 100), "error", err)
 	}
 	writeProblem(w, r, status, tool.AsError(err))
 }

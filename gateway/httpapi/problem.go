@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -46,7 +46,7 @@ func statusOf(err error) int {
 
 // problem is what went wrong, as a body, and its status.
 func problem(r *http.Request, status int, e *tool.Error) Problem {
-	return Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Instance: plain.Line(r.URL.Path, 200), Kind: e.Kind}
+	return Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Instance: sanitize.Line(r.URL.Path, 200), Kind: e.Kind}
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, status int, e *tool.Error) {

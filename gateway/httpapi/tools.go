@@ -9,7 +9,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/toolsearch"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -75,8 +75,8 @@ func (a *api) tools(r *http.Request) (ToolList, error) {
 }
 
 func summaryOf(t tool.Tool) ToolSummary {
-	first, _, _ := strings.Cut(strings.TrimSpace(plain.Text(t.Description, 4000)), "\n")
-	return ToolSummary{ID: t.ID, Name: plain.Line(t.Wire, 200), Title: plain.Line(t.Title, 200), Description: plain.Line(first, 200), Annotations: t.Annotations}
+	first, _, _ := strings.Cut(strings.TrimSpace(sanitize.Text(t.Description, 4000)), "\n")
+	return ToolSummary{ID: t.ID, Name: sanitize.Line(t.Wire, 200), Title: sanitize.Line(t.Title, 200), Description: sanitize.Line(first, 200), Annotations: t.Annotations}
 }
 
 // ToolSearch is what GET /tools/search gives: what search_tools finds, in the same order.
@@ -143,7 +143,7 @@ func (a *api) toolInfo(r *http.Request) (ToolInfo, error) {
 	}
 	t := view.Tool
 	info := ToolInfo{
-		ID: t.ID, Name: plain.Line(t.Wire, 200), Title: plain.Line(t.Title, 200), Description: plain.Text(t.Description, 64<<10),
+		ID: t.ID, Name: sanitize.Line(t.Wire, 200), Title: sanitize.Line(t.Title, 200), Description: sanitize.Text(t.Description, 64<<10),
 		InputSchema: t.Input, OutputSchema: t.Output, Annotations: t.Annotations, Digest: view.Digest, Policy: view.Policy,
 	}
 	for _, one := range view.Texts {
@@ -184,7 +184,7 @@ const (
 func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
 	if id.Method() != "tools/call" { // other methods have ids of that form
-		return ToolResult{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + plain.Line(id.String(), 150), Hint: "GET /tools lists them"}
+		return ToolResult{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + sanitize.Line(id.String(), 150), Hint: "GET /tools lists them"}
 	}
 	if len(in.Arguments) == 0 || string(in.Arguments) == "null" {
 		in.Arguments = json.RawMessage("{}")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sallyport/gateway/catalog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -56,8 +56,8 @@ func (a *api) upstreams(*http.Request) (UpstreamList, error) {
 	for _, up := range a.verbs.Upstreams() {
 		s := up.State
 		list.Upstreams = append(list.Upstreams, UpstreamState{
-			ID: up.ID, Name: up.Name, Description: plain.Line(up.Description, 300), Status: string(s.Status), Since: s.Since, Reason: up.Problem(), Login: s.Login, RetryAt: s.RetryAt,
-			Server: plain.Line(s.ServerName+" "+s.ServerVersion, 200), Protocol: plain.Line(s.Protocol, 40), Tools: s.Tools, Held: up.Held, Cached: up.Cached,
+			ID: up.ID, Name: up.Name, Description: sanitize.Line(up.Description, 300), Status: string(s.Status), Since: s.Since, Reason: up.Problem(), Login: s.Login, RetryAt: s.RetryAt,
+			Server: sanitize.Line(s.ServerName+" "+s.ServerVersion, 200), Protocol: sanitize.Line(s.Protocol, 40), Tools: s.Tools, Held: up.Held, Cached: up.Cached,
 		})
 	}
 	return list, nil
@@ -87,7 +87,7 @@ type HeldApproval struct {
 func (a *api) approveHeld(r *http.Request, in HeldApproval) (HeldList, error) {
 	id, err := tool.ParseID(r.PathValue("tool"))
 	if err != nil {
-		return HeldList{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + plain.Line(r.PathValue("tool"), 150), Hint: "GET /upstreams/held lists those that wait"}
+		return HeldList{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + sanitize.Line(r.PathValue("tool"), 150), Hint: "GET /upstreams/held lists those that wait"}
 	}
 	if err := a.verbs.ApproveHeld(r.Context(), id, in.Digest); err != nil {
 		return HeldList{}, err

@@ -10,8 +10,8 @@ import (
 
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/lint"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -90,8 +90,8 @@ func (a workflowAPI) workflow(r *http.Request) (workflow.Info, error) {
 		}
 		names = append(names, one.Name)
 	}
-	err := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64), Hint: "`sallyport workflow list` lists them"}
-	if near := nearest.Of(name, names); near != "" {
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + sanitize.Line(name, 64), Hint: "`sallyport workflow list` lists them"}
+	if near := suggest.Of(name, names); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return workflow.Info{}, err

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -91,10 +91,10 @@ func unknownParameter(name string, names []string) error {
 	if len(names) > 0 {
 		hint = "parameters: " + strings.Join(names, ", ")
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return wrong(fmt.Sprintf("unknown parameter %q", plain.Line(name, 80)), hint)
+	return wrong(fmt.Sprintf("unknown parameter %q", sanitize.Line(name, 80)), hint)
 }
 
 func wrong(message, hint string) error {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -41,5 +41,5 @@ func clientOf(req mcp.Request) string {
 }
 
 func clientName(name, version string) string {
-	return plain.Line(strings.TrimSpace(name+" "+version), maxClient)
+	return sanitize.Line(strings.TrimSpace(name+" "+version), maxClient)
 }

@@ -12,7 +12,7 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // What stands here is read by a model at every turn: each word costs tokens for
@@ -65,7 +65,7 @@ func environmentProperty(environments map[string]config.Environment) string {
 	}
 	about := make([]string, 0, len(names)+1)
 	for _, name := range append([]string{config.DefaultEnvironment}, names...) {
-		if text := neatly(plain.Line(environments[name].Description, 80)); text != "" {
+		if text := neatly(sanitize.Line(environments[name].Description, 80)); text != "" {
 			about = append(about, name+": "+text)
 		}
 	}
@@ -132,7 +132,7 @@ func entriesOf(ups []catalog.Upstream, length int) []string {
 		if length == 0 {
 			continue
 		}
-		if about := neatly(plain.Line(up.Description, length)); about != "" {
+		if about := neatly(sanitize.Line(up.Description, length)); about != "" {
 			entries[i] += " (" + about + ")"
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
-	"sallyport/gateway/front"
+	"sallyport/gateway/httpserver"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -141,9 +141,9 @@ type siteOptions struct {
 }
 
 // door is the front door of a listener, with MCP behind it.
-func door(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *front.Front {
+func door(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Front {
 	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Body: opts.Settings.Body})
-	return front.New(listener, &front.Options{MCP: endpoints, Settings: opts.Settings})
+	return httpserver.New(listener, &httpserver.Options{MCP: endpoints, Settings: opts.Settings})
 }
 
 // serve serves a site until the test ends, and returns its origin.
@@ -152,7 +152,7 @@ func serve(t *testing.T, face *mcpserver.Direct, opts *siteOptions) string {
 	if opts.Settings.Body == 0 {
 		opts.Settings.Body, opts.Settings.Grace = config.MiB, time.Second
 	}
-	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings, nil)
+	listener, err := httpserver.Listen(t.Context(), "127.0.0.1:0", opts.Settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func serve(t *testing.T, face *mcpserver.Direct, opts *siteOptions) string {
 			t.Error(err)
 		}
 	})
-	return strings.TrimSuffix(front.Address(listener), "/mcp")
+	return strings.TrimSuffix(httpserver.Address(listener), "/mcp")
 }
 
 // dialogue is a client that speaks in bytes.

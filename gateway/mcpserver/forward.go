@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -202,9 +202,9 @@ func named(what string, name json.RawMessage, shown, ids map[string]tool.ID) (to
 }
 
 func unknownName(what string, name json.RawMessage, known map[string]tool.ID) error {
-	message := fmt.Sprintf("unknown %s %q", what, plain.Line(text1(name), 150))
-	if near := nearest.Of(text1(name), slices.Sorted(maps.Keys(known))); near != "" {
-		message += "; did you mean " + plain.Line(near, 150) + "?"
+	message := fmt.Sprintf("unknown %s %q", what, sanitize.Line(text1(name), 150))
+	if near := suggest.Of(text1(name), slices.Sorted(maps.Keys(known))); near != "" {
+		message += "; did you mean " + sanitize.Line(near, 150) + "?"
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }

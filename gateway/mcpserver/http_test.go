@@ -17,7 +17,7 @@ import (
 
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
-	"sallyport/gateway/front"
+	"sallyport/gateway/httpserver"
 	"sallyport/gateway/mcpserver"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
@@ -135,14 +135,14 @@ func TestUnixSocket(t *testing.T) {
 	}
 	stale.SetUnlinkOnClose(false)
 	_ = stale.Close()
-	listener, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil)
+	listener, err := httpserver.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info, err)
 	}
-	if _, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := httpserver.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("twice: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -182,7 +182,7 @@ func TestStopping(t *testing.T) {
 					return tool.Result{}, tool.AsError(ctx.Err())
 				}
 			}}
-			listener, err := front.Listen(t.Context(), "127.0.0.1:0", config.HTTP{}, nil)
+			listener, err := httpserver.Listen(t.Context(), "127.0.0.1:0", config.HTTP{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestStopping(t *testing.T) {
 			ended := make(chan error, 1)
 			site := door(listener, newFace(t, verbs, false), &siteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
 			go func() { ended <- site.Serve(ctx) }()
-			c := (&direct{t: t, url: front.Address(listener)}).dialogue(version)
+			c := (&direct{t: t, url: httpserver.Address(listener)}).dialogue(version)
 			answer := make(chan string, 1)
 			go func() { answer <- c.ask("tools/call", `{"name":"up__slow","arguments":{}}`) }()
 			<-running

@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -72,6 +72,6 @@ func (d *Direct) tellLevel(ctx context.Context, a ability) {
 	}
 	_, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: a.upstream, Name: tool.SetLogLevel}, Args: encode(map[string]any{"level": level})})
 	if err != nil {
-		d.log.DebugContext(ctx, "set log level", "upstream", a.upstream, "reason", plain.Line(err.Error(), 200))
+		d.log.DebugContext(ctx, "set log level", "upstream", a.upstream, "reason", sanitize.Line(err.Error(), 200))
 	}
 }

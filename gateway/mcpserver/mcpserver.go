@@ -6,7 +6,7 @@
 // the upstreams' own tools, resources and prompts instead (direct.go, roster.go:
 // what is shown; forward.go, client.go, talk.go: a call and what is asked during
 // it; raw.go: how bytes get past the SDK's types). NewEndpoints serves both over HTTP
-// (endpoints.go, calls.go), behind gateway/front.
+// (endpoints.go, calls.go), behind gateway/httpserver.
 package mcpserver
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -79,7 +79,7 @@ func (d *Direct) updated(ctx context.Context, upstream, wire string) {
 func (d *Direct) tell(ctx context.Context, method, upstream, wire string) error {
 	_, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: upstream, Name: method}, Args: encode(object{"uri": encode(wire)})})
 	if err != nil {
-		d.log.DebugContext(ctx, method, "upstream", upstream, "reason", plain.Line(err.Error(), 200))
+		d.log.DebugContext(ctx, method, "upstream", upstream, "reason", sanitize.Line(err.Error(), 200))
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"sallyport/gateway/catalog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -155,7 +155,7 @@ func (b *building) resource(upstream, method, member, uri string, raw json.RawMe
 		if raw, err = edit(raw, object{member: encode(shown)}); err != nil {
 			return
 		}
-		b.log.Warn("another upstream has this resource", "upstream", upstream, "shown", plain.Line(shown, 200))
+		b.log.Warn("another upstream has this resource", "upstream", upstream, "shown", sanitize.Line(shown, 200))
 	}
 	if len(raw) == 0 {
 		return
@@ -256,7 +256,7 @@ const (
 func instructionsOf(offers []catalog.Offered) string {
 	var b strings.Builder
 	for _, up := range offers {
-		text := strings.TrimSpace(plain.Text(up.Offer.Server.Instructions, maxInstructions))
+		text := strings.TrimSpace(sanitize.Text(up.Offer.Server.Instructions, maxInstructions))
 		if text != "" && b.Len()+len(text) < maxAllInstructions {
 			fmt.Fprintf(&b, "%s: %s\n", up.ID, text)
 		}

@@ -12,7 +12,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -66,7 +66,7 @@ func endedWith(c journal.Call, end history.End) bool {
 	if c.Err != nil {
 		message = c.Err.Message
 	}
-	message = plain.Head(strings.TrimSpace(message), 200)
+	message = sanitize.Head(strings.TrimSpace(message), 200)
 	return end.FaultType == "ToolError" && message != "" && strings.HasPrefix(strings.TrimSpace(end.Fault), message)
 }
 

@@ -11,7 +11,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/toolsearch"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/sandbox/bridge"
 )
@@ -79,7 +79,7 @@ func (s *Library) Explain(ctx context.Context, lines []bridge.Line) {
 			continue
 		}
 		if source := strings.Split(string(one.Files[path.Clean(file)]), "\n"); line.Line > 0 && line.Line <= len(source) {
-			line.Source = plain.Head(strings.TrimSpace(source[line.Line-1]), 400)
+			line.Source = sanitize.Head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -68,7 +68,7 @@ func (s compiler) ask(ctx context.Context, program string, texts map[string]stri
 		return err
 	}
 	if outcome.Status != sandbox.OK || outcome.Value == nil || outcome.Value.Kind != "json" || json.Unmarshal([]byte(outcome.Value.Text), answer) != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + plain.Line(execution.Result{Outcome: outcome, Limits: limits}.Ending(), 200)}
+		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + sanitize.Line(execution.Result{Outcome: outcome, Limits: limits}.Ending(), 200)}
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (s compiler) analyse(ctx context.Context, one skill.Skill) (analysis, error
 		return analysis{}, err
 	}
 	if answer.Error != "" {
-		return analysis{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s line %d: %s", skill.CodeFile(one.Language), answer.Line, plain.Line(answer.Error, 200))}
+		return analysis{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s line %d: %s", skill.CodeFile(one.Language), answer.Line, sanitize.Line(answer.Error, 200))}
 	}
 	found := make([]exported, len(answer.Functions))
 	for i, f := range answer.Functions {
@@ -118,10 +118,10 @@ func newAnalysis(one skill.Skill, found []exported, doc string) analysis {
 	})
 	a := analysis{doc: doc}
 	for i, f := range found[:min(len(found), maxSkillFunctions)] {
-		a.signatures = append(a.signatures, plain.Line(f.signature, maxSignature))
+		a.signatures = append(a.signatures, sanitize.Line(f.signature, maxSignature))
 		if i == 0 {
 			for _, p := range f.parameters[:min(len(f.parameters), 50)] {
-				a.parameters = append(a.parameters, plain.Line(p, maxSignature))
+				a.parameters = append(a.parameters, sanitize.Line(p, maxSignature))
 			}
 			if f.doc != "" {
 				a.doc = f.doc
@@ -149,11 +149,11 @@ func (s compiler) compileSkill(ctx context.Context, one skill.Skill, program str
 	if err == nil {
 		return nil
 	}
-	wrong := &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
+	wrong := &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 300), Err: err}
 	if e, ok := err.(*bundle.Error); ok { //nolint:errorlint // Compile returns it as it is
-		wrong.Hint = plain.Line(e.Hint, 200)
+		wrong.Hint = sanitize.Line(e.Hint, 200)
 		if e.File != "" {
-			wrong.Message = plain.Line(fmt.Sprintf("%s line %d: %s", e.File, e.Line, err), 300)
+			wrong.Message = sanitize.Line(fmt.Sprintf("%s line %d: %s", e.File, e.Line, err), 300)
 		}
 	}
 	return wrong
@@ -222,7 +222,7 @@ func (s compiler) testSkill(ctx context.Context, one skill.Skill) error {
 const maxFailure = 3000
 
 func failedTests(one skill.Skill, why string) error {
-	message := "not saved: its tests fail\n" + plain.Text(strings.TrimSpace(why), maxFailure)
+	message := "not saved: its tests fail\n" + sanitize.Text(strings.TrimSpace(why), maxFailure)
 	if one.Version > 0 {
 		message += "\nthe version before stays"
 	}

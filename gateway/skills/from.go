@@ -12,7 +12,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -42,10 +42,10 @@ func (s *Library) fromExecution(ctx context.Context, d SkillDraft, next *skill.S
 	}
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(made.Counts)) {
-		notes = append(notes, fmt.Sprintf("%s replaces %s %s", plain.Line(name, 60), plain.Line(string(d.Params[name]), 60), times(made.Counts[name])))
+		notes = append(notes, fmt.Sprintf("%s replaces %s %s", sanitize.Line(name, 60), sanitize.Line(string(d.Params[name]), 60), times(made.Counts[name])))
 	}
 	for _, note := range made.Notes {
-		notes = append(notes, plain.Line(note, 200))
+		notes = append(notes, sanitize.Line(note, 200))
 	}
 	return made.Code, notes, nil
 }
@@ -84,7 +84,7 @@ func (s *Library) parameterise(ctx context.Context, record history.Record, funct
 	if record.Language == skill.TypeScript {
 		r, err := bundle.Function(record.Code, function, params, doc)
 		if err != nil {
-			return made, &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300)}
+			return made, &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 300)}
 		}
 		return rewritten{Code: r.Code, Counts: r.Counts, Notes: r.Notes}, nil
 	}
@@ -100,7 +100,7 @@ func (s *Library) parameterise(ctx context.Context, record history.Record, funct
 		return made, err
 	}
 	if made.Error != "" {
-		return made, &tool.Error{Kind: tool.Invalid, Message: plain.Line(made.Error, 300)}
+		return made, &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(made.Error, 300)}
 	}
 	return made, nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 )
@@ -105,7 +105,7 @@ func (s *Library) skillInfo(one foundSkill) SkillInfo {
 		info.Scope = scopeShared
 	}
 	if one.problem != nil {
-		info.Problem = plain.Line(one.problem.Error(), 200)
+		info.Problem = sanitize.Line(one.problem.Error(), 200)
 		return info
 	}
 	if one.Code() != "" {
@@ -140,7 +140,7 @@ func (s *Library) PendingSkill(ctx context.Context, name string) (SkillDetail, e
 	}
 	one, err := s.store.LoadPending(name)
 	if errors.Is(err, skill.ErrNotFound) {
-		return SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "no skill " + plain.Line(name, 80) + " waits to be shared"}
+		return SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "no skill " + sanitize.Line(name, 80) + " waits to be shared"}
 	}
 	one.Name = name
 	d := s.skillDetail(foundSkill{Skill: one, problem: err})

@@ -25,9 +25,9 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -143,7 +143,7 @@ func (s *Library) skill(ctx context.Context, name string, version int) (foundSki
 		return foundSkill{Skill: one}, nil
 	}
 	if !errors.Is(err, skill.ErrNotFound) {
-		return foundSkill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + plainName + " cannot be read: " + plain.Line(err.Error(), 200)}
+		return foundSkill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + plainName + " cannot be read: " + sanitize.Line(err.Error(), 200)}
 	}
 	one, err = s.store.LoadShared(plainName, version)
 	switch {
@@ -157,20 +157,20 @@ func (s *Library) skill(ctx context.Context, name string, version int) (foundSki
 		}
 		return foundSkill{}, s.noSkill(ctx, asked)
 	}
-	return foundSkill{}, &tool.Error{Kind: tool.Denied, Message: "skill " + plainName + " cannot be used: " + plain.Line(err.Error(), 200), Hint: "an operator must approve it: sallyport skills review"}
+	return foundSkill{}, &tool.Error{Kind: tool.Denied, Message: "skill " + plainName + " cannot be used: " + sanitize.Line(err.Error(), 200), Hint: "an operator must approve it: sallyport skills review"}
 }
 
 func (s *Library) noVersion(ctx context.Context, current foundSkill, version int) error {
 	hint := fmt.Sprintf("its version is %d", current.Version)
 	if list := s.store.Versions(tool.Principal(ctx), current.Name); len(list) > 1 {
-		hint = plain.Line("there are: "+strings.Trim(fmt.Sprint(list), "[]"), 200)
+		hint = sanitize.Line("there are: "+strings.Trim(fmt.Sprint(list), "[]"), 200)
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("skill %s has no version %d", current.Name, version), Hint: hint}
 }
 
 func (s *Library) noSkill(ctx context.Context, name string) error {
-	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + plain.Line(name, 80), Hint: "list_skills() names those that there are"}
-	if near := nearest.Of(skill.Module(name), s.Modules(ctx)); near != "" {
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + sanitize.Line(name, 80), Hint: "list_skills() names those that there are"}
+	if near := suggest.Of(skill.Module(name), s.Modules(ctx)); near != "" {
 		err.Hint = "did you mean skills." + near + "?"
 	}
 	return err
@@ -340,16 +340,16 @@ func (s *Library) complete(ctx context.Context, next *skill.Skill) error {
 	next.Tools = s.toolDigests(next.Code())
 	next.Body = skillBody(*next)
 	if err := next.Check(); err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 200)}
+		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(err.Error(), 200)}
 	}
 	return nil
 }
 
 // cleanDescription is a description without what does not show, of a length that fits.
 func cleanDescription(text string) string {
-	text = strings.TrimSpace(plain.Text(text, skill.MaxDescription))
+	text = strings.TrimSpace(sanitize.Text(text, skill.MaxDescription))
 	for len(text) > skill.MaxDescription {
-		text = plain.Head(text, len([]rune(text))-1)
+		text = sanitize.Head(text, len([]rune(text))-1)
 	}
 	return text
 }
@@ -369,27 +369,27 @@ func (s *Library) LoadSkill(ctx context.Context, name string, version int) (stri
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, version %d, %s", one.Name, one.Version, one.Language)
 	if one.shared {
-		b.WriteString(", shared by " + cmp.Or(plain.Line(one.Author, 60), "the operator"))
+		b.WriteString(", shared by " + cmp.Or(sanitize.Line(one.Author, 60), "the operator"))
 	}
-	b.WriteString("\n" + plain.Text(one.Description, skill.MaxDescription) + importText(one.Skill))
+	b.WriteString("\n" + sanitize.Text(one.Description, skill.MaxDescription) + importText(one.Skill))
 	for _, flag := range s.skillFlags(one.Skill) {
 		b.WriteString("\nwarning: " + flag)
 	}
 	if code := one.Code(); code != "" {
 		b.WriteString("\n--- " + skill.CodeFile(one.Language) + "\n" + strings.TrimRight(execution.Visible(code), "\n"))
 	} else {
-		b.WriteString("\n---\n" + plain.Text(one.Body, maxSkillText))
+		b.WriteString("\n---\n" + sanitize.Text(one.Body, maxSkillText))
 	}
 	var others []string
 	for _, path := range slices.Sorted(maps.Keys(one.Files)) {
 		if path != skill.CodeFile(one.Language) {
-			others = append(others, plain.Line(path, 100))
+			others = append(others, sanitize.Line(path, 100))
 		}
 	}
 	if len(others) > 0 {
 		b.WriteString("\n--- also: " + strings.Join(others[:min(len(others), 20)], ", "))
 	}
-	return plain.Text(b.String(), maxSkillText), nil
+	return sanitize.Text(b.String(), maxSkillText), nil
 }
 
 // maxSkillText is how much of one skill is returned, in characters.
@@ -418,7 +418,7 @@ func (s *Library) ListSkills(ctx context.Context, query string) (string, error) 
 			line += " (shared)"
 		}
 		if hit.problem != nil {
-			lines = append(lines, line+": "+plain.Line(hit.problem.Error(), 120))
+			lines = append(lines, line+": "+sanitize.Line(hit.problem.Error(), 120))
 			continue
 		}
 		lines = append(lines, line+": "+catalog.FirstSentence(hit.Description, ""))

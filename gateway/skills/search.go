@@ -13,7 +13,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/toolsearch"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 )
@@ -77,10 +77,10 @@ func (s *Library) indexed(principal string) (*skillIndex, error) {
 }
 
 func skillDocument(one skill.Skill) index.Doc {
-	doc := index.Doc{ID: tool.ID{Upstream: toolcall.SkillsID, Name: one.Module()}, Kind: index.Skill, Wire: one.Name, Title: strings.ReplaceAll(one.Name, "-", " "), Description: plain.Text(one.Description, skill.MaxDescription)}
+	doc := index.Doc{ID: tool.ID{Upstream: toolcall.SkillsID, Name: one.Module()}, Kind: index.Skill, Wire: one.Name, Title: strings.ReplaceAll(one.Name, "-", " "), Description: sanitize.Text(one.Description, skill.MaxDescription)}
 	for _, p := range one.Parameters {
 		name, _, _ := strings.Cut(p, ":")
-		doc.Params = append(doc.Params, index.Param{Name: plain.Line(name, 100)})
+		doc.Params = append(doc.Params, index.Param{Name: sanitize.Line(name, 100)})
 	}
 	return doc
 }
@@ -175,7 +175,7 @@ func (s *Library) describeSkill(ctx context.Context, one foundSkill, detail tool
 	found.Import, found.Text = skillImport(one.Skill), skillText(one)
 	found.Notes = s.skillFlags(one.Skill)
 	if detail == toolsearch.Full {
-		parts := []string{found.Import + "\n" + found.Text, codegen.Quoted(plain.Text(one.Description, skill.MaxDescription))}
+		parts := []string{found.Import + "\n" + found.Text, codegen.Quoted(sanitize.Text(one.Description, skill.MaxDescription))}
 		for _, flag := range found.Notes {
 			parts = append(parts, "warning: "+flag)
 		}
@@ -195,7 +195,7 @@ func skillText(one foundSkill) string {
 	}
 	lines := make([]string, 0, maxShownFunctions)
 	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
-		lines = append(lines, plain.Line(f, maxSignature))
+		lines = append(lines, sanitize.Line(f, maxSignature))
 	}
 	if len(lines) == 0 {
 		lines = append(lines, fmt.Sprintf("load_skill(%q)", one.Name))
@@ -234,7 +234,7 @@ func importText(one skill.Skill) string {
 	}
 	lines := []string{"", skillImport(one)}
 	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
-		lines = append(lines, plain.Line(f, maxSignature))
+		lines = append(lines, sanitize.Line(f, maxSignature))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -252,9 +252,9 @@ func (s *Library) skillFlags(one skill.Skill) (flags []string) {
 		switch digest := s.opts.Catalog.Digest(id); {
 		case digest == one.Tools[name]:
 		case digest != "":
-			flags = append(flags, plain.Line(name, 120)+" changed since it was saved")
+			flags = append(flags, sanitize.Line(name, 120)+" changed since it was saved")
 		case s.knows(id.Upstream):
-			flags = append(flags, plain.Line(name, 120)+" is not there any more")
+			flags = append(flags, sanitize.Line(name, 120)+" is not there any more")
 		}
 	}
 	if more := len(flags) - maxFlags; more > 0 {

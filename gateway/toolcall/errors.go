@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
 // Unknown is the error for an upstream or tool that is not there.
 func Unknown(what, name, near string) *tool.Error {
-	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, plain.Line(name, 150)), Hint: "find it with search_tools"}
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, sanitize.Line(name, 150)), Hint: "find it with search_tools"}
 	if near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
@@ -25,7 +25,7 @@ func Invalid(message, hint string) *tool.Error {
 
 // NotOneOf is the error for a word that is none of those that may stand there.
 func NotOneOf(what, word, hint string) *tool.Error {
-	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, sanitize.Line(word, 40)), Hint: hint}
 }
 
 // ClosedError is the error of calls after the gateway was closed.

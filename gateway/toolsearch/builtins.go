@@ -14,8 +14,8 @@ import (
 	"sallyport/gateway/guard"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/argcheck"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -91,7 +91,7 @@ func quoted(text string) json.RawMessage {
 }
 
 func notOwn(id tool.ID, names []string) error {
-	near := nearest.Of(id.Name, names)
+	near := suggest.Of(id.Name, names)
 	if near != "" {
 		near = toolcall.GatewayID + "." + near
 	}
@@ -188,7 +188,7 @@ func (sr *Searcher) toolNamed(name string) (tool.ID, error) {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), plain.Line(name, 80)), plain.Line("one of "+joined(ids), 400))
+		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), sanitize.Line(name, 80)), sanitize.Line("one of "+joined(ids), 400))
 	}
 	return tool.ID{}, sr.noneNamed(name)
 }
@@ -221,7 +221,7 @@ func (sr *Searcher) noneNamed(name string) error {
 	for _, t := range sr.opts.Catalog.Snapshot().Tools {
 		names = append(names, t.ID.Name)
 	}
-	near := nearest.Of(name, names)
+	near := suggest.Of(name, names)
 	if ids := sr.named(near); len(ids) > 0 && !slices.Contains(ups, near) {
 		near = ids[0].String()
 	}

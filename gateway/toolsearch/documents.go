@@ -9,7 +9,7 @@ import (
 	"sallyport/codegen"
 	"sallyport/gateway/catalog"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -60,7 +60,7 @@ func describeOffer(d catalog.Document, detail Detail, lang codegen.Language) Fou
 	if d.Kind == index.Template {
 		found.Notes = []string{"fill in {...} of the URI first"}
 	}
-	if mime := plain.Line(d.MIME, 60); mime != "" {
+	if mime := sanitize.Line(d.MIME, 60); mime != "" {
 		found.Summary = strings.TrimSpace(found.Summary + " (" + mime + ")")
 	}
 	if detail == Full {
@@ -74,7 +74,7 @@ func describeOffer(d catalog.Document, detail Detail, lang codegen.Language) Fou
 func promptCall(d catalog.Document, lang codegen.Language) string {
 	var args []string
 	for _, a := range d.Arguments {
-		name := literal(plain.Line(a.Name, 60))
+		name := literal(sanitize.Line(a.Name, 60))
 		optional := map[bool]string{true: "", false: "?"}[a.Required]
 		args = append(args, name+optional+": "+map[bool]string{true: "string", false: "str"}[lang == codegen.TypeScript])
 	}
@@ -89,14 +89,14 @@ func promptCall(d catalog.Document, lang codegen.Language) string {
 func fullOffer(d catalog.Document, found FoundTool) string {
 	var b strings.Builder
 	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
-	for _, text := range append([]string{codegen.Quoted(plain.Line(d.Heading, catalog.SummaryLength)), codegen.Quoted(plain.Text(d.Description, 2000))}, found.Notes...) {
+	for _, text := range append([]string{codegen.Quoted(sanitize.Line(d.Heading, catalog.SummaryLength)), codegen.Quoted(sanitize.Text(d.Description, 2000))}, found.Notes...) {
 		if text != "" {
 			b.WriteString("\n" + text)
 		}
 	}
 	for _, a := range d.Arguments {
-		if about := plain.Line(a.Description, 300); about != "" {
-			b.WriteString("\n  " + plain.Line(a.Name, 60) + ": " + about)
+		if about := sanitize.Line(a.Description, 300); about != "" {
+			b.WriteString("\n  " + sanitize.Line(a.Name, 60) + ": " + about)
 		}
 	}
 	return b.String()

@@ -9,7 +9,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/guard"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Text is what a model reads of a search.
@@ -54,7 +54,7 @@ func (f Found) suggestion() string {
 	if len(f.Suggest) == 0 {
 		return ""
 	}
-	return " Did you mean: " + plain.Line(strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", "), 200) + "?"
+	return " Did you mean: " + sanitize.Line(strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", "), 200) + "?"
 }
 
 const (
@@ -112,7 +112,7 @@ func (f Found) refused() string {
 
 // noUpstream says that the query restricts itself to an upstream that does not exist.
 func (f Found) noUpstream(more string) string {
-	return "(there is no upstream " + plain.Line(f.Unknown, maxUnknown) + more + ")\n"
+	return "(there is no upstream " + sanitize.Line(f.Unknown, maxUnknown) + more + ")\n"
 }
 
 func plural(tools int) string {
@@ -137,7 +137,7 @@ func (f Found) writeMissing(b *strings.Builder) {
 		if up.Tools > 0 {
 			what = "lost, a call connects again"
 		}
-		fmt.Fprintf(b, "(%s: %s, %s)\n", what, up.ID, plain.Line(up.Problem, maxProblem))
+		fmt.Fprintf(b, "(%s: %s, %s)\n", what, up.ID, sanitize.Line(up.Problem, maxProblem))
 	}
 	if len(f.Upstreams) <= maxMissing {
 		return

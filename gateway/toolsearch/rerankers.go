@@ -12,12 +12,12 @@ import (
 	"unicode"
 
 	"sallyport/gateway/catalog"
-	"sallyport/gateway/clicks"
 	"sallyport/gateway/embeddings"
+	"sallyport/gateway/feedback"
 	"sallyport/gateway/toolcall"
 	"sallyport/index"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -33,8 +33,8 @@ type rerankers struct {
 
 // clickStore is the store of clicks, and where it keeps them.
 type clickStore struct {
-	*clicks.Store
-	files *clicks.Files // nil: in memory only
+	*feedback.Store
+	files *feedback.Files // nil: in memory only
 }
 
 func (s *clickStore) close() error {
@@ -95,19 +95,19 @@ func (a *rerankers) close() error {
 
 // openClicks begins to learn from what is called, unless that is turned off.
 func (sr *Searcher) openClicks(on bool) *clickStore {
-	opts := &clicks.Options{Logger: sr.opts.Logger}
+	opts := &feedback.Options{Logger: sr.opts.Logger}
 	switch {
 	case !on:
 		return nil
 	case sr.opts.CacheDir == "":
-		return &clickStore{Store: clicks.New(nil, opts)}
+		return &clickStore{Store: feedback.New(nil, opts)}
 	}
-	files, err := clicks.OpenFiles(filepath.Join(sr.opts.CacheDir, "clicks"))
+	files, err := feedback.OpenFiles(filepath.Join(sr.opts.CacheDir, "clicks"))
 	if err != nil {
 		sr.opts.Logger.Warn("clicks are not kept", "error", err)
-		return &clickStore{Store: clicks.New(nil, opts)}
+		return &clickStore{Store: feedback.New(nil, opts)}
 	}
-	return &clickStore{clicks.New(files, opts), files}
+	return &clickStore{feedback.New(files, opts), files}
 }
 
 // openMeaning begins to use an endpoint, if there is one.
@@ -167,8 +167,8 @@ func texts(s *catalog.Snapshot) []embeddings.Document {
 		if name == "" {
 			name = d.ID.Name
 		}
-		text := spaced(d.ID.Upstream) + ": " + spaced(name) + ". " + plain.Line(d.Title+" "+d.Description, aboutTool)
-		if about := plain.Line(d.Upstream, aboutUpstream); about != "" {
+		text := spaced(d.ID.Upstream) + ": " + spaced(name) + ". " + sanitize.Line(d.Title+" "+d.Description, aboutTool)
+		if about := sanitize.Line(d.Upstream, aboutUpstream); about != "" {
 			text += " (" + about + ")"
 		}
 		all = append(all, embeddings.Document{ID: d.ID, Text: text})
@@ -224,8 +224,8 @@ func (sr *Searcher) searched(ctx context.Context, found Found) {
 	store.Searched(who(ctx), found.words, shown)
 }
 
-func who(ctx context.Context) clicks.Who {
-	return clicks.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
+func who(ctx context.Context) feedback.Who {
+	return feedback.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
 }
 
 // Learn records successful calls of tools: those of callers that have

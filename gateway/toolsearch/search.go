@@ -13,7 +13,7 @@ import (
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/index"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -335,7 +335,7 @@ func (s Request) candidates() int {
 func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
 	for _, up := range sr.opts.Catalog.Upstreams() {
-		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.Problem()}
+		found := FoundUpstream{ID: up.ID, Description: sanitize.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.Problem()}
 		if all || found.Problem != "" && (only == "" || only == up.ID) {
 			ups = append(ups, found)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // aboutLengths are how much may be said of each upstream where all are listed,
@@ -44,7 +44,7 @@ func shortened(text string, length int) string {
 	if length == 0 {
 		return ""
 	}
-	return plain.Line(text, length)
+	return sanitize.Line(text, length)
 }
 
 func (f Found) writeUpstreams(b *strings.Builder) {
@@ -69,7 +69,7 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 		fmt.Fprintf(b, "(%d more upstreams; every query searches them too)\n", f.More)
 	}
 	if f.Problem != "" {
-		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", plain.Line(f.Problem, 2*maxProblem))
+		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", sanitize.Line(f.Problem, 2*maxProblem))
 	}
 	if len(f.Upstreams) == 0 {
 		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")

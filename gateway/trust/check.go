@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -91,7 +91,7 @@ func (c *check) one(s seen) {
 }
 
 func (c *check) attrs(t tool.Tool, digest string) []any {
-	return []any{slog.String("upstream", c.upstream), slog.String("tool", plain.Line(t.Wire, 80)), slog.String("digest", short(digest))}
+	return []any{slog.String("upstream", c.upstream), slog.String("tool", sanitize.Line(t.Wire, 80)), slog.String("digest", short(digest))}
 }
 
 func (c *check) findings(t tool.Tool) []Finding {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Visible returns s with every character that does not show, or that changes how
@@ -28,9 +28,9 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// invisible holds for more than plain.Hidden: what scripts and emoji need does not show either.
+// invisible holds for more than sanitize.Hidden: what scripts and emoji need does not show either.
 func invisible(r rune) bool {
-	return plain.Hidden(r) || !unicode.IsGraphic(r) || joiner(r) || variation(r) || blank(r)
+	return sanitize.Hidden(r) || !unicode.IsGraphic(r) || joiner(r) || variation(r) || blank(r)
 }
 
 func joiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
@@ -88,7 +88,7 @@ func hiddenRule(all []rune, i int, r rune) string {
 	case r == 0xad:
 		return rule(!between(all, i), "invisible characters")
 	}
-	return rule(plain.Hidden(r) || blank(r), "invisible characters")
+	return rule(sanitize.Hidden(r) || blank(r), "invisible characters")
 }
 
 func controlRule(r rune) string {

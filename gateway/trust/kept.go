@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sallyport/internal/rewrite"
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/tool"
 )
 
@@ -202,7 +202,7 @@ func (k *kept) write(upstream, state string, entries []entry) error {
 	for _, e := range entries {
 		_ = enc.Encode(e)
 	}
-	return rewrite.Replace(k.file(upstream), b.Bytes(), 0o600)
+	return atomicfile.Replace(k.file(upstream), b.Bytes(), 0o600)
 }
 
 // all returns what waits on disk, by upstream and name.

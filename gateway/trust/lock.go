@@ -15,9 +15,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/filelock"
-	"sallyport/internal/plain"
-	"sallyport/internal/rewrite"
+	"sallyport/internal/sanitize"
 )
 
 // The lock file has a line per tool, in the order of upstreams and names, so that
@@ -86,7 +86,7 @@ func quote(name string) string {
 }
 
 func showable(r rune) bool {
-	return !plain.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
+	return !sanitize.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
 }
 
 // parsePins reads what format wrote, and what a merge of two such files by hand
@@ -104,7 +104,7 @@ func parsePins(data []byte) (pins, error) {
 			err = errors.New("a merge left its marks; keep the lines of both sides, or of one where both name the same tool")
 		case !versioned:
 			if versioned = text == "version 1"; !versioned {
-				err = fmt.Errorf("%q is not \"version 1\"; a newer sallyport may have written this file", plain.Line(text, 40))
+				err = fmt.Errorf("%q is not \"version 1\"; a newer sallyport may have written this file", sanitize.Line(text, 40))
 			}
 		default:
 			err = p.parseLine(text)
@@ -129,13 +129,13 @@ func (p pins) parseLine(line string) error {
 	var name string
 	switch {
 	case !upstreamName.MatchString(up):
-		return fmt.Errorf("%q is not the name of an upstream", plain.Line(up, 40))
+		return fmt.Errorf("%q is not the name of an upstream", sanitize.Line(up, 40))
 	case !digestText.MatchString(digest):
-		return fmt.Errorf("no digest of 32 hexadecimal digits at the end: %q", plain.Line(line, 80))
+		return fmt.Errorf("no digest of 32 hexadecimal digits at the end: %q", sanitize.Line(line, 80))
 	case !strings.HasPrefix(quoted, `"`) || json.Unmarshal([]byte(quoted), &name) != nil || !utf8.ValidString(quoted) || len(name) > maxName:
-		return fmt.Errorf("the name of a tool must be in double quotes: %q", plain.Line(line, 80))
+		return fmt.Errorf("the name of a tool must be in double quotes: %q", sanitize.Line(line, 80))
 	case p[up][name] != "":
-		return fmt.Errorf("tool %q of %s is here twice; keep the line of the definition that you trust", plain.Line(name, 80), up)
+		return fmt.Errorf("tool %q of %s is here twice; keep the line of the definition that you trust", sanitize.Line(name, 80), up)
 	}
 	p.set(up, name, digest)
 	return nil
@@ -183,7 +183,7 @@ func updatePins(path string, change func(pins)) (pins, error) {
 	case len(after) > maxLock:
 		return nil, fmt.Errorf("%s would be larger than %d MiB; remove the lines of upstreams that are gone", path, maxLock>>20)
 	case !bytes.Equal(before, after):
-		err = rewrite.Replace(path, after, 0o644)
+		err = atomicfile.Replace(path, after, 0o644)
 	}
 	return p, err
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // A pattern finds text that is addressed to a model rather than about the tool. A
@@ -122,7 +122,7 @@ func fold(s string) string {
 			return ' '
 		case r < 0x7f:
 			return unicode.ToLower(r)
-		case plain.Hidden(r) || joiner(r) || variation(r) || blank(r) || unicode.Is(unicode.Mn, r):
+		case sanitize.Hidden(r) || joiner(r) || variation(r) || blank(r) || unicode.Is(unicode.Mn, r):
 			return -1
 		}
 		return unicode.ToLower(lookalike(r))

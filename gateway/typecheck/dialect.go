@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 )
 
 // dialect is what one language's server needs to be told, and which of its findings count.
@@ -133,13 +133,13 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 
 // message is what is said of a finding, on one line.
 func (d dialect) message(f diagnostic, missing []lack) string {
-	text := plain.Text(f.Message, 4000)
+	text := sanitize.Text(f.Message, 4000)
 	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line is the reason of the first
 		text = lines[len(lines)-1]
 	} else {
 		text = lines[0]
 	}
-	text = plain.Line(text, 1000)
+	text = sanitize.Line(text, 1000)
 	for _, w := range d.words {
 		if w.from.MatchString(text) {
 			text = w.from.ReplaceAllString(text, w.to)
@@ -150,12 +150,12 @@ func (d dialect) message(f diagnostic, missing []lack) string {
 	if near := meant(f, missing); near != "" {
 		text += `; did you mean "` + near + `"?`
 	}
-	return plain.Line(text, maxMessageRunes)
+	return sanitize.Line(text, maxMessageRunes)
 }
 
 var longType = regexp.MustCompile(`"[^"]{50,}"|'[^']{50,}'`)
 
-func shorten(quoted string) string { return plain.Line(quoted, 40) + quoted[len(quoted)-1:] }
+func shorten(quoted string) string { return sanitize.Line(quoted, 40) + quoted[len(quoted)-1:] }
 
 var (
 	noParameter  = regexp.MustCompile(`^No parameter named "([^"]+)"`)
@@ -193,7 +193,7 @@ func meant(f diagnostic, missing []lack) string {
 		for _, name := range quotedInList.FindAllStringSubmatch(other.names, -1) {
 			names = append(names, name[1])
 		}
-		return nearest.Of(wrong[1], names)
+		return suggest.Of(wrong[1], names)
 	}
 	return ""
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // server is one language server that runs, and speaks with one caller at a time. After an error it is of no use.
@@ -190,7 +190,7 @@ func (s *server) call(ctx context.Context, method string, params, result any) er
 func decode(m message, result any) error {
 	switch {
 	case m.Error != nil:
-		return errors.New(plain.Line(m.Error.Message, 200))
+		return errors.New(sanitize.Line(m.Error.Message, 200))
 	case result == nil:
 		return nil
 	}

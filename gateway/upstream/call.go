@@ -12,8 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/plain"
 	"sallyport/internal/reclaim"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -144,7 +144,7 @@ func (s *Session) aim(l *link, r *request) error {
 			r.method = ""
 		}
 	default:
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s cannot be asked for %s", s.settings.ID, plain.Line(strconv.Quote(r.method), 80))}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s cannot be asked for %s", s.settings.ID, sanitize.Line(strconv.Quote(r.method), 80))}
 	}
 	for name, value := range members(r.args) {
 		if name != "_meta" {

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/mask"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/redact"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -38,8 +38,8 @@ type veil struct {
 	values *strings.Replacer
 	// mask keeps secrets out of all that an upstream sends. Unlike values, which are for
 	// errors only, it knows what looks like a secret: a path or a mode in the environment may be in a result.
-	mask *mask.Mask // nil hides nothing
-	book *mask.Book
+	mask *redact.Mask // nil hides nothing
+	book *redact.Book
 	id   string
 }
 
@@ -50,7 +50,7 @@ func (v veil) learn(tokens ...string) {
 	}
 }
 
-func newVeil(s Settings, book *mask.Book) veil {
+func newVeil(s Settings, book *redact.Book) veil {
 	var values []string
 	for _, value := range s.Env {
 		values = append(values, value)
@@ -69,30 +69,30 @@ func newVeil(s Settings, book *mask.Book) veil {
 		}
 	}
 	if book == nil {
-		book = &mask.Book{}
+		book = &redact.Book{}
 	}
-	own := slices.Concat(mask.Values(s.Env), mask.Values(s.Headers), mask.Args(s.Args), mask.OfURL(s.URL))
+	own := slices.Concat(redact.Values(s.Env), redact.Values(s.Headers), redact.Args(s.Args), redact.OfURL(s.URL))
 	return veil{replacer(values), book.For(s.ID, own...), book, s.ID}
 }
 
 func replacer(secrets []string) *strings.Replacer {
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < mask.Shortest })
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < redact.Shortest })
 	// The longest first: the replacer takes the first that fits.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range secrets {
-		pairs = append(pairs, s, mask.Hidden)
+		pairs = append(pairs, s, redact.Hidden)
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-func (v veil) line(s string, limit int) string { return plain.Line(v.hide(s), limit) }
-func (v veil) text(s string, limit int) string { return plain.Text(v.hide(s), limit) }
+func (v veil) line(s string, limit int) string { return sanitize.Line(v.hide(s), limit) }
+func (v veil) text(s string, limit int) string { return sanitize.Text(v.hide(s), limit) }
 
 // hide looks twice: cleaning may join what invisible characters kept apart.
 func (v veil) hide(s string) string {
 	s = s[:min(len(s), shownAtAll)]
-	return v.blot(plain.Text(v.blot(s), shownAtAll))
+	return v.blot(sanitize.Text(v.blot(s), shownAtAll))
 }
 
 func (v veil) blot(s string) string { return v.mask.Text(v.values.Replace(s)) }
@@ -269,8 +269,8 @@ func (s faults) badAnswer(name string, err error) *tool.Error {
 }
 
 func (s faults) unknownTool(name string, names []string) *tool.Error {
-	e := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("upstream %s has no tool %s", s.settings.ID, plain.Line(fmt.Sprintf("%q", name), 80))}
-	if near := nearest.Of(name, names); near != "" {
+	e := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("upstream %s has no tool %s", s.settings.ID, sanitize.Line(fmt.Sprintf("%q", name), 80))}
+	if near := suggest.Of(name, names); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	}
 	return e

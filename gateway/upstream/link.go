@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/process"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -238,7 +238,7 @@ type link struct {
 func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 	l.protocol = init.ProtocolVersion
 	if info := init.ServerInfo; info != nil {
-		l.name, l.version = plain.Line(info.Name, 100), plain.Line(info.Version, 50)
+		l.name, l.version = sanitize.Line(info.Name, 100), sanitize.Line(info.Version, 50)
 	}
 	raw := l.wire.handshake()
 	l.server = tool.Server{

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"sallyport/gateway/upstream/jsontext"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -344,7 +344,7 @@ func objectOf(args json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	if trimmed[0] != '{' || !json.Valid(trimmed) {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "arguments must be a JSON object, not " + plain.Line(string(trimmed), 40)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "arguments must be a JSON object, not " + sanitize.Line(string(trimmed), 40)}
 	}
 	return trimmed, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -102,7 +102,7 @@ func (s *Session) tooSoon(wait time.Duration) *tool.Error {
 // unusable is why settings with a problem lead nowhere.
 func (s *Session) unusable() *tool.Error {
 	return &tool.Error{
-		Kind: tool.Upstream, Message: "cannot connect to upstream " + s.settings.ID + ": " + plain.Line(s.settings.Problem, shownReason),
+		Kind: tool.Upstream, Message: "cannot connect to upstream " + s.settings.ID + ": " + sanitize.Line(s.settings.Problem, shownReason),
 		Hint: "somebody has to mend the settings, do without it; `sallyport doctor` says how",
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
@@ -101,7 +101,7 @@ func (s *Session) answer(ctx context.Context, r *request, asked *inputRequired) 
 		question := members(asked.Requests[key])
 		method := text(question["method"])
 		if !isAsk(method) {
-			return s.unanswered(r, "it asks for "+plain.Line(fmt.Sprintf("%q", method), 80), nil)
+			return s.unanswered(r, "it asks for "+sanitize.Line(fmt.Sprintf("%q", method), 80), nil)
 		}
 		if r.call.Peer == nil {
 			return s.unanswered(r, "it asks for "+method, nil)

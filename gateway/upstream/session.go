@@ -32,7 +32,7 @@ import (
 
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/process"
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 	"sallyport/internal/tool"
 )
 
@@ -118,7 +118,7 @@ type Options struct {
 	Version string
 	// Secrets are hidden in all that the upstream sends, in addition to those that the settings
 	// hold; tokens in use are added to it. nil is none.
-	Secrets *mask.Book
+	Secrets *redact.Book
 	// Budget bounds the memory of large messages, of all sessions that share it; nil is one of its own.
 	Budget *budget.Budget
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow/runlog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -159,7 +159,7 @@ func (e *Engine) cutAt(ctx context.Context, id, step string) (cut, error) {
 			c.ended[event.Path] = wentWell(event)
 		}
 	}
-	return c, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("run %s has made no step %s", id, plain.Line(step, 100)), Hint: "its steps are " + strings.Join(names, ", ")}
+	return c, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("run %s has made no step %s", id, sanitize.Line(step, 100)), Hint: "its steps are " + strings.Join(names, ", ")}
 }
 
 // inside reports whether a path is that of a step, or of something within it.

@@ -9,24 +9,24 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
 // formTime is how long a form can be answered that does not say.
 const formTime = 24 * time.Hour
 
-// filling is a form that is being filled at a step: what is answered is on record. It implements [form.Filler].
+// filling is a form that is being filled at a step: what is answered is on record. It implements [forms.Filler].
 type filling struct {
 	run  *run
 	at   spot
-	form *form.Form
-	env  form.Env
+	form *forms.Form
+	env  forms.Env
 
 	mu    sync.Mutex // held by whoever asks or answers
-	state *form.State
+	state *forms.State
 }
 
 // formRun asks people for the values of forms.
@@ -59,8 +59,8 @@ func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at 
 
 // filling is a form as the log has it.
 func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
-	fill := &filling{run: r.run, at: at, form: n.form, state: &form.State{}}
-	fill.env = form.Env{Vars: f.vars, Call: func(ctx context.Context, c form.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
+	fill := &filling{run: r.run, at: at, form: n.form, state: &forms.State{}}
+	fill.env = forms.Env{Vars: f.vars, Call: func(ctx context.Context, c forms.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
 	if at.past != nil && len(at.past.answers) > 0 {
 		if err := json.Unmarshal(at.past.answers[len(at.past.answers)-1], fill.state); err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
 }
 
 // formCall calls a tool that values of a form come from: a step of its own, so that it is not called again.
-func (r formRun) formCall(ctx context.Context, n *node, at spot, c form.Call) (any, error) {
+func (r formRun) formCall(ctx context.Context, n *node, at spot, c forms.Call) (any, error) {
 	inner := at.block(c.Key)
 	if before, ok, err := inner.past.ended(); ok || err != nil {
 		return before.value, before.error(err)
@@ -95,19 +95,19 @@ func (r formRun) formCall(ctx context.Context, n *node, at spot, c form.Call) (a
 	return out.value, err
 }
 
-// Next implements [form.Filler].
-func (f *filling) Next(ctx context.Context) (*form.Ask, error) {
+// Next implements [forms.Filler].
+func (f *filling) Next(ctx context.Context) (*forms.Ask, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.form.Next(ctx, f.env, f.state)
 }
 
-// Answer implements [form.Filler]. What is right of the answer is on record when it returns.
-func (f *filling) Answer(ctx context.Context, values map[string]any) ([]form.Problem, error) {
+// Answer implements [forms.Filler]. What is right of the answer is on record when it returns.
+func (f *filling) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
 	return f.answer(ctx, values, "")
 }
 
-func (f *filling) answer(ctx context.Context, values map[string]any, by string) ([]form.Problem, error) {
+func (f *filling) answer(ctx context.Context, values map[string]any, by string) ([]forms.Problem, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	problems, err := f.form.Answer(ctx, f.env, f.state, values)
@@ -129,7 +129,7 @@ type answerOf struct {
 }
 
 // askForm waits until a form is complete: the starter of the run is asked first, all others can answer by Answer.
-func (r formRun) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spec.Form) error {
+func (r formRun) askForm(ctx context.Context, fill *filling, ask *forms.Ask, do *spec.Form) error {
 	until := time.Now().Add(cmp.Or(do.Timeout, formTime))
 	if p := fill.at.past.waited(); p != nil && p.For == forForm {
 		until = p.Until
@@ -178,7 +178,7 @@ func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerO
 // answer takes one answer, tells who gave it what is wrong, and says what is asked now.
 func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
 	problems, err := fill.answer(ctx, a.values, a.by)
-	var ask *form.Ask
+	var ask *forms.Ask
 	if err == nil {
 		ask, err = fill.Next(ctx)
 	}
@@ -202,7 +202,7 @@ func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until ti
 	return ask == nil, err
 }
 
-func problemsError(problems []form.Problem) error {
+func problemsError(problems []forms.Problem) error {
 	texts := make([]string, len(problems))
 	for i, p := range problems {
 		texts[i] = p.Error()
@@ -210,7 +210,7 @@ func problemsError(problems []form.Problem) error {
 	return &tool.Error{Kind: tool.Invalid, Message: strings.Join(texts, "\n")}
 }
 
-func pendingForm(path string, ask *form.Ask, until time.Time) (Pending, error) {
+func pendingForm(path string, ask *forms.Ask, until time.Time) (Pending, error) {
 	shown, err := json.Marshal(ask)
 	return Pending{Step: path, For: forForm, Until: until.UTC(), Form: shown}, err
 }
@@ -223,7 +223,7 @@ func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error,
 	done := make(chan error, 1)
 	var work sync.WaitGroup
 	work.Go(func() {
-		_, err := form.AskPeer(ctx, r.peer, "workflow "+r.started.Workflow, fill)
+		_, err := forms.AskPeer(ctx, r.peer, "workflow "+r.started.Workflow, fill)
 		done <- err
 	})
 	return done, work.Wait
@@ -319,7 +319,7 @@ func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
 }
 
 func noForm(run Run, step string) error {
-	wrong := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("run %s waits for no form at %s", run.ID, plain.Line(step, 100))}
+	wrong := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("run %s waits for no form at %s", run.ID, sanitize.Line(step, 100))}
 	if step == "" {
 		wrong.Message = "run " + run.ID + " waits for no form, or for several"
 	}

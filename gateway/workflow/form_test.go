@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -221,7 +221,7 @@ func asks(t *testing.T, r workflow.Run) string {
 	if r.Status != workflow.Waiting || len(r.Waiting) != 1 {
 		return ""
 	}
-	var ask form.Ask
+	var ask forms.Ask
 	if err := json.Unmarshal(r.Waiting[0].Form, &ask); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 
-	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/tool"
 )
 
@@ -41,7 +41,7 @@ func (f *frame) put(id string, r result) {
 }
 
 // eval evaluates a binding, with further names.
-func (f *frame) eval(ctx context.Context, b *binding.Binding, names map[string]any) (any, error) {
+func (f *frame) eval(ctx context.Context, b *template.Binding, names map[string]any) (any, error) {
 	vars := f.vars
 	if len(names) > 0 {
 		vars = maps.Clone(vars)
@@ -51,7 +51,7 @@ func (f *frame) eval(ctx context.Context, b *binding.Binding, names map[string]a
 }
 
 // text evaluates a binding that has to come to a text.
-func (f *frame) text(ctx context.Context, b *binding.Binding, what string) (string, error) {
+func (f *frame) text(ctx context.Context, b *template.Binding, what string) (string, error) {
 	v, err := f.eval(ctx, b, nil)
 	if err != nil {
 		return "", err

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/expr"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -32,7 +32,7 @@ func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, 
 	}
 	v, err := decode(given)
 	if err != nil {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are no JSON: " + plain.Line(err.Error(), 200)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are no JSON: " + sanitize.Line(err.Error(), 200)}
 	}
 	in, ok := orEmpty(v).(map[string]any)
 	if !ok {
@@ -61,12 +61,12 @@ func (p *program) ask(ctx context.Context, in map[string]any, peer tool.Peer) er
 	for _, one := range p.Inputs {
 		schemas[one.Name.Text] = one.Schema
 	}
-	missing := form.FromInputs(p.Definition, in, func(name string, value any) error { return fits(schemas[name], value, "it") })
+	missing := forms.FromInputs(p.Definition, in, func(name string, value any) error { return fits(schemas[name], value, "it") })
 	if missing == nil {
 		return nil
 	}
-	fill := &form.Filling{Form: missing, State: &form.State{}}
-	if complete, err := form.AskPeer(ctx, peer, "workflow "+p.Name, fill); err != nil || !complete {
+	fill := &forms.Filling{Form: missing, State: &forms.State{}}
+	if complete, err := forms.AskPeer(ctx, peer, "workflow "+p.Name, fill); err != nil || !complete {
 		return err
 	}
 	answers, err := missing.Result(ctx, fill.Env, fill.State)
@@ -83,8 +83,8 @@ func unknownInputs(p *program, in map[string]any) (problems []string) {
 	}
 	for name := range in {
 		if !slices.Contains(names, name) && len(problems) < maxProblems {
-			problem := "there is no input " + plain.Line(name, 80)
-			if near := nearest.Of(name, names); near != "" {
+			problem := "there is no input " + sanitize.Line(name, 80)
+			if near := suggest.Of(name, names); near != "" {
 				problem += fmt.Sprintf(" (did you mean %s?)", near)
 			}
 			problems = append(problems, problem)
@@ -193,7 +193,7 @@ func misfits(wrong *jsonschema.ValidationError, list []string) []string {
 		if len(wrong.InstanceLocation) > 0 {
 			text = "at " + strings.Join(wrong.InstanceLocation, ".") + ": " + text
 		}
-		return append(list, plain.Line(text, 300))
+		return append(list, sanitize.Line(text, 300))
 	}
 	for _, cause := range wrong.Causes {
 		list = misfits(cause, list)

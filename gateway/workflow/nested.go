@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"sallyport/gateway/workflow/spec"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -108,8 +108,8 @@ func (e *Engine) definition(name string) (*spec.Definition, error) {
 		}
 		names = append(names, d.Name)
 	}
-	wrong := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 80), Hint: "sallyport workflow list"}
-	if near := nearest.Of(name, names); near != "" {
+	wrong := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + sanitize.Line(name, 80), Hint: "sallyport workflow list"}
+	if near := suggest.Of(name, names); near != "" {
 		wrong.Hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return nil, wrong

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"sync"
 
-	"sallyport/gateway/workflow/binding"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
@@ -15,13 +15,13 @@ import (
 type node struct {
 	*spec.Step
 
-	cond, output, key, idempotency *binding.Binding
+	cond, output, key, idempotency *template.Binding
 	// with are its arguments; of a loop the list, of a wait the time or the message.
-	with *binding.Binding
+	with *template.Binding
 	// when are the conditions of a switch, or that of a loop.
-	when   []*binding.Binding
+	when   []*template.Binding
 	blocks []block
-	form   *form.Form
+	form   *forms.Form
 }
 
 // block is a sequence of steps within a step; name is what it is called in paths.
@@ -34,8 +34,8 @@ type block struct {
 type program struct {
 	*spec.Definition
 	steps    []*node
-	defaults []*binding.Binding // by input
-	outputs  []*binding.Binding // by output
+	defaults []*template.Binding // by input
+	outputs  []*template.Binding // by output
 }
 
 // compiler makes a program of a definition, and notes what is wrong with it.
@@ -47,7 +47,7 @@ type compiler struct {
 // compile compiles all expressions of a definition. The error is a *tool.Error of kind invalid that shows where each fault is.
 func compile(d *spec.Definition) (*program, error) {
 	c := &compiler{def: d}
-	scope := binding.Any()
+	scope := template.Any()
 	p := &program{Definition: d, steps: c.sequence(scope, d.Steps)}
 	for _, in := range d.Inputs {
 		p.defaults = append(p.defaults, c.maybe(scope, in.Default))
@@ -61,35 +61,35 @@ func compile(d *spec.Definition) (*program, error) {
 	return p, nil
 }
 
-func (c *compiler) note(problems []binding.Problem) {
+func (c *compiler) note(problems []template.Problem) {
 	for _, p := range problems {
 		c.faults = append(c.faults, c.def.Error(p.Text.At(p.Offset), "%s", p.Message))
 	}
 }
 
-func (c *compiler) value(s binding.Scope, v spec.Value) *binding.Binding {
-	b, problems := binding.Compile(s, v)
+func (c *compiler) value(s template.Scope, v spec.Value) *template.Binding {
+	b, problems := template.Compile(s, v)
 	c.note(problems)
 	return b
 }
 
-func (c *compiler) maybe(s binding.Scope, v *spec.Value) *binding.Binding {
+func (c *compiler) maybe(s template.Scope, v *spec.Value) *template.Binding {
 	if v == nil {
 		return nil
 	}
 	return c.value(s, *v)
 }
 
-func (c *compiler) text(s binding.Scope, t *spec.Text, want expr.Type) *binding.Binding {
+func (c *compiler) text(s template.Scope, t *spec.Text, want expr.Type) *template.Binding {
 	if t == nil {
 		return nil
 	}
-	b, problems := binding.CompileText(s, *t, want)
+	b, problems := template.CompileText(s, *t, want)
 	c.note(problems)
 	return b
 }
 
-func (c *compiler) sequence(s binding.Scope, steps []spec.Step) []*node {
+func (c *compiler) sequence(s template.Scope, steps []spec.Step) []*node {
 	nodes := make([]*node, len(steps))
 	for i := range steps {
 		nodes[i] = c.step(s, &steps[i])
@@ -97,7 +97,7 @@ func (c *compiler) sequence(s binding.Scope, steps []spec.Step) []*node {
 	return nodes
 }
 
-func (c *compiler) step(s binding.Scope, step *spec.Step) *node {
+func (c *compiler) step(s template.Scope, step *spec.Step) *node {
 	n := &node{Step: step}
 	n.cond = c.text(s, step.If, expr.Bool)
 	n.output = c.maybe(s.With(free("output")), step.Output)
@@ -109,7 +109,7 @@ func (c *compiler) step(s binding.Scope, step *spec.Step) *node {
 	return n
 }
 
-func (c *compiler) action(s binding.Scope, n *node) {
+func (c *compiler) action(s template.Scope, n *node) {
 	switch do := n.Do.(type) {
 	case *spec.Tool:
 		n.with = c.value(s, do.With)
@@ -131,20 +131,20 @@ func (c *compiler) action(s binding.Scope, n *node) {
 		c.cases(s, n, do)
 	case *spec.While:
 		inner := s.With(free("index"), free("last"))
-		n.when = []*binding.Binding{c.text(inner, &do.When, expr.Bool)}
+		n.when = []*template.Binding{c.text(inner, &do.When, expr.Bool)}
 		n.blocks = []block{{"", c.sequence(inner, do.Steps)}}
 	case *spec.Wait:
 		c.wait(s, n, do)
 	case *spec.Form:
-		var problems []binding.Problem
-		n.form, problems = form.Compile(s, do)
+		var problems []template.Problem
+		n.form, problems = forms.Compile(s, do)
 		c.note(problems)
 	case *spec.Try:
 		n.blocks = []block{{"try", c.sequence(s, do.Steps)}, {"catch", c.sequence(s.With(free(loopName(do.As, "error"))), do.Catch)}, {"finally", c.sequence(s, do.Finally)}}
 	}
 }
 
-func (c *compiler) cases(s binding.Scope, n *node, do *spec.Switch) {
+func (c *compiler) cases(s template.Scope, n *node, do *spec.Switch) {
 	for i, one := range do.Cases {
 		n.when = append(n.when, c.text(s, &one.When, expr.Bool))
 		n.blocks = append(n.blocks, block{"case" + index(i), c.sequence(s, one.Steps)})
@@ -152,7 +152,7 @@ func (c *compiler) cases(s binding.Scope, n *node, do *spec.Switch) {
 	n.blocks = append(n.blocks, block{"default", c.sequence(s, do.Default)})
 }
 
-func (c *compiler) wait(s binding.Scope, n *node, do *spec.Wait) {
+func (c *compiler) wait(s template.Scope, n *node, do *spec.Wait) {
 	switch {
 	case do.Approval != nil:
 		n.with = c.value(s, do.Approval.Message)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow/runlog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -200,7 +200,7 @@ func faultOf(err error, path string, line int) Fault {
 		return f.fault
 	}
 	e := tool.AsError(err)
-	return Fault{Kind: e.Kind, Message: plain.Text(e.Message, maxFault), Hint: plain.Text(e.Hint, maxHint), Step: path, Line: line, Retryable: e.Retryable}
+	return Fault{Kind: e.Kind, Message: sanitize.Text(e.Message, maxFault), Hint: sanitize.Text(e.Hint, maxHint), Step: path, Line: line, Retryable: e.Retryable}
 }
 
 func tookLonger(limit time.Duration) error {
@@ -209,7 +209,7 @@ func tookLonger(limit time.Duration) error {
 
 func canceledBy(who string) error {
 	if who != "" {
-		who = " by " + plain.Line(who, 100)
+		who = " by " + sanitize.Line(who, 100)
 	}
 	return &tool.Error{Kind: tool.Canceled, Message: "canceled" + who}
 }

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -18,7 +18,7 @@ func mine(ctx context.Context, run Run) bool {
 }
 
 func noRun(id string) error {
-	return &tool.Error{Kind: tool.NotFound, Message: "there is no run " + plain.Line(id, 60), Hint: "`sallyport workflow runs` lists them"}
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no run " + sanitize.Line(id, 60), Hint: "`sallyport workflow runs` lists them"}
 }
 
 // find returns a run of the caller, from where it is now. The live is nil where this engine does not have it.
@@ -44,11 +44,11 @@ func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 }
 
 func (e *Engine) unread(id string, err error) error {
-	e.log.Error("run cannot be read", "run", plain.Line(id, 60), "error", err)
+	e.log.Error("run cannot be read", "run", sanitize.Line(id, 60), "error", err)
 	if errors.Is(err, store.ErrCorrupt) && id != "" {
-		return &tool.Error{Kind: tool.Internal, Message: "events of run " + plain.Line(id, 60) + " may be damaged", Hint: "`sallyport doctor` says what is lost; start another run", Err: err}
+		return &tool.Error{Kind: tool.Internal, Message: "events of run " + sanitize.Line(id, 60) + " may be damaged", Hint: "`sallyport doctor` says what is lost; start another run", Err: err}
 	}
-	return &tool.Error{Kind: tool.Internal, Message: "run " + plain.Line(id, 60) + " cannot be read", Hint: "the operator's log says why", Err: err}
+	return &tool.Error{Kind: tool.Internal, Message: "run " + sanitize.Line(id, 60) + " cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
 // stored returns a run as the store has it, with its inputs and outputs.

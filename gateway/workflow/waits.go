@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -69,11 +69,11 @@ func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (t
 	if do.For != nil {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time to wait", plain.Line(text, 60)), Hint: "write 90s, 5m or 1h30m"}
+			return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time to wait", sanitize.Line(text, 60)), Hint: "write 90s, 5m or 1h30m"}
 		}
 		until = time.Now().Add(d)
 	} else if until, err = time.Parse(time.RFC3339, text); err != nil {
-		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time", plain.Line(text, 60)), Hint: "write it as 2026-11-22T09:00:00Z"}
+		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time", sanitize.Line(text, 60)), Hint: "write it as 2026-11-22T09:00:00Z"}
 	}
 	if time.Until(until) > maxWait {
 		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: "a step waits for 366 days at most, not until " + until.UTC().Format(time.RFC3339)}

@@ -11,8 +11,8 @@ import (
 	"path"
 	"strings"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 )
@@ -106,7 +106,7 @@ func filePath(asked string) (string, error) {
 	}
 	if err := workspace.Check(clean); err != nil {
 		return "", &tool.Error{
-			Kind: tool.Invalid, Message: fmt.Sprintf("no file can be called %q: %v", plain.Line(asked, 80), err),
+			Kind: tool.Invalid, Message: fmt.Sprintf("no file can be called %q: %v", sanitize.Line(asked, 80), err),
 			Hint: "a path below /workspace, such as src/app.py",
 		}
 	}
@@ -149,7 +149,7 @@ func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 		return "", false, &tool.Error{Kind: tool.Internal, Message: w.Path + " could not be written", Hint: "try again", Err: err}
 	}
 	if _, written := updated.Versions[w.Path]; written {
-		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, plain.Count(countLines(fresh), "line"), plain.Count(len(fresh), "byte")), false, nil
+		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, sanitize.Count(countLines(fresh), "line"), sanitize.Count(len(fresh), "byte")), false, nil
 	}
 	if now, _, err := load(ws, w.Path); (err == nil || errors.Is(err, fs.ErrNotExist)) && now.Version != old.Version {
 		return "", true, nil
@@ -177,7 +177,7 @@ var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", 
 func (w FileWrite) apply(ws Space, content string, exists bool) (string, error) {
 	switch {
 	case w.Verb == FileMake && exists:
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, plain.Count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, sanitize.Count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
 	case w.Verb == FileMake, w.Verb == FileReplace:
 		return w.Content, nil
 	case !exists:
@@ -280,7 +280,7 @@ func nearFile(ws Space, name string) string {
 		}
 		paths = append(paths, f.Path)
 	}
-	return nearest.Of(name, paths)
+	return suggest.Of(name, paths)
 }
 
 func countLines(text string) int {

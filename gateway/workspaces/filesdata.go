@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 )
@@ -69,7 +69,7 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
-		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + plain.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
+		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + sanitize.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
 	}
 	return s.files(ctx, name)
 }
@@ -200,7 +200,7 @@ func stat(ws Space, path string) (workspace.File, error) {
 
 func missingFile(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &tool.Error{Kind: tool.NotFound, Message: "there is no file " + plain.Line(path, 300)}
+		return &tool.Error{Kind: tool.NotFound, Message: "there is no file " + sanitize.Line(path, 300)}
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: plain.Line(path, 300) + " cannot be read", Hint: "it is no regular file, perhaps", Err: err}
+	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(path, 300) + " cannot be read", Hint: "it is no regular file, perhaps", Err: err}
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/execution"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 )
@@ -65,7 +65,7 @@ func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
 		return "", &tool.Error{Kind: tool.Internal, Message: r.Path + " could not be read to its end", Hint: "try again", Err: err}
 	}
 	if e.start > max(e.lines, 1) {
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s has %s only", r.Path, plain.Count(e.lines, "line"))}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s has %s only", r.Path, sanitize.Count(e.lines, "line"))}
 	}
 	return e.text(), nil
 }
@@ -204,7 +204,7 @@ func listing(files []workspace.File, below string, bytes, quota int64) string {
 	if more := len(lines) - maxFolded; more > 0 {
 		lines = append(lines[:maxFolded], fmt.Sprintf("... and %d more", more))
 	}
-	total := fmt.Sprintf("(%s, %s of %s)", plain.Count(number, "file"), size(bytes), size(quota))
+	total := fmt.Sprintf("(%s, %s of %s)", sanitize.Count(number, "file"), size(bytes), size(quota))
 	return strings.Join(append(lines, total), "\n")
 }
 
@@ -218,9 +218,9 @@ func plainly(files []workspace.File) []string {
 	for _, f := range files {
 		switch {
 		case !f.Folder:
-			lines = append(lines, plain.Line(f.Path, 300)+" "+size(f.Size))
+			lines = append(lines, sanitize.Line(f.Path, 300)+" "+size(f.Size))
 		case !full[f.Path]:
-			lines = append(lines, plain.Line(f.Path, 300)+"/ empty")
+			lines = append(lines, sanitize.Line(f.Path, 300)+"/ empty")
 		}
 	}
 	return lines
@@ -239,7 +239,7 @@ func folded(files []workspace.File, below string) []string {
 		first, _, deep := strings.Cut(rest, "/")
 		name := path.Join(below, first)
 		if !deep && !f.Folder {
-			lines = append(lines, plain.Line(f.Path, 300)+" "+size(f.Size))
+			lines = append(lines, sanitize.Line(f.Path, 300)+" "+size(f.Size))
 			continue
 		}
 		if folders[name] == nil {
@@ -251,7 +251,7 @@ func folded(files []workspace.File, below string) []string {
 		}
 	}
 	for name, f := range folders {
-		lines = append(lines, fmt.Sprintf("%s/ %s, %s", plain.Line(name, 300), plain.Count(f.files, "file"), size(f.bytes)))
+		lines = append(lines, fmt.Sprintf("%s/ %s, %s", sanitize.Line(name, 300), sanitize.Count(f.files, "file"), size(f.bytes)))
 	}
 	return lines
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox"
@@ -118,12 +118,12 @@ func Fits(ws Space, name string, limits sandbox.Limits) error {
 	}
 	names := make([]string, len(large.Names))
 	for i, one := range large.Names {
-		names[i] = plain.Line(one, 60)
+		names[i] = sanitize.Line(one, 60)
 	}
 	return &tool.Error{
 		Kind: tool.Limit,
 		Message: fmt.Sprintf("workspace %s is too large: %d MiB in %d files, of at most %d MiB in %d; most of it: %s",
-			name, large.Bytes>>20, large.Files, limits.Workspace>>20, limits.Inodes, plain.Line(strings.Join(large.Largest, ", "), 250)),
+			name, large.Bytes>>20, large.Files, limits.Workspace>>20, limits.Inodes, sanitize.Line(strings.Join(large.Largest, ", "), 250)),
 		Hint: fmt.Sprintf("the operator can leave some out: workspaces: {%s: {ignore: [%s]}}", name, strings.Join(names, ", ")),
 	}
 }

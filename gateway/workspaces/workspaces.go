@@ -15,7 +15,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox"
@@ -65,7 +65,7 @@ func Name(ctx context.Context, asked string) (string, error) {
 	name := cmp.Or(asked, tool.Workspace(ctx), execution.DefaultWorkspace)
 	if err := workspace.Name(name); err != nil {
 		return "", &tool.Error{
-			Kind: tool.Invalid, Message: fmt.Sprintf("workspace cannot be %q", plain.Line(name, 80)),
+			Kind: tool.Invalid, Message: fmt.Sprintf("workspace cannot be %q", sanitize.Line(name, 80)),
 			Hint: "use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first",
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/checksumfile"
 	"sallyport/internal/filelock"
-	"sallyport/internal/sealed"
 	"sallyport/internal/tool"
 )
 
@@ -70,11 +70,11 @@ func readSealed(dir, name string, into any) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	data, _, err := sealed.Read(root, name, maxFile)
+	data, _, err := checksumfile.Read(root, name, maxFile)
 	if err != nil {
 		return err
 	}
-	body, err := sealed.Open(fileVersion, data)
+	body, err := checksumfile.Open(fileVersion, data)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func writeSealed(dir, name string, body any) error {
 	if err != nil {
 		return err
 	}
-	if data, err = sealed.Seal(fileVersion, data); err != nil {
+	if data, err = checksumfile.Seal(fileVersion, data); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -95,7 +95,7 @@ func writeSealed(dir, name string, body any) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	temp, err := sealed.Temp(root, func(w io.Writer) error {
+	temp, err := checksumfile.Temp(root, func(w io.Writer) error {
 		_, err := w.Write(data)
 		if f, ok := w.(interface{ Sync() error }); ok && err == nil {
 			err = f.Sync()

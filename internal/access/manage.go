@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -30,7 +30,7 @@ type Wish struct {
 // Create makes a token in a data directory. The text of it is nowhere else.
 func Create(dataDir string, w Wish) (text string, made Token, err error) {
 	if !namePattern.MatchString(w.Name) {
-		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is no name for a token", plain.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
+		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is no name for a token", sanitize.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
 	}
 	if len(w.Scopes) == 0 {
 		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: "a token without a scope opens nothing", Hint: "for example --scope mcp, or --scope read,execute"}
@@ -60,7 +60,7 @@ func Revoke(dataDir, name string) error {
 	return edit(dataDir, func(all []Token) ([]Token, error) {
 		at := slices.IndexFunc(all, func(t Token) bool { return t.Name == name || t.ID == name })
 		if at < 0 {
-			return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no token " + plain.Line(name, 80), Hint: nearName(name, all)}
+			return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no token " + sanitize.Line(name, 80), Hint: nearName(name, all)}
 		}
 		return slices.Delete(all, at, at+1), nil
 	})
@@ -71,7 +71,7 @@ func nearName(name string, all []Token) string {
 	for _, t := range all {
 		names = append(names, t.Name)
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "sallyport token list shows those that there are"
@@ -101,7 +101,7 @@ func ParseScopes(names []string) ([]tool.Scope, error) {
 	for _, name := range names {
 		scope := tool.Scope(name)
 		if !slices.Contains(known, scope) {
-			return nil, &tool.Error{Kind: tool.Invalid, Message: "there is no scope " + plain.Line(name, 60), Hint: scopeHint(name, known)}
+			return nil, &tool.Error{Kind: tool.Invalid, Message: "there is no scope " + sanitize.Line(name, 60), Hint: scopeHint(name, known)}
 		}
 		if !slices.Contains(all, scope) {
 			all = append(all, scope)
@@ -115,7 +115,7 @@ func scopeHint(name string, known []tool.Scope) string {
 	for _, s := range known {
 		names = append(names, string(s))
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "scopes are " + fmt.Sprint(names)

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 const (
@@ -50,7 +50,7 @@ func Readable(args json.RawMessage) (canonical []byte, shown string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	shown = plain.Text(string(short), maxShown)
+	shown = sanitize.Text(string(short), maxShown)
 	if utf8.RuneCount(short) > maxShown {
 		shown += fmt.Sprintf(" (cut: %d bytes in all)", len(canonical))
 	}
@@ -106,7 +106,7 @@ func members(dec *json.Decoder, depth int) (map[string]any, error) {
 		}
 		name, _ := key.(string)
 		if _, twice := object[name]; twice {
-			return nil, fmt.Errorf("%q is in them twice", plain.Line(name, 60))
+			return nil, fmt.Errorf("%q is in them twice", sanitize.Line(name, 60))
 		}
 		if object[name], err = single(dec, depth); err != nil {
 			return nil, err
@@ -123,15 +123,15 @@ func shortened(v any) any {
 	switch v := v.(type) {
 	case string:
 		if n := utf8.RuneCountInString(v); n > maxShownText {
-			return fmt.Sprintf("%s… (%d characters)", plain.Text(v, maxShownText), n)
+			return fmt.Sprintf("%s… (%d characters)", sanitize.Text(v, maxShownText), n)
 		}
-		return plain.Text(v, maxShownText)
+		return sanitize.Text(v, maxShownText)
 	case map[string]any:
 		short := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			key := plain.Line(name, 100)
+			key := sanitize.Line(name, 100)
 			if key != name { // it hides something, perhaps that it is not another
-				key = plain.Line(strconv.QuoteToASCII(name), 100)
+				key = sanitize.Line(strconv.QuoteToASCII(name), 100)
 			}
 			for _, taken := short[key]; taken; _, taken = short[key] {
 				key += "'"

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/approval"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 func TestReadable(t *testing.T) {
@@ -68,7 +68,7 @@ func FuzzReadable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if utf8.RuneCountInString(shown) > 2100 || strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && plain.Hidden(r) }) {
+		if utf8.RuneCountInString(shown) > 2100 || strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Hidden(r) }) {
 			t.Errorf("%q", shown)
 		}
 		if again, _, err := approval.Readable(canonical); err == nil && string(again) != string(canonical) && !strings.Contains(strings.ToLower(string(args)), `\ud`) {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -292,7 +292,7 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 	case answer.Allow:
 		next.State, next.Scope = Allowed, answer.Scope
 	}
-	next.By, next.Note = plain.Line(answer.By, 100), plain.Line(answer.Note, 300)
+	next.By, next.Note = sanitize.Line(answer.By, 100), sanitize.Line(answer.Note, 300)
 	if next.Scope == Session {
 		b.alive[id] = now
 	}

@@ -102,7 +102,7 @@ func TestRulesCatch(t *testing.T) {
 		{"face on face", "gateway/httpapi", "sallyport/gateway/mcpserver", false, 1},
 		{"adapter upwards", "sandbox/runsc", "sallyport/sandbox", false, 1},
 		{"ground floor upwards", "internal/config", "sallyport/gateway", false, 1},
-		{"vocabulary on a neighbour", "internal/tool", "sallyport/internal/plain", false, 1},
+		{"vocabulary on a neighbour", "internal/tool", "sallyport/internal/sanitize", false, 1},
 		{"bench imported", "cmd/sallyport", "sallyport/bench/demo", false, 1},
 		{"cmd imported", "bench/demo", "sallyport/cmd/sallyport", false, 1},
 		{"package without a room", "helpers", "fmt", false, 2},

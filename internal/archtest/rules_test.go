@@ -18,7 +18,7 @@ func verbs() (all []room) {
 		r := room{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"what several groups of verbs need is in cli: groups do not import each other"}
 		if name == "benchcmd" {
-			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/ledger", "bench/own", "bench/stats", "bench/suite")
+			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/tokencount", "bench/local", "bench/stats", "bench/suite")
 		}
 		all = append(all, r)
 	}
@@ -30,23 +30,23 @@ func verbs() (all []room) {
 var rooms = append(verbs(), []room{
 	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite"}, // a model to work with
 		"cmd wires everything together; its verb bench alone measures with what make bench measures with"},
-	{"bench/ledger", []string{"bench/ordered"}, nil,
+	{"bench/tokencount", []string{"bench/ordered"}, nil,
 		"what a conversation costs is reckoned from what was said alone"},
 	{"bench/ordered", nil, nil,
 		"JSON is JSON"},
 	{"bench/stats", nil, nil,
 		"what many measurements come to is reckoned from them alone"},
-	{"bench/suite", []string{"bench/ledger", "tools/upstreams"}, []string{"internal/testutil/..."},
+	{"bench/suite", []string{"bench/tokencount", "tools/upstreams"}, []string{"internal/testutil/..."},
 		"a task knows the world that it is asked of, and neither the product nor who plays it"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
-	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/front"}, // MCP over HTTP, through the front door
+	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the front door
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/httpapi", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/dashboard", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
-	{"gateway/front", []string{"internal/..."}, nil,
+	{"gateway/httpserver", []string{"internal/..."}, nil,
 		"the front door hands requests on to faces that it is given; it knows who came, and no verb"},
 	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
@@ -62,11 +62,11 @@ var rooms = append(verbs(), []room{
 		"a token for an upstream is got without knowing sessions: a session asks an Authorizer"},
 	{"gateway/upstream/...", []string{"gateway/upstream", "internal/..."}, nil,
 		"what tests and proves a session stands above it and below the gateway"},
-	{"gateway/shapes", []string{"internal/..."}, nil,
+	{"gateway/resultschema", []string{"internal/..."}, nil,
 		"what results look like is learned and kept from calls alone"},
 	{"gateway/typecheck", []string{"internal/..."}, []string{"sandbox", "codegen/..."}, // real checkers, in real sandboxes, on real wrappers
 		"a checker speaks with a language server over a pipe; who starts it, and in what sandbox, is the gateway's matter"},
-	{"gateway/clicks", []string{"internal/..."}, nil,
+	{"gateway/feedback", []string{"internal/..."}, nil,
 		"which tools were used after which words is learned and kept from ids and words alone"},
 	{"gateway/embeddings", []string{"internal/..."}, nil,
 		"an endpoint turns texts into vectors and ranks ids by them; what is a tool's text is the gateway's matter"},
@@ -84,11 +84,11 @@ var rooms = append(verbs(), []room{
 		"what ran is recorded from its result and its calls alone"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by what the verdict says; the rules stand above"},
-	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/shapes", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
+	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/resultschema", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
 		"what upstreams offer is known without knowing who calls it or what is decided about calls"},
 	{"gateway/guard", []string{"gateway/toolcall", "gateway/catalog", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
 		"what becomes of a call is decided from its definition and what was read; the catalog tells the definition"},
-	{"gateway/toolsearch", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/guard", "gateway/trust", "gateway/clicks", "gateway/embeddings", "codegen/...", "index/...", "internal/..."}, nil,
+	{"gateway/toolsearch", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/guard", "gateway/trust", "gateway/feedback", "gateway/embeddings", "codegen/...", "index/...", "internal/..."}, nil,
 		"a query becomes ranked hits of what the catalog and other sources have; what a source is, stands above"},
 	{"gateway/replay", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/privacy", "gateway/history", "gateway/guard", "internal/..."}, nil,
 		"a call is answered from a journal and from what its tool says of itself; programs are run above"},
@@ -100,7 +100,7 @@ var rooms = append(verbs(), []room{
 		"what is put on record comes from calls and results; the digests of definitions are told by the gateway"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"personal data is a middleware's matter, which knows calls and settings alone"},
-	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/shapes", "gateway/typecheck", "gateway/clicks", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
+	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
 		"the gateway is the wiring of its rooms; a face or the workflow engine stands on it"},
 	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
@@ -120,15 +120,15 @@ var rooms = append(verbs(), []room{
 		"tools holds the scripts of the build and their test"},
 	{"tools/upstreams", nil, nil,
 		"the pinned npm servers are named once, for make and for whoever installs them from the program"},
-	{"tools/vectors", []string{"index", "internal/testutil/judge"}, nil,
-		"what index/meaning has built in is learned from tools as index reads them, when somebody says so and never in a build"},
+	{"tools/vectors", []string{"index", "internal/testutil/ireval"}, nil,
+		"what index/wordvec has built in is learned from tools as index reads them, when somebody says so and never in a build"},
 	{"tools/names", []string{"internal/names", "internal/pii"}, nil,
 		"what internal/names has built in is made when somebody says so and never in a build, and judged beside what is found by form"},
-	{"internal/shape", nil, nil,
+	{"internal/jsontype", nil, nil,
 		"what values have in common is a part of the vocabulary, and stands on the standard library alone"},
-	{"internal/tool", []string{"internal/shape"}, nil,
+	{"internal/tool", []string{"internal/jsontype"}, nil,
 		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone, and on the shapes that a tool's results have"},
-	{"internal/argcheck", []string{"internal/nearest", "internal/plain", "internal/tool"}, nil,
+	{"internal/argcheck", []string{"internal/suggest", "internal/sanitize", "internal/tool"}, nil,
 		"arguments are checked against a schema from the two texts alone"},
 	{"internal/...", []string{"internal/..."}, nil,
 		"internal is the ground floor: nothing there imports a room above"},
@@ -152,7 +152,7 @@ var owners = []owner{
 		"what bleve names deleted documents with, to segments of ours too"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
 		"the bridge is the only way out of a sandbox, so there is one place that reads its frames"},
-	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/skill", "internal/yamledit", "internal/clients", "internal/strict", "gateway/workflow/spec", "gateway/workflow/trial"}, nil,
+	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/workflow/spec", "gateway/workflow/flowtest"}, nil,
 		"YAML that a person wrote is read strictly, with carets, in the two packages that do that; yamledit edits it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
@@ -160,7 +160,7 @@ var owners = []owner{
 		"other programs' settings are read and written in one place"},
 	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth"}, // its keyring in memory
 		"there is one place that knows where secrets lie"},
-	{"github.com/zitadel/oidc", []string{"gateway/front", "internal/testutil/authserver"}, []string{"gateway/..."},
+	{"github.com/zitadel/oidc", []string{"gateway/httpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
 		"tokens of clients are checked at the front door; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
 		"keys are zitadel/oidc's matter; its storage interface, which the authorization server of the tests has, names their types"},

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -40,7 +40,7 @@ func (s *Schema) checkNames(names []string) error {
 	}
 	for _, name := range names {
 		if _, known := slices.BinarySearch(s.names, name); !known {
-			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown parameter %q", plain.Line(name, 80)), Hint: s.hint(nearest.Of(name, s.names))}
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown parameter %q", sanitize.Line(name, 80)), Hint: s.hint(suggest.Of(name, s.names))}
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (s *Schema) misspelt(err *jsonschema.ValidationError, names []string) strin
 			if _, known := slices.BinarySearch(s.names, name); known {
 				continue
 			}
-			if near := nearest.Of(name, required.Missing); near != "" {
+			if near := suggest.Of(name, required.Missing); near != "" {
 				return near
 			}
 		}
@@ -74,5 +74,5 @@ func (s *Schema) hint(near string) string {
 	if near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return plain.Line(hint, 600)
+	return sanitize.Line(hint, 600)
 }

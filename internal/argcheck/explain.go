@@ -14,8 +14,8 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 )
 
 const (
@@ -57,7 +57,7 @@ func (f *explainer) walk(e *jsonschema.ValidationError) {
 		return
 	}
 	if text := f.text(e); text != "" {
-		f.found, f.at = append(f.found, plain.Line(place(e.InstanceLocation)+text, 300)), append(f.at, e.InstanceLocation)
+		f.found, f.at = append(f.found, sanitize.Line(place(e.InstanceLocation)+text, 300)), append(f.at, e.InstanceLocation)
 	}
 }
 
@@ -125,9 +125,9 @@ func (f *explainer) missing(e *jsonschema.ValidationError, names []string) strin
 	given, _ := valueAt(f.args, e.InstanceLocation).(map[string]any)
 	known := f.properties(e.SchemaURL)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if near := nearest.Of(name, names); near != "" && !slices.Contains(known, name) {
+		if near := suggest.Of(name, names); near != "" && !slices.Contains(known, name) {
 			f.said[place(e.InstanceLocation)+name] = true
-			return fmt.Sprintf("missing property %q, got %q: did you mean %s?", near, plain.Line(name, 80), near)
+			return fmt.Sprintf("missing property %q, got %q: did you mean %s?", near, sanitize.Line(name, 80), near)
 		}
 	}
 	return ""
@@ -141,8 +141,8 @@ func (f *explainer) unknown(e *jsonschema.ValidationError, names, known []string
 		if f.said[place(e.InstanceLocation)+name] {
 			continue
 		}
-		text := fmt.Sprintf("unknown property %q", plain.Line(name, 80))
-		if near := nearest.Of(name, known); near != "" {
+		text := fmt.Sprintf("unknown property %q", sanitize.Line(name, 80))
+		if near := suggest.Of(name, known); near != "" {
 			text += ": did you mean " + near + "?"
 		} else {
 			text += ", it has " + list(known)
@@ -164,9 +164,9 @@ func enumText(k *kind.Enum) string {
 	if !ok || len(want) < len(k.Want) {
 		return ""
 	}
-	text := fmt.Sprintf("got %q, want one of %s", plain.Line(got, 60), list(want))
-	if near := nearest.Of(got, want); near != "" {
-		text = fmt.Sprintf("got %q: did you mean %q? It is one of %s", plain.Line(got, 60), near, list(want))
+	text := fmt.Sprintf("got %q, want one of %s", sanitize.Line(got, 60), list(want))
+	if near := suggest.Of(got, want); near != "" {
+		text = fmt.Sprintf("got %q: did you mean %q? It is one of %s", sanitize.Line(got, 60), near, list(want))
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"sallyport/internal/filelock"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/sleep"
 )
 
@@ -234,7 +234,7 @@ func (d *delivery) attempt(ctx context.Context, batch []Record) ([]Record, error
 		}
 		if len(batch) == 1 {
 			d.state.Lost++
-			d.slog.Error("a record was refused and is passed over", "sink", d.state.Name, "record", batch[0].Seq, "error", plain.Line(err.Error(), 300))
+			d.slog.Error("a record was refused and is passed over", "sink", d.state.Name, "record", batch[0].Seq, "error", sanitize.Line(err.Error(), 300))
 			return batch, nil
 		}
 		batch = batch[:len(batch)/2]
@@ -257,9 +257,9 @@ func (d *delivery) sent(batch []Record) {
 func (d *delivery) failed(err error) {
 	if d.state.Error == "" {
 		d.state.Since = time.Now().UTC()
-		d.slog.Warn("a sink takes no audit records, it is tried again", "sink", d.state.Name, "error", plain.Line(err.Error(), 300))
+		d.slog.Warn("a sink takes no audit records, it is tried again", "sink", d.state.Name, "error", sanitize.Line(err.Error(), 300))
 	}
-	d.state.Error = plain.Line(err.Error(), 300)
+	d.state.Error = sanitize.Line(err.Error(), 300)
 	d.state.Failures++
 	d.save()
 }

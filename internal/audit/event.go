@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Kind says what happened.
@@ -147,7 +147,7 @@ func bound(text string, limit int) string {
 	if len(text) <= limit && isWord(text) {
 		return text // as nearly all are
 	}
-	short := plain.Line(text, limit)
+	short := sanitize.Line(text, limit)
 	if short == text {
 		return text
 	}

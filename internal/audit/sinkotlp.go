@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // otlp sends records as logs of OpenTelemetry: OTLP over HTTP, in the JSON encoding of its protobuf.
@@ -127,7 +127,7 @@ func (o *otlp) Send(ctx context.Context, records []Record) error {
 	}
 	_ = json.Unmarshal(answer, &got) // a server that says nothing has taken all
 	if n := strings.Trim(string(got.PartialSuccess.Rejected), `"`); n != "" && n != "0" {
-		return fmt.Errorf("%w: %s of %d: %s", ErrRefused, plain.Line(n, 20), len(records), plain.Line(got.PartialSuccess.Message, 200))
+		return fmt.Errorf("%w: %s of %d: %s", ErrRefused, sanitize.Line(n, 20), len(records), sanitize.Line(got.PartialSuccess.Message, 200))
 	}
 	return nil
 }

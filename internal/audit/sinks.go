@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"sallyport/internal/config"
-	"sallyport/internal/mask"
-	"sallyport/internal/plain"
+	"sallyport/internal/redact"
+	"sallyport/internal/sanitize"
 )
 
 // NewSinks makes the sinks of the settings, by their names. version is ours.
@@ -50,13 +50,13 @@ const (
 // back is without the secrets that it carries, for errors quote it and are kept.
 type web struct {
 	client *http.Client
-	mask   *mask.Mask
+	mask   *redact.Mask
 }
 
 func newWeb(secrets []string) web {
 	return web{
 		client: &http.Client{Timeout: webTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		mask:   (&mask.Book{}).For("", secrets...),
+		mask:   (&redact.Book{}).For("", secrets...),
 	}
 }
 
@@ -74,9 +74,9 @@ func (w web) answer(r *http.Request) ([]byte, error) {
 	body = w.mask.Hide(body)
 	switch code := response.StatusCode; {
 	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusRequestURITooLong || code == http.StatusUnprocessableEntity:
-		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrRefused, code, plain.Line(string(body), 200))
+		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrRefused, code, sanitize.Line(string(body), 200))
 	case code < 200 || code > 299:
-		return nil, fmt.Errorf("HTTP %d: %s", code, plain.Line(string(body), 200))
+		return nil, fmt.Errorf("HTTP %d: %s", code, sanitize.Line(string(body), 200))
 	}
 	return body, err
 }

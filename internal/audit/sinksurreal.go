@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // surreal makes a record in the table execution_log of a SurrealDB for each execution that has ended, over its HTTP interface.
@@ -156,14 +156,14 @@ func surrealResult(answer []byte) error {
 		Detail string          `json:"detail"` // before version 1.0
 	}
 	if err := json.Unmarshal(answer, &results); err != nil || len(results) == 0 {
-		return fmt.Errorf("the answer is none of SurrealDB's: %s", plain.Line(string(answer), 100))
+		return fmt.Errorf("the answer is none of SurrealDB's: %s", sanitize.Line(string(answer), 100))
 	}
 	for _, one := range results {
 		why := string(one.Result) + one.Detail
 		if one.Status == "OK" || strings.Contains(why, "already exists") {
 			continue
 		}
-		return fmt.Errorf("SurrealDB: %s", plain.Line(why, 200))
+		return fmt.Errorf("SurrealDB: %s", sanitize.Line(why, 200))
 	}
 	return nil
 }

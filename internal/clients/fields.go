@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // reading is the reading of one server.
@@ -41,7 +41,7 @@ func (r *reading) server() Server {
 	e := &r.out.Entry
 	e.Name = upstreamName(r.raw.name)
 	if e.Name != r.raw.name {
-		r.note("was called %q", plain.Line(r.raw.name, 80))
+		r.note("was called %q", sanitize.Line(r.raw.name, 80))
 	}
 	r.prefix = variableName(e.Name)
 	r.flatten()
@@ -118,7 +118,7 @@ func (r *reading) passed(env config.Values) {
 		if fields, ok := item.(map[string]any); ok {
 			name, _ = fields["name"].(string)
 			if source, _ := fields["source"].(string); source != "" && source != "local" {
-				r.note("%s came from elsewhere (%s); set the variable", plain.Line(name, 40), plain.Line(source, 20))
+				r.note("%s came from elsewhere (%s); set the variable", sanitize.Line(name, 40), sanitize.Line(source, 20))
 			}
 		}
 		if r.mayPass(name) {
@@ -140,7 +140,7 @@ func (r *reading) remote(e *config.Entry, kind, address string) {
 			e.Transport = "streamable"
 		}
 	default:
-		r.note("its type %q is not known; the transport is found out", plain.Line(kind, 20))
+		r.note("its type %q is not known; the transport is found out", sanitize.Line(kind, 20))
 	}
 	r.socket(e, address)
 	e.Headers = config.Values{}
@@ -168,17 +168,17 @@ func (r *reading) remote(e *config.Entry, kind, address string) {
 func (r *reading) remoteEnv() {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); nameOnly.MatchString(name) {
-			r.note("%s was in Goose's keyring; set the variable", plain.Line(name, 60))
+			r.note("%s was in Goose's keyring; set the variable", sanitize.Line(name, 60))
 		}
 	}
 	for _, name := range r.names("envs") {
 		value, ok := r.scalar(r.dict("envs")[name], "env "+name)
 		if !ok || !nameOnly.MatchString(name) || !r.free(name, value) {
-			r.note("not carried over: %s of its envs", plain.Line(name, 60))
+			r.note("not carried over: %s of its envs", sanitize.Line(name, 60))
 			continue
 		}
 		r.taken[name], r.out.Secrets[name] = value, value
-		r.note("its env %s is a variable now: set it", plain.Line(name, 60))
+		r.note("its env %s is a variable now: set it", sanitize.Line(name, 60))
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *reading) oauth(e *config.Entry) {
 		return
 	}
 	if len(fields) > 0 {
-		r.note("not carried over: %s of its OAuth settings", plain.Line(strings.Join(slices.Sorted(maps.Keys(fields)), ", "), 120))
+		r.note("not carried over: %s of its OAuth settings", sanitize.Line(strings.Join(slices.Sorted(maps.Keys(fields)), ", "), 120))
 	}
 }
 
@@ -307,11 +307,11 @@ func (r *reading) leftover() {
 	var left []string
 	for _, key := range slices.Sorted(maps.Keys(r.raw.fields)) {
 		if value := r.raw.fields[key]; !r.used[key] && !empty(value) {
-			left = append(left, plain.Line(key, 40))
+			left = append(left, sanitize.Line(key, 40))
 		}
 	}
 	if len(left) > 0 {
-		r.note("not carried over: %s", plain.Line(strings.Join(left, ", "), 200))
+		r.note("not carried over: %s", sanitize.Line(strings.Join(left, ", "), 200))
 	}
 }
 
@@ -335,7 +335,7 @@ func empty(value any) bool {
 func (r *reading) address() string { return r.word("httpUrl", "serverUrl", "url", "uri") }
 
 func (r *reading) description() string {
-	text := plain.Line(r.word("description"), 200)
+	text := sanitize.Line(r.word("description"), 200)
 	return strings.ReplaceAll(text, "$", "$$")
 }
 
@@ -415,7 +415,7 @@ func (r *reading) scalar(value any, what string) (string, bool) {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), true
 	}
-	r.note("%s is not text: not carried over", plain.Line(what, 60))
+	r.note("%s is not text: not carried over", sanitize.Line(what, 60))
 	return "", false
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -54,7 +54,7 @@ func Merge(f *config.File, found []Found) ([]Row, error) {
 	var rows []Row
 	for _, source := range found {
 		for _, s := range source.Servers {
-			row := Row{Name: plain.Line(s.Label, 64), From: source.Client.Title, Entry: s.Entry, Secrets: s.Secrets, Notes: s.Notes}
+			row := Row{Name: sanitize.Line(s.Label, 64), From: source.Client.Title, Entry: s.Entry, Secrets: s.Secrets, Notes: s.Notes}
 			switch other, same := findSame(entries, s.Entry); {
 			case s.Skip != "":
 				row.skip(s.Skip)
@@ -115,7 +115,7 @@ func (r *Row) add(f *config.File, entries []config.Entry, client string) {
 	r.Entry.Name, r.Name = name, name
 	if err := f.Add(r.Entry); err != nil {
 		message, _, _ := strings.Cut(err.Error(), "\n")
-		r.skip("would not load: " + plain.Line(message, 200))
+		r.skip("would not load: " + sanitize.Line(message, 200))
 		return
 	}
 	r.Outcome = Added

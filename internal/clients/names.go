@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 var (
@@ -62,7 +62,7 @@ func (r *reading) give(name, value, where string) string {
 			if r.free(candidate, value) {
 				r.taken[candidate] = value
 				r.out.Secrets[candidate] = value
-				r.note("secret in %s is now ${%s}", plain.Line(where, 60), candidate)
+				r.note("secret in %s is now ${%s}", sanitize.Line(where, 60), candidate)
 				return candidate
 			}
 		}
@@ -90,7 +90,7 @@ func (r *reading) mayPass(name string) bool {
 	case name == "" || strings.ContainsAny(name, "=\x00"):
 		r.note("a variable with an impossible name was left out")
 	case strings.HasPrefix(upper, "LD_") || strings.HasPrefix(upper, "DYLD_") || slices.Contains(forbidden(), upper):
-		r.note("%s makes a program load other code: left out", plain.Line(name, 40))
+		r.note("%s makes a program load other code: left out", sanitize.Line(name, 40))
 	default:
 		return true
 	}

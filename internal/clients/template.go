@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Other programs' placeholders become our references: ${NAME}, ${NAME:-default}
@@ -127,7 +127,7 @@ func (r *reading) resolve(before, inside string) part {
 	m := prefixed.FindStringSubmatch(inside)
 	if m == nil {
 		name := r.prefix + "_" + variableName(inside)
-		r.note("the placeholder ${%s} is not known: set the variable %s", plain.Line(inside, 60), name)
+		r.note("the placeholder ${%s} is not known: set the variable %s", sanitize.Line(inside, 60), name)
 		return reference(name)
 	}
 	switch kind, rest := m[1], m[2]; {
@@ -139,7 +139,7 @@ func (r *reading) resolve(before, inside string) part {
 		return r.asked(rest)
 	}
 	name := r.prefix + "_" + variableName(m[2])
-	r.note("only %s can expand ${%s}: set the variable %s", r.client.Title, plain.Line(inside, 60), name)
+	r.note("only %s can expand ${%s}: set the variable %s", r.client.Title, sanitize.Line(inside, 60), name)
 	return reference(name)
 }
 
@@ -149,7 +149,7 @@ func (r *reading) workspace() string {
 	if r.project != "" {
 		return r.project
 	}
-	r.note("the workspace folder became %s, where you are", plain.Line(r.place.Dir, 120))
+	r.note("the workspace folder became %s, where you are", sanitize.Line(r.place.Dir, 120))
 	return r.place.Dir
 }
 
@@ -175,14 +175,14 @@ func (r *reading) asked(id string) part {
 		name = r.prefix + "_" + name
 	}
 	in := r.inputs[id]
-	about := plain.Line(in.Description, 60)
+	about := sanitize.Line(in.Description, 60)
 	if about != "" {
 		about = " (" + about + ")"
 	}
 	if in.Default != "" && !in.Password && !secretValue(in.Default) && !strings.Contains(in.Default, "}") {
-		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", plain.Line(id, 60), about, name)
+		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", sanitize.Line(id, 60), about, name)
 		return r.defaulted("", name, in.Default)
 	}
-	r.note("VS Code asks for %s%s: set the variable %s", plain.Line(id, 60), about, name)
+	r.note("VS Code asks for %s%s: set the variable %s", sanitize.Line(id, 60), about, name)
 	return reference(name)
 }

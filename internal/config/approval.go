@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -22,8 +22,8 @@ func defaultApproval() Approval { return Approval{Wait: 30 * time.Second, Expire
 
 func (d *decoder) approval(at path, n *yaml.Node, a *Approval) {
 	d.Fields(at, n, []key{
-		{"wait", scalar(d, &a.Wait, strict.Duration)},
-		{"expire", scalar(d, &a.Expire, strict.Duration)},
+		{"wait", scalar(d, &a.Wait, yamlstrict.Duration)},
+		{"expire", scalar(d, &a.Expire, yamlstrict.Duration)},
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/mask"
-	"sallyport/internal/strict"
+	"sallyport/internal/redact"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -80,9 +80,9 @@ type SurrealDB struct {
 func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
 	enabled := true
 	seen := d.Fields(at, n, []key{
-		{"enabled", scalar(d, &enabled, strict.Bool)},
+		{"enabled", scalar(d, &enabled, yamlstrict.Bool)},
 		{"code", d.OneOf(&a.Code, AuditDigest, AuditText)},
-		{"keep", scalar(d, &a.Keep, strict.Age)},
+		{"keep", scalar(d, &a.Keep, yamlstrict.Age)},
 		{"size", scalar(d, &a.Size, parseSize)},
 		{"sinks", func(at path, n *yaml.Node) { d.auditSinks(at, n, &a.Sinks) }},
 	})
@@ -95,7 +95,7 @@ func (d *decoder) auditSinks(at path, n *yaml.Node, s *AuditSinks) {
 	d.Fields(at, n, []key{
 		{"syslog", func(at path, n *yaml.Node) {
 			s.Syslog = &Syslog{Facility: 13}
-			d.Fields(at, n, []key{{"address", d.Text(&s.Syslog.Address)}, {"facility", scalar(d, &s.Syslog.Facility, strict.Count)}})
+			d.Fields(at, n, []key{{"address", d.Text(&s.Syslog.Address)}, {"facility", scalar(d, &s.Syslog.Facility, yamlstrict.Count)}})
 		}},
 		{"otlp", func(at path, n *yaml.Node) {
 			s.OTLP = &OTLP{}
@@ -113,7 +113,7 @@ func (d *decoder) surrealDB(at path, n *yaml.Node, s *SurrealDB) {
 		{"user", d.Text(&s.User)},
 		{"password", d.Text((*string)(&s.Password))},
 		{"token", d.Text((*string)(&s.Token))},
-		{"output", scalar(d, &s.Output, strict.Bool)},
+		{"output", scalar(d, &s.Output, yamlstrict.Bool)},
 	})
 }
 
@@ -193,10 +193,10 @@ func (s SurrealDB) problems(at path) []problem {
 // Known returns the secrets that log in to the sinks.
 func (s AuditSinks) Known() (all []string) {
 	if o := s.OTLP; o != nil {
-		all = slices.Concat(all, mask.Values(o.Headers), mask.OfURL(o.URL))
+		all = slices.Concat(all, redact.Values(o.Headers), redact.OfURL(o.URL))
 	}
 	if d := s.SurrealDB; d != nil {
-		all = slices.Concat(all, []string{string(d.Password), string(d.Token)}, mask.OfURL(d.URL))
+		all = slices.Concat(all, []string{string(d.Password), string(d.Token)}, redact.OfURL(d.URL))
 	}
 	return all
 }

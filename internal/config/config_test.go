@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/internal/access"
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 func TestParse(t *testing.T) {
@@ -343,11 +343,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	big := filepath.Join(dir, "big.yaml")
-	write(t, big, "upstreams: {}\n"+strings.Repeat("#", strict.MaxFile))
+	write(t, big, "upstreams: {}\n"+strings.Repeat("#", yamlstrict.MaxFile))
 	if _, err := Load(big, env); err == nil || err.Error() != big+": is larger than 1 MiB" {
 		t.Errorf("a large file: %v", err)
 	}
-	write(t, big, ("upstreams: {}\n" + strings.Repeat("#", strict.MaxFile))[:strict.MaxFile])
+	write(t, big, ("upstreams: {}\n" + strings.Repeat("#", yamlstrict.MaxFile))[:yamlstrict.MaxFile])
 	if c, err := Load(big, env); err != nil || c.Dir != dir || c.Path != big {
 		t.Errorf("the largest file: %v, %v", c, err)
 	}

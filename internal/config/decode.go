@@ -4,15 +4,15 @@ import (
 	"maps"
 	"strings"
 
-	"sallyport/internal/strict"
 	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
 
 // decoder walks the nodes of a file into a Config and collects what is wrong.
 type decoder struct {
-	*strict.Decoder
+	*yamlstrict.Decoder
 	dir string
 	// refs is lenient inside a disabled upstream: its variables may be unset.
 	refs *resolver
@@ -29,7 +29,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"workspaces", func(at path, n *yaml.Node) { d.workspaces(at, n, c) }},
 		{"environments", func(at path, n *yaml.Node) { d.environments(at, n, c) }},
 		{"trust", d.OneOf((*string)(&c.Trust), trusts...)},
-		{"observe", scalar(d, &c.Observe, strict.Bool)},
+		{"observe", scalar(d, &c.Observe, yamlstrict.Bool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
@@ -84,13 +84,13 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"privacy", d.OneOf((*string)(&u.Privacy), privacyModes...)},
 		{"labels", d.Texts(&u.Labels)},
 		{"tool_labels", func(at path, n *yaml.Node) { policyDecoder{d}.toolLabels(at, n, u) }},
-		{"trace_context", scalar(d, &traced, strict.Bool)},
-		{"timeout", scalar(d, &u.Timeout, strict.Duration)},
-		{"concurrency", scalar(d, &u.Concurrency, strict.Count)},
+		{"trace_context", scalar(d, &traced, yamlstrict.Bool)},
+		{"timeout", scalar(d, &u.Timeout, yamlstrict.Duration)},
+		{"concurrency", scalar(d, &u.Concurrency, yamlstrict.Count)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
-		{"eager", scalar(d, &u.Eager, strict.Bool)},
-		{"idle", scalar(d, &u.Idle, strict.Duration)},
-		{"disabled", scalar(d, &u.Disabled, strict.Bool)},
+		{"eager", scalar(d, &u.Eager, yamlstrict.Bool)},
+		{"idle", scalar(d, &u.Idle, yamlstrict.Duration)},
+		{"disabled", scalar(d, &u.Disabled, yamlstrict.Bool)},
 	})
 	u.NoTraceContext = !traced
 	if seen["url"] && !seen["cwd"] {
@@ -106,14 +106,14 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"issuer", d.Text(&a.Issuer)},
 		{"client_metadata", d.Text(&a.ClientMetadata)},
 		{"scopes", d.Texts(&a.Scopes)},
-		{"redirect_port", scalar(d, &a.RedirectPort, strict.Count)},
+		{"redirect_port", scalar(d, &a.RedirectPort, yamlstrict.Count)},
 		{"store", d.OneOf(&a.Store, stores...)},
 	})
 }
 
 func (d *decoder) search(at path, n *yaml.Node, s *Search) {
 	d.Fields(at, n, []key{
-		{"learn", scalar(d, &s.Learn, strict.Bool)},
+		{"learn", scalar(d, &s.Learn, yamlstrict.Bool)},
 		{"embeddings", func(at path, n *yaml.Node) { s.Embeddings = defaultEmbeddings(); d.embeddings(at, n, s.Embeddings) }},
 	})
 }
@@ -122,7 +122,7 @@ func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
 	scope := "private"
 	d.Fields(at, n, []key{
 		{"scope", d.OneOf(&scope, "private", "shared")},
-		{"review", scalar(d, &s.Review, strict.Bool)},
+		{"review", scalar(d, &s.Review, yamlstrict.Bool)},
 	})
 	s.Shared = scope == "shared"
 }
@@ -134,16 +134,16 @@ func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
 		{"url", d.Text(&e.URL)},
 		{"model", d.Text(&e.Model)},
 		{"headers", d.secrets(&e.Headers)},
-		{"timeout", scalar(d, &e.Timeout, strict.Duration)},
+		{"timeout", scalar(d, &e.Timeout, yamlstrict.Duration)},
 	})
 }
 
 func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
-	var faults []strict.Fault
+	var faults []yamlstrict.Fault
 	d.excused = func(at path, n *yaml.Node, b badReference) {
-		if len(faults) < strict.MaxFaults {
+		if len(faults) < yamlstrict.MaxFaults {
 			line, column := d.where(n, b)
-			faults = append(faults, strict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
+			faults = append(faults, yamlstrict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
 		}
 	}
 	defer func() {
@@ -159,8 +159,8 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 		{"origins", d.Texts(&h.Origins)},
 		{"hosts", d.Texts(&h.Hosts)},
 		{"body", scalar(d, &h.Body, parseSize)},
-		{"grace", scalar(d, &h.Grace, strict.Duration)},
-		{"require_token", scalar(d, &h.RequireToken, strict.Bool)},
+		{"grace", scalar(d, &h.Grace, yamlstrict.Duration)},
+		{"require_token", scalar(d, &h.RequireToken, yamlstrict.Bool)},
 		{"limits", func(at path, n *yaml.Node) {
 			d.Fields(at, n, []key{
 				{"requests", scalar(d, &h.Limits.Requests, parseRate)},
@@ -181,11 +181,11 @@ func (d *decoder) resourceServer(at path, n *yaml.Node, r *ResourceServer) {
 
 // disabled looks ahead, for the key may stand below what it is about.
 func disabled(n *yaml.Node) bool {
-	value := strict.ValueOf(n, "disabled")
+	value := yamlstrict.ValueOf(n, "disabled")
 	if value == nil {
 		return false
 	}
-	on, err := strict.Bool(value)
+	on, err := yamlstrict.Bool(value)
 	return err == "" && on
 }
 
@@ -213,8 +213,8 @@ func (d *decoder) report(problems []problem) {
 	}
 }
 
-func (d *decoder) fault(p problem) strict.Fault {
-	f := strict.Fault{Message: p.message}
+func (d *decoder) fault(p problem) yamlstrict.Fault {
+	f := yamlstrict.Fault{Message: p.message}
 	where, ok := d.Place(p.at)
 	if !ok && p.or != nil {
 		where, ok = d.Place(p.or)

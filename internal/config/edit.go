@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/rewrite"
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/yamledit"
 
 	"gopkg.in/yaml.v3"
@@ -207,7 +207,7 @@ func (f *File) Save() error {
 	if !f.Changed() {
 		return nil
 	}
-	if _, err := rewrite.File(f.Path, f.old, f.Data, nil); err != nil {
+	if _, err := atomicfile.File(f.Path, f.old, f.Data, nil); err != nil {
 		return fmt.Errorf("save config: %w", err)
 	}
 	f.old = f.Data

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"sallyport/internal/plain"
-	"sallyport/internal/strict"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -48,8 +48,8 @@ func readPrivate(path string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, errReadable
 	}
-	data, err := io.ReadAll(io.LimitReader(f, strict.MaxFile+1))
-	if err == nil && len(data) > strict.MaxFile {
+	data, err := io.ReadAll(io.LimitReader(f, yamlstrict.MaxFile+1))
+	if err == nil && len(data) > yamlstrict.MaxFile {
 		err = errors.New("it is larger than 1 MiB")
 	}
 	return data, err
@@ -58,7 +58,7 @@ func readPrivate(path string) ([]byte, error) {
 // envFile reads the file that env_file names, before anything refers to what is in it.
 func (d *decoder) envFile(root *yaml.Node, c *Config) {
 	at := path{"env_file"}
-	n := strict.ValueOf(root, at[0])
+	n := yamlstrict.ValueOf(root, at[0])
 	if n == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func shown(file, name string) string {
 }
 
 func envFileMessage(file string, err error) string {
-	file = plain.Line(file, 300)
+	file = sanitize.Line(file, 300)
 	if e, ok := errors.AsType[*lineError](err); ok {
 		return fmt.Sprintf("%s:%d: %s", file, e.line, e.message)
 	}
@@ -107,5 +107,5 @@ func envFileMessage(file string, err error) string {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		why = pathErr.Err
 	}
-	return fmt.Sprintf("%s cannot be read: %s", file, plain.Line(why.Error(), 200))
+	return fmt.Sprintf("%s cannot be read: %s", file, sanitize.Line(why.Error(), 200))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -42,7 +42,7 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 		{"root", d.path(&e.Root)},
 		{"python", func(at path, n *yaml.Node) { d.pythonPackages(at, n, &e.Python) }},
 		{"typescript", func(at path, n *yaml.Node) { d.nodePackages(at, n, &e.TypeScript) }},
-		{"install", scalar(d, &e.Install, strict.Bool)},
+		{"install", scalar(d, &e.Install, yamlstrict.Bool)},
 	})
 	if e.Image != "" || e.Root != "" {
 		return // interpreters are inside
@@ -60,7 +60,7 @@ func (d *decoder) pythonPackages(at path, n *yaml.Node, p *PythonPackages) {
 		{"base", d.path(&p.Base)},
 		{"requirements", d.Texts(&p.Requirements)},
 		{"index", d.Text(&p.Index)},
-		{"source", scalar(d, &p.Source, strict.Bool)},
+		{"source", scalar(d, &p.Source, yamlstrict.Bool)},
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 // FuzzParse holds Parse to what it promises whatever the file says: a valid
@@ -57,10 +57,10 @@ func checkErrors(t *testing.T, data []byte, err error) {
 		t.Errorf("a secret shows:\n%v", err)
 	}
 	all := allErrors(err)
-	if len(all) == 0 || len(all) > strict.MaxErrors+1 {
+	if len(all) == 0 || len(all) > yamlstrict.MaxErrors+1 {
 		t.Errorf("%d errors: %v", len(all), err)
 	}
-	src := strict.NewSource("f", data)
+	src := yamlstrict.NewSource("f", data)
 	for _, e := range all {
 		if e.Line > 0 && (e.Line > src.Lines() || e.Column < 1 || e.Column > utf8.RuneCountInString(src.Line(e.Line))+2) {
 			t.Errorf("points out of the file: %v", e)
@@ -74,7 +74,7 @@ func checkErrors(t *testing.T, data []byte, err error) {
 // Large files, made to be slow to read or slow to complain about.
 func TestLargeFilesAreReadInTime(t *testing.T) {
 	for _, piece := range []string{"[", "{a: ", "? ", "- ", "a: 1\n", "- #\n", "#\n", "\"", "a", "\u0085", "&a ", "[]", "--- a\n"} {
-		inTime(t, piece, strings.Repeat(piece, strict.MaxFile/8/len(piece)))
+		inTime(t, piece, strings.Repeat(piece, yamlstrict.MaxFile/8/len(piece)))
 	}
 	inTime(t, "faults", "upstreams:\n  a:\n"+numbered(10_000, "    n%d: x\n"))
 	inTime(t, "unknown keys", "upstreams:\n  a:\n"+numbered(10_000, "    commmmmand%d: x\n"))

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	store "sallyport/internal/secret"
-	"sallyport/internal/strict"
 	"sallyport/internal/testutil/golden"
+	"sallyport/internal/yamlstrict"
 )
 
 const secret = "hunter2-hunter2"
@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 			if strings.Contains(err.Error(), secret) {
 				t.Errorf("error shows a secret:\n%v", err)
 			}
-			if n := len(allErrors(err)); n > strict.MaxErrors+1 {
+			if n := len(allErrors(err)); n > yamlstrict.MaxErrors+1 {
 				t.Errorf("%d errors are too many", n)
 			}
 			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")

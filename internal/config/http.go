@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 )
 
 // minToken keeps a token from being guessed.
@@ -81,7 +81,7 @@ func (h HTTP) operatorProblems(at path) (all []problem) {
 			message = "an operator of this kind is oauth:SUBJECT, and needs http.oauth"
 		default:
 			message = fmt.Sprintf("there is no token %.40q in http.tokens", name)
-			if near := nearest.Of(name, sortedKeys(h.Tokens)); near != "" {
+			if near := suggest.Of(name, sortedKeys(h.Tokens)); near != "" {
 				message += "; did you mean " + near + "?"
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -30,10 +30,10 @@ func defaultJournal() Journal {
 
 func (d *decoder) journal(at path, n *yaml.Node, j *Journal) {
 	d.Fields(at, n, []key{
-		{"keep", scalar(d, &j.Keep, strict.Duration)},
+		{"keep", scalar(d, &j.Keep, yamlstrict.Duration)},
 		{"size", scalar(d, &j.Size, parseSize)},
-		{"successes", scalar(d, &j.Successes, strict.Bool)},
-		{"sync", scalar(d, &j.Sync, strict.Bool)},
+		{"successes", scalar(d, &j.Successes, yamlstrict.Bool)},
+		{"sync", scalar(d, &j.Sync, yamlstrict.Bool)},
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 )
 
 // Known returns the values in the settings that are secret, by the ID of the upstream with the
@@ -31,21 +31,21 @@ func secretsIn(references Secrets) (secrets []string) {
 		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") {
 			secrets = append(secrets, value)
 		}
-		secrets = append(secrets, mask.Value(name, value)...)
+		secrets = append(secrets, redact.Value(name, value)...)
 	}
 	return secrets
 }
 
 // secrets are those of an upstream's entry.
 func (u Upstream) secrets() []string {
-	return slices.Concat(mask.Values(u.Env), mask.Values(u.Headers), mask.Args(u.Args), mask.OfURL(u.URL), []string{string(u.Auth.ClientSecret)})
+	return slices.Concat(redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), []string{string(u.Auth.ClientSecret)})
 }
 
 // ownSecrets are those that the gateway itself needs.
 func (c *Config) ownSecrets() []string {
-	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), mask.OfURL(c.Sandbox.Remote))
+	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), redact.OfURL(c.Sandbox.Remote))
 	if e := c.Search.Embeddings; e != nil {
-		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
+		all = slices.Concat(all, redact.Values(e.Headers), redact.OfURL(e.URL))
 	}
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.known()...)

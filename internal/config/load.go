@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 // Error is one fault of a file.
-type Error = strict.Error
+type Error = yamlstrict.Error
 
 // Load reads the file at path, see [Parse]. Variables come from getenv, as in
 // os.LookupEnv; nil means that none is set. Secrets come from files and from the
@@ -23,7 +23,7 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 
 // Load is the function Load with references looked up in s.
 func (s Sources) Load(path string) (*Config, error) {
-	data, err := strict.ReadFile(path)
+	data, err := yamlstrict.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("load config: %w", err)
 	}
@@ -43,7 +43,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse config: %w", err)
 	}
-	src := strict.NewSource(path, data)
+	src := yamlstrict.NewSource(path, data)
 	root, err := src.Document(`is empty; it needs at least the key "upstreams"`)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	c.Path, c.Dir = path, dir
 	c.Workflows.within(dir)
 	d := decoder{dir: dir, refs: newResolver(s, dir)}
-	d.Decoder = &strict.Decoder{Source: src, Label: label, Expand: d.expand, Meant: elsewhere}
+	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: d.expand, Meant: elsewhere}
 	d.config(root, &c)
 	c.Files = d.refs.files
 	c.References = d.refs.noted

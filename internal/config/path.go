@@ -3,13 +3,13 @@ package config
 import (
 	"fmt"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 type (
-	path   = strict.Path
-	reader = strict.Reader
-	key    = strict.Key
+	path   = yamlstrict.Path
+	reader = yamlstrict.Reader
+	key    = yamlstrict.Key
 )
 
 // named are the sections with user-defined member names, and what one of them is called.

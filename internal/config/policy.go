@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/nearest"
 	"sallyport/internal/policy"
-	"sallyport/internal/strict"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -32,8 +32,8 @@ func (d policyDecoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 	seen := d.Fields(at, n, []key{
 		{"default", d.OneOf((*string)(&s.Default), defaults...)},
 		{"flow", d.OneOf((*string)(&s.Flow), flows...)},
-		{"rules", func(at path, n *yaml.Node) { s.Rules = strict.List(d.Decoder, at, n, d.rule) }},
-		{"tests", func(at path, n *yaml.Node) { s.Tests = strict.List(d.Decoder, at, n, d.policyTest) }},
+		{"rules", func(at path, n *yaml.Node) { s.Rules = yamlstrict.List(d.Decoder, at, n, d.rule) }},
+		{"tests", func(at path, n *yaml.Node) { s.Tests = yamlstrict.List(d.Decoder, at, n, d.policyTest) }},
 	})
 	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone is no policy
 }
@@ -51,7 +51,7 @@ func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {
 
 func (d policyDecoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 	d.Fields(at, n, []key{
-		{"calls", scalar(d.decoder, &l.Calls, strict.Count)},
+		{"calls", scalar(d.decoder, &l.Calls, yamlstrict.Count)},
 		{"per", d.OneOf(&l.Per, pers...)},
 		{"by", d.OneOf(&l.By, bys...)},
 		{"cost", d.expression(&l.Cost)},
@@ -73,12 +73,12 @@ func (d policyDecoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
 		{"call", d.Text(&t.Call)},
 		{"args", func(at path, n *yaml.Node) { t.Args = d.json(at, n) }},
 		{"principal", d.Text(&t.Principal)},
-		{"remote", scalar(d.decoder, &t.Remote, strict.Bool)},
-		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d.decoder, at, n, strict.Bool) }},
+		{"remote", scalar(d.decoder, &t.Remote, yamlstrict.Bool)},
+		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d.decoder, at, n, yamlstrict.Bool) }},
 		{"labels", d.Texts(&t.Labels)},
 		{"read", d.Texts(&t.Read)},
 		{"calls", func(at path, n *yaml.Node) {
-			t.Calls = mapOf(d.decoder, at, n, func(n *yaml.Node) (int64, string) { count, wrong := strict.Count(n); return int64(count), wrong })
+			t.Calls = mapOf(d.decoder, at, n, func(n *yaml.Node) (int64, string) { count, wrong := yamlstrict.Count(n); return int64(count), wrong })
 		}},
 		{"expect", d.OneOf((*string)(&t.Expect), defaults...)},
 		{"rule", d.Text(&t.Rule)},
@@ -166,7 +166,7 @@ func (c *Config) strangeGlob(text string) string {
 		}
 		names = append(names, u.Name)
 	}
-	if near := nearest.Of(up, names); near != "" {
+	if near := suggest.Of(up, names); near != "" {
 		return fmt.Sprintf("there is no upstream %.40q; did you mean %q?", up, near)
 	}
 	return fmt.Sprintf("there is no upstream %.40q; there are %s", up, someOf(names))
@@ -208,7 +208,7 @@ func (u Upstream) labelProblems(at path) []problem {
 func labelProblems(at path, labels []string) []problem {
 	var all []problem
 	for i, l := range labels {
-		switch near := nearest.Of(l, knownLabels); {
+		switch near := suggest.Of(l, knownLabels); {
 		case slices.Contains(knownLabels, l):
 		case near != "":
 			all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("%.40q is nearly a label that has a meaning; did you mean %q?", l, near)})

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/nearest"
 	"sallyport/internal/pii"
+	"sallyport/internal/suggest"
 
 	"gopkg.in/yaml.v3"
 )
@@ -103,7 +103,7 @@ func kindProblems(at path, named []string) []problem {
 			continue
 		}
 		hint := "the kinds are " + strings.Join(kinds, ", ")
-		if near := nearest.Of(k, kinds); near != "" {
+		if near := suggest.Of(k, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})

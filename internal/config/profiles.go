@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 
 	"gopkg.in/yaml.v3"
 )
@@ -71,7 +71,7 @@ func profileProblem(name string) string {
 	if slices.Contains(words, name) {
 		return ""
 	}
-	if near := nearest.Of(name, words); near != "" {
+	if near := suggest.Of(name, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "use " + strings.Join(words, ", ")

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/access"
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
 
 // scalar reads a value with parse, which returns what is wrong with it or "".
 func scalar[T any](d *decoder, into *T, parse func(*yaml.Node) (T, string)) reader {
-	return strict.Scalar(d.Decoder, into, parse)
+	return yamlstrict.Scalar(d.Decoder, into, parse)
 }
 
 func parseSize(n *yaml.Node) (Size, string) {
@@ -122,11 +122,11 @@ const maxLines = 1000
 // find returns where a reference in the text of n stands: text is how it starts,
 // and before it come nth others, from 0. What is made of escapes cannot be found
 // as text; the place is that of n then.
-func find(s *strict.Source, n *yaml.Node, nth int, text string) (line, column int) {
+func find(s *yamlstrict.Source, n *yaml.Node, nth int, text string) (line, column int) {
 	for line := n.Line; line < n.Line+maxLines; line++ {
 		here, from := s.Line(line), 0
 		if line == n.Line {
-			from = strict.OffsetOf(here, n.Column)
+			from = yamlstrict.OffsetOf(here, n.Column)
 		}
 		if count := strings.Count(here[from:], "${"); nth >= count {
 			nth -= count

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/mask"
-	"sallyport/internal/nearest"
 	"sallyport/internal/pii"
-	"sallyport/internal/strict"
+	"sallyport/internal/redact"
+	"sallyport/internal/suggest"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -86,12 +86,12 @@ func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {
 		{"url", d.Text(&r.URL)},
 		{"headers", d.secrets(&r.Headers)},
 		{"ca", d.path(&r.CA)},
-		{"insecure", scalar(d, &r.Plain, strict.Bool)},
+		{"insecure", scalar(d, &r.Plain, yamlstrict.Bool)},
 		{"language", d.Text(&r.Language)},
 		{"threshold", scalar(d, &r.Threshold, parsePart)},
 		{"entities", d.secrets((*Secrets)(&r.Entities))},
-		{"batch", scalar(d, &r.Batch, strict.Bool)},
-		{"timeout", scalar(d, &r.Timeout, strict.Duration)},
+		{"batch", scalar(d, &r.Batch, yamlstrict.Bool)},
+		{"timeout", scalar(d, &r.Timeout, yamlstrict.Duration)},
 		{"max_text", scalar(d, &r.MaxText, parseSize)},
 		{"on_failure", d.OneOf((*string)(&r.OnFailure), string(FailureRefuse), string(FailurePass))},
 	})
@@ -159,7 +159,7 @@ func (r Recognizer) entityProblems(at path, custom map[string]string) (all []pro
 			continue
 		}
 		hint := "the kinds are " + strings.Join(kinds, ", ")
-		if near := nearest.Of(kind, kinds); near != "" {
+		if near := suggest.Of(kind, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		all = append(all, problem{at: at.To(name), message: fmt.Sprintf("there is no kind %.40q; %s", kind, hint)})
@@ -169,7 +169,7 @@ func (r Recognizer) entityProblems(at path, custom map[string]string) (all []pro
 
 // known returns the secrets that log in to the service.
 func (r Recognizer) known() []string {
-	return slices.Concat(mask.Values(r.Headers), mask.OfURL(r.URL))
+	return slices.Concat(redact.Values(r.Headers), redact.OfURL(r.URL))
 }
 
 // String shows neither URL nor values of headers: either may hold a key.

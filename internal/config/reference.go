@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	store "sallyport/internal/secret"
 )
 
@@ -84,7 +84,7 @@ func (r *resolver) stored(inside string) (value string, bad *badReference, ours 
 		return a.value, a.bad.again(), true
 	}
 	switch {
-	case strings.TrimSpace(name) != name || name == "" || strings.ContainsFunc(name, plain.Hidden):
+	case strings.TrimSpace(name) != name || name == "" || strings.ContainsFunc(name, sanitize.Hidden):
 		bad = &badReference{message: fmt.Sprintf(`after "${%s:" must come %s, and then "}"`, scheme, wanted(scheme))}
 	case scheme == "keyring" && strings.Contains(name, "/"):
 		bad = &badReference{message: `a name in the keyring has no "/" here: what has one is a login, which is for no upstream to see`}
@@ -132,7 +132,7 @@ func (r *resolver) file(name string) (string, *badReference) {
 		why = pathErr.Err.Error() // without the path, which the reference says
 	}
 	return "", &badReference{missing: "file:" + name,
-		message: fmt.Sprintf("the file %.80q cannot be used: %s", name, plain.Line(why, 200)),
+		message: fmt.Sprintf("the file %.80q cannot be used: %s", name, sanitize.Line(why, 200)),
 		fix:     "check who may read it, and the path, which starts at the directory of this file"}
 }
 
@@ -150,5 +150,5 @@ func (r *resolver) keyring(name string) (string, *badReference) {
 	case errors.Is(err, store.ErrNoKeyring):
 		r.noKeyring = err
 	}
-	return "", &badReference{missing: "keyring:" + name, message: plain.Line(err.Error(), 200), fix: "use ${VARIABLE} or ${file:PATH} where there is no keyring"}
+	return "", &badReference{missing: "keyring:" + name, message: sanitize.Line(err.Error(), 200), fix: "use ${VARIABLE} or ${file:PATH} where there is no keyring"}
 }

@@ -11,34 +11,34 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/sshurl"
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 	d.Fields(at, n, []key{
-		{"timeout", scalar(d, &s.Timeout, strict.Duration)},
+		{"timeout", scalar(d, &s.Timeout, yamlstrict.Duration)},
 		{"memory", scalar(d, &s.Memory, parseSize)},
-		{"processes", scalar(d, &s.Processes, strict.Count)},
-		{"open_files", scalar(d, &s.OpenFiles, strict.Count)},
-		{"cpu", scalar(d, &s.CPU, strict.Duration)},
+		{"processes", scalar(d, &s.Processes, yamlstrict.Count)},
+		{"open_files", scalar(d, &s.OpenFiles, yamlstrict.Count)},
+		{"cpu", scalar(d, &s.CPU, yamlstrict.Duration)},
 		{"file_size", scalar(d, &s.FileSize, parseSize)},
 		{"workspace", scalar(d, &s.Workspace, parseSize)},
-		{"inodes", scalar(d, &s.Inodes, strict.Count)},
+		{"inodes", scalar(d, &s.Inodes, yamlstrict.Count)},
 		{"output", scalar(d, &s.Output, parseSize)},
-		{"calls", scalar(d, &s.Calls, strict.Count)},
-		{"concurrency", scalar(d, &s.Concurrency, strict.Count)},
+		{"calls", scalar(d, &s.Calls, yamlstrict.Count)},
+		{"concurrency", scalar(d, &s.Concurrency, yamlstrict.Count)},
 		{"traffic", scalar(d, &s.Traffic, parseSize)},
-		{"parallel", scalar(d, &s.Parallel, strict.Count)},
-		{"queue", scalar(d, &s.Queue, strict.Count)},
-		{"queue_wait", scalar(d, &s.QueueWait, strict.Duration)},
+		{"parallel", scalar(d, &s.Parallel, yamlstrict.Count)},
+		{"queue", scalar(d, &s.Queue, yamlstrict.Count)},
+		{"queue_wait", scalar(d, &s.QueueWait, yamlstrict.Duration)},
 		{"pool", func(at path, n *yaml.Node) { d.pool(at, n, &s.Pool) }},
-		{"session_idle", scalar(d, &s.SessionIdle, strict.Duration)},
+		{"session_idle", scalar(d, &s.SessionIdle, yamlstrict.Duration)},
 		{"masked", d.Texts(&s.Masked)},
 		{"remote", scalar(d, &s.Remote, parseMachine)},
 		{"runsc", d.program(&s.Runsc)},
 		{"python", d.program(&s.Python)},
 		{"node", d.program(&s.Node)},
-		{"typecheck", scalar(d, &s.Typecheck, strict.Bool)},
+		{"typecheck", scalar(d, &s.Typecheck, yamlstrict.Bool)},
 		{"pyright", d.program(&s.Pyright)},
 		{"tsc", d.program(&s.Tsc)},
 	})
@@ -63,8 +63,8 @@ func parseMachine(n *yaml.Node) (string, string) {
 // pool has the end that the file does not name follow the one that it names.
 func (d *decoder) pool(at path, n *yaml.Node, p *Pool) {
 	seen := d.Fields(at, n, []key{
-		{"min", scalar(d, &p.Min, strict.Count)},
-		{"max", scalar(d, &p.Max, strict.Count)},
+		{"min", scalar(d, &p.Min, yamlstrict.Count)},
+		{"max", scalar(d, &p.Max, yamlstrict.Count)},
 		{"memory", scalar(d, &p.Memory, parseSize)},
 	})
 	switch {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"sallyport/internal/mask"
+	"sallyport/internal/redact"
 
 	"gopkg.in/yaml.v3"
 )
@@ -71,7 +71,7 @@ func (t Telemetry) Known() []string {
 	if t.OTLP == nil {
 		return nil
 	}
-	return slices.Concat(mask.Values(t.OTLP.Headers), mask.OfURL(t.OTLP.URL))
+	return slices.Concat(redact.Values(t.OTLP.Headers), redact.OfURL(t.OTLP.URL))
 }
 
 // String says only whether there is a collector: its address and headers may hold secrets.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -56,18 +56,18 @@ func (d *decoder) workflows(at path, n *yaml.Node, w *Workflows) {
 	d.Fields(at, n, []key{
 		{"path", d.path(&w.Path)},
 		{"secrets", func(at path, n *yaml.Node) { d.signing(at, n, w) }},
-		{"keep", scalar(d, &w.Keep, strict.Age)},
-		{"runs", scalar(d, &w.Runs, strict.Count)},
+		{"keep", scalar(d, &w.Keep, yamlstrict.Age)},
+		{"runs", scalar(d, &w.Runs, yamlstrict.Count)},
 		{"limits", func(at path, n *yaml.Node) { d.runLimits(at, n, &w.Limits) }},
 	})
 }
 
 func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
 	d.Fields(at, n, []key{
-		{"items", scalar(d, &l.Items, strict.Count)},
-		{"steps", scalar(d, &l.Steps, strict.Count)},
+		{"items", scalar(d, &l.Items, yamlstrict.Count)},
+		{"steps", scalar(d, &l.Steps, yamlstrict.Count)},
 		{"bytes", scalar(d, &l.Bytes, parseSize)},
-		{"time", scalar(d, &l.Time, strict.Age)},
+		{"time", scalar(d, &l.Time, yamlstrict.Age)},
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/strict"
 	"sallyport/internal/workspace"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -61,7 +61,7 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 			d.Fail(at.To("path"), name, `workspace %.40q needs a "path"`, name.Value)
 		}
 		if m.Path != "" {
-			d.notHome(at.To("path"), strict.ValueOf(value, "path"), m.Path)
+			d.notHome(at.To("path"), yamlstrict.ValueOf(value, "path"), m.Path)
 		}
 		c.Workspaces[name.Value] = m
 	})

@@ -12,8 +12,8 @@ import (
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/interpreter"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 )
 
 // Error is the first thing that is wrong with an expression.
@@ -48,7 +48,7 @@ func (e *Env) wrong(source string, errs []*cel.Error) *Error {
 	}
 	out := place(source, first.Location)
 	if name := undeclared.FindStringSubmatch(first.Message); name != nil {
-		out.Message = plain.Line(e.undeclared(name[1]), maxMessage)
+		out.Message = sanitize.Line(e.undeclared(name[1]), maxMessage)
 	} else {
 		out.Message = wording(first.Message)
 	}
@@ -57,7 +57,7 @@ func (e *Env) wrong(source string, errs []*cel.Error) *Error {
 
 // undeclared says what may have been meant by a name.
 func (e *Env) undeclared(name string) string {
-	if near := nearest.Of(name, e.names); near != "" {
+	if near := suggest.Of(name, e.names); near != "" {
 		return fmt.Sprintf("there is no %s; did you mean %q?", name, near)
 	}
 	return fmt.Sprintf("there is no %s; the variables are %s", name, strings.Join(e.names, ", "))
@@ -93,16 +93,16 @@ func wording(message string) string {
 		if op := operator.FindStringSubmatch(name); op != nil {
 			name = op[1]
 		}
-		return plain.Line(fmt.Sprintf("%s cannot be applied to %s", name, parts[2]), maxMessage)
+		return sanitize.Line(fmt.Sprintf("%s cannot be applied to %s", name, parts[2]), maxMessage)
 	}
 	if parts := selection.FindStringSubmatch(message); parts != nil {
-		return plain.Line(fmt.Sprintf("a value of type %s has no members", parts[1]), maxMessage)
+		return sanitize.Line(fmt.Sprintf("a value of type %s has no members", parts[1]), maxMessage)
 	}
 	message = strings.TrimPrefix(message, "Syntax error: ")
 	message, _, _ = strings.Cut(message, " expecting ")
 	message = strings.NewReplacer("'<EOF>'", "the end", "<EOF>", "the end", "extraneous input", "unexpected", "mismatched input", "unexpected",
 		"no viable alternative at input", "unexpected", "token recognition error at: ", "unexpected ").Replace(message)
-	return plain.Line(strings.TrimPrefix(message, "ERROR: "), maxMessage)
+	return sanitize.Line(strings.TrimPrefix(message, "ERROR: "), maxMessage)
 }
 
 // faults are what an evaluation can meet, by how CEL's errors begin. The rest of such an error may quote a value.
@@ -125,7 +125,7 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 		return ErrCost
 	}
 	if _, key, ok := strings.Cut(message, "no such key: "); ok && key != "" && strings.Contains(p.source, key) { // it was named, not computed
-		return errors.New(plain.Line("there is no key "+key, maxMessage))
+		return errors.New(sanitize.Line("there is no key "+key, maxMessage))
 	}
 	for _, known := range []error{ErrUnknown, ErrSize, ErrDepth, errTooLarge, errNoJSON} {
 		if errors.Is(err, known) {

@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	celtypes "cel.dev/cel-go/common/types"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // inference follows shapes through an expression. CEL's own types know structures only as messages, with which nothing
@@ -302,7 +302,7 @@ func (i *inference) at(id int64, name, message string) *Error {
 	if skip := len(rest) - len(strings.TrimLeft(rest, ".?[ ")); name != "" && strings.HasPrefix(rest[skip:], name) {
 		out.Offset, out.Column = out.Offset+skip, out.Column+skip
 	}
-	out.Message = plain.Line(message, maxMessage)
+	out.Message = sanitize.Line(message, maxMessage)
 	return out
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 )
 
 // Shape is what is known of a value before there is one. A nil *Shape, and one of type [Any], is nothing.
@@ -75,7 +75,7 @@ func (s *Shape) missing(name string) string {
 	if s.Open {
 		none = "no member " + name + " was seen so far"
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", none, near)
 	}
 	if len(names) == 0 {

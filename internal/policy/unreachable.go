@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Unreachable returns a line for each rule that can never decide, with the reason. The policy is of these settings.
 func (set Settings) Unreachable(ctx context.Context, p *Policy) (lines []string) {
 	name := func(i int) string {
 		if set.Rules[i].Name != "" {
-			return fmt.Sprintf("rule %q", plain.Line(set.Rules[i].Name, 100))
+			return fmt.Sprintf("rule %q", sanitize.Line(set.Rules[i].Name, 100))
 		}
 		return fmt.Sprintf("rule %d", i+1)
 	}

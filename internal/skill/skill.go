@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/workspace"
 )
 
@@ -65,7 +65,7 @@ var named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 func Name(text string) (string, error) {
 	name := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(text[:min(len(text), 4*maxName)]))
 	if len(text) > maxName || len(name) != len(text) || !named.MatchString(name) || slices.Contains(reserved, name) {
-		return "", fmt.Errorf("%q cannot name a skill: 1 to %d of a-z, 0-9 and -, a letter first, and no keyword", plain.Line(text, 40), maxName)
+		return "", fmt.Errorf("%q cannot name a skill: 1 to %d of a-z, 0-9 and -, a letter first, and no keyword", sanitize.Line(text, 40), maxName)
 	}
 	return name, nil
 }
@@ -114,7 +114,7 @@ func (s Skill) Module() string { return Module(s.Name) }
 // Check reports what keeps a skill from being written.
 func (s Skill) Check() error {
 	if name, err := Name(s.Name); err != nil || name != s.Name {
-		return cmp.Or(err, fmt.Errorf("%q is not the plain form of a skill's name", plain.Line(s.Name, 40)))
+		return cmp.Or(err, fmt.Errorf("%q is not the plain form of a skill's name", sanitize.Line(s.Name, 40)))
 	}
 	if s.Language != Python && s.Language != TypeScript {
 		return fmt.Errorf("the language of a skill is %s or %s", Python, TypeScript)
@@ -125,7 +125,7 @@ func (s Skill) Check() error {
 	size := len(s.Format())
 	for path, data := range s.Files {
 		if err := workspace.Check(path); err != nil {
-			return fmt.Errorf("file %q: %w", plain.Line(path, 80), err)
+			return fmt.Errorf("file %q: %w", sanitize.Line(path, 80), err)
 		}
 		size += len(data)
 	}

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Kind is the kind of a span.
@@ -37,7 +37,7 @@ func (t *Telemetry) Start(ctx context.Context, kind Kind, what, target string) (
 		return ctx, nil
 	}
 	if target != "" {
-		what += " " + plain.Line(target, maxText)
+		what += " " + sanitize.Line(target, maxText)
 	}
 	ctx, span := t.tracer.Start(ctx, what, trace.WithSpanKind(kind))
 	if !span.IsRecording() {
@@ -49,7 +49,7 @@ func (t *Telemetry) Start(ctx context.Context, kind Kind, what, target string) (
 // Set gives the span an attribute, unless the value is "".
 func (s *Span) Set(name, value string) {
 	if s != nil && value != "" {
-		s.span.SetAttributes(attribute.String(name, plain.Line(value, maxText)))
+		s.span.SetAttributes(attribute.String(name, sanitize.Line(value, maxText)))
 	}
 }
 
@@ -73,7 +73,7 @@ func (s *Span) End(outcome string) {
 		return
 	}
 	if !well(outcome) {
-		s.span.SetAttributes(attribute.String("error.type", plain.Line(outcome, maxText)))
+		s.span.SetAttributes(attribute.String("error.type", sanitize.Line(outcome, maxText)))
 		s.span.SetStatus(codes.Error, "")
 	}
 	s.span.End()

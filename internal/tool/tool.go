@@ -1,6 +1,6 @@
 // Package tool is the vocabulary that every room of the house shares: what a
 // tool of an upstream is, how a call of it is asked for, what comes back, and
-// how a call can fail. It imports nothing but the standard library and internal/shape.
+// how a call can fail. It imports nothing but the standard library and internal/jsontype.
 package tool
 
 import (
@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 )
 
 // ID names one tool of one upstream. Both parts are identifiers as they are
@@ -71,7 +71,7 @@ type Tool struct {
 // Observed is what was learned from the results of a tool.
 type Observed struct {
 	// Shape is that of the value which a program gets (see [Result.Value]).
-	Shape shape.Shape
+	Shape jsontype.Shape
 	// Count is how many results it was made of, rounded down to 1, 2, 5, 10, 20,
 	// 50 ... so that it seldom changes.
 	Count int

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // maxNotes is how many files are named.
@@ -29,7 +29,7 @@ func (n *Notes) Add(path, why string) {
 		n.more++
 		return
 	}
-	n.lines = append(n.lines, fmt.Sprintf("%s: %q (%s)", cmp.Or(n.What, "not kept"), plain.Line(path, 80), plain.Line(why, 120)))
+	n.lines = append(n.lines, fmt.Sprintf("%s: %q (%s)", cmp.Or(n.What, "not kept"), sanitize.Line(path, 80), sanitize.Line(why, 120)))
 }
 
 // Lines returns the notes, a few of them and how many more there are.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // The bounds of paths, in bytes and levels.
@@ -53,7 +53,7 @@ func checkName(name string) error {
 	if len(name) > maxName {
 		return errLong
 	}
-	if name == "" || name == "." || name == ".." || strings.Contains(name, `\`) || strings.ContainsAny(name, "\u2028\u2029") || strings.ContainsFunc(name, plain.Hidden) {
+	if name == "" || name == "." || name == ".." || strings.Contains(name, `\`) || strings.ContainsAny(name, "\u2028\u2029") || strings.ContainsFunc(name, sanitize.Hidden) {
 		return errName
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Open opens a regular file to be read as it is now: a program that writes it
@@ -16,7 +16,7 @@ import (
 func (d *Dir) Open(path string) (File, error) {
 	f, err := d.open(path)
 	if err != nil {
-		return File{}, fmt.Errorf("open %q: %w", plain.Line(path, 80), err)
+		return File{}, fmt.Errorf("open %q: %w", sanitize.Line(path, 80), err)
 	}
 	return f, nil
 }

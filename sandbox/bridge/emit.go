@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -122,7 +122,7 @@ func (c content) check(limit int) error {
 			return unfit("a resource has either text or data", "")
 		}
 	default:
-		return unfit(fmt.Sprintf("type %q cannot be emitted", plain.Line(c.Type, 40)), "text, image, audio or resource")
+		return unfit(fmt.Sprintf("type %q cannot be emitted", sanitize.Line(c.Type, 40)), "text, image, audio or resource")
 	}
 	bytes := len(c.Data)/4*3 - (len(c.Data) - len(strings.TrimRight(c.Data, "=")))
 	if size := max(len(c.Text), bytes); size > limit {
@@ -146,7 +146,7 @@ func mimeType(c content) (string, error) {
 	case mime == "" && (c.Type == "resource" || c.Type == "text"):
 		return "text/plain", nil
 	case len(mime) > 200 || !mediaType.MatchString(mime):
-		return "", unfit(fmt.Sprintf("%q is no MIME type", plain.Line(c.MIME, 60)), "such as image/png")
+		return "", unfit(fmt.Sprintf("%q is no MIME type", sanitize.Line(c.MIME, 60)), "such as image/png")
 	case (c.Type == "image" || c.Type == "audio") && !strings.HasPrefix(mime, c.Type+"/"):
 		return "", unfit(fmt.Sprintf("%s is no type of an %s", mime, c.Type), "such as "+map[string]string{"image": "image/png", "audio": "audio/wav"}[c.Type])
 	}
@@ -161,7 +161,7 @@ func address(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil || u.Scheme == "" || len(uri) > maxEmitURI || strings.ContainsFunc(uri, noURI):
-		return "", unfit(fmt.Sprintf("%q is no URI", plain.Line(uri, 60)), "with a scheme, percent-encoded")
+		return "", unfit(fmt.Sprintf("%q is no URI", sanitize.Line(uri, 60)), "with a scheme, percent-encoded")
 	case slices.Contains([]string{"javascript", "vbscript", "data"}, u.Scheme):
 		return "", unfit("a URI of scheme "+u.Scheme+" cannot be emitted", "")
 	}
@@ -177,7 +177,7 @@ func baseName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
-	name = plain.Line(name, maxEmitName)
+	name = sanitize.Line(name, maxEmitName)
 	if strings.Trim(name, ". ") == "" {
 		return ""
 	}

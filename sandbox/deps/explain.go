@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 var (
@@ -29,7 +29,7 @@ func explain(r report, proxy *Proxy) error {
 	case r.Kind == "nonpm":
 		return fmt.Errorf("there is no npm beside this machine's node: install it (Debian: apt install npm)")
 	case r.Kind == "driver":
-		return fmt.Errorf("the program that installs failed: %s", plain.Line(text, 300))
+		return fmt.Errorf("the program that installs failed: %s", sanitize.Line(text, 300))
 	case proxy.Spent() || r.Kind == "space":
 		return fmt.Errorf("%w: the files are larger than a layer may be", ErrLimit)
 	case len(proxy.Refused()) > 0:
@@ -42,23 +42,23 @@ func explain(r report, proxy *Proxy) error {
 
 func explainMissing(text string) error {
 	if match := conflicts.FindStringSubmatch(text); match != nil {
-		return fmt.Errorf("%w: the requirements contradict each other: %s", ErrNotFound, plain.Line(match[1], 400))
+		return fmt.Errorf("%w: the requirements contradict each other: %s", ErrNotFound, sanitize.Line(match[1], 400))
 	}
 	if match := noMatch.FindStringSubmatch(text); match != nil {
-		name := plain.Line(match[1], 100)
+		name := sanitize.Line(match[1], 100)
 		if list := fromList.FindStringSubmatch(text); list != nil && list[1] != "none" {
 			versions := strings.Split(list[1], ", ")
-			return fmt.Errorf("%w: no version of %s fits; there are %s", ErrNotFound, name, plain.Line(strings.Join(versions[max(0, len(versions)-8):], ", "), 200))
+			return fmt.Errorf("%w: no version of %s fits; there are %s", ErrNotFound, name, sanitize.Line(strings.Join(versions[max(0, len(versions)-8):], ", "), 200))
 		}
 		if python := needsPython.FindStringSubmatch(text); python != nil {
-			return fmt.Errorf("%w: %s needs Python %s", ErrNotFound, name, plain.Line(python[1], 60))
+			return fmt.Errorf("%w: %s needs Python %s", ErrNotFound, name, sanitize.Line(python[1], 60))
 		}
 		if noVersions.MatchString(text) {
 			return fmt.Errorf("%w: the index has no %s, or no wheel of it for this Python and system", ErrNotFound, name)
 		}
 	}
 	if match := npmMissing.FindString(text); match != "" {
-		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, plain.Line(match, 200))
+		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, sanitize.Line(match, 200))
 	}
 	if gitSpawned.MatchString(text) {
 		return fmt.Errorf("%w: a package comes from git, and packages come from the registry only", ErrRefused)
@@ -77,7 +77,7 @@ func errorLines(text string) string {
 	if len(lines) == 0 {
 		lines = []string{text[max(0, len(text)-400):]}
 	}
-	return plain.Line(strings.Join(head(lines, 6), " "), 500)
+	return sanitize.Line(strings.Join(head(lines, 6), " "), 500)
 }
 
 func head[T any](all []T, n int) []T { return all[:min(len(all), n)] }

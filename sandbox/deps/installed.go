@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -93,7 +93,7 @@ func readMetadata(root *os.Root, name string) Package {
 	var p Package
 	for _, line := range readLines(root, name, 64<<10) {
 		key, value, _ := strings.Cut(line, ":")
-		switch value = plain.Line(value, 100); {
+		switch value = sanitize.Line(value, 100); {
 		case line == "":
 			return p
 		case strings.EqualFold(key, "Name") && p.Name == "":
@@ -166,7 +166,7 @@ func listNode(root *os.Root) []Installed {
 	var all []Installed
 	for _, folder := range folders[:min(len(folders), maxInstalled)] {
 		if version, ok := nodeVersion(root, folder); ok {
-			name := plain.Line(folder, 200)
+			name := sanitize.Line(folder, 200)
 			all = append(all, Installed{Package: Package{name, version}, Modules: []string{name}})
 		}
 	}
@@ -186,5 +186,5 @@ func nodeVersion(root *os.Root, folder string) (string, bool) {
 		Version string `json:"version"`
 	}
 	err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&about)
-	return plain.Line(about.Version, 100), err == nil
+	return sanitize.Line(about.Version, 100), err == nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -79,7 +79,7 @@ func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error)
 			why = "it is named twice"
 		}
 		if why != "" {
-			return nil, fmt.Errorf("%w: %q: %s", ErrRefused, plain.Line(text, 80), why)
+			return nil, fmt.Errorf("%w: %q: %s", ErrRefused, sanitize.Line(text, 80), why)
 		}
 		all = append(all, w)
 	}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Target is one place that a Proxy lets through to.
@@ -147,7 +147,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 
 // admit checks where a request goes, and remembers it.
 func (p *Proxy) admit(r *http.Request, host, port string) error {
-	place := plain.Line(net.JoinHostPort(strings.ToLower(host), port), 200)
+	place := sanitize.Line(net.JoinHostPort(strings.ToLower(host), port), 200)
 	plainHTTP := r.Method == http.MethodGet || r.Method == http.MethodHead
 	ok := p.target(host, port) != nil && (r.Method == http.MethodConnect || plainHTTP && r.URL.Scheme == "http")
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func (p *Proxy) admit(r *http.Request, host, port string) error {
 	}
 	if !slices.Contains(*list, place) && len(*list) < 100 {
 		*list = append(*list, place)
-		p.log.Info(message, "host", place, "method", plain.Line(r.Method, 20))
+		p.log.Info(message, "host", place, "method", sanitize.Line(r.Method, 20))
 	}
 	if !ok {
 		return fmt.Errorf("%s is not an index that the operator allows", place)
@@ -277,7 +277,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) unreachable(w http.ResponseWriter, address string, err error) {
-	p.log.Warn("install: index not reached", "host", plain.Line(address, 200), "error", plain.Line(err.Error(), 200))
+	p.log.Warn("install: index not reached", "host", sanitize.Line(address, 200), "error", sanitize.Line(err.Error(), 200))
 	status, text := http.StatusBadGateway, "the index does not answer"
 	if errors.Is(err, errPrivate) {
 		status, text = http.StatusForbidden, errPrivate.Error()

@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // written is the time that every file of a layer has, so that the same lock gives the same layer.
@@ -37,7 +37,7 @@ func newUnpacker(root *os.Root, bytes int64, entries int) *unpacker {
 
 // note adds a line to the notes on the layer.
 func (u *unpacker) note(format string, args ...any) {
-	if line := plain.Line(fmt.Sprintf(format, args...), 200); len(u.notes) < 50 && !slices.Contains(u.notes, line) {
+	if line := sanitize.Line(fmt.Sprintf(format, args...), 200); len(u.notes) < 50 && !slices.Contains(u.notes, line) {
 		u.notes = append(u.notes, line)
 	}
 }

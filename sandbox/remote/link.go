@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox/bridge"
 )
 
@@ -84,7 +84,7 @@ func (l *link) greet(here greeting) error {
 		return err
 	}
 	if ready.Error != "" {
-		return errors.New("the worker has no sandboxes: " + plain.Line(ready.Error, 300))
+		return errors.New("the worker has no sandboxes: " + sanitize.Line(ready.Error, 300))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (l *link) ask(ctx context.Context, path string, request, reply any) error {
 	case len(answer) > maxSmall:
 		return errors.New("the worker's answer is too long")
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("the worker: %s", plain.Line(string(answer), 300))
+		return fmt.Errorf("the worker: %s", sanitize.Line(string(answer), 300))
 	case reply == nil:
 		return nil
 	}

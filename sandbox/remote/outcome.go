@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 )
@@ -113,7 +113,7 @@ func (r *report) outcome(seen bridge.Report) sandbox.Outcome {
 		Stdout: output(r.stdout, said.StdoutCut), Stderr: output(r.stderr, said.StderrCut),
 	}
 	for _, note := range said.Notes[:min(len(said.Notes), maxNotes)] {
-		o.Notes = append(o.Notes, plain.Line(note, maxNote))
+		o.Notes = append(o.Notes, sanitize.Line(note, maxNote))
 	}
 	done := seen.Done
 	switch {
@@ -173,7 +173,7 @@ func bounded(found []sandbox.Check) []sandbox.Check {
 	found = found[:min(len(found), maxNotes)]
 	for i := range found {
 		f := &found[i]
-		f.Name, f.Detail, f.Fix = plain.Line(f.Name, 60), plain.Line(f.Detail, maxNote), plain.Line(f.Fix, maxNote)
+		f.Name, f.Detail, f.Fix = sanitize.Line(f.Name, 60), sanitize.Line(f.Detail, maxNote), sanitize.Line(f.Fix, maxNote)
 	}
 	return found
 }

@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -111,7 +111,7 @@ func readLine(r *bufio.Reader, begin string, v any) error {
 
 // matches says what to do where the two sides do not fit. here is this side.
 func (here greeting) matches(there greeting) error {
-	version := plain.Line(there.Version, 60)
+	version := sanitize.Line(there.Version, 60)
 	switch {
 	case there.Protocol < here.Protocol:
 		return fmt.Errorf("the %s's sallyport (%s) is older than the %s's (%s): update it there", there.name(), version, here.name(), here.Version)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -59,7 +59,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	seen, err := c.follow(ctx, m, job, caller)
 	switch {
 	case err == nil && said.end != nil && said.end.Error != "":
-		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, plain.Line(said.end.Error, maxNote))
+		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(said.end.Error, maxNote))
 	case err == nil && said.end != nil:
 		return said.outcome(seen), nil
 	}

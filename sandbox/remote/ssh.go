@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/sshurl"
 )
 
@@ -111,5 +111,5 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
-	return plain.Line(lines[len(lines)-1], 300)
+	return sanitize.Line(lines[len(lines)-1], 300)
 }

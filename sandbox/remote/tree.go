@@ -15,7 +15,7 @@ import (
 	"net/http"
 	"slices"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // tree is what is to be at /servers.
@@ -76,7 +76,7 @@ func (l *link) publish(ctx context.Context, newest *tree) error {
 		return nil
 	}
 	why, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-	return errors.New(plain.Line(string(why), 300))
+	return errors.New(sanitize.Line(string(why), 300))
 }
 
 // encode writes the manifest, and the files that the worker does not have, each once.

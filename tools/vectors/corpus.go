@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"sallyport/index"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 const (
@@ -158,13 +158,13 @@ func (c *corpus) gloss(known [][]int32, tail string) {
 
 // tools reads the tools of the catalogue and of the judged sets: their texts, not the queries.
 func (c *corpus) tools(s settings) error {
-	catalog, err := judge.ReadCatalog(filepath.Join(s.shared, "catalog"), s.queries)
+	catalog, err := ireval.ReadCatalog(filepath.Join(s.shared, "catalog"), s.queries)
 	if err != nil {
 		return fmt.Errorf("read catalog: %w", err)
 	}
-	sets := []*judge.Set{catalog}
-	for _, name := range judge.Names() {
-		set, err := judge.Read(filepath.Join(s.shared, "retrieval"), name)
+	sets := []*ireval.Set{catalog}
+	for _, name := range ireval.Names() {
+		set, err := ireval.Read(filepath.Join(s.shared, "retrieval"), name)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}

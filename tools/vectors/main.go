@@ -1,4 +1,4 @@
-// The vectors program makes index/meaning/vectors.bin, a vector for each of some
+// The vectors program makes index/wordvec/vectors.bin, a vector for each of some
 // thirty thousand English words, from
 //
 //   - the vectors that a sentence encoder (Universal Sentence Encoder lite, by embed.mjs)
@@ -31,7 +31,7 @@ func main() {
 	flag.StringVar(&s.shared, "shared", "../shared", "folder with catalog and retrieval")
 	flag.StringVar(&s.queries, "queries", "bench/search/queries.jsonl", "the queries over the catalogue, which come with it and are not learned from")
 	flag.StringVar(&s.index, "index", "index", "folder of synonyms.txt and phrases")
-	flag.StringVar(&s.out, "out", "index/meaning/vectors.bin", "what to write")
+	flag.StringVar(&s.out, "out", "index/wordvec/vectors.bin", "what to write")
 	flag.StringVar(&s.hold, "hold", "", "sets to leave out, with commas, to see what is learned for tools that were not seen")
 	flag.IntVar(&s.rounds, "rounds", 3, "how often all pairs are learned from")
 	flag.Parse()

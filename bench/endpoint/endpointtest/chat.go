@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // chat is the API of OpenAI.
@@ -65,7 +65,7 @@ func (chat) read(body []byte) (now request, err error) {
 		if t.Type != "function" {
 			return now, fmt.Errorf("tool of type %q", t.Type)
 		}
-		now.defined = append(now.defined, ledger.Definition{Name: t.Function.Name, Description: t.Function.Description, InputSchema: t.Function.Parameters})
+		now.defined = append(now.defined, tokencount.Definition{Name: t.Function.Name, Description: t.Function.Description, InputSchema: t.Function.Parameters})
 	}
 	now.said = b.Messages
 	return now, chatOrder(&now)
@@ -111,7 +111,7 @@ func (now *request) chatEntry(i int, m chatEntry, open []string) ([]string, erro
 		}
 	case "tool":
 		if len(open) > 0 && m.ID == open[0] && m.Content != nil {
-			now.results = append(now.results, ledger.Result{Text: *m.Content})
+			now.results = append(now.results, tokencount.Result{Text: *m.Content})
 			return open[1:], nil
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"regexp"
 
 	"sallyport/bench/agent"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // messages is the API of Anthropic.
@@ -91,7 +91,7 @@ func (messages) read(body []byte) (now request, err error) {
 // tools takes those that are defined. The last one is marked.
 func (b *messagesBody) tools(now *request) error {
 	for i, t := range b.Tools {
-		now.defined = append(now.defined, ledger.Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
+		now.defined = append(now.defined, tokencount.Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
 		if last := i == len(b.Tools)-1; last != (t.Cache != nil) {
 			return fmt.Errorf("tool %d of %d is marked: %v", i, len(b.Tools), t.Cache != nil)
 		}
@@ -128,7 +128,7 @@ func (now *request) block(i, j int, b messagesBlock, open []string) ([]string, e
 		now.prompt = b.Text
 		return nil, nil
 	case b.Type == "tool_result" && len(open) > 0 && b.Of == open[0] && b.Content != "":
-		now.results = append(now.results, ledger.Result{Text: b.Content, Error: b.IsError})
+		now.results = append(now.results, tokencount.Result{Text: b.Content, Error: b.IsError})
 		return open[1:], nil
 	}
 	return nil, errPlace

@@ -19,8 +19,8 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/endpoint"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 	"sallyport/internal/testutil/tlstest"
 )
 
@@ -59,12 +59,12 @@ type spoken struct {
 
 // request is the common form of all APIs' requests.
 type request struct {
-	defined []ledger.Definition
+	defined []tokencount.Definition
 	// said are the messages as they came, without marks.
 	said   []json.RawMessage
 	prompt string
 	// results are those of the last turn.
-	results []ledger.Result
+	results []tokencount.Result
 	// marked says that the endpoint is to keep what it has read.
 	marked bool
 }
@@ -210,9 +210,9 @@ func (s *Server) begin(now request) error {
 }
 
 // mode is known by the tools.
-func mode(defined []ledger.Definition) suite.Mode {
+func mode(defined []tokencount.Definition) suite.Mode {
 	has := func(name string) bool {
-		return slices.ContainsFunc(defined, func(d ledger.Definition) bool { return d.Name == name })
+		return slices.ContainsFunc(defined, func(d tokencount.Definition) bool { return d.Name == name })
 	}
 	switch {
 	case has(suite.ExecuteCode):
@@ -264,7 +264,7 @@ func (s *Server) bill(now request, size int) agent.Usage {
 }
 
 // mark marks the errors that the script waits for: without a mark a model knows them by their words.
-func (s *spoken) mark(results []ledger.Result) {
+func (s *spoken) mark(results []tokencount.Result) {
 	for i := range results {
 		results[i].Error = slices.ContainsFunc(s.task.Programs, func(p suite.Program) bool {
 			return p.Fails != "" && strings.Contains(results[i].Text, p.Fails)
@@ -280,7 +280,7 @@ func (s *Server) show(now request) {
 	}
 }
 
-func (s *Server) move(results []ledger.Result) (agent.Move, error) {
+func (s *Server) move(results []tokencount.Result) (agent.Move, error) {
 	if s.Stray != nil {
 		if m := s.Stray(s.spoken.turns); m != nil {
 			s.spoken.stray = true
@@ -297,7 +297,7 @@ func (s *Server) move(results []ledger.Result) (agent.Move, error) {
 var named = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // check refuses tools as both APIs do.
-func check(defined []ledger.Definition) error {
+func check(defined []tokencount.Definition) error {
 	seen := map[string]bool{}
 	for _, d := range defined {
 		var schema map[string]json.RawMessage

@@ -16,7 +16,7 @@ import (
 	"github.com/blevesearch/bleve/v2/mapping"
 	"github.com/blevesearch/bleve/v2/search/query"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // Index searches one set. It is safe for concurrent use.
@@ -29,11 +29,11 @@ type Index struct {
 // Default indexes the server's name, the tool's name, its description and its
 // schema as they are, with bleve's default mapping (TF-IDF, the standard
 // analyzer), and asks with a match query over all of it.
-func Default(s *judge.Set) (*Index, error) { return open(s, bleve.NewIndexMapping(), match, texts) }
+func Default(s *ireval.Set) (*Index, error) { return open(s, bleve.NewIndexMapping(), match, texts) }
 
 // About is Default over the server's title and description as well, which our index reads too.
-func About(s *judge.Set) (*Index, error) {
-	return open(s, bleve.NewIndexMapping(), match, func(e judge.Entry) map[string]string {
+func About(s *ireval.Set) (*Index, error) {
+	return open(s, bleve.NewIndexMapping(), match, func(e ireval.Entry) map[string]string {
 		doc := texts(e)
 		doc["about"] = e.About
 		return doc
@@ -42,7 +42,7 @@ func About(s *judge.Set) (*Index, error) {
 
 func match(text string) query.Query { return bleve.NewMatchQuery(text) }
 
-func texts(e judge.Entry) map[string]string {
+func texts(e ireval.Entry) map[string]string {
 	return map[string]string{
 		"name": e.Tool.Wire, "server": e.Server, "title": e.Tool.Title,
 		"description": e.Tool.Description, "params": string(e.Tool.Input),
@@ -52,7 +52,7 @@ func texts(e judge.Entry) map[string]string {
 // Proxy indexes and asks as mcpproxy-go's internal/index does: the names whole,
 // the description, the schema as text, and all of it in one more field; the query
 // is an exact name, the beginning or a part of one, or words of any field.
-func Proxy(s *judge.Set) (*Index, error) {
+func Proxy(s *ireval.Set) (*Index, error) {
 	tools := bleve.NewDocumentMapping()
 	for field, analyzer := range map[string]string{
 		"tool_name": keyword.Name, "full_tool_name": keyword.Name, "server_name": keyword.Name,
@@ -64,7 +64,7 @@ func Proxy(s *judge.Set) (*Index, error) {
 	}
 	m := bleve.NewIndexMapping()
 	m.DefaultMapping = tools
-	return open(s, m, proxyQuery, func(e judge.Entry) map[string]string {
+	return open(s, m, proxyQuery, func(e ireval.Entry) map[string]string {
 		full := e.Server + ":" + e.Tool.Wire
 		return map[string]string{
 			"tool_name": e.Tool.Wire, "full_tool_name": full, "server_name": e.Server,
@@ -94,7 +94,7 @@ func proxyQuery(text string) query.Query {
 	return all
 }
 
-func open(s *judge.Set, m mapping.IndexMapping, ask func(string) query.Query, doc func(judge.Entry) map[string]string) (*Index, error) {
+func open(s *ireval.Set, m mapping.IndexMapping, ask func(string) query.Query, doc func(ireval.Entry) map[string]string) (*Index, error) {
 	index, err := bleve.NewMemOnly(m)
 	if err != nil {
 		return nil, fmt.Errorf("make baseline: %w", err)

@@ -9,20 +9,20 @@ import (
 	"github.com/blevesearch/bleve/v2/index/scorch"
 	"github.com/blevesearch/bleve/v2/mapping"
 
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // Scorch is Default in bleve's own engine, in memory as ours is, which is faster
 // than the one that Default has; the tools come in batches of so many.
-func Scorch(s *judge.Set, size int) (*Index, error) {
-	return inMemory(s, size, bleve.NewIndexMapping(), func(e judge.Entry) any { return texts(e) })
+func Scorch(s *ireval.Set, size int) (*Index, error) {
+	return inMemory(s, size, bleve.NewIndexMapping(), func(e ireval.Entry) any { return texts(e) })
 }
 
 // Lean is the smallest and fastest that bleve is while it answers as Scorch does, score by score: nothing is kept but the
 // words of all texts together, which is where a match query looks, and one batch makes one segment, since in memory
 // none are merged.
-func Lean(s *judge.Set) (*Index, error) {
-	return inMemory(s, len(s.Entries), lean(), func(e judge.Entry) any {
+func Lean(s *ireval.Set) (*Index, error) {
+	return inMemory(s, len(s.Entries), lean(), func(e ireval.Entry) any {
 		t := texts(e)
 		return map[string]string{"words": strings.Join([]string{t["name"], t["server"], t["title"], t["description"], t["params"]}, "\n")}
 	})
@@ -40,7 +40,7 @@ func lean() mapping.IndexMapping {
 	return m
 }
 
-func inMemory(s *judge.Set, size int, m mapping.IndexMapping, doc func(judge.Entry) any) (*Index, error) {
+func inMemory(s *ireval.Set, size int, m mapping.IndexMapping, doc func(ireval.Entry) any) (*Index, error) {
 	index, err := bleve.NewUsing("", m, scorch.Name, scorch.Name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make baseline: %w", err)

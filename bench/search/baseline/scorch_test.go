@@ -7,7 +7,7 @@ import (
 
 	"sallyport/bench/corpus"
 	"sallyport/bench/search/baseline"
-	"sallyport/internal/testutil/judge"
+	"sallyport/internal/testutil/ireval"
 )
 
 // TestLean: what is left out of the lean index is nothing that a query sees: the same tools in the same order.
@@ -16,7 +16,7 @@ func TestLean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &judge.Set{Entries: from.Tools(300)}
+	set := &ireval.Set{Entries: from.Tools(300)}
 	whole, err := baseline.Scorch(set, 1000)
 	if err != nil {
 		t.Fatal(err)

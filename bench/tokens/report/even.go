@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // most is more tokens of definitions than anybody has.
@@ -13,7 +13,7 @@ const most = 1 << 30
 // BreakEven is the least number of tokens of definitions from which on direct calling, which cost direct with those that
 // it had, costs at least as much as code mode does: with that many and with any larger number. It is 0 where code mode
 // is cheaper even next to none; ok is false where there is no such number.
-func BreakEven(direct ledger.Counts, code float64, rates ledger.Rates) (tokens int, ok bool) {
+func BreakEven(direct tokencount.Counts, code float64, rates tokencount.Rates) (tokens int, ok bool) {
 	dear := func(n int) bool { return shrunk(direct, n).Weighed(rates) >= code }
 	pieces := append(drops(direct, rates), most)
 	tokens = most
@@ -32,7 +32,7 @@ func BreakEven(direct ledger.Counts, code float64, rates ledger.Rates) (tokens i
 
 // drops are where the cost of direct calling falls as definitions grow, which is where one more turn has
 // enough to be cached at all, and 0. In between it only rises.
-func drops(direct ledger.Counts, rates ledger.Rates) []int {
+func drops(direct tokencount.Counts, rates tokencount.Rates) []int {
 	list := []int{0}
 	for i, step := range direct.Turns {
 		rest := step.Cached - direct.Definitions
@@ -48,7 +48,7 @@ func drops(direct ledger.Counts, rates ledger.Rates) []int {
 }
 
 // shrunk is the same task with other definitions.
-func shrunk(c ledger.Counts, definitions int) ledger.Counts {
+func shrunk(c tokencount.Counts, definitions int) tokencount.Counts {
 	more := definitions - c.Definitions
 	c.Definitions = definitions
 	c.Turns = slices.Clone(c.Turns)

@@ -10,7 +10,7 @@ import (
 	"io"
 	"slices"
 
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 )
 
 // Format is in the first line, so that an older file is not misread.
@@ -78,7 +78,7 @@ type Line struct {
 	Servers  int    `json:"servers"`
 	Tools    int    `json:"tools"`
 	Encoding string `json:"encoding"`
-	ledger.Counts
+	tokencount.Counts
 	// Tries are the turns that searched for tools.
 	Tries int `json:"tries"`
 	// Finds is how many tools a search showed, where the mode is a tool search.

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/bench/doc"
-	"sallyport/bench/ledger"
+	"sallyport/bench/tokencount"
 	"sallyport/bench/tokens/report"
 	"sallyport/internal/testutil/golden"
 )
@@ -113,7 +113,7 @@ func TestBreakEven(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 2))
 	const most = 9000
 	for range 300 {
-		direct, rates := conversation(random), ledger.Rates{Cached: .1, Stored: 1 + .25*float64(random.IntN(2)), Output: 1 + 4*float64(random.IntN(2)), Minimum: 1024 * random.IntN(2), Warm: random.IntN(2) == 0}
+		direct, rates := conversation(random), tokencount.Rates{Cached: .1, Stored: 1 + .25*float64(random.IntN(2)), Output: 1 + 4*float64(random.IntN(2)), Minimum: 1024 * random.IntN(2), Warm: random.IntN(2) == 0}
 		code := float64(random.IntN(6000))
 		want := 0
 		for n := most; n >= 0 && want == 0; n-- {
@@ -125,7 +125,7 @@ func TestBreakEven(t *testing.T) {
 			t.Fatalf("direct calls %+v, %+v: as dear as %g from %d tokens of definitions on (%v), want %d", direct, rates, code, got, ok, want)
 		}
 	}
-	if _, ok := report.BreakEven(with([]turn{{new: 10, written: 5}}, 0), 100, ledger.Rates{}); ok {
+	if _, ok := report.BreakEven(with([]turn{{new: 10, written: 5}}, 0), 100, tokencount.Rates{}); ok {
 		t.Error("what costs nothing is as dear as code mode at some time")
 	}
 }
@@ -141,12 +141,12 @@ func conversation(random *rand.Rand) (turns []turn) {
 }
 
 // with is a conversation beside so many tokens of definitions.
-func with(turns []turn, definitions int) ledger.Counts {
-	c := ledger.Counts{Definitions: definitions}
+func with(turns []turn, definitions int) tokencount.Counts {
+	c := tokencount.Counts{Definitions: definitions}
 	context, before := definitions, 0
 	for _, t := range turns {
 		context += t.new
-		c.Turns = append(c.Turns, ledger.Step{Read: context, Cached: before, Written: t.written})
+		c.Turns = append(c.Turns, tokencount.Step{Read: context, Cached: before, Written: t.written})
 		c.Read, c.Cached, c.Written = c.Read+context, c.Cached+before, c.Written+t.written
 		before = context
 		context += t.written

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 // sections writes the sections of the report.
@@ -27,7 +27,7 @@ func legendOf() *table {
 	return &table{
 		title: "Each task",
 		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode; cached: what a turn has read before counts a tenth, if it is %s tokens or more. "+
-			"**Bold**: code mode costs more than another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(ledger.CacheMinimum), number(Window)),
+			"**Bold**: code mode costs more than another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(tokencount.CacheMinimum), number(Window)),
 	}
 }
 
@@ -184,7 +184,7 @@ func (r sections) sums(encoding string) *table {
 		note: fmt.Sprintf("Sums over the tasks that direct calls, or the tool search, answer right in a context that fits; where code mode does not, it is charged what the other mode takes to do "+
 			"the task again. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth (endpoints cache nothing shorter than %s tokens); "+
 			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25. "+
-			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.", number(ledger.CacheMinimum)),
+			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.", number(tokencount.CacheMinimum)),
 		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "by task", "tasks", "tool search", "code mode", "saved", "by task"},
 	}
 	for _, s := range r.Sizes {

@@ -1,9 +1,9 @@
 package report
 
 import (
-	"sallyport/bench/ledger"
 	"sallyport/bench/stats"
 	"sallyport/bench/suite"
+	"sallyport/bench/tokencount"
 )
 
 const (
@@ -15,22 +15,22 @@ const (
 // weighing is one way to add tokens up.
 type weighing struct {
 	name  string
-	rates ledger.Rates
+	rates tokencount.Rates
 }
 
-func plain() weighing { return weighing{"no cache", ledger.Rates{Cached: 1, Stored: 1, Output: 1}} }
+func plain() weighing { return weighing{"no cache", tokencount.Rates{Cached: 1, Stored: 1, Output: 1}} }
 func cached() weighing {
-	return weighing{"cached reads at 0.1", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum}}
+	return weighing{"cached reads at 0.1", tokencount.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum}}
 }
 
 func warm() weighing {
-	return weighing{"definitions cached before", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum, Warm: true}}
+	return weighing{"definitions cached before", tokencount.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
 
 // priced is nearest to lists of prices: those of Anthropic and OpenAI have output at four to eight times the price of
 // input, and Anthropic's has storing at 1.25.
 func priced() weighing {
-	return weighing{"and storing at 1.25", ledger.Rates{Cached: .1, Stored: 1.25, Output: 5, Minimum: ledger.CacheMinimum, Warm: true}}
+	return weighing{"and storing at 1.25", tokencount.Rates{Cached: .1, Stored: 1.25, Output: 5, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
 
 // weighings are all that are shown, each with one thing more than the one before.

@@ -331,7 +331,7 @@ function line(text, limit) {
   return text.length <= limit ? text : text.slice(0, limit - 3) + "...";
 }
 
-// The name that was probably meant, "" if none is near: internal/nearest in Go is the same.
+// The name that was probably meant, "" if none is near: internal/suggest in Go is the same.
 function nearest(word, names) {
   let best = "";
   let cost = 1 << 30;

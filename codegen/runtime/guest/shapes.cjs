@@ -1,4 +1,4 @@
-// What shape_of does: the type of a value, in the syntax of signatures. The same rules as internal/shape has.
+// What shape_of does: the type of a value, in the syntax of signatures. The same rules as internal/jsontype has.
 
 const DEPTH = 12;
 const LEVELS = 4;

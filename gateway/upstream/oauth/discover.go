@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // issuer is what an upstream's metadata leads to.
@@ -40,7 +40,7 @@ func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) 
 		return nil, err
 	}
 	if want := h.settings.Issuer; want != "" && strings.TrimSuffix(at, "/") != strings.TrimSuffix(want, "/") {
-		return nil, fmt.Errorf("the upstream names another authorization server than the settings: %s", plain.Line(at, 200))
+		return nil, fmt.Errorf("the upstream names another authorization server than the settings: %s", sanitize.Line(at, 200))
 	}
 	found := &issuer{resource: resource.Resource, scopes: ask.scopes}
 	if len(found.scopes) == 0 {
@@ -48,7 +48,7 @@ func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) 
 	}
 	found.meta, err = auth.GetAuthServerMetadata(ctx, at, h.client)
 	if err != nil {
-		return nil, fmt.Errorf("read the metadata of the authorization server: %s", plain.Line(reason(err).Error(), 300))
+		return nil, fmt.Errorf("read the metadata of the authorization server: %s", sanitize.Line(reason(err).Error(), 300))
 	}
 	if found.known = found.meta != nil; !found.known {
 		base := strings.TrimSuffix(at, "/")
@@ -132,7 +132,7 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 			return found, nil
 		}
 		if strings.Contains(err.Error(), mismatch) {
-			return nil, fmt.Errorf("the upstream's metadata is of another resource: %s", plain.Line(err.Error(), 300))
+			return nil, fmt.Errorf("the upstream's metadata is of another resource: %s", sanitize.Line(err.Error(), 300))
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read the upstream's metadata: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Login says how a person is reached for a login.
@@ -102,7 +102,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 		return registered{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
 		return who, fmt.Errorf("the authorization server %s registers no clients by itself: register one there with the redirect %s and set auth.client_id",
-			plain.Line(m.Issuer, 200), redirect)
+			sanitize.Line(m.Issuer, 200), redirect)
 	}
 	return h.registerNew(ctx, found, redirect, who)
 }
@@ -115,7 +115,7 @@ func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect strin
 	}, h.client)
 	if err != nil {
 		return who, fmt.Errorf("the authorization server refuses to register a client (%s): register one there with the redirect %s and set auth.client_id",
-			plain.Line(reason(err).Error(), 200), redirect)
+			sanitize.Line(reason(err).Error(), 200), redirect)
 	}
 	who.id, who.secret, who.dynamic = got.ClientID, got.ClientSecret, true
 	who.basic = got.TokenEndpointAuthMethod == "client_secret_basic" || got.TokenEndpointAuthMethod == ""
@@ -188,14 +188,14 @@ func readAnswer(got url.Values, state string, found *issuer) (string, error) {
 	case supported && iss == "":
 		return "", errors.New("the answer does not say which authorization server it is from, though the server says that it would")
 	case iss != "" && iss != found.meta.Issuer:
-		return "", fmt.Errorf("the answer is from another authorization server: %s", plain.Line(iss, 200))
+		return "", fmt.Errorf("the answer is from another authorization server: %s", sanitize.Line(iss, 200))
 	case iss != "" && !supported:
 		return "", errors.New("the answer says which authorization server it is from, though the server says that it would not")
 	}
 	if code := got.Get("error"); code != "" {
-		text := plain.Line(code, 60)
+		text := sanitize.Line(code, 60)
 		if more := got.Get("error_description"); more != "" {
-			text += ": " + plain.Line(more, 200)
+			text += ": " + sanitize.Line(more, 200)
 		}
 		return "", fmt.Errorf("the authorization server refuses: %s", text)
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // exchange bounds one request for tokens once it is sent. It continues when its
@@ -197,7 +197,7 @@ func worded(err error) error {
 	}
 	text := e.ErrorCode
 	if e.ErrorDescription != "" {
-		text += ": " + plain.Line(e.ErrorDescription, 200)
+		text += ": " + sanitize.Line(e.ErrorDescription, 200)
 	}
 	return &refusal{e.ErrorCode, text}
 }

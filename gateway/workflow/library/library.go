@@ -16,7 +16,7 @@ import (
 
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/sleep"
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 // pollEvery is how often the files are looked at. A poll works on every kind of mount.
@@ -106,7 +106,7 @@ func (l *Library) tell(before *state, count int, changed bool, faults []error) {
 
 // FirstLine is the place and the message of the first of a file's faults, without the lines of the file.
 func FirstLine(fault error) string {
-	if one, ok := errors.AsType[*strict.Error](fault); ok {
+	if one, ok := errors.AsType[*yamlstrict.Error](fault); ok {
 		short := *one
 		short.Snippet = ""
 		return short.Error()

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
 
 // tool checks a step that calls one.
-func (c *checker) tool(s *spec.Step, do *spec.Tool, scope binding.Scope) *expr.Shape {
+func (c *checker) tool(s *spec.Step, do *spec.Tool, scope template.Scope) *expr.Shape {
 	t := c.called(do, scope)
 	if t == nil {
 		return nil
@@ -22,7 +22,7 @@ func (c *checker) tool(s *spec.Step, do *spec.Tool, scope binding.Scope) *expr.S
 }
 
 // called checks a call, and returns its tool, nil for one that is not known.
-func (c *checker) called(do *spec.Tool, scope binding.Scope) *tool.Tool {
+func (c *checker) called(do *spec.Tool, scope template.Scope) *tool.Tool {
 	id, err := tool.ParseID(do.Name.Text)
 	if err != nil {
 		c.wrong(do.Name.Pos, "%s", tool.AsError(err).Error())
@@ -94,7 +94,7 @@ func (c *checker) twice(s *spec.Step, do *spec.Tool, t *tool.Tool) {
 func is(hint *bool) bool { return hint != nil && *hint }
 
 // nested checks a step that runs another workflow.
-func (c *checker) nested(do *spec.Nested, scope binding.Scope) *expr.Shape {
+func (c *checker) nested(do *spec.Nested, scope template.Scope) *expr.Shape {
 	other := c.o.Workflows[do.Name.Text]
 	if do.Name.Text == c.d.Name {
 		other = c.d

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway/workflow/binding"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
 	"sallyport/internal/store"
 )
@@ -18,7 +18,7 @@ func (c *checker) triggers() {
 		if s.Cron.Text != "" {
 			c.cron(s)
 		}
-		fitter{c}.arguments(binding.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
+		fitter{c}.arguments(template.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
 	}
 	w := c.d.On.Webhook
 	if w == nil {
@@ -29,7 +29,7 @@ func (c *checker) triggers() {
 	}
 	if w.With != nil {
 		request := &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "body"}, {Name: "headers", Shape: &expr.Shape{Type: expr.Map, Elem: &expr.Shape{Type: expr.String}}}}}
-		fitter{c}.arguments(binding.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
+		fitter{c}.arguments(template.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
 	}
 }
 
@@ -45,7 +45,7 @@ func (c *checker) cron(s spec.Schedule) {
 
 // inputs checks the defaults, which may use env and the inputs before.
 func (c *checker) inputs() {
-	scope := binding.Only(c.inputsVar(), c.envVar())
+	scope := template.Only(c.inputsVar(), c.envVar())
 	for _, in := range c.d.Inputs {
 		if in.Default != nil {
 			fitter{c}.fits(scope, *in.Default, in.Schema, "the default of input "+in.Name.Text)
@@ -61,8 +61,8 @@ func (c *checker) outputs(v visible) {
 }
 
 // form checks the fields: what package form finds, and what they call.
-func (c *checker) form(do *spec.Form, scope binding.Scope) *expr.Shape {
-	_, problems := form.Compile(scope, do)
+func (c *checker) form(do *spec.Form, scope template.Scope) *expr.Shape {
+	_, problems := forms.Compile(scope, do)
 	c.took(nil, problems)
 	scope = scope.With(expr.Var{Name: "form", Type: expr.Any})
 	for _, f := range do.Fields {
@@ -72,7 +72,7 @@ func (c *checker) form(do *spec.Form, scope binding.Scope) *expr.Shape {
 			c.wrong(sourcePos(f.Options), "options are a list, and this comes to a value of type %s", got.Type)
 		}
 	}
-	return form.Shape(do.Fields)
+	return forms.Shape(do.Fields)
 }
 
 func sourcePos(s *spec.Source) spec.Pos {
@@ -85,7 +85,7 @@ func sourcePos(s *spec.Source) spec.Pos {
 	return s.Tool.Name.Pos
 }
 
-func (c *checker) source(s *spec.Source, scope binding.Scope) (out *expr.Shape) {
+func (c *checker) source(s *spec.Source, scope template.Scope) (out *expr.Shape) {
 	switch {
 	case s == nil:
 		return nil

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/expr"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 )
 
 // parameters are what a step may be given: a tool's arguments, a workflow's inputs.
@@ -95,7 +95,7 @@ func inputParameters(d *spec.Definition) parameters {
 type fitter struct{ *checker }
 
 // arguments checks what a step is given. at is where it names what it gives that to.
-func (c fitter) arguments(in binding.Scope, with spec.Value, p parameters, at spec.Pos) {
+func (c fitter) arguments(in template.Scope, with spec.Value, p parameters, at spec.Pos) {
 	if with.Kind != spec.Map && with.Kind != spec.None {
 		switch got := c.value(in, with); {
 		case untold(got):
@@ -126,7 +126,7 @@ func describe(schema json.RawMessage) string {
 	return ""
 }
 
-func (c fitter) argument(in binding.Scope, m spec.Member, p parameters) {
+func (c fitter) argument(in template.Scope, m spec.Member, p parameters) {
 	name := m.Name.Text
 	schema, known := p.schemas[name]
 	switch {
@@ -141,7 +141,7 @@ func (c fitter) argument(in binding.Scope, m spec.Member, p parameters) {
 
 func (c fitter) unknown(m spec.Member, p parameters) {
 	message := noSuch(p.what, m.Name.Text, p.names, p.of+" takes none")
-	if p.closed || nearest.Of(m.Name.Text, p.names) != "" {
+	if p.closed || suggest.Of(m.Name.Text, p.names) != "" {
 		c.wrong(m.Name.Pos, "%s: %s", p.of, message)
 		return
 	}
@@ -149,7 +149,7 @@ func (c fitter) unknown(m spec.Member, p parameters) {
 }
 
 // fits checks a value against a schema: all of it where it is known, else its type.
-func (c fitter) fits(in binding.Scope, v spec.Value, schema json.RawMessage, what string) {
+func (c fitter) fits(in template.Scope, v spec.Value, schema json.RawMessage, what string) {
 	fixed, ok := v.Plain()
 	if !ok {
 		c.match(in, v, shapeOf(schema), what, 0)
@@ -182,7 +182,7 @@ func at(v spec.Value, path []string) spec.Value {
 }
 
 // match compares the types of a value, part by part, with what is wanted.
-func (c fitter) match(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
+func (c fitter) match(in template.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
 	if untold(want) || depth > maxDepth {
 		c.value(in, v)
 		return
@@ -195,13 +195,13 @@ func (c fitter) match(in binding.Scope, v spec.Value, want *expr.Shape, what str
 	case v.Kind == spec.Map && want.Type == expr.Map:
 		c.members(in, v, want, what, depth)
 	default:
-		if b := c.took(binding.Compile(in, v)); b != nil {
+		if b := c.took(template.Compile(in, v)); b != nil {
 			c.compare(v, b.Shape(), want, what, depth)
 		}
 	}
 }
 
-func (c fitter) members(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
+func (c fitter) members(in template.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
 	given := &expr.Shape{Type: expr.Map}
 	for _, m := range v.Members {
 		wanted, known := want.Field(m.Name.Text)

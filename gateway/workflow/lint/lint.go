@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
-	"sallyport/internal/strict"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
 )
 
 // Severity says whether a workflow can go well as it is.
@@ -30,7 +30,7 @@ const (
 
 // Finding is one thing that is wrong, with its place in the file.
 type Finding struct {
-	*strict.Error
+	*yamlstrict.Error
 	Severity Severity
 }
 
@@ -75,7 +75,7 @@ type checker struct {
 	o        Options
 	tools    map[tool.ID]*tool.Tool
 	where    map[string]stand
-	scope    binding.Scope // of inputs, env and run
+	scope    template.Scope // of inputs, env and run
 	findings []Finding
 }
 
@@ -93,7 +93,7 @@ func newChecker(d *spec.Definition, o Options) *checker {
 	spec.Walk(d.Steps, func(s *spec.Step, in []*spec.Step) {
 		c.where[s.ID.Text] = stand{slices.Clone(in), len(c.where)}
 	})
-	c.scope = binding.Only(c.inputsVar(), c.envVar(), expr.Var{Name: "run", Type: expr.Any, Shape: object("id", "workflow", "started", "trigger")})
+	c.scope = template.Only(c.inputsVar(), c.envVar(), expr.Var{Name: "run", Type: expr.Any, Shape: object("id", "workflow", "started", "trigger")})
 	return c
 }
 
@@ -130,8 +130,8 @@ const maxNames = 12 // that a message lists
 
 // noSuch is the problem of an unknown name, with the known ones.
 func noSuch(kind, name string, names []string, none string) string {
-	text := fmt.Sprintf("there is no %s %s", kind, plain.Line(name, 80))
-	if near := nearest.Of(name, names); near != "" {
+	text := fmt.Sprintf("there is no %s %s", kind, sanitize.Line(name, 80))
+	if near := suggest.Of(name, names); near != "" {
 		return text + fmt.Sprintf("; did you mean %q?", near)
 	}
 	if len(names) == 0 {
@@ -141,11 +141,11 @@ func noSuch(kind, name string, names []string, none string) string {
 	if len(names) > maxNames {
 		shown += fmt.Sprintf(" and %d more", len(names)-maxNames)
 	}
-	return text + "; there are " + plain.Line(shown, 300)
+	return text + "; there are " + sanitize.Line(shown, 300)
 }
 
 func (c *checker) find(severity Severity, at spec.Pos, format string, args ...any) {
-	c.findings = append(c.findings, Finding{c.d.Error(at, "%s", plain.Line(fmt.Sprintf(format, args...), 500)), severity})
+	c.findings = append(c.findings, Finding{c.d.Error(at, "%s", sanitize.Line(fmt.Sprintf(format, args...), 500)), severity})
 }
 
 func (c *checker) wrong(at spec.Pos, format string, args ...any) { c.find(Error, at, format, args...) }
@@ -154,7 +154,7 @@ func (c *checker) doubt(at spec.Pos, format string, args ...any) {
 }
 
 // took takes what compiling has found.
-func (c *checker) took(b *binding.Binding, problems []binding.Problem) *binding.Binding {
+func (c *checker) took(b *template.Binding, problems []template.Problem) *template.Binding {
 	for _, p := range problems {
 		message := p.Message
 		if p.Hint != "" {
@@ -171,7 +171,7 @@ func (c *checker) took(b *binding.Binding, problems []binding.Problem) *binding.
 }
 
 // value checks the expressions of a value. The shape is nil where nothing is known, also of one that is wrong.
-func (c *checker) value(in binding.Scope, v spec.Value) *expr.Shape {
+func (c *checker) value(in template.Scope, v spec.Value) *expr.Shape {
 	switch v.Kind {
 	case spec.Map:
 		out := &expr.Shape{Type: expr.Map}
@@ -190,19 +190,19 @@ func (c *checker) value(in binding.Scope, v spec.Value) *expr.Shape {
 		}
 		return out
 	}
-	if b := c.took(binding.Compile(in, v)); b != nil {
+	if b := c.took(template.Compile(in, v)); b != nil {
 		return b.Shape()
 	}
 	return nil
 }
 
 // text checks one that is an expression.
-func (c *checker) text(in binding.Scope, t spec.Text, want expr.Type) *binding.Binding {
-	return c.took(binding.CompileText(in, t, want))
+func (c *checker) text(in template.Scope, t spec.Text, want expr.Type) *template.Binding {
+	return c.took(template.CompileText(in, t, want))
 }
 
 // condition checks one, and warns of one that is always the same.
-func (c *checker) condition(in binding.Scope, t spec.Text, always map[bool]string) {
+func (c *checker) condition(in template.Scope, t spec.Text, always map[bool]string) {
 	b := c.text(in, t, expr.Bool)
 	if b == nil || len(b.Variables()) > 0 {
 		return

@@ -9,7 +9,7 @@ import (
 
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 )
@@ -22,7 +22,7 @@ func tools(t testing.TB) []tool.Tool {
 	path := `{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":["integer","null"],"maximum":9},"sort":{"enum":["name","size"]}},"required":["path"],"additionalProperties":false}`
 	content := `{"type":"object","properties":{"content":{"type":"string"},"size":{"$ref":"#/$defs/n"}},"required":["content"],"$defs":{"n":{"type":"number"}}}`
 	item := `{"type":"object","properties":{"title":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}},"body":{"type":"string"}},"required":["title"]}`
-	found, err := shape.Of([]byte(`{"items":[{"title":"a","number":1},{"title":"b","number":2}]}`))
+	found, err := jsontype.Of([]byte(`{"items":[{"title":"a","number":1},{"title":"b","number":2}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

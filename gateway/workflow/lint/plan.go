@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/expr"
-	"sallyport/internal/plain"
 	"sallyport/internal/policy"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -77,7 +77,7 @@ type Verdict struct {
 // Plan says what a run with these inputs would do. It calls nothing. The error is a *[tool.Error] of kind invalid where the inputs do not fit, or a fault
 // of the definition that [Check] finds too.
 func Plan(ctx context.Context, d *spec.Definition, inputs map[string]any, o PlanOptions) (Planned, error) {
-	p := &planner{ctx: ctx, o: o, scopes: map[string]binding.Scope{}}
+	p := &planner{ctx: ctx, o: o, scopes: map[string]template.Scope{}}
 	f := p.frame(d, "")
 	if err := p.inputs(f, inputs); err != nil {
 		return Planned{}, err
@@ -91,8 +91,8 @@ func Plan(ctx context.Context, d *spec.Definition, inputs map[string]any, o Plan
 type planner struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call of Plan
 	o      PlanOptions
-	scopes map[string]binding.Scope // by the names besides those that all have
-	depth  int                      // of nested workflows
+	scopes map[string]template.Scope // by the names besides those that all have
+	depth  int                       // of nested workflows
 	made   int
 	fault  error // of the definition
 }
@@ -199,25 +199,25 @@ type result struct {
 
 // value evaluates one as far as that is possible.
 func (p *planner) value(f *frame, v spec.Value) result {
-	b, problems := binding.Compile(p.scope(f), v)
+	b, problems := template.Compile(p.scope(f), v)
 	return p.evaluate(f, b, problems)
 }
 
 // text evaluates one that is an expression.
 func (p *planner) text(f *frame, t spec.Text) result {
-	b, problems := binding.CompileText(p.scope(f), t, expr.Any)
+	b, problems := template.CompileText(p.scope(f), t, expr.Any)
 	return p.evaluate(f, b, problems)
 }
 
-func (p *planner) scope(f *frame) binding.Scope {
+func (p *planner) scope(f *frame) template.Scope {
 	key := strings.Join(f.more, " ")
 	if _, ok := p.scopes[key]; !ok {
-		p.scopes[key] = binding.Any(f.more...)
+		p.scopes[key] = template.Any(f.more...)
 	}
 	return p.scopes[key]
 }
 
-func (p *planner) evaluate(f *frame, b *binding.Binding, problems []binding.Problem) result {
+func (p *planner) evaluate(f *frame, b *template.Binding, problems []template.Problem) result {
 	if b == nil {
 		if p.fault == nil {
 			p.fault = f.d.Error(problems[0].Text.At(problems[0].Offset), "%s", problems[0].Message)
@@ -236,7 +236,7 @@ func (p *planner) evaluate(f *frame, b *binding.Binding, problems []binding.Prob
 }
 
 // symbol is an unknown value.
-func symbol(source string) any { return "‹" + plain.Line(source, 200) + "›" }
+func symbol(source string) any { return "‹" + sanitize.Line(source, 200) + "›" }
 
 // shown is a value with symbols in place of what is not known.
 func shown(v any) any {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"sallyport/internal/expr"
-	"sallyport/internal/plain"
 	"sallyport/internal/policy"
+	"sallyport/internal/sanitize"
 )
 
 // maxShown is how much of a value a line shows, in characters.
@@ -20,7 +20,7 @@ func compact(v any) string {
 	if err != nil {
 		return ""
 	}
-	return plain.Line(text, maxShown)
+	return sanitize.Line(text, maxShown)
 }
 
 // Text shows the plan to a person: a line for each step, its arguments below, and what would be asked or denied.
@@ -50,7 +50,7 @@ func writeMembers(out *strings.Builder, indent string, members map[string]any) {
 		if value == nil {
 			text = "null"
 		}
-		fmt.Fprintf(out, "%s%s: %s\n", indent, plain.Line(name, maxShown), text)
+		fmt.Fprintf(out, "%s%s: %s\n", indent, sanitize.Line(name, maxShown), text)
 	}
 }
 
@@ -101,7 +101,7 @@ func (t *tally) step(out *strings.Builder, indent string, s PlannedStep) {
 	}
 	if s.Problem != "" {
 		t.failing++
-		fmt.Fprintf(out, "%s! fails: %s\n", inner, plain.Line(s.Problem, 2*maxShown))
+		fmt.Fprintf(out, "%s! fails: %s\n", inner, sanitize.Line(s.Problem, 2*maxShown))
 	}
 	t.steps(out, indent+"  ", s.Steps)
 }
@@ -112,14 +112,14 @@ func (s PlannedStep) head() string {
 	if s.Kind != "block" {
 		text += ": " + s.Kind
 		if s.What != "" {
-			text += " " + plain.Line(s.What, maxShown)
+			text += " " + sanitize.Line(s.What, maxShown)
 		}
 	}
 	if s.Skipped {
 		text += ", left out"
 	}
 	if s.If != "" {
-		text += ", if " + plain.Line(s.If, maxShown)
+		text += ", if " + sanitize.Line(s.If, maxShown)
 	}
 	return text
 }
@@ -144,5 +144,5 @@ func (t *tally) verdict(v *Verdict) string {
 	if text == "" || v.Rule == "" {
 		return text
 	}
-	return text + " (" + plain.Line(v.Rule, 80) + ")"
+	return text + " (" + sanitize.Line(v.Rule, 80) + ")"
 }

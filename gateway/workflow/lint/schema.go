@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sallyport/internal/expr"
-	"sallyport/internal/shape"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
@@ -166,22 +166,22 @@ func (r *reader) items(s map[string]any, depth int) *expr.Shape {
 }
 
 // seen is what results of a tool looked like: there may be more to others.
-func seen(s *shape.Shape) *expr.Shape {
+func seen(s *jsontype.Shape) *expr.Shape {
 	if s == nil || s.Any {
 		return nil
 	}
-	switch s.Kinds &^ shape.Null {
-	case shape.Bool:
+	switch s.Kinds &^ jsontype.Null {
+	case jsontype.Bool:
 		return &expr.Shape{Type: expr.Bool}
-	case shape.Int:
+	case jsontype.Int:
 		return &expr.Shape{Type: expr.Int}
-	case shape.Number, shape.Number | shape.Int:
+	case jsontype.Number, jsontype.Number | jsontype.Int:
 		return &expr.Shape{Type: expr.Double}
-	case shape.String:
+	case jsontype.String:
 		return &expr.Shape{Type: expr.String}
-	case shape.List:
+	case jsontype.List:
 		return &expr.Shape{Type: expr.List, Elem: seen(s.Elem)}
-	case shape.Object:
+	case jsontype.Object:
 		out := &expr.Shape{Type: expr.Map, Open: true, Elem: seen(s.Values)}
 		for _, f := range s.Fields {
 			out.Fields = append(out.Fields, expr.Field{Name: f.Name, Optional: f.Optional, Shape: seen(&f.Shape)})

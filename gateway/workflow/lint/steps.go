@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
 )
 
@@ -23,7 +23,7 @@ func (v visible) inside(vars ...expr.Var) *visible {
 }
 
 // at is the scope of a step, or that of the outputs where it is nil.
-func (c *checker) at(v visible, s *spec.Step) binding.Scope {
+func (c *checker) at(v visible, s *spec.Step) template.Scope {
 	steps := &expr.Shape{Type: expr.Map, Fields: v.steps}
 	steps.Absent = func(name string) string { return c.unseen(name, s, steps.Names()) }
 	return c.scope.With(append([]expr.Var{{Name: "steps", Type: expr.Any, Shape: steps}}, v.vars...)...)
@@ -102,7 +102,7 @@ func (c *checker) step(s *spec.Step, v visible) *expr.Shape {
 	return out
 }
 
-func (c *checker) action(s *spec.Step, v visible, scope binding.Scope) *expr.Shape {
+func (c *checker) action(s *spec.Step, v visible, scope template.Scope) *expr.Shape {
 	switch do := s.Do.(type) {
 	case *spec.Tool:
 		return c.tool(s, do, scope)
@@ -138,7 +138,7 @@ func (c *checker) parallel(do *spec.Parallel, v visible) *expr.Shape {
 	return out
 }
 
-func (c *checker) forEach(do *spec.ForEach, v visible, scope binding.Scope) *expr.Shape {
+func (c *checker) forEach(do *spec.ForEach, v visible, scope template.Scope) *expr.Shape {
 	list := c.value(scope, do.In)
 	var item *expr.Shape
 	switch {
@@ -169,7 +169,7 @@ func whole(name string) expr.Var {
 	return expr.Var{Name: name, Type: expr.Any, Shape: &expr.Shape{Type: expr.Int}}
 }
 
-func (c *checker) choice(do *spec.Switch, v visible, scope binding.Scope) *expr.Shape {
+func (c *checker) choice(do *spec.Switch, v visible, scope template.Scope) *expr.Shape {
 	var all []*expr.Shape
 	for _, one := range do.Cases {
 		c.condition(scope, one.When, map[bool]string{false: "the case is never taken", true: "the cases after it are never taken; default is for that"})
@@ -198,7 +198,7 @@ func (c *checker) while(s *spec.Step, do *spec.While, v visible) *expr.Shape {
 	return c.block(do.Steps, v.inside(vars...))
 }
 
-func (c *checker) wait(do *spec.Wait, scope binding.Scope) *expr.Shape {
+func (c *checker) wait(do *spec.Wait, scope template.Scope) *expr.Shape {
 	for _, v := range []*spec.Value{do.For, do.Until} {
 		if v == nil {
 			continue
@@ -231,7 +231,7 @@ func (c *checker) try(do *spec.Try, v visible) *expr.Shape {
 var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 
 // variables checks what a program is given by name.
-func (c *checker) variables(in binding.Scope, with spec.Value) {
+func (c *checker) variables(in template.Scope, with spec.Value) {
 	for _, m := range with.Members {
 		if !variableName.MatchString(m.Name.Text) {
 			c.wrong(m.Name.Pos, "a variable of a program cannot be called %q: use a letter, then letters, digits and _", m.Name.Text)
@@ -240,7 +240,7 @@ func (c *checker) variables(in binding.Scope, with spec.Value) {
 	c.value(in, with)
 }
 
-func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
+func (c *checker) code(do *spec.Code, scope template.Scope) *expr.Shape {
 	c.variables(scope, do.With)
 	if at := strings.Index(do.Text.Text, "${{"); at >= 0 && do.File == nil {
 		c.doubt(do.Text.At(at), `nothing is put into the text of a program: give it the value as a variable, in "with"`)
@@ -251,7 +251,7 @@ func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
 	return shapeOf(do.Returns)
 }
 
-func (c *checker) skill(do *spec.Skill, scope binding.Scope) {
+func (c *checker) skill(do *spec.Skill, scope template.Scope) {
 	c.variables(scope, do.With)
 	if do.With.Kind == spec.String {
 		c.wrong(do.With.Pos, "the arguments of a skill are written by their names: which they are is a part of the program that calls it")

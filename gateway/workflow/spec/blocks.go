@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/plain"
-	"sallyport/internal/strict"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -27,13 +27,13 @@ func (d stepDecoder) parallelKeys(s *Step) []key {
 	}
 }
 
-func (d stepDecoder) branches(into *[]Branch) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) branches(into *[]Branch) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if many := len(n.Content) / 2; n.Kind == yaml.MappingNode && (many == 0 || many > maxBranches) {
 			d.Fail(at, n, "%s has from 1 to %d branches", label(at), maxBranches)
 			return
 		}
-		d.members(at, n, "the name of a branch", func(at strict.Path, name Text, value *yaml.Node) {
+		d.members(at, n, "the name of a branch", func(at yamlstrict.Path, name Text, value *yaml.Node) {
 			b := Branch{Name: name}
 			d.block(&b.Steps)(at, value)
 			*into = append(*into, b)
@@ -59,8 +59,8 @@ var taken = []string{"inputs", "steps", "env", "run", "output", "form", "value",
 	"package", "return", "true", "var", "void", "while"}
 
 // variable reads the name of a variable.
-func (d stepDecoder) variable(into *Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) variable(into *Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the name of a variable") {
 			return
 		}
@@ -79,13 +79,13 @@ func (d stepDecoder) switchKeys(s *Step) []key {
 	}
 }
 
-func (d stepDecoder) cases(into *[]Case) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) cases(into *[]Case) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if many := len(n.Content); n.Kind == yaml.SequenceNode && (many == 0 || many > maxBranches) {
 			d.Fail(at, n, "%s has from 1 to %d cases", label(at), maxBranches)
 			return
 		}
-		*into = strict.List(d.Decoder, at, n, func(at strict.Path, n *yaml.Node, c *Case) { d.mapping(at, n, "a case", d.caseKeys(c)) })
+		*into = yamlstrict.List(d.Decoder, at, n, func(at yamlstrict.Path, n *yaml.Node, c *Case) { d.mapping(at, n, "a case", d.caseKeys(c)) })
 	}
 }
 
@@ -125,8 +125,8 @@ func (d stepDecoder) waitKeys(s *Step) []key {
 
 const spanOrExpr = `{"anyOf":[{"$ref":"#/$defs/duration"},{"$ref":"#/$defs/expression"}]}`
 
-func (d stepDecoder) wait(w *Wait) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) wait(w *Wait) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		seen := d.mapping(at, n, `"wait"`, d.waitingKeys(w))
 		if n.Kind == yaml.MappingNode && len(seen) != 1 && !d.Bad(at.Unknown()) {
 			d.Fail(at, n, `"wait" has one of "for", "until" and "approval"`)
@@ -138,9 +138,9 @@ func (d stepDecoder) waitingKeys(w *Wait) []key {
 	return []key{
 		{name: "for", shape: spanOrExpr, doc: "how long", read: d.spanValue(&w.For)},
 		{name: "until", shape: `{"type":"string","minLength":1}`, doc: "until when, in RFC 3339, as 2026-01-31T08:00:00Z", read: d.until(&w.Until)},
-		{name: "approval", shape: `{"anyOf":[{"type":"string"},{"$ref":"#/$defs/approval"}]}`, doc: "asks a person whether to go on; a text is its message", read: func(at strict.Path, n *yaml.Node) {
+		{name: "approval", shape: `{"anyOf":[{"type":"string"},{"$ref":"#/$defs/approval"}]}`, doc: "asks a person whether to go on; a text is its message", read: func(at yamlstrict.Path, n *yaml.Node) {
 			w.Approval = &Approval{Timeout: 24 * time.Hour}
-			short(d.message(&w.Approval.Message), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
+			short(d.message(&w.Approval.Message), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
 		}},
 	}
 }
@@ -153,8 +153,8 @@ func (d stepDecoder) approvalKeys(a *Approval) []key {
 }
 
 // spanValue reads a duration, or an expression that evaluates to one.
-func (d stepDecoder) spanValue(into **Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) spanValue(into **Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
 		if v.Kind == String && whole.MatchString(v.Text.Text) || d.Bad(at) {
@@ -166,8 +166,8 @@ func (d stepDecoder) spanValue(into **Value) strict.Reader {
 }
 
 // until reads a time, or a text with expressions.
-func (d stepDecoder) until(into **Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) until(into **Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
 		_, plain := v.Plain()
@@ -182,5 +182,5 @@ func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
-	return plain.Line(err.Error(), 200)
+	return sanitize.Line(err.Error(), 200)
 }

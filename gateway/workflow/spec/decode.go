@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/strict"
+	"sallyport/internal/suggest"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,7 +19,7 @@ import (
 
 // decoder walks the nodes of a file into a Definition.
 type decoder struct {
-	*strict.Decoder
+	*yamlstrict.Decoder
 	def   *Definition
 	files func(name string) ([]byte, error)
 	// ids are the steps' ids and their lines; steps is how many there are; depth how deep the one is that is being read,
@@ -35,15 +35,15 @@ type key struct {
 	name string
 	// shape is what a value of it is, as a JSON Schema; doc says what it is for.
 	shape, doc string
-	read       strict.Reader
+	read       yamlstrict.Reader
 	need       bool
 }
 
 // mapping reads a mapping and says what is missing in it; what names it, as in "a webhook".
-func (d *decoder) mapping(at strict.Path, n *yaml.Node, what string, keys []key) map[string]bool {
-	all := make([]strict.Key, len(keys))
+func (d *decoder) mapping(at yamlstrict.Path, n *yaml.Node, what string, keys []key) map[string]bool {
+	all := make([]yamlstrict.Key, len(keys))
 	for i, k := range keys {
-		all[i] = strict.Key{Name: k.name, Read: k.read}
+		all[i] = yamlstrict.Key{Name: k.name, Read: k.read}
 	}
 	seen := d.Fields(at, n, all)
 	if n.Kind != yaml.MappingNode || d.Bad(at) || d.Bad(at.Unknown()) {
@@ -58,7 +58,7 @@ func (d *decoder) mapping(at strict.Path, n *yaml.Node, what string, keys []key)
 }
 
 // label names what is at a path.
-func label(at strict.Path) string {
+func label(at yamlstrict.Path) string {
 	if len(at) > 1 && strings.HasPrefix(at[len(at)-1], "[") {
 		return fmt.Sprintf("an item of %.40q", at[len(at)-2])
 	}
@@ -123,8 +123,8 @@ var (
 var literals = []string{"in", "true", "false", "null"}
 
 // name reads a text of a pattern; what says what it must be.
-func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
 			return
 		}
@@ -138,7 +138,7 @@ func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) strict.R
 const identifierRule = "letters, digits and \"_\", not first a digit, at most 64"
 
 // isIdentifier refuses a key or an id that expressions could not name.
-func (d *decoder) isIdentifier(at strict.Path, n *yaml.Node, what string) bool {
+func (d *decoder) isIdentifier(at yamlstrict.Path, n *yaml.Node, what string) bool {
 	switch {
 	case !identifier.MatchString(n.Value):
 		d.Fail(at, n, "%.60q cannot be %s: %s", n.Value, what, identifierRule)
@@ -151,12 +151,12 @@ func (d *decoder) isIdentifier(at strict.Path, n *yaml.Node, what string) bool {
 }
 
 // members reads a mapping with user-defined keys.
-func (d *decoder) members(at strict.Path, n *yaml.Node, what string, read func(at strict.Path, name Text, value *yaml.Node)) {
+func (d *decoder) members(at yamlstrict.Path, n *yaml.Node, what string, read func(at yamlstrict.Path, name Text, value *yaml.Node)) {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > MaxNames {
 		d.Fail(at, n, "%s has %d members; at most %d", label(at), len(n.Content)/2, MaxNames)
 		return
 	}
-	d.Each(at, n, func(at strict.Path, key, value *yaml.Node) {
+	d.Each(at, n, func(at yamlstrict.Path, key, value *yaml.Node) {
 		if d.isIdentifier(at, key, what) {
 			read(at, d.textOf(key), value)
 		}
@@ -169,20 +169,22 @@ const maxWords = 1000
 const wordsShape = `{"type":"string","maxLength":1000}`
 
 // words reads a text for people and models.
-func (d *decoder) words(into *string) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) words(into *string) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.Text(into)(at, n); utf8.RuneCountInString(*into) > maxWords {
 			d.Fail(at, n, "%s is too long: at most %d characters", label(at), maxWords)
 		}
 	}
 }
 
-func (d *decoder) bool(into *bool) strict.Reader { return strict.Scalar(d.Decoder, into, strict.Bool) }
+func (d *decoder) bool(into *bool) yamlstrict.Reader {
+	return yamlstrict.Scalar(d.Decoder, into, yamlstrict.Bool)
+}
 
 // count reads a number within bounds.
-func (d *decoder) count(into *int, least, most int) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		strict.Scalar(d.Decoder, into, strict.Count)(at, n)
+func (d *decoder) count(into *int, least, most int) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		yamlstrict.Scalar(d.Decoder, into, yamlstrict.Count)(at, n)
 		if !d.Bad(at) && (*into < least || *into > most || !jsonNumber.MatchString(n.Value)) {
 			d.Fail(at, n, "%s must be from %d to %d", label(at), least, most)
 		}
@@ -197,11 +199,13 @@ func countShape(least, most int) string {
 const longest = 366 * 24 * time.Hour
 
 // span reads a duration.
-func (d *decoder) span(into *time.Duration) strict.Reader { return d.spanFrom(into, time.Millisecond) }
+func (d *decoder) span(into *time.Duration) yamlstrict.Reader {
+	return d.spanFrom(into, time.Millisecond)
+}
 
-func (d *decoder) spanFrom(into *time.Duration, least time.Duration) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		strict.Scalar(d.Decoder, into, parseSpan)(at, n)
+func (d *decoder) spanFrom(into *time.Duration, least time.Duration) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		yamlstrict.Scalar(d.Decoder, into, parseSpan)(at, n)
 		if !d.Bad(at) && (*into < least || *into > longest) {
 			d.Fail(at, n, "%s must be from %v to 366d", label(at), least)
 		}
@@ -209,7 +213,7 @@ func (d *decoder) spanFrom(into *time.Duration, least time.Duration) strict.Read
 }
 
 func parseSpan(n *yaml.Node) (time.Duration, string) {
-	span, wrong := strict.Age(n)
+	span, wrong := yamlstrict.Age(n)
 	if n.Tag != "!!int" && (wrong != "" || !duration.MatchString(n.Value)) {
 		return 0, "is not a duration: write a number and a unit, like 30s, 1h30m or 7d"
 	}
@@ -233,8 +237,8 @@ func ParseDuration(text string) (time.Duration, error) {
 }
 
 // short reads a mapping or its short form: a scalar by one reader, all else by another.
-func short(scalar, other strict.Reader) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func short(scalar, other yamlstrict.Reader) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 			scalar(at, n)
 			return
@@ -249,8 +253,8 @@ func enumShape(words ...string) string {
 }
 
 // one reads one of a few words; unlike strict's, it takes no empty one.
-func (d *decoder) one(into *string, words ...string) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) one(into *string, words ...string) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || slices.Contains(words, n.Value) {
 			*into = n.Value
 			return
@@ -261,7 +265,7 @@ func (d *decoder) one(into *string, words ...string) strict.Reader {
 
 // meant suggests one of a few words, or names them all.
 func meant(word string, words []string) string {
-	if near := nearest.Of(word, words); near != "" {
+	if near := suggest.Of(word, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "use " + strings.Join(words, ", ")

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
 
 func (d *decoder) definition(n *yaml.Node, def *Definition) {
 	def.named, def.Concurrency.Full = posOf(n), fulls[0]
-	seen := d.mapping(strict.Path{}, n, "a workflow", d.definitionKeys(def))
+	seen := d.mapping(yamlstrict.Path{}, n, "a workflow", d.definitionKeys(def))
 	if !seen["name"] && n.Kind == yaml.MappingNode {
 		d.nameByFile(n, def)
 	}
@@ -32,13 +32,13 @@ func (d *decoder) definitionKeys(def *Definition) []key {
 		{name: "env", shape: `{"type":"array","maxItems":256,"items":{"type":"string","pattern":"` + variablePattern + `"}}`, doc: "names of environment variables that expressions may read, as env.NAME; they are in the run's log", read: d.env(&def.Env)},
 		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: inputDecoder{d}.inputs(&def.Inputs)},
 		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: inputDecoder{d}.outputs(&def.Outputs)},
-		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs by itself", read: func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
+		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs by itself", read: func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
 		{name: "steps", shape: stepsShape, doc: "what a run does, one after the other", need: true, read: stepDecoder{d}.block(&def.Steps)},
 	}
 }
 
-func (d *decoder) workflowName(def *Definition) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) workflowName(def *Definition) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		var t Text
 		d.name(&t, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter, at most 64`)(at, n)
 		def.Name, def.named = t.Text, posOf(n)
@@ -56,7 +56,7 @@ func (d *decoder) nameByFile(n *yaml.Node, def *Definition) {
 	if fit := notInNames.ReplaceAllString(strings.ToLower(base), "_"); workflowName.MatchString(fit) {
 		hint = fmt.Sprintf("%q", "name: "+fit)
 	}
-	d.Fail(strict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add %s`, hint)
+	d.Fail(yamlstrict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add %s`, hint)
 }
 
 // notInNames is what a workflow's name does not have.
@@ -66,8 +66,8 @@ const maxRuns = 10_000
 
 var fulls = []string{"queue", "refuse", "cancel"}
 
-func (d *decoder) concurrency(c *Concurrency) strict.Reader {
-	return short(d.count(&c.Limit, 1, maxRuns), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"concurrency"`, d.concurrencyKeys(c)) })
+func (d *decoder) concurrency(c *Concurrency) yamlstrict.Reader {
+	return short(d.count(&c.Limit, 1, maxRuns), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"concurrency"`, d.concurrencyKeys(c)) })
 }
 
 func (d *decoder) concurrencyKeys(c *Concurrency) []key {
@@ -77,9 +77,9 @@ func (d *decoder) concurrencyKeys(c *Concurrency) []key {
 	}
 }
 
-func (d *decoder) env(into *[]Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		d.Items(at, n, "a list of names of variables", func(at strict.Path, i int, item *yaml.Node) {
+func (d *decoder) env(into *[]Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		d.Items(at, n, "a list of names of variables", func(at yamlstrict.Path, i int, item *yaml.Node) {
 			var t Text
 			d.name(&t, variable, `the name of a variable: letters, digits and "_", not first a digit`)(at, item)
 			if slices.ContainsFunc(*into, func(other Text) bool { return other.Text == t.Text }) && !d.Bad(at) {
@@ -96,7 +96,7 @@ func (d *decoder) env(into *[]Text) strict.Reader {
 func (d *decoder) triggerKeys(on *Triggers) []key {
 	return []key{
 		{name: "schedule", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/schedule"}}`, doc: "starts runs by the clock", read: d.schedules(&on.Schedules)},
-		{name: "webhook", shape: `{"$ref":"#/$defs/webhook"}`, doc: "starts a run for each signed request to /hooks/NAME", read: func(at strict.Path, n *yaml.Node) {
+		{name: "webhook", shape: `{"$ref":"#/$defs/webhook"}`, doc: "starts a run for each signed request to /hooks/NAME", read: func(at yamlstrict.Path, n *yaml.Node) {
 			on.Webhook = &Webhook{Pos: posOf(n), Scheme: schemes[0]}
 			d.mapping(at, n, "a webhook", d.webhookKeys(on.Webhook))
 		}},
@@ -105,17 +105,17 @@ func (d *decoder) triggerKeys(on *Triggers) []key {
 
 const maxSchedules = 64
 
-func (d *decoder) schedules(into *[]Schedule) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) schedules(into *[]Schedule) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > maxSchedules) {
 			d.Fail(at, n, "%s has from 1 to %d items", label(at), maxSchedules)
 			return
 		}
-		*into = strict.List(d.Decoder, at, n, d.schedule)
+		*into = yamlstrict.List(d.Decoder, at, n, d.schedule)
 	}
 }
 
-func (d *decoder) schedule(at strict.Path, n *yaml.Node, s *Schedule) {
+func (d *decoder) schedule(at yamlstrict.Path, n *yaml.Node, s *Schedule) {
 	s.Pos = posOf(n)
 	seen := d.mapping(at, n, "a schedule", d.scheduleKeys(s))
 	switch {
@@ -123,7 +123,7 @@ func (d *decoder) schedule(at strict.Path, n *yaml.Node, s *Schedule) {
 	case seen["cron"] == seen["every"]:
 		d.Fail(at, n, `a schedule has "cron" or "every", one of the two`)
 	case seen["every"] && seen["zone"]:
-		d.Fail(at.To("zone"), strict.ValueOf(n, "zone"), `"zone" belongs to "cron"`)
+		d.Fail(at.To("zone"), yamlstrict.ValueOf(n, "zone"), `"zone" belongs to "cron"`)
 	}
 }
 
@@ -137,8 +137,8 @@ func (d *decoder) scheduleKeys(s *Schedule) []key {
 }
 
 // line reads a text that is not empty and of a few bytes.
-func (d *decoder) line(into *Text, most int) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) line(into *Text, most int) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
 			return
 		}
@@ -154,7 +154,7 @@ func (d *decoder) webhookKeys(w *Webhook) []key {
 	return []key{
 		{name: "secret", shape: idShape, doc: "the name of the secret that signs, under workflows.secrets in upstreams.yaml", need: true, read: d.name(&w.Secret, identifier, "the name of a secret: "+identifierRule)},
 		{name: "scheme", shape: enumShape(schemes...), doc: "standard (Standard Webhooks, default) or github (X-Hub-Signature-256)", read: d.one(&w.Scheme, schemes...)},
-		{name: "with", shape: `{"type":"object"}`, doc: "the inputs; expressions may use request.body, request.headers and env; default: the body's members", read: func(at strict.Path, n *yaml.Node) {
+		{name: "with", shape: `{"type":"object"}`, doc: "the inputs; expressions may use request.body, request.headers and env; default: the body's members", read: func(at yamlstrict.Path, n *yaml.Node) {
 			w.With = &Value{}
 			d.variables(w.With)(at, n)
 		}},
@@ -164,9 +164,9 @@ func (d *decoder) webhookKeys(w *Webhook) []key {
 // inputDecoder reads inputs and outputs.
 type inputDecoder struct{ *decoder }
 
-func (d inputDecoder) inputs(into *[]Input) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		d.members(at, n, "the name of an input", func(at strict.Path, name Text, value *yaml.Node) {
+func (d inputDecoder) inputs(into *[]Input) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		d.members(at, n, "the name of an input", func(at yamlstrict.Path, name Text, value *yaml.Node) {
 			in := Input{Name: name}
 			d.input(at, value, &in)
 			*into = append(*into, in)
@@ -174,7 +174,7 @@ func (d inputDecoder) inputs(into *[]Input) strict.Reader {
 	}
 }
 
-func (d inputDecoder) input(at strict.Path, n *yaml.Node, in *Input) {
+func (d inputDecoder) input(at yamlstrict.Path, n *yaml.Node, in *Input) {
 	schema, before := map[string]any{}, d.Faults()
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		var word string
@@ -188,9 +188,9 @@ func (d inputDecoder) input(at strict.Path, n *yaml.Node, in *Input) {
 	in.Schema = schemaDecoder(d).compiled(at, n, schema, in.Default, before)
 }
 
-func (d inputDecoder) checkInput(at strict.Path, n *yaml.Node, in *Input) {
+func (d inputDecoder) checkInput(at yamlstrict.Path, n *yaml.Node, in *Input) {
 	if in.Optional && in.Default != nil {
-		d.Fail(at.To("optional"), strict.ValueOf(n, "optional"), `an input with a "default" need not be "optional"`)
+		d.Fail(at.To("optional"), yamlstrict.ValueOf(n, "optional"), `an input with a "default" need not be "optional"`)
 	}
 }
 
@@ -202,9 +202,9 @@ func (d inputDecoder) inputKeys(in *Input) []key {
 	}
 }
 
-func (d inputDecoder) outputs(into *[]Output) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		d.members(at, n, "the name of an output", func(at strict.Path, name Text, value *yaml.Node) {
+func (d inputDecoder) outputs(into *[]Output) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		d.members(at, n, "the name of an output", func(at yamlstrict.Path, name Text, value *yaml.Node) {
 			out := Output{Name: name}
 			d.output(at, value, &out)
 			*into = append(*into, out)
@@ -212,7 +212,7 @@ func (d inputDecoder) outputs(into *[]Output) strict.Reader {
 	}
 }
 
-func (d inputDecoder) output(at strict.Path, n *yaml.Node, out *Output) {
+func (d inputDecoder) output(at yamlstrict.Path, n *yaml.Node, out *Output) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		out.Value = d.value(at, n)
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/plain"
-	"sallyport/internal/strict"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -21,7 +21,7 @@ type formDecoder struct{ *decoder }
 func (d formDecoder) formKeys(s *Step) []key {
 	f := &Form{Timeout: 24 * time.Hour}
 	s.Do = f
-	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for what is missing; the output is an object of all fields", need: true, read: func(at strict.Path, n *yaml.Node) {
+	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for what is missing; the output is an object of all fields", need: true, read: func(at yamlstrict.Path, n *yaml.Node) {
 		d.mapping(at, n, "a form", d.formPartKeys(f))
 	}}}
 }
@@ -35,15 +35,15 @@ func (d formDecoder) formPartKeys(f *Form) []key {
 	}
 }
 
-func (d formDecoder) fields(into *[]Field) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d formDecoder) fields(into *[]Field) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
 			d.Fail(at, n, "a form has at least one field")
 			return
 		}
-		d.members(at, n, "the name of a field", func(at strict.Path, name Text, value *yaml.Node) {
+		d.members(at, n, "the name of a field", func(at yamlstrict.Path, name Text, value *yaml.Node) {
 			f := Field{Name: name, Type: "string", Required: true}
-			short(d.one(&f.Type, fieldTypes...), func(at strict.Path, n *yaml.Node) {
+			short(d.one(&f.Type, fieldTypes...), func(at yamlstrict.Path, n *yaml.Node) {
 				d.mapping(at, n, "a field", d.fieldKeys(&f))
 			})(at, value)
 			d.checkField(at, value, &f)
@@ -82,8 +82,8 @@ const (
 )
 
 // source reads a value, or a tool that says it.
-func (d formDecoder) source(into **Source) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d formDecoder) source(into **Source) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		*into = &Source{}
 		if n.Kind == yaml.MappingNode {
 			d.mapping(at, n, "where values come from", d.sourceKeys(*into))
@@ -101,8 +101,8 @@ func (d formDecoder) sourceKeys(s *Source) []key {
 }
 
 // options reads a list, an expression, or a tool.
-func (d formDecoder) options(into **Source) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d formDecoder) options(into **Source) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		*into = &Source{}
 		if n.Kind == yaml.MappingNode {
 			d.mapping(at, n, "where options come from", d.sourceKeys(*into))
@@ -117,32 +117,32 @@ func (d formDecoder) options(into **Source) strict.Reader {
 	}
 }
 
-func (d formDecoder) pattern(into **Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d formDecoder) pattern(into **Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		var t Text
 		if d.line(&t, 1024)(at, n); d.Bad(at) {
 			return
 		}
 		*into = &t
 		if _, err := regexp.Compile(t.Text); err != nil {
-			d.Fail(at, n, "this is no regular expression (RE2): %s", plain.Line(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
+			d.Fail(at, n, "this is no regular expression (RE2): %s", sanitize.Line(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
 		}
 	}
 }
 
 // bound reads a number, a date or an expression.
-func (d formDecoder) bound(into **Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d formDecoder) bound(into **Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
 		if v.Kind != Number && v.Kind != String && !d.Bad(at) {
-			d.Fail(at, n, "%s must be a number, a date or an expression, not %s", label(at), strict.Describe(n))
+			d.Fail(at, n, "%s must be a number, a date or an expression, not %s", label(at), yamlstrict.Describe(n))
 		}
 	}
 }
 
 // checkField finds keys that do not go with the field's type.
-func (d formDecoder) checkField(at strict.Path, n *yaml.Node, f *Field) {
+func (d formDecoder) checkField(at yamlstrict.Path, n *yaml.Node, f *Field) {
 	if d.Bad(at, at.To("type"), at.Unknown()) {
 		return
 	}

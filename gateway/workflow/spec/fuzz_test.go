@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 )
 
 // FuzzParse holds Parse to what it promises whatever the file says: a definition that editors take too, with places that are in
@@ -81,15 +81,15 @@ func inFile(t *testing.T, d *Definition, text Text) {
 }
 
 // all takes a joined error apart.
-func all(err error) (faults []*strict.Error) {
+func all(err error) (faults []*yamlstrict.Error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			faults = append(faults, all(e)...)
 		}
 		return faults
 	}
-	if e, ok := errors.AsType[*strict.Error](err); ok {
-		return []*strict.Error{e}
+	if e, ok := errors.AsType[*yamlstrict.Error](err); ok {
+		return []*yamlstrict.Error{e}
 	}
 	return nil
 }
@@ -97,10 +97,10 @@ func all(err error) (faults []*strict.Error) {
 func checkErrors(t *testing.T, path string, data []byte, err error) {
 	t.Helper()
 	faults := all(err)
-	if len(faults) == 0 || len(faults) > strict.MaxErrors+1 {
+	if len(faults) == 0 || len(faults) > yamlstrict.MaxErrors+1 {
 		t.Errorf("%d errors: %v", len(faults), err)
 	}
-	src := strict.NewSource(path, data)
+	src := yamlstrict.NewSource(path, data)
 	for _, e := range faults {
 		if e.Line > 0 && (e.Line > src.Lines() || e.Column < 1 || e.Column > utf8.RuneCountInString(src.Line(e.Line))+2) {
 			t.Errorf("points out of the file: %v", e)
@@ -137,7 +137,7 @@ func TestLargeFiles(t *testing.T) {
 	inTime(t, "f.yaml", "steps: "+nested)
 	schema := strings.Repeat("{not: ", 100) + "{type: string}" + strings.Repeat("}", 100)
 	inTime(t, "f.yaml", "steps: [{id: a, tool: a.b}]\ninputs: {a: "+schema+"}\n")
-	inTime(t, "f.yaml", strings.Repeat("#", strict.MaxFile+1))
+	inTime(t, "f.yaml", strings.Repeat("#", yamlstrict.MaxFile+1))
 }
 
 func numbered(n int, format string) string {

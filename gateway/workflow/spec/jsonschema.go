@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/internal/plain"
-	"sallyport/internal/strict"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/yamlstrict"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -92,7 +92,7 @@ type schemaDecoder struct{ *decoder }
 func (d schemaDecoder) keywords(into map[string]any) []key {
 	keys := make([]key, len(keywords))
 	for i, k := range keywords {
-		keys[i] = key{name: k.name, shape: k.shape, doc: k.doc, read: func(at strict.Path, n *yaml.Node) {
+		keys[i] = key{name: k.name, shape: k.shape, doc: k.doc, read: func(at yamlstrict.Path, n *yaml.Node) {
 			into[k.name] = d.keyword(k, at, n)
 		}}
 	}
@@ -102,7 +102,7 @@ func (d schemaDecoder) keywords(into map[string]any) []key {
 // references says of the keywords that point elsewhere that there are none.
 func (d schemaDecoder) references() (keys []key) {
 	for _, name := range []string{"$ref", "$defs", "definitions", "$id", "$anchor", "$dynamicRef"} {
-		keys = append(keys, key{name: name, read: func(at strict.Path, n *yaml.Node) {
+		keys = append(keys, key{name: name, read: func(at yamlstrict.Path, n *yaml.Node) {
 			d.Fail(at, n, "a schema in a definition has no %q: write out what it refers to", name)
 		}})
 	}
@@ -117,17 +117,17 @@ func (d schemaDecoder) withKeywords(ours []key, into map[string]any) []key {
 	return slices.Concat(ours, rest)
 }
 
-func (d schemaDecoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) keyword(k keyword, at yamlstrict.Path, n *yaml.Node) any {
 	switch k.shape {
 	case sub:
 		return d.schema(at, n)
 	case subs:
 		all := []any{}
-		d.Items(at, n, "a list of schemas", func(at strict.Path, _ int, item *yaml.Node) { all = append(all, d.schema(at, item)) })
+		d.Items(at, n, "a list of schemas", func(at yamlstrict.Path, _ int, item *yaml.Node) { all = append(all, d.schema(at, item)) })
 		return all
 	case subMap:
 		all := map[string]any{}
-		d.Each(at, n, func(at strict.Path, key, value *yaml.Node) { all[key.Value] = d.schema(at, value) })
+		d.Each(at, n, func(at yamlstrict.Path, key, value *yaml.Node) { all[key.Value] = d.schema(at, value) })
 		return all
 	case typeShape:
 		return d.types(at, n)
@@ -141,21 +141,21 @@ func (d schemaDecoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 }
 
 // types reads one type, or a list of them.
-func (d schemaDecoder) types(at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) types(at yamlstrict.Path, n *yaml.Node) any {
 	if n.Kind != yaml.SequenceNode {
 		var word string
 		d.one(&word, types...)(at, n)
 		return word
 	}
 	all := []any{}
-	d.Items(at, n, "a list of types", func(at strict.Path, _ int, item *yaml.Node) { all = append(all, d.types(at, item)) })
+	d.Items(at, n, "a list of types", func(at yamlstrict.Path, _ int, item *yaml.Node) { all = append(all, d.types(at, item)) })
 	return all
 }
 
 // schema reads a schema within another.
-func (d schemaDecoder) schema(at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) schema(at yamlstrict.Path, n *yaml.Node) any {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && d.Allowed(at, n) {
-		on, _ := strict.Bool(n)
+		on, _ := yamlstrict.Bool(n)
 		return on
 	}
 	if d.nesting++; d.nesting > maxNesting {
@@ -170,8 +170,8 @@ func (d schemaDecoder) schema(at strict.Path, n *yaml.Node) any {
 }
 
 // jsonSchema reads a literal schema.
-func (d schemaDecoder) jsonSchema(into *[]byte) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d schemaDecoder) jsonSchema(into *[]byte) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		all, before := map[string]any{}, d.Faults()
 		d.mapping(at, n, "a schema", slices.Concat(d.keywords(all), d.references()))
 		*into = d.compiled(at, n, all, nil, before)
@@ -180,7 +180,7 @@ func (d schemaDecoder) jsonSchema(into *[]byte) strict.Reader {
 
 // compiled returns a schema as JSON when it is one, and a constant, if it is there, fits it.
 // With more faults than before it was read, it is not looked at.
-func (d schemaDecoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
+func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
 	if d.Faults() > before {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (d schemaDecoder) compiled(at strict.Path, n *yaml.Node, schema map[string]
 // nodeAt is what a path leads to, as far as it can be followed.
 func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	for _, name := range path {
-		next := strict.ValueOf(n, name)
+		next := yamlstrict.ValueOf(n, name)
 		if i, err := strconv.Atoi(name); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {
 			next = n.Content[i]
 		}
@@ -293,13 +293,13 @@ func wording(err error) (where []string, what string) {
 	}
 	e, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
-		return nil, plain.Line(strings.ReplaceAll(err.Error(), schemaURL, ""), 200)
+		return nil, sanitize.Line(strings.ReplaceAll(err.Error(), schemaURL, ""), 200)
 	}
 	for len(e.Causes) > 0 {
 		e = e.Causes[0]
 	}
 	text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-	return e.InstanceLocation, plain.Line(text, 200)
+	return e.InstanceLocation, sanitize.Line(text, 200)
 }
 
 // InputSchema is the JSON Schema of the object of a workflow's inputs, in the order of the file.

@@ -14,12 +14,12 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
 
-// The bounds of a definition, besides strict.MaxFile.
+// The bounds of a definition, besides yamlstrict.MaxFile.
 const (
 	// MaxSteps is how many steps it may have, with those within others, and MaxDepth how deep they may stand.
 	MaxSteps = 1000
@@ -33,7 +33,7 @@ const (
 const emptyFile = `is empty; a workflow needs at least "steps"`
 
 // Load reads the definition at path: JSON where the name ends in .json, else YAML. Files that it names are read below its
-// directory, and nowhere else. What is wrong with it is a *[strict.Error] or several, joined, in the order of the file.
+// directory, and nowhere else. What is wrong with it is a *[yamlstrict.Error] or several, joined, in the order of the file.
 func Load(path string) (*Definition, error) {
 	data, err := readRegular(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func readRegular(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file", path)
 	}
-	return strict.ReadFile(path)
+	return yamlstrict.ReadFile(path)
 }
 
 // readBelow reads a file below a folder; no link leads out of it.
@@ -83,13 +83,13 @@ func Parse(path string, data []byte, files func(name string) ([]byte, error)) (*
 	if err != nil {
 		return nil, fmt.Errorf("parse workflow: %w", err)
 	}
-	src := strict.NewSource(path, data)
+	src := yamlstrict.NewSource(path, data)
 	root, err := document(src, path)
 	if err != nil {
 		return nil, err
 	}
 	def := &Definition{Path: path, Dir: dir, Source: data, lines: src}
-	d := &decoder{Decoder: &strict.Decoder{Source: src, Label: label, Meant: elsewhere}, def: def, files: files, ids: map[string]int{}}
+	d := &decoder{Decoder: &yamlstrict.Decoder{Source: src, Label: label, Meant: elsewhere}, def: def, files: files, ids: map[string]int{}}
 	d.owners = stepDecoder{d}.ownersOf()
 	d.definition(root, def)
 	if err := d.Err(); err != nil {
@@ -99,7 +99,7 @@ func Parse(path string, data []byte, files func(name string) ([]byte, error)) (*
 	return def, nil
 }
 
-func document(src *strict.Source, path string) (*yaml.Node, error) {
+func document(src *yamlstrict.Source, path string) (*yaml.Node, error) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		return src.JSON(emptyFile)
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
 
 // lines is a definition's text.
-type lines = strict.Source
+type lines = yamlstrict.Source
 
 // place is where a text stands, in more detail than its Pos: the node that it is of, and how many bytes of that come before it.
 // The zero place is of a text that is not from a file.
@@ -29,10 +29,10 @@ func (p place) at(start Pos, offset int) Pos {
 }
 
 // Error is a fault of the definition at a place in it, with that line and a caret below it.
-func (d *Definition) Error(at Pos, format string, args ...any) *strict.Error {
-	f := strict.Fault{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
+func (d *Definition) Error(at Pos, format string, args ...any) *yamlstrict.Error {
+	f := yamlstrict.Fault{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
 	if d.lines == nil { // nobody read it from a file
-		return &strict.Error{File: d.Path, Line: f.Line, Column: f.Column, Message: f.Message}
+		return &yamlstrict.Error{File: d.Path, Line: f.Line, Column: f.Column, Message: f.Message}
 	}
 	if at.Line < 1 || at.Line > d.lines.Lines() {
 		f.Line, f.Column = 0, 0

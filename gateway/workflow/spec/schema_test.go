@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"sallyport/internal/strict"
 	"sallyport/internal/testutil/golden"
+	"sallyport/internal/yamlstrict"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
@@ -48,7 +48,7 @@ func compiledSchema(tb testing.TB) *jsonschema.Schema {
 // acceptedBySchema says what an editor would say of a file; isData is false for one that is no data at all.
 func acceptedBySchema(tb testing.TB, path string, data []byte) (isData bool, problem error) {
 	tb.Helper()
-	src := strict.NewSource(path, data)
+	src := yamlstrict.NewSource(path, data)
 	root, err := document(src, path)
 	if root == nil || err != nil {
 		return false, err

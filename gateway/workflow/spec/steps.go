@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/nearest"
-	"sallyport/internal/strict"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -51,8 +51,8 @@ func kindNames() (names []string) {
 type stepDecoder struct{ *decoder }
 
 // block reads a list of at least one step.
-func (d stepDecoder) block(into *[]Step) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) block(into *[]Step) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 			d.Fail(at, n, "%s has no steps", label(at))
 			return
@@ -62,21 +62,21 @@ func (d stepDecoder) block(into *[]Step) strict.Reader {
 }
 
 // blockOrNone reads a list of steps; an empty one is not nil.
-func (d stepDecoder) blockOrNone(into *[]Step) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) blockOrNone(into *[]Step) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.depth++; d.depth > MaxDepth {
 			d.Fail(at, n, "steps stand at most %d deep in each other; make a workflow of its own of these", MaxDepth)
 			d.depth--
 			return
 		}
 		defer func() { d.depth-- }()
-		if *into = strict.List(d.Decoder, at, n, d.step); *into == nil {
+		if *into = yamlstrict.List(d.Decoder, at, n, d.step); *into == nil {
 			*into = []Step{}
 		}
 	}
 }
 
-func (d stepDecoder) step(at strict.Path, n *yaml.Node, s *Step) {
+func (d stepDecoder) step(at yamlstrict.Path, n *yaml.Node, s *Step) {
 	s.Pos = posOf(n)
 	if d.steps++; d.steps > MaxSteps {
 		if d.steps == MaxSteps+1 {
@@ -95,7 +95,7 @@ func (d stepDecoder) step(at strict.Path, n *yaml.Node, s *Step) {
 }
 
 // checkStep finds what no key alone has wrong.
-func (d stepDecoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
+func (d stepDecoder) checkStep(at yamlstrict.Path, n *yaml.Node, s *Step) {
 	switch do := s.Do.(type) {
 	case *ForEach:
 		if do.As.Text == do.Index.Text {
@@ -113,12 +113,12 @@ func (d stepDecoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
 }
 
 // kindOf finds what a step is, or says that it is nothing or several things.
-func (d stepDecoder) kindOf(at strict.Path, n *yaml.Node) *kind {
+func (d stepDecoder) kindOf(at yamlstrict.Path, n *yaml.Node) *kind {
 	var found *kind
 	var first string
 	for _, k := range kinds() {
 		for _, name := range k.names {
-			value := strict.ValueOf(n, name)
+			value := yamlstrict.ValueOf(n, name)
 			switch {
 			case value == nil:
 			case found != nil:
@@ -137,14 +137,14 @@ func (d stepDecoder) kindOf(at strict.Path, n *yaml.Node) *kind {
 }
 
 // noKind tells what a step without a kind may have been meant to be.
-func (d stepDecoder) noKind(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) noKind(at yamlstrict.Path, n *yaml.Node) {
 	names := kindNames()
 	for i := 0; i < len(n.Content); i += 2 {
 		word := n.Content[i].Value
 		if owners, known := d.owners[word]; known && owners == nil {
 			continue
 		}
-		near := nearest.Of(word, names)
+		near := suggest.Of(word, names)
 		if other := elsewhere(word); slices.Contains(names, other) {
 			near = other
 		}
@@ -157,7 +157,7 @@ func (d stepDecoder) noKind(at strict.Path, n *yaml.Node) {
 }
 
 // foreign returns the step without keys of other kinds, which it tells of.
-func (d stepDecoder) foreign(at strict.Path, n *yaml.Node, own kind) *yaml.Node {
+func (d stepDecoder) foreign(at yamlstrict.Path, n *yaml.Node, own kind) *yaml.Node {
 	rest := *n
 	rest.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -202,17 +202,17 @@ func (d stepDecoder) stepKeys(s *Step) []key {
 		{name: "id", shape: idShape, doc: "what it is called: steps.ID.output is what it came to", need: true, read: d.id(&s.ID)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
 		{name: "if", shape: exprShape, doc: "an expression; where it is false the step is skipped and its output is null", read: d.condition(&s.If)},
-		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "makes it again after failures; a number is its count", read: func(at strict.Path, n *yaml.Node) {
+		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "makes it again after failures; a number is its count", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Retry = &Retry{Wait: time.Second}
-			short(d.count(&s.Retry.Count, 1, maxRetries), func(at strict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
+			short(d.count(&s.Retry.Count, 1, maxRetries), func(at yamlstrict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
 			if s.Retry.Max == 0 {
 				s.Retry.Max = max(time.Minute, s.Retry.Wait)
 			}
 		}},
 		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without what it waits for people and clocks; default unbounded", read: d.span(&s.Timeout)},
-		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "takes the output of an earlier run over; a duration is how long", read: func(at strict.Path, n *yaml.Node) {
+		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "takes the output of an earlier run over; a duration is how long", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Cache = &Cache{}
-			short(d.span(&s.Cache.For), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
+			short(d.span(&s.Cache.For), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
 		}},
 		{name: "idempotency_key", shape: valueShape, doc: "names what the step does once, whichever run it is in: the first output is taken over for 30 days", read: d.wanted(&s.Idempotency)},
 		{name: "interrupted", shape: enumShape(interrupts...), doc: "what becomes of it when the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.one(&s.Interrupted, interrupts...)},
@@ -221,8 +221,8 @@ func (d stepDecoder) stepKeys(s *Step) []key {
 }
 
 // id reads an id, which no other step has.
-func (d stepDecoder) id(into *Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) id(into *Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the id of a step") {
 			return
 		}
@@ -237,10 +237,10 @@ func (d stepDecoder) id(into *Text) strict.Reader {
 
 const maxRetries = 100
 
-func (d stepDecoder) retry(at strict.Path, n *yaml.Node, r *Retry) {
+func (d stepDecoder) retry(at yamlstrict.Path, n *yaml.Node, r *Retry) {
 	d.mapping(at, n, `"retry"`, d.retryKeys(r))
 	if r.Max != 0 && r.Max < r.Wait && !d.Bad(at.To("max"), at.To("wait")) {
-		d.Fail(at, strict.ValueOf(n, "max"), `"max" is less than "wait"`)
+		d.Fail(at, yamlstrict.ValueOf(n, "max"), `"max" is less than "wait"`)
 	}
 }
 
@@ -262,13 +262,13 @@ func (d stepDecoder) retryKeys(r *Retry) []key {
 	}
 }
 
-func (d stepDecoder) retryOn(into *[]string) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) retryOn(into *[]string) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > 16) {
 			d.Fail(at, n, "%s names no kinds of errors, or too many", label(at))
 			return
 		}
-		d.Items(at, n, "a list of kinds of errors", func(at strict.Path, _ int, item *yaml.Node) {
+		d.Items(at, n, "a list of kinds of errors", func(at yamlstrict.Path, _ int, item *yaml.Node) {
 			var word string
 			d.one(&word, errorKinds()...)(at, item)
 			*into = append(*into, word)
@@ -331,8 +331,8 @@ func (d stepDecoder) codeKeys(s *Step) []key {
 	}
 }
 
-func (d stepDecoder) program(into *Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) program(into *Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
 			return
 		}
@@ -346,8 +346,8 @@ func (d stepDecoder) program(into *Text) strict.Reader {
 }
 
 // file reads the file of a program.
-func (d stepDecoder) file(c *Code) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) file(c *Code) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		var t Text
 		if d.line(&t, 1024)(at, n); d.Bad(at) {
 			return

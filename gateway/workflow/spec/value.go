@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/internal/strict"
+	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -77,7 +77,7 @@ func unclosed(text string) int {
 }
 
 // value reads a value; its texts may hold expressions.
-func (d *decoder) value(at strict.Path, n *yaml.Node) Value {
+func (d *decoder) value(at yamlstrict.Path, n *yaml.Node) Value {
 	v := d.literal(at, n)
 	if v.Kind == String {
 		if i := unclosed(v.Text.Text); i >= 0 {
@@ -89,7 +89,7 @@ func (d *decoder) value(at strict.Path, n *yaml.Node) Value {
 }
 
 // literal reads a value; the values in it are read by value.
-func (d *decoder) literal(at strict.Path, n *yaml.Node) Value {
+func (d *decoder) literal(at yamlstrict.Path, n *yaml.Node) Value {
 	if !d.Allowed(at, n) {
 		return Value{}
 	}
@@ -104,27 +104,27 @@ func (d *decoder) literal(at strict.Path, n *yaml.Node) Value {
 		return d.object(at, n)
 	case yaml.SequenceNode:
 		v := Value{Pos: posOf(n), Kind: List}
-		d.Items(at, n, "a list", func(at strict.Path, _ int, item *yaml.Node) { v.Items = append(v.Items, d.value(at, item)) })
+		d.Items(at, n, "a list", func(at yamlstrict.Path, _ int, item *yaml.Node) { v.Items = append(v.Items, d.value(at, item)) })
 		return v
 	}
 	return d.scalar(at, n)
 }
 
-func (d *decoder) object(at strict.Path, n *yaml.Node) Value {
+func (d *decoder) object(at yamlstrict.Path, n *yaml.Node) Value {
 	v := Value{Pos: posOf(n), Kind: Map}
-	d.Each(at, n, func(at strict.Path, key, value *yaml.Node) {
+	d.Each(at, n, func(at yamlstrict.Path, key, value *yaml.Node) {
 		v.Members = append(v.Members, Member{Name: d.textOf(key), Value: d.value(at, value)})
 	})
 	return v
 }
 
-func (d *decoder) scalar(at strict.Path, n *yaml.Node) Value {
+func (d *decoder) scalar(at yamlstrict.Path, n *yaml.Node) Value {
 	v := Value{Pos: posOf(n)}
 	switch n.Tag {
 	case "!!null":
 		v.Kind = Null
 	case "!!bool":
-		on, _ := strict.Bool(n)
+		on, _ := yamlstrict.Bool(n)
 		v.Kind, v.Scalar = Bool, on
 	case "!!int", "!!float":
 		number, wrong := parseNumber(n.Value)
@@ -158,36 +158,36 @@ func (d *decoder) textOf(n *yaml.Node) Text {
 }
 
 // wanted reads a value into a pointer that is nil where there is none.
-func (d *decoder) wanted(into **Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) wanted(into **Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
 	}
 }
 
 // any reads whatever value.
-func (d *decoder) any(into *Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) { *into = d.value(at, n) }
+func (d *decoder) any(into *Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) { *into = d.value(at, n) }
 }
 
 // arguments reads a mapping, or an expression that evaluates to one.
-func (d *decoder) arguments(into *Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) arguments(into *Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		if v.Kind == Null {
 			d.Kind(at, n, yaml.MappingNode, "") // says so
 			return
 		}
 		if v.Kind != Map && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
-			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that comes to one, not %s", label(at), strict.Describe(n))
+			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that comes to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v
 	}
 }
 
 // variables reads a mapping.
-func (d *decoder) variables(into *Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) variables(into *Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.Allowed(at, n) && d.Kind(at, n, yaml.MappingNode, "a mapping of variables") {
 			*into = d.value(at, n)
 		}
@@ -195,19 +195,19 @@ func (d *decoder) variables(into *Value) strict.Reader {
 }
 
 // list reads a list, or an expression that evaluates to one.
-func (d *decoder) list(into *Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) list(into *Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		if v.Kind != List && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
-			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that comes to one, not %s", label(at), strict.Describe(n))
+			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that comes to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v
 	}
 }
 
 // message reads a text, which may hold expressions.
-func (d *decoder) message(into *Value) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) message(into *Value) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.IsText(at, n) {
 			*into = d.value(at, n)
 		}
@@ -215,8 +215,8 @@ func (d *decoder) message(into *Value) strict.Reader {
 }
 
 // expression reads a text that is one expression; "${{" and "}}" around it are left out.
-func (d *decoder) expression(into *Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) expression(into *Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.Allowed(at, n) || n.Tag != "!!bool" && !d.IsText(at, n) { // "if: true" is one
 			return
 		}
@@ -238,8 +238,8 @@ func (d *decoder) expression(into *Text) strict.Reader {
 }
 
 // condition is expression, into a pointer that is nil where there is none.
-func (d *decoder) condition(into **Text) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
+func (d *decoder) condition(into **Text) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
 		*into = &Text{}
 		d.expression(*into)(at, n)
 	}

@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
@@ -64,7 +64,7 @@ func (o Options) inputs(ctx context.Context, d *spec.Definition, with spec.Value
 	for name, value := range vars {
 		names, values[name] = append(names, expr.Var{Name: name, Type: expr.Any}), value
 	}
-	bound, problems := binding.Compile(binding.Only(names...), with)
+	bound, problems := template.Compile(template.Only(names...), with)
 	if len(problems) > 0 {
 		at := problems[0].Text.At(problems[0].Offset)
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s:%d:%d: %s", d.Path, at.Line, at.Column, problems[0].Message), Hint: problems[0].Hint}

@@ -15,7 +15,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -114,7 +114,7 @@ func checkScope(scope string) error {
 		return nil
 	}
 	hint := "use once, execution or session"
-	if near := nearest.Of(scope, scopes()); near != "" {
+	if near := suggest.Of(scope, scopes()); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("a call cannot be approved for %.40q", scope), Hint: hint}

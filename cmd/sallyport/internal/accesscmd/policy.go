@@ -11,8 +11,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
 	"sallyport/internal/policy"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -89,7 +89,7 @@ func (a *app) policyTest(ctx context.Context) error {
 		}
 		if why := t.Failure(d); why != "" {
 			failed++
-			fmt.Fprintf(&b, "%s:%d: %s: %s\n", cfg.Path, t.Line, plain.Line(t.Call, 100), plain.Line(why, 400))
+			fmt.Fprintf(&b, "%s:%d: %s: %s\n", cfg.Path, t.Line, sanitize.Line(t.Call, 100), sanitize.Line(why, 400))
 		}
 	}
 	switch n := len(cfg.Policy.Tests); {
@@ -137,10 +137,10 @@ func (a *app) policyTry(ctx context.Context, name, args string) error {
 		}
 		text := string(d.Action)
 		if d.Reason != "" {
-			text += ": " + plain.Line(d.Reason, 400)
+			text += ": " + sanitize.Line(d.Reason, 400)
 		}
 		if d.Message != "" {
-			text += "\nmodels are told: " + plain.Line(d.Message, 400)
+			text += "\nmodels are told: " + sanitize.Line(d.Message, 400)
 		}
 		if err := a.Print(text + "\n"); err != nil || d.Action == policy.Allow {
 			return err

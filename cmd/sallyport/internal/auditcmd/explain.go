@@ -13,7 +13,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // ExplainCommand returns the verb.
@@ -104,7 +104,7 @@ func brought(labels []string) string {
 	if len(labels) == 0 {
 		return ""
 	}
-	return "\tbrings " + plain.Line(strings.Join(labels, ", "), 100)
+	return "\tbrings " + sanitize.Line(strings.Join(labels, ", "), 100)
 }
 
 // origin says where a label came from.

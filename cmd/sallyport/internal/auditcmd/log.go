@@ -16,8 +16,8 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/audit"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -45,7 +45,7 @@ func (f *logFilter) check() error {
 	for _, kind := range f.kinds {
 		if !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(kind, k) }) {
 			hint := "the kinds are " + strings.Join(audit.Kinds(), ", ")
-			if near := nearest.Of(kind, audit.Kinds()); near != "" {
+			if near := suggest.Of(kind, audit.Kinds()); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no kind %.40q", kind), Hint: hint}
@@ -270,12 +270,12 @@ func (a *app) printRecord(r recordOrError, from time.Time, l logging) error {
 // logLine is a record for a person. It was sanitized when it was written, but the file may have been edited.
 func logLine(r audit.Record) string {
 	parts := []string{
-		r.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", plain.Line(string(r.Kind), 30)),
+		r.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", sanitize.Line(string(r.Kind), 30)),
 		fmt.Sprintf("%-14s", cli.Cell(cmp.Or(r.Principal, r.By), 30)), fmt.Sprintf("%-14s", cli.Cell(r.Execution, 30)),
 	}
 	add := func(format string, value any, there bool) {
 		if there {
-			parts = append(parts, plain.Line(fmt.Sprintf(format, value), 120))
+			parts = append(parts, sanitize.Line(fmt.Sprintf(format, value), 120))
 		}
 	}
 	add("%s", r.Tool, r.Tool != "")

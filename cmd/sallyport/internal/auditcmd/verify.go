@@ -16,7 +16,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/audit"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -211,7 +211,7 @@ func (a *app) showSinks(asJSON bool) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SINK\tSTATE\tRECORD\tBEHIND\tSENT\tLOST\tERROR")
 	for _, s := range states {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", plain.Line(s.Name, 30), cli.SinkState(s), s.Seq, max(int64(head.Seq)-int64(s.Seq), 0), sentAt(s), s.Lost, cmp.Or(plain.Line(s.Error, 120), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", sanitize.Line(s.Name, 30), cli.SinkState(s), s.Seq, max(int64(head.Seq)-int64(s.Seq), 0), sentAt(s), s.Lost, cmp.Or(sanitize.Line(s.Error, 120), "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"sallyport/bench/endpoint"
 	"sallyport/bench/suite"
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -182,7 +182,7 @@ func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 func (b *modelBench) announce() {
 	n := len(b.tasks) * len(b.modes) * b.Runs
 	b.app.Say(fmt.Sprintf("%s (%s at %s): %s x %s x %s: %d conversations, each of at most %d turns and %s",
-		plain.Line(b.endpoint.Model(), 80), b.endpoint.API(), b.endpoint.Host(),
+		sanitize.Line(b.endpoint.Model(), 80), b.endpoint.API(), b.endpoint.Host(),
 		cli.Count(len(b.tasks), "task"), cli.Count(len(b.modes), "mode"), cli.Count(b.Runs, "run"), n, b.Turns, b.Time))
 }
 

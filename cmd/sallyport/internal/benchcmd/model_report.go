@@ -11,7 +11,7 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // tell reports the result of a run when it is over: as JSON on stdout, or in a line on stderr.
@@ -37,7 +37,7 @@ func (b *modelBench) print() error {
 	if b.Upstreams != "all" {
 		beside = ", each with the servers of its task alone"
 	}
-	model := plain.Line(cmp.Or(first.Served, first.Model), 80)
+	model := sanitize.Line(cmp.Or(first.Served, first.Model), 80)
 	fmt.Fprintf(&out, "%s at %s, %s of %d%s\n\n", model, first.Endpoint, cli.Count(len(b.runs), "run"), len(b.tasks)*len(b.modes)*b.Runs, beside)
 	for _, table := range []func(io.Writer){b.byMode, b.byTask} {
 		w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

@@ -11,9 +11,9 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/endpoint"
-	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
-	"sallyport/internal/plain"
+	"sallyport/bench/tokencount"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -64,7 +64,7 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 		return r, nil, err
 	}
 	talk := b.endpoint.Begin()
-	t := &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}
+	t := &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}
 	start := time.Now()
 	_, failed := agent.Run(ctx, talk, tools, t, agent.Limits{Turns: b.Turns, Time: b.Time})
 	took := time.Since(start) - talk.Waited
@@ -123,7 +123,7 @@ func stopped(ctx context.Context) bool {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
-func (b *modelBench) record(task *suite.Task, t *ledger.Transcript, talk *endpoint.Conversation) modelRun {
+func (b *modelBench) record(task *suite.Task, t *tokencount.Transcript, talk *endpoint.Conversation) modelRun {
 	r := modelRun{
 		Endpoint: b.endpoint.Host(), API: b.endpoint.API(), Model: b.endpoint.Model(), Served: talk.Served,
 		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Upstreams: b.upstreams(task),
@@ -136,21 +136,21 @@ func (b *modelBench) record(task *suite.Task, t *ledger.Transcript, talk *endpoi
 }
 
 // why says in a line what is wrong, "" if nothing is.
-func (b *modelBench) why(task *suite.Task, t *ledger.Transcript, failed error) string {
+func (b *modelBench) why(task *suite.Task, t *tokencount.Transcript, failed error) string {
 	want := task.Want(b.world)
 	fault, known := errors.AsType[*tool.Error](failed)
 	switch {
 	case known:
-		return plain.Line(fault.Message, 200)
+		return sanitize.Line(fault.Message, 200)
 	case failed != nil:
-		return plain.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
+		return sanitize.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
 	case !endpoint.Same(t.Answer, want):
-		return fmt.Sprintf("answered %q, not %q", plain.Line(b.endpoint.Hide(t.Answer), 100), plain.Line(want, 100))
+		return fmt.Sprintf("answered %q, not %q", sanitize.Line(b.endpoint.Hide(t.Answer), 100), sanitize.Line(want, 100))
 	case task.Done == nil:
 		return ""
 	}
 	if err := task.Done(b.world); err != nil {
-		return plain.Line("the answer is right, what was to be done is not: "+err.Error(), 200)
+		return sanitize.Line("the answer is right, what was to be done is not: "+err.Error(), 200)
 	}
 	return ""
 }

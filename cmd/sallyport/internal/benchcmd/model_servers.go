@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sallyport/bench/suite"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/tools/upstreams"
@@ -96,7 +96,7 @@ func install(ctx context.Context, files map[string][]byte, dir string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		said := plain.Line(string(bytes.TrimSpace(out)), 300)
+		said := sanitize.Line(string(bytes.TrimSpace(out)), 300)
 		return &tool.Error{Kind: tool.Upstream, Message: fmt.Sprintf("install servers: npm: %v: %s", err, said), Hint: "or give a node_modules that has them with --servers"}
 	}
 	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another one was quicker
@@ -114,7 +114,7 @@ func (b *modelBench) checkServers() error {
 			err = json.Unmarshal(data, &found)
 		}
 		if err != nil || found.Version != s.Version {
-			has := "it has " + plain.Line(found.Version, 20)
+			has := "it has " + sanitize.Line(found.Version, 20)
 			if found.Version == "" {
 				has = "it has none"
 			}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/bench/own"
+	"sallyport/bench/local"
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/gateway/trust"
@@ -23,9 +23,9 @@ import (
 
 // benchJSON is what bench --json prints. Fields are added, never changed.
 type benchJSON struct {
-	Versions benchVersions `json:"versions"`
-	Tokens   *own.Tokens   `json:"tokens,omitempty"`
-	Latency  *own.Latency  `json:"latency,omitempty"`
+	Versions benchVersions  `json:"versions"`
+	Tokens   *local.Tokens  `json:"tokens,omitempty"`
+	Latency  *local.Latency `json:"latency,omitempty"`
 	// Stopped says why not all was measured, "" if it was.
 	Stopped string `json:"stopped,omitempty"`
 }
@@ -67,7 +67,7 @@ func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
 	if err := a.Settle(ctx, g); err != nil {
 		return err
 	}
-	measure, err := own.New(g, cli.ToolOptions(cfg, g, a.Logger(0)))
+	measure, err := local.New(g, cli.ToolOptions(cfg, g, a.Logger(0)))
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ type benching struct {
 	options   benchOptions
 	cfg       *config.Config
 	gateway   *gateway.Gateway
-	bench     *own.Bench
+	bench     *local.Bench
 	connected time.Duration
 	journals  string
 	tried     bool   // it is known whether programs can be run
 	stuck     string // why they cannot
-	tokens    *own.Tokens
-	latency   *own.Latency
+	tokens    *local.Tokens
+	latency   *local.Latency
 }
 
 func (m *benching) measure(ctx context.Context) error {
@@ -163,7 +163,7 @@ func (m *benching) again(ctx context.Context) (call *tool.ID, err error) {
 		m.progress("taking times")
 		return nil, err
 	}
-	m.progress(fmt.Sprintf("taking times, and calling %s %d times more", call, own.Series*min(m.runs(), own.MaxAgain)))
+	m.progress(fmt.Sprintf("taking times, and calling %s %d times more", call, local.Series*min(m.runs(), local.MaxAgain)))
 	return call, nil
 }
 
@@ -179,8 +179,8 @@ func (m *benching) calling(name string) { m.progress("calling " + name) }
 func (m *benching) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) }
 
 // setup is what times are taken of.
-func (m *benching) setup(call *tool.ID) own.Setup {
-	return own.Setup{
+func (m *benching) setup(call *tool.ID) local.Setup {
+	return local.Setup{
 		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls, NoPool: m.cfg.Sandbox.Pool.Max == 0,
 		Interpreters: map[string]string{"python": m.interpreter(sandbox.Python, m.cfg.Sandbox.Python), "typescript": m.interpreter(sandbox.Node, m.cfg.Sandbox.Node)},
 	}

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"sallyport/bench/ledger"
-	"sallyport/bench/own"
+	"sallyport/bench/local"
+	"sallyport/bench/tokencount"
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // writeTokens writes what a turn costs, headline first.
-func writeTokens(b *strings.Builder, t *own.Tokens) {
+func writeTokens(b *strings.Builder, t *local.Tokens) {
 	direct, here := t.PerTurn.Direct.O200k, t.PerTurn.Here.O200k
 	fmt.Fprintf(b, "direct: %s tokens per turn; here: %s\n", grouped(direct), grouped(here))
 	switch {
@@ -23,15 +23,15 @@ func writeTokens(b *strings.Builder, t *own.Tokens) {
 		b.WriteString("No tool of any upstream is there to be saved on.\n")
 	case here >= direct:
 		fmt.Fprintf(b, "With %s direct calling reads fewer tokens a turn than here: nothing is saved on definitions.\n", toolsOfUpstreams(t))
-	case direct > own.Window:
-		fmt.Fprintf(b, "All definitions together fit no context of %s tokens: direct calling is not possible with all of them, and not a saving either.\n", grouped(own.Window))
+	case direct > local.Window:
+		fmt.Fprintf(b, "All definitions together fit no context of %s tokens: direct calling is not possible with all of them, and not a saving either.\n", grouped(local.Window))
 	}
 	b.WriteString("\n")
 	writeUpstreams(b, t)
 	writeSearch(b, t)
 }
 
-func toolsOfUpstreams(t *own.Tokens) string {
+func toolsOfUpstreams(t *local.Tokens) string {
 	n := 0
 	for _, up := range t.Upstreams {
 		if up.Problem == "" {
@@ -41,19 +41,19 @@ func toolsOfUpstreams(t *own.Tokens) string {
 	return cli.Count(t.Tools, "tool") + " of " + cli.Count(n, "upstream")
 }
 
-func writeUpstreams(b *strings.Builder, t *own.Tokens) {
+func writeUpstreams(b *strings.Builder, t *local.Tokens) {
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "TOOLS\tTOKENS\t  UPSTREAM")
 	for _, up := range t.Upstreams {
 		if up.Problem != "" {
-			fmt.Fprintf(table, "-\t-\t  %s: not counted, %s\n", plain.Line(up.ID, 80), plain.Line(up.Problem, 120))
+			fmt.Fprintf(table, "-\t-\t  %s: not counted, %s\n", sanitize.Line(up.ID, 80), sanitize.Line(up.Problem, 120))
 			continue
 		}
 		held := ""
 		if up.Quarantined > 0 {
 			held = fmt.Sprintf(" (%d more quarantined, not counted)", up.Quarantined)
 		}
-		fmt.Fprintf(table, "%d\t%s\t  %s%s\n", up.Tools, grouped(up.Tokens.O200k), plain.Line(up.ID, 80), held)
+		fmt.Fprintf(table, "%d\t%s\t  %s%s\n", up.Tools, grouped(up.Tokens.O200k), sanitize.Line(up.ID, 80), held)
 	}
 	fmt.Fprintf(table, "%d\t%s\t  together: what direct calling reads at every turn\n", t.Tools, grouped(t.PerTurn.Direct.O200k))
 	fmt.Fprintf(table, "\t%s\t  a client with a tool search, which defers all of them\n", grouped(t.PerTurn.Search.O200k))
@@ -61,7 +61,7 @@ func writeUpstreams(b *strings.Builder, t *own.Tokens) {
 	_ = table.Flush() // to a Builder, which cannot fail
 }
 
-func writeSearch(b *strings.Builder, t *own.Tokens) {
+func writeSearch(b *strings.Builder, t *local.Tokens) {
 	if t.Search == nil || len(t.Conversations) == 0 {
 		return
 	}
@@ -72,17 +72,17 @@ func writeSearch(b *strings.Builder, t *own.Tokens) {
 	fmt.Fprintln(table, "NO CACHE\tCACHED\t  ")
 	for _, row := range []struct {
 		name string
-		cost own.Cost
+		cost local.Cost
 	}{{"direct", c.Direct}, {"tool search", c.Search}, {"here", c.Here}} {
 		fmt.Fprintf(table, "%s\t%s\t  %s\n", whole(row.cost.Plain), whole(row.cost.Cached), row.name)
 	}
 	_ = table.Flush()
-	if t.PerTurn.Direct.O200k > own.Window {
+	if t.PerTurn.Direct.O200k > local.Window {
 		b.WriteString("\nThe row of direct is no conversation that any usual model can have: compare with the tool search.\n")
 		return
 	}
 	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g, in contexts of %s tokens or more) %s.\n",
-		from(c.Even.Plain, c.Last.Plain), own.Cached, grouped(ledger.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
+		from(c.Even.Plain, c.Last.Plain), local.Cached, grouped(tokencount.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
 }
 
 // from says from which turn on something is so, or else at which it was for the last time.
@@ -99,7 +99,7 @@ func from(turn, last int) string {
 }
 
 // writeCalls writes what was called, and what a model reads of it.
-func writeCalls(b *strings.Builder, t *own.Tokens) {
+func writeCalls(b *strings.Builder, t *local.Tokens) {
 	c := t.Calls
 	if c == nil {
 		if t.Tools > 0 {
@@ -132,18 +132,18 @@ func was(n int) string {
 	return fmt.Sprintf("%d tools were", n)
 }
 
-func writeMade(b *strings.Builder, c *own.Calls) {
+func writeMade(b *strings.Builder, c *local.Calls) {
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "DIRECT\tPROGRAM\t  CALL AND RESULT; CODE AND WHAT IT PRINTS")
 	for _, call := range c.Made {
 		direct, program, note := cli.OrDash(call.Direct.O200k), cli.OrDash(call.Program.O200k), ""
 		switch {
 		case call.Problem != "":
-			note = ": not counted, " + plain.Line(call.Problem, 120)
+			note = ": not counted, " + sanitize.Line(call.Problem, 120)
 		case call.Program.O200k >= call.Direct.O200k:
 			note = ": cheaper directly"
 		}
-		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", direct, program, plain.Line(call.Tool, 150), note)
+		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", direct, program, sanitize.Line(call.Tool, 150), note)
 	}
 	if c.Counted > 1 {
 		fmt.Fprintf(table, "%s\t%s\t  together\n", grouped(c.Direct.O200k), grouped(c.Program.O200k))
@@ -152,7 +152,7 @@ func writeMade(b *strings.Builder, c *own.Calls) {
 }
 
 // writeSums says what the calls come to with what must be found first.
-func writeSums(b *strings.Builder, t *own.Tokens) {
+func writeSums(b *strings.Builder, t *local.Tokens) {
 	c := t.Calls
 	if c.Counted == 0 || t.Search == nil {
 		return
@@ -162,13 +162,13 @@ func writeSums(b *strings.Builder, t *own.Tokens) {
 }
 
 // writeLatency writes the times.
-func writeLatency(b *strings.Builder, l *own.Latency) {
+func writeLatency(b *strings.Builder, l *local.Latency) {
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
 	calls := ""
-	if l.Runs > own.MaxAgain {
-		calls = fmt.Sprintf(", calls %d times", own.MaxAgain)
+	if l.Runs > local.MaxAgain {
+		calls = fmt.Sprintf(", calls %d times", local.MaxAgain)
 	}
 	fmt.Fprintf(b, "Milliseconds on this machine (%s of %s), each taken %d times or more%s:\n\n", cli.Count(l.Tools, "tool"), cli.Count(l.Upstreams, "upstream"), l.Runs, calls)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -178,10 +178,10 @@ func writeLatency(b *strings.Builder, l *own.Latency) {
 		if r.Bare != nil {
 			beside, ratio, what = millis(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio), what+"; beside: "+r.Beside
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", millis(r.Min), millis(r.P50), millis(r.P99), beside, ratio, plain.Line(what, 200))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", millis(r.Min), millis(r.P50), millis(r.P99), beside, ratio, sanitize.Line(what, 200))
 	}
 	_ = table.Flush()
-	if slices.ContainsFunc(l.Rows, func(r own.Row) bool { return r.N < 100 }) {
+	if slices.ContainsFunc(l.Rows, func(r local.Row) bool { return r.N < 100 }) {
 		b.WriteString("\nOf fewer than 100 times P99 is the longest.\n")
 	}
 	for _, missing := range l.Missing {

@@ -20,8 +20,8 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -51,7 +51,7 @@ func (a *App) CheckLevel() error {
 		return nil
 	}
 	hint := "use debug, info, warn or error"
-	if near := nearest.Of(a.LogLevel, []string{"debug", "info", "warn", "error"}); near != "" {
+	if near := suggest.Of(a.LogLevel, []string{"debug", "info", "warn", "error"}); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown log level %.40q", a.LogLevel), Hint: hint}
@@ -224,7 +224,7 @@ const releasePatience = 20 * time.Second
 const RecordsFolder = "records"
 
 // Cell is a text that fits in a table, "-" for none.
-func Cell(text string, most int) string { return cmp.Or(plain.Line(text, most), "-") }
+func Cell(text string, most int) string { return cmp.Or(sanitize.Line(text, most), "-") }
 
 // Age is how long ago something was, in the largest unit that tells enough.
 func Age(then time.Time) string {

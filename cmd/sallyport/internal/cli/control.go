@@ -17,8 +17,8 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/adminsock"
 	"sallyport/internal/config"
-	"sallyport/internal/control"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -61,8 +61,8 @@ func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c 
 		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
 	}
 	c := &Gateways{}
-	for _, path := range control.Sockets(dir) {
-		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return control.Dial(ctx, path) }}
+	for _, path := range adminsock.Sockets(dir) {
+		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return adminsock.Dial(ctx, path) }}
 		defer transport.CloseIdleConnections()
 		c.All = append(c.All, &http.Client{Transport: transport, Timeout: time.Minute})
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/control"
+	"sallyport/internal/adminsock"
 )
 
 // OpenControl lets the owner of the data directory ask the gateway, until stop is called. Where that cannot be,
@@ -18,9 +18,9 @@ func (a *App) OpenControl(log *slog.Logger, api http.Handler) (stop func()) {
 	if dir == "" {
 		return func() {}
 	}
-	listener, err := control.Listen(dir, &control.Options{Logger: log})
+	listener, err := adminsock.Listen(dir, &adminsock.Options{Logger: log})
 	if err != nil {
-		if !errors.Is(err, control.ErrUnsupported) {
+		if !errors.Is(err, adminsock.ErrUnsupported) {
 			log.Warn("no control socket: sallyport approvals does not reach this process", "error", err)
 		}
 		return func() {}

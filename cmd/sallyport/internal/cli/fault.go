@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -131,7 +131,7 @@ func UnknownCommand(parent *cobra.Command, args []string) error {
 	for _, cmd := range parent.Commands() {
 		names = append(names, cmd.Name())
 	}
-	if near := nearest.Of(args[0], names); near != "" {
+	if near := suggest.Of(args[0], names); near != "" {
 		err.Hint = "did you mean " + parent.CommandPath() + " " + near + "?"
 	}
 	return err
@@ -154,7 +154,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		for _, flag := range flagInUsage.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
 			names = append(names, flag[1])
 		}
-		if near := nearest.Of(m[1], names); near != "" {
+		if near := suggest.Of(m[1], names); near != "" {
 			return &tool.Error{Kind: tool.Invalid, Message: message, Hint: "did you mean --" + near + "?"}
 		}
 	}

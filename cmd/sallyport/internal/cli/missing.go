@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/catalog"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -46,7 +46,7 @@ func ChosenUpstreams(ups []catalog.Upstream, only string) ([]catalog.Upstream, e
 		ids = append(ids, up.ID)
 	}
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", only), Hint: "there are " + cmp.Or(strings.Join(ids, ", "), "none")}
-	if near := nearest.Of(only, ids); near != "" {
+	if near := suggest.Of(only, ids); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return nil, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"sallyport/internal/lists"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/terminal"
 )
 
@@ -20,10 +20,10 @@ func IsTerminal(stream any) bool {
 }
 
 // Clean makes text fit for a terminal: newlines and tabs stay, all else that is
-// not seen goes. Unlike [plain.Text] it cuts nothing.
+// not seen goes. Unlike [sanitize.Text] it cuts nothing.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && plain.Hidden(r) {
+		if r != '\n' && r != '\t' && sanitize.Hidden(r) {
 			return -1
 		}
 		return r
@@ -74,7 +74,7 @@ func EscapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
 		switch {
-		case r == '\n' || !plain.Hidden(r):
+		case r == '\n' || !sanitize.Hidden(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			r -= 0x10000

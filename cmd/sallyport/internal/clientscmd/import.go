@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/rewrite"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -197,7 +197,7 @@ func importSource(arg string, p clients.Place) ([]source, error) {
 
 func unknownClient(name string) error {
 	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.40q is no client and no file", name), Hint: "the clients are " + clientNames()}
-	if near := nearest.Of(name, clientList()); near != "" {
+	if near := suggest.Of(name, clientList()); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err
@@ -348,7 +348,7 @@ func writeSecrets(path string, secrets config.Secrets) error {
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
 	}
-	if _, err := rewrite.File(path, old, data, &rewrite.Options{Mode: 0o600, Force: true}); err != nil {
+	if _, err := atomicfile.File(path, old, data, &atomicfile.Options{Mode: 0o600, Force: true}); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
-	"sallyport/internal/rewrite"
 	"sallyport/internal/tool"
 )
 
@@ -172,7 +172,7 @@ func (a *app) writeClient(ctx context.Context, e *edition, opts installation) er
 	if string(made) == string(e.old) {
 		return a.Print(e.client.Title + " has sallyport already; nothing was changed in " + e.file)
 	}
-	backup, err := rewrite.File(e.file, e.old, made, &rewrite.Options{Backup: true, Mode: 0o600})
+	backup, err := atomicfile.File(e.file, e.old, made, &atomicfile.Options{Backup: true, Mode: 0o600})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -35,14 +35,14 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 		err = l.Close()
 	}
 	if err != nil {
-		check.Detail, check.Fix = plain.Line(err.Error(), 300), "nothing runs until it can be written: make room, or see who may write there; `sallyport log verify` says what is damaged"
+		check.Detail, check.Fix = sanitize.Line(err.Error(), 300), "nothing runs until it can be written: make room, or see who may write there; `sallyport log verify` says what is damaged"
 		return []finding{{Check: check}}
 	}
 	check.OK, check.Detail = true, dir
 	if head, err := audit.HeadOf(dir); err == nil {
 		check.Detail = fmt.Sprintf("%s, %d records", dir, head.Seq)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		check.OK, check.Detail = false, plain.Line(err.Error(), 300)
+		check.OK, check.Detail = false, sanitize.Line(err.Error(), 300)
 	}
 	return append([]finding{{Check: check}}, a.checkSinks(cfg, dir)...)
 }
@@ -61,10 +61,10 @@ func (a *app) checkSinks(cfg *config.Config, dir string) (found []finding) {
 		if !strings.Contains(cfg.Audit.Sinks.String(), s.Name) {
 			continue // of earlier settings
 		}
-		check := sandbox.Check{Name: "audit sink " + plain.Line(s.Name, 30), OK: true, Detail: fmt.Sprintf("has record %d", s.Seq)}
+		check := sandbox.Check{Name: "audit sink " + sanitize.Line(s.Name, 30), OK: true, Detail: fmt.Sprintf("has record %d", s.Seq)}
 		if s.Error != "" {
 			check.Warn, check.Fix = true, "what it has not got is kept and sent later; see its address under audit.sinks"
-			check.Detail += ", " + cli.SinkState(s) + ": " + plain.Line(s.Error, 200)
+			check.Detail += ", " + cli.SinkState(s) + ": " + sanitize.Line(s.Error, 200)
 		}
 		found = append(found, finding{Check: check})
 	}

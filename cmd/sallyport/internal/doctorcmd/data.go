@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/sandbox"
 )
 
@@ -33,7 +33,7 @@ func (a *app) checkData() []finding {
 		check.OK, check.Detail = false, dir+": the disk is full"
 		check.Fix = "make room: until then nothing is put on record, so no program runs and no tool is called"
 	case err != nil:
-		check.OK, check.Detail = false, dir+": "+plain.Line(err.Error(), 200)
+		check.OK, check.Detail = false, dir+": "+sanitize.Line(err.Error(), 200)
 		check.Fix = "see who may write there; until then serve answers searches, and runs programs only with audit: {enabled: false}, without keeping anything"
 	case known && space < littleSpace:
 		check.Warn, check.Fix = true, fmt.Sprintf("make room: %d MiB and more should be free", littleSpace>>20)

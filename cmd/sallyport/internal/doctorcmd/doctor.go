@@ -16,7 +16,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/catalog"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/sshurl"
 	"sallyport/sandbox"
 	"sallyport/sandbox/remote"
@@ -136,7 +136,7 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	check := sandbox.Check{Name: "remote", Fix: "see that ssh logs in there without a question and finds sallyport (docs/remote.md)"}
 	version, found, took, err := a.askWorker(ctx, cfg.Sandbox.Remote)
 	if err != nil {
-		check.Detail = plain.Line(err.Error(), 400)
+		check.Detail = sanitize.Line(err.Error(), 400)
 		return []sandbox.Check{check}
 	}
 	check = sandbox.Check{Name: "remote", OK: true, Detail: fmt.Sprintf("%s answered in %d ms, sallyport %s", cfg.Sandbox.Remote, took.Milliseconds(), version)}
@@ -214,7 +214,7 @@ func checkUpstream(up catalog.Upstream) finding {
 		return finding{Check: check, Stderr: cli.LastLines(up.State.Stderr)}
 	}
 	check.OK = true
-	check.Detail = fmt.Sprintf("%s from %s, protocol %s", cli.Count(up.State.Tools, "tool"), server(up), plain.Line(up.State.Protocol, 20))
+	check.Detail = fmt.Sprintf("%s from %s, protocol %s", cli.Count(up.State.Tools, "tool"), server(up), sanitize.Line(up.State.Protocol, 20))
 	if up.Held > 0 {
 		check.Detail += fmt.Sprintf(", %d quarantined", up.Held)
 		check.Warn, check.Fix = true, "look at it with `sallyport upstreams review "+up.Name+"`"
@@ -225,7 +225,7 @@ func checkUpstream(up catalog.Upstream) finding {
 }
 
 func server(up catalog.Upstream) string {
-	name := plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+	name := sanitize.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
 	if name == "" {
 		return "a server without a name"
 	}

@@ -14,7 +14,7 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/sandbox"
 )
@@ -45,7 +45,7 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 }
 
 func badRecords(err error) finding {
-	return finding{Check: sandbox.Check{Name: "records", Detail: plain.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or see who may read the data directory"}}
+	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or see who may read the data directory"}}
 }
 
 // damageFinding tells of damage; fresh says that no gateway has mended it yet.
@@ -55,7 +55,7 @@ func damageFinding(dir string, all []store.Damage, began time.Time) (found []fin
 		if d.Restored {
 			continue
 		}
-		lost = append(lost, plain.Line(d.String(), 120))
+		lost = append(lost, sanitize.Line(d.String(), 120))
 		fresh = fresh || !d.Found.Before(began)
 	}
 	if len(lost) == 0 {
@@ -124,10 +124,10 @@ func (a *app) compareRecords(ctx context.Context) (missing history.Missing, name
 
 func missingNames(m history.Missing, unlisted, empty []string) (names []string) {
 	for _, e := range m.Approvals {
-		names = append(names, fmt.Sprintf("approval %s (%s, of execution %s)", plain.Line(e.Approval, 40), plain.Line(e.Tool, 80), plain.Line(e.Execution, 40)))
+		names = append(names, fmt.Sprintf("approval %s (%s, of execution %s)", sanitize.Line(e.Approval, 40), sanitize.Line(e.Tool, 80), sanitize.Line(e.Execution, 40)))
 	}
 	for _, e := range m.Executions {
-		names = append(names, "execution "+plain.Line(e.Execution, 40))
+		names = append(names, "execution "+sanitize.Line(e.Execution, 40))
 	}
 	for _, id := range unlisted {
 		names = append(names, "the list entry of run "+id)

@@ -20,7 +20,7 @@ import (
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/config"
 	"sallyport/internal/expr"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -41,7 +41,7 @@ func (m *Engine) Plan(ctx context.Context, name string, inputs json.RawMessage) 
 	all := ByName(m.Library.Definitions())
 	d := all[name]
 	if d == nil {
-		return lint.Planned{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64)}
+		return lint.Planned{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + sanitize.Line(name, 64)}
 	}
 	given := map[string]any{}
 	if len(inputs) > 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/gateway/front"
+	"sallyport/gateway/httpserver"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
@@ -23,7 +23,7 @@ func TestDashboardCodes(t *testing.T) {
 		return w.Code, code
 	}
 	listening := func(addr string) *door {
-		listener, err := front.Listen(t.Context(), addr, config.HTTP{}, nil)
+		listener, err := httpserver.Listen(t.Context(), addr, config.HTTP{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/execution"
-	"sallyport/gateway/front"
+	"sallyport/gateway/httpserver"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
@@ -31,7 +31,7 @@ type door struct {
 // openDoor listens.
 func (a *app) openDoor(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*door, error) {
 	tokens := access.OpenTokens(a.DataDir(), log)
-	listener, err := front.Listen(ctx, addr, settings, tokens)
+	listener, err := httpserver.Listen(ctx, addr, settings, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -54,16 +54,16 @@ func (d *door) serve(ctx context.Context, s *service) error {
 		endpoints.Tools = mcpserver.New(s.rationed(), s.tools())
 		defer endpoints.Tools.Close()
 	}
-	opts := &front.Options{
+	opts := &httpserver.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway.Auditor,
 		Dashboard: dashboard.New(s.gateway.Verbs(), s.pages()),
 	}
 	if s.flows != nil {
 		opts.Hooks = s.flows.hooks
 	}
-	s.log.Info("listening", "address", front.Address(d.listener))
+	s.log.Info("listening", "address", httpserver.Address(d.listener))
 	defer d.by.tell(ctx, s.api)()
-	return front.New(d.listener, opts).Serve(ctx)
+	return httpserver.New(d.listener, opts).Serve(ctx)
 }
 
 // dashboardCode is what POST /dashboard/codes gives, at the control socket only.
@@ -76,7 +76,7 @@ type dashboardCode struct {
 func (d *door) withCodes(api http.Handler) http.Handler {
 	site := ""
 	if d != nil {
-		site = front.Site(d.listener)
+		site = httpserver.Site(d.listener)
 	}
 	if site == "" {
 		return api

@@ -18,7 +18,7 @@ import (
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -89,7 +89,7 @@ func (s serving) check() error {
 		return nil
 	}
 	hint := "use tools or direct"
-	if near := nearest.Of(s.mode, []string{modeTools, modeDirect}); near != "" {
+	if near := suggest.Of(s.mode, []string{modeTools, modeDirect}); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}

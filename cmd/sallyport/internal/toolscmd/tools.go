@@ -14,7 +14,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/gateway/catalog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -98,7 +98,7 @@ func (a *app) printTable(tools []tool.Tool) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "UPSTREAM\tTOOL\tABOUT")
 	for _, t := range tools {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", plain.Line(t.ID.Upstream, 80), plain.Line(t.ID.Name, 80), about(t))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", sanitize.Line(t.ID.Upstream, 80), sanitize.Line(t.ID.Name, 80), about(t))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -108,11 +108,11 @@ func (a *app) printTable(tools []tool.Tool) error {
 
 // about is one line, the first sentence if it fits.
 func about(t tool.Tool) string {
-	text := cmp.Or(plain.Line(t.Description, 4*aboutLength), plain.Line(t.Title, 4*aboutLength))
+	text := cmp.Or(sanitize.Line(t.Description, 4*aboutLength), sanitize.Line(t.Title, 4*aboutLength))
 	if sentence, _, ok := strings.Cut(text, ". "); ok {
 		text = sentence
 	}
-	return strings.TrimSuffix(plain.Line(text, aboutLength), ".")
+	return strings.TrimSuffix(sanitize.Line(text, aboutLength), ".")
 }
 
 // listingJSON is what tools --json prints.

@@ -12,7 +12,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/httpapi"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // paper is what a frame is drawn for.
@@ -107,7 +107,7 @@ func (s *screen) head(v topView, p paper) []string {
 		longest, versions := int64(0), []string{}
 		for _, g := range v.Gateways {
 			longest = max(longest, g.UptimeMS)
-			versions = append(versions, plain.Line(g.Version, 40))
+			versions = append(versions, sanitize.Line(g.Version, 40))
 		}
 		slices.Sort(versions)
 		title += fmt.Sprintf("  %s, %s, up %s", cli.Count(n, "gateway"), strings.Join(slices.Compact(versions), " and "), span(time.Duration(longest)*time.Millisecond))
@@ -143,7 +143,7 @@ func upstreamsInWords(list []topUpstream) string {
 	}
 	var parts []string
 	for state, n := range states {
-		parts = append(parts, fmt.Sprintf("%d %s", n, plain.Line(state, 30)))
+		parts = append(parts, fmt.Sprintf("%d %s", n, sanitize.Line(state, 30)))
 	}
 	slices.Sort(parts)
 	return "  upstreams  " + cmp.Or(strings.Join(parts, ", "), "none")
@@ -247,7 +247,7 @@ func (p paper) table(columns []column, rows [][]entry, marked int) []string {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i].text = plain.Line(row[i].text, columns[i].most)
+			row[i].text = sanitize.Line(row[i].text, columns[i].most)
 			wide[i] = max(wide[i], cells(row[i].text))
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
 	"sallyport/internal/secret"
+	"sallyport/internal/suggest"
 	"sallyport/internal/terminal"
 	"sallyport/internal/tool"
 )
@@ -120,7 +120,7 @@ func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 		names = append(names, up.Name)
 	}
 	unknown := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("no upstream %.40q in %s", name, cfg.Path), Hint: "see sallyport upstreams list"}
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		unknown.Hint = "did you mean " + near + "?"
 	}
 	return nil, config.Upstream{}, unknown

@@ -11,7 +11,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 	"sallyport/internal/yamledit"
 )
@@ -175,7 +175,7 @@ func editError(f *config.File, name string, err error) error {
 	case errors.Is(err, yamledit.ErrMissing):
 		fault.Message = fmt.Sprintf("there is no upstream %.80q in %s", name, f.Path)
 		fault.Hint = "there are " + strings.Join(names, ", ")
-		if near := nearest.Of(name, names); near != "" {
+		if near := suggest.Of(name, names); near != "" {
 			fault.Hint = "did you mean " + near + "?"
 		} else if len(names) == 0 {
 			fault.Hint = "there is none"

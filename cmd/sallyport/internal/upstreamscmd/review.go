@@ -16,7 +16,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -158,7 +158,7 @@ func namedUpstream(cfg *config.Config, name string) (string, error) {
 		names = append(names, u.Name)
 	}
 	hint := "see them with: sallyport upstreams list"
-	if meant := nearest.Of(name, names); meant != "" {
+	if meant := suggest.Of(name, names); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
 	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", name), Hint: hint}

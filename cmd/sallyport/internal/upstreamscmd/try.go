@@ -13,7 +13,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/gateway/catalog"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
 
@@ -122,7 +122,7 @@ func (t *trial) look(g *gateway.Gateway, id string) {
 		if up.ID != id {
 			continue
 		}
-		t.Protocol, t.Server = plain.Line(up.State.Protocol, 20), plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+		t.Protocol, t.Server = sanitize.Line(up.State.Protocol, 20), sanitize.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
 		t.Tools, t.Resources, t.Templates, t.Prompts = up.State.Tools, len(up.Offer.Resources), len(up.Offer.Templates), len(up.Offer.Prompts)
 		if !t.OK {
 			t.Fix, t.Stderr = cli.Remedy(t.Problem), cli.LastLines(up.State.Stderr)

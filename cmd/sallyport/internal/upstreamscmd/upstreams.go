@@ -11,7 +11,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
-	"sallyport/internal/plain"
+	"sallyport/internal/sanitize"
 )
 
 // Command is the parent of the verbs about single upstreams.
@@ -103,7 +103,7 @@ func (a *app) printSettings(list []settingJSON) error {
 		case s.Eager:
 			state = "eager"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Transport, s.Trust, cmp.Or(s.Auth, "-"), state, cmp.Or(plain.Line(s.Description, 60), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Transport, s.Trust, cmp.Or(s.Auth, "-"), state, cmp.Or(sanitize.Line(s.Description, 60), "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err

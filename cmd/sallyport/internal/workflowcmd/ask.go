@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
@@ -58,7 +58,7 @@ func newAsker(in io.Reader, out io.Writer) *asker {
 
 // fill asks until the form is complete. Who leaves before, by ctx or by the end of the input, has answered what was
 // answered, as long as that does not complete the form; the error is that of ctx then, or errLeft.
-func (a *asker) fill(ctx context.Context, f form.Filler) error {
+func (a *asker) fill(ctx context.Context, f forms.Filler) error {
 	for {
 		ask, err := f.Next(ctx)
 		if err != nil || ask == nil {
@@ -85,12 +85,12 @@ func (a *asker) fill(ctx context.Context, f form.Filler) error {
 }
 
 // stillOpen reports whether something that is required has no answer.
-func stillOpen(ask *form.Ask, values map[string]any) bool {
-	return slices.ContainsFunc(ask.Fields, func(q form.Question) bool { return q.Required && values[q.Name] == nil })
+func stillOpen(ask *forms.Ask, values map[string]any) bool {
+	return slices.ContainsFunc(ask.Fields, func(q forms.Question) bool { return q.Required && values[q.Name] == nil })
 }
 
 // ask asks all of an Ask, and returns what was answered so far if the user leaves.
-func (a *asker) ask(ctx context.Context, ask *form.Ask) (values map[string]any, err error) {
+func (a *asker) ask(ctx context.Context, ask *forms.Ask) (values map[string]any, err error) {
 	if !a.met {
 		a.met = true
 		a.introduce(ask)
@@ -110,7 +110,7 @@ func (a *asker) ask(ctx context.Context, ask *form.Ask) (values map[string]any, 
 }
 
 // introduce says what the form is about, and what it knows already.
-func (a *asker) introduce(ask *form.Ask) {
+func (a *asker) introduce(ask *forms.Ask) {
 	if ask.Title != "" {
 		a.say(ask.Title)
 	}
@@ -125,7 +125,7 @@ func (a *asker) introduce(ask *form.Ask) {
 func (a *asker) say(text string) { fmt.Fprintln(a.out, cli.Clean(text)) }
 
 // question asks until there is an answer that can be taken; nil is none.
-func (a *asker) question(ctx context.Context, q *form.Question) (any, error) {
+func (a *asker) question(ctx context.Context, q *forms.Question) (any, error) {
 	if q.Problem != "" {
 		a.say("! " + q.Problem)
 	}
@@ -154,7 +154,7 @@ func (a *asker) question(ctx context.Context, q *form.Question) (any, error) {
 }
 
 // answer reads one line, or those of a text up to an empty one.
-func (a *asker) answer(ctx context.Context, q *form.Question) (string, error) {
+func (a *asker) answer(ctx context.Context, q *forms.Question) (string, error) {
 	line, err := a.line(ctx)
 	if err != nil || q.Type != "text" || line == "" || line == "?" {
 		return line, err
@@ -169,13 +169,13 @@ func (a *asker) answer(ctx context.Context, q *form.Question) (string, error) {
 }
 
 // list shows the options of a choice, with numbers where they have none themselves; what is returned puts options for numbers.
-func (a *asker) list(q *form.Question) func(line string) any {
+func (a *asker) list(q *forms.Question) func(line string) any {
 	asIs := func(line string) any { return line }
 	if len(q.Options) == 0 {
 		return asIs
 	}
 	a.say(q.Title)
-	numbered := !slices.ContainsFunc(q.Options, func(o form.Option) bool { _, err := strconv.Atoi(valueText(o.Value)); return err == nil })
+	numbered := !slices.ContainsFunc(q.Options, func(o forms.Option) bool { _, err := strconv.Atoi(valueText(o.Value)); return err == nil })
 	for i, o := range q.Options {
 		mark := valueText(o.Value)
 		if numbered {
@@ -194,7 +194,7 @@ func (a *asker) list(q *form.Question) func(line string) any {
 }
 
 // byNumber puts the options for their numbers in a line.
-func byNumber(q *form.Question, line string) any {
+func byNumber(q *forms.Question, line string) any {
 	chosen := []any{}
 	for part := range strings.SplitSeq(line, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
@@ -218,7 +218,7 @@ func valueText(v any) string {
 }
 
 // prompt is the line that an answer is typed in.
-func prompt(q *form.Question) string {
+func prompt(q *forms.Question) string {
 	text := strings.TrimSuffix(q.Title, ":")
 	if len(q.Options) > 0 {
 		text = q.Name // the title stands above the options
@@ -235,7 +235,7 @@ func prompt(q *form.Question) string {
 	return text + ": "
 }
 
-func shownDefault(q *form.Question) any {
+func shownDefault(q *forms.Question) any {
 	switch v := q.Default.(type) {
 	case bool:
 		if v {
@@ -258,7 +258,7 @@ var wantedTypes = map[string]string{
 }
 
 // wanted says in a few words what is wanted.
-func wanted(q *form.Question) string {
+func wanted(q *forms.Question) string {
 	parts := []string{}
 	for _, part := range []string{wantedTypes[q.Type], q.Range(), length(q)} {
 		if part != "" {
@@ -274,7 +274,7 @@ func wanted(q *form.Question) string {
 	return strings.Join(parts, ", ")
 }
 
-func length(q *form.Question) string {
+func length(q *forms.Question) string {
 	unit := " characters"
 	if q.Type == "choices" {
 		unit = " of them"
@@ -291,7 +291,7 @@ func length(q *form.Question) string {
 }
 
 // more is what "?" tells.
-func more(q *form.Question) string {
+func more(q *forms.Question) string {
 	text := q.Name + ": " + q.Type
 	if q.Description != "" {
 		text += "\n" + q.Description

@@ -9,20 +9,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sallyport/gateway/workflow/binding"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
 	"sallyport/internal/testutil/golden"
 )
 
 // filling is a form with a field of each kind, some of which depend on others.
-func filling(t *testing.T) *form.Filling {
+func filling(t *testing.T) *forms.Filling {
 	t.Helper()
 	text := func(s string) spec.Text { return spec.Text{Text: s} }
 	val := func(s string) *spec.Value { return &spec.Value{Kind: spec.String, Text: text(s)} }
 	from := func(s string) *spec.Source { return &spec.Source{Value: val(s)} }
 	kind := text(`form.kind == "trip"`)
-	f, problems := form.Compile(binding.Any(), &spec.Form{Title: *val("An \x1b[31mentry of ${{ inputs.who }}"), Fields: []spec.Field{
+	f, problems := forms.Compile(template.Any(), &spec.Form{Title: *val("An \x1b[31mentry of ${{ inputs.who }}"), Fields: []spec.Field{
 		{Name: text("kind"), Type: "choice", Title: "What is it?", Required: true, Options: from(`${{ ["meal", {"value": "trip", "title": "A trip"}] }}`)},
 		{Name: text("what"), Type: "string", Title: "In short", Description: "One line that others understand.", Required: true, MinLength: 3},
 		{Name: text("days"), Type: "integer", Required: true, If: &kind, Default: val(`2`), Min: val("1"), Max: val("30")},
@@ -37,7 +37,7 @@ func filling(t *testing.T) *form.Filling {
 		t.Fatalf("%+v", problems)
 	}
 	vars := map[string]any{"inputs": map[string]any{"who": "Ann", "mail": "ann@example.org"}, "steps": map[string]any{}, "env": map[string]any{}, "run": map[string]any{}}
-	return &form.Filling{Form: f, Env: form.Env{Vars: vars}, State: &form.State{}}
+	return &forms.Filling{Form: f, Env: forms.Env{Vars: vars}, State: &forms.State{}}
 }
 
 // typing is an asker that is answered with these lines, which are seen among what is shown.

@@ -14,9 +14,9 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/cmd/sallyport/internal/engine"
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/spec"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -47,11 +47,11 @@ func (w *watcher) askInputs(ctx context.Context, info workflow.Info, given map[s
 	if err != nil || d.Digest != info.Digest {
 		return nil //nolint:nilerr // the engine says what is missing
 	}
-	f := form.FromInputs(d, given, nil)
+	f := forms.FromInputs(d, given, nil)
 	if f == nil {
 		return nil
 	}
-	filling := &form.Filling{Form: f, State: &form.State{}}
+	filling := &forms.Filling{Form: f, State: &forms.State{}}
 	if err := w.person().fill(ctx, filling); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func unknownInput(name string, types map[string][]string) error {
 	if len(types) == 0 {
 		err.Hint = "it has none"
 	}
-	if near := nearest.Of(name, slices.Sorted(maps.Keys(types))); near != "" {
+	if near := suggest.Of(name, slices.Sorted(maps.Keys(types))); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err

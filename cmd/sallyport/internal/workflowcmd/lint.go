@@ -19,9 +19,9 @@ import (
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/config"
-	"sallyport/internal/nearest"
-	"sallyport/internal/strict"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
 )
 
 func workflowLintCommand(a *app) *cobra.Command {
@@ -75,7 +75,7 @@ type linting struct {
 	warnings int
 }
 
-func (l *linting) add(e *strict.Error, severity lint.Severity, text string) {
+func (l *linting) add(e *yamlstrict.Error, severity lint.Severity, text string) {
 	l.findings = append(l.findings, findingJSON{e.File, e.Line, e.Column, string(severity), e.Message})
 	l.texts = append(l.texts, text)
 	if severity == lint.Error {
@@ -93,9 +93,9 @@ func (l *linting) fault(err error) {
 		}
 		return
 	}
-	e, ok := errors.AsType[*strict.Error](err)
+	e, ok := errors.AsType[*yamlstrict.Error](err)
 	if !ok {
-		e = &strict.Error{Message: err.Error()}
+		e = &yamlstrict.Error{Message: err.Error()}
 	}
 	l.add(e, lint.Error, err.Error())
 }
@@ -135,7 +135,7 @@ func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.
 			file = d.Path
 		}
 		d, err := spec.Load(file)
-		if near := nearest.Of(file, slices.Sorted(maps.Keys(known))); errors.Is(err, fs.ErrNotExist) && near != "" && filepath.Ext(file) == "" {
+		if near := suggest.Of(file, slices.Sorted(maps.Keys(known))); errors.Is(err, fs.ErrNotExist) && near != "" && filepath.Ext(file) == "" {
 			err = fmt.Errorf("there is no workflow %s; did you mean %q?", cli.Cell(file, 64), near)
 		}
 		if err != nil {

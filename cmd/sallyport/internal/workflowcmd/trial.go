@@ -15,10 +15,10 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/draft"
+	"sallyport/gateway/workflow/flowgen"
+	trials "sallyport/gateway/workflow/flowtest"
 	"sallyport/gateway/workflow/spec"
-	trials "sallyport/gateway/workflow/trial"
-	"sallyport/internal/nearest"
+	"sallyport/internal/suggest"
 	"sallyport/internal/tool"
 )
 
@@ -78,7 +78,7 @@ func testsOf(files []*trials.File, names []string) ([]*trials.File, error) {
 			continue
 		}
 		e := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there are no tests of a workflow %.64q", name), Hint: "they are in NAME_test.yaml beside the definition"}
-		if near := nearest.Of(name, known); near != "" {
+		if near := suggest.Of(name, known); near != "" {
 			e.Hint = "did you mean " + near + "?"
 		}
 		return nil, e
@@ -182,7 +182,7 @@ computed between its calls cannot be seen.`,
 				if err != nil {
 					return err
 				}
-				text, err := draft.From(done, g.Catalog.Tools())
+				text, err := flowgen.From(done, g.Catalog.Tools())
 				if err != nil {
 					return err
 				}

@@ -18,7 +18,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
-	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/gateway/workflow/timeline"
 	"sallyport/internal/approval"
@@ -219,7 +219,7 @@ func (w *watcher) held() error {
 	for _, p := range w.run.Waiting {
 		switch p.For {
 		case "form":
-			var ask form.Ask
+			var ask forms.Ask
 			_ = json.Unmarshal(p.Form, &ask) // what there is of it
 			w.Say(fmt.Sprintf("%s waits at %s for %s: sallyport workflow answer %s %s NAME=VALUE...", w.run.ID, p.Step, fields(&ask), w.run.ID, p.Step))
 		case "approval":
@@ -235,7 +235,7 @@ func (w *watcher) held() error {
 }
 
 // fields names what a form asks for.
-func fields(ask *form.Ask) string {
+func fields(ask *forms.Ask) string {
 	var names []string
 	for _, q := range ask.Fields {
 		names = append(names, q.Name)
@@ -277,7 +277,7 @@ func (w *watcher) answerForm(ctx context.Context, g *engine.Client, p workflow.P
 	return err == nil, err
 }
 
-// remoteForm is a form of a run, wherever that is. It implements [form.Filler].
+// remoteForm is a form of a run, wherever that is. It implements [forms.Filler].
 type remoteForm struct {
 	gate *engine.Client
 	run  *workflow.Run
@@ -285,7 +285,7 @@ type remoteForm struct {
 }
 
 // Next returns what the form asks now; nil when it does not wait any more.
-func (f *remoteForm) Next(ctx context.Context) (*form.Ask, error) {
+func (f *remoteForm) Next(ctx context.Context) (*forms.Ask, error) {
 	var now workflow.Run
 	if err := f.gate.Get(ctx, runPath(f.run.ID), &now); err != nil {
 		return nil, lost(err)
@@ -293,7 +293,7 @@ func (f *remoteForm) Next(ctx context.Context) (*form.Ask, error) {
 	*f.run = now
 	for _, p := range now.Waiting {
 		if p.Step == f.step && p.For == "form" {
-			ask := &form.Ask{}
+			ask := &forms.Ask{}
 			return ask, json.Unmarshal(p.Form, ask)
 		}
 	}
@@ -301,14 +301,14 @@ func (f *remoteForm) Next(ctx context.Context) (*form.Ask, error) {
 }
 
 // Answer gives answers, and returns what is wrong with them.
-func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]form.Problem, error) {
+func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
 	data, err := json.Marshal(values)
 	if err != nil {
 		return nil, err
 	}
 	err = lost(f.gate.Post(ctx, runPath(f.run.ID)+"/answer", httpapi.FormAnswer{Step: f.step, Values: data}, f.run))
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && wrong.Kind == tool.Invalid {
-		return []form.Problem{{Field: f.step, Message: wrong.Message, Hint: wrong.Hint}}, nil
+		return []forms.Problem{{Field: f.step, Message: wrong.Message, Hint: wrong.Hint}}, nil
 	}
 	return nil, err
 }

@@ -323,7 +323,7 @@ def line(text, limit):
 
 
 def nearest(word, names):
-    """The name that was probably meant, "" if none is near: internal/nearest in Go is the same."""
+    """The name that was probably meant, "" if none is near: internal/suggest in Go is the same."""
     best, cost, folded = "", 1 << 30, fold(word)
     for name in names if folded else ():
         other = fold(name)

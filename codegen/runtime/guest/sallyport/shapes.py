@@ -1,4 +1,4 @@
-"""What `shape_of` does: the type of a value, in the syntax of signatures. The same rules as internal/shape has."""
+"""What `shape_of` does: the type of a value, in the syntax of signatures. The same rules as internal/jsontype has."""
 
 DEPTH, LEVELS, LOOKS, LONGEST = 12, 4, 50_000, 4000
 SAMPLED, EVERY = 128, 64  # of a long list all of the first, then one in so many

@@ -1,0 +1,85 @@
+package feedback
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"time"
+
+	"sallyport/internal/checksumfile"
+)
+
+const (
+	// maxFile bounds one file, in bytes; 2,000 pairs of twelve long words need 2 MB.
+	maxFile = 8 << 20
+	// maxFiles is how many principals are remembered, unused how long one is that does nothing.
+	maxFiles = 500
+	unused   = 180 * 24 * time.Hour
+)
+
+// Files is a [Keeper] that keeps one file per principal in a directory, for its
+// owner's eyes only. Processes may share the directory. Close it.
+type Files struct{ folder *checksumfile.Folder }
+
+var _ Keeper = (*Files)(nil)
+
+// OpenFiles makes the directory if it is not there, and clears away the files of
+// principals that have not been seen for half a year.
+func OpenFiles(dir string) (*Files, error) {
+	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: 1, Suffix: ".clicks", Limit: maxFile})
+	if err != nil {
+		return nil, err
+	}
+	folder.Sweep(maxFiles, unused)
+	return &Files{folder}, nil
+}
+
+// Close releases the directory.
+func (f *Files) Close() error { return f.folder.Close() }
+
+// Load reads what is known of a principal. The error is for a file that exists and
+// cannot be used; nothing is known then.
+func (f *Files) Load(principal string) (Known, error) {
+	body, err := f.folder.Read(name(principal))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Known{}, nil
+	}
+	if err != nil {
+		return Known{}, err
+	}
+	var known Known
+	if err := json.Unmarshal(body, &known); err != nil {
+		return Known{}, errDamaged
+	}
+	return known, nil
+}
+
+// Merge adds what was learned to what is kept, and returns both. A file that is of
+// no use is written again with what was known of it; one that is gone was to be
+// forgotten. An error says that nothing was written.
+func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
+	unlock, err := f.folder.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	all, err := f.Load(principal)
+	if err != nil && known != nil {
+		all = maps.Clone(known)
+	}
+	all.Join(learned)
+	body, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	return all, f.folder.Write(name(principal), body)
+}
+
+// name is the file of a principal. The principal's name may be any text.
+func name(principal string) string {
+	sum := sha256.Sum256([]byte(principal))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,153 @@
+package feedback
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+const (
+	// lasts is how long a search may be followed by a call that counts for it.
+	lasts = 10 * time.Minute
+	// executions is how many programs may follow a search, calls how many calls of no
+	// program are worth one of them.
+	executions = 5
+	callsOfOne = 4
+	// maxSearches is how many searches of a session are followed at once, maxRuns how
+	// many programs are distinguished, maxLate how many tools may wait for one search.
+	maxSearches = 8
+	maxRuns     = 16
+	maxLate     = 8
+	// again is what a call counts for a search before the last one that showed the tool.
+	again = 0.5
+)
+
+// trail is what one session did last.
+type trail struct {
+	searches []*searched // oldest first
+	runs     []run       // programs, oldest first
+	seen     time.Time
+}
+
+// searched is one search that may still be followed by a call.
+type searched struct {
+	words Words
+	shown map[tool.ID]bool
+	at    time.Time
+	// steps counts what followed, in parts of a program.
+	steps int
+	// counted says when a tool counted for it last.
+	counted map[tool.ID]time.Time
+	// answered says that a tool was called that it had shown. Unless it is, the tools
+	// in late, which other ways led to, were what was wanted.
+	answered bool
+	late     map[tool.ID]string // with their digests
+}
+
+// run is one program, and the tools that it has called.
+type run struct {
+	id    string
+	tools map[tool.ID]bool
+}
+
+// search notes a search. The same words again are the same search: for it a tool
+// counts once in ten minutes, however often it is called. It returns what
+// resulted from a search that is over now.
+func (t *trail) search(words Words, shown []tool.ID, now time.Time) (pairs []Pair) {
+	next := &searched{words: words, shown: map[tool.ID]bool{}, counted: map[tool.ID]time.Time{}, late: map[tool.ID]string{}}
+	if i := slices.IndexFunc(t.searches, func(s *searched) bool { return s.words.key() == words.key() }); i >= 0 {
+		next = t.searches[i]
+		t.searches = slices.Delete(t.searches, i, i+1)
+	}
+	next.at, next.steps = now, 0
+	for _, id := range shown {
+		next.shown[id] = true
+	}
+	t.searches = append(t.searches, next)
+	if len(t.searches) > maxSearches {
+		return t.end(1)
+	}
+	return nil
+}
+
+// call notes a call and returns what it says: it counts for the searches that
+// showed the tool, the last one most. Searches before these, or the last one where
+// none did, have to wait: perhaps what they showed is called yet.
+func (t *trail) call(execution string, id tool.ID, digest string, now time.Time) (pairs []Pair) {
+	if !t.step(execution, id) {
+		return nil
+	}
+	worth, showed := 1.0, false
+	for i, s := range slices.Backward(t.searches) {
+		switch {
+		case s.shown[id]:
+			s.answered = true
+			if last, ok := s.counted[id]; !ok || now.Sub(last) > lasts {
+				pairs = append(pairs, s.pair(id, digest, worth))
+				s.counted[id] = now
+			}
+			showed, worth = true, again
+		case (showed || i == len(t.searches)-1) && len(s.late) < maxLate:
+			s.late[id] = digest
+		}
+	}
+	return pairs
+}
+
+// step counts a call or a program, and reports whether the call is the program's
+// first of that tool.
+func (t *trail) step(execution string, id tool.ID) bool {
+	if execution == "" {
+		t.age(1)
+		return true
+	}
+	i := slices.IndexFunc(t.runs, func(r run) bool { return r.id == execution })
+	if i < 0 {
+		t.age(callsOfOne)
+		t.runs = append(t.runs, run{execution, map[tool.ID]bool{}})
+		t.runs = t.runs[max(0, len(t.runs)-maxRuns):]
+		i = len(t.runs) - 1
+	}
+	if t.runs[i].tools[id] {
+		return false
+	}
+	t.runs[i].tools[id] = true
+	return true
+}
+
+func (t *trail) age(steps int) {
+	for _, s := range t.searches {
+		s.steps += steps
+	}
+}
+
+// expire ends the searches that are over, and returns their results.
+func (t *trail) expire(now time.Time) (pairs []Pair) {
+	for i, s := range slices.Backward(t.searches) {
+		if now.Sub(s.at) > lasts || s.steps > executions*callsOfOne {
+			return t.end(i + 1) // what is older is over, too
+		}
+	}
+	return nil
+}
+
+// end ends the n oldest searches and returns their results.
+func (t *trail) end(n int) (pairs []Pair) {
+	for _, s := range t.searches[:n] {
+		if s.answered {
+			continue
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(s.late), func(a, b tool.ID) int { return strings.Compare(a.String(), b.String()) }) {
+			pairs = append(pairs, s.pair(id, s.late[id], 1/float64(1+len(s.late))))
+		}
+	}
+	t.searches = slices.Delete(t.searches, 0, n)
+	return pairs
+}
+
+func (s *searched) pair(id tool.ID, digest string, worth float64) Pair {
+	return Pair{Words: s.words, Tool: id, Digest: digest, Strength: worth, At: time.Now().Unix()}
+}

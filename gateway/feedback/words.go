@@ -1,0 +1,64 @@
+package feedback
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxWords is how many stems of a query count: the most telling.
+	maxWords = 12
+	// maxStem is the longest stem that is kept, in characters: what is longer is a
+	// key or a path rather than a word.
+	maxStem = 24
+	// maxWeight bounds how telling a stem may be.
+	maxWeight = 100
+)
+
+// Words are the stems of a query, each with how telling it is: a number over 0,
+// the rarer the word the larger.
+type Words map[string]float64
+
+// kept returns what may be remembered of words: no numbers, no addresses, nothing
+// that is too long to be a word.
+func kept(words map[string]float64) Words {
+	all := Words{}
+	for stem, weight := range words {
+		if weight = math.Round(weight*100) / 100; isWord(stem) && isWeight(weight) {
+			all[stem] = weight
+		}
+	}
+	if len(all) <= maxWords {
+		return all
+	}
+	stems := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	for _, stem := range stems[maxWords:] {
+		delete(all, stem)
+	}
+	return all
+}
+
+// isWord reports whether a stem is of letters, and not too long.
+func isWord(stem string) bool {
+	return stem != "" && utf8.ValidString(stem) && utf8.RuneCountInString(stem) <= maxStem &&
+		!strings.ContainsFunc(stem, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
+}
+
+func isWeight(w float64) bool { return w > 0 && w <= maxWeight } // not NaN
+
+// key is the stems in their order.
+func (w Words) key() string { return strings.Join(slices.Sorted(maps.Keys(w)), " ") }
+
+// norm is the length of w as a vector.
+func (w Words) norm() float64 {
+	sum := 0.0
+	for _, weight := range w {
+		sum += weight * weight
+	}
+	return math.Sqrt(sum)
+}

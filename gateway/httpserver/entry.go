@@ -1,0 +1,254 @@
+package httpserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sallyport/internal/access"
+	"sallyport/internal/config"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
+)
+
+// entry finds out who makes a request: by a token of the settings, one of sallyport token, an access token of the
+// issuer that is meant for us, or a browser's session. None of them goes anywhere from here.
+type entry struct {
+	settings config.HTTP
+	// open says that who brings no token is let in as well.
+	open     bool
+	tokens   map[string][sha256.Size]byte // digests of those of the settings, by name
+	made     *access.Tokens
+	sessions *access.Sessions
+	issuer   *issuer // nil: none
+	log      *slog.Logger
+	logins   *logins
+	rates    *rates
+}
+
+func newEntry(opts *Options, open bool, log *slog.Logger) *entry {
+	e := &entry{
+		settings: opts.Settings, open: open, tokens: map[string][sha256.Size]byte{}, made: opts.Tokens, sessions: opts.Sessions,
+		log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
+	}
+	if e.sessions == nil {
+		e.sessions = access.NewSessions(e.made)
+	}
+	for name, token := range opts.Settings.Tokens {
+		e.tokens[name] = sha256.Sum256([]byte(token))
+	}
+	if opts.Settings.OAuth != nil {
+		e.issuer = newIssuer(*opts.Settings.OAuth)
+	}
+	return e
+}
+
+// isOpen reports whether the settings let those in who bring no token, where only this machine can come.
+func isOpen(settings config.HTTP) bool {
+	return len(settings.Tokens) == 0 && settings.OAuth == nil && !settings.RequireToken
+}
+
+// speaking lets requests for MCP through if their caller may use it, with the caller in the context.
+func (e *entry) speaking(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visitor, no := e.who(r, e.open)
+		if no == nil && !visitor.May(tool.ScopeMCP) {
+			no = insufficient(string(tool.ScopeMCP))
+		}
+		e.admit(w, r, visitor, no, next)
+	})
+}
+
+// asking lets requests for the API through, with who makes them in their context: what that one may do is for the API
+// to say. A page of another origin needs a token of its own.
+func (e *entry) asking(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visitor, session := e.session(r)
+		var no *refusal
+		switch {
+		case session && changesFromElsewhere(r):
+			no = noOrigin()
+		case !session:
+			visitor, no = e.who(r, e.open && !foreign(r))
+		}
+		if form := r.Header.Get("Content-Type"); no == nil && r.Method == http.MethodPost && isForm(form) {
+			no = &refusal{status: http.StatusUnsupportedMediaType, detail: "the body must be application/json", kind: tool.Invalid}
+		}
+		e.admit(w, r, visitor, no, next)
+	})
+}
+
+// isForm reports whether a content type is one that a form of any page can send.
+func isForm(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data" || kind == "text/plain")
+}
+
+// admit has next answer a request, or says why it goes no further.
+func (e *entry) admit(w http.ResponseWriter, r *http.Request, visitor access.Visitor, no *refusal, next http.Handler) {
+	if late := e.rates.take(w.Header(), r, visitor, no != nil); late != nil {
+		no = late
+	}
+	if no != nil {
+		refuse(w, *no)
+		return
+	}
+	next.ServeHTTP(w, r.WithContext(visitor.Into(r.Context())))
+}
+
+// who returns the caller of a request. Where no token is needed, the caller may be anonymous.
+func (e *entry) who(r *http.Request, open bool) (access.Visitor, *refusal) {
+	token, given, no := bearer(r)
+	switch {
+	case no != nil:
+		return access.Visitor{}, e.unknown(no.detail)
+	case given:
+		return e.bring(r, token)
+	case open:
+		return access.Visitor{Scopes: append(tool.UserScopes(), tool.ScopeMetrics)}, nil // a scraper of this machine needs no secret
+	case public(r):
+		return access.Visitor{Scopes: []tool.Scope{}}, nil
+	}
+	return access.Visitor{}, e.unknown("no bearer token")
+}
+
+// public reports whether a request is for what anybody may ask, and answers by what they may see.
+func public(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	switch strings.TrimPrefix(r.URL.Path, "/api") {
+	case "/health", "/readyz", "/openapi.json":
+		return true
+	}
+	return false
+}
+
+// bearer returns the token that a request brings. A header that has none in it is worse than no header.
+func bearer(r *http.Request) (token string, given bool, no *refusal) {
+	all := r.Header.Values("Authorization")
+	if len(all) == 0 {
+		return "", false, nil
+	}
+	fields := strings.Fields(all[0])
+	if len(all) > 1 || len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") {
+		return "", false, &refusal{detail: "no bearer token"}
+	}
+	return fields[1], true, nil
+}
+
+// bring admits a caller with a token.
+func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) {
+	visitor, err := e.whose(r.Context(), token)
+	if err == nil {
+		e.logins.in(r.Context(), visitor.Principal, r)
+		return visitor, nil
+	}
+	e.logins.refused(r.Context(), r)
+	e.log.WarnContext(r.Context(), "token refused", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))
+	if errors.Is(err, errScope) {
+		no := insufficient(strings.Join(e.issuer.Scopes, " "))
+		no.challenge += `, resource_metadata="` + e.issuer.metadataURL() + `"`
+		return access.Visitor{}, no
+	}
+	return access.Visitor{}, e.unknown(wrong(err))
+}
+
+// wrong is the response to a bad token. The reason goes to the log only, so that guessing is not helped.
+func wrong(err error) string {
+	if errors.Is(err, access.ErrMistyped) {
+		return "invalid token: " + access.ErrMistyped.Error()
+	}
+	return "invalid token"
+}
+
+// errScope says that a good access token has not the scopes that the settings ask for.
+var errScope = errors.New("insufficient scope")
+
+// whose returns the owner of a token, or why it is not accepted.
+func (e *entry) whose(ctx context.Context, token string) (access.Visitor, error) {
+	if name := e.named(token); name != "" {
+		return e.asOperator(access.Visitor{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}), nil
+	}
+	if strings.HasPrefix(token, access.Prefix) {
+		return e.ofOurs(token)
+	}
+	if e.issuer == nil {
+		return access.Visitor{}, access.ErrUnknown
+	}
+	claimed, err := e.issuer.verify(ctx, token)
+	if err != nil {
+		return access.Visitor{}, err
+	}
+	for _, scope := range e.issuer.Scopes {
+		if !slices.Contains(claimed.scopes, scope) {
+			return access.Visitor{}, errScope
+		}
+	}
+	return e.asOperator(access.Visitor{By: access.ByOAuth, Principal: "oauth:" + claimed.subject, Scopes: tool.UserScopes(), Expires: claimed.expires}), nil
+}
+
+// ofOurs returns the owner of a token that `sallyport token` made.
+func (e *entry) ofOurs(token string) (access.Visitor, error) {
+	visitor, err := e.made.Check(token)
+	if err != nil {
+		return access.Visitor{}, err
+	}
+	if _, taken := e.settings.Tokens[strings.TrimPrefix(visitor.Principal, "token:")]; taken {
+		return access.Visitor{}, errors.New("http.tokens has another token of its name")
+	}
+	return visitor, nil
+}
+
+// named returns the name of a token of the settings, "" if it is none. It takes
+// as long for every token, right or wrong.
+func (e *entry) named(token string) string {
+	digest := sha256.Sum256([]byte(token))
+	found := ""
+	for name, want := range e.tokens {
+		if subtle.ConstantTimeCompare(digest[:], want[:]) == 1 {
+			found = name
+		}
+	}
+	return found
+}
+
+// asOperator gives a visitor what operators may, if the settings name it.
+func (e *entry) asOperator(v access.Visitor) access.Visitor {
+	if e.operates(v.Principal) {
+		v.Operator, v.Scopes = v.Principal, tool.Scopes()
+	}
+	return v
+}
+
+// operates reports whether a principal is among the operators of the settings, by the name of a token, or as oauth:SUBJECT.
+func (e *entry) operates(principal string) bool {
+	name, isToken := strings.CutPrefix(principal, "token:")
+	if _, taken := e.settings.Tokens[name]; taken != isToken {
+		return false // a token may be called oauth:ann, and is not she
+	}
+	return slices.Contains(e.settings.Operators, name) && (isToken || strings.HasPrefix(name, "oauth:"))
+}
+
+// unknown asks for a token.
+func (e *entry) unknown(detail string) *refusal {
+	challenge := "Bearer"
+	if e.issuer != nil {
+		challenge += ` resource_metadata="` + e.issuer.metadataURL() + `"`
+		if len(e.issuer.Scopes) > 0 {
+			challenge += `, scope="` + strings.Join(e.issuer.Scopes, " ") + `"`
+		}
+	}
+	return &refusal{status: http.StatusUnauthorized, detail: detail, challenge: challenge}
+}
+
+// insufficient says which scope a token lacks (RFC 6750, 3.1).
+func insufficient(scope string) *refusal {
+	return &refusal{status: http.StatusForbidden, detail: "insufficient scope: this needs " + scope, challenge: `Bearer error="insufficient_scope", scope="` + scope + `"`}
+}

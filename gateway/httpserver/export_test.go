@@ -1,0 +1,14 @@
+package httpserver
+
+import (
+	"net"
+	"time"
+)
+
+// NewLimited is a listener with a bounded number of connections.
+func NewLimited(l net.Listener, most int) net.Listener { return newLimited(l, most) }
+
+// NewHasty is a front door that waits for slow clients for less than people do.
+func NewHasty(l net.Listener, opts *Options, patience time.Duration) *Front {
+	return newFront(l, opts, patience)
+}

@@ -1,0 +1,175 @@
+package httpserver
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// guard lets only those requests through that cannot be a web page's trick:
+// neither one that has made its name resolve to our address (Host), nor one
+// that is not known here (Origin).
+type guard struct {
+	hosts   []string
+	origins []string
+	// local says that the listener is a Unix socket, which no page can reach.
+	local bool
+}
+
+// named refuses requests for host names that are not ours.
+func (g guard) named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.local && !g.host(r.Host) {
+			refuse(w, refusal{status: http.StatusForbidden, detail: "this host name is not served here", hint: "http.hosts can allow it"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// speaking is for MCP: pages of loopback origins and of the settings may use it.
+func (g guard) speaking(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch origin := r.Header.Get("Origin"); {
+		case origin == "":
+			next.ServeHTTP(w, r)
+		case !g.origin(r, origin):
+			refuse(w, *noOrigin())
+		default:
+			share(w, r, origin, next)
+		}
+	})
+}
+
+// asking is for the API: our own pages may use it, and those of the settings if they bring a token.
+func (g guard) asking(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		origin := r.Header.Get("Origin")
+		switch {
+		case len(r.Header.Values("Origin")) > 1:
+			refuse(w, *noOrigin())
+		case origin == "" && fromElsewhere(r) && r.Header.Get("Authorization") == "":
+			refuse(w, refusal{status: http.StatusForbidden, detail: "the API is for no page of another origin"})
+		case origin == "", ownOrigin(origin, r.Host):
+			next.ServeHTTP(w, r)
+		case !g.listed(origin):
+			refuse(w, *noOrigin())
+		default:
+			share(w, r, origin, next)
+		}
+	})
+}
+
+// showing is for our own pages, which no other origin may post to, embed or read.
+func (g guard) showing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if changesFromElsewhere(r) || strangeOrigin(r) {
+			refuse(w, *noOrigin())
+			return
+		}
+		header := w.Header()
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// changesFromElsewhere reports whether a request would change something, and a page of another origin makes it.
+func changesFromElsewhere(r *http.Request) bool {
+	return http.NewCrossOriginProtection().Check(r) != nil
+}
+
+// strangeOrigin reports whether an Origin is neither ours nor null, which is what forms of pages without a referrer have.
+func strangeOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	return len(origins) > 1 || len(origins) == 1 && origins[0] != "null" && !ownOrigin(origins[0], r.Host)
+}
+
+func noOrigin() *refusal {
+	return &refusal{status: http.StatusForbidden, detail: "this origin is not allowed", hint: "http.origins can allow it"}
+}
+
+// share answers the preflights of browsers, and lets pages of an origin read all else. Cookies are none of theirs.
+func share(w http.ResponseWriter, r *http.Request, origin string, next http.Handler) {
+	header := w.Header()
+	header.Del("Cross-Origin-Resource-Policy")
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Add("Vary", "Origin")
+	header.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
+	if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+		header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
+		header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+		header.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// fromElsewhere reports whether a browser says that a page of another origin asks, a port of this machine's among them.
+func fromElsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// foreign reports whether a request is of a page that is not ours.
+func foreign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return fromElsewhere(r) || origin != "" && !ownOrigin(origin, r.Host)
+}
+
+// host reports whether a Host is a name of this server. An address needs no name server
+// to lie, so it is always right.
+func (g guard) host(host string) bool {
+	name := strings.TrimSuffix(strings.ToLower(hostOnly(host)), ".")
+	if name == "localhost" || slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+		return true
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+func hostOnly(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}
+
+// origin reports whether pages of an origin may speak MCP: loopback ones, and those of the settings.
+func (g guard) origin(r *http.Request, origin string) bool {
+	if len(r.Header.Values("Origin")) > 1 {
+		return false
+	}
+	if g.listed(origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" {
+		return false
+	}
+	return isLoopback(u.Hostname())
+}
+
+// listed reports whether an origin is one of the settings.
+func (g guard) listed(origin string) bool {
+	return slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(strings.TrimSuffix(o, "/"), origin) })
+}
+
+// ownOrigin reports whether an Origin is that of the host that was asked.
+func ownOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && strings.EqualFold(u.Host, host)
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}

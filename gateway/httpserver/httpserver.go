@@ -1,0 +1,225 @@
+// Package httpserver is the front door of serve --http: it listens, looks at each request before anybody else does (host
+// name, origin, token, size, time) and hands it to the face that it is for, with who asks in its context. [New] wires
+// the faces, which are handed in; [Front.Serve] answers until it is stopped, and lets running work end then.
+package httpserver
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/access"
+	"sallyport/internal/config"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+)
+
+// MCP is the face that speaks the protocol.
+type MCP interface {
+	// Handler serves /mcp, Direct /mcp/direct.
+	Handler() http.Handler
+	Direct() http.Handler
+	// Leave ends the streams that never end themselves. Drain waits until no call runs, until ctx ends; what still
+	// runs then is ended. Close ends all sessions.
+	Leave()
+	Drain(ctx context.Context)
+	Close()
+}
+
+// Options configure a front door.
+type Options struct {
+	// MCP is served at /mcp and /mcp/direct.
+	MCP MCP
+	// API is served at the root, and at /api/ as well; nil: it is not there.
+	API http.Handler
+	// Dashboard is served at / and below /ui/, with /login and /logout; nil: / has a line of text.
+	Dashboard Pages
+	// Hooks is served at /hooks/, without authentication: it verifies requests itself; nil for none.
+	Hooks http.Handler
+	// Telemetry measures requests; nil does not.
+	Telemetry *telemetry.Telemetry
+	// Settings say who may come in, and how.
+	Settings config.HTTP
+	// Tokens are those of sallyport token; nil: none.
+	Tokens *access.Tokens
+	// Sessions are those of browsers; nil: new ones.
+	Sessions *access.Sessions
+	// Auditor puts logins on record; nil for none.
+	Auditor Auditor
+	// Logger gets what an operator should know; nil discards.
+	Logger *slog.Logger
+}
+
+// Front is the front door on one listener.
+type Front struct {
+	listener net.Listener
+	opts     Options
+	log      *slog.Logger
+	entry    *entry
+	guard    guard
+	patience time.Duration
+	flight   *flight // requests for the API and for pages
+	streams  *flight // those for MCP, which says itself when it is done
+	handler  http.Handler
+}
+
+// New returns the door of a listener. Who brings no token is let in where only this machine can reach the listener,
+// and the settings ask for none.
+func New(listener net.Listener, opts *Options) *Front { return newFront(listener, opts, patience) }
+
+func newFront(listener net.Listener, opts *Options, patience time.Duration) *Front {
+	f := &Front{listener: listener, opts: *opts, log: opts.Logger, patience: patience}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	open := isOpen(opts.Settings) && isHere(listener.Addr())
+	f.entry = newEntry(opts, open, f.log)
+	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
+	f.flight, f.streams = newFlight(f.log), newFlight(f.log)
+	paths := f.paths()
+	f.handler = prompt(f.patience, opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) }))
+	return f
+}
+
+// routeOf is what a request is for, as far as is known here: the API knows its routes by itself.
+func routeOf(paths *http.ServeMux, r *http.Request) string {
+	switch _, pattern := paths.Handler(r); pattern {
+	case "", "/", "/api/":
+		return "_OTHER"
+	default:
+		return strings.TrimPrefix(pattern, "GET ")
+	}
+}
+
+// isHere reports whether only this machine can reach an address.
+func isHere(addr net.Addr) bool {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return addr.Network() == "unix"
+}
+
+// paths are all that there are.
+func (f *Front) paths() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", f.speaking(f.opts.MCP.Handler()))
+	mux.Handle("/mcp/direct", f.speaking(f.opts.MCP.Direct()))
+	if issuer := f.entry.issuer; issuer != nil {
+		mux.Handle(metadataPath, issuer.metadata())
+		mux.Handle(metadataPath+"/", issuer.metadata())
+	}
+	if f.opts.Hooks != nil {
+		mux.Handle("/hooks/", f.guard.speaking(f.opts.Hooks))
+	}
+	if f.opts.API != nil {
+		mux.Handle("/", f.asking(f.opts.API))
+		mux.Handle("/api/", f.asking(http.StripPrefix("/api", f.opts.API)))
+	} else {
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, refusal{status: http.StatusNotFound, detail: "there is nothing here; MCP is spoken at /mcp", kind: tool.NotFound})
+		})
+	}
+	f.pages(mux)
+	return mux
+}
+
+// speaking is the way to MCP.
+func (f *Front) speaking(next http.Handler) http.Handler {
+	return f.guard.speaking(f.bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
+}
+
+// asking is the way to the API.
+func (f *Front) asking(next http.Handler) http.Handler {
+	return f.guard.asking(f.bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
+}
+
+// pages are those of the dashboard.
+func (f *Front) pages(mux *http.ServeMux) {
+	if f.opts.Dashboard == nil {
+		mux.Handle("GET /{$}", f.guard.speaking(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")
+		})))
+		return
+	}
+	pages := func(next http.Handler) http.Handler { return f.guard.showing(f.bounded(maxForm, next)) }
+	shown := pages(f.entry.showing(f.flight.around(f.opts.Dashboard)))
+	mux.Handle("/{$}", shown)
+	mux.Handle("/ui/", shown)
+	mux.Handle("/login", pages(http.HandlerFunc(f.login)))
+	mux.Handle("/logout", pages(http.HandlerFunc(f.logout)))
+}
+
+// maxForm is how large what the dashboard's forms send may be, in bytes.
+const maxForm = 1 << 20
+
+// Serve answers until ctx ends. Then nothing new is accepted, what runs may go on for as long as the settings grant,
+// and is ended after that. It returns when all is over; the listener is closed then.
+func (f *Front) Serve(ctx context.Context) error {
+	web := &http.Server{
+		Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() { failed <- web.Serve(newLimited(f.listener, maxConnections)) })
+	watching, enough := context.WithCancel(context.Background())
+	defer work.Wait()
+	defer enough()
+	work.Go(func() { f.watch(watching) })
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		f.log.Info("stopping, running calls may end", "grace", f.opts.Settings.Grace)
+	}
+	f.stop(web)
+	return err
+}
+
+// watchStep is how soon a token that was revoked ends what it has begun.
+const watchStep = 2 * time.Second
+
+// watch ends what was begun by tokens that are good no more, and keeps when tokens were used, until ctx ends.
+func (f *Front) watch(ctx context.Context) {
+	step := time.NewTicker(watchStep)
+	defer step.Stop()
+	kept := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			f.opts.Tokens.Keep()
+			return
+		case <-step.C:
+		}
+		f.flight.revoke(f.opts.Tokens)
+		f.streams.revoke(f.opts.Tokens)
+		if time.Since(kept) > time.Minute {
+			f.opts.Tokens.Keep()
+			kept = time.Now()
+		}
+	}
+}
+
+// stop closes the door: politely for as long as work may go on, then at once.
+func (f *Front) stop(web *http.Server) {
+	grace, cancel := context.WithTimeout(context.Background(), f.opts.Settings.Grace)
+	defer cancel()
+	var work, calls sync.WaitGroup
+	f.opts.MCP.Leave()
+	f.flight.leave()
+	closing, closed := context.WithCancel(context.Background())
+	work.Go(func() { _ = web.Shutdown(closing) }) // closes the listener at once
+	calls.Go(func() { f.opts.MCP.Drain(grace) })
+	calls.Go(func() { f.flight.drain(grace) })
+	calls.Wait()
+	time.AfterFunc(time.Second, closed) // the last answers are on their way
+	work.Wait()
+	closed()
+	_ = web.Close()
+	f.opts.MCP.Close()
+}

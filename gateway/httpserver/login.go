@@ -1,0 +1,185 @@
+package httpserver
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"sallyport/internal/access"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
+)
+
+// A browser comes in by a session: by a one-time code of the control socket, or by a token that is pasted. What it
+// brings along is a cookie that no script reads and no page of another site sends.
+
+// Pages are the dashboard.
+type Pages interface {
+	http.Handler
+	// LoginPage shows the form to log in with a token, and what was wrong with the last try; "" is nothing.
+	LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string)
+}
+
+// cookieLife is how long a browser keeps a cookie; sessions end by themselves.
+const cookieLife = 7 * 24 * time.Hour
+
+// cookieName is ours on the port that was asked: cookies know no ports, and there may be another gateway on this machine.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == "" {
+		return "sallyport_" + port
+	}
+	return "sallyport"
+}
+
+// session returns the session of the browser that makes a request. A page that is not ours has none, nor has who
+// brings a token.
+func (e *entry) session(r *http.Request) (access.Visitor, bool) {
+	if foreign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
+		return access.Visitor{}, false
+	}
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return access.Visitor{}, false
+	}
+	return e.sessions.Of(cookie.Value)
+}
+
+// showing lets requests for pages through, and redirects to the login page without a session.
+func (e *entry) showing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/ui/static/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		visitor, known := e.session(r)
+		var no *refusal
+		if !known {
+			visitor, no = e.who(r, e.open)
+		}
+		if no == nil && !visitor.May(tool.ScopeRead) {
+			no = insufficient(string(tool.ScopeRead))
+		}
+		if no != nil && no.status == http.StatusUnauthorized && len(r.Header.Values("Authorization")) == 0 {
+			toLogin(w, r)
+			return
+		}
+		e.admit(w, r, visitor, no, next)
+	})
+}
+
+// toLogin sends a browser to the form; one that asks for a part of a page only has to leave the page.
+func toLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("HX-Request") != "" {
+		w.Header().Set("HX-Redirect", "/login")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// login is /login: the form, a token that was sent with it, or a one-time code.
+func (f *Front) login(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	switch r.Method {
+	case http.MethodPost:
+		f.loginByToken(w, r)
+	case http.MethodGet:
+		if r.URL.Query().Has("code") {
+			f.loginByCode(w, r)
+			return
+		}
+		f.form(w, r, http.StatusOK, "")
+	case http.MethodHead: // who looks ahead uses up no code
+		w.WriteHeader(http.StatusOK)
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		refuse(w, refusal{status: http.StatusMethodNotAllowed, detail: "use GET or POST here", kind: tool.Invalid})
+	}
+}
+
+// form shows the login page.
+func (f *Front) form(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	visitor := access.Visitor{Scopes: []tool.Scope{}}
+	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.Into(r.Context())), status, problem)
+}
+
+// mayTry counts a try, and says when it was one too many.
+func (f *Front) mayTry(w http.ResponseWriter, r *http.Request) bool {
+	if no := f.entry.rates.login(w.Header(), r); no != nil {
+		f.form(w, r, no.status, no.detail)
+		return false
+	}
+	return true
+}
+
+func (f *Front) loginByCode(w http.ResponseWriter, r *http.Request) {
+	if !f.mayTry(w, r) {
+		return
+	}
+	visitor, ok := f.entry.sessions.Redeem(r.URL.Query().Get("code"))
+	if !ok {
+		f.entry.logins.refused(r.Context(), r)
+		f.form(w, r, http.StatusUnauthorized, "This code was used already, or is older than a minute: run sallyport dashboard again.")
+		return
+	}
+	f.begin(w, r, visitor)
+}
+
+func (f *Front) loginByToken(w http.ResponseWriter, r *http.Request) {
+	if !f.mayTry(w, r) {
+		return
+	}
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	visitor, err := f.entry.whose(r.Context(), token)
+	if err != nil {
+		f.entry.logins.refused(r.Context(), r)
+		f.log.WarnContext(r.Context(), "token refused at login", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))
+		f.form(w, r, http.StatusUnauthorized, "This is an "+wrong(err)+".")
+		return
+	}
+	if !visitor.May(tool.ScopeRead) {
+		f.form(w, r, http.StatusForbidden, "This token may not see anything: the dashboard needs the scope read.")
+		return
+	}
+	f.begin(w, r, visitor)
+}
+
+// begin opens a session, with a secret of its own: what the browser had before opens nothing. Then the code is out of
+// the address.
+func (f *Front) begin(w http.ResponseWriter, r *http.Request, v access.Visitor) {
+	f.endSession(r)
+	who := v.Principal
+	if who == "" {
+		who = v.Operator
+	}
+	f.entry.logins.in(r.Context(), who, r)
+	setCookie(w, r, f.entry.sessions.Open(v), int(cookieLife.Seconds()))
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	})
+}
+
+// endSession ends the session of the browser that makes a request, if it has any.
+func (f *Front) endSession(r *http.Request) {
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		f.entry.sessions.Close(cookie.Value)
+	}
+}
+
+// logout is /logout.
+func (f *Front) logout(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		refuse(w, refusal{status: http.StatusMethodNotAllowed, detail: "use POST here", kind: tool.Invalid})
+		return
+	}
+	f.endSession(r)
+	setCookie(w, r, "", -1)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}

@@ -1,0 +1,58 @@
+package httpserver
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sallyport/internal/access"
+	"sallyport/internal/tool"
+)
+
+// loginTries is the number of login attempts per address.
+func loginTries() access.Rate { return access.Rate{Count: 10, Per: time.Minute} }
+
+// rates are the rate limits of requests.
+type rates struct{ requests, logins *access.Limits }
+
+func newRates(requests access.Rate) *rates {
+	return &rates{requests: access.NewLimits(requests), logins: access.NewLimits(loginTries())}
+}
+
+// take counts a request, puts the caller's quota into the header, and refuses a request beyond it. A caller that is refused anyway
+// is counted by the address, apart from those of the address who are not: they are to be served all the same.
+func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refused bool) *refusal {
+	key := v.Principal
+	switch {
+	case refused:
+		key = "refused " + from(r)
+	case key == "" && v.By == access.ByNothing:
+		key = "address " + from(r)
+	case key == "":
+		key = "session"
+	}
+	s := l.requests.Take(key, v.Rate)
+	if s.Rate.Count == 0 {
+		return nil
+	}
+	header.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, s.Rate.Count, int(s.Rate.Per.Seconds())))
+	header.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, s.Left, int(s.Full.Seconds())))
+	if s.OK {
+		return nil
+	}
+	return tooMany(header, s, "http.limits.requests in upstreams.yaml, or --rate of the token, sets the limit")
+}
+
+// login counts a try to log in.
+func (l *rates) login(header http.Header, r *http.Request) *refusal {
+	if s := l.logins.Take(from(r), access.Rate{}); !s.OK {
+		return tooMany(header, s, "")
+	}
+	return nil
+}
+
+func tooMany(header http.Header, s access.Standing, hint string) *refusal {
+	header.Set("Retry-After", strconv.Itoa(max(1, int(s.After.Seconds()))))
+	return &refusal{status: http.StatusTooManyRequests, detail: fmt.Sprintf("more than %s; try again in %v", s.Rate, s.After), hint: hint, kind: tool.Limit}
+}

@@ -1,0 +1,37 @@
+package resultschema
+
+import (
+	"sallyport/internal/jsontype"
+	"sallyport/internal/tool"
+)
+
+// maxParts is how many blocks of one result are looked at.
+const maxParts = 128
+
+// shapeOf is the shape of what a program gets.
+func shapeOf(v tool.Value) (jsontype.Shape, error) {
+	switch {
+	case v.Blob != nil:
+		return jsontype.Shape{Kinds: jsontype.Blob}, nil
+	case v.Parts == nil:
+		return jsontype.Of(v.JSON)
+	}
+	var all jsontype.Shape
+	for _, part := range v.Parts[:min(len(v.Parts), maxParts)] {
+		s, err := shapeOf(part)
+		if err != nil {
+			return jsontype.Shape{}, err
+		}
+		all = jsontype.Merge(all, s)
+	}
+	return jsontype.ListOf(all), nil
+}
+
+// weight is about how many bytes a result holds on to.
+func weight(r tool.Result) int {
+	n := len(r.Structured) + len(r.Raw)
+	for _, c := range r.Content {
+		n += len(c.Text) + len(c.Data) + len(c.Raw)
+	}
+	return n
+}

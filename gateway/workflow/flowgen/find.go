@@ -1,0 +1,213 @@
+package flowgen
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxFound is how many values of one result are remembered, maxKnown of all.
+	maxFound, maxKnown = 4000, 40_000
+	// maxSearched is how long a text may be in which others are looked for, in bytes, maxScanned how much is looked at in all.
+	maxSearched, maxScanned = 16 << 10, 128 << 20
+)
+
+// ref is where a value was seen: an expression, and the name of the member that it is, "" for none.
+type ref struct{ expr, name string }
+
+// known are the values of results so far.
+type known struct {
+	refs    map[string][]ref // by raw
+	texts   []seenText       // those that may stand within others
+	lists   []seenList
+	count   int
+	scanned int
+}
+
+type seenText struct {
+	text string
+	ref
+}
+
+type seenList struct {
+	expr  string
+	items []value
+}
+
+// learn adds what a step came to.
+func (k *known) learn(expr string, v value) {
+	room := min(maxFound, maxKnown-k.count)
+	before := room
+	k.walk(ref{expr: expr}, v, &room)
+	k.count += before - room
+}
+
+func (k *known) walk(r ref, v value, room *int) {
+	if *room <= 0 {
+		return
+	}
+	*room--
+	if v.kind != 'n' && v.kind != 't' && v.raw != `""` {
+		k.refs[v.raw] = append(k.refs[v.raw], r)
+	}
+	if n := utf8.RuneCountInString(v.text); n >= minPart && n <= maxSearched {
+		k.texts = append(k.texts, seenText{v.text, r})
+	}
+	if len(v.items) > 0 {
+		k.lists = append(k.lists, seenList{r.expr, v.items})
+	}
+	for i, item := range v.items {
+		k.walk(ref{r.expr + at(i), r.name}, item, room)
+	}
+	for _, m := range v.members {
+		k.walk(ref{r.expr + dot(m.name), m.name}, m.value, room)
+	}
+}
+
+// find returns where an argument may have come from: what has its name first, then what was seen first.
+func (k *known) find(param string, v value) (expr string, ok bool) {
+	refs := k.refs[v.raw]
+	if i := slices.IndexFunc(refs, func(r ref) bool { return r.name == param }); i >= 0 && param != "" && (v.scalar() || v.distinctive()) {
+		return refs[i].expr, true
+	}
+	if len(refs) == 0 || !v.distinctive() {
+		return "", false
+	}
+	return refs[0].expr, true
+}
+
+// piece is a part of a text: an expression, or else as it is.
+type piece struct{ expr, text string }
+
+// within takes a text apart, by the earlier texts that stand in it as whole words, the longest first; nil if there are none. Those that were constants
+// before do not count: results repeat what they were asked for.
+func (k *known) within(text string, constant func(value) bool) []piece {
+	if len(text) > maxSearched {
+		return nil
+	}
+	var hits []hit
+	for _, t := range k.texts {
+		if k.scanned += len(text); k.scanned > maxScanned {
+			break
+		}
+		if i := strings.Index(text, t.text); i >= 0 && len(t.text) < len(text) && bounded(text, i, i+len(t.text)) && !constant(textValue(t.text)) {
+			hits = append(hits, hit{i, i + len(t.text), t.expr})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
+	var taken []hit
+	for _, h := range hits {
+		if !slices.ContainsFunc(taken, func(o hit) bool { return h.from < o.to && o.from < h.to }) {
+			taken = append(taken, h)
+		}
+	}
+	slices.SortFunc(taken, func(a, b hit) int { return a.from - b.from })
+	return pieces(text, taken)
+}
+
+type hit struct {
+	from, to int
+	expr     string
+}
+
+func pieces(text string, taken []hit) (all []piece) {
+	if len(taken) == 0 {
+		return nil
+	}
+	last := 0
+	for _, h := range taken {
+		if h.from > last {
+			all = append(all, piece{text: text[last:h.from]})
+		}
+		all, last = append(all, piece{expr: h.expr}), h.to
+	}
+	if last < len(text) {
+		all = append(all, piece{text: text[last:]})
+	}
+	return all
+}
+
+// bounded reports whether what stands from one byte to another is no part of a longer word.
+func bounded(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	return !word(before) && !word(after)
+}
+
+// listOf finds an earlier list where the items, or one member of each, are these values, in any order, and returns them in its. member is "" for the items themselves,
+// order is nil if there is none.
+func (k *known) listOf(values []value) (expr, member string, order []value) {
+	want := sorted(values)
+	for _, l := range k.lists {
+		if len(l.items) != len(values) {
+			continue
+		}
+		for _, path := range append([]ref{{}}, scalars(ref{}, l.items[0], 3)...) {
+			if picked := pick(l.items, path.expr); slices.Equal(want, sorted(picked)) {
+				return l.expr, path.expr, picked
+			}
+		}
+	}
+	return "", "", nil
+}
+
+// mapped finds an earlier list where one member of the items are the items of a list, in its order.
+func (k *known) mapped(v value) (expr string, ok bool) {
+	if len(v.items) < minFound || slices.ContainsFunc(v.items, func(item value) bool { return !item.distinctive() }) {
+		return "", false
+	}
+	expr, member, order := k.listOf(v.items)
+	if order == nil || member == "" || !slices.EqualFunc(order, v.items, func(a, b value) bool { return a.raw == b.raw }) {
+		return "", false
+	}
+	return expr + ".map(it, it" + member + ")", true
+}
+
+func sorted(values []value) []string {
+	raws := make([]string, len(values))
+	for i, v := range values {
+		raws[i] = v.raw
+	}
+	slices.Sort(raws)
+	return raws
+}
+
+// scalars are the paths to texts and numbers within an object, by expressions.
+func scalars(r ref, v value, depth int) (all []ref) {
+	for _, m := range v.members {
+		path := ref{r.expr + dot(m.name), m.name}
+		if m.scalar() {
+			all = append(all, path)
+		} else if depth > 0 {
+			all = append(all, scalars(path, m.value, depth-1)...)
+		}
+	}
+	return all
+}
+
+// pick takes what is at a path out of each of a list.
+func pick(items []value, path string) []value {
+	picked := make([]value, 0, len(items))
+	for _, item := range items {
+		if v, ok := follow(item, path); ok {
+			picked = append(picked, v)
+		}
+	}
+	return picked
+}
+
+func follow(v value, path string) (value, bool) {
+	if path == "" {
+		return v, true
+	}
+	for _, m := range v.members {
+		if rest, ok := strings.CutPrefix(path, dot(m.name)); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return follow(m.value, rest)
+		}
+	}
+	return value{}, false
+}

@@ -1,0 +1,291 @@
+// Package flowgen makes a workflow's definition of what a program did: its calls in order, with references where an argument
+// is what an earlier call came to. Its one function is [From]. What a program computed between its calls cannot be seen, so a
+// draft is for a person to continue with; that it can be loaded is held by tests.
+package flowgen
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sallyport/gateway/history"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxSteps is how many steps a draft may have; of a program with more calls the draft is the program itself.
+	maxSteps = 200
+	// maxDraft is how large a draft may be, in bytes; as for maxSteps.
+	maxDraft = 512 << 10
+	// maxProgram is how large a program may be in a definition, in bytes.
+	maxProgram = 64 << 10
+)
+
+// From writes a definition, in YAML, that makes the calls of an execution. tools are those that there are now, which comments are made of.
+// The error is a *tool.Error, for what cannot be one.
+func From(done history.Done, tools []tool.Tool) ([]byte, error) {
+	d := newDrafter(done, tools)
+	if err := d.read(); err != nil {
+		return nil, err
+	}
+	d.fold()
+	if len(d.steps) == 0 || len(d.steps) > maxSteps || d.methods {
+		return d.program()
+	}
+	for _, s := range d.steps {
+		d.bind(s)
+	}
+	d.nameInputs()
+	text := d.write()
+	if len(text) > maxDraft {
+		return d.program()
+	}
+	return []byte(text), nil
+}
+
+// drafter makes one draft.
+type drafter struct {
+	done  history.Done
+	tools map[tool.ID]tool.Tool
+	calls []*call
+	steps []*step
+	// failed are calls that the program went on without, lost those with unknown results.
+	failed, lost []string
+	// methods says that something was asked for that is no tool.
+	methods bool
+	known   known
+	ids     map[string]bool
+	inputs  inputs
+}
+
+func newDrafter(done history.Done, tools []tool.Tool) *drafter {
+	d := &drafter{done: done, tools: map[tool.ID]tool.Tool{}, known: known{refs: map[string][]ref{}}, ids: map[string]bool{}, inputs: newInputs(done.Variables)}
+	for _, t := range tools {
+		d.tools[t.ID] = t
+	}
+	return d
+}
+
+// call is one call that went well.
+type call struct {
+	tool      tool.ID
+	arguments value
+	result    value
+}
+
+// step is one step of the draft: a call, or one for each of a list.
+type step struct {
+	id    string
+	tool  tool.ID
+	calls []*call
+	loop  *loop // nil for a call
+	with  node
+}
+
+// read takes the calls that went well.
+func (d *drafter) read() error {
+	for i, c := range d.done.Did {
+		if c.Err != nil || c.Result.IsError {
+			d.failed = append(d.failed, fmt.Sprintf("call %d, of %s", i+1, c.Tool))
+			continue
+		}
+		if c.Lost {
+			d.lost = append(d.lost, fmt.Sprintf("call %d, of %s", i+1, c.Tool))
+		}
+		d.methods = d.methods || c.Tool.Method() != "tools/call"
+		arguments, err := parse(c.Arguments)
+		if err != nil || arguments.kind != '{' {
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the arguments of call %d, of %s, are no object", i+1, c.Tool)}
+		}
+		d.calls = append(d.calls, &call{c.Tool, arguments, resultOf(c.Result)})
+	}
+	return nil
+}
+
+// fold makes steps of the calls. A run of calls of one tool that differ in one argument becomes one step.
+func (d *drafter) fold() {
+	for i := 0; i < len(d.calls); {
+		n, l := d.loopAt(i)
+		c := d.calls[i]
+		s := &step{tool: c.tool, calls: d.calls[i : i+n], loop: l}
+		s.id = d.unique(c.tool.Name)
+		if l != nil {
+			l.inner = s.id
+			s.id = d.unique("each_" + c.tool.Name)
+		}
+		d.steps = append(d.steps, s)
+		d.known.learn("steps."+s.id+".output", s.result())
+		i += n
+	}
+	d.known = known{refs: map[string][]ref{}} // what comes before a step is told to it again
+}
+
+// result is the result of a step.
+func (s *step) result() value {
+	if s.loop == nil {
+		return s.calls[0].result
+	}
+	v, raws := value{kind: '['}, []string{}
+	for _, c := range s.calls {
+		v.items, raws = append(v.items, c.result), append(raws, c.result.raw)
+	}
+	v.raw = "[" + strings.Join(raws, ",") + "]"
+	return v
+}
+
+// unique makes an id of a name.
+func (d *drafter) unique(name string) string {
+	const longest = 56
+	base := name[:min(len(name), longest)]
+	id := base
+	for i := 2; d.ids[id]; i++ {
+		id = base + "_" + strconv.Itoa(i)
+	}
+	d.ids[id] = true
+	return id
+}
+
+// loop is what a step walks over.
+type loop struct {
+	inner string // the id of the step within
+	param string // the argument that differs
+	// expr is the earlier list, member the path to the argument in an item; "" where the values are written out.
+	expr, member string
+	values       []value
+}
+
+// reorder puts calls, which may have been made side by side, in the order of the list that they walk over.
+func (d *drafter) reorder(calls []*call, l *loop, order []value) {
+	place := func(c *call) int {
+		v, _ := c.arguments.member(l.param)
+		return slices.IndexFunc(order, func(o value) bool { return o.raw == v.raw })
+	}
+	slices.SortStableFunc(calls, func(a, b *call) int { return place(a) - place(b) })
+}
+
+const (
+	// minListed is how many calls make a loop over values that were in no list, minFound over those of one.
+	minListed, minFound = 3, 2
+)
+
+// loopAt returns how many calls from one on are one step, and over what it walks.
+func (d *drafter) loopAt(i int) (n int, l *loop) {
+	param, last := "", i+1
+	for ; last < len(d.calls); last++ {
+		differs, ok := oneDiffers(d.calls[i], d.calls[last], param)
+		if !ok || d.cameFrom(i, last, differs) {
+			break
+		}
+		param = differs
+	}
+	l = &loop{param: param}
+	for _, c := range d.calls[i:last] {
+		v, _ := c.arguments.member(param)
+		l.values = append(l.values, v)
+	}
+	for n := last - i; n >= minFound; n-- {
+		if expr, member, order := d.known.listOf(l.values[:n]); order != nil {
+			l.expr, l.member, l.values = expr, member, l.values[:n]
+			d.reorder(d.calls[i:i+n], l, order)
+			return n, l
+		}
+	}
+	if last-i >= minListed {
+		return last - i, l
+	}
+	return 1, nil
+}
+
+// oneDiffers reports whether two calls are of one tool and differ in one argument, a text or number; param is the one that it must be, if it is not "".
+func oneDiffers(a, b *call, param string) (string, bool) {
+	if a.tool != b.tool || len(a.arguments.members) != len(b.arguments.members) {
+		return "", false
+	}
+	differs := ""
+	for _, m := range a.arguments.members {
+		other, ok := b.arguments.member(m.name)
+		switch {
+		case !ok:
+			return "", false
+		case other.raw == m.raw && m.name != param:
+			continue
+		case differs != "" || !m.scalar() || !other.scalar():
+			return "", false
+		}
+		differs = m.name
+	}
+	return differs, differs != "" && (param == "" || differs == param)
+}
+
+// cameFrom reports whether an argument of a call is in what an earlier call of the same run came to: then one follows from the other.
+func (d *drafter) cameFrom(first, last int, param string) bool {
+	v, _ := d.calls[last].arguments.member(param)
+	if !v.distinctive() {
+		return false
+	}
+	for _, c := range d.calls[first:last] {
+		if given, _ := c.arguments.member(param); given.raw != v.raw && strings.Contains(c.result.raw, v.raw) && !d.before(first, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// before reports whether a value was known before a call.
+func (d *drafter) before(first int, v value) bool {
+	return slices.ContainsFunc(d.calls[:first], func(c *call) bool {
+		return strings.Contains(c.result.raw, v.raw) || strings.Contains(c.arguments.raw, v.raw)
+	})
+}
+
+// bind says where the arguments of a step come from, and learns its result.
+func (d *drafter) bind(s *step) {
+	s.with = node{members: []named{}}
+	for _, m := range s.calls[0].arguments.members {
+		n := node{}
+		switch {
+		case s.loop != nil && m.name == s.loop.param && s.loop.expr != "":
+			n.expr = "item" + s.loop.member
+		case s.loop != nil && m.name == s.loop.param:
+			n.expr = "item"
+			d.inputs.list(s)
+		default:
+			n = d.argument(s, m.name, m.value)
+		}
+		s.with.members = append(s.with.members, named{m.name, n})
+	}
+	d.known.learn("steps."+s.id+".output", s.result())
+}
+
+// argument says where one comes from.
+func (d *drafter) argument(s *step, param string, v value) node {
+	if d.inputs.knows(param, v) {
+		return d.inputs.constant(s, param, v)
+	}
+	if expr, ok := d.known.find(param, v); ok {
+		return node{expr: expr}
+	}
+	switch v.kind {
+	case '{':
+		n := node{members: []named{}}
+		for _, m := range v.members {
+			n.members = append(n.members, named{m.name, d.argument(s, m.name, m.value)})
+		}
+		return n
+	case '[':
+		if expr, ok := d.known.mapped(v); ok {
+			return node{expr: expr}
+		}
+		n := node{items: []node{}}
+		for _, item := range v.items {
+			n.items = append(n.items, d.argument(s, param, item))
+		}
+		return n
+	case '"':
+		if parts := d.known.within(v.text, func(part value) bool { return d.inputs.knows("", part) }); parts != nil {
+			return node{parts: parts}
+		}
+	}
+	return d.inputs.constant(s, param, v)
+}

@@ -1,0 +1,93 @@
+package flowgen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// program is a draft with one step, which runs the program as it was.
+func (d *drafter) program() ([]byte, error) {
+	if len(d.done.Code) > maxProgram {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s made %d calls, and its program is too large for a step", d.done.ID, len(d.done.Did)), Hint: "write the definition by hand"}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# A draft, made of execution %s: the program as it was, in one step, since %s. Look at it before you let it run.\n", d.done.ID, d.why())
+	fmt.Fprintf(&b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
+	d.writeVariables(&b)
+	b.WriteString("outputs:\n  result: {value: \"${{ steps.program.output }}\"}\n\nsteps:\n  - id: program\n")
+	if d.done.Language == "typescript" {
+		b.WriteString("    language: typescript\n")
+	}
+	if d.done.Environment != "" {
+		fmt.Fprintf(&b, "    environment: %s\n", yamlText(d.done.Environment))
+	}
+	if d.done.Workspace != "" {
+		fmt.Fprintf(&b, "    workspace: %s\n", yamlText(d.done.Workspace))
+	}
+	if names := slices.Sorted(maps.Keys(d.done.Variables)); len(names) > 0 {
+		b.WriteString("    with:\n")
+		for _, name := range names {
+			fmt.Fprintf(&b, "      %s: %s\n", yamlKey(name), yamlText("${{ inputs."+name+" }}"))
+		}
+	}
+	fmt.Fprintf(&b, "    code: %s", block(d.done.Code, "      "))
+	return []byte(b.String()), nil
+}
+
+func (d *drafter) why() string {
+	switch {
+	case d.methods:
+		return "it asks upstreams for more than tools"
+	case len(d.steps) == 0:
+		return "no call of it went well"
+	case len(d.steps) > maxSteps:
+		return fmt.Sprintf("it made %d calls", len(d.done.Did))
+	}
+	return "its calls have large arguments"
+}
+
+// maxDefault is how long a variable of a program may be to be what an input is by default, in bytes of JSON.
+const maxDefault = 4 << 10
+
+// writeVariables makes inputs of what the program was given.
+func (d *drafter) writeVariables(b *strings.Builder) {
+	if len(d.done.Variables) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(d.done.Variables))
+	b.WriteString("inputs:\n")
+	for _, name := range names {
+		if size := len(d.done.Variables[name]); size > maxDefault {
+			fmt.Fprintf(b, "  %s: {} # it was %d bytes long: too much for a default\n", yamlKey(name), size)
+			continue
+		}
+		if v, err := parse(d.done.Variables[name]); err == nil {
+			fmt.Fprintf(b, "  %s: {default: %s}\n", yamlKey(name), flow(v))
+		}
+	}
+	b.WriteString("\n")
+}
+
+// block writes a program as it is, in lines, if YAML can have them so.
+func block(text, indent string) string {
+	odd := func(r rune) bool {
+		return r != '\n' && r != '\t' && r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffd
+	}
+	if strings.ContainsFunc(text, odd) || strings.TrimSpace(text) == "" {
+		return quote(text) + "\n"
+	}
+	var b strings.Builder
+	b.WriteString("|2-\n")
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		if line == "\n" {
+			b.WriteString("\n")
+			continue
+		}
+		b.WriteString(indent + line)
+	}
+	return b.String()
+}

@@ -1,0 +1,249 @@
+package flowgen
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
+)
+
+// node is an argument as it is written: an expression, a text with expressions in it, a constant, a list or an object.
+type node struct {
+	expr     string
+	parts    []piece
+	constant *constant
+	items    []node
+	members  []named
+}
+
+type named struct {
+	name string
+	node
+}
+
+// maxShown is how many lines of the program a draft shows.
+const maxShown = 80
+
+// token is one of personal data, which means something in one session only.
+var token = regexp.MustCompile(`\[[A-Z]+(_\d+)+\]`)
+
+// write writes the definition.
+func (d *drafter) write() string {
+	var b strings.Builder
+	d.head(&b)
+	d.writeInputs(&b)
+	last := d.steps[len(d.steps)-1]
+	fmt.Fprintf(&b, "outputs:\n  result: {value: %s}\n\nsteps:\n", yamlText("${{ steps."+last.id+".output }}"))
+	for i, s := range d.steps {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		d.writeStep(&b, s)
+	}
+	return b.String()
+}
+
+// head says what this is, and what no one can see of a program.
+func (d *drafter) head(b *strings.Builder) {
+	fmt.Fprintf(b, "# A draft, made of what execution %s did on %s. Look at it before you let it run.\n", d.done.ID, d.done.Started.UTC().Format("2006-01-02"))
+	b.WriteString("# It makes the calls that the program made, in their order. What the program computed between them cannot be seen: where a value\n" +
+		"# below was made of results, write an expression or a code step in its place. Conditions and ends of loops are not seen either.\n")
+	for _, part := range []struct {
+		what  string
+		calls []string
+	}{{"Left out, since the program went on after they failed: ", d.failed}, {"Too large to be kept, so nothing is made of their results: ", d.lost}} {
+		if len(part.calls) > 0 {
+			fmt.Fprintf(b, "# %s%s.\n", part.what, sanitize.Line(strings.Join(part.calls, "; "), 400))
+		}
+	}
+	if slices.ContainsFunc(d.calls, func(c *call) bool { return token.MatchString(c.arguments.raw) }) {
+		b.WriteString("# Some constants have tokens of personal data, such as [EMAIL_1], which mean nothing in another session: put something in their place.\n")
+	}
+	d.showProgram(b)
+	fmt.Fprintf(b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
+}
+
+func (d *drafter) showProgram(b *strings.Builder) {
+	b.WriteString("#\n# The program:\n")
+	n := 0
+	for line := range strings.Lines(d.done.Code) {
+		if n++; n > maxShown {
+			b.WriteString("#   (the rest is left out)\n")
+			break
+		}
+		rest := strings.TrimLeft(line, " ")
+		b.WriteString(strings.TrimRight("#   "+strings.Repeat(" ", min(len(line)-len(rest), 40))+sanitize.Line(rest, 200), " ") + "\n")
+	}
+	b.WriteString("\n")
+}
+
+// name is one that no other draft has.
+func (d *drafter) name() string {
+	return "draft_" + noName.ReplaceAllString(strings.ToLower(strings.TrimPrefix(d.done.ID, "e-")), "_")
+}
+
+func (d *drafter) description() string {
+	var names []string
+	for _, c := range d.calls {
+		if name := c.tool.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return sanitize.Line("Calls "+strings.Join(names, ", "), 200)
+}
+
+func (d *drafter) writeInputs(b *strings.Builder) {
+	first := true
+	for _, c := range d.inputs.order {
+		if c.name == "" {
+			continue
+		}
+		if first {
+			b.WriteString("inputs:\n")
+			first = false
+		}
+		fmt.Fprintf(b, "  %s: {type: %s, default: %s} # %s\n", c.name, c.schemaType(), flow(c.value), sanitize.Line(c.use(), 120))
+	}
+	if !first {
+		b.WriteString("\n")
+	}
+}
+
+// use says what a constant was.
+func (c *constant) use() string {
+	if c.of != "" {
+		return "a variable of the program"
+	}
+	return c.param + " of " + strings.Join(c.steps, ", ")
+}
+
+func (d *drafter) writeStep(b *strings.Builder, s *step) {
+	indent := "  "
+	fmt.Fprintf(b, "  - id: %s\n", s.id)
+	if s.loop != nil {
+		fmt.Fprintf(b, "    for_each: %s\n    steps:\n      - id: %s\n", d.over(s), s.loop.inner)
+		indent = "      "
+	}
+	if what := d.about(s.tool); what != "" {
+		fmt.Fprintf(b, "%s  # %s\n", indent, what)
+	}
+	fmt.Fprintf(b, "%s  tool: %s\n", indent, s.tool)
+	if len(s.with.members) > 0 {
+		fmt.Fprintf(b, "%s  with:\n", indent)
+		for _, m := range s.with.members {
+			fmt.Fprintf(b, "%s    %s: %s\n", indent, yamlKey(m.name), m.yaml())
+		}
+	}
+}
+
+// over is what a step walks over.
+func (d *drafter) over(s *step) string {
+	if s.loop.expr != "" {
+		return yamlText("${{ " + s.loop.expr + " }}")
+	}
+	for _, c := range d.inputs.order {
+		if c.list && slices.Contains(c.steps, s.id) {
+			return node{constant: c}.yaml()
+		}
+	}
+	return "[]"
+}
+
+// about warns of a tool that is not there any more, or changes something; "" where it is not known which there are.
+func (d *drafter) about(id tool.ID) string {
+	t, there := d.tools[id]
+	switch readOnly := t.Annotations.ReadOnly; {
+	case len(d.tools) == 0:
+		return ""
+	case !there:
+		return "this tool is not there now"
+	case readOnly == nil || !*readOnly:
+		return "it may change something"
+	}
+	return ""
+}
+
+// yaml writes a node on one line.
+func (n node) yaml() string {
+	switch {
+	case n.expr != "":
+		return yamlText("${{ " + n.expr + " }}")
+	case n.parts != nil:
+		return joined(n.parts)
+	case n.constant != nil && n.constant.name != "":
+		return yamlText("${{ inputs." + n.constant.name + " }}")
+	case n.constant != nil && n.constant.parts != nil:
+		return joined(n.constant.parts)
+	case n.constant != nil:
+		return flow(n.constant.value)
+	case n.items != nil:
+		parts := make([]string, len(n.items))
+		for i, item := range n.items {
+			parts[i] = item.yaml()
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	parts := make([]string, len(n.members))
+	for i, m := range n.members {
+		parts[i] = yamlKey(m.name) + ": " + m.yaml()
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// joined writes a text with expressions in it.
+func joined(parts []piece) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p.expr != "" {
+			b.WriteString("${{ " + p.expr + " }}")
+		} else {
+			b.WriteString(escape(p.text))
+		}
+	}
+	return quote(b.String())
+}
+
+// flow writes a value as it is.
+func flow(v value) string {
+	switch v.kind {
+	case '"':
+		return yamlText(escape(v.text))
+	case '[':
+		parts := make([]string, len(v.items))
+		for i, item := range v.items {
+			parts[i] = flow(item)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case '{':
+		parts := make([]string, len(v.members))
+		for i, m := range v.members {
+			parts[i] = yamlKey(m.name) + ": " + flow(m.value)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return v.raw
+}
+
+// escape has a text mean itself where expressions are looked for.
+func escape(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
+
+// plainText is what needs no quotes in YAML, wherever it stands.
+var plainText = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
+
+// yamlText writes a text: as it is, or as JSON does, which is YAML too.
+func yamlText(text string) string {
+	switch strings.ToLower(text) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return quote(text)
+	}
+	if plainText.MatchString(text) {
+		return text
+	}
+	return quote(text)
+}
+
+// yamlKey writes a name of a member.
+func yamlKey(name string) string { return yamlText(name) }

@@ -1,0 +1,140 @@
+package flowtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"gopkg.in/yaml.v3"
+)
+
+// difference is one place where a value is not what was wanted.
+type difference struct {
+	node    *yaml.Node // what was wanted
+	message string
+}
+
+// differences compares a value with the part of it that is wanted: of a mapping the members that are named, of a list
+// each item, of anything else all of it. at is the path of the value, for messages.
+func differences(want *yaml.Node, got any, at string) []difference {
+	if name := matcherOf(want); name != "" {
+		return unlike(want, name, got, at)
+	}
+	switch want.Kind {
+	case yaml.MappingNode:
+		if members, ok := got.(map[string]any); ok {
+			return membersDiffer(want, members, at)
+		}
+	case yaml.SequenceNode:
+		if items, ok := got.([]any); ok && len(items) == len(want.Content) {
+			return itemsDiffer(want, items, at)
+		}
+	default:
+		if same(scalarOf(want), got) {
+			return nil
+		}
+	}
+	return []difference{{want, at + ": " + wantedGot(shown(valueOf(want)), shown(got))}}
+}
+
+func membersDiffer(want *yaml.Node, got map[string]any, at string) (all []difference) {
+	for i := 0; i+1 < len(want.Content); i += 2 {
+		key, value := want.Content[i], want.Content[i+1]
+		member, ok := got[key.Value]
+		under := at + "." + key.Value
+		switch {
+		case ok || matcherOf(value) == "" && value.Tag == "!!null":
+			all = append(all, differences(value, member, under)...)
+		default:
+			all = append(all, difference{value, under + ": wanted " + shown(valueOf(value)) + ", but it is not there"})
+		}
+	}
+	return all
+}
+
+func itemsDiffer(want *yaml.Node, got []any, at string) (all []difference) {
+	for i, item := range want.Content {
+		all = append(all, differences(item, got[i], at+"["+strconv.Itoa(i)+"]")...)
+	}
+	return all
+}
+
+// unlike compares a value with a matcher.
+func unlike(want *yaml.Node, name string, got any, at string) []difference {
+	pattern := want.Content[1].Value
+	text, ok := got.(string)
+	switch name {
+	case anything:
+		ok = true
+	case contains:
+		ok = ok && strings.Contains(text, pattern)
+	case matches:
+		ok = ok && regexp.MustCompile(pattern).MatchString(text) // it was compiled when it was read
+	}
+	if ok {
+		return nil
+	}
+	verb := map[string]string{contains: "that contains", matches: "that matches"}[name]
+	return []difference{{want, fmt.Sprintf("%s: wanted a text %s %s\ngot %s", at, verb, shown(pattern), shown(got))}}
+}
+
+// same compares scalars; numbers by their value, however they are written.
+func same(want, got any) bool {
+	if n, ok := number(want); ok {
+		m, ok := number(got)
+		return ok && n == m
+	}
+	return want == got
+}
+
+// number is the value of a number in a way that can be compared: exact where it is whole.
+func number(v any) (string, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return strconv.FormatFloat(f, 'g', -1, 64), true
+		}
+		return v.String(), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case int, int64, uint64:
+		return fmt.Sprint(v), true
+	}
+	return "", false
+}
+
+// wantedGot sets two values side by side, or shows how they differ where they have many lines.
+func wantedGot(want, got string) string {
+	if strings.Count(want, "\n")+strings.Count(got, "\n") > 4 {
+		return "wanted something else\n" + unified(want, got)
+	}
+	separator := " "
+	if strings.Contains(want+got, "\n") {
+		separator = "\n"
+	}
+	return "wanted" + separator + want + "," + separator + "got" + separator + got
+}
+
+func unified(want, got string) string {
+	text := string(diff.Diff("wanted", []byte(want+"\n"), "got", []byte(got+"\n")))
+	_, text, _ = strings.Cut(text, "\n") // the line "diff wanted got"
+	return strings.TrimSuffix(text, "\n")
+}
+
+// maxShown is how much of a value is shown.
+const maxShown = 4 << 10
+
+// shown is a value as a test would have it: a text of several lines as it is, else on one line where it is short.
+func shown(v any) string {
+	text, ok := v.(string)
+	if !ok || !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
+		text = flow(v)
+	}
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
+	}
+	return text
+}

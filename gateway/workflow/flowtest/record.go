@@ -1,0 +1,461 @@
+package flowtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+	"sallyport/internal/yamlstrict"
+)
+
+// Record makes a file of tests of a run that is over: its one test gives what the run was given, has a stub for each call
+// and each program that it made, and expects its result. Tokens in place of personal data stay as they are. Errors are
+// *tool.Error, of runs that cannot be made again so: of canceled ones, and of those that are larger than a file may be.
+func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
+	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}}
+	for event, err := range events {
+		if err == nil {
+			err = r.add(event)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if r.over == nil {
+		return nil, cannot("it is not over")
+	}
+	if r.over.Status == workflow.Canceled {
+		return nil, cannot("it was canceled")
+	}
+	data, err := r.file()
+	if err == nil && len(data) > yamlstrict.MaxFile {
+		err = cannot(fmt.Sprintf("its test would have %d KiB, more than the %d KiB of a file; record one with less in it", len(data)>>10, yamlstrict.MaxFile>>10))
+	}
+	return data, err
+}
+
+func cannot(why string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: "the run cannot be made a test of: " + why}
+}
+
+// recording is what is known of a run while its events are read.
+type recording struct {
+	start   *workflow.Started
+	started time.Time
+	over    *workflow.Event
+	// definitions are that of the run, by "", and those of nested workflows, by the path of the step.
+	definitions map[string]*spec.Definition
+	// steps are those that were begun, by their paths; order is the order in which they began first.
+	steps map[string]*recorded
+	order []string
+	// top are the steps of the definition itself that have ended, with how.
+	top []workflow.Event
+}
+
+// recorded is a step that does something by itself.
+type recorded struct {
+	path, tool string
+	step       *spec.Step // nil for the call of a form
+	input      json.RawMessage
+	attempt    int
+	// faults are those of attempts that were followed by others.
+	faults []workflow.Fault
+	ended  *workflow.Event
+	answer json.RawMessage // of a form
+	asked  bool            // a person, whether to go on
+}
+
+func (r *recording) add(e workflow.Event) error {
+	switch e.Kind {
+	case workflow.Created:
+		r.start, r.started = e.Start, e.Time
+		return r.define("", e.Start)
+	case workflow.Reentered:
+		r.reenter()
+	case workflow.Began:
+		return r.began(e)
+	case workflow.Retrying:
+		if s := r.steps[e.Path]; s != nil && e.Error != nil {
+			s.faults = append(s.faults, *e.Error)
+		}
+	case workflow.Waits:
+		if e.Pending != nil && e.Pending.For == "approval" && e.Pending.Why == "" {
+			r.at(e.Path).asked = true
+		}
+	case workflow.Answered:
+		r.at(e.Path).answer = e.Input
+	case workflow.Ended:
+		return r.ended(e)
+	case workflow.Over:
+		r.over = &e
+	}
+	return nil
+}
+
+// define notes the definition of a run, or of a nested workflow.
+func (r *recording) define(path string, s *workflow.Started) error {
+	d, err := spec.Parse(s.Path, []byte(s.Source), func(name string) ([]byte, error) {
+		text, ok := s.Files[name]
+		if !ok {
+			return nil, errors.New("the run has no file " + name)
+		}
+		return []byte(text), nil
+	})
+	if err != nil {
+		return cannot("its definition cannot be read any more: " + err.Error())
+	}
+	r.definitions[path] = d
+	return nil
+}
+
+// stepAt is the step of a path, nil where there is none, as for the pass of a loop.
+func (r *recording) stepAt(path string) *spec.Step {
+	if strings.HasSuffix(path, "]") {
+		return nil
+	}
+	for in := path; in != ""; {
+		in = in[:max(strings.LastIndexByte(in, '.'), 0)]
+		if d := r.definitions[in]; d != nil {
+			return d.Step(strings.TrimPrefix(strings.TrimPrefix(path, in), "."))
+		}
+	}
+	return nil
+}
+
+// sideBySide says that a step makes others at once.
+func sideBySide(s *spec.Step) bool {
+	if s == nil {
+		return false
+	}
+	if loop, ok := s.Do.(*spec.ForEach); ok {
+		return loop.Concurrency > 1
+	}
+	_, ok := s.Do.(*spec.Parallel)
+	return ok
+}
+
+// beside says that the step of a path stands in one that makes others at once.
+func (r *recording) beside(path string) bool {
+	for i, c := range path {
+		if c != '.' {
+			continue
+		}
+		holder := path[:i]
+		if open := strings.LastIndexByte(holder, '['); open > 0 && strings.HasSuffix(holder, "]") { // the pass of a loop
+			holder = holder[:open]
+		}
+		if sideBySide(r.stepAt(holder)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *recording) at(path string) *recorded {
+	s := r.steps[path]
+	if s == nil {
+		s = &recorded{path: path, step: r.stepAt(path)}
+		r.steps[path] = s
+		r.order = append(r.order, path)
+	}
+	return s
+}
+
+func (r *recording) began(e workflow.Event) error {
+	if e.Start != nil {
+		return r.define(e.Path, e.Start)
+	}
+	if e.Input == nil && e.Execution == "" { // it holds others, or asks a person
+		return nil
+	}
+	s := r.at(e.Path)
+	s.input, s.attempt, s.tool = e.Input, e.Attempt, e.Tool
+	return nil
+}
+
+func (r *recording) ended(e workflow.Event) error {
+	if e.Outcome == "canceled" {
+		return cannot("step " + e.Path + " was stopped in the middle")
+	}
+	if e.Outcome == "failed" && sideBySide(r.stepAt(e.Path)) {
+		return cannot("a part of step " + e.Path + " failed, and how far the others come then is another matter each time")
+	}
+	if !strings.ContainsAny(e.Path, ".[") {
+		r.top = slices.DeleteFunc(r.top, func(before workflow.Event) bool { return before.Path == e.Path })
+		r.top = append(r.top, e)
+	}
+	s := r.steps[e.Path]
+	if e.Outcome == "cached" && s == nil {
+		if step := r.stepAt(e.Path); step == nil || !single(step.Do) {
+			return cannot("step " + e.Path + " was taken from an earlier run")
+		}
+		s = r.at(e.Path)
+	}
+	if s != nil {
+		s.ended = &e
+	}
+	return nil
+}
+
+// reenter forgets what failed before the run was resumed: it is made again.
+func (r *recording) reenter() {
+	r.over = nil
+	failed := func(e *workflow.Event) bool { return e == nil || e.Outcome == "failed" }
+	for path, s := range r.steps {
+		if failed(s.ended) {
+			delete(r.steps, path)
+		}
+	}
+	r.order = slices.DeleteFunc(r.order, func(path string) bool { return r.steps[path] == nil })
+	r.top = slices.DeleteFunc(r.top, func(e workflow.Event) bool { return failed(&e) })
+}
+
+// single says that a step does something by itself, and can have a stub.
+func single(do spec.Action) bool {
+	switch do.(type) {
+	case *spec.Tool, *spec.Code, *spec.Skill:
+		return true
+	}
+	return false
+}
+
+// file is the file of the test.
+func (r *recording) file() ([]byte, error) {
+	test := &orderly{}
+	test.add("name", "as run "+r.start.ID+" went")
+	if given := decoded(r.start.Inputs); !empty(given) {
+		test.add("inputs", given)
+	}
+	if env := envOf(r.start.Env); !empty(env) {
+		test.add("env", env)
+	}
+	test.add("started", r.started.UTC().Format(time.RFC3339Nano))
+	if err := r.stubs(test); err != nil {
+		return nil, err
+	}
+	test.add("expect", r.expect())
+	root := &orderly{}
+	root.add("workflow", r.start.Workflow)
+	root.add("tests", []any{test})
+	root.node.HeadComment = fmt.Sprintf("Recorded from run %s of %s. The stubs are what its calls and programs came to; give\nthe test a name that says what it is for, and leave out what does not matter.", r.start.ID, r.started.UTC().Format(time.DateOnly))
+	return written(&root.node), nil
+}
+
+// envOf are the variables that a run had, without those that were not there.
+func envOf(kept json.RawMessage) any {
+	env, _ := decoded(kept).(map[string]any)
+	maps.DeleteFunc(env, func(_ string, value any) bool { return value == nil })
+	return env
+}
+
+func empty(value any) bool {
+	members, ok := value.(map[string]any)
+	return value == nil || ok && len(members) == 0
+}
+
+// stubs adds the stubs, the answers and the approvals of a test.
+func (r *recording) stubs(test *orderly) error {
+	var stubs []any
+	answers, approvals := &orderly{}, &orderly{}
+	for _, path := range r.order {
+		switch s := r.steps[path]; {
+		case s.answer != nil:
+			answers.add(path, answersOf(s.answer))
+		case s.asked && s.step != nil && isApproval(s.step.Do):
+			approvals.add(path, s.verdict())
+		case s.stubbed():
+			stubs = append(stubs, s.stubs()...)
+		}
+	}
+	if len(stubs) > maxStubs {
+		return cannot(fmt.Sprintf("it made %d calls, more than the %d stubs of a test", len(stubs), maxStubs))
+	}
+	if len(stubs) > 0 {
+		test.add("stubs", merged(stubs))
+	}
+	if len(answers.node.Content) > 0 {
+		test.add("answers", answers)
+	}
+	if len(approvals.node.Content) > 0 {
+		test.add("approvals", approvals)
+	}
+	return nil
+}
+
+// stubbed says that a step has ended, and did something that a stub can come to.
+func (s *recorded) stubbed() bool {
+	if s.ended == nil {
+		return false
+	}
+	if s.tool != "" || s.step == nil {
+		return s.tool != ""
+	}
+	_, nested := s.step.Do.(*spec.Nested) // that did not run, or it would have no input
+	return nested || single(s.step.Do)
+}
+
+// verdict is what a person said.
+func (s *recorded) verdict() string {
+	if s.ended != nil && s.ended.Outcome == "ok" {
+		return "allow"
+	}
+	return "deny"
+}
+
+func isApproval(do spec.Action) bool {
+	wait, ok := do.(*spec.Wait)
+	return ok && wait.Approval != nil
+}
+
+// answersOf are what people answered to a form, as the engine keeps it.
+func answersOf(kept json.RawMessage) any {
+	state, _ := decoded(kept).(map[string]any)
+	if answers, ok := state["answers"]; ok {
+		return answers
+	}
+	return map[string]any{}
+}
+
+// stubs are those of a step: of the attempts that failed, each once, and of the last.
+func (s *recorded) stubs() (all []any) {
+	for _, fault := range s.faults {
+		all = append(all, s.stub("error", s.fault(fault)))
+	}
+	if s.ended.Error != nil {
+		return append(all, s.stub("error", s.fault(*s.ended.Error)))
+	}
+	key := "output"
+	if s.tool != "" && (s.step == nil || s.step.Output == nil) {
+		key = "result"
+	}
+	return append(all, s.stub(key, decoded(s.ended.Output)))
+}
+
+func (s *recorded) stub(key string, value any) *orderly {
+	o := &orderly{}
+	if s.tool == "" {
+		o.add("step", s.path)
+	} else {
+		o.add("tool", s.tool)
+		if with := s.with(); with != nil {
+			o.add("with", with)
+		}
+	}
+	o.add(key, value)
+	o.add("times", 1)
+	return o
+}
+
+// with are the arguments of a call, nil for none and for those that the log has the digest of only.
+func (s *recorded) with() any {
+	with := decoded(s.input)
+	if members, ok := with.(map[string]any); !ok || len(members) == 0 || len(members) == 2 && members["sha256"] != nil && members["bytes"] != nil {
+		return nil
+	}
+	return with
+}
+
+// fault is an error as a stub has it: that of a tool without what the engine puts in front.
+func (s *recorded) fault(f workflow.Fault) any {
+	o := &orderly{}
+	if message, ok := strings.CutPrefix(f.Message, s.tool+" failed: "); ok && f.Kind == tool.Failed {
+		f.Message = message
+	}
+	o.add("kind", string(f.Kind))
+	o.add("message", f.Message)
+	return o
+}
+
+// merged has stubs that are the same and follow each other as one.
+func merged(stubs []any) (all []any) {
+	var last string
+	times := 0
+	for _, stub := range stubs {
+		o := stub.(*orderly) //nolint:forcetypeassert // they are made above
+		text := string(written(&o.node))
+		if text == last {
+			times++
+			count := &all[len(all)-1].(*orderly).node //nolint:forcetypeassert // as above
+			count.Content[len(count.Content)-1] = nodeOf(times)
+			continue
+		}
+		last, times = text, 1
+		all = append(all, o)
+	}
+	return all
+}
+
+// expect is what the run came to.
+func (r *recording) expect() *orderly {
+	e := &orderly{}
+	if r.over.Status == workflow.OK {
+		if outputs := decoded(r.over.Output); !empty(outputs) {
+			e.add("outputs", outputs)
+		}
+	} else {
+		e.add("error", r.failure())
+	}
+	var calls []any
+	for _, path := range r.order {
+		s := r.steps[path]
+		if s.tool == "" || s.ended == nil || s.ended.Outcome == "cached" {
+			continue
+		}
+		for range len(s.faults) + 1 {
+			calls = append(calls, s.call())
+		}
+	}
+	if len(calls) <= maxCalls {
+		e.add("calls", orNone(calls))
+		if len(calls) > 1 && slices.ContainsFunc(r.order, r.beside) {
+			e.add("order", "any")
+		}
+	}
+	steps := &orderly{}
+	for _, ended := range r.top {
+		if ended.Outcome != "cached" {
+			steps.add(ended.Path, ended.Outcome)
+		}
+	}
+	if len(steps.node.Content) > 0 {
+		e.add("steps", steps)
+	}
+	return e
+}
+
+func orNone(list []any) []any {
+	if list == nil {
+		return []any{}
+	}
+	return list
+}
+
+func (r *recording) failure() *orderly {
+	o := &orderly{}
+	if f := r.over.Error; f != nil {
+		if f.Step != "" {
+			o.add("step", f.Step)
+		}
+		o.add("kind", string(f.Kind))
+		o.add("message", f.Message)
+	}
+	return o
+}
+
+func (s *recorded) call() *orderly {
+	o := &orderly{}
+	o.add("tool", s.tool)
+	if with := s.with(); with != nil {
+		o.add("with", with)
+	}
+	inline(&o.node)
+	return o
+}

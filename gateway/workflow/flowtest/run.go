@@ -1,0 +1,259 @@
+package flowtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/store"
+	"sallyport/internal/suggest"
+	"sallyport/internal/tool"
+)
+
+// Programs runs code in a sandbox: *gateway.Gateway.
+type Programs interface {
+	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
+}
+
+// Options say what tests are run with.
+type Options struct {
+	// Definitions are the workflows that there are: those that are tested, and those that they start.
+	Definitions []*spec.Definition
+	// Programs runs the code of steps: its calls come to the stubs as all calls, and /workspace is empty in the beginning of each
+	// test and thrown away. nil: steps with code need stubs themselves.
+	Programs Programs
+	// Skills knows the languages of skills; nil knows none.
+	Skills workflow.Catalog
+	// Timeout bounds one test; 0 is a minute.
+	Timeout time.Duration
+	// Logger gets what the engine logs; nil discards.
+	Logger *slog.Logger
+
+	seen func(events []workflow.Event) // for tests: what each run did
+}
+
+// Run runs the tests of files one after the other, and tells how each went. When ctx ends, the rest fails.
+func Run(ctx context.Context, files []*File, o Options) (results []Result) {
+	for _, f := range files {
+		for i := range f.Tests {
+			results = append(results, one(ctx, f, &f.Tests[i], o))
+		}
+	}
+	return results
+}
+
+// one runs one test.
+func one(ctx context.Context, f *File, t *Test, o Options) Result {
+	began := time.Now()
+	r := Result{File: f.Path, Test: t.Name, Line: t.Line}
+	r.Failures = failures(ctx, f, t, o)
+	slices.SortStableFunc(r.Failures, func(a, b Failure) int { return a.Line - b.Line })
+	r.Seconds = time.Since(began).Seconds()
+	return r
+}
+
+// failures runs a test on records of its own.
+func failures(ctx context.Context, f *File, t *Test, o Options) []Failure {
+	if !slices.ContainsFunc(o.Definitions, func(d *spec.Definition) bool { return d.Name == f.Workflow }) {
+		return []Failure{f.unknown(t, o.Definitions)}
+	}
+	limit := o.Timeout
+	if limit == 0 {
+		limit = time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	records := store.Memory()
+	defer func() { _ = records.Close() }()
+	folder, err := os.MkdirTemp("", "sallyport-test-")
+	if err != nil {
+		return []Failure{{t.Line, err.Error()}}
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	s := newStage(t, o.Programs, folder)
+	engine, err := workflow.Open(s, &workflow.Options{
+		Records: records, Definitions: func() []*spec.Definition { return o.Definitions }, Logger: o.Logger, Env: t.env,
+		People: s, Catalog: o.Skills, Instead: s.instead, Now: func() time.Time { return t.Started }, Hurry: !t.Real,
+	})
+	if err != nil {
+		return []Failure{{t.Line, err.Error()}}
+	}
+	defer func() { _ = engine.Close() }()
+	return (&rehearsal{stage: s, engine: engine, test: t, limit: limit, seen: o.seen}).run(ctx, f.Workflow)
+}
+
+func (t *Test) env(name string) (string, bool) {
+	value, ok := t.Env[name]
+	return value, ok
+}
+
+// unknown says that the workflow that is tested is not there.
+func (f *File) unknown(t *Test, definitions []*spec.Definition) Failure {
+	var names []string
+	for _, d := range definitions {
+		names = append(names, d.Name)
+	}
+	message := fmt.Sprintf("there is no workflow %q", f.Workflow)
+	if meant := suggest.Of(f.Workflow, names); meant != "" {
+		message += fmt.Sprintf("; did you mean %q?", meant)
+	}
+	line := t.Line
+	if f.named != nil {
+		line = f.named.Line
+	}
+	return Failure{line, message}
+}
+
+// rehearsal is a test while it runs.
+type rehearsal struct {
+	*stage
+	engine *workflow.Engine
+	test   *Test
+	limit  time.Duration
+	seen   func([]workflow.Event)
+}
+
+// run starts the run, answers what it asks, and compares its result.
+func (r *rehearsal) run(ctx context.Context, name string) []Failure {
+	run, err := r.engine.Start(ctx, workflow.Start{Workflow: name, Inputs: r.test.Inputs, Trigger: "workflow test", Key: "test"})
+	if err != nil {
+		return r.refused(err)
+	}
+	run, err = r.settle(ctx, run.ID)
+	if err != nil {
+		return []Failure{{r.test.Line, r.stuck(ctx, run, err)}}
+	}
+	r.mu.Lock()
+	missing := r.missing
+	r.mu.Unlock()
+	if len(missing) > 0 { // all else follows from it
+		return missing
+	}
+	events, err := r.events(ctx, run.ID)
+	if err != nil {
+		return []Failure{{r.test.Line, err.Error()}}
+	}
+	if r.seen != nil {
+		r.seen(events)
+	}
+	failures := r.compare(run, events)
+	if run.Status == workflow.OK { // else what came after the failure did not come to its stubs
+		failures = append(failures, r.unused()...)
+	}
+	return failures
+}
+
+// refused compares the error of a run that does not start.
+func (r *rehearsal) refused(err error) []Failure {
+	wrong := tool.AsError(err)
+	return r.compare(workflow.Run{Status: workflow.Failed, Error: &workflow.Fault{Kind: wrong.Kind, Message: wrong.Message, Hint: wrong.Hint}}, nil)
+}
+
+func (r *rehearsal) stuck(ctx context.Context, run workflow.Run, err error) string {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err.Error()
+	}
+	text := fmt.Sprintf("the run is not over after %s; it is %s", r.limit, run.Status)
+	var waits []string
+	for _, p := range run.Waiting {
+		waits = append(waits, fmt.Sprintf(", step %s for %s", p.Step, p.For))
+	}
+	return text + strings.Join(waits, "")
+}
+
+// settle waits until the run is over, and answers its forms in the meantime.
+func (r *rehearsal) settle(ctx context.Context, id string) (workflow.Run, error) {
+	answered := map[string]answer{}
+	for {
+		run, err := r.engine.Settled(ctx, id)
+		if err != nil || run.Status.Over() {
+			return run, err
+		}
+		for _, p := range run.Waiting {
+			if p.For == "form" && !r.answer(ctx, id, p, answered) {
+				return run, errors.Join(r.engine.Cancel(ctx, id), r.over(ctx, id))
+			}
+		}
+	}
+}
+
+// answer is when a form was answered, and what it asked.
+type answer struct {
+	at   time.Time
+	form string
+}
+
+// taking is how long the engine may take to go on after an answer.
+const taking = 2 * time.Second
+
+func (r *rehearsal) over(ctx context.Context, id string) error {
+	_, err := r.engine.Wait(ctx, id)
+	return err
+}
+
+// answer answers a form, once. It reports whether the run can go on.
+func (r *rehearsal) answer(ctx context.Context, id string, p workflow.Pending, answered map[string]answer) bool {
+	values, ok := r.test.Answers[p.Step]
+	before, again := answered[p.Step]
+	switch {
+	case !ok:
+		r.note(fmt.Sprintf("step %s asks a person, and answers does not say what they answer; it asks for\n%s", p.Step, asked(p.Form)))
+		return false
+	case again && before.form == string(p.Form) && time.Since(before.at) < taking:
+		time.Sleep(time.Millisecond) // it has not gone on yet
+		return true
+	case again:
+		r.note(fmt.Sprintf("the answers of step %s are not all that it asks for; it still asks for\n%s", p.Step, asked(p.Form)))
+		return false
+	}
+	answered[p.Step] = answer{time.Now(), string(p.Form)}
+	if _, err := r.engine.Answer(ctx, id, p.Step, values); err != nil {
+		r.note(fmt.Sprintf("the answers of step %s are refused: %s", p.Step, tool.AsError(err)))
+		return false
+	}
+	return true
+}
+
+func (r *rehearsal) note(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lacks(r.test.Line, text)
+}
+
+// asked lists the fields of what a form asks, a line each.
+func asked(form json.RawMessage) string {
+	var ask struct {
+		Fields []struct{ Name, Type, Title, Problem string }
+	}
+	if json.Unmarshal(form, &ask) != nil || len(ask.Fields) == 0 {
+		return string(form)
+	}
+	var lines []string
+	for _, f := range ask.Fields {
+		line := fmt.Sprintf("%s (%s): %s", f.Name, f.Type, f.Title)
+		if f.Problem != "" {
+			line += "; " + f.Problem
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (r *rehearsal) events(ctx context.Context, id string) (all []workflow.Event, err error) {
+	for event, err := range r.engine.Events(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, event)
+	}
+	return all, nil
+}

@@ -1,0 +1,240 @@
+package flowtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/approval"
+	"sallyport/internal/tool"
+)
+
+// stage stands where the gateway is in one test: it has the stubs, and notes what the run does.
+type stage struct {
+	test     *Test
+	programs Programs
+	folder   string // the workspace of programs
+
+	mu    sync.Mutex
+	used  []int // how often each stub was
+	calls []made
+	// missing is what the run wanted and the test does not have, each once.
+	missing []Failure
+	asked   map[string]approvals.Approval
+}
+
+// made is a call that was made.
+type made struct {
+	tool string
+	args any
+}
+
+func newStage(t *Test, programs Programs, folder string) *stage {
+	return &stage{test: t, programs: programs, folder: folder, used: make([]int, len(t.Stubs)), asked: map[string]approvals.Approval{}}
+}
+
+// Call implements [workflow.Door]: it notes the call, and answers with the first stub that fits.
+func (s *stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, args := call.Tool.String(), decoded(call.Args)
+	s.calls = append(s.calls, made{name, args})
+	if _, path := workflow.At(ctx); path != "" && call.Execution != "" {
+		if allowed, ok := s.test.Approvals[path]; ok && !allowed {
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: name + " was not approved"}
+		}
+	}
+	stub := s.take(func(stub *Stub) bool { return stub.fits(name, args) })
+	if stub == nil {
+		return tool.Result{}, s.noCall(name, args)
+	}
+	return stub.answer()
+}
+
+// take returns the first stub that fits and is not used up, nil for none.
+func (s *stage) take(fits func(*Stub) bool) *Stub {
+	i := s.first(fits)
+	if i < 0 {
+		return nil
+	}
+	s.used[i]++
+	return &s.test.Stubs[i]
+}
+
+func (s *stage) first(fits func(*Stub) bool) int {
+	for i := range s.test.Stubs {
+		if stub := &s.test.Stubs[i]; (stub.Times == 0 || s.used[i] < stub.Times) && fits(stub) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fits reports whether the stub is for a call.
+func (s *Stub) fits(name string, args any) bool {
+	return s.Tool == name && (s.with == nil || len(differences(s.with, args, "with")) == 0)
+}
+
+// answer is what a tool says.
+func (s *Stub) answer() (tool.Result, error) {
+	if s.Error != nil && s.Error.Kind == tool.Failed {
+		return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: s.Error.Message}}}, nil
+	}
+	if s.Error != nil {
+		return tool.Result{}, &tool.Error{Kind: s.Error.Kind, Message: s.Error.Message}
+	}
+	if text, ok := decoded(s.Result).(string); ok {
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: text}}}, nil
+	}
+	return tool.Result{Structured: s.Result}, nil
+}
+
+// noCall notes a call without a stub, and why those of the same tool do not fit.
+func (s *stage) noCall(name string, args any) error {
+	lines := []string{"no stub fits a call; this one would:", flow([]any{stubFor("tool", name, args)})}
+	for i := range s.test.Stubs {
+		stub := &s.test.Stubs[i]
+		switch {
+		case stub.Tool != name:
+		case stub.Times > 0 && s.used[i] >= stub.Times:
+			lines = append(lines, fmt.Sprintf("the stub on line %d was used already, as often as it says (%d)", stub.node.Line, stub.Times))
+		case stub.with != nil:
+			lines = append(lines, fmt.Sprintf("the stub on line %d does not fit: %s", stub.node.Line, differences(stub.with, args, "with")[0].message))
+		}
+	}
+	s.lacks(s.test.Line, strings.Join(lines, "\n"))
+	return &tool.Error{Kind: tool.Invalid, Message: "the test has no stub for " + name}
+}
+
+// stubFor is a stub that would fit, as a person would write it.
+func stubFor(key, name string, args any) *orderly {
+	o := &orderly{}
+	o.add(key, name)
+	if with, ok := args.(map[string]any); ok && len(with) > 0 {
+		o.add("with", with)
+	}
+	if key == "step" {
+		o.add("output", "...")
+	} else {
+		o.add("result", "...")
+	}
+	return o
+}
+
+// lacks notes what the test does not have, once.
+func (s *stage) lacks(line int, text string) {
+	if !slices.ContainsFunc(s.missing, func(f Failure) bool { return f.Message == text }) {
+		s.missing = append(s.missing, Failure{line, text})
+	}
+}
+
+// Execute implements [workflow.Door]: programs run in a sandbox where there is one, and their calls come to the stubs.
+func (s *stage) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
+	if s.programs == nil {
+		_, path := workflow.At(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lacks(s.test.Line, "code runs in a sandbox only, which there is none of here; a stub for its step would do:\n"+flow([]any{stubFor("step", path, nil)}))
+		return execution.Result{}, &tool.Error{Kind: tool.Invalid, Message: "there is no sandbox for the code"}
+	}
+	program.Stub, program.Folder = s.Call, s.folder
+	return s.programs.Execute(ctx, program)
+}
+
+// instead is what steps come to that are not run: those with a stub of their own, or of their output, and waits.
+func (s *stage) instead(_ context.Context, path string, step *spec.Step, input json.RawMessage) (json.RawMessage, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stub := s.take(func(stub *Stub) bool { return stub.Step == path })
+	if stub == nil {
+		stub = s.ofOutput(step, input)
+	}
+	switch {
+	case stub != nil && stub.Error != nil:
+		return nil, true, &tool.Error{Kind: stub.Error.Kind, Message: stub.Error.Message}
+	case stub != nil:
+		return stub.Result, true, nil
+	}
+	_, waits := step.Do.(*spec.Wait)
+	return json.RawMessage("null"), waits && !s.test.Real, nil
+}
+
+// ofOutput returns the first stub that fits a call, if it has the output of the step; the call is noted then.
+func (s *stage) ofOutput(step *spec.Step, input json.RawMessage) *Stub {
+	do, ok := step.Do.(*spec.Tool)
+	if !ok {
+		return nil
+	}
+	args := decoded(input)
+	i := s.first(func(stub *Stub) bool { return stub.fits(do.Name.Text, args) })
+	if i < 0 || !s.test.Stubs[i].Final {
+		return nil
+	}
+	s.used[i]++
+	s.calls = append(s.calls, made{do.Name.Text, args})
+	return &s.test.Stubs[i]
+}
+
+// Inquire implements [workflow.People].
+func (s *stage) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	allowed, ok := s.test.Approvals[q.Step]
+	if !ok {
+		s.lacks(s.test.Line, fmt.Sprintf("step %s asks a person, and approvals does not say what they answer; write\napprovals: {%s: allow}\nthe question is: %s", q.Step, flow(q.Step), flow(q.Message)))
+	}
+	a := approvals.Approval{ID: "a-" + q.Step, State: approval.Denied, By: "test"}
+	if allowed {
+		a.State = approval.Allowed
+	}
+	s.asked[a.ID] = a
+	return a, nil
+}
+
+// Approval implements [workflow.People].
+func (s *stage) Approval(_ context.Context, id string) (approvals.Approval, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.asked[id]
+	if !ok {
+		return a, &tool.Error{Kind: tool.NotFound, Message: "there is no question " + id}
+	}
+	return a, nil
+}
+
+// Withdraw implements [workflow.People].
+func (s *stage) Withdraw(context.Context, string) error { return nil }
+
+// WatchApprovals implements [workflow.People]: all have an answer from the beginning.
+func (s *stage) WatchApprovals(func()) (stop func()) { return func() {} }
+
+// unused are the stubs that nothing came to.
+func (s *stage) unused() (all []Failure) {
+	for i, used := range s.used {
+		stub := &s.test.Stubs[i]
+		switch {
+		case used == 0:
+			all = append(all, Failure{stub.node.Line, "nothing came to this stub of " + strings.TrimPrefix(stub.Tool+" "+stub.Step, " ")})
+		case used < stub.Times:
+			all = append(all, Failure{stub.node.Line, fmt.Sprintf("this stub was used %d times of %d", used, stub.Times)})
+		}
+	}
+	return all
+}
+
+// orderly is a mapping that is written in the order in which its members were added.
+type orderly struct{ node yaml.Node }
+
+func (o *orderly) add(key string, value any) {
+	o.node.Kind, o.node.Tag = yaml.MappingNode, "!!map"
+	put(&o.node, key, nodeOf(value))
+}

@@ -1,0 +1,160 @@
+package flowtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+
+	"gopkg.in/yaml.v3"
+
+	"sallyport/internal/yamlstrict"
+)
+
+// json reads any value, as JSON.
+func (r reader) json(into *json.RawMessage) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		if !r.plain(at, n) {
+			return
+		}
+		*into, _ = json.Marshal(valueOf(n)) // plain values can be written
+	}
+}
+
+// object reads a mapping, as JSON.
+func (r reader) object(into *json.RawMessage) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		if r.Kind(at, n, yaml.MappingNode, "a mapping") {
+			r.json(into)(at, n)
+		}
+	}
+}
+
+// answers reads an object for each form.
+func (r reader) answers(into *map[string]json.RawMessage) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		*into = map[string]json.RawMessage{}
+		r.Each(at, n, func(at yamlstrict.Path, key, value *yaml.Node) {
+			var answer json.RawMessage
+			r.object(&answer)(at, value)
+			(*into)[key.Value] = answer
+		})
+	}
+}
+
+// part reads a value that something is compared with; see [differences].
+func (r reader) part(into **yaml.Node, kind yaml.Kind) yamlstrict.Reader {
+	return func(at yamlstrict.Path, n *yaml.Node) {
+		matcher := kind == yaml.ScalarNode && matcherOf(n) != ""
+		if !r.Allowed(at, n) || !matcher && !r.Kind(at, n, kind, map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.ScalarNode: "a text"}[kind]) {
+			return
+		}
+		if r.plain(at, n) && r.matchers(at, n) {
+			*into = n
+		}
+	}
+}
+
+// plain refuses what JSON does not have, all the way down.
+func (r reader) plain(at yamlstrict.Path, n *yaml.Node) bool {
+	if !r.Allowed(at, n) {
+		return false
+	}
+	good := true
+	switch n.Kind {
+	case yaml.MappingNode:
+		r.Each(at, n, func(at yamlstrict.Path, _, value *yaml.Node) { good = r.plain(at, value) && good })
+	case yaml.SequenceNode:
+		r.Items(at, n, "a list", func(at yamlstrict.Path, _ int, item *yaml.Node) { good = r.plain(at, item) && good })
+	default:
+		if f, ok := scalarOf(n).(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
+			r.Fail(at, n, "%s is no number that JSON has", n.Value)
+			return false
+		}
+	}
+	return good && !r.Bad(at, at.Unknown())
+}
+
+// The matchers: a mapping with one of these keys alone is a matcher for a value.
+const (
+	contains = "$contains" // a text with this one in it
+	matches  = "$matches"  // a text that the regular expression (RE2) is found in
+	anything = "$any"      // true: any value, but it must be there
+)
+
+// matcherOf is the name of the matcher that n is, "" for none.
+func matcherOf(n *yaml.Node) string {
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
+		return ""
+	}
+	switch key := n.Content[0].Value; key {
+	case contains, matches, anything:
+		return key
+	}
+	return ""
+}
+
+// matchers refuses matchers that cannot be.
+func (r reader) matchers(at yamlstrict.Path, n *yaml.Node) bool {
+	good := true
+	if name := matcherOf(n); name != "" {
+		value := n.Content[1]
+		if wrong := wrongMatcher(name, value); wrong != "" {
+			r.Fail(at.To(name), value, "%s", wrong)
+			return false
+		}
+		return true
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.SequenceNode || i%2 == 1 {
+			good = r.matchers(at, child) && good
+		}
+	}
+	return good
+}
+
+func wrongMatcher(name string, value *yaml.Node) string {
+	text, isText := scalarOf(value).(string)
+	switch {
+	case name == anything && scalarOf(value) != true:
+		return name + " is true, or is left out"
+	case name != anything && (value.Kind != yaml.ScalarNode || !isText):
+		return name + " must be a text"
+	case name == matches:
+		if _, err := regexp.Compile(text); err != nil {
+			return fmt.Sprintf("%s is no regular expression: %v", name, err)
+		}
+	}
+	return ""
+}
+
+// valueOf is the value of a plain node, as JSON has it.
+func valueOf(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		value := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			value[n.Content[i].Value] = valueOf(n.Content[i+1])
+		}
+		return value
+	case yaml.SequenceNode:
+		value := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			value[i] = valueOf(item)
+		}
+		return value
+	}
+	return scalarOf(n)
+}
+
+// scalarOf is the value of a scalar: nil, a bool, a number or a text. What only YAML has, such as a date, is a text.
+func scalarOf(n *yaml.Node) any {
+	var value any
+	switch n.Tag {
+	case "!!null", "!!bool", "!!int", "!!float":
+		if n.Decode(&value) == nil {
+			return value
+		}
+	}
+	return n.Value
+}

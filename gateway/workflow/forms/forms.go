@@ -1,0 +1,158 @@
+// Package forms asks for what a form of a workflow needs, and checks what is answered. Its main type is [Form]: what a
+// form's fields are, compiled. What is known of one that is being filled is a [State], plain JSON, which the caller
+// keeps; [Form.Next] says what to ask next as an [Ask], and [Form.Answer] takes what is right of an answer and says what
+// is wrong with the rest. A person is asked over MCP ([AskPeer]), over HTTP, or in a terminal.
+package forms
+
+import (
+	"regexp"
+	"strings"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
+	"sallyport/internal/expr"
+)
+
+const (
+	// maxFields is how many fields a form has, maxOptions how many options a field.
+	maxFields  = 256
+	maxOptions = 1000
+	// maxText is how long a text may be, maxOption that of an option, maxAnswers all answers of a form as JSON, in bytes.
+	maxText    = 64 << 10
+	maxOption  = 1 << 10
+	maxAnswers = 1 << 20
+)
+
+// Form is what a form asks for. It is safe for concurrent use.
+type Form struct {
+	title  *template.Binding
+	fields []*field
+}
+
+// field is one field, with its expressions compiled; nil is what is not there.
+type field struct {
+	*spec.Field
+	name     string
+	when     *template.Binding
+	from     *source
+	fallback *template.Binding
+	options  *source
+	min, max *template.Binding
+	pattern  *regexp.Regexp
+	rule     *template.Binding
+	check    func(value any) error
+}
+
+// source is where values come from: from an expression, or from a tool.
+type source struct {
+	value        *template.Binding
+	tool         string
+	with, output *template.Binding
+}
+
+// types are those of fields. One for any JSON is for inputs of workflows only.
+const (
+	typeString   = "string"
+	typeText     = "text"
+	typeInteger  = "integer"
+	typeNumber   = "number"
+	typeBoolean  = "boolean"
+	typeDate     = "date"
+	typeDatetime = "datetime"
+	typeEmail    = "email"
+	typeURI      = "uri"
+	typeChoice   = "choice"
+	typeChoices  = "choices"
+	typeJSON     = "json"
+)
+
+// Compile reads the expressions of a form's fields. The scope is that of the step; a field's expressions have "form"
+// besides, which has the fields before it, and those of its rule "value". Where there are problems there is no form.
+func Compile(scope template.Scope, f *spec.Form) (*Form, []template.Problem) {
+	c := compiler{scope: scope}
+	out := &Form{title: c.value(scope, f.Title)}
+	if len(f.Fields) > maxFields {
+		c.wrong(f.Fields[maxFields].Name, "a form has at most 256 fields", "two forms, one after the other, can ask for more")
+	}
+	for i := range min(len(f.Fields), maxFields) {
+		out.fields = append(out.fields, c.field(f.Fields, i))
+	}
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return out, nil
+}
+
+type compiler struct {
+	scope    template.Scope
+	problems []template.Problem
+}
+
+func (c *compiler) field(fields []spec.Field, i int) *field {
+	f := &fields[i]
+	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i)})
+	out := &field{Field: f, name: f.Name.Text}
+	if f.If != nil {
+		out.when = c.text(scope, *f.If)
+	}
+	out.from, out.options = c.source(scope, f.From), c.source(scope, f.Options)
+	out.fallback, out.min, out.max = c.optional(scope, f.Default), c.optional(scope, f.Min), c.optional(scope, f.Max)
+	if f.Rule != nil {
+		value := expr.Var{Name: "value", Type: expr.Any, Shape: valueShape(*f)}
+		out.rule = c.text(c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i+1)}, value), *f.Rule)
+	}
+	if f.Pattern != nil {
+		out.pattern = c.pattern(*f.Pattern)
+	}
+	c.constants(out)
+	return out
+}
+
+func worded(kind string) bool {
+	return kind == typeString || kind == typeText || kind == typeEmail || kind == typeURI
+}
+
+func (c *compiler) source(scope template.Scope, s *spec.Source) *source {
+	switch {
+	case s == nil:
+		return nil
+	case s.Tool == nil:
+		return &source{value: c.optional(scope, s.Value)}
+	}
+	out := &source{tool: s.Tool.Name.Text, with: c.value(scope, s.Tool.With)}
+	out.output = c.optional(scope.With(expr.Var{Name: "output", Type: expr.Any}), s.Output)
+	return out
+}
+
+func (c *compiler) pattern(t spec.Text) *regexp.Regexp {
+	re, err := regexp.Compile("^(?:" + t.Text + ")$")
+	if err != nil {
+		message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "error parsing regexp: "), ": `^(?:")
+		c.wrong(t, "the pattern cannot be read: "+message, "it is a regular expression as RE2 has it, for the whole text")
+		return nil
+	}
+	return re
+}
+
+func (c *compiler) optional(scope template.Scope, v *spec.Value) *template.Binding {
+	if v == nil {
+		return nil
+	}
+	return c.value(scope, *v)
+}
+
+func (c *compiler) value(scope template.Scope, v spec.Value) *template.Binding {
+	b, problems := template.Compile(scope, v)
+	c.problems = append(c.problems, problems...)
+	return b
+}
+
+func (c *compiler) text(scope template.Scope, t spec.Text) *template.Binding {
+	b, problems := template.CompileText(scope, t, expr.Bool)
+	c.problems = append(c.problems, problems...)
+	return b
+}
+
+func (c *compiler) wrong(t spec.Text, message, hint string) {
+	c.problems = append(c.problems, template.Problem{Text: t, Message: message, Hint: hint})
+}

@@ -1,0 +1,169 @@
+package forms
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/template"
+	"sallyport/internal/expr"
+)
+
+// FromInputs is a form that asks for the inputs of a workflow that have to be given and are not; nil where none is
+// missing. Its result are those inputs. Check, where it is not nil, holds a value against the whole schema of its input.
+func FromInputs(d *spec.Definition, given map[string]any, check func(name string, value any) error) *Form {
+	asked := &spec.Form{Title: literal("inputs of " + d.Name)}
+	for _, in := range d.Inputs {
+		if _, ok := given[in.Name.Text]; !ok && in.Default == nil && !in.Optional {
+			asked.Fields = append(asked.Fields, inputField(in))
+		}
+	}
+	f, problems := Compile(template.Only(), asked)
+	if len(asked.Fields) == 0 || len(problems) > 0 { // too many to ask
+		return nil
+	}
+	for _, field := range f.fields {
+		if check != nil {
+			field.check = func(value any) error { return check(field.name, value) }
+		}
+	}
+	return f
+}
+
+// schema is what a question can say of a JSON Schema.
+type schema struct {
+	Type      any
+	Format    string
+	Enum      []any
+	Items     *schema
+	Minimum   any
+	Maximum   any
+	MinLength int
+	MaxLength int
+	MinItems  int
+	MaxItems  int
+}
+
+func inputField(in spec.Input) spec.Field {
+	f := spec.Field{Name: in.Name, Title: in.Prompt, Description: in.Description, Required: true, Type: typeJSON}
+	if f.Title == "" {
+		f.Title, f.Description = in.Description, ""
+	}
+	var s schema
+	if read, err := expr.Decode(in.Schema); err != nil || decodeInto(read, &s) != nil {
+		return f
+	}
+	a := s.asks()
+	f.Type, f.Min, f.Max, f.MinLength, f.MaxLength = a.kind, bound(a.min), bound(a.max), a.minLength, a.maxLength
+	if a.options != nil {
+		f.Options = chosen(a.options)
+	}
+	return f
+}
+
+// wanted is what a schema says that a form can ask for.
+type wanted struct {
+	kind                 string
+	min, max             any // numbers of the schema, or nil
+	minLength, maxLength int
+	options              []any // nil: there is nothing to choose from
+}
+
+// asks is about one value; of what a form has no type for, any JSON is asked.
+func (s *schema) asks() wanted {
+	if optional(s.Enum) {
+		return wanted{kind: typeChoice, options: s.Enum}
+	}
+	switch s.kind() {
+	case "string":
+		return s.text()
+	case "integer", "number":
+		return wanted{kind: s.kind(), min: s.Minimum, max: s.Maximum}
+	case "boolean":
+		return wanted{kind: typeBoolean}
+	case "array":
+		if s.Items != nil && optional(s.Items.Enum) {
+			return wanted{kind: typeChoices, options: s.Items.Enum, minLength: s.MinItems, maxLength: s.MaxItems}
+		}
+	}
+	return wanted{kind: typeJSON}
+}
+
+func decodeInto(value any, out any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, out)
+}
+
+// kind is the schema's type, "" where there are several.
+func (s *schema) kind() string {
+	switch t := s.Type.(type) {
+	case string:
+		return t
+	case []any:
+		t = slices.DeleteFunc(slices.Clone(t), func(v any) bool { return v == "null" })
+		if len(t) == 1 {
+			kind, _ := t[0].(string)
+			return kind
+		}
+	}
+	return ""
+}
+
+func (s *schema) text() wanted {
+	formats := map[string]string{"email": typeEmail, "uri": typeURI, "date": typeDate, "date-time": typeDatetime}
+	a := wanted{kind: cmp.Or(formats[s.Format], typeString)}
+	if worded(a.kind) && (s.MaxLength == 0 || s.MinLength <= s.MaxLength) {
+		a.minLength, a.maxLength = s.MinLength, s.MaxLength
+	}
+	return a
+}
+
+// optional reports whether all are texts or numbers that can be chosen from.
+func optional(values []any) bool {
+	return len(values) > 0 && len(values) <= maxOptions && !slices.ContainsFunc(values, func(v any) bool {
+		_, ok := option(whatever(v))
+		return !ok
+	})
+}
+
+func whatever(v any) any {
+	if f, ok := v.(float64); ok {
+		return whole(f)
+	}
+	return v
+}
+
+func chosen(values []any) *spec.Source {
+	v := literal(values)
+	return &spec.Source{Value: &v}
+}
+
+func bound(v any) *spec.Value {
+	if _, ok := v.(float64); !ok {
+		return nil
+	}
+	out := literal(v)
+	return &out
+}
+
+// literal is a value without expressions.
+func literal(v any) spec.Value {
+	switch v := v.(type) {
+	case string:
+		return spec.Value{Kind: spec.String, Text: spec.Text{Text: strings.ReplaceAll(v, "${{", "$${{")}}
+	case float64:
+		return spec.Value{Kind: spec.Number, Scalar: whole(v)}
+	case []any:
+		out := spec.Value{Kind: spec.List}
+		for _, item := range v {
+			out.Items = append(out.Items, literal(item))
+		}
+		return out
+	}
+	return spec.Value{Kind: spec.Null}
+}

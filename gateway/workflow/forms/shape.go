@@ -1,0 +1,59 @@
+package forms
+
+import (
+	"slices"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+)
+
+// Shape is what is known of the result of a form with these fields.
+func Shape(fields []spec.Field) *expr.Shape {
+	s := &expr.Shape{Type: expr.Map}
+	for _, f := range fields {
+		s.Fields = append(s.Fields, expr.Field{Name: f.Name.Text, Optional: f.If != nil, Shape: fieldShape(f)})
+	}
+	return s
+}
+
+// before is what the expressions of the n-th field see as form.
+func before(fields []spec.Field, n int) *expr.Shape {
+	s := &expr.Shape{Type: expr.Map, Absent: func(name string) string {
+		if slices.ContainsFunc(fields[n:], func(f spec.Field) bool { return f.Name.Text == name }) {
+			return "a field sees those before it, and " + name + " is not"
+		}
+		return ""
+	}}
+	for _, f := range fields[:n] {
+		shape := fieldShape(f)
+		if f.If != nil {
+			shape = nil // null where it does not apply
+		}
+		s.Fields = append(s.Fields, expr.Field{Name: f.Name.Text, Shape: shape})
+	}
+	return s
+}
+
+// fieldShape is what is known of a field's value: nothing where it can be null.
+func fieldShape(f spec.Field) *expr.Shape {
+	if !f.Required {
+		return nil
+	}
+	return valueShape(f)
+}
+
+func valueShape(f spec.Field) *expr.Shape {
+	switch f.Type {
+	case typeInteger:
+		return &expr.Shape{Type: expr.Int}
+	case typeNumber:
+		return &expr.Shape{Type: expr.Double}
+	case typeBoolean:
+		return &expr.Shape{Type: expr.Bool}
+	case typeChoices:
+		return &expr.Shape{Type: expr.List}
+	case typeChoice, typeJSON:
+		return nil
+	}
+	return &expr.Shape{Type: expr.String}
+}

@@ -1,0 +1,409 @@
+package forms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sallyport/gateway/workflow/template"
+	"sallyport/internal/expr"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/suggest"
+	"sallyport/internal/tool"
+)
+
+// maxProblems is how many problems are reported for one answer.
+const maxProblems = 50
+
+// Next says what to ask now; nil where nothing is left to ask. It forgets the answers to fields that do not apply any more.
+// Errors are those of expressions and tools, and leave in s what was known.
+func (f *Form) Next(ctx context.Context, env Env, s *State) (*Ask, error) {
+	w, err := f.walk(ctx, env, s, nil)
+	if err != nil || len(w.questions) == 0 {
+		return nil, err
+	}
+	title, err := f.heading(ctx, env)
+	return &Ask{Title: title, Fields: w.questions, Filled: w.known}, err
+}
+
+func (f *Form) heading(ctx context.Context, env Env) (string, error) {
+	if f.title == nil {
+		return "", nil
+	}
+	value, err := f.title.Eval(ctx, env.Vars)
+	if err != nil {
+		return "", err
+	}
+	text, err := expr.Text(value)
+	return sanitize.Line(text, 300), err
+}
+
+// Answer takes what is right of an answer, and says what is wrong with the rest, in the order of the form. Texts stand for
+// values of other types where it is clear what they mean. nil leaves an optional field empty, and takes the answer to
+// another back. Optional fields that were asked and not answered are left empty once all others that were asked with them have an answer.
+func (f *Form) Answer(ctx context.Context, env Env, s *State, values map[string]any) ([]Problem, error) {
+	before, err := f.walk(ctx, env, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.walk(ctx, env, s, values)
+	if err != nil {
+		return nil, err
+	}
+	problems := append(w.problems, f.unknown(values)...)
+	if len(problems) > maxProblems {
+		problems = problems[:maxProblems]
+	}
+	if len(problems) == 0 {
+		before.passOver(w)
+	}
+	return problems, nil
+}
+
+// passOver leaves empty what was asked before, is optional, and was not answered, if it has no other open question.
+func (w *walk) passOver(after *walk) {
+	asked := map[string]bool{}
+	for _, q := range w.questions {
+		asked[q.Name] = true
+	}
+	open := slices.DeleteFunc(slices.Clone(after.questions), func(q Question) bool { return !asked[q.Name] })
+	if slices.ContainsFunc(open, func(q Question) bool { return q.Required }) {
+		return
+	}
+	for _, q := range open {
+		w.state.answer(q.Name, nil)
+	}
+}
+
+// unknown are the problems of answers to fields that there are not.
+func (f *Form) unknown(values map[string]any) (problems []Problem) {
+	names := make([]string, len(f.fields))
+	for i, field := range f.fields {
+		names[i] = field.name
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if slices.Contains(names, name) || len(problems) == maxProblems {
+			continue
+		}
+		p := Problem{Field: sanitize.Line(name, 80), Message: "there is no such field"}
+		if near := suggest.Of(name, names); near != "" {
+			p.Hint = fmt.Sprintf("did you mean %q?", near)
+		} else {
+			p.Hint = "the fields are " + sanitize.Line(join(names), 300)
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// Result is the object of a complete form: each field that applies, null where an optional one was left empty.
+// The error says that something is still to be asked.
+func (f *Form) Result(ctx context.Context, env Env, s *State) (map[string]any, error) {
+	w, err := f.walk(ctx, env, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.questions) > 0 {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "field " + w.questions[0].Name + " of the form has no answer yet"}
+	}
+	return w.known, nil
+}
+
+// walk goes over the fields once, in order: each is decided by those before it.
+type walk struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as one walk
+	env   Env
+	state *State
+	given map[string]any
+	// known are the fields that have a value, and the empty ones; form is what expressions see of them: also null for what does not apply.
+	known, form map[string]any
+	// open says that a field before has no value yet.
+	open      bool
+	questions []Question
+	problems  []Problem
+}
+
+func (f *Form) walk(ctx context.Context, env Env, s *State, given map[string]any) (*walk, error) {
+	w := &walk{ctx: ctx, env: env, state: s, given: given, known: map[string]any{}, form: map[string]any{}}
+	for _, field := range f.fields {
+		if err := w.field(field); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// errUndecided says that an expression looks at a field that has no value yet.
+var errUndecided = errors.New("a field before has no value yet")
+
+func (w *walk) field(f *field) error {
+	q, applies, err := w.question(f)
+	value, given := w.given[f.name]
+	switch {
+	case errors.Is(err, errUndecided):
+		w.open = true
+		if given {
+			w.problem(f, "it cannot be answered yet", "the fields before it come first")
+		}
+		return nil
+	case err != nil:
+		return err
+	case !applies:
+		delete(w.state.Answers, f.name)
+		w.form[f.name] = nil
+		if given && value != nil {
+			w.problem(f, "it is not asked with the answers that there are", "")
+		}
+		return nil
+	}
+	if given {
+		w.take(f, q, value)
+	}
+	return w.settle(f, q)
+}
+
+// take takes one answer if it is right.
+func (w *walk) take(f *field, q *Question, value any) {
+	if value == nil && q.Required {
+		delete(w.state.Answers, f.name)
+		return
+	}
+	value, problem := w.accept(f, q, value)
+	if problem != nil {
+		w.problems = append(w.problems, *problem)
+		return
+	}
+	if value == nil && q.Required {
+		w.problem(f, "it needs an answer", "")
+		return
+	}
+	if !w.roomFor(f.name, value) {
+		w.problem(f, "the answers are too long together", "a form has up to 1 MiB of them")
+		return
+	}
+	w.state.answer(f.name, value)
+}
+
+// roomFor reports whether an answer can be kept with the others.
+func (w *walk) roomFor(name string, value any) bool {
+	size := 0
+	for other, answer := range w.state.Answers {
+		if other != name {
+			size += sizeOf(answer)
+		}
+	}
+	return size+sizeOf(value) <= maxAnswers
+}
+
+func sizeOf(value any) int {
+	switch v := value.(type) {
+	case string:
+		return len(v)
+	case []any, map[string]any:
+		text, err := expr.JSON(v)
+		if err != nil {
+			return maxAnswers + 1
+		}
+		return len(text)
+	}
+	return 8
+}
+
+// settle finds the value of a field: what a person gave, else where the form takes it from. Without one it is asked.
+func (w *walk) settle(f *field, q *Question) error {
+	if answer, ok := w.state.Answers[f.name]; ok {
+		value, problem := w.again(f, q, answer)
+		if problem == nil && (value != nil || !q.Required) {
+			w.know(f, value)
+			return nil
+		}
+		if problem != nil {
+			q.Problem = shown(problem, answer)
+		}
+		return w.ask(f, q)
+	}
+	if f.from != nil {
+		value, err := w.draw(f, "from", f.from)
+		if err != nil {
+			return w.later(err)
+		}
+		if settled := w.offered(f, q, value); settled {
+			return nil
+		}
+	}
+	return w.ask(f, q)
+}
+
+// offered takes a value that the form found by itself, unless a person is to be asked about it.
+func (w *walk) offered(f *field, q *Question, value any) bool {
+	found, problem := w.accept(f, q, value)
+	switch {
+	case problem != nil:
+		q.Problem = shown(problem, value)
+	case found == nil:
+	case f.Confirm:
+		q.Default = found
+	default:
+		w.know(f, found)
+		return true
+	}
+	return false
+}
+
+func shown(p *Problem, value any) string {
+	text, err := expr.Text(value)
+	if err != nil {
+		text = "the value"
+	}
+	message := sanitize.Line(text, 80) + ": " + p.Message
+	if p.Hint != "" {
+		message += "; " + p.Hint
+	}
+	return message
+}
+
+func (w *walk) know(f *field, value any) { w.known[f.name], w.form[f.name] = value, value }
+
+// ask asks a person.
+func (w *walk) ask(f *field, q *Question) error {
+	if (f.Type == typeChoice || f.Type == typeChoices) && len(q.Options) == 0 {
+		if !q.Required {
+			w.know(f, nil)
+			return nil
+		}
+		return &tool.Error{Kind: tool.Invalid, Message: "field " + f.name + " of the form has no options to choose from"}
+	}
+	if f.fallback != nil && q.Default == nil {
+		if err := w.fallback(f, q); err != nil {
+			return w.later(err)
+		}
+	}
+	w.open = true
+	w.questions = append(w.questions, *q)
+	return nil
+}
+
+// fallback fills the default in, if it is right.
+func (w *walk) fallback(f *field, q *Question) error {
+	value, err := w.eval(f.fallback, nil)
+	if err != nil {
+		return err
+	}
+	fallback, problem := w.accept(f, q, value)
+	if problem != nil && q.Problem == "" {
+		q.Problem = "the default " + shown(problem, value)
+	}
+	q.Default = fallback
+	return nil
+}
+
+// later is no error where the field can be asked when others have been.
+func (w *walk) later(err error) error {
+	if errors.Is(err, errUndecided) {
+		w.open = true
+		return nil
+	}
+	return err
+}
+
+func (w *walk) problem(f *field, message, hint string) {
+	w.problems = append(w.problems, Problem{f.name, message, hint})
+}
+
+// question is a field as a person is asked it, or whether it applies at all.
+func (w *walk) question(f *field) (q *Question, applies bool, err error) {
+	if f.when != nil {
+		if value, err := w.eval(f.when, nil); err != nil || value == false {
+			return nil, false, err
+		}
+	}
+	q = &Question{
+		Name: f.name, Type: f.Type, Title: sanitize.Line(f.Title, 200), Description: sanitize.Text(f.Description, 2000), Required: f.Required,
+		MinLength: f.MinLength, MaxLength: f.MaxLength,
+	}
+	if q.Title == "" {
+		q.Title = f.name
+	}
+	if f.Pattern != nil {
+		q.Pattern = sanitize.Line(f.Pattern.Text, 500)
+	}
+	if q.Min, err = w.bound(f, f.min); err == nil {
+		q.Max, err = w.bound(f, f.max)
+	}
+	if err == nil && f.options != nil {
+		q.Options, err = w.options(f)
+	}
+	return q, true, err
+}
+
+// bound is the least or greatest value of a field.
+func (w *walk) bound(f *field, b *template.Binding) (any, error) {
+	if b == nil {
+		return nil, nil
+	}
+	value, err := w.eval(b, nil)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	bound, problem := convert(&Question{Name: f.name, Type: f.Type}, value)
+	if problem != nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "min or max of field " + f.name + ": " + problem.Message, Hint: problem.Hint}
+	}
+	return bound, nil
+}
+
+// accept is a value as its field has it, nil for none, or what is wrong with it.
+func (w *walk) accept(f *field, q *Question, value any) (any, *Problem) {
+	value, problem := convert(q, value)
+	if problem != nil {
+		return nil, problem
+	}
+	return w.check(f, q, value)
+}
+
+// again is accept for what was accepted before, in a form that may have changed: JSON is not read twice.
+func (w *walk) again(f *field, q *Question, value any) (any, *Problem) {
+	if q.Type == typeJSON {
+		return w.check(f, q, value)
+	}
+	return w.accept(f, q, value)
+}
+
+func (w *walk) check(f *field, q *Question, value any) (any, *Problem) {
+	var problem *Problem
+	if value != nil {
+		problem = f.verify(q, value)
+	}
+	if problem != nil || value == nil || f.rule == nil {
+		return value, problem
+	}
+	form := maps.Clone(w.form)
+	form[f.name] = value
+	holds, err := w.eval(f.rule, map[string]any{"form": form, "value": value})
+	switch {
+	case errors.Is(err, errUndecided) || err == nil && holds == true:
+		return value, nil
+	case f.Message != "":
+		return nil, &Problem{Field: f.name, Message: sanitize.Line(f.Message, 500)}
+	case err != nil:
+		return nil, &Problem{Field: f.name, Message: "it cannot be checked: " + sanitize.Line(tool.AsError(err).Message, 500)}
+	}
+	return nil, &Problem{Field: f.name, Message: "it does not fit", Hint: "this must hold: " + sanitize.Line(f.Rule.Text, 300)}
+}
+
+// eval evaluates an expression of the current field.
+func (w *walk) eval(b *template.Binding, more map[string]any) (any, error) {
+	vars := maps.Clone(w.env.Vars)
+	if vars == nil {
+		vars = map[string]any{}
+	}
+	vars["form"] = w.form
+	maps.Copy(vars, more)
+	value, err := b.Eval(w.ctx, vars)
+	if err != nil && w.open && b.Uses("form") && w.ctx.Err() == nil {
+		return nil, errUndecided
+	}
+	return value, err
+}

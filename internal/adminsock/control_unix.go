@@ -1,0 +1,19 @@
+//go:build unix
+
+package adminsock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ours reports whether a file is this user's.
+func ours(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// refused reports whether no one listens any more.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

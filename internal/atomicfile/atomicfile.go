@@ -1,0 +1,132 @@
+// Package atomicfile replaces the content of a file that belongs to a person, at
+// once or not at all: its mode stays, a symbolic link is followed, and a backup
+// next to it can be kept.
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+var (
+	// ErrReadOnly says that no one may write the file.
+	ErrReadOnly = errors.New("is read-only")
+	// ErrChanged says that the file is not what was read before.
+	ErrChanged = errors.New("was changed by someone else in the meantime; try again")
+)
+
+// Options of [File]; nil is the zero value.
+type Options struct {
+	// Mode is that of a file that is not there yet; 0 is 0644.
+	Mode fs.FileMode
+	// Force gives a file that is there Mode too.
+	Force bool
+	// Backup keeps what was there in a file next to it, with a new name.
+	Backup bool
+	// Now is the time in the backup's name; zero is the present.
+	Now time.Time
+}
+
+// File makes path hold data. The file must still hold old; a nil old means that
+// there is none yet, and then its directory is made too. It returns the path of
+// the backup, "" if none was asked for or there was nothing to keep.
+func File(path string, old, data []byte, opts *Options) (backup string, err error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	path, mode, err := target(path, old, opts)
+	if err != nil {
+		return "", err
+	}
+	if opts.Backup && old != nil {
+		if backup, err = keep(path, old, mode, opts.Now); err != nil {
+			return "", err
+		}
+	}
+	return backup, Replace(path, data, mode)
+}
+
+// target follows links and checks that the file may be replaced.
+func target(path string, old []byte, opts *Options) (string, fs.FileMode, error) {
+	mode := opts.Mode
+	if mode == 0 {
+		mode = 0o644
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && old == nil {
+		if _, err := os.Lstat(path); err == nil {
+			return "", 0, fmt.Errorf("write %s: is a link to nothing", path)
+		}
+		return path, mode, os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", 0, err
+	}
+	switch now, err := os.ReadFile(real); {
+	case err != nil:
+		return "", 0, err
+	case old == nil || !bytes.Equal(now, old):
+		return "", 0, fmt.Errorf("write %s: %w", path, ErrChanged)
+	case info.Mode()&0o222 == 0:
+		return "", 0, fmt.Errorf("write %s: %w", path, ErrReadOnly)
+	}
+	if !opts.Force {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.OpenFile(real, os.O_WRONLY, 0) // may we? a rename would not ask
+	if err != nil {
+		return "", 0, err
+	}
+	return real, mode, f.Close()
+}
+
+// keep writes the backup under a name that nothing has.
+func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, error) {
+	if now.IsZero() {
+		now = time.Now()
+	}
+	stem := path + ".backup-" + now.Format("20060102-150405")
+	for n := 1; ; n++ {
+		name := stem
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d", stem, n)
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) && n < 1000 {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		return name, errors.Join(err, f.Sync(), f.Close())
+	}
+}
+
+// Replace puts a file with that content and mode in the place of another, in one
+// step: anyone who reads has the old one or the new one, also after a crash.
+func Replace(path string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,199 @@
+package jsontype
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds of a shape, whatever it was made of.
+const (
+	// maxDepth is how deep lists, maps and objects are described; below it is any.
+	maxDepth = 12
+	// maxNodes is how many shapes one is made of, itself included.
+	maxNodes = 1000
+	// maxFields is how many members an object has before it counts as a map.
+	maxFields = 128
+	// maxLoose is how many it may have of which none was in every object.
+	maxLoose = 16
+)
+
+func anything() Shape { return Shape{Any: true} }
+
+// Merge returns what the values of both have in common. The order of merging
+// makes no difference, and merging again what is in it changes nothing; past the
+// bounds what lies deepest becomes any.
+func Merge(a, b Shape) Shape { return bounded(merge(a, b)) }
+
+func merge(a, b Shape) Shape {
+	switch {
+	case a.Any || b.Any:
+		return anything()
+	case a.Kinds == 0:
+		return b
+	case b.Kinds == 0:
+		return a
+	}
+	s := Shape{Kinds: wider(a.Kinds | b.Kinds), Format: commonFormat(a, b), Elem: mergeElem(a.Elem, b.Elem)}
+	s.mergeObjects(a, b)
+	return s
+}
+
+// wider makes Int a part of Number.
+func wider(k Kind) Kind {
+	if k&Number != 0 {
+		k &^= Int
+	}
+	return k
+}
+
+func commonFormat(a, b Shape) string {
+	switch {
+	case a.Kinds&String == 0:
+		return b.Format
+	case b.Kinds&String == 0 || a.Format == b.Format:
+		return a.Format
+	}
+	return ""
+}
+
+func mergeElem(a, b *Shape) *Shape {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	elem := merge(*a, *b)
+	return &elem
+}
+
+// mergeObjects gives s the members of a and b, or makes it a map.
+func (s *Shape) mergeObjects(a, b Shape) {
+	switch {
+	case a.Kinds&Object == 0:
+		s.Fields, s.Values = b.Fields, b.Values
+	case b.Kinds&Object == 0:
+		s.Fields, s.Values = a.Fields, a.Values
+	case a.Values != nil || b.Values != nil:
+		s.Values = mergeElem(a.values(), b.values())
+	default:
+		s.Fields = mergeFields(a.Fields, b.Fields)
+		if len(s.Fields) > maxFields || loose(s.Fields) {
+			s.Values = s.values()
+			s.Fields = nil
+		}
+	}
+}
+
+// values is the shape of all that the objects hold, nil if they were empty.
+func (s *Shape) values() *Shape {
+	if s.Values != nil || len(s.Fields) == 0 {
+		return s.Values
+	}
+	var all Shape
+	for _, f := range s.Fields {
+		all = merge(all, f.Shape)
+	}
+	return &all
+}
+
+// loose reports whether the objects have much, and nothing in common: then the
+// names are rather keys.
+func loose(fields []Field) bool {
+	return len(fields) > maxLoose && !slices.ContainsFunc(fields, func(f Field) bool { return !f.Optional })
+}
+
+// mergeFields joins two lists that are sorted by name.
+func mergeFields(a, b []Field) []Field {
+	all := make([]Field, 0, max(len(a), len(b)))
+	for len(a) > 0 || len(b) > 0 {
+		switch order := compare(a, b); {
+		case order < 0:
+			all, a = append(all, optional(a[0])), a[1:]
+		case order > 0:
+			all, b = append(all, optional(b[0])), b[1:]
+		default:
+			both := Field{Name: a[0].Name, Optional: a[0].Optional || b[0].Optional, Shape: merge(a[0].Shape, b[0].Shape)}
+			all, a, b = append(all, both), a[1:], b[1:]
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// compare orders the first fields of two lists that are not both empty.
+func compare(a, b []Field) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	}
+	return strings.Compare(a[0].Name, b[0].Name)
+}
+
+func optional(f Field) Field {
+	f.Optional = true
+	return f
+}
+
+// bounded cuts the deepest levels off a shape that is made of too many.
+func bounded(s Shape) Shape {
+	for depth := maxDepth; s.nodes() > maxNodes && depth > 0; depth-- {
+		s = s.cut(depth)
+	}
+	return s
+}
+
+func (s *Shape) nodes() int {
+	n := 1
+	for inner := range s.inner {
+		n += inner.nodes()
+	}
+	return n
+}
+
+// inner yields the shapes that s is made of.
+func (s *Shape) inner(yield func(*Shape) bool) {
+	for _, inner := range []*Shape{s.Elem, s.Values} {
+		if inner != nil && !yield(inner) {
+			return
+		}
+	}
+	for i := range s.Fields {
+		if !yield(&s.Fields[i].Shape) {
+			return
+		}
+	}
+}
+
+// cut makes any of what is depth levels down.
+func (s Shape) cut(depth int) Shape {
+	if depth == 0 && (s.Elem != nil || s.Values != nil || s.Fields != nil) {
+		return anything()
+	}
+	inside := func(inner *Shape) *Shape {
+		if inner == nil {
+			return nil
+		}
+		cut := inner.cut(depth - 1)
+		return &cut
+	}
+	s.Elem, s.Values = inside(s.Elem), inside(s.Values)
+	s.Fields = slices.Clone(s.Fields)
+	for i := range s.Fields {
+		s.Fields[i].Shape = s.Fields[i].Shape.cut(depth - 1)
+	}
+	return s
+}
+
+// ListOf is the shape of lists with such elements.
+func ListOf(elements Shape) Shape {
+	s := Shape{Kinds: List}
+	if elements.Any || elements.Kinds != 0 {
+		s.Elem = &elements
+	}
+	return bounded(s.cut(maxDepth))
+}

@@ -1,0 +1,142 @@
+// Package redact keeps known secrets out of bytes. A [Book] holds the secrets of all
+// settings and the tokens in use, by owner; a [Mask] hides them in what comes back to
+// one owner, in each form in which they may come back: as they are, in JSON, in URLs,
+// in HTML, in base64, in hex. Which values of the settings are secret is judged in judge.go.
+package redact
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// Hidden stands in place of a secret.
+	Hidden = "[hidden]"
+	// Shortest is the length of a secret that is hidden, in bytes: what is shorter would blot out half of every text.
+	Shortest = 6
+	// keptTokens is how many tokens of an owner are remembered: those in use, and those from before.
+	keptTokens = 16
+)
+
+// Book is all secrets that are known. The zero value knows none. It is safe for concurrent use.
+type Book struct {
+	mu      sync.Mutex
+	fixed   map[string][]string // by owner
+	tokens  map[string][]string
+	version atomic.Int64
+}
+
+// Set puts the secrets of the settings, by owner ("" is the gateway itself), in place of those from before.
+func (b *Book) Set(secrets map[string][]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fixed = maps.Clone(secrets)
+	b.version.Add(1)
+}
+
+// Learn adds a token that an owner uses. Of each owner the last sixteen are known.
+func (b *Book) Learn(owner, token string) {
+	if len(token) < Shortest {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.tokens[owner]
+	if slices.Contains(last, token) {
+		return
+	}
+	if b.tokens == nil {
+		b.tokens = map[string][]string{}
+	}
+	b.tokens[owner] = append(slices.Clone(last[max(0, len(last)-keptTokens+1):]), token)
+	b.version.Add(1)
+}
+
+// For returns the mask for texts of an owner: all of its own, and those
+// of others that no one takes for a word. more are further ones of its own.
+func (b *Book) For(owner string, more ...string) *Mask {
+	return &Mask{book: b, owner: owner, more: more}
+}
+
+// secretsOf is what a mask of an owner hides.
+func (b *Book) secretsOf(owner string) (secrets []string, version int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, all := range []map[string][]string{b.fixed, b.tokens} {
+		for of, list := range all {
+			for _, s := range list {
+				if of == owner || isStrong(s) {
+					secrets = append(secrets, s)
+				}
+			}
+		}
+	}
+	return secrets, b.version.Load()
+}
+
+// isStrong reports whether a secret is unlikely to occur in an unrelated text.
+func isStrong(s string) bool {
+	const least = 8
+	return len(s) >= least && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") != ""
+}
+
+// Mask hides secrets. Nil hides nothing. It is safe for concurrent use.
+type Mask struct {
+	book  *Book
+	owner string
+	more  []string
+	now   atomic.Pointer[known]
+}
+
+// known is what a version of the book was made into.
+type known struct {
+	version int64
+	finder  *finder
+}
+
+func (m *Mask) finder() *finder {
+	if k := m.now.Load(); k != nil && k.version == m.book.version.Load() {
+		return k.finder
+	}
+	secrets, version := m.book.secretsOf(m.owner)
+	k := &known{version, newFinder(append(secrets, m.more...))}
+	m.now.Store(k)
+	return k.finder
+}
+
+// Hide returns data without the secrets; the same slice if there are none in it.
+func (m *Mask) Hide(data []byte) []byte {
+	if m == nil {
+		return data
+	}
+	found := m.finder().find(data)
+	if len(found) == 0 {
+		return data
+	}
+	var b bytes.Buffer
+	b.Grow(len(data))
+	at := 0
+	for _, f := range found {
+		b.Write(data[at:f.start])
+		b.WriteString(Hidden)
+		at = f.end
+	}
+	b.Write(data[at:])
+	return b.Bytes()
+}
+
+// Text is Hide for a text.
+func (m *Mask) Text(s string) string {
+	if m == nil || s == "" {
+		return s
+	}
+	hidden := m.Hide([]byte(s))
+	if len(hidden) == len(s) && string(hidden) == s {
+		return s
+	}
+	return string(hidden)
+}
