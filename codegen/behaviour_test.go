@@ -72,7 +72,7 @@ except ImportError as e:
 		{Tool: "list() takes 2 positional arguments but 3 were given"},
 		{Tool: "list() got an unexpected keyword argument 'limt'"},
 		{Tool: "list() got an unexpected keyword argument 'limt'"},
-		{Tool: "no upstream 'upp'; there is up"},
+		{Tool: "no upstream 'upp'; available: up"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)

@@ -1,10 +1,10 @@
-// Package codegen turns tools into the files of the servers/ tree, in memory:
-// one typed Python and one typed TypeScript wrapper for each tool, and the short
-// texts (signature, import line, description) that a model reads before it
-// writes a call. A JSON Schema becomes a neutral model (schema.go, types.go), and
-// two backends print it (python.go, typescript.go). Same tools, same bytes.
+// Package codegen generates the files of the servers/ tree, in memory: one typed
+// Python and one typed TypeScript wrapper for each tool, and the short texts
+// (signature, import line, description) that a model reads before it writes a
+// call. It converts a JSON Schema to a language-neutral model (schema.go, types.go),
+// which two backends print (python.go, typescript.go). Output is deterministic.
 //
-// Every text in a [tool.Tool] is hostile. It reaches the output only through the
+// Every text in a [tool.Tool] is untrusted. It reaches the output only through the
 // functions of quote.go, and never becomes code.
 package codegen
 
@@ -33,13 +33,13 @@ type File struct {
 
 // Upstream is one upstream with the tools to generate wrappers for.
 type Upstream struct {
-	// ID is an identifier, as it is imported: servers.ID.
+	// ID is the identifier of its package: servers.ID.
 	ID string
-	// Title and Description are the upstream's own words, untrusted; may be empty.
+	// Title and Description come from the upstream. They are untrusted and may be empty.
 	Title, Description string
 	Tools              []tool.Tool
-	// Resources, Templates and Prompts are those of its [tool.Offer]: where there
-	// are none, nothing is generated to reach them.
+	// Resources, Templates and Prompts are those of its [tool.Offer]. No module is
+	// generated for an empty list.
 	Resources []tool.Resource
 	Templates []tool.Template
 	Prompts   []tool.Prompt
@@ -66,9 +66,9 @@ func GenerateRoot(ups []Upstream) []File {
 	})
 }
 
-// GenerateUpstream returns the files of one upstream, sorted by path. A tool
-// with a name that is no identifier (see tool.Identifiers), or with the ID of another
-// upstream's, is left out, as is the second of two with one name.
+// GenerateUpstream returns the files of one upstream, sorted by path. It skips a
+// tool whose name is not an identifier (see tool.Identifiers), whose ID names another
+// upstream, or whose name an earlier tool has.
 func GenerateUpstream(up Upstream) []File {
 	if !usable(up.ID) {
 		return nil

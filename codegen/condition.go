@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// whens is the keyword under which a schema's conditions are kept while schemas
-// are merged: a list of schemas with if, then and else.
+// whens is an internal keyword that holds a schema's conditions while schemas are
+// merged: a list of schemas with if, then and else.
 const whens = "\x00when"
 
-// conditional reports whether a schema says something of a value only under a condition.
+// conditional reports whether a schema has conditional constraints.
 func conditional(o *object) bool {
 	return o.hasAny("if", "dependentSchemas", "dependencies", "dependentRequired", whens)
 }
 
-// stow puts the conditions of a schema into its list of them, so that those of
-// several schemas are next to each other.
+// stow moves the conditions of a schema into its list under whens, so that merging
+// schemas concatenates their conditions.
 func stow(o *object) *object {
 	list := conditions(o)
 	if len(list) == 0 || len(list) == len(o.list(whens)) {
@@ -45,7 +45,7 @@ func conditions(o *object) []any {
 	return list
 }
 
-// depends is the condition that a member which is there makes.
+// depends returns the condition "if name is present, then" as a schema.
 func depends(name string, then any) *object {
 	present, when := &object{}, &object{}
 	present.set("required", []any{name})
@@ -59,8 +59,8 @@ func depends(name string, then any) *object {
 	return when
 }
 
-// withConditions adds the members that only conditions name, as members that may
-// be missing: under a condition they are what it says, else they can be anything.
+// withConditions adds the members that only conditions name, as optional members.
+// Their type is that of then or else, and any if only the if names them.
 func withConditions(o *object) *object {
 	list := conditions(o)
 	if len(list) == 0 || !containsValue(typesOf(o), "object") {
@@ -109,7 +109,7 @@ func addConditional(found, props, branch *object, test bool) {
 	}
 }
 
-// conditionNotes says in words what conditions ask for: `b needs a`, `kind "x" needs a, b`.
+// conditionNotes describes conditions in words: `b needs a`, `kind "x" needs a, b`.
 func conditionNotes(o *object) []string {
 	var notes []string
 	for _, when := range conditions(o) {
@@ -129,10 +129,10 @@ func conditionNotes(o *object) []string {
 	return notes
 }
 
-// maxConditions is how many conditions of one schema are said in words.
+// maxConditions is how many conditions of one schema are described.
 const maxConditions = 8
 
-// tested names what an if asks for: members that have one value, or are there.
+// tested describes an if: members with certain values, or present members. It returns "" for anything else.
 func tested(o *object) string {
 	var parts []string
 	props := o.object("properties")

@@ -11,47 +11,47 @@ import (
 )
 
 const (
-	// maxDescribe bounds a full description, in bytes; the last lines to be left out are parameters.
+	// maxDescribe bounds a full description, in bytes.
 	maxDescribe = 8000
-	// maxDeep bounds it, in bytes, where it explains members of members of parameters.
+	// maxDeep bounds a description that explains members of members of parameters, in bytes.
 	maxDeep = 5000
-	// maxPurpose bounds the upstream's own words in it, in runes.
+	// maxPurpose bounds the upstream's description of the tool, in runes.
 	maxPurpose = 2500
-	// maxPath is how deep members of parameters are explained.
+	// maxPath is the depth to which members of parameters are explained.
 	maxPath = 3
 	// maxDescribedType bounds the type of a parameter and that of the result, in bytes.
 	maxDescribedType = 160
 	maxReturns       = 1200
 )
 
-// Description is a text about a tool, and where its parts are in it, in bytes.
+// Description is a text about a tool, with the byte offsets of its parts.
 type Description struct {
 	Text string
-	// Signature is where the line of the signature ends.
+	// Signature is the end of the signature's line.
 	Signature int
-	// Parameters are the passages that explain one parameter each, one after the
-	// other with a line break between; those of which there is nothing to say have none.
+	// Parameters holds the passage of each explained parameter, in order, separated by
+	// line breaks. Parameters without an explanation have none.
 	Parameters []Passage
 }
 
-// Passage is what Text[From:To] says of the parameter Name.
+// Passage is the explanation Text[From:To] of the parameter Name.
 type Passage struct {
 	Name     string
 	From, To int
 }
 
-// likeOurs finds lines that could pass for what a gateway says itself: of other
-// upstreams, of trust, of the search.
+// likeOurs matches lines that look like the gateway's own output about upstreams,
+// trust or search results.
 var likeOurs = regexp.MustCompile(`(?mi)^([ \t]*(?:from servers\b|import (?:type )?\{|also: |no (?:good |tools? )?match|did you mean|upstreams that look right|the upstream says:|` +
 	`example: |paged: |\w+\.\w+(?:: |\()|\(.*(?:\[|match less well|give a query|more upstreams|not searched|not available|approve))|.*\[(?:destructive|quarantined)\])`)
 
-// Quoted marks the lines of an upstream's text that could pass for a gateway's own.
+// Quoted prefixes with "> " the lines of an upstream's text that look like the gateway's own output.
 func Quoted(text string) string { return likeOurs.ReplaceAllString(text, "> $1") }
 
 // Describe returns all that a model needs to call a tool: the import line, the
-// signature, what the tool does, then each parameter and each member of one with
-// its constraints, and the type of the result where the signature cut it. It has
-// at most about 8,000 bytes.
+// signature, the tool's description, each parameter and member with its
+// constraints, and the type of the result if the signature truncates it. The text
+// has at most about 8,000 bytes.
 func Describe(t tool.Tool, lang Language) Description {
 	fn := model(t)
 	d := describe(t, fn, lang, maxPath)
@@ -86,17 +86,17 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 type description struct {
 	b    strings.Builder
 	lang Language
-	// depth is how deep members are explained.
+	// depth is the depth to which members are explained.
 	depth int
-	// types says that the signature does not tell the type of the parameter at hand.
+	// types is set if the signature omits the type of the current parameter.
 	types bool
 	// seen holds the definitions with explained members.
 	seen map[*def]bool
-	// said holds long sentences, with the member that they were first said of.
+	// said maps long sentences to the member that had them first.
 	said map[string]string
-	// above are the lines of members with nothing to say, down to the one at hand.
+	// above holds the unwritten lines of the members that enclose the current one.
 	above []string
-	// left counts lines that found no room.
+	// left counts lines that exceed maxDescribe.
 	left int
 	// signature and passages are as in Description.
 	signature int
@@ -132,7 +132,7 @@ func (d *description) parameters(fn function) {
 			d.passages = append(d.passages, Passage{sanitize.Line(names[i], maxName), from, to - 1})
 		}
 	}
-	if d.b.Len() == start { // nothing to say
+	if d.b.Len() == start { // no parameter has an explanation
 		text := d.b.String()[:before]
 		d.b.Reset()
 		d.b.WriteString(text)
@@ -142,7 +142,7 @@ func (d *description) parameters(fn function) {
 	}
 }
 
-// member explains one parameter or member, then what is in it, one step further in.
+// member explains one parameter or member, then its own members with more indentation.
 func (d *description) member(name string, renamed bool, f field, depth int) {
 	label, text := name, d.words(name, f, depth)
 	if d.types {
@@ -166,7 +166,7 @@ func (d *description) member(name string, renamed bool, f field, depth int) {
 	d.above = d.above[:min(above, len(d.above))]
 }
 
-// flush writes the lines that wait for something to be said below them.
+// flush writes the pending lines.
 func (d *description) flush() {
 	for _, line := range d.above {
 		d.line(line)
@@ -174,8 +174,8 @@ func (d *description) flush() {
 	d.above = d.above[:0]
 }
 
-// words is what is known of a member beyond its name, its type and, in Python's
-// signatures, its default.
+// words returns the documentation of a member, without what its name, its type or, in
+// a Python signature, its default already shows.
 func (d *description) words(name string, f field, depth int) string {
 	known := f.doc
 	if repeats(known.text, f.name) {
@@ -190,15 +190,15 @@ func (d *description) words(name string, f field, depth int) string {
 	return known.line(maxFieldDoc)
 }
 
-// readOnly reports whether a member is one that a caller does not set.
+// readOnly reports whether a member is read-only for callers.
 func readOnly(d doc) bool {
 	return slices.Contains(d.notes, "read-only") || strings.HasSuffix(d.text, " Read-only.")
 }
 
-// minOnce is the shortest sentence that is not said twice, in bytes.
+// minOnce is the length from which on a repeated sentence is replaced, in bytes.
 const minOnce = 80
 
-// onlyOnce puts a pointer in place of the sentences that an earlier member has too.
+// onlyOnce replaces long sentences that an earlier member has too by a reference to that member.
 func (d *description) onlyOnce(name, text string) string {
 	if len(text) < minOnce {
 		return text
@@ -219,7 +219,7 @@ func (d *description) onlyOnce(name, text string) string {
 	return strings.Join(kept, ". ")
 }
 
-// inside explains the members of the objects that a type is made of, each object once.
+// inside explains the members of the objects in a type, each object once.
 func (d *description) inside(path string, t *typ, depth int) {
 	switch t.kind {
 	case listKind:
@@ -245,7 +245,7 @@ func (d *description) inside(path string, t *typ, depth int) {
 	}
 }
 
-// returns writes the type of the result, if the signature cut it and more fits here.
+// returns writes the type of the result if the signature truncates it.
 func (d *description) returns(t *typ) {
 	if _, whole := inlineType(t, d.lang, maxResult); whole {
 		return
@@ -259,7 +259,7 @@ func (d *description) returns(t *typ) {
 // maxFormats is how many members with a format are listed.
 const maxFormats = 8
 
-// formats says which members of a result that was learned are dates, addresses and the like.
+// formats lists the members of an observed result that are dates, addresses and the like.
 func (d *description) formats(t *typ) {
 	var found []string
 	formatsInside(t, "", map[*def]bool{}, &found)

@@ -7,15 +7,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Dump returns the neutral model of a tool as indented JSON with a newline at its end, for
-// debugging: what the wrappers of all languages are printed from. Same tool, same bytes.
+// Dump returns the language-neutral model of a tool, from which all wrappers are printed, as
+// indented JSON with a final newline, for debugging. Output is deterministic.
 //
 //	{"tool","wire","params":[FIELD],"extra":TYPE,"notes":[...],"result":TYPE,"observed":3,"defs":[{"name","doc","type"}],"pages":{...}}
 //
 // A FIELD is {"name","required","default","doc","notes","type"}. A TYPE is {"kind"} of any null
 // bool int number string literal list tuple map object union ref blob, with "values" (of a literal),
-// "elem" (of a list or map, or what follows in a tuple), "arms" (of a tuple or union), "fields" and
-// "open" or "closed" (of an object), or "ref" (the name of a def). What is empty is left out.
+// "elem" (of a list or map, or of the rest of a tuple), "arms" (of a tuple or union), "fields" and
+// "open" or "closed" (of an object), or "ref" (the name of a def). Empty members are omitted.
 func Dump(t tool.Tool) []byte {
 	fn := model(t)
 	d := dumped{Tool: t.ID.String(), Params: dumpFields(fn.params), Extra: dumpType(fn.extra), Notes: fn.notes,
@@ -108,7 +108,7 @@ func dumpFields(fields []field) []dumpedField {
 	return list
 }
 
-// dumpLiteral is a literal as JSON has it.
+// dumpLiteral returns a literal as a JSON value.
 func dumpLiteral(v literal) any {
 	if v.kind == stringKind || !json.Valid([]byte(v.text)) {
 		return v.text

@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// maxHint bounds what is said of one parameter, in runes.
+	// maxHint bounds the hint about one parameter, in runes.
 	maxHint = 90
 	// maxExample bounds an example, in bytes.
 	maxExample = 300
 )
 
-// telling finds what a value must look like, be measured in or come with: what a
-// model that sees only names and types gets wrong.
+// telling matches descriptions of formats, units and dependencies, which a model that
+// sees only names and types gets wrong.
 var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds|ms|milliseconds|minutes|hours|days|` +
 	`bytes|[kmg]i?b|pixels|px|percent(age)?|cents|epoch|unix|utc|gmt|time ?zone|regexp?|base64|encoded|absolute|relative|` +
 	`must|either|mutually|only (if|when|with)|required (if|when|for|unless)|instead of|together with|cannot|not both|at (least|most)|` +
 	`starts? with|prefix(ed)? with|in the form|case[- ]sensitive|lower ?case|upper ?case|[01]-based|inclusive|exclusive)\b`)
 
-// sentences splits where a sentence ends: not behind "e.g.".
+// sentences matches the end of a sentence, but not "e.g.".
 var sentences = regexp.MustCompile(`[^.\s]{3,}\. `)
 
-// slack is a bound that a value exceeds only on purpose.
-var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|no doubles)$`)
+// slack matches notes about limits that values rarely violate.
+var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|unique items)$`)
 
-// Hints returns what the signature of a tool does not tell and a model would get
-// wrong: what holds for the arguments as a whole, and how single ones are written
-// (formats, units, ranges), one line each, the required ones first, as long as
-// there is room for max bytes.
+// Hints returns constraints that the signature of a tool does not show: those on the
+// arguments as a whole, then formats, units and ranges of single parameters, required
+// ones first. Each is one line; together they have at most max bytes.
 func Hints(t tool.Tool, lang Language, max int) []string { return Usual(nil).Hints(t, lang, max) }
 
-// Hints are [Hints] that say nothing of usual parameters.
+// Hints is [Hints] without hints about optional usual parameters.
 func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 	fn := model(t)
 	add := func(hint string) bool {
@@ -69,7 +68,7 @@ func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 	return hints
 }
 
-// hint is the first sentence that tells something, and the notes that a type cannot say.
+// hint returns the first informative sentence, and the notes that the type does not express.
 func (d doc) hint() string {
 	var parts []string
 	for text := sanitize.Line(d.text, maxFieldDoc); text != ""; {
@@ -91,8 +90,8 @@ func (d doc) hint() string {
 	return strings.Join(parts, "; ")
 }
 
-// Example returns a call with the values that the definition itself gives as
-// examples, "" if it has none or not for all that is required:
+// Example returns a call with the example values of the definition, or "" if it has
+// none, or none for a required parameter:
 //
 //	create_issue(owner="octocat", repo="hello-world")
 //	await create_issue({owner: "octocat", repo: "hello-world"})
@@ -130,9 +129,9 @@ func Example(t tool.Tool, lang Language) string {
 	return call
 }
 
-// examples returns values for the members: those of an example of the whole, else
-// what each member has as an example, and of those that are required also a
-// default or the only value. given says that one of them is an example.
+// examples returns values for the members: those of an example of the whole object,
+// else the example of each member, and for required members also the default, const
+// or first enum value. given reports whether one of them is an example.
 func (o *object) examples() (values map[string]any, given bool) {
 	values = map[string]any{}
 	for _, whole := range append(o.list("examples"), o.get("example")) {
@@ -172,7 +171,7 @@ func (o *object) examples() (values map[string]any, given bool) {
 	return values, given
 }
 
-// written writes a JSON value as a literal of the language.
+// written returns a JSON value as a literal of the language.
 func written(v any, lang Language) string {
 	switch v := v.(type) {
 	case string:

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// maxLevel is how many objects deep a type is written out, at most. On level 0 an
-// object is its required members, on bareLevel not even those.
+// maxLevel is the maximum nesting of objects that is written out. On level 0 an
+// object shows only its required members, on bareLevel none.
 const (
 	maxLevel  = 4
 	bareLevel = -1
 )
 
-// inliner writes types as a model reads them: definitions written out in place,
-// literals bare. What is deeper than level, or beyond limit bytes, is "...".
+// inliner writes types for a model: it expands definitions in place and writes
+// literals bare. It replaces what is deeper than level or beyond limit bytes by "...".
 type inliner struct {
 	b     strings.Builder
 	lang  Language
 	level int
 	limit int
-	// open holds the definitions that are being written out; inside of itself one is "...".
+	// open holds the definitions being expanded; a recursive one becomes "...".
 	open []*def
-	// cut says that something was left out.
+	// cut is set if something was omitted.
 	cut bool
 }
 
-// inlineType writes t as fully as fits into limit bytes; whole is false where something is left out.
+// inlineType writes t as fully as fits into limit bytes; whole is false if something is omitted.
 func inlineType(t *typ, lang Language, limit int) (text string, whole bool) {
 	w := inlineFrom(maxLevel, t, lang, limit)
 	return w.bounded(), !w.cut
 }
 
-// inlineFrom writes t on the highest level, from this one down, that fits.
+// inlineFrom writes t on the highest level that fits, starting at level.
 func inlineFrom(level int, t *typ, lang Language, limit int) *inliner {
 	w := &inliner{lang: lang, level: level, limit: limit}
 	w.typ(t, 0)
@@ -109,8 +109,8 @@ func (w *inliner) scalar(t *typ) code {
 	return w.either("Any", "any")
 }
 
-// literals shows the more values, the more there is room. Those are joined
-// without spaces, which cost a token each.
+// literals shows more values on higher levels. It joins them without spaces, which
+// would cost a token each.
 func (w *inliner) literals(values []literal) {
 	shown := values[:min(len(values), 4+8*max(0, w.level))]
 	for i, v := range shown {
@@ -166,7 +166,7 @@ func (w *inliner) tuple(t *typ, depth int) {
 	w.text("]")
 }
 
-// union writes each arm; of arms that look the same where they are cut, one.
+// union writes the arms. It writes arms with the same truncated text once.
 func (w *inliner) union(t *typ, depth int) {
 	seen := map[string]bool{}
 	for _, arm := range t.arms {
@@ -203,7 +203,7 @@ func (w *inliner) ref(d *def, depth int) {
 	w.cut = w.cut || !again
 }
 
-// required writes of an object only the members that it cannot do without.
+// required writes only the required members of an object.
 func (w *inliner) required(t *typ) {
 	w.text("{")
 	for _, f := range t.fields {

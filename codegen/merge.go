@@ -2,11 +2,11 @@ package codegen
 
 import "slices"
 
-// maxFlatten is how deep allOf may be nested.
+// maxFlatten is the maximum nesting of allOf.
 const maxFlatten = 8
 
-// structural reports whether a schema says anything about the shape of a value
-// next to a reference, allOf, and words.
+// structural reports whether a schema constrains the shape of a value, apart from a
+// reference, allOf and documentation.
 func structural(o *object) bool {
 	return o.has("type") || structuralBeyondType(o)
 }
@@ -16,8 +16,8 @@ func structuralBeyondType(o *object) bool {
 		"unevaluatedProperties", "enum", "const", "anyOf", "oneOf")
 }
 
-// flatten returns a schema that says the same without allOf, nor a reference
-// next to other keywords.
+// flatten returns an equivalent schema without allOf and without a reference next to
+// other keywords.
 func (c *converter) flatten(o *object, depth int) *object {
 	if !o.hasAny("allOf", "$ref") || depth > maxFlatten {
 		return o
@@ -34,7 +34,7 @@ func (c *converter) flatten(o *object, depth int) *object {
 	return flat
 }
 
-// join merges one more schema, flattened, into flat; its size counts as work.
+// join flattens o and merges it into flat. The size of flat counts towards maxNodes.
 func (c *converter) join(flat, o *object, depth int) *object {
 	if c.nodes += 1 + len(flat.object("properties").members())/8; c.nodes > maxNodes {
 		return opened(flat)
@@ -42,7 +42,7 @@ func (c *converter) join(flat, o *object, depth int) *object {
 	return merge(flat, stow(c.flatten(o, depth+1)))
 }
 
-// opened is a schema with any further members, where some of what says which there are was left out.
+// opened returns a schema that allows further members, for an object whose members are not all known.
 func opened(o *object) *object {
 	if o.has("additionalProperties") {
 		return o
@@ -52,8 +52,8 @@ func opened(o *object) *object {
 	return o
 }
 
-// merge returns a schema for what fits a and b, as near as a type can be: the
-// words are a's where both have some.
+// merge returns a schema for values that fit both a and b, as precisely as a type
+// can express. It prefers the documentation of a.
 func merge(a, b *object) *object {
 	m := a.clone()
 	for _, key := range b.members() {
@@ -70,8 +70,8 @@ func merge(a, b *object) *object {
 	return m
 }
 
-// mergeAlternatives adds a second list of alternatives under the other of the two
-// keywords, which are one to a type; a third has no room.
+// mergeAlternatives adds a second list of alternatives under the unused one of anyOf
+// and oneOf, which types do not distinguish. It drops a third list.
 func mergeAlternatives(o *object, arms []any) *object {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if !o.has(key) {
@@ -131,7 +131,7 @@ func mergeItems(a, b any) any {
 	return a
 }
 
-// mergeProperty leaves the merging of the two to the time of their conversion.
+// mergeProperty returns an allOf of both, which is merged when it is converted.
 func mergeProperty(a, b *object) *object {
 	both := &object{}
 	both.set("allOf", []any{a, b})
@@ -149,7 +149,7 @@ func mergeLists(a, b any) any {
 	return slices.Concat(la, lb)
 }
 
-// mergeTypes intersects; a contradiction, which no value fits, keeps the first.
+// mergeTypes returns the intersection of two type lists, or a if it is empty.
 func mergeTypes(a, b any) any {
 	la, lb := asList(a), asList(b)
 	var both []any
@@ -188,7 +188,7 @@ func asList(v any) []any {
 	return []any{v}
 }
 
-// containsValue looks for a scalar; objects and lists are not looked for.
+// containsValue reports whether list contains v. It returns false if v is a list.
 func containsValue(list []any, v any) bool {
 	if _, ok := v.([]any); ok {
 		return false

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// model turns a tool into the neutral model.
+// model converts a tool to the language-neutral model.
 func model(t tool.Tool) function {
 	c := newConverter(t.ID.Name)
 	var fn function
@@ -29,18 +29,18 @@ func (c *converter) output(t tool.Tool) *typ {
 	return c.convert(schema, place{hint: "Result"})
 }
 
-// input reads the schema of the arguments. One that does not describe an object
-// leaves every argument open, and says so.
+// input converts the schema of the arguments. If it does not describe an object, the
+// function accepts any arguments and has a note about it.
 func (c *converter) input(fn *function, t tool.Tool) {
 	schema, err := decode(t.Input)
 	c.enter(schema)
 	o, ok := schema.(*object)
 	switch {
 	case err != nil, !ok:
-		fn.extra, fn.notes = anyType, []string{"The upstream gave no usable schema: any arguments are passed on."}
+		fn.extra, fn.notes = anyType, []string{"No usable schema: arguments are passed unchecked."}
 		return
 	case !canBeObject(o):
-		fn.extra, fn.notes = anyType, []string{"The upstream's schema asks for no object: any arguments are passed on."}
+		fn.extra, fn.notes = anyType, []string{"The schema is not for an object: arguments are passed unchecked."}
 		return
 	}
 	o = withConditions(c.arguments(c.flatten(o, 0), fn, 0))
@@ -68,9 +68,9 @@ func canBeObject(o *object) bool {
 	return !o.has("type") || containsValue(types, "object") || o.has("properties")
 }
 
-// furtherArguments is the type of arguments without a name. With additionalProperties
-// just true next to named ones, as loose validators write it, none are taken, so
-// that a misspelt name is found.
+// furtherArguments returns the type of unnamed arguments, nil if none are accepted. It
+// ignores "additionalProperties": true next to named parameters, so that misspelt
+// names are detected.
 func (c *converter) furtherArguments(o *object, named int) *typ {
 	more := furtherMembers(o)
 	if s, ok := more.(*object); ok && len(s.keys) > 0 || o.has("patternProperties") {
@@ -83,8 +83,8 @@ func (c *converter) furtherArguments(o *object, named int) *typ {
 	return nil
 }
 
-// arguments folds alternatives on the top level into one set of parameters:
-// required is then what all of them require.
+// arguments folds alternatives on the top level into one set of parameters, of which
+// those that all alternatives require are required.
 func (c *converter) arguments(o *object, fn *function, depth int) *object {
 	for _, key := range []string{"oneOf", "anyOf"} {
 		arms := c.arms(o.list(key), fn, depth)
@@ -99,8 +99,8 @@ func (c *converter) arguments(o *object, fn *function, depth int) *object {
 	return o
 }
 
-// arms returns the alternatives of the arguments, folded themselves; one that is no
-// schema with members allows whatever the others do.
+// arms returns the alternatives of the arguments, each folded too, without those that
+// cannot be objects.
 func (c *converter) arms(list []any, fn *function, depth int) []*object {
 	var arms []*object
 	for _, arm := range list[:min(len(list), maxLiterals)] {
@@ -119,7 +119,7 @@ func fold(o *object, arms []*object) *object {
 	for _, arm := range arms {
 		more := arm.object("properties")
 		for _, name := range append(slices.Clone(more.members()), missing(arm)...) {
-			if base, _ := o.object("properties").get(name).(*object); !scalar(base) { // else what holds always says enough
+			if base, _ := o.object("properties").get(name).(*object); !scalar(base) { // otherwise the base type is enough
 				props.set(name, either(props.get(name), more.get(name)))
 			}
 		}
@@ -144,7 +144,7 @@ func scalar(o *object) bool {
 	})
 }
 
-// foldFurther lets o have the members without a name that one of its alternatives has.
+// foldFurther copies the schemas of unnamed members of an alternative to o.
 func foldFurther(o, arm *object) {
 	if _, ok := furtherMembers(arm).(*object); ok && !o.has("additionalProperties") {
 		o.set("additionalProperties", furtherMembers(arm))
@@ -154,7 +154,7 @@ func foldFurther(o, arm *object) {
 	}
 }
 
-// either is a schema for what fits one of two.
+// either returns a schema for values that fit a or b.
 func either(a, b any) any {
 	oa, ok := a.(*object)
 	ob, both := b.(*object)
@@ -177,7 +177,7 @@ func either(a, b any) any {
 	return o
 }
 
-// alternativesNote says which sets of arguments are allowed.
+// alternativesNote lists the allowed sets of arguments.
 func alternativesNote(key string, arms []*object) []string {
 	var sets []string
 	for _, arm := range arms[:min(len(arms), 8)] {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxName is the longest name of a member on the wire that gets a type, in bytes.
+	// maxName is the maximum wire name of a member that gets a type, in bytes.
 	maxName = 256
 	// maxParam is the longest name of a Python parameter.
 	maxParam = 64
@@ -20,7 +20,7 @@ const (
 
 var words = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 
-// isIdentifier reports whether name is one in both languages, written in ASCII.
+// isIdentifier reports whether name is an ASCII identifier in both languages.
 func isIdentifier(name string) bool {
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		return false
@@ -28,13 +28,13 @@ func isIdentifier(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r != '_' && asciiIdentifier(r) == '_' })
 }
 
-// usable reports whether a tool's or an upstream's name can stand in code and be a file name.
+// usable reports whether a name of a tool or upstream is valid in code and as a file name.
 func usable(name string) bool {
 	return len(name) <= 128 && isIdentifier(name) && !strings.HasPrefix(name, "__") &&
 		(len(name) > maxParam || tool.Identifier(name) == name)
 }
 
-// name returns a free type name for a hint, in Pascal case.
+// name reserves and returns an unused type name for a hint, in Pascal case.
 func (c *converter) name(hint string) string {
 	base := pascal(hint)
 	name := base
@@ -60,7 +60,7 @@ func pascal(hint string) string {
 	return name
 }
 
-// singular is what one element of a list with this name would be called.
+// singular returns a name for one element of a list with this name.
 func singular(hint string) string {
 	lower := strings.ToLower(hint)
 	switch {
@@ -78,8 +78,8 @@ func hasAnySuffix(s string, suffixes ...string) bool {
 	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(s, suffix) })
 }
 
-// pyParams names the parameters as Python needs it, in their order: a wire name
-// that is fit stays; another is changed, and numbered where two become one.
+// pyParams returns the Python names of the parameters, in order. It keeps valid wire
+// names, converts others, and numbers duplicates.
 func pyParams(fields []field) []string {
 	taken := map[string]bool{}
 	for _, f := range fields {
@@ -96,7 +96,7 @@ func pyParams(fields []field) []string {
 	return names
 }
 
-// free returns name, with a number if it is taken, and takes it.
+// free returns name, with a number if it is taken, and adds the result to taken.
 func free(name string, taken map[string]bool) string {
 	candidate := name
 	for n := 2; taken[candidate]; n++ {
@@ -110,8 +110,8 @@ func pyFit(name string) bool {
 	return len(name) <= maxParam && isIdentifier(name) && !strings.HasPrefix(name, "__") && !pyKeywords[name]
 }
 
-// pyName makes a parameter's name of any text: "<" and ">", which query filters
-// end in, stay readable.
+// pyName converts any text to the name of a parameter. "<" and ">", the suffixes of
+// query filters, become "_lt" and "_gt".
 func pyName(wire string) string {
 	name := strings.ReplaceAll(strings.ReplaceAll(wire, "<", "_lt"), ">", "_gt")
 	name = strings.Map(asciiIdentifier, name)
@@ -142,11 +142,11 @@ func shortDigest(s string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// pyKeywords cannot be a parameter's name; _extra is the wrapper's own.
+// pyKeywords are invalid as names of parameters; _extra is reserved for the wrapper.
 var pyKeywords = stringSet(strings.Fields(`False None True and as assert async await break class continue def del elif
 	else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield
 	_extra`))
 
-// reservedTypes are names that the generated code uses itself, or that readers would take for something else.
+// reservedTypes are names that the generated code uses itself, or that would be misleading.
 var reservedTypes = stringSet(strings.Fields(`Any Blob Literal TypedDict NotRequired TypeAlias OMIT SPEC Promise Record Array Object String
 	Number Boolean Function Symbol Date Error Map Set None True False`))

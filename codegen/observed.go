@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// DeclaresResult reports whether the upstream itself says what the tool returns:
-// more than that it is anything, or an object.
+// DeclaresResult reports whether the tool's output schema is more specific than any
+// value or any object.
 func DeclaresResult(t tool.Tool) bool {
 	return len(t.Output) > 0 && !saysNothing(newConverter(t.ID.Name).output(t))
 }
@@ -18,7 +18,7 @@ func saysNothing(t *typ) bool {
 	return t.kind == anyKind || t.kind == mapKind && t.elem.kind == anyKind
 }
 
-// learned gives the function the result that was observed, where none of use is declared.
+// learned sets the result of the function to the observed type if no useful one is declared.
 func (c *converter) learned(fn *function, t tool.Tool) {
 	if t.Observed == nil || t.Observed.Count <= 0 || !saysNothing(fn.result) {
 		return
@@ -30,7 +30,8 @@ func (c *converter) learned(fn *function, t tool.Tool) {
 	fn.result, fn.observed = result, t.Observed.Count
 }
 
-// stubNotes are what a wrapper's file says in addition to its types. What shows the signature has the mark in it.
+// stubNotes returns the notes for a wrapper's file, including one about an observed result. Signatures show
+// observedMark instead.
 func (fn function) stubNotes() []string {
 	if fn.observed == 0 {
 		return fn.notes
@@ -38,7 +39,7 @@ func (fn function) stubNotes() []string {
 	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+"x, not declared.")
 }
 
-// observedMark stands behind a signature with a learned result.
+// observedMark returns the comment after a signature with an observed result.
 func observedMark(fn function, lang Language) string {
 	switch {
 	case fn.observed == 0:
@@ -49,7 +50,7 @@ func observedMark(fn function, lang Language) string {
 	return "  # observed " + strconv.Itoa(fn.observed) + "x"
 }
 
-// observed is the type of a shape. Objects in it get definitions, as those of a schema do.
+// observed returns the type of a shape. Objects in it get definitions, as those of a schema do.
 func (c *converter) observed(s jsontype.Shape, at place) *typ {
 	if s.Any {
 		return anyType
@@ -98,7 +99,7 @@ func (c *converter) observedObject(s jsontype.Shape, at place) *typ {
 	return refTo(c.define(t, at.hint, nil))
 }
 
-// formatNotes says what all strings of a member had in common.
+// formatNotes returns the common format of all observed strings of a member.
 func formatNotes(s jsontype.Shape) []string {
 	var notes []string
 	if s.Format != "" {
@@ -110,7 +111,7 @@ func formatNotes(s jsontype.Shape) []string {
 	return notes
 }
 
-// blobImport imports the type of bytes, where it is used.
+// blobImport returns the import of the type Blob if the function uses it.
 func blobImport(fn function) code {
 	if !fn.result.hasBlob() && !slices.ContainsFunc(fn.defs, func(d *def) bool { return d.typ.hasBlob() }) {
 		return ""
@@ -118,7 +119,7 @@ func blobImport(fn function) code {
 	return ", type Blob"
 }
 
-// hasBlob reports whether bytes are in t, but for what is in definitions.
+// hasBlob reports whether t contains bytes, outside of definitions.
 func (t *typ) hasBlob() bool {
 	return t.kind == blobKind || t.elem != nil && t.elem.hasBlob() ||
 		slices.ContainsFunc(t.arms, (*typ).hasBlob) || slices.ContainsFunc(t.fields, func(f field) bool { return f.typ.hasBlob() })

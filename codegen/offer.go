@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What an upstream offers besides tools is reached through two modules of its
-// package, "resources" and "prompts": no tool has one of these names.
+// Programs access resources and prompts through two modules of the upstream's
+// package. No tool has one of these names.
 const (
 	resourcesModule = "resources"
 	promptsModule   = "prompts"
@@ -22,13 +22,13 @@ var pythonOffer []byte
 //go:embed offer.ts
 var typescriptOffer []byte
 
-// maxOffered is how many resources, templates or prompts are listed in a module's text.
+// maxOffered is how many resources, templates or prompts a module's documentation lists.
 const maxOffered = 100
 
 func (up Upstream) hasResources() bool { return len(up.Resources)+len(up.Templates) > 0 }
 func (up Upstream) hasPrompts() bool   { return len(up.Prompts) > 0 }
 
-// modules returns the names of the modules that the upstream has in addition to its tools.
+// modules returns the names of the upstream's modules for resources and prompts.
 func (up Upstream) modules() (names []string) {
 	if up.hasResources() {
 		names = append(names, resourcesModule)
@@ -39,8 +39,8 @@ func (up Upstream) modules() (names []string) {
 	return names
 }
 
-// Offers tells in one line how a program reaches what an upstream offers besides
-// tools, "" if there is nothing:
+// Offers describes in one line how a program accesses the resources and prompts of an
+// upstream, "" if there are none:
 //
 //	from servers.docs import resources, prompts: resources.read(uri) (12 listed, 2 templates), prompts.get(name, **arguments) (3 listed)
 func Offers(up Upstream, lang Language) string {
@@ -75,7 +75,7 @@ func counted(listed, templates int) string {
 	return strings.Join(parts, ", ")
 }
 
-// offerFiles returns the modules of what the upstream offers besides tools.
+// offerFiles returns the modules for resources and prompts.
 func offerFiles(up Upstream) (files []File) {
 	if up.hasResources() {
 		files = append(files,
@@ -92,8 +92,8 @@ func pythonResources(up Upstream) []byte {
 	p := pythonOfferModule(resourcesDoc(up), "from sallyport import Blob as _Blob",
 		"from ..__aio__ import call as _call, with_aio as _with_aio", "from ..__offer__ import Resource as _Resource, Template as _Template")
 	p.offered("read(uri: str) -> str | _Blob | _list[str | _Blob]", "Reads one resource: a str, a Blob, or a list of them.", pyString(up.method(tool.ReadResource)), `{"uri": uri}`)
-	p.offered("list() -> _list[_Resource]", "Tells the resources that there are.", pyString(up.method(tool.ListResources)), "{}")
-	p.offered("templates() -> _list[_Template]", "Tells the templates of URIs (RFC 6570) that can be read.", pyString(up.method(tool.ListTemplates)), "{}")
+	p.offered("list() -> _list[_Resource]", "Lists the resources.", pyString(up.method(tool.ListResources)), "{}")
+	p.offered("templates() -> _list[_Template]", "Lists the readable URI templates (RFC 6570).", pyString(up.method(tool.ListTemplates)), "{}")
 	return p.bytes()
 }
 
@@ -102,7 +102,7 @@ func pythonPrompts(up Upstream) []byte {
 		"from ..__aio__ import Any as _Any, call as _call, with_aio as _with_aio", "from ..__offer__ import Answer as _Answer, Prompt as _Prompt, texts as _texts")
 	p.offered("get(name: str, arguments: dict[str, _Any] | None = None, /, **more: _Any) -> _Answer",
 		"Fills in a prompt: get(name, topic=...) or get(name, {...}).", pyString(up.method(tool.GetPrompt)), `{"name": name, "arguments": _texts(arguments, more)}`)
-	p.offered("list() -> _list[_Prompt]", "Tells the prompts that there are, with their arguments.", pyString(up.method(tool.ListPrompts)), "{}")
+	p.offered("list() -> _list[_Prompt]", "Lists the prompts with their arguments.", pyString(up.method(tool.ListPrompts)), "{}")
 	return p.bytes()
 }
 
@@ -110,7 +110,7 @@ func (up Upstream) method(name string) string {
 	return tool.ID{Upstream: up.ID, Name: name}.String()
 }
 
-// pythonOfferModule begins a module; the names that it imports are its own.
+// pythonOfferModule writes the head of a module. It imports everything under private names.
 func pythonOfferModule(doc string, imports ...code) *pyFile {
 	p := &pyFile{printer: printer{unit: "    "}}
 	p.line("# ", header)
@@ -121,7 +121,7 @@ func pythonOfferModule(doc string, imports ...code) *pyFile {
 	return p
 }
 
-// offered prints one function that asks for a method.
+// offered prints one function that calls a method of the gateway.
 func (p *pyFile) offered(head code, doc string, id, args code) {
 	p.line()
 	p.line()
@@ -135,15 +135,15 @@ func (p *pyFile) offered(head code, doc string, id, args code) {
 func typescriptResources(up Upstream) []byte {
 	p := typescriptOfferModule(resourcesDoc(up), `import type { Blob } from "sallyport";`, `import type { Resource, Template } from "../__offer__";`)
 	p.offered("read(uri: string): ", "string | Blob | (string | Blob)[]", "Reads one resource: a string, a Blob, or a list of them.", tsString(up.method(tool.ReadResource)), "{ uri }")
-	p.offered("list(): ", "Resource[]", "Tells the resources that there are.", tsString(up.method(tool.ListResources)), "{}")
-	p.offered("templates(): ", "Template[]", "Tells the templates of URIs (RFC 6570) that can be read.", tsString(up.method(tool.ListTemplates)), "{}")
+	p.offered("list(): ", "Resource[]", "Lists the resources.", tsString(up.method(tool.ListResources)), "{}")
+	p.offered("templates(): ", "Template[]", "Lists the readable URI templates (RFC 6570).", tsString(up.method(tool.ListTemplates)), "{}")
 	return p.bytes()
 }
 
 func typescriptPrompts(up Upstream) []byte {
 	p := typescriptOfferModule(promptsDoc(up), `import { type Answer, type Prompt, texts } from "../__offer__";`)
 	p.offered("get(name: string, args: { [name: string]: any } = {}): ", "Answer", "Fills in a prompt.", tsString(up.method(tool.GetPrompt)), "{ name, arguments: texts(args) }")
-	p.offered("list(): ", "Prompt[]", "Tells the prompts that there are, with their arguments.", tsString(up.method(tool.ListPrompts)), "{}")
+	p.offered("list(): ", "Prompt[]", "Lists the prompts with their arguments.", tsString(up.method(tool.ListPrompts)), "{}")
 	return p.bytes()
 }
 
@@ -186,7 +186,7 @@ func promptsDoc(up Upstream) string {
 	return l.b.String()
 }
 
-// argumentList shows a prompt's arguments, those that may be missing with "?".
+// argumentList returns a prompt's arguments in parentheses, optional ones with "?".
 func argumentList(args []tool.Argument) string {
 	var names []string
 	for _, a := range args[:min(len(args), 20)] {
@@ -202,7 +202,7 @@ func argumentList(args []tool.Argument) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// listing is the text of a module, of untrusted parts.
+// listing builds the documentation of a module from untrusted parts.
 type listing struct{ b strings.Builder }
 
 func (l *listing) section(name string, n int) {
@@ -214,7 +214,7 @@ func (l *listing) section(name string, n int) {
 	}
 }
 
-// entry writes a URI or a name, quoted, and the first of the texts that says something.
+// entry writes a URI or a name, quoted, and the first of texts that is not empty.
 func (l *listing) entry(name, after string, texts ...string) {
 	l.b.WriteString("\n  " + show(name) + after)
 	for _, text := range texts {

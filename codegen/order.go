@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// maxSchemaBytes is the longest schema that is looked at; the longest of a real server has 90 KB.
+	// maxSchemaBytes is the maximum length of a schema; the longest of a real server has 90 KB.
 	maxSchemaBytes = 2 << 20
-	// maxNesting is how deep JSON may be nested before it counts as garbage.
+	// maxNesting is the maximum nesting of JSON.
 	maxNesting = 200
 )
 
 var errNesting = errors.New("nested too deeply")
 
-// object is a JSON object that remembers the order of its members. All methods
-// work on nil, which is an object without members.
+// object is a JSON object with ordered members. All methods that read it accept nil as
+// an empty object.
 type object struct {
 	keys   []string
 	values map[string]any
 }
 
-// decode reads one JSON value and keeps the order of object members. Values are
-// *object, []any, string, json.Number, bool and nil. A key that comes twice
-// keeps its first place and its last value, as encoding/json has it.
+// decode parses one JSON value and keeps the order of object members. Values are
+// *object, []any, string, json.Number, bool and nil. A duplicate key keeps its first
+// position and, as in encoding/json, its last value.
 func decode(data []byte) (any, error) {
 	if len(data) > maxSchemaBytes {
 		return nil, errors.New("too long")
@@ -67,7 +67,7 @@ func decodeObject(dec *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, _ := tok.(string) // the decoder lets nothing else stand here
+		key, _ := tok.(string) // the decoder accepts only strings here
 		v, err := decodeValue(dec, depth)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (o *object) text(key string) string {
 	return v
 }
 
-// strings returns the strings of an array member, without the other values in it.
+// strings returns the strings in an array member and ignores other values.
 func (o *object) strings(key string) []string {
 	var texts []string
 	for _, v := range o.list(key) {
@@ -149,7 +149,7 @@ func (o *object) strings(key string) []string {
 	return texts
 }
 
-// members returns the keys in their order; nil has none.
+// members returns the keys in order, nil for a nil object.
 func (o *object) members() []string {
 	if o == nil {
 		return nil

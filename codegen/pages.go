@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// paging says how a tool hands out a long list, as the guest's iterate follows it:
-// the member "pages" of a spec.
+// paging describes the pagination of a tool for the guest's iterate. It is the member
+// "pages" of a spec.
 //
 //	{"by":"cursor","name":"after","next":["pageInfo","endCursor"],"items":["issues"]}
 type paging struct {
-	// By is "cursor" (the result tells where to go on), "link" (it tells it as a
-	// whole URL), "last" (the id of the last item does), "page" (a number that
-	// counts pages) or "offset" (a number that counts items).
+	// By is "cursor" (the result has the next cursor), "link" (the result has the
+	// next URL), "last" (the cursor is the id of the last item), "page" (a page
+	// number) or "offset" (an item number).
 	By string `json:"by"`
-	// Name is the parameter on the wire.
+	// Name is the wire name of the parameter.
 	Name string `json:"name"`
-	// First is the number of the first page where it is not 1.
+	// First is the number of the first page if it is not 1.
 	First *int `json:"first,omitempty"`
-	// Next, More and Items are where the result has the next cursor, whether there
-	// is more, and the list; missing where its type does not tell: iterate then
-	// looks at the results themselves, by the same names.
+	// Next, More and Items are the paths in the result of the next cursor, of the
+	// flag for more pages, and of the list. They are empty if the type does not show
+	// them: iterate then searches the results for the same names.
 	Next  []string `json:"next,omitempty"`
 	More  []string `json:"more,omitempty"`
 	Items []string `json:"items,omitempty"`
@@ -49,7 +49,7 @@ var (
 	fewPages     = regexp.MustCompile(`(?im)\bmax(imum)?:? (is )?1?[0-9]\b|^0-1?[0-9]$`)
 )
 
-// letters is a name without case and punctuation.
+// letters returns a name in lower case without punctuation.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -62,7 +62,7 @@ func letters(name string) string {
 	}, name)
 }
 
-// pages says how a function's results are paged, nil where they are not, as far as that can be seen.
+// pages returns the detected pagination of a function, nil if there is none.
 func pages(fn function) *paging {
 	if textual(fn.result) {
 		return nil
@@ -79,7 +79,7 @@ func pages(fn function) *paging {
 	return nil
 }
 
-// pagesJSON returns how the results are paged as JSON, "" where they are not.
+// pagesJSON returns the pagination as JSON, "" if there is none.
 func pagesJSON(fn function) string {
 	p := pages(fn)
 	if p == nil {
@@ -92,7 +92,7 @@ func pagesJSON(fn function) string {
 	return string(data)
 }
 
-// textual reports whether a result is known to hold no list.
+// textual reports whether a result cannot contain a list.
 func textual(t *typ) bool {
 	switch t.kind {
 	case stringKind, boolKind, intKind, numberKind, nullKind, literalKind:
@@ -105,7 +105,7 @@ func textual(t *typ) bool {
 
 func (f field) words() string { return f.doc.text + "\n" + strings.Join(f.doc.notes, "\n") }
 
-// accepts reports whether a parameter takes a plain value of one of the kinds.
+// accepts reports whether a parameter accepts a value of one of the kinds.
 func (f field) accepts(kinds ...kind) bool {
 	arms := []*typ{f.typ}
 	if f.typ.kind == unionKind {
@@ -151,7 +151,7 @@ func byPage(params []field, f field) *paging {
 	return p
 }
 
-// byOffset takes no offset into a text. One that can be no larger than 19 counts pages.
+// byOffset detects pagination by offset, except offsets into a text. An offset of at most 19 is a page number.
 func byOffset(params []field, f field) *paging {
 	words := f.words()
 	if f.required || !offsetNames[letters(f.name)] || !f.accepts(intKind, numberKind) || aboutText.MatchString(words) {
@@ -166,10 +166,10 @@ func byOffset(params []field, f field) *paging {
 	return &paging{By: "offset", Name: f.name}
 }
 
-// maxPagePath is how deep in a result a cursor or a list is looked for.
+// maxPagePath is the maximum depth in a result of a cursor or a list.
 const maxPagePath = 3
 
-// look finds the cursor and the list in the result's type.
+// look sets the paths of the cursor and the list from the result's type.
 func (p *paging) look(result *typ) {
 	if result.kind != refKind {
 		return
@@ -181,8 +181,8 @@ func (p *paging) look(result *typ) {
 	p.Items = find(result, nil, func(f field) bool { return f.accepts(listKind) })
 }
 
-// find returns the path of the member that fits and is nearest to the top. Where
-// several fit on one level there is no telling, and none is returned.
+// find returns the path of the topmost member that fits. It returns nil if several
+// fit on that level.
 func find(t *typ, path []string, fit func(field) bool) []string {
 	type place struct {
 		typ  *typ
@@ -215,7 +215,7 @@ func find(t *typ, path []string, fit func(field) bool) []string {
 	return nil
 }
 
-// members are those of an object, of any of the alternatives that are one.
+// members returns the fields of an object, or of all objects in a union.
 func members(t *typ) (fields []field) {
 	switch t.kind {
 	case refKind:

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// printer writes code, line by line, with the indentation kept right.
+// printer writes indented code line by line.
 type printer struct {
 	buf   bytes.Buffer
-	unit  code // what one level of indentation is
+	unit  code // one level of indentation
 	depth int
 }
 
-// line writes one line put together from parts; without any it is empty.
+// line writes the concatenated parts as one line, or an empty line without parts.
 func (p *printer) line(parts ...code) {
 	if len(parts) > 0 {
 		for range p.depth {
@@ -25,7 +25,7 @@ func (p *printer) line(parts ...code) {
 	p.buf.WriteByte('\n')
 }
 
-// lines writes each line; empty ones stay empty.
+// lines writes lines. It does not indent empty ones.
 func (p *printer) lines(lines []code) {
 	for _, l := range lines {
 		if l == "" {
@@ -36,7 +36,7 @@ func (p *printer) lines(lines []code) {
 	}
 }
 
-// block writes body one level deeper, between open and shut; shut may be "".
+// block writes body one level deeper, between open and shut. It omits an empty shut.
 func (p *printer) block(open code, body func(), shut code) {
 	p.line(open)
 	p.depth++
@@ -47,10 +47,10 @@ func (p *printer) block(open code, body func(), shut code) {
 	}
 }
 
-// maxLine is the longest line on which a list of parts stays together, in bytes.
+// maxLine is the maximum length of a list on one line, in bytes.
 const maxLine = 100
 
-// list writes parts between open and shut: on one line if they fit, else one a line.
+// list writes parts between open and shut, on one line if they fit, else one per line.
 func (p *printer) list(open code, parts []code, shut code) {
 	one := open + joinCode(parts, ", ") + shut
 	if len(one)+p.depth*len(p.unit) <= maxLine && !strings.Contains(string(one), "\n") {

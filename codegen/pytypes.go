@@ -41,7 +41,7 @@ func (p *pyFile) union(arms []*typ) code {
 	return joinCode(parts, " | ")
 }
 
-// tuple writes a tuple with an open end as a list, since Python 3.9 cannot say it.
+// tuple writes a tuple of variable length as a list, since Python 3.9 has no type for it.
 func (p *pyFile) tuple(t *typ) code {
 	if t.elem != nil {
 		return p.use("list") + "[" + p.typ(union(append(slices.Clip(t.arms), t.elem)...)) + "]"
@@ -53,7 +53,7 @@ func (p *pyFile) tuple(t *typ) code {
 	return p.use("tuple") + "[" + joinCode(parts, ", ") + "]"
 }
 
-// literals writes a Literal; fractions, which it cannot hold, as float.
+// literals writes a Literal, and float for fractions, which a Literal cannot contain.
 func (p *pyFile) literals(values []literal) code {
 	var exact []code
 	fraction := false

@@ -10,12 +10,12 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// code is text that may stand in a generated file as it is. A string becomes
-// code only here, by being quoted, or checked to be an identifier; the printer
-// takes only this type, so that the compiler finds a place where quoting was forgotten.
+// code is text that is safe to write to a generated file. A string becomes code only
+// in this file, by quoting or by a check that it is an identifier. The printer accepts
+// only this type, so that missing quoting is a compile error.
 type code string
 
-// ident returns a name as code; what is no identifier is quoted away into one.
+// ident returns a name as code. It replaces an invalid identifier by one made of its digest.
 func ident(name string) code {
 	if !isIdentifier(name) {
 		return code("_" + shortDigest(name))
@@ -23,7 +23,7 @@ func ident(name string) code {
 	return code(name)
 }
 
-// digits returns a number literal as code, "0" if it is none.
+// digits returns a number literal as code, "0" if text is not a number.
 func digits(text string) code {
 	if _, err := strconv.ParseFloat(text, 64); err != nil || strings.Trim(text, "0123456789+-.e") != "" {
 		return "0"
@@ -85,9 +85,9 @@ func hexDigits(r rune, width int) string {
 	return strings.Repeat("0", max(0, width-len(s))) + s
 }
 
-// pyDoc returns the lines of a docstring, with its quotes, of text that was put
-// together from anything. Three quotes in a row, a quote at the end and every
-// backslash are escaped, so that nothing can end it early.
+// pyDoc returns the lines of a docstring, with its quotes, for untrusted text. It
+// escapes triple quotes, a final quote and every backslash, so that the text cannot
+// end the docstring.
 func pyDoc(text string) []code {
 	text = strings.ReplaceAll(withoutOrders(docText(text)), `\`, `\\`)
 	text = strings.ReplaceAll(text, `"""`, `\"\"\"`)
@@ -102,26 +102,26 @@ func pyDoc(text string) []code {
 	return asCode(append(lines, `"""`))
 }
 
-// pyComment returns one comment line. "#:" keeps checkers from reading orders
-// ("type: ignore", "coding: ...") at its beginning.
+// pyComment returns one comment line. "#:" keeps checkers from reading directives
+// ("type: ignore", "coding: ...") at its start.
 func pyComment(text string, limit int) code {
 	return code("#: " + withoutOrders(sanitize.Line(text, limit)))
 }
 
-// pyOrder is a comment in a comment or a docstring that would switch a checker, a linter or a formatter off:
-// pyright looks for it anywhere in a comment, mypy in any line of the file.
+// pyOrder matches directives that disable a checker, linter or formatter: pyright reads them anywhere in a
+// comment, mypy in any line of the file.
 var pyOrder = regexp.MustCompile(`(?i)#(\s*(?:type|pyright|pyre|pytype|mypy|pylint|flake8|ruff|isort|fmt|yapf|black|noqa|nosec|pragma|coding|-\*-)\b|\s*-\*-)`)
 
 func withoutOrders(text string) string { return pyOrder.ReplaceAllString(text, "#_$1") }
 
-// tsEnd ends a comment; tsOrder gives orders to a compiler in one, or names a file that it should read.
+// tsEnd escapes the end of a comment; tsOrder matches directives to a compiler, or references to files that it reads.
 var (
 	tsEnd   = strings.NewReplacer("*/", `*\/`)
 	tsOrder = regexp.MustCompile(`(?i)([@#])(ts-|__|jsx|license|preserve|source(?:mapping)?url)`)
 )
 
-// tsDoc returns the lines of a JSDoc comment. Besides the end of the comment, orders
-// to a compiler ("@ts-nocheck", "@__PURE__", "@jsxImportSource x") are made harmless.
+// tsDoc returns the lines of a JSDoc comment for untrusted text. It escapes the end of
+// the comment and compiler directives ("@ts-nocheck", "@__PURE__", "@jsxImportSource x").
 func tsDoc(text string) []code {
 	lines := strings.Split(tsOrder.ReplaceAllString(tsEnd.Replace(docText(text)), "$1 $2"), "\n")
 	if len(lines) == 1 {
@@ -134,7 +134,7 @@ func tsDoc(text string) []code {
 	return append(out, " */")
 }
 
-// docText cleans text for a comment; tabs become spaces and lines lose what ends them.
+// docText sanitizes text for a comment. It expands tabs and trims trailing white space.
 func docText(text string) string {
 	lines := strings.Split(strings.ReplaceAll(sanitize.Text(text, maxDoc), "\t", "    "), "\n")
 	for i, line := range lines {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// maxPointer is the longest reference that is followed, in bytes.
+// maxPointer is the maximum length of a resolved reference, in bytes.
 const maxPointer = 4000
 
-// reference is a schema that can be met inside of itself: in work, or done.
+// reference is the conversion, running or finished, of a schema that may be recursive.
 type reference struct {
 	hint string
-	// before is how many definitions there were when the work on it began.
+	// before is the number of definitions when the conversion began.
 	before int
-	done   *typ
-	// def is made when the reference is met inside of itself.
+	done   *typ // nil while the conversion runs
+	// def is set when the schema turns out to be recursive.
 	def *def
 }
 
-// reference converts what a $ref points to, once. Only pointers and anchors in
-// the same document are followed: nothing is ever fetched.
+// reference converts the target of a $ref, once. It resolves only pointers and anchors
+// in the same document and never fetches anything.
 func (c *converter) reference(ref string, at place) *typ {
 	target, ok := c.resolve(ref)
 	if !ok {
@@ -34,11 +34,11 @@ func (c *converter) reference(ref string, at place) *typ {
 	return c.once(key, hint, func() *typ { return c.convert(target, at.in(hint)) })
 }
 
-// targetKey identifies the target of references, whatever their words.
+// targetKey identifies the target of references, independent of their text.
 type targetKey struct{ schema *object }
 
-// once converts the target of key, a reference or a schema; where it is met
-// inside of itself, that is a reference to its definition.
+// once converts the target of key, a reference or a schema. A recursive use returns a
+// reference to its definition.
 func (c *converter) once(key any, hint string, convert func() *typ) *typ {
 	if r := c.refs[key]; r != nil {
 		return c.again(r)
@@ -49,7 +49,7 @@ func (c *converter) once(key any, hint string, convert func() *typ) *typ {
 	return r.done
 }
 
-// again answers a reference that was met before.
+// again returns the type of a reference that was used before.
 func (c *converter) again(r *reference) *typ {
 	if r.done != nil {
 		return r.done
@@ -60,8 +60,8 @@ func (c *converter) again(r *reference) *typ {
 	return refTo(r.def)
 }
 
-// tie closes a circle: what the reference met inside of itself gets its type.
-// An object's own definition, just made, gives way to it; else it is an alias.
+// tie completes the definition of a recursive schema with its type t. The definition
+// replaces one that was just made for the same object; otherwise it is an alias.
 func (c *converter) tie(r *reference, t *typ) *typ {
 	if r.def == nil {
 		return t
@@ -82,8 +82,8 @@ func (c *converter) tie(r *reference, t *typ) *typ {
 	return refTo(r.def)
 }
 
-// cutCircles makes aliases any that stand for themselves without an object or a
-// list between, as in {"anyOf": [{"$ref": "#"}]}.
+// cutCircles replaces aliases that refer to themselves without an object or a list in
+// between, as in {"anyOf": [{"$ref": "#"}]}, by any.
 func (c *converter) cutCircles() {
 	for _, d := range c.defs {
 		if d.typ.kind != objectKind && d.typ.reaches(d, len(c.defs)) {
@@ -92,7 +92,7 @@ func (c *converter) cutCircles() {
 	}
 }
 
-// reaches reports whether the type is d, seen through unions and aliases.
+// reaches reports whether the type refers to d through unions and aliases alone.
 func (t *typ) reaches(d *def, steps int) bool {
 	switch {
 	case steps < 0:
@@ -105,14 +105,14 @@ func (t *typ) reaches(d *def, steps int) bool {
 	return false
 }
 
-// target returns the object that a schema's $ref points to, nil if there is none.
+// target returns the object that a schema's $ref refers to, nil if there is none.
 func (c *converter) target(o *object) *object {
 	v, _ := c.resolve(o.text("$ref"))
 	target, _ := v.(*object)
 	return target
 }
 
-// follow returns the schema that a chain of references without further say ends in.
+// follow returns the end of a chain of schemas that are only references, nil if the chain is too long.
 func (c *converter) follow(o *object) *object {
 	for range maxFlatten {
 		if !o.has("$ref") || structural(o) {
@@ -123,7 +123,7 @@ func (c *converter) follow(o *object) *object {
 	return nil
 }
 
-// resolve finds the target of a local reference: "#", "#/a/b" or "#anchor".
+// resolve returns the target of a local reference: "#", "#/a/b" or "#anchor".
 func (c *converter) resolve(ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || len(ref) > maxPointer {
@@ -191,7 +191,7 @@ func collectAnchors(v any, into map[string]any) {
 	}
 }
 
-// refHint names a definition after the last part of its pointer that is a name.
+// refHint returns the last part of a pointer as the hint for a name, or hint if that part is not a name.
 func refHint(ref, hint string) string {
 	parts := strings.Split(ref, "/")
 	last := pointerKey(parts[len(parts)-1])

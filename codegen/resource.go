@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// settle makes every reference in a schema a "$ref" that begins with "#" and
-// points into the document from its root, where there is such a place: dynamic
-// references are followed as plain ones, and what names a part of the document
-// by its $id ("address.json#/street") gets that part's pointer.
+// settle rewrites the references in a schema to "$ref" with a pointer from the root of
+// the document ("#/..."), if their target is in the document. It turns dynamic
+// references into plain ones, and resolves references by $id ("address.json#/street").
 func settle(root any) {
 	s := &settler{parts: map[string]string{}, anchors: map[string]string{}}
 	s.walk(root, part{base: &url.URL{}}, s.plain)
@@ -20,13 +19,13 @@ func settle(root any) {
 	}
 }
 
-// settler knows the parts of a document that have an $id, and anchors, by their pointers.
+// settler maps the $ids and anchors of a document to pointers.
 type settler struct {
 	parts, anchors map[string]string
-	ids            bool // there are some, so pointers are made
+	ids            bool // the document has $ids, so pointers are needed
 }
 
-// part is where a walk through a schema is: the $id that holds here, and the pointer to here.
+// part is the position of a walk through a schema: the base URI and the pointer.
 type part struct {
 	base    *url.URL
 	pointer string
@@ -60,7 +59,7 @@ func (s *settler) into(at part, key string) part {
 	return at
 }
 
-// baseOf is the $id that holds in a schema: its own, made absolute, else the one around it.
+// baseOf returns the base URI of a schema: its own $id, made absolute, or base.
 func baseOf(o *object, base *url.URL) *url.URL {
 	for _, key := range []string{"$id", "id"} {
 		id := o.text(key)
@@ -75,7 +74,7 @@ func baseOf(o *object, base *url.URL) *url.URL {
 	return base
 }
 
-// plain turns dynamic references into plain ones and looks for ids.
+// plain turns dynamic references into plain ones and detects ids.
 func (s *settler) plain(o *object, at part) {
 	s.ids = s.ids || at.base.String() != ""
 	for _, key := range []string{"$dynamicRef", "$recursiveRef"} {
@@ -119,7 +118,7 @@ func (s *settler) rewrite(o *object, at part) {
 	}
 }
 
-// anchorsOf returns the names by which a schema can be pointed to.
+// anchorsOf returns the anchors of a schema.
 func anchorsOf(o *object) []string {
 	var names []string
 	for _, name := range []string{o.text("$anchor"), o.text("$dynamicAnchor"), fragmentOf(o.text("$id")), fragmentOf(o.text("id"))} {
@@ -130,7 +129,7 @@ func anchorsOf(o *object) []string {
 	return names
 }
 
-// fragmentOf is the name in an id of the old kind, "#name".
+// fragmentOf returns the name in an old-style id "#name", else "".
 func fragmentOf(id string) string {
 	name, _ := strings.CutPrefix(id, "#")
 	if name == id {

@@ -8,35 +8,35 @@ import (
 const (
 	// maxNodes bounds the work for one schema; the largest of a real server has 3,000.
 	maxNodes = 20_000
-	// maxDepth is how deep types may be nested before the rest is any.
+	// maxDepth is the nesting of types beyond which a type is any.
 	maxDepth = 40
-	// maxFields is how many members of one object get a type of their own.
+	// maxFields is how many members of one object are converted.
 	maxFields = 500
 )
 
-// converter turns the schemas of one tool into the neutral model. It never
-// fails: what it does not understand becomes any.
+// converter converts the schemas of one tool to the language-neutral model. It never
+// fails: unsupported schemas become any.
 type converter struct {
 	root  any
-	refs  map[any]*reference // by a targetKey, a schema that is put together, or a reference's text
+	refs  map[any]*reference // by targetKey, composed schema, or text of the reference
 	named map[string]bool    // names that are taken
 	byKey map[string]*def
 	defs  []*def
 	nodes int
-	// anchors is made for the first reference that needs it.
+	// anchors is built when the first reference needs it.
 	anchors map[string]any
 }
 
-// place is where in a schema the converter is.
+// place is the converter's position in a schema.
 type place struct {
-	// hint is what an object here would be called.
+	// hint is the base of the name for an object here.
 	hint  string
 	depth int
 }
 
 func (p place) in(hint string) place { return place{hint: hint, depth: p.depth + 1} }
 
-// newConverter starts with the names that its definitions must not take.
+// newConverter returns a converter whose definitions do not use the names in taken.
 func newConverter(taken ...string) *converter {
 	c := &converter{named: map[string]bool{}, byKey: map[string]*def{}}
 	for _, name := range taken {
@@ -45,7 +45,7 @@ func newConverter(taken ...string) *converter {
 	return c
 }
 
-// enter makes root the document that references point into.
+// enter makes root the document for references.
 func (c *converter) enter(root any) {
 	settle(root)
 	c.root, c.refs, c.anchors = root, map[any]*reference{}, nil
@@ -72,8 +72,8 @@ func (c *converter) convert(schema any, at place) *typ {
 	return t
 }
 
-// alias returns the one schema that o only refers to, apart from words: a schema
-// with a $ref, which may be o itself, or the one arm of its allOf. nil if there is none.
+// alias returns the schema that o merely refers to, documentation aside: o itself if
+// it has a $ref, or the only arm of its allOf. It returns nil if there is none.
 func (c *converter) alias(o *object) *object {
 	if structural(o) || conditional(o) {
 		return nil
@@ -93,8 +93,8 @@ func (c *converter) alias(o *object) *object {
 	return nil
 }
 
-// shape converts a schema that says something itself. One that is put together
-// may be met inside of itself, where the parts that it is made of say so.
+// shape converts a schema with constraints of its own. A composed schema may be
+// recursive through its parts.
 func (c *converter) shape(o *object, at place) *typ {
 	if !o.hasAny("allOf", "$ref") {
 		return c.flat(o, at)
@@ -102,7 +102,7 @@ func (c *converter) shape(o *object, at place) *typ {
 	return c.once(o, at.hint, func() *typ { return c.flat(c.flatten(o, 0), at) })
 }
 
-// flat converts a schema without allOf and $ref of its own.
+// flat converts a schema that has neither allOf nor $ref.
 func (c *converter) flat(o *object, at place) *typ {
 	if values, ok := constants(o); ok {
 		return literals(fitting(values, o))
@@ -116,7 +116,7 @@ func (c *converter) flat(o *object, at place) *typ {
 	return c.byType(o, at)
 }
 
-// alternatives converts oneOf and anyOf; keywords next to them hold for every arm.
+// alternatives converts oneOf and anyOf. Sibling keywords apply to every arm.
 func (c *converter) alternatives(o *object, key string, arms []any, at place) *typ {
 	base := o.clone(key, "description", "title", "default", "examples", "$defs", "definitions")
 	types := make([]*typ, 0, len(arms))
@@ -130,7 +130,7 @@ func (c *converter) alternatives(o *object, key string, arms []any, at place) *t
 	return union(types...)
 }
 
-// variant returns the value that tells an arm of a union from the others, if it is a word.
+// variant returns the discriminating constant of an arm of a union, if it is a string.
 func variant(o *object) string {
 	props := o.object("properties")
 	for _, name := range props.members() {
@@ -143,7 +143,7 @@ func variant(o *object) string {
 	return ""
 }
 
-// shaped reports whether arms say anything about types, and not only which members are required.
+// shaped reports whether arms constrain types, and not only which members are required.
 func shaped(arms []any) bool {
 	return slices.ContainsFunc(arms, func(arm any) bool {
 		o, ok := arm.(*object)
@@ -163,7 +163,7 @@ func (c *converter) byType(o *object, at place) *typ {
 	return union(types...)
 }
 
-// typesOf returns the type keyword as a list; where it is missing, what the other keywords are about.
+// typesOf returns the type keyword as a list. If it is missing, it infers the types from the other keywords.
 func typesOf(o *object) []any {
 	switch t := o.get("type").(type) {
 	case string:
@@ -227,14 +227,14 @@ func (c *converter) array(o *object, at place) *typ {
 	return t
 }
 
-// fixedLength reports whether a schema insists on the n elements that it lists, and on no others but rest.
+// fixedLength reports whether a schema requires the n elements that it lists, and no others but rest.
 func fixedLength(o *object, n int, rest any) bool {
 	least, most := count(o.get("minItems")), count(o.get("maxItems"))
 	_, more := rest.(*object)
 	return least >= n && (rest == false || more || most == n)
 }
 
-// count returns a whole number, -1 for what is none.
+// count returns a whole number, -1 for anything else.
 func count(v any) int {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -247,7 +247,7 @@ func count(v any) int {
 	return int(f)
 }
 
-// object returns a reference to a definition, or a map where no member has a name.
+// object returns a reference to a definition, or a map if no member is named.
 func (c *converter) object(o *object, at place) *typ {
 	t := &typ{kind: objectKind, fields: c.fields(o, at), open: isOpen(o)}
 	t.open = t.open || len(t.fields) < len(namedMembers(o))
@@ -258,7 +258,7 @@ func (c *converter) object(o *object, at place) *typ {
 	return refTo(c.define(t, at.hint, o))
 }
 
-// others is the type of the members that have no name in the schema.
+// others returns the type of the unnamed members.
 func (c *converter) others(o *object, at place) *typ {
 	var types []*typ
 	patterns := o.object("patternProperties")
@@ -276,7 +276,7 @@ func (c *converter) others(o *object, at place) *typ {
 	return union(types...)
 }
 
-// furtherMembers is the schema of members without a name: that of additionalProperties, or of its younger sister.
+// furtherMembers returns the schema of unnamed members: additionalProperties, else unevaluatedProperties.
 func furtherMembers(o *object) any {
 	if o.has("additionalProperties") {
 		return o.get("additionalProperties")
@@ -284,8 +284,8 @@ func furtherMembers(o *object) any {
 	return o.get("unevaluatedProperties")
 }
 
-// isClosed reports whether a schema, of which fields members are known, forbids
-// all others. One that is not known whole forbids nothing.
+// isClosed reports whether a schema forbids members other than the fields known ones.
+// It returns false if not all members are known.
 func (c *converter) isClosed(o *object, fields int) bool {
 	return o.get("additionalProperties") == false && !o.hasAny("patternProperties", "$ref", "allOf") &&
 		fields >= len(namedMembers(o)) && c.nodes <= maxNodes
@@ -301,7 +301,7 @@ func isOpen(o *object) bool {
 	return o.has("patternProperties")
 }
 
-// fields returns the members of an object that have a name in the schema, as far as they are few and short.
+// fields returns the named members of an object, up to maxFields, without those with too long a name.
 func (c *converter) fields(o *object, at place) []field {
 	props, required := o.object("properties"), stringSet(o.strings("required"))
 	var fields []field
@@ -316,21 +316,21 @@ func (c *converter) fields(o *object, at place) []field {
 	return fields
 }
 
-// namedMembers returns the names of the members that a schema lists or requires, without those that it forbids.
+// namedMembers returns the names of the members that a schema lists or requires and does not forbid.
 func namedMembers(o *object) []string {
 	props := o.object("properties")
 	names := append(slices.Clone(props.members()), missing(o)...)
 	return slices.DeleteFunc(names, func(name string) bool { return props.has(name) && forbidden(props.get(name)) })
 }
 
-// forbidden reports whether no value at all fits a schema.
+// forbidden reports whether no value fits a schema.
 func forbidden(schema any) bool {
 	o, _ := schema.(*object)
 	not, ok := o.get("not").(*object)
 	return schema == false || o.get("not") == true || ok && len(not.keys) == 0
 }
 
-// missing returns the members that are required and described nowhere.
+// missing returns the required members that have no schema.
 func missing(o *object) []string {
 	props, seen := o.object("properties"), map[string]bool{}
 	return slices.DeleteFunc(o.strings("required"), func(name string) bool {
@@ -342,7 +342,7 @@ func missing(o *object) []string {
 
 func (c *converter) field(name string, schema any, at place) field {
 	o, _ := schema.(*object)
-	said := o // where its default is
+	said := o // the schema that has its default
 	if !o.has("default") {
 		said = c.follow(o)
 	}
@@ -353,7 +353,7 @@ func (c *converter) field(name string, schema any, at place) field {
 	}
 }
 
-// define gives an object type a name, or finds the definition that says the same.
+// define returns an equal existing definition of an object type, or a new one with a name.
 func (c *converter) define(t *typ, hint string, o *object) *def {
 	d := &def{typ: t, doc: doc{text: o.text("description")}}
 	key := t.key() + d.doc.text

@@ -12,14 +12,14 @@ const (
 	// maxParams and maxResult bound the two halves of a signature, in bytes.
 	maxParams = 500
 	maxResult = 250
-	// briefParams and briefResult do where there are better hits.
+	// briefParams and briefResult bound the signatures of worse search hits.
 	briefParams = 160
 	briefResult = 100
-	// maxSignature bounds the whole whatever is in it, in runes.
+	// maxSignature bounds the whole signature, in runes.
 	maxSignature = 1400
 )
 
-// Import returns the line that makes a tool's wrapper known to a program.
+// Import returns the line that imports a tool's wrapper.
 func Import(id tool.ID, lang Language) string {
 	up, name := string(ident(id.Upstream)), string(ident(id.Name))
 	if lang == TypeScript {
@@ -28,8 +28,8 @@ func Import(id tool.ID, lang Language) string {
 	return "from servers." + up + " import " + name
 }
 
-// Signature returns how a tool is called and what comes back, on one line, with
-// nested types written out as far as there is room and "..." for the rest:
+// Signature returns the signature of a tool on one line, with nested types written out
+// as far as they fit and "..." for the rest:
 //
 //	memory.open_nodes(names: list[str], *, depth: int = 1) -> {entities: list[{name: str}]}
 //	memory.open_nodes({names: string[], depth?: number}): Promise<{entities: {name: string}[]}>
@@ -40,7 +40,7 @@ func Signature(t tool.Tool, lang Language) string {
 	return text
 }
 
-// signature also says whether all is written out. The last of the parameters, so many as usual says, need no types.
+// signature returns the signature, and whether it is complete. The last usual parameters have no types.
 func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usual int) (text string, whole bool) {
 	l := newParamList(fn, lang, room, usual)
 	params, whole := l.text, !l.cut
@@ -54,9 +54,9 @@ func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usua
 	return sanitize.Line(text, maxSignature) + observedMark(fn, lang), whole && wholeResult
 }
 
-// newParamList writes the parameters. While they are longer than room, in bytes, the
-// longest is written one level flatter; if all are flat, the last ones lose their types.
-// So do the usual ones, which are the last.
+// newParamList writes the parameters. While they are longer than room, in bytes, it
+// writes the longest one level flatter; if all are flat, the last ones lose their
+// types. The last usual parameters never have types.
 func newParamList(fn function, lang Language, room, usual int) *paramList {
 	l := &paramList{fn: fn, lang: lang, room: room, told: len(fn.params) - usual, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
@@ -88,15 +88,15 @@ type paramList struct {
 	fn     function
 	lang   Language
 	room   int
-	told   int      // those behind are usual
-	names  []string // as Python has them
+	told   int      // index of the first usual parameter
+	names  []string // Python names
 	params []sigParam
 	text   string
-	// cut says that something is not written out.
+	// cut is set if something is not written out.
 	cut bool
 }
 
-// sigParam is a parameter as it is written at a level.
+// sigParam is a parameter written at a level.
 type sigParam struct {
 	text  string
 	level int
@@ -132,8 +132,8 @@ func (l *paramList) write(i, level int) {
 	l.params[i] = p
 }
 
-// parts returns what stands between the brackets. The required parameters may
-// take twice the room; past that only names are written, then how many are left.
+// parts returns the parameters in the brackets. Required parameters may use twice the
+// room; beyond it only names are written, then the number of remaining ones.
 func (l *paramList) parts() []string {
 	var parts []string
 	star, size, bare := l.lang == TypeScript, 0, false
@@ -162,7 +162,7 @@ func (l *paramList) parts() []string {
 	return append(parts, l.extra()...)
 }
 
-// rest says how many parameters are left from i on, which are not shown at all.
+// rest appends the number of parameters from i on, which are omitted.
 func (l *paramList) rest(parts []string, i int) []string {
 	parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
 	for ; i < len(l.params); i++ {
@@ -172,7 +172,7 @@ func (l *paramList) rest(parts []string, i int) []string {
 	return append(parts, l.extra()...)
 }
 
-// bare is a parameter without its type.
+// bare returns a parameter without its type.
 func (l *paramList) bare(i int) string {
 	f := l.fn.params[i]
 	switch {
@@ -184,8 +184,8 @@ func (l *paramList) bare(i int) string {
 	return l.name(i) + "=..."
 }
 
-// name is a parameter's name in Python, with the one on the wire where that says
-// more: `created_gt ("created>")`, but just page_size for "page-size".
+// name returns a parameter's Python name, with its wire name if that is more
+// informative: `created_gt ("created>")`, but just page_size for "page-size".
 func (l *paramList) name(i int) string {
 	wire := l.fn.params[i].name
 	if l.names[i] == wire || plainlyRenamed(l.names[i], wire) {
@@ -194,7 +194,7 @@ func (l *paramList) name(i int) string {
 	return l.names[i] + " (" + sanitize.Line(show(wire), 40) + ")"
 }
 
-// plainlyRenamed reports whether nothing but underscores stands in a name for what the wire has in their places.
+// plainlyRenamed reports whether name is wire with only punctuation replaced by underscores.
 func plainlyRenamed(name, wire string) bool {
 	return strings.Trim(name, "_") == strings.Trim(strings.Map(asciiIdentifier, wire), "_") && !strings.ContainsFunc(wire, func(r rune) bool { return r > '~' })
 }
@@ -211,5 +211,5 @@ func (l *paramList) extra() []string {
 	return []string{"**" + extraName(l.names) + ": " + text}
 }
 
-// extraName is a name for further arguments that no parameter has.
+// extraName returns an unused name for additional arguments.
 func extraName(names []string) string { return free("extra", stringSet(names)) }

@@ -10,40 +10,40 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A spec is what the guest's runtime knows of a tool: the third argument of every
-// wrapper's call, one JSON object in a string literal at the end of the file. It is
-// parsed at the tool's first call only, since most wrappers that are imported are
-// never called.
+// spec builds the guest runtime's description of a tool: one JSON object in a string
+// literal at the end of the file, the third argument of every wrapper's call. The
+// runtime parses it at the tool's first call, since most imported wrappers are never
+// called.
 //
 //	{"sig":"memory.open_nodes(names: list[str])","args":{"o":{"names":{"l":"s"}}},"defs":[...]}
 //
-// args is the type of the arguments, and left out where they cannot be checked. A type is
+// args is the type of the arguments, omitted if they cannot be checked. A type is
 //
 //	"s" "i" "n" "b" "z" "*"       text, whole number, number, boolean, null, anything
 //	{"e":["a",1,true]}            one of these values
 //	{"l":T}  {"m":T}              a list of T; an object with any keys and values T
-//	{"t":[T,T],"l":T}             a list that begins with these; l is what follows, anything where it is left out
+//	{"t":[T,T],"l":T}             a list that begins with these; l is the type of the rest, anything if omitted
 //	{"u":[T,T]}                   one of these
-//	{"o":{"a":T,"b?":T},"x":T}    an object; b may be left out; x is the type of other members, none are taken without it
+//	{"o":{"a":T,"b?":T},"x":T}    an object; b is optional; x is the type of other members, which are invalid without it
 //	0, 1, ...                     defs[0], defs[1], ...
 //
-// pages says how iterate follows the results (see pages.go).
+// pages is the pagination for iterate (see pages.go).
 //
-// A name that ends in ? or ! itself has a ! behind it if it is required.
+// A required name that itself ends in ? or ! has a ! appended.
 type spec struct {
 	b bytes.Buffer
-	// place is where a definition stands in defs; those with one user stand where they are used.
+	// place maps a definition to its index in defs; definitions with one use are inlined.
 	place map[*def]int
 }
 
-// maxSpec is the longest args and defs together, in bytes: beyond it arguments are
-// checked by the gateway alone. The longest of a real tool has 20 KB.
+// maxSpec bounds args and defs together, in bytes. Beyond it only the gateway checks
+// arguments. The longest of a real tool has 20 KB.
 const maxSpec = 48 << 10
 
-// maxSpecSignature bounds the signature, in runes: it is the hint of an error, which has 500.
+// maxSpecSignature bounds the signature, in runes: it is used as the hint of an error, which has at most 500.
 const maxSpecSignature = 480
 
-// Spec returns what a tool's wrapper tells the runtime of it, as JSON text.
+// Spec returns a tool's description for the runtime, as JSON text.
 func Spec(t tool.Tool, lang Language) string { return toolSpec(t, model(t), lang) }
 
 func toolSpec(t tool.Tool, fn function, lang Language) string {
@@ -61,7 +61,7 @@ func toolSpec(t tool.Tool, fn function, lang Language) string {
 	return s.b.String()
 }
 
-// argumentTypes returns the members args and defs, with a comma in front.
+// argumentTypes returns the members args and defs, with a leading comma.
 func argumentTypes(fn function) string {
 	if len(fn.params) == 0 && fn.extra != nil && fn.extra.kind == anyKind {
 		return ""
@@ -80,7 +80,7 @@ func argumentTypes(fn function) string {
 	return s.b.String()
 }
 
-// shared finds the definitions that arguments use more than once, and gives them places.
+// shared returns the definitions that arguments use more than once, and assigns their indexes.
 func (s *spec) shared(fn function) []*def {
 	uses := map[*def]int{}
 	var count func(t *typ)
@@ -128,7 +128,7 @@ func (s *spec) string(text string) {
 }
 
 func (s *spec) typ(t *typ) {
-	if s.b.Len() > maxSpec { // it is thrown away
+	if s.b.Len() > maxSpec { // too long, the result is discarded
 		return
 	}
 	switch t.kind {
@@ -157,7 +157,7 @@ func (s *spec) typ(t *typ) {
 	}
 }
 
-// scalarSpec is a type without parts.
+// scalarSpec returns a type without parts.
 func scalarSpec(k kind) string {
 	switch k {
 	case nullKind:
@@ -174,8 +174,8 @@ func scalarSpec(k kind) string {
 	return `"*"`
 }
 
-// others is the type of the members of an object that its fields do not name, nil
-// where the schema forbids them. Only what it forbids may be refused.
+// others returns the type of the unnamed members of an object, nil if the schema
+// forbids them. The runtime must reject only what the schema forbids.
 func others(t *typ) *typ {
 	if t.closed {
 		return nil

@@ -13,7 +13,7 @@ import (
 var aioModule []byte
 
 const (
-	// maxListing is how many tools of an upstream are listed with a line of their own.
+	// maxListing is how many tools of an upstream are listed.
 	maxListing = 500
 	// maxPackageDoc bounds an upstream's description, in runes.
 	maxPackageDoc = 2000
@@ -27,8 +27,8 @@ func toolFiles(t tool.Tool) []File {
 	}
 }
 
-// pythonPackage prints servers/UP/__init__.py. Its own names begin with two
-// underscores, as no tool's name does.
+// pythonPackage prints servers/UP/__init__.py. The names of its own begin with two
+// underscores, which names of tools never do.
 func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 	p := &printer{unit: "    "}
 	p.line("# ", header)
@@ -62,7 +62,7 @@ func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 	return p.bytes()
 }
 
-// private tells checkers that a name with an underscore in front is meant to be exported.
+// private returns a comment that makes pyright accept the export of a name with a leading underscore.
 func private(name string) code {
 	if strings.HasPrefix(name, "_") {
 		return "  # pyright: ignore[reportPrivateUsage]"
@@ -88,7 +88,7 @@ func typescriptPackage(up Upstream, tools []tool.Tool) []byte {
 	return p.bytes()
 }
 
-// packageDoc is what an upstream says of itself, and its tools with a line each.
+// packageDoc returns the upstream's description and a line for each of its tools.
 func packageDoc(up Upstream, tools []tool.Tool, lang Language) string {
 	var b strings.Builder
 	b.WriteString(up.ID)
@@ -114,8 +114,8 @@ func packageDoc(up Upstream, tools []tool.Tool, lang Language) string {
 	return b.String()
 }
 
-// pythonRoot prints servers/__init__.py: "from servers import memory" works, and
-// nothing is loaded before it is used.
+// pythonRoot prints servers/__init__.py, which loads packages on first use, as in
+// "from servers import memory".
 func pythonRoot(ups []Upstream) []byte {
 	p := &printer{unit: "    "}
 	p.line("# ", header)
@@ -145,7 +145,7 @@ func pythonRoot(ups []Upstream) []byte {
 		p.block(`if name.startswith("__"):`, func() { p.line("raise AttributeError(name)") }, "")
 		p.line("import difflib")
 		p.line("near = difflib.get_close_matches(name, __all__, 1, 0.5) or __all__")
-		p.line(`raise ImportError(f"no upstream {name!r}; there is {', '.join(near)}")`)
+		p.line(`raise ImportError(f"no upstream {name!r}; available: {', '.join(near)}")`)
 	}, "")
 	return p.bytes()
 }
@@ -176,7 +176,7 @@ func rootDoc(ups []Upstream) string {
 	return b.String()
 }
 
-// usableTools returns the tools that can be generated, sorted by name and without doubles.
+// usableTools returns the tools that can be generated, sorted by name, without duplicates.
 func usableTools(up Upstream) []tool.Tool {
 	tools := slices.DeleteFunc(slices.Clone(up.Tools), func(t tool.Tool) bool {
 		return !usable(t.ID.Name) || t.ID.Upstream != up.ID

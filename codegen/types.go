@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// kind says which of a typ's fields count.
+// kind determines which fields of a typ are used.
 type kind uint8
 
 const (
-	anyKind     kind = iota // what cannot be said, or need not
+	anyKind     kind = iota // any value
 	nullKind                // null
 	boolKind                // true, false
 	intKind                 // a whole number
 	numberKind              // a number
 	stringKind              // text
 	literalKind             // one of values
-	listKind                // elems
+	listKind                // any number of elem
 	tupleKind               // arms in this order, then any number of elem (none if nil)
 	mapKind                 // string keys, elem values
-	objectKind              // fields; stands only as the type of a def
+	objectKind              // fields; only the type of a def
 	unionKind               // one of arms; never nested, never with any, null last
 	refKind                 // def
-	blobKind                // bytes, which a program gets as a Blob
+	blobKind                // bytes, a Blob in programs
 )
 
-// typ is a type of the neutral model: what a JSON Schema says, free of any language.
+// typ is a type of the language-neutral model.
 type typ struct {
 	kind   kind
 	values []literal
 	elem   *typ
 	arms   []*typ
 	fields []field
-	// open says that an object may have more members than its fields, and of a tuple
-	// that a list of another length is right too, though it is hardly meant.
+	// open reports that an object may have more members than its fields, or that a
+	// tuple may have another length.
 	open bool
-	// closed says that the schema forbids other members than the fields.
+	// closed reports that the schema forbids members other than the fields.
 	closed bool
-	// passed says of any that a caller passes it, which TypeScript calls unknown.
+	// passed reports that an any is the type of an argument, which is unknown in TypeScript.
 	passed bool
 	def    *def
 }
@@ -56,36 +56,36 @@ type field struct {
 	typ      *typ
 	required bool
 	doc      doc
-	// preset is a short scalar default, nil where there is none.
+	// preset is the default if it is a short scalar, else nil.
 	preset *literal
 }
 
-// doc is what is known in words. All of it is untrusted.
+// doc is untrusted documentation.
 type doc struct {
 	text string
-	// notes are the constraints that a type cannot say: "1-100", "default 10".
+	// notes holds constraints that the type does not express: "1-100", "default 10".
 	notes []string
 }
 
-// def is a type with a name: every object with fields, and recursive ones.
+// def is a named type: every object with fields, and every recursive type.
 type def struct {
 	name string
 	typ  *typ
 	doc  doc
 }
 
-// function is one tool in the neutral model.
+// function is one tool in the language-neutral model.
 type function struct {
-	// params stand with the required ones first, else in the schema's order.
+	// params holds the required parameters, then the others, each in the schema's order.
 	params []field
-	// extra is the type of further arguments, nil where none are allowed.
+	// extra is the type of additional arguments, nil if none are allowed.
 	extra *typ
 	// notes are constraints on the arguments as a whole.
 	notes  []string
 	result *typ
-	// defs holds what params and result refer to, each before its first user where it can be.
+	// defs holds what params and result refer to, each before its first use if possible.
 	defs []*def
-	// observed is how many results the result's type was learned from, 0 where it is declared.
+	// observed is the number of results from which the result's type was inferred, 0 if it is declared.
 	observed int
 }
 
@@ -100,9 +100,9 @@ var (
 	blobType   = &typ{kind: blobKind}
 )
 
-// passed is the type of a parameter: any that a caller passes, itself or in a list,
-// is unknown. In a map it stays any, since TypeScript lets no interface, such as the
-// result of another tool, be a map of unknown.
+// passed returns the type of a parameter: any, by itself or in a list, becomes
+// unknown in TypeScript. In a map it stays any, since TypeScript does not allow to
+// pass an interface, such as the result of another tool, as a map of unknown.
 func passed(t *typ) *typ {
 	switch t.kind {
 	case anyKind:
@@ -117,8 +117,9 @@ func listOf(elem *typ) *typ { return &typ{kind: listKind, elem: elem} }
 func mapOf(elem *typ) *typ  { return &typ{kind: mapKind, elem: elem} }
 func refTo(d *def) *typ     { return &typ{kind: refKind, def: d} }
 
-// union joins types: nested unions are opened, doubles dropped, literals of all
-// arms gathered in one, null put last. No arms, or any among them, make any.
+// union returns the union of types. It flattens nested unions, drops duplicates,
+// merges all literals into one arm and puts null last. Without types, or with any
+// among them, it returns any.
 func union(types ...*typ) *typ {
 	u := &unionBuilder{seen: map[string]bool{}, values: map[literal]bool{}}
 	for _, t := range types {
@@ -131,7 +132,7 @@ type unionBuilder struct {
 	arms     []*typ
 	literals *typ
 	size     int // of the literals, in bytes
-	// any, null and number say that such a type was among them.
+	// any, null and number report that the union contains such a type.
 	any, null, number bool
 	seen              map[string]bool
 	values            map[literal]bool
@@ -169,7 +170,7 @@ func (u *unionBuilder) addLiterals(values []literal) {
 	}
 }
 
-// widen says of literals that are too many to tell only what kinds they are of.
+// widen replaces too many literals by their kinds.
 func (u *unionBuilder) widen() {
 	if u.literals == nil || len(u.literals.values) <= maxLiterals && u.size <= maxLiteralBytes {
 		return
@@ -204,7 +205,7 @@ func (u *unionBuilder) build() *typ {
 	return &typ{kind: unionKind, arms: u.arms}
 }
 
-// key is the same for types that are the same, words included.
+// key returns a text that is equal for equal types, including documentation.
 func (t *typ) key() string {
 	var b strings.Builder
 	t.writeKey(&b)

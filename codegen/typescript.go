@@ -31,7 +31,7 @@ func typescriptTool(t tool.Tool, fn function) []byte {
 	return p.bytes()
 }
 
-// tsOwn are the names that a module has besides its function's and its types'.
+// tsOwn holds the names that a module uses besides its function and its types.
 var tsOwn = stringSet([]string{"call", "Blob", "SPEC"})
 
 func (p *tsFile) def(d *def) {
@@ -50,7 +50,7 @@ func openType(open bool) *typ {
 	return nil
 }
 
-// members writes the members of an object type; extra is the type of those without a name, nil for none.
+// members writes the members of an object type; extra is the type of unnamed ones, nil for none.
 func (p *tsFile) members(fields []field, extra *typ, limit int) {
 	for _, f := range fields {
 		if text := f.doc.line(limit); text != "" {
@@ -59,7 +59,7 @@ func (p *tsFile) members(fields []field, extra *typ, limit int) {
 		p.line(tsMember(f), tsType(f.typ, tsRef), ";")
 	}
 	if extra != nil {
-		if len(fields) > 0 { // TypeScript wants it to fit the named ones too
+		if len(fields) > 0 { // TypeScript requires it to fit the named members too
 			extra = anyType
 		}
 		p.line("[key: string]: ", tsType(extra, tsRef), ";")
@@ -72,7 +72,7 @@ func (p *tsFile) doc(d doc) {
 	}
 }
 
-// tsMember returns a member's name, quoted where it must be, and what stands before its type.
+// tsMember returns a member's name, quoted if necessary, with ": " or "?: ".
 func tsMember(f field) code {
 	name := tsString(f.name)
 	if isIdentifier(f.name) && !strings.HasPrefix(f.name, "__") && f.name != "constructor" {
@@ -104,7 +104,7 @@ func (p *tsFile) function(t tool.Tool) {
 	p.line("}")
 }
 
-// preset lets the whole object be left out where nothing in it is required.
+// preset returns the default of the arguments object, if no parameter is required.
 func (p *tsFile) preset() code {
 	if len(p.fn.params) > 0 && p.fn.params[0].required {
 		return ""
@@ -119,7 +119,7 @@ func tsFunctionDoc(t tool.Tool, fn function) string {
 // tsRef writes a definition by its name.
 func tsRef(d *def) code { return ident(d.name) }
 
-// tsType returns a type in TypeScript; ref says how definitions are written.
+// tsType returns a type in TypeScript; ref writes definitions.
 func tsType(t *typ, ref func(*def) code) code {
 	switch t.kind {
 	case nullKind:
@@ -159,7 +159,7 @@ func tsTypes(types []*typ, ref func(*def) code) []code {
 	return parts
 }
 
-// tsElement puts a type that is a list of alternatives in brackets.
+// tsElement returns the type of a list element, with parentheses around alternatives.
 func tsElement(t *typ, ref func(*def) code) code {
 	elem := tsType(t, ref)
 	if t.kind == unionKind || t.kind == literalKind && len(t.values) > 1 {
@@ -196,7 +196,7 @@ func tsLiteral(v literal) code {
 	return digits(v.text)
 }
 
-// oneLiner is the first sentence or so of what a tool does.
+// oneLiner returns about the first sentence of a tool's description.
 func oneLiner(t tool.Tool) string {
 	text := sanitize.Text(t.Description, 400)
 	if text == "" {

@@ -2,9 +2,9 @@ package codegen
 
 import "sallyport/internal/tool"
 
-// Usual are parameters, by their names on the wire, that most tools of an upstream
-// have: how to retry, how to log in. Where they may be missing they say nothing about
-// one tool, so they stand last in its signature. nil is none.
+// Usual is the set of parameters, by wire name, that most tools of an upstream share,
+// such as for retries or authentication. Optional ones are not specific to a tool, so
+// they come last in its signature. nil is an empty set.
 type Usual map[string]bool
 
 // maxUsual is how many usual parameters a short signature names.
@@ -17,9 +17,9 @@ func (u Usual) Signature(t tool.Tool, lang Language) string {
 	return text
 }
 
-// Brief is Signature in less room: of a tool with many parameters those that may
-// be missing have no types, nor have the usual ones, and where those are more than
-// three it has only their number.
+// Brief is a shorter Signature: if there are many parameters, optional ones have no
+// types. The usual ones never have types; if there are more than three, only their
+// number is shown.
 func (u Usual) Brief(t tool.Tool, lang Language) string {
 	fn, usual := u.last(model(t))
 	text, _ := signature(t, fn, lang, briefParams, briefResult, usual)
@@ -43,7 +43,7 @@ func (u Usual) last(fn function) (_ function, usual int) {
 	fn.params = append(first, last...)
 	for i, name := range pyParams(fn.params) {
 		if names[fn.params[i].name] != name {
-			return kept, 0 // two are written alike in Python, and which one has the number goes by the order
+			return kept, 0 // two have the same Python name: the order decides which one is numbered
 		}
 	}
 	return fn, len(last)

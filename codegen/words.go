@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxLiterals and maxLiteralBytes are how much of an enum is said as a type.
+	// maxLiterals and maxLiteralBytes bound an enum that becomes a literal type.
 	maxLiterals     = 200
 	maxLiteralBytes = 4000
-	// maxLiteral is the longest string that is said as a type.
+	// maxLiteral is the longest string that becomes a literal type, in bytes.
 	maxLiteral = 200
-	// maxNote bounds each value that is shown in a note, in runes.
+	// maxNote bounds each value in a note, in runes.
 	maxNote = 80
-	// maxText bounds what is kept of a description, in runes.
+	// maxText bounds a description, in runes.
 	maxText = 4000
 )
 
@@ -34,7 +34,7 @@ func constants(o *object) ([]any, bool) {
 	return values, len(values) > 0
 }
 
-// fitting leaves out the values of an enum that its type does not allow, unless that leaves none.
+// fitting returns the values of an enum that its type allows, or all if it allows none.
 func fitting(values []any, o *object) []any {
 	types := typesOf(o)
 	if !o.has("type") || slices.ContainsFunc(types, func(t any) bool { return isKind(t) == nil }) {
@@ -49,7 +49,7 @@ func fitting(values []any, o *object) []any {
 	return fit
 }
 
-// isKind returns the test of a type's name, nil if there is no such type.
+// isKind returns the predicate for a JSON Schema type, nil if the type is unknown.
 func isKind(name any) func(any) bool {
 	switch name {
 	case "string":
@@ -73,8 +73,8 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// literals is the type of a list of values; of their kinds only, where they are
-// many, long, or no scalars.
+// literals returns the type of a list of values, or the union of their kinds if they
+// are too many, too long, or not scalars.
 func literals(values []any) *typ {
 	size, types := 0, make([]*typ, 0, len(values))
 	for _, v := range values {
@@ -115,7 +115,7 @@ func literalOf(v any) (literal, bool) {
 	return literal{}, false
 }
 
-// numberLiteral writes the number as both languages read it; what a double cannot hold is no literal.
+// numberLiteral returns the number in a form valid in both languages, and false for a number beyond a double.
 func numberLiteral(n json.Number) (literal, bool) {
 	f, err := n.Float64()
 	switch {
@@ -127,7 +127,7 @@ func numberLiteral(n json.Number) (literal, bool) {
 	return literal{numberKind, strconv.FormatFloat(f, 'g', -1, 64)}, true
 }
 
-// typeOf is the type of what a JSON value is an example of.
+// typeOf returns the type of a JSON value.
 func typeOf(v any) *typ {
 	switch v := v.(type) {
 	case nil:
@@ -147,7 +147,7 @@ func typeOf(v any) *typ {
 	return mapOf(anyType)
 }
 
-// preset returns a default that is a short scalar.
+// preset returns the default of a schema if it is a short scalar, else nil.
 func preset(o *object) *literal {
 	l, ok := literalOf(o.get("default"))
 	if !ok || utf8.RuneCountInString(l.text) > 40 {
@@ -156,15 +156,15 @@ func preset(o *object) *literal {
 	return &l
 }
 
-// markdownLink is a link to a page, of which a model needs the words alone.
+// markdownLink matches a link to a page, of which a model needs only the text.
 var markdownLink = regexp.MustCompile(`\[([^\[\]]+)\]\(https?://[^()\s]*\)`)
 
-// prose cleans untrusted words for reading, bounded to max runes.
+// prose sanitizes an untrusted description and bounds it to max runes.
 func prose(text string, max int) string {
 	return markdownLink.ReplaceAllString(sanitize.Text(text, max), "$1")
 }
 
-// repeats reports whether words say no more than a name: "The issue's number." of issue_number.
+// repeats reports whether text only repeats a name: "The issue's number." of issue_number.
 func repeats(text, name string) bool {
 	if len(text) > 80 {
 		return false
@@ -179,7 +179,7 @@ func repeats(text, name string) bool {
 	return !slices.ContainsFunc(words.FindAllString(strings.ToLower(text), -1), func(word string) bool { return !known[word] })
 }
 
-// saysDefault reports whether words name the default already: "(default: 20)".
+// saysDefault reports whether text already states the default: "(default: 20)".
 func saysDefault(text, value string) bool {
 	value = strings.ToLower(strings.Trim(value, `"`))
 	_, after, found := strings.Cut(strings.ToLower(text), "default")
@@ -190,7 +190,7 @@ func notInValue(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune("`'\"()[]:=,;", r) || r == '.'
 }
 
-// document gathers the words about a value: its own, else those of what it refers to.
+// document returns the documentation of a schema: its own, else that of the schema that it refers to.
 func (c *converter) document(o *object) doc {
 	target := c.follow(o)
 	if arms := target.list("allOf"); len(arms) == 1 && !structural(target) {
@@ -209,7 +209,7 @@ func (c *converter) document(o *object) doc {
 	return doc{text: prose(text, maxText), notes: c.notes(all)}
 }
 
-// notes says in words what the type cannot.
+// notes returns the constraints that the type does not express.
 func (c *converter) notes(o *object) []string {
 	notes := valueNotes(o)
 	if items := c.follow(o.object("items")); items != nil {
@@ -226,11 +226,11 @@ func (c *converter) notes(o *object) []string {
 	return notes
 }
 
-// strictFormats are those that make a pattern redundant for the author of a value.
+// strictFormats holds formats that make a pattern redundant.
 var strictFormats = stringSet([]string{"date-time", "date", "time", "email", "uuid", "ipv4", "ipv6", "base64"})
 
-// meanings says what the values of an enum mean, where a schema names them in one
-// of the ways that are in use: a list next to the enum, or const and title in each arm.
+// meanings returns the descriptions of the values of an enum, from a common extension
+// keyword next to the enum, or from const and title in each arm.
 func meanings(o *object) []string {
 	values := o.list("enum")
 	for _, key := range []string{"enumDescriptions", "x-enum-descriptions", "x-enumDescriptions", "x-enum-varnames", "x-enumNames", "enumNames"} {
@@ -270,7 +270,7 @@ func meaningNote(values []any, names []string) []string {
 	return []string{strings.Join(parts, ", ")}
 }
 
-// valueNotes says what a schema asks of the value itself.
+// valueNotes returns the constraints of a schema on the value itself.
 func valueNotes(o *object) []string {
 	return append(scalarNotes(o), memberNotes(o)...)
 }
@@ -302,7 +302,7 @@ func scalarNotes(o *object) []string {
 		add("multiple of " + show(m))
 	}
 	if o.get("uniqueItems") == true {
-		add("no doubles")
+		add("unique items")
 	}
 	if p := o.text("pattern"); p != "" && !strictFormats[o.text("format")] {
 		add("pattern " + showText(p))
@@ -310,7 +310,7 @@ func scalarNotes(o *object) []string {
 	return notes
 }
 
-// valuesNote lists the values of an enum that is no literal type.
+// valuesNote lists the values of an enum that does not become a literal type.
 func valuesNote(o *object) string {
 	values, ok := constants(o)
 	if !ok {
@@ -323,8 +323,8 @@ func valuesNote(o *object) string {
 	return "one of " + showAll(values)
 }
 
-// lower and upper are bounds with their sign where they are exclusive; draft 4
-// has a boolean next to the bound, later drafts a bound of its own.
+// lower and upper return bounds, with a sign if they are exclusive. In draft 4 that is
+// a boolean next to the bound, in later drafts a keyword with the bound.
 func lower(o *object) any { return bound(o, "minimum", "exclusiveMinimum", "> ") }
 func upper(o *object) any { return bound(o, "maximum", "exclusiveMaximum", "< ") }
 
@@ -357,7 +357,7 @@ func between(low, high any, unit string) string {
 	return lo + " and " + hi + unit
 }
 
-// boundText writes a bound; the bounds that only say "a 53 bit integer" are left out.
+// boundText returns a bound as text, "" for the bounds of 53-bit integers.
 func boundText(v any, sign string) string {
 	switch v := v.(type) {
 	case string:
@@ -371,11 +371,11 @@ func boundText(v any, sign string) string {
 	return ""
 }
 
-// memberNotes says what a schema asks of an object as a whole.
+// memberNotes returns the constraints of a schema on an object as a whole.
 func memberNotes(o *object) []string {
 	notes := append(keyNotes(o), conditionNotes(o)...)
 	if by := o.object("discriminator").text("propertyName"); by != "" {
-		notes = append(notes, "told apart by "+showText(by)+mapped(o.object("discriminator").object("mapping")))
+		notes = append(notes, "discriminated by "+showText(by)+mapped(o.object("discriminator").object("mapping")))
 	}
 	return notes
 }
@@ -387,7 +387,7 @@ func mapped(mapping *object) string {
 	return ": " + nameList(mapping.members())
 }
 
-// keyNotes says which names members may have that the schema does not list.
+// keyNotes returns the constraints on the names of unnamed members.
 func keyNotes(o *object) []string {
 	var notes []string
 	names := o.object("propertyNames")
@@ -407,7 +407,7 @@ func keyNotes(o *object) []string {
 	return notes
 }
 
-// showAll lists values, the first ten of them.
+// showAll lists the first ten values.
 func showAll(values []any) string {
 	shown := make([]string, 0, 11)
 	for _, v := range values[:min(len(values), 10)] {
@@ -419,12 +419,12 @@ func showAll(values []any) string {
 	return strings.Join(shown, ", ")
 }
 
-// show writes a JSON value for reading, what is long cut.
+// show returns a JSON value for display, truncated.
 func show(v any) string {
 	return showText(compact(v, maxNote))
 }
 
-// compact writes a value as JSON; its work ends soon after limit bytes.
+// compact returns a value as JSON. It stops soon after limit bytes.
 func compact(v any, limit int) string {
 	var b strings.Builder
 	writeCompact(&b, v, limit)

@@ -271,7 +271,7 @@ func TestEmbeddings(t *testing.T) {
 	if found := search(t, g, toolsearch.Request{Query: "list notes"}); len(found.Tools) == 0 || found.Tools[0].ID.Name != "list_notes" {
 		t.Errorf("while it is down: %+v", found)
 	}
-	said := log.find("embeddings endpoint fails; search goes by words alone")
+	said := log.find("embeddings endpoint fails; search uses words only")
 	if len(said) != 1 || said[0]["reason"] != "HTTP 500" {
 		t.Errorf("the log says %v", said)
 	}

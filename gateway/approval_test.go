@@ -116,7 +116,7 @@ said`, `[["denied","notes.create_note was not approved by the user"],["denied","
 			func(string) string { time.Sleep(20 * time.Millisecond); return "once" }, 4, 4},
 		"at once, one answer for all": {note + "parallel(*[lambda i=i: create_note(title=str(i)) for i in range(4)])", `["ok","ok","ok","ok"]`, always("execution"), 1, 4},
 		"the same at once":            {note + "parallel(*[lambda: create_note(title='x') for i in range(3)])", `["ok","ok","ok"]`, always("once"), 3, 3},
-		"a flood":                     {note + "n = 0\nfor i in range(60):\n    try: create_note(title=str(i))\n    except ToolError as e: n += 'asked for too much' in str(e)\nn", `28`, always("deny"), 32, 0},
+		"a flood":                     {note + "n = 0\nfor i in range(60):\n    try: create_note(title=str(i))\n    except ToolError as e: n += 'requested too many' in str(e)\nn", `28`, always("deny"), 32, 0},
 		"what needs no approval":      {"from servers.calc import add\nadd(a=1, b=2)", `"3"`, always("deny"), 0, 0},
 	} {
 		before := sites["notes"].hits.Load()
@@ -142,7 +142,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 		t.Fatalf("%v, %s", err, first.Text())
 	}
 	want := "Sallyport: allow this call of notes.create_note?\n{\"text\":\"" + strings.Repeat("x", 399) + "…… (5000 characters)\",\"title\":\"ab\"}\nAsked by: default"
-	if !strings.HasPrefix(p.asked[0], want) || !strings.HasSuffix(p.asked[0], "\nAsked for by program "+first.ID+".") {
+	if !strings.HasPrefix(p.asked[0], want) || !strings.HasSuffix(p.asked[0], "\nRequested by program "+first.ID+".") {
 		t.Errorf("asked %q\nwant  %q", p.asked[0], want)
 	}
 	if !strings.Contains(string(p.forms[0]), `"enum":["once","execution","session","deny"]`) {
@@ -209,7 +209,7 @@ finally: add(a=3, b=4)`
 		t.Errorf("%+v, %v", a, err)
 	}
 	_, err = g.Approver.Answer(operator, id, approvals.Answer{})
-	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
+	wantError(t, err, tool.Invalid, "is no longer pending: it is allowed")
 
 	// The one that resumes it makes the call that was approved, and waits for the other one.
 	again, err := g.Executor.Execute(ann, execution.Program{Resume: e.ID})

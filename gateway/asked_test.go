@@ -41,13 +41,13 @@ func TestUpstreamInQuery(t *testing.T) {
 		"UPSTREAM:My-Notes":          "  create_note(",
 		`upstream:"my_notes" xyzzy`:  "No tool of my_notes matches. Leave out upstream to search all, or query to list its tools.",
 		"upstream:my_notes throw":    "delete_notes",
-		"upstream:nowhere add":       "(there is no upstream nowhere; all were searched)",
-		"upstream:no\x1bwhere add":   "(there is no upstream nowhere; all were searched)",
-		"upstream:nowhere":           "there is no upstream nowhere",
+		"upstream:nowhere add":       "(no upstream nowhere; all were searched)",
+		"upstream:no\x1bwhere add":   "(no upstream nowhere; all were searched)",
+		"upstream:nowhere":           "no upstream nowhere",
 		"sallyport":                  "from sallyport import ...",
 		"add upstream:calc":          "from servers.calc import ...",
 		"add upstream: calc":         "from servers.calc import ...",
-		"upstream:nowhere " + "list": "there is no upstream nowhere",
+		"upstream:nowhere " + "list": "no upstream nowhere",
 	} {
 		if text := search(t, g, toolsearch.Request{Query: query}).Text(); !strings.Contains(text, want) {
 			t.Errorf("%q has no %q:\n%s", query, want, text)

@@ -18,7 +18,7 @@ func TestDone(t *testing.T) {
 	code := "from servers.ledger import book, total\nbook(name='a')\nif not ok: 1/0\nbook(name=str(total()['total']))"
 	failed := went(ada, t, g, execution.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage("false")}}, sandbox.Failed)
 	_, err := g.History.Done(ada, failed.ID)
-	wantError(t, err, tool.Invalid, "did not end well")
+	wantError(t, err, tool.Invalid, "did not succeed")
 	well := went(ada, t, g, execution.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage("true")}}, sandbox.OK)
 	for _, who := range []bool{true, false} {
 		ctx := ada

@@ -109,7 +109,7 @@ func TestEnvironments(t *testing.T) {
 	wantText(t, run("ann", "data", alpha), sandbox.OK, "alpha is here")
 	wantText(t, run("ann", "", alpha), sandbox.Failed, "hint: alpha is not installed; the operator can add alpha to environments.default.python.requirements")
 	wantText(t, run("ann", "data", beta), sandbox.Failed, `hint: beta is not installed: install_dependencies(packages=["beta"], environment="data")`)
-	if said, err := install("data", "beta"); err != nil || said != "installed: beta 1.0. The next program can import them; a session begins anew." {
+	if said, err := install("data", "beta"); err != nil || said != "installed: beta 1.0. The next program can import them; sessions restart." {
 		t.Errorf("%q, %v", said, err)
 	}
 	wantText(t, run("ann", "data", beta), sandbox.OK, "beta is here")

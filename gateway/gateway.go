@@ -1,9 +1,9 @@
-// Package gateway is the middle of the house: it keeps one session to each
-// upstream, the catalog of their tools, the wrappers and the search index made
-// from it, and the host that runs programs. Its main type is [Gateway], with the
-// verbs Search, Execute and Call. Whatever calls a tool (a program, a workflow, a
-// face, the command line) does it through [Gateway.Call], where features are
-// middleware; there is no other way to an upstream.
+// Package gateway connects the components of the gateway: one session per
+// upstream, the catalog of their tools, the wrappers and the search index
+// generated from it, and the sandbox host that runs programs. Its main type is
+// [Gateway]. Every tool call (by a program, a workflow, a server or the command
+// line) goes through [Gateway.Call], where each feature is a middleware; there is
+// no other path to an upstream.
 package gateway
 
 import (
@@ -38,62 +38,62 @@ import (
 
 // Options configure a gateway; nil means all defaults.
 type Options struct {
-	// Logger gets what an operator should know, never arguments, results or secrets; nil discards.
+	// Logger gets messages for the operator, never arguments, results or secrets; nil discards them.
 	Logger *slog.Logger
-	// Version is ours, as upstreams and clients see it; "" is "dev".
+	// Version is the gateway's version, as upstreams and clients see it; "" is "dev".
 	Version string
-	// Settle is how long after Open Search and Execute still wait for upstreams
-	// that are connecting for the first time; 0 is 15 s.
+	// Settle is how long after Open the methods Search and Execute wait for
+	// upstreams that are connecting for the first time; 0 is 15 s.
 	Settle time.Duration
-	// CacheDir keeps between runs what each upstream offered; "" is none.
+	// CacheDir caches the definitions of each upstream between processes; "" disables the cache.
 	CacheDir string
-	// DataDir keeps what people own: their workspaces, in workspaces/; "" keeps nothing, and /workspace is for one program.
+	// DataDir stores user data, such as workspaces in workspaces/; with "" nothing is stored, and /workspace lasts for one program.
 	DataDir string
-	// Journals is where programs have their journals, with the results of their calls; "" is below DataDir.
+	// Journals is the directory of the programs' journals, which hold the results of their calls; "" is below DataDir.
 	Journals string
-	// Records keeps what happened (executions, sessions); nil keeps it in memory, until Close. Who opened it closes it,
-	// after the gateway.
+	// Records stores executions and sessions; nil keeps them in memory, until Close. The caller closes it after the
+	// gateway.
 	Records *store.Store
-	// Fresh connects to every upstream at once, also to those that the cache knows.
+	// Fresh connects to every upstream immediately, also to cached ones.
 	Fresh bool
-	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
+	// LockFile is the file that pins digests of tool definitions; "" pins nothing.
 	LockFile string
-	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none; a nil Auth is for none.
+	// Auth returns the authorizer of an HTTP upstream, or nil if it needs none. A nil Auth authorizes no upstream.
 	Auth func(up config.Upstream) upstream.Authorizer
-	// Asks says that calls may come with a [tool.Peer] that can be asked.
+	// Asks says that calls may have a [tool.Peer], which answers requests of upstreams.
 	Asks bool
-	// NoRoots says that none of them lists folders: a program has none of its client's.
+	// NoRoots says that no peer lists roots, so programs get no folders of the client.
 	NoRoots bool
-	// OnNotice gets what an upstream says outside of any call (notifications/resources/updated,
+	// OnNotice gets notifications that an upstream sends outside of calls (notifications/resources/updated,
 	// notifications/message), with the upstream's id. It must not block.
 	OnNotice func(id, method string, params json.RawMessage)
-	// NoPool keeps no sandbox ready for programs: for a process that runs one and ends.
+	// NoPool disables the pool of idle sandboxes, for a process that runs one program and exits.
 	NoPool bool
-	// Telemetry measures what happens and keeps traces of it; nil does not. Who opened it closes it, after the gateway.
+	// Telemetry records metrics and traces; nil records nothing. The caller closes it after the gateway.
 	Telemetry *telemetry.Telemetry
-	// Purpose is what the process is for, such as "serve"; it is put on record.
+	// Purpose is the purpose of the process, such as "serve"; it is recorded in the audit log.
 	Purpose string
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 
-	secrets  *redact.Book                  // of the settings, and tokens in use; Open makes it
-	openHost func() (executor.Host, error) // nil opens sandboxes as the settings say
+	secrets  *redact.Book                  // of the settings, and tokens in use; set by Open
+	openHost func() (executor.Host, error) // nil opens sandboxes by the settings
 }
 
-// Gateway is one running gateway: its rooms, and the way of a call through them. It is safe for concurrent use, and so are its rooms.
+// Gateway is a running gateway: its components, and the handler chain of calls. It and its components are safe for concurrent use.
 type Gateway struct {
 	// Privacy keeps personal data from models.
 	Privacy *privacy.Tokenizer
-	// Workspaces are the files that outlive programs, Environments the interpreters with packages.
+	// Workspaces holds the files that outlive programs, Environments the interpreters with packages.
 	Workspaces   *workspaces.Workspaces
 	Environments *environments.Environments
-	// History has a record of each execution, Auditor one of whatever happens.
+	// History stores a record of each execution, Auditor writes the audit log.
 	History *history.History
 	Auditor *auditor.Auditor
 	// Approver asks people about calls, Guard decides which.
 	Approver *approvals.Approver
 	Guard    *guard.Guard
-	// Catalog has what the upstreams offer, Searcher finds it, and Skills are programs that were saved.
+	// Catalog holds the tools of the upstreams, Searcher searches them, and Skills holds saved programs.
 	Catalog  *catalog.Catalog
 	Searcher *toolsearch.Searcher
 	Skills   *skills.Library
@@ -101,7 +101,7 @@ type Gateway struct {
 	Executor  *executor.Executor
 	Sandboxes *executor.Sandboxes
 	Replay    *replay.Replay
-	// Telemetry measures what happens; nil measures nothing.
+	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
 
 	opts  Options
@@ -116,7 +116,7 @@ type Gateway struct {
 	settings  atomic.Pointer[Settings]
 }
 
-// Verbs are all verbs of a gateway, each from the room that has it, for what serves them to clients.
+// Verbs combines the methods of all components of a gateway, for the servers that expose them to clients.
 type Verbs struct {
 	*Gateway
 	*workspaces.Workspaces
@@ -131,13 +131,13 @@ type Verbs struct {
 	*skills.Library
 }
 
-// Verbs returns the verbs of all rooms.
+// Verbs returns the combined methods of all components.
 func (g *Gateway) Verbs() Verbs {
 	return Verbs{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills}
 }
 
-// Open starts a gateway: it begins to connect to every upstream and returns
-// without waiting for them. Close it.
+// Open starts a gateway. It begins to connect to every upstream and returns
+// without waiting for them. The caller must close the gateway.
 func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -160,7 +160,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	return g, nil
 }
 
-// complete fills in defaults, and what all upstreams share.
+// complete sets defaults, and the values that all upstreams share.
 func (o *Options) complete(cfg *config.Config) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -176,14 +176,14 @@ func (o *Options) complete(cfg *config.Config) {
 // Close stops running programs and every upstream, and waits for both. It is idempotent.
 func (g *Gateway) Close() error { return g.close() }
 
-// Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
-// itself is none, see [tool.Result].
+// Call runs one tool. Its errors are *tool.Error; a failure that the tool itself
+// reports is not an error, see [tool.Result].
 func (g *Gateway) Call(ctx context.Context, c tool.Call) (result tool.Result, err error) {
 	defer toolcall.Recover(ctx, g.log, c, &result, &err)
 	c = executor.ForRun(ctx, c)
 	result, err = g.call(ctx, c)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.Catalog.Closed() {
-		return tool.Result{}, toolcall.ClosedError() // the reason for whatever went wrong
+		return tool.Result{}, toolcall.ClosedError() // whatever failed, this is the cause
 	}
 	return result, err
 }

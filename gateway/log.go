@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// logCalls writes a line per call: which tool, how it went, how long, and nothing of what was said.
+// logCalls logs one line per call: tool, outcome and duration, but no arguments or results.
 func logCalls(log *slog.Logger) toolcall.Middleware {
 	return func(next toolcall.Handler) toolcall.Handler {
 		return func(ctx context.Context, c tool.Call) (tool.Result, error) {

@@ -176,8 +176,8 @@ func TestLogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClub(t, opts, nil)
-			c.parked("needs authorization", "it wants a login: run `sallyport auth login tickets`")
-			c.refuses("echo", "it wants a login: run `sallyport auth login tickets`")
+			c.parked("needs authorization", "login required: run `sallyport auth login tickets`")
+			c.refuses("echo", "login required: run `sallyport auth login tickets`")
 			c.login()
 			c.ready()
 			c.works("refresh_token", 0)
@@ -201,8 +201,8 @@ func TestLogin(t *testing.T) {
 			if _, revoked, err := c.handler(c.up, nil).Logout(t.Context()); err != nil || !revoked {
 				t.Errorf("logout: %v, %v", revoked, err)
 			}
-			c.refuses("echo", "it wants a login")
-			c.parked("it wants a login: run `sallyport auth login tickets`")
+			c.refuses("echo", "login required")
+			c.parked("login required: run `sallyport auth login tickets`")
 		})
 	}
 }

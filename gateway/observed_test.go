@@ -223,7 +223,7 @@ func TestObservedOfDamage(t *testing.T) {
 	g.Catalog.Settle(t.Context())
 	mustCall(t, g, "up.list_issues")
 	wantSignature(t, g, "up.list_issues", "() -> {id: int}  # observed 1x")
-	if said := log.find("kept shapes are not used"); len(said) != 1 {
+	if said := log.find("stored shapes are ignored"); len(said) != 1 {
 		t.Errorf("the log says %v", said)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Missing says what keeps the gateway from its work; nothing if it is ready: every upstream has been tried, however that
-// went, or the time for that is over, and programs can be run. It may open the sandboxes.
+// Missing returns the reasons why the gateway is not ready, none if it is: a connection to every upstream was attempted
+// (successfully or not) or timed out, and programs can run. It may open the sandboxes.
 func (g *Gateway) Missing() []string {
 	if g.Closing() {
 		return []string{"it is closed"}

@@ -86,7 +86,7 @@ func TestRecognized(t *testing.T) {
 	}
 }
 
-// TestRecognizedLocally: the model that is built in does so without anybody being asked.
+// TestRecognizedLocally: the built-in model does so without anybody being asked.
 func TestRecognizedLocally(t *testing.T) {
 	t.Parallel()
 	const said = "Please tell Patricia Hernandez that Wolfgang Schneider has moved to 12 Main Street, Springfield."
@@ -101,16 +101,16 @@ func TestRecognizedLocally(t *testing.T) {
 	wantAll(t, "back", askedAs(t.Context(), t, g, "crm.echo", `{"to":"[NAME_1] at [ADDRESS_1]"}`), "[NAME_1] at [ADDRESS_1]", "!Hernandez", "!Main Street")
 }
 
-// TestNotRecognized: what could not be looked through is refused, result, error and text alike, and says nothing of itself.
+// TestNotRecognized: what could not be checked is refused, result, error and text alike, and says nothing of itself.
 func TestNotRecognized(t *testing.T) {
 	t.Parallel()
 	g, s, log := recognizing(t, nil)
-	const why = "error: what crm.letter answered could not be looked through for personal data: it answered HTTP 500"
+	const why = "error: what crm.letter answered could not be checked for personal data: it answered HTTP 500"
 	s.Down.Store(recognizertest.Answering(http.StatusInternalServerError, `{"error":"Zoë Quarrendon"}`))
 	for range 2 {
 		wantAll(t, "down", askedAs(t.Context(), t, g, "crm.letter", "{}"), why, "!Quarrendon", "!Kraków")
 	}
-	wantAll(t, "error", askedAs(t.Context(), t, g, "crm.fail", "{}"), "could not be looked through", "!Quarrendon")
+	wantAll(t, "error", askedAs(t.Context(), t, g, "crm.fail", "{}"), "could not be checked", "!Quarrendon")
 	wantAll(t, "plain", askedAs(t.Context(), t, g, "crm.plain", "{}"), "ok")
 	if clean, _, err := g.Privacy.Mask(t.Context(), "Zoë Quarrendon is in Kraków"); err == nil {
 		t.Errorf("sanitized to %q", clean)
@@ -119,7 +119,7 @@ func TestNotRecognized(t *testing.T) {
 		t.Errorf("logged %v", said)
 	}
 	s.Down.Store(recognizertest.Answering(http.StatusOK, `[[{"entity_type":"PERSON","start":0,"end":9999,"score":1}]]`))
-	wantAll(t, "lies", askedAs(t.Context(), t, g, "crm.letter", "{}"), "could not be looked through", "!Quarrendon")
+	wantAll(t, "lies", askedAs(t.Context(), t, g, "crm.letter", "{}"), "could not be checked", "!Quarrendon")
 	s.Down.Store(nil)
 	wantAll(t, "up again", askedAs(t.Context(), t, g, "crm.letter", "{}"), "Dear [NAME_1]", "!Quarrendon")
 	if len(log.find("the recognizer of personal data answers again")) != 1 {
@@ -168,7 +168,7 @@ func TestRecognizerSettings(t *testing.T) {
 	unset, _, _ := recognizing(t, func(p *config.Privacy) { p.Recognizer.Problem = "the variable KEY is not set" })
 	wantAll(t, "unset", askedAs(t.Context(), t, unset, "crm.letter", "{}"), "the variable KEY is not set", "!Quarrendon")
 	_, err := unset.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "crm", Name: "letter"}})
-	wantError(t, err, tool.Denied, "could not be looked through")
+	wantError(t, err, tool.Denied, "could not be checked")
 	cfg := config.Default()
 	cfg.Privacy.Recognizer = &config.Recognizer{URL: "https://localhost", CA: "/nowhere.pem"}
 	if err := unset.Reload(&cfg); err == nil || !strings.Contains(err.Error(), "open recognizer") {

@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// pollEvery is how often files are looked at. A poll works on every kind of mount.
+	// pollEvery is the interval at which files are checked. Polling works on every kind of mount.
 	pollEvery = time.Second
 )
 
-// Settings tell which settings are in force.
+// Settings describes the settings in force.
 type Settings struct {
-	// Path is the file that they came from.
+	// Path is the file that they were read from.
 	Path string
-	// Loaded is when they came into force.
+	// Loaded is when they took effect.
 	Loaded time.Time
-	// Problem says why what the file holds now is not in force, "" if it is.
+	// Problem says why the current content of the file is not in force, "" if it is.
 	Problem string
-	// Restart names the keys with new values that apply from the next start only.
+	// Restart lists the keys whose new values take effect only after a restart.
 	Restart []string
 }
 
-// Settings returns which settings are in force.
+// Settings returns a description of the settings in force.
 func (g *Gateway) Settings() Settings { return *g.settings.Load() }
 
-// summary is the problem in one line, for clients that the folders here are no business of.
+// summary returns the problem in one line, without local paths, for clients.
 func (s Settings) summary() string {
 	line, _, _ := strings.Cut(s.Problem, "\n")
 	return strings.ReplaceAll(line, filepath.Dir(s.Path)+string(filepath.Separator), "")
 }
 
-// adopt brings settings into force, but for the upstreams.
+// adopt puts settings into force, except those of the upstreams.
 func (g *Gateway) adopt(cfg *config.Config) {
 	now := Settings{Path: cfg.Path, Loaded: time.Now(), Restart: needRestart(g.started, cfg)}
 	g.cfg.Store(cfg)
 	g.settings.Store(&now)
 }
 
-// needRestart names what was read at the start and differs.
+// needRestart returns the keys that are read only at start and differ.
 func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Runsc != n.Runsc || o.Python != n.Python || o.Node != n.Node {
 		keys = append(keys, "sandbox.runsc, python, node")
@@ -82,16 +82,16 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	return keys
 }
 
-// recorded is the settings of the record without what counts at once.
+// recorded returns the audit settings without those that take effect immediately.
 func recorded(a config.Audit) config.Audit {
 	a.Code = ""
 	return a
 }
 
-// Reload brings other settings into force. Upstreams that they leave as they are
-// notice nothing. One that they change gets a new session; calls under way on the
-// old one may end, for 10 s, as they may where it is left out. Limits of
-// executions count from the next one on.
+// Reload puts other settings into force. Unchanged upstreams are not affected. A
+// changed upstream gets a new session. Calls in flight to a changed or removed
+// upstream have 10 s to finish. Limits of executions apply from the next
+// execution on.
 func (g *Gateway) Reload(cfg *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -105,11 +105,11 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if err := g.Auditor.RecordReload(cfg); err != nil {
 		return err
 	}
-	if err := g.Privacy.Apply(cfg); err != nil { // before an upstream that the settings bring is called
+	if err := g.Privacy.Apply(cfg); err != nil { // before a new upstream is called
 		return err
 	}
 	g.Guard.Apply(rules)
-	g.opts.secrets.Set(cfg.Known()) // as well
+	g.opts.secrets.Set(cfg.Known())
 	counts, err := g.Catalog.Apply(cfg)
 	if err != nil {
 		return err
@@ -117,15 +117,15 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	g.adopt(cfg)
 	g.Searcher.Apply(cfg.Search)
 	if keys := g.Settings().Restart; len(keys) > 0 {
-		g.log.Warn("some settings count from the next start only", "keys", keys)
+		g.log.Warn("some settings take effect only after a restart", "keys", keys)
 	}
 	g.log.Info("settings reloaded", "config", cfg.Path, "added", counts.Added, "changed", counts.Changed, "removed", counts.Removed, "kept", counts.Kept)
 	return nil
 }
 
 // Follow reloads the settings whenever their files change, until ctx ends. load
-// reads them again, and Config.Path and Config.Files are what is watched. What
-// cannot be loaded changes nothing; Settings and the log say why.
+// reads the settings; Config.Path and Config.Files are watched. Settings that
+// cannot be loaded change nothing; [Gateway.Settings] and the log say why.
 func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error)) {
 	paths := func() []string {
 		cfg := g.cfg.Load()
@@ -135,16 +135,16 @@ func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error
 	watch.Files(ctx, pollEvery, paths, failed, func() { g.loadAgain(load) })
 }
 
-// loadAgain loads the settings once. The log has each problem once.
+// loadAgain loads the settings once. Each problem is logged once.
 func (g *Gateway) loadAgain(load func() (*config.Config, error)) {
 	cfg, err := load()
 	now := g.Settings()
 	switch {
-	case err == nil && reflect.DeepEqual(cfg, g.cfg.Load()): // the file says again what is in force
+	case err == nil && reflect.DeepEqual(cfg, g.cfg.Load()): // the file has the settings in force again
 		if now.Problem != "" {
 			now.Problem = ""
 			g.settings.Store(&now)
-			g.log.Info("settings are in order again", "config", cfg.Path)
+			g.log.Info("settings are valid again", "config", cfg.Path)
 		}
 		return
 	case err == nil:
@@ -155,7 +155,7 @@ func (g *Gateway) loadAgain(load func() (*config.Config, error)) {
 	if problem := sanitize.Text(err.Error(), 1000); problem != now.Problem {
 		now.Problem = problem
 		g.settings.Store(&now)
-		line, _, _ := strings.Cut(problem, "\n") // the lines after it show the file, which may hold a secret
+		line, _, _ := strings.Cut(problem, "\n") // the following lines quote the file, which may hold a secret
 		g.log.Error("settings are not reloaded, the last good ones stay in force", "config", now.Path, "error", line)
 	}
 }

@@ -137,7 +137,7 @@ func TestResume(t *testing.T) {
 		l.want(t, "")
 		mended := went(ctx, t, g, execution.Program{Resume: twice.ID, Code: python + "print(book(name='e'), n)"}, sandbox.OK, "booked e 4", "5 calls answered from the journal of "+twice.ID)
 		l.want(t, "e")
-		for id, says := range map[string]string{failed.ID: failed.ID + " was resumed by " + twice.ID, twice.ID: twice.ID + " was resumed by " + mended.ID, mended.ID: mended.ID + " ended well"} {
+		for id, says := range map[string]string{failed.ID: failed.ID + " was resumed by " + twice.ID, twice.ID: twice.ID + " was resumed by " + mended.ID, mended.ID: mended.ID + " succeeded"} {
 			_, err := g.Executor.Execute(ctx, execution.Program{Resume: id})
 			wantError(t, err, tool.Invalid, says)
 		}

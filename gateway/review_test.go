@@ -36,7 +36,7 @@ func TestApproveHeld(t *testing.T) {
 	operator := tool.WithOperator(t.Context(), "ann")
 	wantError(t, g.Catalog.ApproveHeld(t.Context(), id, h.Digest), tool.Denied, "only an operator")
 	wantError(t, g.Catalog.ApproveHeld(operator, id, strings.Repeat("0", 64)), tool.Failed, "not the one that you saw")
-	wantError(t, g.Catalog.ApproveHeld(operator, tool.ID{Upstream: "calc", Name: "sub"}, h.Digest), tool.NotFound, "nothing of calc.sub waits")
+	wantError(t, g.Catalog.ApproveHeld(operator, tool.ID{Upstream: "calc", Name: "sub"}, h.Digest), tool.NotFound, "no definition of calc.sub is pending")
 	if g.Catalog.Upstreams()[0].Held != 1 {
 		t.Fatal("it was approved")
 	}
@@ -44,5 +44,5 @@ func TestApproveHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.Eventually(t, "the approval counts", soon, func() bool { return g.Catalog.Upstreams()[0].Held == 0 })
-	wantError(t, g.Catalog.ApproveHeld(operator, id, h.Digest), tool.NotFound, "nothing of calc.add waits")
+	wantError(t, g.Catalog.ApproveHeld(operator, id, h.Digest), tool.NotFound, "no definition of calc.add is pending")
 }

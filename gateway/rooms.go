@@ -26,7 +26,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// openRooms opens the rooms that need no upstream, those below first.
+// openRooms opens the components that need no upstream, in order of dependency.
 func (g *Gateway) openRooms(cfg *config.Config) (err error) {
 	if g.Privacy, err = privacy.New(cfg, g.log); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (g *Gateway) openRooms(cfg *config.Config) (err error) {
 	return nil
 }
 
-// openSandboxes prepares what programs run in. The sandboxes themselves are opened when the first program needs them.
+// openSandboxes creates the components that programs run in. The sandboxes themselves are opened when the first program needs them.
 func (g *Gateway) openSandboxes() {
 	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
 		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, CacheDir: g.opts.CacheDir, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool, Open: g.opts.openHost,
@@ -69,7 +69,7 @@ func (g *Gateway) openSandboxes() {
 	})
 }
 
-// openCatalog opens what is searched, and begins to connect to the upstreams.
+// openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	if g.Catalog, err = catalog.Open(catalog.Options{
 		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, Settle: g.opts.Settle, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
@@ -99,7 +99,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	return err
 }
 
-// closeRooms ends what runs, then the rooms from the top down.
+// closeRooms stops running programs and then closes the components in reverse order of dependency.
 func (g *Gateway) closeRooms() error {
 	g.Executor.Close()
 	g.Privacy.Close()
@@ -110,7 +110,7 @@ func (g *Gateway) closeRooms() error {
 	return errors.Join(err, g.Catalog.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
 
-// redactLogs removes personal data from log messages of upstreams before they are passed on.
+// redactLogs wraps pass: it removes personal data from log messages of upstreams first.
 func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, params json.RawMessage)) func(id, method string, params json.RawMessage) {
 	if pass == nil {
 		return nil
@@ -123,14 +123,14 @@ func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, param
 	}
 }
 
-// openRecords opens what is kept in the store; in memory, for nil.
+// openRecords opens the components that use the store; nil keeps their records in memory.
 func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if err = g.Privacy.ShareNumbers(in); err != nil {
 		return err
 	}
 	if g.History, err = history.Open(history.Options{
 		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, Hasty: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
-		Spent: func(answered, read int) { // later than its end, when the tokens have been counted
+		Spent: func(answered, read int) { // called some time after the execution, when its tokens are counted
 			g.Telemetry.Tokens(context.Background(), "execute", answered, read)
 		},
 		Resources: resources(g),
@@ -149,7 +149,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	return err
 }
 
-// resources returns what tells in lines what a caller uses now.
+// resources returns a function that lists, one per line, the resources that a caller uses now.
 func resources(g *Gateway) func(ctx context.Context) []string {
 	return func(ctx context.Context) (lines []string) {
 		if used, err := g.Workspaces.Usage(ctx, g.Executor.Limits(execution.Program{})); err == nil && used != "" {
@@ -158,6 +158,6 @@ func resources(g *Gateway) func(ctx context.Context) []string {
 		if n := len(g.Skills.Modules(ctx)); n > 0 {
 			lines = append(lines, fmt.Sprintf("skills: %d", n))
 		}
-		return append(lines, fmt.Sprintf("sandboxes that wait: %d Python, %d TypeScript", g.Sandboxes.Waiting(sandbox.Python), g.Sandboxes.Waiting(sandbox.Node)))
+		return append(lines, fmt.Sprintf("idle sandboxes: %d Python, %d TypeScript", g.Sandboxes.Waiting(sandbox.Python), g.Sandboxes.Waiting(sandbox.Node)))
 	}
 }

@@ -203,9 +203,9 @@ func skillsOfExecutions(t *testing.T, g *gateway.Gateway) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	_, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "x", From: "last", Params: map[string]json.RawMessage{"n": json.RawMessage("8")}})
-	wantError(t, err, tool.Invalid, "8, the value of n, is no literal of the program")
+	wantError(t, err, tool.Invalid, "the program has no literal 8, the value of n")
 	_, err = g.Skills.SaveSkill(tool.WithPrincipal(ctx, "mallory"), skills.SkillDraft{Name: "x", From: "last"})
-	wantError(t, err, tool.NotFound, "no execution went well in this session")
+	wantError(t, err, tool.NotFound, "no successful execution in this session")
 	ran(ctx, t, g, "python", "1/0")
 }
 
@@ -351,7 +351,7 @@ func TestSkillFlags(t *testing.T) {
 		t.Errorf("not in both: %s", text)
 	}
 	sites["calc"].RemoveTools("add")
-	waitFor(t, "the end", func() bool { return strings.Contains(flagged(), "calc.add is not there any more") })
+	waitFor(t, "the end", func() bool { return strings.Contains(flagged(), "calc.add no longer exists") })
 }
 
 // waitFor waits until the gateway has heard of something.

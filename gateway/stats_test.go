@@ -34,7 +34,7 @@ duration: p50 [0-9.]+m?s, p99 [0-9.]+m?s
 tool calls: 4: 4 calc; failed: 1 calc
 answers: [0-9]+ tokens
 /workspace: 3B of 256MiB, 1 of 50000 files and folders
-sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
+idle sandboxes: [0-9]+ Python, [0-9]+ TypeScript$`
 	if said, err := g.History.Stats(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("%v\n%s", err, said)
 	}

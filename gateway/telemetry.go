@@ -17,7 +17,7 @@ const (
 	attrUpstream  = "sallyport.upstream"
 )
 
-// measure measures all that becomes of a call: policy, approval, waiting, the upstream. has says which upstreams there are.
+// measure records the metrics and the span of a whole call: policy, approval, waiting and upstream. has reports whether an upstream exists.
 func measure(t *telemetry.Telemetry, has func(upstream string) bool) toolcall.Middleware {
 	return func(next toolcall.Handler) toolcall.Handler {
 		if t == nil {
@@ -37,7 +37,7 @@ func measure(t *telemetry.Telemetry, has func(upstream string) bool) toolcall.Mi
 			span.SetInt("sallyport.result.bytes", toolcall.TextSize(result))
 			span.End(went)
 			label := c.Tool.Upstream
-			if label != toolcall.GatewayID && !has(label) { // whatever programs ask for, metrics have only those that there are
+			if label != toolcall.GatewayID && !has(label) { // metrics have no labels that programs make up
 				label = "_unknown"
 			}
 			t.Called(ctx, label, went, time.Since(begun))
@@ -46,7 +46,7 @@ func measure(t *telemetry.Telemetry, has func(upstream string) bool) toolcall.Mi
 	}
 }
 
-// trace is around what goes to an upstream, which gets the span.
+// trace records the span of a request to an upstream, and passes it the span's context.
 func trace(t *telemetry.Telemetry) toolcall.Middleware {
 	return func(next toolcall.Handler) toolcall.Handler {
 		if t == nil {
@@ -68,7 +68,7 @@ func trace(t *telemetry.Telemetry) toolcall.Middleware {
 	}
 }
 
-// gauges returns the gauges of the metrics of a gateway.
+// gauges returns a function that reads the gauges of a gateway's metrics.
 func gauges(g *Gateway) func(ctx context.Context) telemetry.State {
 	return func(ctx context.Context) telemetry.State {
 		s := telemetry.State{Upstreams: map[string]int{}, Tools: map[string]int{}, Sandboxes: g.Sandboxes.Pooled()}

@@ -137,7 +137,7 @@ func TestUnwaitedPeer(t *testing.T) {
 		r.goes(ctx, title)
 		ctx = r.within("r-2")
 	}
-	if !strings.HasSuffix(p.asked[1], "\nAsked for by run r-2 of a workflow.") || !strings.Contains(string(p.forms[0]), `"enum":["once","execution","deny"]`) || p.highest > 1 {
+	if !strings.HasSuffix(p.asked[1], "\nRequested by run r-2 of a workflow.") || !strings.Contains(string(p.forms[0]), `"enum":["once","execution","deny"]`) || p.highest > 1 {
 		t.Errorf("%q\n%s", p.asked, p.forms[0])
 	}
 	leave()
@@ -201,7 +201,7 @@ func TestInquire(t *testing.T) {
 	q.Attempt, q.Peer = 2, p
 	third := inquire(approval.Waiting)
 	testutil.Eventually(t, "an answer", 5*time.Second, func() bool { a, _ := r.Approver.Approval(ctx, third.ID); return a.State == approval.Allowed })
-	if want := "Sallyport: workflows.tidy asks:\nRemove 12 files?\nAsked for by run r-1 of a workflow."; p.asked[0] != want {
+	if want := "Sallyport: workflows.tidy asks:\nRemove 12 files?\nRequested by run r-1 of a workflow."; p.asked[0] != want {
 		t.Errorf("asked %q", p.asked[0])
 	}
 	for _, wrong := range []approvals.Question{{}, {Message: "x", Expires: 8 * 24 * time.Hour}, {Message: "x", Expires: -1}} {
@@ -242,7 +242,7 @@ func TestRecall(t *testing.T) {
 		t.Error(err)
 	}
 	lost := toolcall.Unattended(tool.WithSession(ctx, "workflow:r-2"), "r-2")
-	wantError(t, mail(lost), tool.Invalid, "what [EMAIL_1] stands for is forgotten", "start another run")
+	wantError(t, mail(lost), tool.Invalid, "the value of [EMAIL_1] is lost", "start another run")
 	g.Guard.Carry(other, tool.WithPrincipal(ctx, "eve"))
 	if got := g.Guard.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
 		t.Errorf("%+v", got)
@@ -294,14 +294,14 @@ func TestProgramOfRun(t *testing.T) {
 	}
 	l.want(t, "")
 	_, err := g.Executor.Execute(ctx, execution.Program{ID: id, Code: code})
-	wantError(t, err, tool.Invalid, "there is an execution "+id+" already")
+	wantError(t, err, tool.Invalid, "execution "+id+" already exists")
 	_, err = g.Executor.Execute(ctx, execution.Program{ID: "../x", Code: code})
 	wantError(t, err, tool.Invalid, "invalid execution id")
 	if _, err = g.Executor.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, history.ErrNoExecution) {
 		t.Error(err)
 	}
 	_, err = g.Executor.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
-	wantError(t, err, tool.Invalid, "ended well")
+	wantError(t, err, tool.Invalid, "succeeded")
 	if record, err := g.History.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.RecordedCall) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)
 	}

@@ -17,21 +17,21 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// analyzers are the two ways in which text becomes terms. They differ in stop
-// words only: a name may consist of those alone ("who_am_i").
+// analyzers turns text into terms, by a pipeline for names and one for prose. Only
+// prose drops stop words: a name may consist of those alone ("who_am_i").
 type analyzers struct {
 	name, prose analysis.Analyzer
-	fold        *foldFilter // what they do first
-	// split is what both begin with: words in lower case, not yet stemmed.
+	fold        *foldFilter // the first step of both
+	// split returns words in lower case, not yet stemmed.
 	split *analysis.DefaultAnalyzer
 	stem  *stemmer
 	stops analysis.TokenMap
 	model *wordvec.Model
 	// fillers are the stop words of queries only.
 	fillers map[string]bool
-	// products: see productTable.
+	// products is the result of productTable.
 	products map[string]bool
-	// verbs are the stems of what a need begins with.
+	// verbs holds the stems of the words that a subquery may begin with.
 	verbs map[string]bool
 }
 
@@ -62,8 +62,8 @@ func newAnalyzers() (*analyzers, error) {
 	return a, nil
 }
 
-// foldFilter makes one text of the many ways to write it: composed, full width
-// made half, Latin letters without their marks. Text in ASCII passes untouched.
+// foldFilter normalizes Unicode: it composes characters, narrows full-width forms
+// and removes the marks of Latin letters. It returns ASCII text unchanged.
 type foldFilter struct {
 	compose analysis.TokenFilter
 	ascii   analysis.CharFilter
@@ -74,7 +74,7 @@ func (f *foldFilter) Filter(text []byte) []byte {
 		return text
 	}
 	folded := make([]byte, 0, len(text)+len(text)/8)
-	for part := range bytes.SplitAfterSeq(text, []byte(" ")) { // nothing composes with a space before it
+	for part := range bytes.SplitAfterSeq(text, []byte(" ")) { // no character composes with a space before it
 		if hasHighByte(part) {
 			stream := f.compose.Filter(analysis.TokenStream{{Term: bytes.ToValidUTF8(part, []byte(" "))}})
 			part = f.ascii.Filter(stream[0].Term)
@@ -114,22 +114,22 @@ func wordFollows(rest string) bool {
 	return false
 }
 
-// spaceless reports whether r is of a script that is written without spaces
-// between words, or (Hangul) glues endings to them.
+// spaceless reports whether r belongs to a script without spaces between words,
+// or to Hangul, which appends endings to words.
 func spaceless(r rune) bool {
 	return r == 'ー' || r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// Bounds of one word: a longer one is no word, and only its head is worth a term.
+// Limits of one word. A longer text is probably not a word: only its start is indexed.
 const (
 	maxWordRunes = 48
 	maxWordParts = 12
 )
 
-// splitFilter cuts identifiers into their parts. With join it also emits
-// neighbours written together and the whole word, so that "GitHub" is found as
-// git, hub and github, and pull_request as pullrequest.
+// splitFilter splits identifiers into their parts. With join it also emits
+// adjacent parts and all parts joined, so that "GitHub" matches git, hub and
+// github, and pull_request matches pullrequest.
 type splitFilter struct{ join bool }
 
 func (f *splitFilter) Filter(in analysis.TokenStream) analysis.TokenStream {
@@ -150,7 +150,7 @@ func (f *splitFilter) Filter(in analysis.TokenStream) analysis.TokenStream {
 	return out
 }
 
-// simple reports whether w is one part as it stands, as most words of prose are.
+// simple reports whether w is a short lower-case ASCII word, which needs no splitting.
 func simple(w []byte) bool {
 	for _, b := range w {
 		if b < 'a' || b > 'z' {
@@ -179,8 +179,8 @@ func part(t *analysis.Token, term []byte) *analysis.Token {
 	return &p
 }
 
-// splitWord cuts one word at glue, at changes of case and between letters and digits:
-// "getHTTPUrl2" is get, HTTP, Url, 2. A plural of capitals ("APIs") stays whole, a possessive "'s" goes.
+// splitWord splits one word at separators, at changes of case and between letters and digits:
+// "getHTTPUrl2" becomes get, HTTP, Url, 2. It keeps a plural of capitals ("APIs") whole and drops a possessive "'s".
 func splitWord(w []byte) [][]byte {
 	var parts [][]byte
 	for _, piece := range bytes.FieldsFunc(w, func(r rune) bool { return r == '_' || glueRune(r) }) {
@@ -233,7 +233,7 @@ func cutRunes(w []byte) []byte {
 	return []byte(string([]rune(string(w))[:min(maxWordRunes, len([]rune(string(w))))]))
 }
 
-// stemmer is bleve's English stemmer. Words in other scripts pass.
+// stemmer is bleve's English stemmer. It leaves words in other scripts unchanged.
 type stemmer struct{ filter en.EnglishStemmerFilter }
 
 func (s *stemmer) Filter(in analysis.TokenStream) analysis.TokenStream {
@@ -252,7 +252,7 @@ func (s *stemmer) stem(w []byte) []byte {
 	return s.filter.Filter(analysis.TokenStream{{Term: w}})[0].Term
 }
 
-// wordList reads words that are separated by white space.
+// wordList returns the set of the words in text, which white space separates.
 func wordList(text string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(text) {

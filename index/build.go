@@ -16,7 +16,7 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// field is one of the texts of a document that are weighed apart.
+// field is a part of a document that has a weight of its own.
 type field int
 
 const (
@@ -27,8 +27,8 @@ const (
 	fieldDescription
 	fieldParam
 	fieldParamText
-	fieldValue  // what parameters may be
-	fieldResult // names of what comes back
+	fieldValue  // allowed values of parameters
+	fieldResult // names in results
 	fieldCount
 )
 
@@ -37,48 +37,48 @@ func (f field) prose() bool {
 	return f == fieldLead || f == fieldDescription || f == fieldParamText || f == fieldUpstream
 }
 
-// likely reports whether a word that is misspelt in a query may stand for one of the field.
+// likely reports whether the words of the field are candidates for correcting a misspelt query word.
 func (f field) likely() bool {
 	return f != fieldDescription && f != fieldParamText && f != fieldValue && f != fieldResult
 }
 
-// snapshot is one catalog, indexed. It does not change; a catalog that changed gets a new one.
+// snapshot is the immutable index of one catalog. A changed catalog gets a new snapshot.
 type snapshot struct {
 	reader blevesearch.IndexReader
 	words  *analyzers
 	weigh  weights
-	// docs are sorted by id; a document is named by its place here ("ord").
+	// docs is sorted by id. Other fields refer to a document by its position in docs ("ord").
 	docs []Doc
-	// ordOf maps bleve's document numbers to ords: bleve numbers them as its workers finish.
+	// ordOf maps bleve's document numbers to ords. bleve assigns numbers in the order in which its workers finish.
 	ordOf     []int32
 	facts     []*facts // by ord
 	upstreams []upstream
 	// upstreamOf maps ord to upstream.
 	upstreamOf []int32
-	// texts are the terms by their numbers in facts.
+	// texts maps the term numbers of facts to terms.
 	texts []string
-	// vocabulary are the words of names as they are written, terms what they and
-	// the other short fields became in the index; both sorted.
+	// vocabulary holds the unstemmed words of names, terms the indexed terms of the
+	// spell-checked fields; both are sorted.
 	vocabulary, terms []string
 	// related maps a term to its synonyms.
 	related map[string][]string
 	phrases phraseTable
-	// vectors are what the documents mean, by ord.
+	// vectors holds the embeddings of the documents, by ord.
 	vectors []wordvec.Vector
 	scratch sync.Pool
 
-	// use is held for reading by searches, for writing by retire.
+	// Searches hold use for reading, retire holds it for writing.
 	use     sync.RWMutex
 	retired bool
 }
 
-// upstream is a run of docs.
+// upstream is the range of the documents of one upstream.
 type upstream struct {
 	id          string
 	first, last int // docs[first:last]
 }
 
-// snapshot makes a snapshot of docs, which the store has.
+// snapshot returns a snapshot of docs, which must be the current content of the store.
 func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 	texts := st.table.list()
 	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, vectors: make([]wordvec.Vector, len(docs)), facts: make([]*facts, len(docs)),
@@ -98,7 +98,7 @@ func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 	return s, nil
 }
 
-// sortedDocs returns the documents by id; of several with one id the first stays.
+// sortedDocs returns the documents sorted by id. Of several with the same id it keeps the first.
 func sortedDocs(docs []Doc) []Doc {
 	byID := func(a, b Doc) int { return compareDocs(&a, &b) }
 	sorted := slices.Clone(docs)
@@ -126,7 +126,7 @@ func (s *snapshot) groupUpstreams() {
 
 func (d Doc) wire() string { return cmp.Or(d.Wire, d.ID.Name) }
 
-// texts are the document's texts of one field.
+// texts returns the document's texts of one field.
 func (d Doc) texts(f field) iter.Seq[string] {
 	switch f {
 	case fieldName:
@@ -176,34 +176,34 @@ func cutLead(text string) (lead, rest string) {
 	return text, ""
 }
 
-// numberDocs finds out bleve's number of each document.
+// numberDocs fills ordOf with bleve's number of each document.
 func (s *snapshot) numberDocs(entries []*entry, slots int) error {
 	ords := make([]int32, slots)
 	for ord, e := range entries {
 		ords[e.slot] = int32(ord)
 	}
 	return postings(context.Background(), s.reader, slotTerm, func(number, freq uint64) {
-		for uint64(len(s.ordOf)) <= number { // numbers of documents that are gone are left out
+		for uint64(len(s.ordOf)) <= number { // skip the numbers of deleted documents
 			s.ordOf = append(s.ordOf, 0)
 		}
 		s.ordOf[number] = ords[freq-1]
 	})
 }
 
-// pinKeys returns the keys under which a document is pinned to the top, each once.
+// pinKeys returns the distinct keys that pin a document to the top.
 func pinKeys(d *Doc) []string {
 	keys := append(idKeys(d), nameKey(d.ID.Name), nameKey(d.wire()))
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// idKeys are those that name the upstream too, which no other can take for its own.
+// idKeys returns the keys that include the upstream, which no other upstream can claim.
 func idKeys(d *Doc) []string {
 	up, name, wire := nameKey(d.ID.Upstream), nameKey(d.ID.Name), nameKey(d.wire())
 	return []string{up + "." + name, up + "." + wire, up + name, up + wire}
 }
 
-// nameKey folds away what people write differently in one name: case and separators.
+// nameKey normalizes a name: it lower-cases letters and drops separators.
 func nameKey(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("_-. /:", r) {

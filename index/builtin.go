@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// builtIn is what the index knows before it has documents. It does not change.
+// builtIn holds the embedded language data. It is immutable.
 type builtIn struct {
 	words *analyzers
 	// related maps a term to its synonyms.
@@ -13,7 +13,7 @@ type builtIn struct {
 	phrases phraseTable
 }
 
-// readBuiltIn reads what is embedded, once for all indexes of a process: a gateway has three.
+// readBuiltIn parses the embedded data once per process; a gateway has three indexes.
 var readBuiltIn = sync.OnceValues(func() (*builtIn, error) {
 	words, err := newAnalyzers()
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// denseDocs is how many documents that have no word of the query may come in
-	// for what they mean, denseFloor how near they must be, denseShare what that
-	// must be worth in parts of the best score: no noise where words say all.
+	// denseDocs is the most documents without a word of the query that may match
+	// by meaning, denseFloor their least similarity, denseShare the least gain, as
+	// a share of the best score. It avoids noise where words match well.
 	denseDocs  = 50
 	denseFloor = 0.3
 	denseShare = 0.15
-	// denseCover is how much of the query a document must have for none without a word of it to be looked at.
+	// denseCover is the coverage of a document from which on documents that share no word with the query are skipped.
 	denseCover = 0.9
-	// denseRun is how many vectors are worth a goroutine.
+	// denseRun is the least number of vectors for another goroutine.
 	denseRun = 16_384
 )
 
-// vector returns what the document at hand means: its name, title, first sentence and
-// upstream, each of a weight of its own however long it is. A zero vector is
-// like nothing.
+// vector returns the embedding of the current document: of its name, title, first
+// sentence and upstream, each with a fixed weight independent of its length. It
+// returns a zero vector, which is similar to none, if too few words are known.
 func (l *learner) vector() wordvec.Vector {
 	v, ok := l.words.model.Embed(l.part(fieldName), l.part(fieldTitle), l.part(fieldLead), l.part(fieldUpstream))
 	if !ok {
@@ -44,7 +44,7 @@ func (l *learner) part(f field) wordvec.Part {
 	return part
 }
 
-// meaningWords leaves out numbers: they mean nothing.
+// meaningWords returns the model's words for words, without numbers.
 func meaningWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
 	for _, w := range words {
 		if r, _ := utf8.DecodeRuneInString(w.text); unicode.IsLetter(r) {
@@ -54,9 +54,9 @@ func meaningWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
 	return found
 }
 
-// compare sets how like each document is to what the query means, or each that
-// has words of it where these say all. It leaves that empty where the query is
-// not in English.
+// compare sets likeness to the similarity of each document to the query, or only
+// of the documents that match by words if these cover the query. It leaves likeness
+// nil if the model does not know the query's words.
 func (r *search) compare() {
 	v, ok := r.words.model.Embed(wordvec.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
 	if !ok {
@@ -84,8 +84,8 @@ func (r *search) compare() {
 	work.Wait()
 }
 
-// blend adds to each document's score what it means, the more the less of the
-// query its words explain. The nearest of those that have none of its words come in.
+// blend adds each document's similarity to its score, with more weight the less of
+// the query the words cover. It also adds the most similar documents without a hit.
 func (r *search) blend() {
 	if r.likeness == nil {
 		return
@@ -102,13 +102,13 @@ func (r *search) blend() {
 	}
 }
 
-// gain is more than likeness where there is much of it: to be a little alike says nothing.
+// gain maps a similarity to a score so that low similarities count little.
 func gain(likeness float32) float64 {
 	like := float64(max(likeness, 0))
 	return like * math.Sqrt(like)
 }
 
-// nearest returns the documents nearest in meaning among those without a score.
+// nearest returns the most similar documents among those without a score.
 func (r *search) nearest() []int32 {
 	var top []int32
 	order := func(a, b int32) int {

@@ -14,9 +14,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Bounds of what is indexed of one tool. Definitions come from upstreams: a
-// schema of a megabyte, or one that nests a thousand levels, must cost no more
-// than a large honest one.
+// Limits of what is indexed of one tool. Definitions are untrusted: a schema of a
+// megabyte, or with a thousand levels, must cost no more than a large regular one.
 const (
 	maxParams      = 64
 	maxParamDepth  = 4
@@ -40,47 +39,47 @@ const (
 	Resource Kind = "resource"
 	Template Kind = "template" // of resources
 	Prompt   Kind = "prompt"
-	Function Kind = "function" // of ours, for programs
+	Function Kind = "function" // of the module "sallyport", for programs
 	Skill    Kind = "skill"
 	Workflow Kind = "workflow"
 )
 
-// Doc is what the index knows of one tool, or of something else that a program can use.
+// Doc is the indexed content of one tool, or of something else that a program can use.
 type Doc struct {
-	// ID is unique among the documents of one kind. Its Name is what is looked up by
-	// its exact name: a resource's is its URI.
+	// ID is unique among the documents of one kind. Its Name is matched exactly
+	// too: for a resource it is the URI.
 	ID   tool.ID
 	Kind Kind
 	// Wire is the name as the upstream writes it; "" means the same as ID.Name.
 	Wire string
-	// Upstream holds words about the upstream: its title and what it says of itself.
+	// Upstream holds words about the upstream: its title and its own description.
 	Upstream           string
 	Title, Description string
 	Params             []Param
-	// Values are what the schema allows where it lists it ("open closed all"), as far as these are words.
+	// Values holds the words of enums in the schema ("open closed all").
 	Values string
-	// Results are the names of what is in a result, as far as that is declared or was observed.
+	// Results holds the member names of results, declared or observed.
 	Results string
 }
 
-// Param is one parameter of a tool, or one property inside of a parameter.
+// Param is one parameter of a tool, or one property inside a parameter.
 type Param struct{ Name, Description string }
 
-// same reports whether two documents say the same.
+// same reports whether two documents have the same content.
 func (d *Doc) same(o *Doc) bool {
 	return d.ID == o.ID && d.Kind == o.Kind && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
 		d.Description == o.Description && d.Values == o.Values && d.Results == o.Results && sameParams(d.Params, o.Params)
 }
 
-// sameParams is quick where the two are one: an update hands most documents over as they were.
+// sameParams compares two lists. It is fast for identical slices: an update passes most documents unchanged.
 func sameParams(a, b []Param) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // FromTool makes the document of t. upstreamText holds words about its
 // upstream (title, description, instructions). The parameters come from the
-// input schema, those of nested objects too, and the names of results from the
-// output schema and what was observed; whatever in it is not a schema is passed over, and depth, number and length are bounded.
+// input schema, including nested objects, and the names of results from the output
+// schema and from observed results. FromTool skips whatever is not a schema, and bounds depth, number and length.
 func FromTool(t tool.Tool, upstreamText string) Doc {
 	found, values := params(t.Input)
 	return Doc{
@@ -95,8 +94,8 @@ func FromTool(t tool.Tool, upstreamText string) Doc {
 	}
 }
 
-// results returns the names of the members of a tool's results, each once, those
-// that lie deepest left out where there are too many.
+// results returns the distinct member names of a tool's results. If there are too
+// many it omits the deepest.
 func results(t tool.Tool) string {
 	var names []string
 	declared, _ := params(t.Output)
@@ -130,7 +129,7 @@ func members(s jsontype.Shape) (names []string) {
 	return names[:min(len(names), maxParams)]
 }
 
-// schema is as much of a JSON Schema as the index reads.
+// schema is the part of a JSON Schema that the index reads.
 type schema struct {
 	properties  map[string]any
 	description string
@@ -138,7 +137,7 @@ type schema struct {
 	values      []any
 }
 
-// params returns the parameters, and the values that they may have where that is a list of words.
+// params returns the parameters, and the words of their enums.
 func params(input json.RawMessage) ([]Param, string) {
 	if len(input) > maxSchemaBytes {
 		return nil, ""
@@ -151,11 +150,11 @@ func params(input json.RawMessage) ([]Param, string) {
 	return found.params, cutText(strings.Join(found.values, " "), maxValues)
 }
 
-// parsed reads a schema once, whole: reading it level by level, each level again with all below it, took most of the time of
-// indexing. What is no JSON is nil.
+// parsed decodes a whole schema at once, since decoding each level again dominated indexing time.
+// It returns nil for invalid JSON.
 func parsed(input json.RawMessage) (value any) {
 	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber() // one that is too large for a float spoils nothing
+	dec.UseNumber() // a number too large for a float must not fail the schema
 	if dec.Decode(&value) != nil {
 		return nil
 	}
@@ -170,8 +169,8 @@ type paramList struct {
 	values []string
 }
 
-// addLevel adds the properties of all schemas of one depth and
-// returns the schemas of the next, so that what is cut is what lies deepest.
+// addLevel adds the properties of all schemas of one depth and returns the
+// schemas of the next, so that the limit cuts the deepest ones.
 func (l *paramList) addLevel(level []any) []any {
 	var next []any
 	for _, value := range level {
@@ -193,8 +192,8 @@ func (l *paramList) addLevel(level []any) []any {
 	return next[:min(len(next), maxParams)]
 }
 
-// addValues adds those that are words, each once. A long list names things of the
-// world, not what the tool does: of it the head is enough.
+// addValues adds the distinct values that are words. It reads only the start of a
+// long list, which names data and not what the tool does.
 func (l *paramList) addValues(values []any) {
 	for _, value := range values[:min(len(values), maxEnum)] {
 		text, _ := value.(string)
@@ -205,7 +204,7 @@ func (l *paramList) addValues(values []any) {
 	}
 }
 
-// readSchema reads one level. A part of the wrong type is left out, and only that.
+// readSchema reads one level. It ignores members of the wrong type.
 func readSchema(value any) (s schema) {
 	fields, _ := value.(map[string]any)
 	s.properties, _ = fields["properties"].(map[string]any)
@@ -221,7 +220,7 @@ func readSchema(value any) (s schema) {
 	return s
 }
 
-// cutText returns the first max bytes of s as valid UTF-8, no rune cut in two.
+// cutText returns at most max bytes of s as valid UTF-8, cut at a rune boundary.
 func cutText(s string, max int) string {
 	if len(s) > max {
 		for max > 0 && !utf8.RuneStart(s[max]) {

@@ -9,10 +9,10 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// digest names a text, or an analysis, by its content.
+// digest is the SHA-256 of a text, or of an analysis.
 type digest [sha256.Size]byte
 
-// digest is of all that analysis sees of d.
+// digest returns the digest of everything in d that analysis reads.
 func (d *Doc) digest() digest {
 	text := make([]byte, 0, 2<<10)
 	for _, part := range []string{d.ID.Upstream, d.ID.Name, string(d.Kind), d.Wire, d.Upstream, d.Title, d.Description, d.Values, d.Results} {
@@ -28,14 +28,14 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// A snapshot is of documents that were analyzed: the digest of the analysis, the
-// terms, and for each document its digest and its facts with the terms by number.
+// analyzed is a document of a snapshot file. The file holds the digest of the
+// analysis, the terms, and for each document its digest and its facts, which refer to terms by number.
 type analyzed struct {
 	digest digest
 	*facts
 }
 
-// encode keeps the terms that the documents have, with new numbers.
+// encode returns the content of a snapshot file. It keeps only the terms that docs use, and renumbers them.
 func encode(analysis digest, texts []string, docs []analyzed) []byte {
 	number := make([]uint32, len(texts)) // 0 if it has none yet
 	var used []string
@@ -59,7 +59,8 @@ func encode(analysis digest, texts []string, docs []analyzed) []byte {
 	return append(binary.AppendUvarint(head, uint64(len(docs))), body...)
 }
 
-// append writes the facts. A new fact is added here, in readFacts and to mapped, and increments analysisVersion.
+// append appends the encoded facts to to. A new fact must be added here, in decoder.facts and to mapped, and must
+// increment analysisVersion.
 func (f *facts) append(to []byte) []byte {
 	to = binary.AppendUvarint(to, uint64(f.likely))
 	for _, list := range [][]uint32{f.terms, f.words, f.fit, f.lead} {
@@ -77,7 +78,7 @@ func (f *facts) append(to []byte) []byte {
 	return to
 }
 
-// mapped returns the facts with other numbers for the terms.
+// mapped returns a copy of the facts with the term numbers mapped by to.
 func (f *facts) mapped(to func(uint32) uint32) *facts {
 	other := *f
 	for _, list := range []*[]uint32{&other.terms, &other.words, &other.fit, &other.lead} {
@@ -89,13 +90,13 @@ func (f *facts) mapped(to func(uint32) uint32) *facts {
 	return &other
 }
 
-var errDamaged = errors.New("it is damaged")
+var errDamaged = errors.New("damaged snapshot")
 
-// decode is the inverse of encode. The facts' terms are numbers of texts.
+// decode is the inverse of encode. The term numbers of the facts are indexes of texts.
 func decode(data []byte, analysis digest) (texts []string, docs []analyzed, err error) {
 	d := decoder{data: data}
 	if digest(d.bytes(sha256.Size)) != analysis {
-		return nil, nil, errors.New("it is of another analysis")
+		return nil, nil, errors.New("snapshot of a different analysis")
 	}
 	texts = make([]string, d.count(1))
 	for i := range texts {
@@ -111,7 +112,7 @@ func decode(data []byte, analysis digest) (texts []string, docs []analyzed, err 
 	return texts, docs, nil
 }
 
-// decoder reads what may be damaged: from where it is, all that is read is 0.
+// decoder reads data that may be damaged. After the first error it returns zero values.
 type decoder struct {
 	data []byte
 	bad  bool
@@ -131,7 +132,7 @@ func (d *decoder) number() uint64 {
 	return v
 }
 
-// count reads how many things of at least size bytes follow.
+// count reads the number of items that follow, each of at least size bytes.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if n > uint64(len(d.data)/size) {
@@ -144,14 +145,14 @@ func (d *decoder) count(size int) int {
 func (d *decoder) bytes(n int) []byte {
 	if n > len(d.data) {
 		d.fail()
-		return make([]byte, n) // n is a constant here, or was counted
+		return make([]byte, n) // n is a constant or a result of count
 	}
 	b := d.data[:n]
 	d.data = d.data[n:]
 	return b
 }
 
-// facts reads facts of terms below limit.
+// facts reads facts whose term numbers must be below limit.
 func (d *decoder) facts(limit int) *facts {
 	f := &facts{likely: int(min(d.number(), 1<<31))}
 	for _, list := range []*[]uint32{&f.terms, &f.words, &f.fit, &f.lead} {

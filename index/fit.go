@@ -2,9 +2,9 @@ package index
 
 import "slices"
 
-// Fit cuts the longest of docs, which belong to one upstream, until together they
-// have at most so many bytes of text besides names and what is said of the upstream:
-// what one upstream lists must not make everybody's index large and slow.
+// Fit truncates the longest of docs, which belong to one upstream, until their text
+// has at most most bytes, not counting names and the upstream's description. It keeps
+// one upstream from making the index large and slow for all.
 func Fit(docs []*Doc, most int) {
 	sizes, sum := make([]int, len(docs)), 0
 	for i, d := range docs {
@@ -20,7 +20,7 @@ func Fit(docs []*Doc, most int) {
 	}
 }
 
-// level returns how much each may have for all to have most: short ones leave room to long ones.
+// level returns the size limit per document for a total of most: short documents leave room to long ones.
 func level(sizes []int, most int) int {
 	slices.Sort(sizes)
 	for i, size := range sizes {
@@ -32,7 +32,7 @@ func level(sizes []int, most int) int {
 	return most
 }
 
-// size is how much text d has, without its names and what is said of the upstream.
+// size returns the bytes of text of d, without its names and the upstream's description.
 func (d *Doc) size() int {
 	size := len(d.Title) + len(d.Description) + len(d.Values) + len(d.Results)
 	for _, p := range d.Params {
@@ -41,7 +41,7 @@ func (d *Doc) size() int {
 	return size
 }
 
-// cut leaves the first room bytes of the text, what tells most first.
+// cut keeps room bytes of the text, the most informative fields first.
 func (d *Doc) cut(room int) {
 	take := func(text *string) {
 		*text = cutText(*text, room)

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// fuseRank damps reciprocal ranks: how much less the second place is worth than the first.
+	// fuseRank damps reciprocal ranks: the larger it is, the less ranks differ.
 	fuseRank = 60
-	// maxAlso is how many places of another ranking are read.
+	// maxAlso is how many entries of the other ranking are read.
 	maxAlso = 100
-	// favourLift is what a favoured document gains, in parts of the best score: enough to
-	// pass those that are nearly as good, never one that is far better.
+	// favourLift is the boost of a favoured document, as a share of the best score: it
+	// passes documents that are nearly as good, but never one that is far better.
 	favourLift = 0.6
 )
 
-// fuse joins the ranking with another by reciprocal rank. Documents that only
-// the other one has come in too.
+// fuse merges the ranking with another by reciprocal rank. It adds documents that
+// only the other ranking has.
 func (r *search) fuse(also []tool.ID) {
 	if len(also) == 0 {
 		return
@@ -39,7 +39,7 @@ func (r *search) fuse(also []tool.ID) {
 	}
 }
 
-// favour lifts what proved useful for queries like this one.
+// favour boosts documents that proved useful for similar queries.
 func (r *search) favour(proved map[tool.ID]float64) {
 	top := r.top()
 	for id, share := range proved {
@@ -49,7 +49,7 @@ func (r *search) favour(proved map[tool.ID]float64) {
 	}
 }
 
-// top returns the best score, or 1 where there is none.
+// top returns the best score, or 1 without hits.
 func (r *search) top() float64 {
 	top := 0.0
 	for _, ord := range r.work.hit {
@@ -58,7 +58,7 @@ func (r *search) top() float64 {
 	return cmp.Or(top, 1)
 }
 
-// lift adds to a document's score; one that had none becomes a hit, unless it is not to be searched.
+// lift adds by to the score of a document. A document without a score becomes a hit if it is in scope.
 func (r *search) lift(ord int32, by float64) {
 	if by == 0 || !r.searched(ord) {
 		return

@@ -7,53 +7,53 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// Weak is what a small logistic model says of the best hit, after all that words
-// and vectors say is added up. It was fitted on the odd queries of the judged
-// sets: those that a tool fits against those that none fits, and those of which the
-// upstreams with the right tools were taken away. A hit below honestBelow is
-// the nearest there is, not an answer. bench/results/ranking-steps.txt has
-// what it reaches on the even ones.
+// A logistic model decides whether the best hit is weak, after words and vectors
+// are scored. It was fitted on the odd queries of the judged sets: queries that a
+// tool fits against queries that none fits, and queries whose upstreams with the
+// right tools were removed. A hit below honestBelow is only the nearest, not an
+// answer. bench/results/ranking-steps.txt has its accuracy on the even queries.
 const (
-	// How much of two rare words the hit's score is.
+	// Of the hit's score, in units of two rare words.
 	honestScore, maxScore = 1.8, 3.0
-	// How much of the tool's name was asked for in one word or another.
+	// Of the share of the tool's name that the query has, synonyms included.
 	honestName = 0.7
-	// A sentence says much that no tool mentions: per natural logarithm of the words.
+	// Of the natural logarithm of the number of words: a long query has many words that no tool mentions.
 	honestWords = 2.5
-	// A product that was asked for and that all of the first hits lack, in parts of a query of three words.
+	// Of a product in the query that all of the first hits lack, relative to a query of three words.
 	honestProduct = -8.4
 	productWords  = 3.0
 	productDocs   = 5
-	// How much of what was asked for the hit has, and how like it is in meaning.
+	// Of the hit's coverage of the query, and of its similarity.
 	honestCover, honestLike = 1.6, 2.1
-	// The hit's upstream was named.
+	// Of whether the query names the hit's upstream.
 	honestUpstream = 1.3
-	// What is to be done, and the hit does not do.
+	// Of the query's verb if the hit lacks it.
 	honestVerb = -1.0
 
 	honestBelow = 7.2
 )
 
 const (
-	// Among so few documents no word is rare, and scores say nothing: there a hit is
-	// an answer that has this much of what was asked for.
+	// Below fewDocs documents no word is rare and scores are meaningless: there a hit
+	// with a coverage of fewCover is an answer.
 	fewDocs  = 50
 	fewCover = 0.6
-	// So few words say too little for the model: a hit is an answer that says all of them of itself.
+	// A query of at most shortQuery words has too little signal for the model: a hit that has all of them in its
+	// name or first sentence is an answer.
 	shortQuery = 2
 )
 
 const (
-	// A hit is an answer too that was called after queries like this one, so that it is favoured
-	// this much, or that another ranking has first as well and that lacks no more than this.
+	// A hit is an answer too if its favour is at least sureFavour, or if the other ranking also has it first and it
+	// misses honestBelow by at most alsoShort.
 	sureFavour = 0.5
 	alsoShort  = 1.0
 )
 
-// confidence says how sure a result is.
+// confidence estimates whether the best hit is an answer.
 type confidence struct{ *search }
 
-// measure notes how much the best hit lacks to be an answer.
+// measure records the best hit and by how much it misses honestBelow.
 func (r confidence) measure() {
 	top := r.best(1)
 	if len(top) == 0 {
@@ -66,8 +66,8 @@ func (r confidence) measure() {
 	}
 }
 
-// says reports whether a query of a word or two stands in what a document is
-// called and begins with; of a verb and a thing it is the thing that has to.
+// says reports whether a document has all words of a query of one or two words in
+// its name or first sentence. Of a verb and a noun only the noun has to be there.
 func (r confidence) says(ord int32) bool {
 	asked := r.req.telling()
 	if len(asked) > shortQuery {
@@ -84,14 +84,15 @@ func (r confidence) says(ord int32) bool {
 	return !slices.ContainsFunc(asked, func(w queryWord) bool { return !lead[w.stem] })
 }
 
-// weak reports whether nothing fits well, now that first is the best hit.
+// weak reports whether no document fits well, given that first is the best hit.
 func (r confidence) weak(q Query, first int32) bool {
 	id := r.docs[first].ID
 	agreed := len(q.Also) > 0 && q.Also[0] == id && first == r.own && r.short <= alsoShort
-	return r.short > 0 && !agreed && !(q.Favour[id] >= sureFavour) // of what is no number too
+	return r.short > 0 && !agreed && !(q.Favour[id] >= sureFavour) // negated so that NaN is weak
 }
 
-// honesty is the more the likelier the best hit is an answer.
+// honesty returns the output of the model before the logistic function: the larger, the likelier the best hit is an
+// answer.
 func (r confidence) honesty() float64 {
 	top := r.best(productDocs)
 	if len(top) == 0 {
@@ -112,7 +113,7 @@ func (r confidence) honesty() float64 {
 		honestVerb*r.lacksVerb(first)
 }
 
-// likeTo returns how like a document is to what the query means.
+// likeTo returns the similarity of a document to the query.
 func (r confidence) likeTo(ord int32) float64 {
 	if r.likeness != nil {
 		return float64(r.likeness[ord])
@@ -124,7 +125,7 @@ func (r confidence) likeTo(ord int32) float64 {
 	return float64(v.Likeness(&r.vectors[ord]))
 }
 
-// upstreamNamed is 1 if a word of the query is one of the id of the document's upstream, else 0.
+// upstreamNamed returns 1 if the query has a word of the id of the document's upstream, else 0.
 func (r confidence) upstreamNamed(ord int32) float64 {
 	for _, w := range r.words.list(r.docs[ord].ID.Upstream) {
 		if _, ok := r.wishOf[w.stem]; ok {
@@ -134,7 +135,7 @@ func (r confidence) upstreamNamed(ord int32) float64 {
 	return 0
 }
 
-// lacksVerb is 1 if the document has nothing of the first verb of the query, 0 if it has it or there is none.
+// lacksVerb returns the share of the query's first verb that the document lacks, 0 for a query without a verb.
 func (r confidence) lacksVerb(ord int32) float64 {
 	for _, w := range r.req.list {
 		if !r.words.verbs[w.stem] {
@@ -148,7 +149,7 @@ func (r confidence) lacksVerb(ord int32) float64 {
 	return 0
 }
 
-// nameCover is the share of a name's words that were asked for, by themselves or by another word.
+// nameCover returns the share of a name's words that the query has, literally or by a synonym or phrase.
 func (r confidence) nameCover(ord int32) float64 {
 	asked := map[string]bool{}
 	for _, w := range r.req.telling() {
@@ -175,7 +176,7 @@ func (r confidence) nameCover(ord int32) float64 {
 	return float64(both) / float64(max(in, 1))
 }
 
-// lacksProduct is 1 if a product was asked for of which the document has nothing, 0 if none was.
+// lacksProduct returns the share of a product in the query that the document lacks, 0 for a query without products.
 func (r confidence) lacksProduct(ord int32) float64 {
 	lacks, shares := 0.0, r.granted(r.work.marks[ord])
 	for _, w := range r.req.telling() {

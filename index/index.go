@@ -1,7 +1,7 @@
-// Package index finds tools from the words that a model has. Its main type is
-// [Index]: documents in, ranked hits out, all in memory; what analysis found out
-// may be kept on disk. It is the only package that knows of bleve, but for the
-// benchmark that sets bleve up as others do.
+// Package index searches tools by words. Its main type is [Index], which ranks
+// documents in memory and can cache the results of their analysis on disk. It is
+// the only package that uses bleve, except for the benchmark that compares with
+// bleve's default setup.
 package index
 
 import (
@@ -19,48 +19,48 @@ import (
 // ErrClosed is what Search and Replace return after Close.
 var ErrClosed = errors.New("index closed")
 
-// Query asks for tools.
+// Query is a search for tools.
 type Query struct {
-	// Text is whatever a model typed: words, a sentence, a name, a part of one.
-	// "upstream:NAME" in it restricts the search like Upstream does. Any text is
-	// allowed, of any length; only so much of it as a person could mean is read.
+	// Text is what a model typed: words, a sentence, a name or a part of one.
+	// "upstream:NAME" in it restricts the search like Upstream does. Any text of any
+	// length is allowed; only its first 4,096 bytes are read.
 	Text string
 	// Upstream restricts the search to one upstream id; "" searches all.
 	Upstream string
-	// Limit is the most hits that come back; 0 or less means 10.
+	// Limit is the maximum number of hits; 0 or less means 10.
 	Limit int
-	// Favour lifts tools that have proved useful for queries like this one, 0 to 1 each.
+	// Favour boosts tools that proved useful for similar queries, 0 to 1 each.
 	Favour map[tool.ID]float64
 	// Also is another ranking of the tools for this query, best first; both are fused by reciprocal rank.
 	Also []tool.ID
 }
 
-// Hit is one document that was found.
+// Hit is one matching document.
 type Hit struct {
 	ID   tool.ID
 	Kind Kind
-	// Score orders the hits of one search; scores of different searches do not compare.
+	// Score orders the hits of one search; scores of different searches are not comparable.
 	Score float64
-	// Cover is how much of what was asked for the tool has, 0 to 1: its share of
-	// the query's words, each weighed by how rare it is.
+	// Cover is the share of the query's words that the tool has, 0 to 1, each word
+	// weighted by its rarity.
 	Cover float64
 }
 
-// Results is what a search found.
+// Results is the result of a search.
 type Results struct {
 	// Hits are the best documents, best first; equal scores in order of id.
 	Hits []Hit
 	// Total counts the documents that matched at all.
 	Total int
-	// Words counts the different words of the query that say something.
+	// Words counts the distinct words of the query, without stop words.
 	Words int
-	// Weak says that nothing fits well: the hits are the nearest, not an answer.
+	// Weak reports that no document fits well: the hits are the nearest, not an answer.
 	Weak bool
 	// Unmatched holds the words of the query that no document has.
 	Unmatched []string
-	// Suggest holds known words and ids near to the unmatched ones, for "did you mean".
+	// Suggest holds known words and ids similar to the unmatched ones, for "did you mean".
 	Suggest []string
-	// Upstreams holds the ids of those that look right where no tool fits well, best first.
+	// Upstreams holds the ids of promising upstreams if no tool fits well, best first.
 	Upstreams []string
 }
 
@@ -68,30 +68,29 @@ type Results struct {
 type Options struct {
 	// Logger gets a line per build; nil discards.
 	Logger *slog.Logger
-	// Dir is a folder for what analysis found out, so that an index of a catalog
-	// that was indexed before is made without it. It is made if it is not there;
-	// several indexes and processes may share one. What is in it may be lost or
-	// damaged, and is then analyzed again. "" keeps nothing.
+	// Dir is a folder that caches the results of analysis, so that a catalog that was
+	// indexed before is not analyzed again. New creates the folder; several indexes and
+	// processes may share it. Lost or damaged files are rebuilt. "" disables the cache.
 	Dir string
 }
 
-// defaultLimit is how many hits come back unless the query says, maxLimit the most whatever it says.
+// defaultLimit is the number of hits if the query sets no limit, maxLimit the maximum limit.
 const (
 	defaultLimit = 10
 	maxLimit     = 10_000
 )
 
-// Index finds documents. All methods are safe for concurrent use.
+// Index searches documents. All methods are safe for concurrent use.
 type Index struct {
 	logger *slog.Logger
-	// now is what searches see; nil once closed.
+	// now is the snapshot that searches use; nil after Close.
 	now atomic.Pointer[snapshot]
-	// change is held while the content is being replaced.
+	// change serializes Replace and Close.
 	change sync.Mutex
 	closed bool
-	saved  *saved   // nil keeps nothing
-	store  *store   // nil until the first Replace, and after one that failed
-	spent  []*store // what the snapshot may still read
+	saved  *saved   // nil disables the disk cache
+	store  *store   // nil before the first Replace and after a failed one
+	spent  []*store // stores that the current snapshot may still read
 }
 
 // New builds an index of docs.
@@ -113,10 +112,10 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 	return ix, nil
 }
 
-// Replace makes docs the content of the index; of several with one id the
-// first counts. It costs little more than what differs from the old content, on
-// which searches continue. After an error the old content stays. docs
-// belong to the index from then on: their parameters must not be written to.
+// Replace makes docs the content of the index. Of several documents with one id it
+// keeps the first. Its cost depends on what differs from the old content, which
+// searches use until Replace returns. After an error the old content stays. The
+// caller must not modify the parameters of docs afterwards.
 func (ix *Index) Replace(docs []Doc) error {
 	ix.change.Lock()
 	defer ix.change.Unlock()
@@ -139,7 +138,7 @@ func (ix *Index) Replace(docs []Doc) error {
 	return ix.swap(next)
 }
 
-// swap shows next, and closes the stores that no snapshot reads any more.
+// swap makes next the current snapshot, and closes the stores that no snapshot reads any more.
 func (ix *Index) swap(next *snapshot) error {
 	var errs []error
 	if old := ix.now.Swap(next); old != nil {
@@ -152,10 +151,10 @@ func (ix *Index) swap(next *snapshot) error {
 	return errors.Join(errs...)
 }
 
-// Search finds the documents that fit q. No text is an error; the only errors
-// are a context that ends and an index that is closed. An empty text with an
-// upstream lists that upstream's tools in the order of their names; without
-// one it finds nothing.
+// Search returns the documents that match q. It accepts any text: the only errors
+// are an ended context and a closed index. For an empty text with an upstream it
+// lists that upstream's tools sorted by name; for an empty text alone it returns no
+// hits.
 func (ix *Index) Search(ctx context.Context, q Query) (Results, error) {
 	for {
 		s := ix.now.Load()
@@ -168,7 +167,7 @@ func (ix *Index) Search(ctx context.Context, q Query) (Results, error) {
 	}
 }
 
-// guarded searches unless the snapshot is retired, which ok tells.
+// guarded runs a search. ok is false if the snapshot is retired.
 func (s *snapshot) guarded(ctx context.Context, q Query) (res Results, ok bool, err error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -179,7 +178,7 @@ func (s *snapshot) guarded(ctx context.Context, q Query) (res Results, ok bool, 
 	return res, true, err
 }
 
-// Close releases the index. It waits for searches that are under way; another call does nothing.
+// Close releases the index. It waits for running searches. Further calls do nothing.
 func (ix *Index) Close() error {
 	ix.change.Lock()
 	defer ix.change.Unlock()

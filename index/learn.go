@@ -6,44 +6,44 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// facts are what the index keeps of a document's text: all that searches need
-// besides the names. They do not change, and of equal documents they are equal.
-// The numbers are of terms in the store's table.
+// facts is the result of analyzing a document: all that searches need besides the
+// names. It is immutable, and equal for equal documents. Its numbers refer to terms
+// in the store's table.
 type facts struct {
-	// terms are the pooled terms; terms[:likely] are those of fields in which a word may be meant that is misspelt in a query.
+	// terms holds the pooled terms; terms[:likely] come from spell-checked fields.
 	terms  []uint32
 	likely int
-	// freqs are what the terms count, in parts of 1/freqUnit.
+	// freqs holds the weights of the terms, in units of 1/freqUnit.
 	freqs []uint16
-	// words are the words of the names as they are written, fit the stems of the
-	// name, lead the terms of names and first sentence, that tell what it is for.
+	// words holds the unstemmed words of the names, fit the stems of the name, lead
+	// the terms of the names and of the first sentence.
 	words, fit, lead []uint32
 	vector           wordvec.Vector
 }
 
-// freqUnit is what an occurrence that counts 1 has as bleve's frequency. What is
-// beyond the 127 that fit in 16 bits makes no difference to BM25.
+// freqUnit is bleve's frequency for an occurrence of weight 1. Weights beyond 127,
+// which do not fit in 16 bits, make no difference to BM25.
 const (
 	freqUnit = 512
 	maxFreq  = 1<<16 - 1
 )
 
-// learner analyzes documents. It is for one goroutine.
+// learner analyzes documents. It is not safe for concurrent use.
 type learner struct {
 	*reader
 	weigh weights
-	// texts are the words of the document at hand; those of the last upstream stay.
+	// texts holds the words of the current document. The words of the last upstream are reused.
 	texts    [fieldCount][]*senses
 	upstream [2]string
-	// counts are what the terms count, by number; those of another document are old.
+	// counts holds the weights of terms, by number; entries of another document are stale.
 	counts  []count
 	doc     uint32
-	touched []uint32 // the terms of the document, as they turn up
+	touched []uint32 // the terms of the current document, in order of occurrence
 	buffer  []*senses
 	ids     []uint32
 }
 
-// count is what a term counts in one document, which is numbered from 1.
+// count is the weight of a term in one document. Documents are numbered from 1.
 type count struct {
 	doc   uint32
 	worth float32
@@ -53,9 +53,8 @@ func newLearner(g *glossary, weigh weights) *learner {
 	return &learner{reader: newReader(g), weigh: weigh}
 }
 
-// learn analyzes d. Its occurrences of a term are pooled over the fields here,
-// each weighed by its field and how long that is, so that a search reads one
-// list of postings for a term.
+// learn analyzes d. It pools the occurrences of a term over the fields, weighted by
+// field and field length, so that a search reads one postings list per term.
 func (l *learner) learn(d Doc) *facts {
 	l.readTexts(d)
 	l.doc++
@@ -83,7 +82,7 @@ func (l *learner) learn(d Doc) *facts {
 	return f
 }
 
-// readTexts reads all texts of d, that of its upstream once for all documents that follow each other.
+// readTexts reads all texts of d. Consecutive documents of an upstream share the upstream's text.
 func (l *learner) readTexts(d Doc) {
 	for f := range fieldCount {
 		if of := [2]string{d.ID.Upstream, d.Upstream}; f == fieldUpstream {
@@ -129,7 +128,7 @@ func (l *learner) add(id uint32, worth float32) {
 	c.worth += worth
 }
 
-// distinct returns the terms of texts, each once.
+// distinct returns the distinct terms of texts, sorted by number.
 func (l *learner) distinct(m mode, texts ...[]*senses) []uint32 {
 	l.ids = l.ids[:0]
 	for _, text := range texts {
@@ -141,7 +140,7 @@ func (l *learner) distinct(m mode, texts ...[]*senses) []uint32 {
 	return slices.Clone(slices.Compact(l.ids))
 }
 
-// written returns the words of texts as they are written, each once.
+// written returns the distinct unstemmed words of texts, sorted by number.
 func (l *learner) written(texts ...[]*senses) []uint32 {
 	l.ids = l.ids[:0]
 	for _, text := range texts {

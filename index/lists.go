@@ -13,9 +13,8 @@ import (
 	segments "github.com/blevesearch/scorch_segment_api/v2"
 )
 
-// lists is a kind of segment for bleve, which keeps of a batch of entries what
-// searches need and no more: lists of numbers, in memory. bleve's own segments are
-// made to be files, and to make one takes ten times as long.
+// lists is a segment for bleve that holds only postings, in memory. bleve's own
+// segments are designed for files and take ten times as long to build.
 type lists struct {
 	silent
 	first int // the key of document 0; those of the others follow
@@ -23,10 +22,10 @@ type lists struct {
 	terms map[string][]posting
 }
 
-// posting is an occurrence of a term: in which document of the segment, and how often.
+// posting is the frequency of a term in one document of the segment.
 type posting struct{ number, freq uint32 }
 
-// newLists makes the lists of what is written as one.
+// newLists returns the segment for a batch.
 func newLists(p *batch) (*lists, error) {
 	first, err := strconv.Atoi(p.entries[0].key)
 	if err != nil {
@@ -34,7 +33,7 @@ func newLists(p *batch) (*lists, error) {
 	}
 	l := &lists{first: first, count: len(p.entries)}
 	pins := make([][]int, len(p.entries))
-	ends := make([]uint32, len(p.texts)+1+pinBoxes) // by number of the term, see text: first its size
+	ends := make([]uint32, len(p.texts)+1+pinBoxes) // by term number (see text): at first the size of its list
 	all := uint32(0)
 	for i, e := range p.entries {
 		pins[i] = pinsOf(e.doc)
@@ -42,7 +41,7 @@ func newLists(p *batch) (*lists, error) {
 		all += uint32(len(e.terms) + 1 + len(pins[i]))
 	}
 	terms, end := 0, uint32(0)
-	for id, size := range ends { // then where its list ends so far
+	for id, size := range ends { // from here on, the end of its list so far
 		ends[id] = end
 		if end += size; size > 0 {
 			terms++
@@ -66,7 +65,7 @@ func newLists(p *batch) (*lists, error) {
 	return l, nil
 }
 
-// pinsOf returns the boxes that a document is in, each once.
+// pinsOf returns the distinct pin buckets of a document.
 func pinsOf(d *Doc) []int {
 	var boxes []int
 	for _, key := range pinKeys(d) {
@@ -76,7 +75,7 @@ func pinsOf(d *Doc) []int {
 	return slices.Compact(boxes)
 }
 
-// each calls put for all that e is found by.
+// each calls put for every term of e, for its slot and for its pin buckets.
 func (p *batch) each(e *entry, pins []int, put func(id int, freq uint32)) {
 	for i, id := range e.terms {
 		put(int(id), uint32(e.freqs[i]))
@@ -87,7 +86,7 @@ func (p *batch) each(e *entry, pins []int, put func(id int, freq uint32)) {
 	}
 }
 
-// text is the term of a number: those of the store's table, then the slots, then the boxes.
+// text returns the term of a number: first those of the store's table, then the slot term, then the buckets.
 func (p *batch) text(id int) string {
 	switch off := id - len(p.texts); {
 	case off < 0:
@@ -99,7 +98,7 @@ func (p *batch) text(id int) string {
 	}
 }
 
-// number returns the number of the document that has a key, -1 if there is none.
+// number returns the number of the document with key, -1 if there is none.
 func (l *lists) number(key string) int {
 	if n, err := strconv.Atoi(key); err == nil && n >= l.first && n < l.first+l.count {
 		return n - l.first
@@ -137,7 +136,7 @@ func (l *lists) PostingsList(term []byte, except *roaring.Bitmap, _ segments.Pos
 	return &list{postings: l.terms[string(term)], except: except}, nil
 }
 
-// AutomatonIterator is for searches that bleve makes, and that index does not.
+// AutomatonIterator is unused: only bleve's own searches need it.
 func (l *lists) AutomatonIterator(segments.Automaton, []byte, []byte) segments.DictionaryIterator {
 	return noTerms{}
 }
@@ -146,7 +145,7 @@ type noTerms struct{}
 
 func (noTerms) Next() (*blevesearch.DictEntry, error) { return nil, nil }
 
-// list is the list of one term, without the documents in except, and what goes through it.
+// list is the postings list of one term without the documents in except, and its iterator.
 type list struct {
 	silent
 	postings []posting
@@ -174,7 +173,7 @@ func (l *list) Advance(number uint64) (segments.Posting, error) {
 	return l.Next()
 }
 
-// Count is asked for before the list is gone through.
+// Count returns the number of remaining postings. bleve calls it before iterating.
 func (l *list) Count() uint64 {
 	n := len(l.postings)
 	if l.except == nil {
@@ -193,7 +192,7 @@ func (l *list) Frequency() uint64              { return uint64(l.at.freq) }
 func (l *list) Norm() float64                  { return 0 }
 func (l *list) Locations() []segments.Location { return nil }
 
-// silent keeps no account of bytes.
+// silent implements bleve's byte counters with zeros.
 type silent struct{}
 
 func (silent) BytesRead() uint64     { return 0 }
@@ -201,7 +200,7 @@ func (silent) ResetBytesRead(uint64) {}
 func (silent) BytesWritten() uint64  { return 0 }
 func (silent) Size() int             { return 0 }
 
-// listsPlugin makes bleve use lists.
+// listsPlugin is bleve's plugin for lists segments.
 type listsPlugin struct{}
 
 const (
@@ -209,8 +208,8 @@ const (
 	listsVersion = 1
 )
 
-// useLists makes the plugin known to bleve, where an index asks for it by its
-// name: others in the process, which the benchmarks compare with, are as they were.
+// useLists registers the plugin with bleve. Only an index that requests it by name
+// uses it; the benchmarks' other indexes in the process do not.
 func useLists() { scorch.RegisterSegmentPlugin(listsPlugin{}, false) }
 
 func (listsPlugin) Type() string    { return listsType }
@@ -220,7 +219,7 @@ func (p listsPlugin) New(docs []blevesearch.Document) (segments.Segment, uint64,
 	return p.NewUsing(docs, nil)
 }
 
-// NewUsing gets the documents of one part, in any order.
+// NewUsing returns a segment of the documents of one batch, which may come in any order.
 func (listsPlugin) NewUsing(docs []blevesearch.Document, _ map[string]any) (segments.Segment, uint64, error) {
 	if p, ok := docs[0].(*pooled); ok && len(docs) == len(p.entries) {
 		l, err := newLists(p.batch)

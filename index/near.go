@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// minPrefix and minFuzzy are the shortest words, in bytes, for which a longer
-	// or a similar word is looked for.
+	// minPrefix and minFuzzy are the minimum lengths, in bytes, of words that are
+	// matched by prefix or by similarity.
 	minPrefix = 3
 	minFuzzy  = 4
-	// maxAlike is with how many words one is compared.
+	// maxAlike is the maximum number of words that one is compared with.
 	maxAlike = 10_000
-	// maxNear is how many terms stand in for one that no document has.
+	// maxNear is the maximum number of terms that replace an unknown one.
 	maxNear = 4
-	// sureLike is the likeness from which a word is taken for a misspelling, not a guess.
+	// sureLike is the likeness from which on a word counts as a certain misspelling.
 	sureLike = 0.8
 	// maxSuggest bounds the suggestions of a search.
 	maxSuggest = 5
-	// maxUnmatched bounds for how many words likes are looked up.
+	// maxUnmatched bounds the unknown words of a query for which similar words are looked up.
 	maxUnmatched = 8
-	// maxUpstreams bounds the upstreams that a search names where nothing fits,
-	// upstreamShare is how much evidence they need, in parts of the best one's.
+	// maxUpstreams bounds the upstreams that a weak result suggests, upstreamShare is
+	// the evidence that they need, as a share of the best upstream's.
 	maxUpstreams  = 3
 	upstreamShare = 0.6
 )
 
-// missing is a word that no document has, and the known one that is written most like it, if any is.
+// missing is a word that no document has, with the most similar known word, if any.
 type missing struct {
 	queryWord
 	like string
 }
 
-// miss notes a word that no document has.
+// miss records a word that no document has.
 func (r *search) miss(w queryWord) missing {
 	m := missing{queryWord: w}
 	if w.plain && len(w.text) >= minFuzzy && len(r.unmatched) < maxUnmatched {
@@ -48,8 +48,8 @@ func (r *search) miss(w queryWord) missing {
 	return m
 }
 
-// near returns terms of the index that w could be a piece or a misspelling of,
-// the nearest first, each worth less the farther it is.
+// near returns the terms of the index that w may be a prefix or a misspelling of,
+// the most similar first, each weighted by its likeness.
 func (r *search) near(w missing) []alternative {
 	if !w.plain || len(r.unmatched) > maxUnmatched || len(w.stem) < minPrefix {
 		return nil
@@ -75,16 +75,15 @@ func sortAlternatives(terms []alternative) {
 	})
 }
 
-// sameStart returns the run of sorted words that begin with start.
+// sameStart returns the subslice of the sorted words that begin with start.
 func sameStart(sorted []string, start string) []string {
 	from, _ := slices.BinarySearch(sorted, start)
 	rest := sorted[from:]
 	return rest[:sort.Search(len(rest), func(i int) bool { return !strings.HasPrefix(rest[i], start) })]
 }
 
-// alike returns the sorted words that word is to be compared with: those of the
-// same first letter or, where an upstream has made up so many that it would take
-// long, of as many more letters as leave few enough.
+// alike returns the sorted words to compare word with: those that share its first
+// letter or, if these are more than maxAlike, a longer prefix.
 func alike(sorted []string, word string) []string {
 	for n := 1; n <= len(word); n++ {
 		if sorted = sameStart(sorted, word[:n]); len(sorted) <= maxAlike {
@@ -94,7 +93,7 @@ func alike(sorted []string, word string) []string {
 	return sorted[:maxAlike]
 }
 
-// likeness is 0 to 1: how much of word remains in known, a longer word or one with a few other letters.
+// likeness returns 0 to 1: the share of word that known preserves, as a longer word or one with a few other letters.
 func likeness(word, known string) float64 {
 	if strings.HasPrefix(known, word) {
 		return float64(len(word)) / float64(len(known))
@@ -110,7 +109,7 @@ func likeness(word, known string) float64 {
 	return 1 - float64(wrong)/float64(len(word))
 }
 
-// fuzziness is how many letters of a word may be wrong.
+// fuzziness returns the maximum edit distance for a word.
 func fuzziness(word string) int {
 	if len(word) >= 8 {
 		return 2
@@ -118,7 +117,7 @@ func fuzziness(word string) int {
 	return 1
 }
 
-// halves splits a word that was written as one into two that the index knows.
+// halves splits a word into two known stems, nil if it cannot.
 func (r *search) halves(w queryWord) []string {
 	if !w.plain || len(r.unmatched) > maxUnmatched {
 		return nil
@@ -135,7 +134,7 @@ func (r *search) halves(w queryWord) []string {
 	return nil
 }
 
-// having returns how many documents have term.
+// having returns the number of documents that have term.
 func (r *search) having(ctx context.Context, term string) (int, error) {
 	list, err := r.reader.TermFieldReader(ctx, []byte(term), poolName, false, false, false)
 	if err != nil {
@@ -147,7 +146,7 @@ func (r *search) having(ctx context.Context, term string) (int, error) {
 	return int(list.Count()), nil
 }
 
-// suggest returns the words that no document has and what is near to them.
+// suggest returns the words that no document has, and similar known words.
 func (r *search) suggest() (unmatched, suggested []string) {
 	if r.req.unknown != "" {
 		unmatched = append(unmatched, r.req.unknown)
@@ -162,7 +161,8 @@ func (r *search) suggest() (unmatched, suggested []string) {
 	return unmatched, suggested
 }
 
-// nearestWord looks only at words that begin alike, which typing errors leave and which keeps it quick.
+// nearestWord returns the known word most similar to text, "" if there is none. For speed it compares only words with
+// the same first letter.
 func (s *snapshot) nearestWord(text string) string {
 	best, bestWorth := "", 0.0
 	for _, known := range alike(s.vocabulary, text) {
@@ -184,8 +184,8 @@ func (s *snapshot) nearUpstreams(name string) []string {
 	return nil
 }
 
-// likelyUpstreams returns the upstreams that a misspelt word could mean, and those
-// for which most speaks, best first.
+// likelyUpstreams returns the upstreams that a misspelt word may mean, then those
+// with the most evidence, best first.
 func (r *search) likelyUpstreams() []string {
 	if r.req.upstream != "" {
 		return nil

@@ -8,29 +8,30 @@ import (
 )
 
 const (
-	// maxNeeds is how many needs of one query are looked at apart, needWords the
-	// fewest words of one that say something.
+	// maxNeeds is the maximum number of subqueries of one query, needWords the minimum
+	// number of content words of a subquery.
 	maxNeeds  = 6
 	needWords = 2
-	// needHonest is the honesty from which a part of a query counts as a need of its own.
+	// needHonest is the confidence from which on a part of a query counts as a subquery.
 	needHonest = 7.0
-	// needShares are what the first documents of a need have at least, in parts of the best score.
+	// needShare and needSecond are the minimum scores of the two best documents of a subquery, as shares of the best
+	// score.
 	needShare, needSecond = 0.95, 0.8
 )
 
-// verbText has the words that a need begins with, see its head.
+// verbText lists the words that a subquery may begin with.
 //
 //go:embed verbs.txt
 var verbText string
 
-// between is what stands between two needs: the end of a sentence, a line or an
+// between matches what separates two subqueries: the end of a sentence, a line or an
 // item of a list, and words that announce another step.
 var between = regexp.MustCompile(`(?i)[.;!?]+(?:\s+|$)|\s*\n+\s*(?:[-*]|\d+[.)])?\s*|,?\s+(?:and then|and also|and|then|after that|afterwards|plus)\s+|,\s+`)
 
-// listing is what also stands between the items of a list, which are of one need.
+// listing matches the separators that may also join the items of a list within one subquery.
 var listing = regexp.MustCompile(`(?i)^(?:,|,?\s+(?:and|plus))\s+$`)
 
-// verbStems reads verbText.
+// verbStems returns the stems of the words in verbText.
 func (a *analyzers) verbStems() map[string]bool {
 	verbs := map[string]bool{}
 	for line := range strings.Lines(verbText) {
@@ -42,8 +43,8 @@ func (a *analyzers) verbStems() map[string]bool {
 	return verbs
 }
 
-// addNeeds gives each need of a query that has several its share of the first
-// hits. A part is a need if a tool fits it well by itself.
+// addNeeds raises the best documents of each subquery if the query has several. A
+// part of a query is a subquery if a tool fits it well by itself.
 func (r *search) addNeeds(ctx context.Context) error {
 	parts := r.parts()
 	if len(parts) < 2 {
@@ -73,7 +74,7 @@ func (r *search) addNeeds(ctx context.Context) error {
 	return nil
 }
 
-// parts returns what of the query could be needs of their own.
+// parts returns the parts of the query that may be subqueries.
 func (r *search) parts() []request {
 	if len(r.worth) < 2*needWords {
 		return nil
@@ -88,8 +89,8 @@ func (r *search) parts() []request {
 	return parts
 }
 
-// divide splits a query between its needs. What continues after a comma or "and"
-// without a verb belongs to the part before.
+// divide splits a query into subqueries. Text after a comma or "and" that does not
+// begin with a verb belongs to the part before.
 func (a *analyzers) divide(text string) []string {
 	var parts []string
 	from := 0
@@ -103,7 +104,7 @@ func (a *analyzers) divide(text string) []string {
 	return append(parts, text[from:])
 }
 
-// beginsNeed reports whether the first word of text that says something is a verb of tools.
+// beginsNeed reports whether the first content word of text is a verb of verbText.
 func (a *analyzers) beginsNeed(text string) bool {
 	for _, w := range a.list(cutText(text, maxNameText)) {
 		if a.verbs[w.stem] || !w.stop {
@@ -113,7 +114,7 @@ func (a *analyzers) beginsNeed(text string) bool {
 	return false
 }
 
-// need returns the two best documents for a part of the query, nil if none fits well.
+// need returns the two best documents for a subquery, nil if none fits well.
 func (r *search) need(ctx context.Context, req request) ([]int32, error) {
 	sub := &search{snapshot: r.snapshot, req: req, work: r.scratch.Get().(*scratch)}
 	defer func() {
@@ -129,7 +130,7 @@ func (r *search) need(ctx context.Context, req request) ([]int32, error) {
 	return sub.best(2), nil
 }
 
-// raise makes a score at least a bound, which those below it keep their order at.
+// raise sets a score to at least least. Raised documents keep their relative order.
 func (r *search) raise(ord int32, least float64) {
 	if score := r.work.score[ord]; score < least {
 		r.lift(ord, least+0.01*score-score)

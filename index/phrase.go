@@ -9,35 +9,35 @@ import (
 	"strings"
 )
 
-// phraseFiles say in which words tools are described for what people say. A
-// line is "phrase, phrase > word word; word word": each phrase means all of the
-// concepts right of ">" that ";" separates, and the words of one concept are
-// alternatives. "#" begins a comment. Words match by their stems. "~" means
-// what a verb and its particle enclose: "throw ~ away" is in "throw old tickets away".
+// phraseFiles maps phrases of queries to the words of tool descriptions. A line is
+// "phrase, phrase > word word; word word": each phrase means all concepts right of
+// ">", which ";" separates; the words of one concept are alternatives. "#" begins a
+// comment. Words match by their stems. "~" matches a few words between a verb and
+// its particle: "throw ~ away" matches "throw old tickets away".
 //
 //go:embed phrases/*.txt
 var phraseFiles embed.FS
 
 const (
-	// maxPhrase is the most words of a phrase, maxGap the most stop words that a
-	// query may have between two of them ("look it up"), maxOpen the most words of
-	// any kind where the phrase has a "~".
+	// maxPhrase is the maximum number of words of a phrase, maxGap of stop words that a
+	// query may have between two of them ("look it up"), maxOpen of words in place of
+	// a "~".
 	maxPhrase = 5
 	maxGap    = 2
 	maxOpen   = 4
 )
 
-// phrase is what people say, and what it means: each concept is a list of stems.
+// phrase is a sequence of stems, and the concepts that it means, each a list of alternative stems.
 type phrase struct {
 	stems    []string
-	open     int // before which of stems there may be words of any kind; 0: before none
+	open     int // index of the stem after "~", 0 without one
 	concepts [][]string
 }
 
-// phraseTable maps the first stem of phrases to them, the longest first.
+// phraseTable maps a stem to the phrases that begin with it, the longest first.
 type phraseTable map[string][]phrase
 
-// readPhrases reads all files of the folder phrases.
+// readPhrases reads all files in the folder phrases.
 func readPhrases(words *analyzers, files fs.FS) (phraseTable, error) {
 	names, err := fs.Glob(files, "phrases/*.txt")
 	if err != nil {
@@ -101,7 +101,7 @@ func (t phraseTable) readLine(words stemmed, line string) error {
 	return nil
 }
 
-// read takes the words of a phrase from text.
+// read parses the words of a phrase from text.
 func (p *phrase) read(words stemmed, text string) error {
 	before, after, open := strings.Cut(text, "~")
 	p.stems = words.stems(before)
@@ -113,13 +113,13 @@ func (p *phrase) read(words stemmed, text string) error {
 		p.open = len(p.stems)
 		p.stems = append(p.stems, rest...)
 	}
-	if len(p.stems) == 0 || len(p.stems) > maxPhrase && !hasHighByte([]byte(p.stems[0])) { // pairs of letters are many
+	if len(p.stems) == 0 || len(p.stems) > maxPhrase && !hasHighByte([]byte(p.stems[0])) { // scripts without spaces yield many letter pairs
 		return fmt.Errorf("want 1 to %d words in %q", maxPhrase, text)
 	}
 	return nil
 }
 
-// stemmed remembers the stems of words: the files have each many times.
+// stemmed caches the stems of words, which the files repeat often.
 type stemmed struct {
 	words *analyzers
 	known map[string][]string
@@ -149,13 +149,13 @@ func (a *analyzers) stems(text string) []string {
 	return stems
 }
 
-// said is a phrase that stands in a query.
+// said is an occurrence of a phrase in a query.
 type said struct {
 	phrase
-	at []int // the places of its words
+	at []int // the positions of its words
 }
 
-// find returns the phrases that stand in words. One that lies inside of a longer one does not count.
+// find returns the phrases in words, without those inside a longer one.
 func (t phraseTable) find(words []queryWord) []said {
 	var found []said
 	for i, w := range words {
@@ -168,14 +168,14 @@ func (t phraseTable) find(words []queryWord) []said {
 	return found
 }
 
-// inside reports whether the places at are all of a longer phrase that was found.
+// inside reports whether a longer match in found has all positions of at.
 func inside(found []said, at []int) bool {
 	return slices.ContainsFunc(found, func(f said) bool {
 		return len(f.at) > len(at) && !slices.ContainsFunc(at, func(i int) bool { return !slices.Contains(f.at, i) })
 	})
 }
 
-// match returns the places of the phrase's words in words from i on, or nil.
+// match returns the positions of the phrase's words in words from i on, or nil.
 func (p phrase) match(words []queryWord, i int) []int {
 	at := make([]int, 1, len(p.stems))
 	at[0] = i
@@ -189,7 +189,7 @@ func (p phrase) match(words []queryWord, i int) []int {
 	return at
 }
 
-// next returns the place of stem in words, at i or a little later, or -1.
+// next returns the position of stem in words at i or after a permitted gap, or -1.
 func (phrase) next(words []queryWord, i int, stem string, open bool) int {
 	most := maxGap
 	if open {

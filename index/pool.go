@@ -10,19 +10,19 @@ import (
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
 
-// poolName is bleve's one field. Its terms are the pooled terms of a document;
-// frequencies are fixed point numbers, and besides them, apart by a byte that no
-// word has, the document's slot in the store and the pin boxes that it is in.
+// poolName is the only field in bleve. Its terms are the pooled terms of a document,
+// with fixed-point weights as frequencies, and, prefixed by a byte that no word
+// has, the document's slot in the store and its pin buckets.
 const (
 	poolName  = "pool"
 	slotTerm  = "\x00"
 	pinPrefix = "\x01"
-	// pinBoxes is how many lists the documents are found in by exact names. A list
-	// for each name would be a third of all lists.
+	// pinBoxes is the number of hash buckets for exact names. A postings list for each
+	// name would be a third of all lists.
 	pinBoxes = 1024
 )
 
-// pinBox is the box that a key is in.
+// pinBox returns the bucket of a key.
 func pinBox(key string) int {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(key)) // does not fail
@@ -31,13 +31,13 @@ func pinBox(key string) int {
 
 func boxTerm(box int) string { return pinPrefix + strconv.Itoa(box) }
 
-// batch is what of a change becomes one segment. The keys of its entries follow each other.
+// batch is the part of a change that becomes one segment. The keys of its entries are consecutive.
 type batch struct {
 	entries []*entry
 	texts   []string
 }
 
-// pooled is an entry as bleve gets it. It has no fields: listsPlugin knows what is in it.
+// pooled is an entry as a bleve document. It has no fields: listsPlugin reads the batch itself.
 type pooled struct {
 	*batch
 	key string

@@ -9,16 +9,17 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis"
 )
 
-// Bounds of a query: what lies beyond is not read, so that no text makes a search slow.
+// Limits of a query. Text beyond them is ignored, so that no query is slow.
 const (
 	maxQueryBytes = 4096
 	maxQueryWords = 48
-	// maxShort is the most words of which also three neighbours are joined, maxNames
-	// the most identifiers that are looked up, minDashed the shortest with a dash.
+	// maxShort is the length of a query, in words, up to which three adjacent words are
+	// joined too, maxNames the maximum number of identifiers that are looked up,
+	// minDashed the minimum length of an identifier with a dash.
 	maxShort  = 8
 	maxNames  = 8
 	minDashed = 8
-	// maxAddress is the most words before a colon that are looked at for upstreams.
+	// maxAddress is the maximum number of words before a colon that may name upstreams.
 	maxAddress = 12
 )
 
@@ -31,7 +32,7 @@ type queryWord struct {
 	role  role
 }
 
-// list splits text as the index does and returns its words in their order, stop words too.
+// list splits text as the index does and returns its words in order, including stop words.
 func (a *analyzers) list(text string) []queryWord {
 	var words []queryWord
 	for _, t := range a.split.Analyze([]byte(text)) {
@@ -45,29 +46,29 @@ func (a *analyzers) list(text string) []queryWord {
 	return words
 }
 
-// request is a query as it was understood.
+// request is a parsed query.
 type request struct {
-	// list are the words in their order, words those of them that differ.
+	// list holds the words in order, words the distinct ones.
 	list, words []queryWord
-	// joined are neighbours written as one: "pull request" also asks for pullrequest.
+	// joined holds adjacent words as one: "pull request" also matches pullrequest.
 	joined []joint
-	// whole is the key of the entire text, parts those of identifiers in it.
+	// whole is the pin key of the entire text, parts holds those of identifiers in it.
 	whole string
 	parts []string
-	// upstream restricts; unknown is one that was asked for and does not exist.
+	// upstream restricts the search; unknown is a requested upstream that does not exist.
 	upstream, unknown string
-	// addressed are the upstreams with ids before a colon at the head of the query.
+	// addressed holds the upstreams whose ids precede a colon at the start of the query.
 	addressed []string
 	// text is the query without what restricts it.
 	text string
 }
 
-// telling returns the words that say something.
+// telling returns the distinct words without stop words.
 func (r request) telling() []queryWord {
 	return slices.DeleteFunc(slices.Clone(r.words), func(w queryWord) bool { return w.stop })
 }
 
-// empty reports whether nothing was asked but, perhaps, an upstream.
+// empty reports whether the query has no words. It may still have an upstream.
 func (r request) empty() bool { return len(r.words) == 0 }
 
 func (s *snapshot) parse(q Query) request {
@@ -97,7 +98,7 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 	return s[len(prefix):], true
 }
 
-// resolveUpstream takes another case or other separators for the upstream's id.
+// resolveUpstream replaces the upstream by the known id that differs only in case or separators.
 func (r *request) resolveUpstream(s *snapshot) {
 	if r.upstream == "" {
 		return
@@ -112,8 +113,8 @@ func (r *request) resolveUpstream(s *snapshot) {
 	r.unknown, r.upstream = r.upstream, ""
 }
 
-// readAddress takes the ids of upstreams from what stands before a colon, as in
-// "filesystem: list a folder", which models write: they are no words to look for in tools.
+// readAddress moves the ids of upstreams before a colon, as in "filesystem: list a
+// folder", from fields to addressed, and returns the other fields.
 func (r *request) readAddress(s *snapshot, fields []string) []string {
 	head := 1 + slices.IndexFunc(fields[:min(len(fields), maxAddress)], func(f string) bool { return strings.HasSuffix(f, ":") })
 	if head == 0 || head == len(fields) {
@@ -130,7 +131,7 @@ func (r *request) readAddress(s *snapshot, fields []string) []string {
 	return append(rest, fields[head:]...)
 }
 
-// readNames notes what could be a tool's exact name.
+// readNames records the texts that may be a tool's exact name.
 func (r *request) readNames(fields []string) {
 	for _, f := range fields {
 		f = strings.Trim(f, "`'\"()[]{}<>,;:?!*")
@@ -142,8 +143,8 @@ func (r *request) readNames(fields []string) {
 	r.parts = r.parts[:min(len(r.parts), maxNames)]
 }
 
-// identifier reports whether a word of a sentence is written as only names are.
-// "Search" at the head of a sentence is not, nor is "to-do".
+// identifier reports whether a word is written like an identifier. "Search" at the
+// start of a sentence is not, nor is "to-do".
 func identifier(w string) bool {
 	if strings.ContainsAny(w, "_.") || strings.Contains(w, "-") && len(w) >= minDashed {
 		return true
@@ -157,7 +158,7 @@ func identifier(w string) bool {
 	return false
 }
 
-// pinKey is nameKey that keeps the dot between an upstream and a name.
+// pinKey is like nameKey but keeps the dot between an upstream and a name.
 func pinKey(text string) string {
 	if up, name, ok := strings.Cut(text, "."); ok {
 		return nameKey(up) + "." + nameKey(name)
@@ -165,7 +166,7 @@ func pinKey(text string) string {
 	return nameKey(text)
 }
 
-// readWords keeps each word once, and the neighbours joined.
+// readWords sets the words of the request, and the joined adjacent words.
 func (r *request) readWords(words []queryWord, roles map[string]role) {
 	r.list = words[:min(len(words), 4*maxQueryWords)]
 	seen := map[string]bool{}
@@ -189,7 +190,7 @@ func (r *request) readWords(words []queryWord, roles map[string]role) {
 	}
 }
 
-// joint are neighbours written as one, and their stems.
+// joint is adjacent words written as one, and their stems.
 type joint struct {
 	text  string
 	stems []string

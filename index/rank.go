@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// upstreamTop is how many of its best tools speak for an upstream.
+	// upstreamTop is the number of an upstream's best tools that are its evidence.
 	upstreamTop = 2
-	// Feedback: the first documents lend their terms when the best of them has
-	// less than this share of what was asked for.
+	// Pseudo-relevance feedback adds terms of the first documents to the query if the
+	// best of them covers less than feedbackBelow of it.
 	feedbackBelow = 0.45
 	feedbackDocs  = 10
 	feedbackTerms = 10
-	// coverDocs is how many of the first documents are asked how much they cover.
+	// coverDocs is the number of first documents whose coverage is computed.
 	coverDocs = 3
-	// fitDocs is how many of the first documents have their names compared with the query.
+	// fitDocs is the number of first documents whose names are compared with the query.
 	fitDocs = 50
-	// twinDocs is among how many of the first documents those of one name are kept apart.
+	// twinDocs is the number of first documents in which duplicates by name are demoted.
 	twinDocs = 50
-	// addressed is what a tool of an upstream that stands before a colon gains, in parts of the best score.
+	// addressed is the boost of the tools of an upstream before a colon, as a share of the best score.
 	addressed = 0.2
 )
 
-// addUpstreams gives every document that matched a share of what speaks for
-// its upstream: the mean score of the upstream's best tools.
+// addUpstreams adds to every hit a share of the evidence for its upstream, which is
+// the mean score of the upstream's best tools.
 func (r *search) addUpstreams() {
 	r.evidence = make([]float64, len(r.upstreams))
 	for i, up := range r.upstreams {
@@ -48,8 +48,8 @@ func (r *search) addUpstreams() {
 	}
 }
 
-// feedBack adds, for little, the terms that set the first documents apart,
-// where the query's own words matched too little to rank by. Documents of one name count once.
+// feedBack adds the distinctive terms of the first documents with a low weight, if
+// the query's own words match too little. Documents of one name count once.
 func (r *search) feedBack(ctx context.Context) error {
 	top := r.best(3 * feedbackDocs)
 	if len(top) == 0 || r.bestCover(top) >= feedbackBelow {
@@ -87,7 +87,7 @@ func (r *search) feedbackTerms(ctx context.Context, top []int32) ([]alternative,
 	return terms, nil
 }
 
-// shareTerms adds a document's score to each of its telling terms that was not asked for.
+// shareTerms adds a document's score to each of its lead terms that the query does not have.
 func (r *search) shareTerms(ord int32, share map[string]float64) {
 	for _, id := range r.facts[ord].lead {
 		if term := r.texts[id]; !r.used[term] && len(term) >= minPrefix {
@@ -96,7 +96,7 @@ func (r *search) shareTerms(ord int32, share map[string]float64) {
 	}
 }
 
-// best returns the k best documents so far, best first, equals in the order of ids.
+// best returns the k best documents so far, best first, ties in the order of ids.
 func (r *search) best(k int) []int32 {
 	top := make([]int32, 0, min(k, len(r.work.hit))+1)
 	order := func(a, b int32) int {
@@ -113,7 +113,7 @@ func (r *search) best(k int) []int32 {
 	return top
 }
 
-// bestCover returns the greatest share of what was asked for that one of the first documents has.
+// bestCover returns the greatest coverage of the query among the first documents.
 func (r *search) bestCover(top []int32) float64 {
 	best := 0.0
 	for _, ord := range top[:min(coverDocs, len(top))] {
@@ -122,7 +122,7 @@ func (r *search) bestCover(top []int32) float64 {
 	return best
 }
 
-// judge adds what the query means and each of its needs, and finds out whether anything fits.
+// judge adds similarity and subqueries to the scores, and computes the confidence.
 func (r *search) judge(ctx context.Context) error {
 	r.compare()
 	r.blend()
@@ -134,7 +134,7 @@ func (r *search) judge(ctx context.Context) error {
 	return nil
 }
 
-// preferNamed lifts the tools of upstreams that the query is addressed to.
+// preferNamed boosts the tools of the upstreams that the query is addressed to.
 func (r *search) preferNamed() {
 	by := addressed * r.top()
 	for _, ord := range r.work.hit {
@@ -144,7 +144,7 @@ func (r *search) preferNamed() {
 	}
 }
 
-// results ranks: exact names first, then by score, then by id.
+// results returns the ranked hits: exact names first, then by score, then by id.
 func (r *search) results(q Query) Results {
 	r.favour(q.Favour)
 	r.fuse(q.Also)
@@ -164,8 +164,8 @@ func (r *search) results(q Query) Results {
 	return res
 }
 
-// fitNames lifts the first documents by how far their name and the query are
-// made of the same words: what BM25F, which looks at each word alone, does not see.
+// fitNames boosts the first documents by the overlap of their name with the query,
+// which BM25F does not see since it scores each word alone.
 func (r *search) fitNames() {
 	asked := map[string]bool{}
 	for _, w := range r.req.telling() {
@@ -176,7 +176,7 @@ func (r *search) fitNames() {
 	}
 }
 
-// nameFit is the share of the query's and the name's words that both have (Dice's coefficient).
+// nameFit returns Dice's coefficient of the query's and the name's words.
 func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 	both, fit := 0, r.facts[ord].fit
 	for _, id := range fit {
@@ -187,13 +187,13 @@ func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 	return 2 * float64(both) / float64(max(len(asked)+len(fit), 1))
 }
 
-// searched reports whether a document is of the upstream asked for, if there is one.
+// searched reports whether a document belongs to the requested upstream, if there is one.
 func (r *search) searched(ord int32) bool {
 	return r.req.upstream == "" || r.docs[ord].ID.Upstream == r.req.upstream
 }
 
-// restrict drops the hits of other upstreams than the one asked for: what comes
-// after goes by what is left.
+// restrict drops the hits outside the requested upstream, so that the following
+// steps do not see them.
 func (r *search) restrict() {
 	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
 		if r.searched(ord) {
@@ -204,9 +204,9 @@ func (r *search) restrict() {
 	})
 }
 
-// pin lifts the documents above all others that have the query as id, next those that have it as
-// name, then those with their id, or else name, in it: a name may be taken by
-// any upstream, an id cannot. It reports whether there is one.
+// pin boosts exact matches above all other documents: first documents whose id is the
+// query, then those whose name is, then those whose id or name is in the query. Ids
+// rank above names since any upstream can use any name. It reports whether it found one.
 func (r *search) pin() bool {
 	step := 1.0
 	for _, ord := range r.work.hit {
@@ -223,7 +223,7 @@ func (r *search) pin() bool {
 			switch {
 			case slices.Contains(idKeys(d), key):
 				by += step
-			case r.req.text == d.wire(): // not only but for case and separators
+			case r.req.text == d.wire(): // case and separators match too
 				by += step / 2
 			}
 			r.lift(ord, by)
@@ -236,8 +236,8 @@ func (r *search) pin() bool {
 	return len(lifted) > 0
 }
 
-// spreadTwins lowers documents with a name that, numbers in it apart, a better one has
-// too, the more the more there are: what is there many times must not fill the list.
+// spreadTwins demotes documents whose name, apart from digits, equals that of a better
+// one, each further one more, so that duplicates do not fill the list.
 func (r *search) spreadTwins() {
 	top, seen, floor := r.best(twinDocs), map[string]int{}, 0.0
 	if len(top) == twinDocs {

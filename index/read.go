@@ -10,18 +10,18 @@ import (
 	"sallyport/index/wordvec"
 )
 
-// mode is one of the ways in which the words of a text become terms.
+// mode is a way to turn the words of a text into terms.
 type mode int
 
 const (
 	asName  mode = iota // parts of identifiers, neighbours joined, stemmed
 	asProse             // the same without stop words
-	asStems             // parts, stemmed, without all that says nothing
-	asWords             // parts as they are written, unless they are too short to be misspelt
+	asStems             // parts, stemmed, without stop words and fillers
+	asWords             // unstemmed parts that are long enough for spelling correction
 	modeCount
 )
 
-// terms is the way of a text to its terms, step by step.
+// terms returns the terms of text. It is the reference implementation for reader.
 func (a *analyzers) terms(text string, m mode) []string {
 	var terms []string
 	switch m {
@@ -49,35 +49,35 @@ func (a *analyzers) terms(text string, m mode) []string {
 	return terms
 }
 
-// glossary is what became of the words of some texts. It is safe for concurrent use.
+// glossary caches the analysis of words. It is safe for concurrent use.
 type glossary struct {
 	words *analyzers
 	table *table
 	known sync.Map // word -> *senses
 }
 
-// senses are the terms of a word, by mode but for asWords, and the words of the model that it is.
+// senses is the analysis of a word: its terms by mode, and its words in the vector model.
 type senses struct {
 	terms  [asWords][]uint32
-	words  []string // its terms asWords: few texts need them
+	words  []string // its terms asWords, not numbered since few texts need them
 	vector []wordvec.Word
 }
 
-// reader is a shorter way from texts to terms, with the same end: what became of
-// a word does not depend on the words next to it, and a catalog repeats its words
-// many times over. It is for one goroutine; several may share a glossary.
+// reader analyzes texts word by word, with the same result as terms but faster: the
+// terms of a word do not depend on its neighbours, and a catalog repeats its words
+// often. It is not safe for concurrent use; several readers may share a glossary.
 type reader struct {
 	*glossary
-	own map[string]*senses // what it has used of the glossary
+	own map[string]*senses // the entries used so far, without locking
 }
 
 func newReader(g *glossary) *reader { return &reader{glossary: g, own: map[string]*senses{}} }
 
-// read appends the senses of the words of text to found.
+// read appends the analyses of the words of text to found.
 func (r *reader) read(found []*senses, text string) []*senses {
 	if !ascii(text) {
 		text = string(r.words.fold.Filter([]byte(text)))
-		if strings.ContainsFunc(text, spaceless) { // letters pair up with their neighbours
+		if strings.ContainsFunc(text, spaceless) { // adjacent letters form pairs
 			return append(found, r.whole(text))
 		}
 		scanWords(text, func(start, end int, _ bool) { found = append(found, r.word(text[start:end])) })
@@ -107,7 +107,8 @@ func ascii(text string) bool {
 	return true
 }
 
-// nextWord is scanWords for text in ASCII: the place of the first word from i on, nothing where there is none.
+// nextWord is scanWords for ASCII text: it returns the bounds of the first word from i on, which are equal if there is
+// none.
 func nextWord(text string, i int) (start, end int) {
 	for i < len(text) && !wordByte(text[i]) {
 		i++
@@ -132,7 +133,7 @@ func (g *glossary) lookUp(word string) *senses {
 	return found
 }
 
-// whole takes a text of any script for one word: it goes the way step by step.
+// whole analyzes a text of any script with terms, as if it were one word.
 func (g *glossary) whole(text string) *senses {
 	s := senses{words: g.words.terms(text, asWords)}
 	for m := range asWords {
@@ -144,7 +145,7 @@ func (g *glossary) whole(text string) *senses {
 	return &s
 }
 
-// senses is terms for all modes at once. What is not ASCII goes the whole way.
+// senses analyzes a word for all modes at once. It passes a word that is not ASCII to whole.
 func (g *glossary) senses(word string) *senses {
 	if !ascii(word) {
 		return g.whole(word)
@@ -184,9 +185,9 @@ func (g *glossary) addPart(s *senses, part string, joined bool) {
 	}
 }
 
-// scanWords cuts text into words and keeps identifiers whole: "_" belongs to a
-// word, and "-", "." and an apostrophe do between two letters. Scripts that do
-// without spaces come out letter by letter, single.
+// scanWords calls found for each word of text. It keeps identifiers whole: "_" belongs
+// to a word, and "-", "." and an apostrophe do between two letters. For scripts
+// without spaces it reports each letter, with single set.
 func scanWords[T string | []byte](text T, found func(start, end int, single bool)) {
 	start := -1
 	end := func(i int) {
@@ -223,7 +224,7 @@ func tokenize(text []byte) analysis.TokenStream {
 	return tokens
 }
 
-// table numbers terms in the order in which they turn up. It is safe for concurrent use.
+// table numbers terms in the order of their first occurrence. It is safe for concurrent use.
 type table struct {
 	mu      sync.Mutex
 	numbers map[string]uint32
@@ -248,14 +249,14 @@ func (t *table) id(term string) uint32 {
 	id, ok := t.numbers[term]
 	if !ok {
 		id = uint32(len(t.texts))
-		term = strings.Clone(term) // no more of the text than this
+		term = strings.Clone(term) // do not retain the whole text
 		t.numbers[term] = id
 		t.texts = append(t.texts, term)
 	}
 	return id
 }
 
-// list returns the terms by number. What comes later does not change the result.
+// list returns the terms by number. Later additions do not change the result.
 func (t *table) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// minLearn documents are worth a goroutine that analyzes them.
+	// minLearn is the minimum number of documents per goroutine.
 	minLearn = 8
-	// maxIdle is how many terms that no document has may be in the table besides as many as it had.
+	// maxIdle is the number of terms by which the table may exceed twice its size after the last renumbering.
 	maxIdle = 1 << 16
 )
 
-// recall gives new entries the facts that were saved of equal documents.
+// recall sets the facts of new entries that have a saved equal document.
 func (st *store) recall(added []*entry) {
 	onCores(len(added), func(next func() int) {
 		for i := next(); i >= 0; i = next() {
@@ -32,7 +32,7 @@ func (st *store) recall(added []*entry) {
 	}
 }
 
-// load reads what was saved, for the rest of the store's life: upstreams connect one after the other.
+// load reads the saved facts. It keeps them for the lifetime of the store, since upstreams connect one after the other.
 func (st *store) load() {
 	texts, docs := st.saved.load(st.saved.name(st.digests()))
 	ids := st.table.ids(texts)
@@ -50,7 +50,7 @@ func (st *store) digests() []digest {
 	return all
 }
 
-// save hands over what there is to be written to disk.
+// save passes the current content to the disk cache.
 func (st *store) save() {
 	im := &image{name: st.saved.name(st.digests()), texts: st.table.list(), docs: make([]analyzed, len(st.entries))}
 	for i, e := range st.entries {
@@ -59,8 +59,8 @@ func (st *store) save() {
 	st.saved.save(im)
 }
 
-// learn analyzes what is new and was not recalled, on all cores. Its glossary is
-// kept no longer: documents that come and go could name any number of words.
+// learn analyzes the new entries without facts, on all cores. It does not keep its
+// glossary, which changing documents could grow without bound.
 func (st *store) learn(added []*entry) {
 	unknown := slices.DeleteFunc(slices.Clone(added), func(e *entry) bool { return e.facts != nil })
 	words := &glossary{words: st.words, table: st.table}
@@ -81,7 +81,7 @@ func (st *store) count(added []*entry) {
 	}
 }
 
-// onCores has work done for the numbers below n, that next hands out until it returns -1.
+// onCores runs work on several goroutines. next returns the numbers below n, each once, then -1.
 func onCores(n int, work func(next func() int)) {
 	var last atomic.Int64
 	next := func() int {
@@ -97,7 +97,7 @@ func onCores(n int, work func(next func() int)) {
 	workers.Wait()
 }
 
-// renumber makes the table again when much of it is of documents that are gone.
+// renumber rebuilds the table when much of it belongs to removed documents.
 func (st *store) renumber() {
 	if len(st.table.texts) <= 2*st.tableWas+maxIdle {
 		return

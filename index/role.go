@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// productText has the names of services and products, see its head.
+// productText lists the names of services and products.
 //
 //go:embed products.txt
 var productText string
 
-// role is what a word is in a query besides its meaning.
+// role classifies a word of a query by how it is written.
 type role int
 
 const (
 	word role = iota
-	// proper is what is written as a name is: of a place, a person, a thing. A tool
-	// takes it as a value and does not mention it.
+	// proper is a capitalized name of a place, a person or a thing. A tool takes it as
+	// a value and does not mention it.
 	proper
-	// value is a number, or stands in quotes.
+	// value is a number or a quoted word.
 	value
-	// product is the name of a service: a tool that lacks it is for another one.
+	// product is the name of a service: a tool that lacks it is for another service.
 	product
 )
 
-// productTable maps the names of products to whether they count only with a capital.
+// productTable maps the names of products to whether they must be capitalized.
 func productTable() map[string]bool {
 	table := map[string]bool{}
 	for line := range strings.Lines(productText) {
@@ -39,7 +39,7 @@ func productTable() map[string]bool {
 	return table
 }
 
-// roles returns what words of a query are, by their texts, from how its fields are written.
+// roles returns the roles of the words in fields, by word. Words that it omits have none.
 func (a *analyzers) roles(fields []string) map[string]role {
 	roles := map[string]role{}
 	title := titled(fields)
@@ -63,7 +63,7 @@ func (a *analyzers) roles(fields []string) map[string]role {
 	return roles
 }
 
-// opened returns the quotation mark that a field begins with, or "".
+// opened returns the quotation mark at the start of a field, or "".
 func opened(field string) string {
 	if mark := strings.TrimLeft(field, "([{")[:]; mark != "" && (mark[0] == '\'' || mark[0] == '"') {
 		return mark[:1]
@@ -87,7 +87,7 @@ func (a *analyzers) roleOf(f string, head, quoted bool) role {
 	return word
 }
 
-// titled reports whether most words begin with a capital, so that one says nothing.
+// titled reports whether most words begin with a capital, so that a capital is no evidence for a name.
 func titled(fields []string) bool {
 	capitals, small := 0, 0
 	for _, f := range fields {
@@ -102,8 +102,8 @@ func titled(fields []string) bool {
 	return capitals > small
 }
 
-// plainValues puts words in the place of paths and addresses: a tool takes these
-// as values, and what they are named after is not what is asked for.
+// plainValues replaces paths and URLs by generic words: a tool takes them as values,
+// and the words in them do not describe it.
 func plainValues(fields []string) []string {
 	plain := make([]string, len(fields))
 	for i, f := range fields {
@@ -116,7 +116,7 @@ func plainValue(field string) string {
 	f := strings.Trim(field, "`'\"()[]{}<>,;:?!*.")
 	_, rest, isURL := strings.Cut(f, "://")
 	switch {
-	case strings.ContainsAny(f, "{<") || strings.Contains(f, "/api/"): // of an interface, which a tool may be named after
+	case strings.ContainsAny(f, "{<") || strings.Contains(f, "/api/"): // an API path, which a tool may be named after
 		return field
 	case isURL:
 		host, _, _ := strings.Cut(rest, "/")
@@ -127,13 +127,13 @@ func plainValue(field string) string {
 	return field
 }
 
-// hostWords returns the words of an address that name its owner.
+// hostWords returns the labels of a host without "www" and the top-level domain.
 func hostWords(host string) string {
 	labels := strings.Split(strings.TrimPrefix(host, "www."), ".")
 	return strings.Join(labels[:max(1, len(labels)-1)], " ")
 }
 
-// extension returns what stands after the last dot of a path, "" if that is no extension.
+// extension returns the file extension of a path without its dot, "" if there is none.
 func extension(path string) string {
 	dot := strings.LastIndexByte(path, '.')
 	if dot < 0 || len(path)-dot > 6 || strings.ContainsAny(path[dot:], "/\\") {

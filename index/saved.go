@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// snapshotVersion changes when a file would be misread, analysisVersion when
-	// the same text gives other facts and the probe does not show it.
+	// snapshotVersion changes with the file format, analysisVersion when the same text
+	// gives other facts and the probe of analysisDigest does not detect it.
 	snapshotVersion = 1
 	analysisVersion = 3
 
 	maxSnapshot = 256 << 20 // bytes
-	// keptSnapshots is how many files stay, keptFor for how long an unused one does.
+	// keptSnapshots is the maximum number of files, keptFor the maximum age of an unused one.
 	keptSnapshots = 8
 	keptFor       = 30 * 24 * time.Hour
-	// restFor is how long a catalog has not changed before it is written.
+	// restFor is how long a catalog must be unchanged before it is written.
 	restFor = 2 * time.Second
 )
 
-// saved keeps analyzed documents in a folder. A file is named by the digest of
-// the analysis and of all documents; it is written by one goroutine, when the
-// catalog has come to rest and at the end. Nothing that goes wrong here is an
-// error for others: what cannot be read is analyzed again. A nil saved keeps nothing.
+// saved caches analyzed documents in a folder. The name of a file is the digest of
+// the analysis and of all documents. One goroutine writes files, once the catalog
+// has not changed for restFor and on close. Failures are only logged: documents that
+// cannot be read are analyzed again. A nil saved disables the cache.
 type saved struct {
 	folder   *checksumfile.Folder
 	log      *slog.Logger
@@ -45,21 +45,21 @@ type saved struct {
 	work       sync.WaitGroup
 }
 
-// image is what a file will hold.
+// image is the content of a file to write.
 type image struct {
 	name  string
 	texts []string
 	docs  []analyzed
 }
 
-// openSaved returns nil where there can be no snapshots.
+// openSaved opens the cache in dir and starts its writer. It returns nil if dir is "" or unusable.
 func openSaved(dir string, log *slog.Logger, analysis digest) *saved {
 	if dir == "" {
 		return nil
 	}
 	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: snapshotVersion, Suffix: ".index", Limit: maxSnapshot})
 	if err != nil {
-		log.Warn("index snapshots are not used", "error", err)
+		log.Warn("index snapshots disabled", "error", err)
 		return nil
 	}
 	s := &saved{folder: folder, log: log, analysis: analysis, wake: make(chan struct{}, 1), over: make(chan struct{})}
@@ -67,7 +67,7 @@ func openSaved(dir string, log *slog.Logger, analysis digest) *saved {
 	return s
 }
 
-// analysisDigest is another when the same documents would get other facts.
+// analysisDigest returns a digest that changes when analysis would give the same documents other facts.
 func analysisDigest(words *analyzers, weigh weights) digest {
 	probe := Doc{ID: tool.ID{Upstream: "pullRequests", Name: "list_APIs2"}, Title: "Müller's e-mail v2.0", Upstream: "使用 tickets", Description: "The users created, with getHTTPUrl. 搜索 relational databases!",
 		Params: []Param{{"customerIds", "those of the organization's accounts"}}, Values: "open closed", Results: "nextPage"}
@@ -77,7 +77,7 @@ func analysisDigest(words *analyzers, weigh weights) digest {
 	return sha256.Sum256(append(text, encode(digest{}, t.list(), []analyzed{{probe.digest(), f}})...))
 }
 
-// name is the file of a catalog.
+// name returns the file name for a catalog.
 func (s *saved) name(docs []digest) string {
 	sum := sha256.New()
 	_, _ = sum.Write(s.analysis[:]) // a hash does not fail
@@ -87,7 +87,7 @@ func (s *saved) name(docs []digest) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// load reads the file of that name, else the one used last: most of its documents may be the same.
+// load reads the file of that name, else the newest readable one, which may share most documents.
 func (s *saved) load(name string) ([]string, []analyzed) {
 	for _, try := range append([]string{name}, s.files()...) {
 		texts, docs, err := s.read(try)
@@ -98,7 +98,7 @@ func (s *saved) load(name string) ([]string, []analyzed) {
 			return texts, docs
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn("index snapshot is not used", "file", try, "reason", err.Error())
+			s.log.Warn("index snapshot ignored", "file", try, "reason", err.Error())
 			_ = s.folder.Remove(try)
 		}
 	}
@@ -117,7 +117,7 @@ func (s *saved) read(name string) ([]string, []analyzed, error) {
 	return texts, docs, err
 }
 
-// files returns the snapshots that there are, newest first.
+// files returns the names of the existing snapshots, newest first.
 func (s *saved) files() []string {
 	names, err := s.folder.Names()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *saved) files() []string {
 	return names
 }
 
-// save has an image written once the catalog rests.
+// save schedules an image for writing.
 func (s *saved) save(im *image) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *saved) save(im *image) {
 	}
 }
 
-// follow writes what is to be written, until close.
+// follow writes scheduled images until close.
 func (s *saved) follow() {
 	rest := time.NewTimer(restFor)
 	defer rest.Stop()
@@ -164,7 +164,7 @@ func (s *saved) write() {
 	}
 	body := encode(s.analysis, im.texts, im.docs)
 	if err := s.folder.Write(im.name, body); err != nil {
-		s.log.Warn("index snapshot cannot be written", "error", err)
+		s.log.Warn("cannot write index snapshot", "error", err)
 		return
 	}
 	s.log.Debug("index snapshot written", "file", im.name, "tools", len(im.docs), "bytes", len(body))
@@ -174,7 +174,7 @@ func (s *saved) write() {
 	s.folder.Sweep(keptSnapshots, keptFor)
 }
 
-// close writes what is still to be written, and waits for it.
+// close writes a pending image and stops the writer.
 func (s *saved) close() error {
 	if s == nil {
 		return nil

@@ -181,7 +181,7 @@ func TestDamagedSnapshotIsMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			ix, built, log := open(t, dir, docs)
-			if built.Analyzed != 60 || !strings.Contains(log.String(), "index snapshot is not used") {
+			if built.Analyzed != 60 || !strings.Contains(log.String(), "index snapshot ignored") {
 				t.Errorf("%+v, log %s", built, log)
 			}
 			sameAnswers(t, ix, want)
@@ -240,7 +240,7 @@ func TestNoFolderForSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	ix, built, log := open(t, file, someDocs(10))
-	if built.Analyzed != 10 || !strings.Contains(log.String(), "index snapshots are not used") {
+	if built.Analyzed != 10 || !strings.Contains(log.String(), "index snapshots disabled") {
 		t.Errorf("%+v, log %s", built, log)
 	}
 	closeIndex(t, ix)

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// maxMarks is how many look-ups of one search can be told apart in the documents.
+// maxMarks is the maximum number of look-ups that a search can mark in documents.
 const maxMarks = 64
 
-// asked keeps account of what a query asks for. Each word that says something
-// is a wish. What is looked up for it leaves a mark on the documents that have
-// it; several marks may speak for one wish, each for a share of it.
+// asked tracks which terms of a query each document covers. A term is a content
+// word of the query. Each look-up sets a bit, its mark, in the documents that match;
+// several marks may cover one term, each a share of it.
 type asked struct {
-	worth []float64   // of each wish
-	marks [][]granted // what each bit of a document's marks grants
+	worth []float64   // weight of each term
+	marks [][]granted // shares that each bit of a document's marks covers
 }
 
 type granted struct {
@@ -27,7 +27,7 @@ func (a *asked) wish(worth float64) int {
 	return len(a.worth) - 1
 }
 
-// mark returns the next bit, 0 if there is none left.
+// mark returns a new bit that covers grants, 0 if none is left.
 func (a *asked) mark(grants ...granted) uint64 {
 	if len(a.marks) == maxMarks || len(grants) == 0 {
 		return 0
@@ -36,7 +36,7 @@ func (a *asked) mark(grants ...granted) uint64 {
 	return 1 << (len(a.marks) - 1)
 }
 
-// grant makes the first mark of a wish, which is the word itself, grant more.
+// grant makes the first mark of a term, which is that of the word itself, cover more.
 func (a *asked) grant(wish int, more []granted) {
 	for bit, grants := range a.marks {
 		if grants[0].wish == wish {
@@ -46,7 +46,7 @@ func (a *asked) grant(wish int, more []granted) {
 	}
 }
 
-// mass is the worth of all that was asked for.
+// mass returns the total weight of all terms.
 func (a *asked) mass() float64 {
 	sum := 0.0
 	for _, w := range a.worth {
@@ -55,7 +55,7 @@ func (a *asked) mass() float64 {
 	return sum
 }
 
-// granted returns how much of each wish a document with marks has, 0 to 1.
+// granted returns the share of each term, 0 to 1, that a document with marks covers.
 func (a *asked) granted(marks uint64) []float64 {
 	shares := make([]float64, len(a.worth))
 	for bit, grants := range a.marks {
@@ -69,7 +69,7 @@ func (a *asked) granted(marks uint64) []float64 {
 	return shares
 }
 
-// cover returns how much of all that was asked for a document with marks has, 0 to 1.
+// cover returns the weighted share of the query, 0 to 1, that a document with marks covers.
 func (a *asked) cover(marks uint64) float64 {
 	has := 0.0
 	for w, share := range a.granted(marks) {
@@ -78,17 +78,17 @@ func (a *asked) cover(marks uint64) float64 {
 	return has / max(a.mass(), 1e-9)
 }
 
-// alternative is a term to look for and what it is worth.
+// alternative is a term to look up and its weight.
 type alternative struct {
 	term   string
 	weight float64
 }
 
-// scorer gives hits their scores.
+// scorer computes the scores of documents.
 type scorer struct{ *search }
 
-// score adds up the terms: the words themselves, or what is like them where no
-// document has them; neighbours joined; what phrases mean; synonyms; feedback; the upstreams.
+// score adds up the scores of the words, or of similar terms if no document has
+// them, of joined adjacent words, phrases, synonyms, feedback terms and upstreams.
 func (r scorer) score(ctx context.Context) error {
 	r.used = map[string]bool{}
 	r.readPhrases()
@@ -122,7 +122,7 @@ func (r scorer) score(ctx context.Context) error {
 	return nil
 }
 
-// readPhrases finds the phrases of the query and makes a wish of each word that says something.
+// readPhrases finds the phrases of the query and adds a term for each content word.
 func (r scorer) readPhrases() {
 	r.said = r.phrases.find(r.req.list)
 	r.wishOf, r.inPhrase = map[string]int{}, map[string]int{}
@@ -139,7 +139,7 @@ func (r scorer) readPhrases() {
 	}
 }
 
-// scoreExtra adds a term that is not in the query, unless it was added before.
+// scoreExtra scores a term that is not in the query, unless it is already scored.
 func (r scorer) scoreExtra(ctx context.Context, term string, weight float64) error {
 	if r.used[term] {
 		return nil
@@ -149,7 +149,7 @@ func (r scorer) scoreExtra(ctx context.Context, term string, weight float64) err
 	return err
 }
 
-// scoreJoint adds neighbours written as one; a document with that has each of them.
+// scoreJoint scores adjacent words written as one. A document that has them covers each word.
 func (r scorer) scoreJoint(ctx context.Context, j joint) error {
 	term := string(r.words.stem.stem([]byte(j.text)))
 	if r.used[term] {
@@ -179,13 +179,13 @@ func (r scorer) scoreWord(ctx context.Context, w queryWord) error {
 		return err
 	}
 	r.worth[wish] = idf
-	if idf > 0 || r.inPhrase[w.stem] > 0 { // what a phrase may explain waits for scorePhrases
+	if idf > 0 || r.inPhrase[w.stem] > 0 { // scorePhrases handles words of phrases
 		return nil
 	}
 	return r.scoreMissing(ctx, w)
 }
 
-// scoreMissing looks for what means the same as a word that no document has, or is written alike.
+// scoreMissing scores synonyms of a word that no document has, else similarly spelt terms.
 func (r scorer) scoreMissing(ctx context.Context, w queryWord) error {
 	wish := r.wishOf[w.stem]
 	var same []alternative
@@ -209,11 +209,11 @@ func (r scorer) scoreMissing(ctx context.Context, w queryWord) error {
 	}
 	idf, err = r.add(ctx, near, r.weigh.fuzzy, r.mark(granted{wish, share}))
 	switch {
-	case w.role == proper || w.role == value || !w.plain: // pairs of letters cross the bounds of words
+	case w.role == proper || w.role == value || !w.plain: // letter pairs may span two words
 		r.worth[wish] = r.weigh.lacking * r.rarest()
 	case idf == 0:
 		r.worth[wish] = r.rarest()
-	case share == 1: // a slip of the pen takes nothing from how well the rest fits
+	case share == 1: // a misspelling must not lower the coverage of the rest
 		r.worth[wish] = r.weigh.fuzzy * idf
 	default:
 		r.worth[wish] = idf
@@ -221,7 +221,7 @@ func (r scorer) scoreMissing(ctx context.Context, w queryWord) error {
 	return err
 }
 
-// scoreHalves adds two words that were written as one: a document should have both.
+// scoreHalves scores two words that were written as one. A document should have both.
 func (r scorer) scoreHalves(ctx context.Context, wish int, halves []string) error {
 	for _, half := range halves {
 		idf, err := r.add(ctx, []alternative{{half, 1}}, r.weigh.fuzzy, r.mark(granted{wish, r.weigh.fuzzy / 2}))
@@ -239,7 +239,7 @@ type sense struct {
 	grants []granted
 }
 
-// scorePhrases adds what the phrases of the query mean. A document with that has the words of the phrase.
+// scorePhrases scores the concepts of the query's phrases. A document that has one covers the words of the phrase.
 func (r scorer) scorePhrases(ctx context.Context) error {
 	explained := make([]float64, len(r.worth))
 	for _, m := range r.senses {
@@ -266,7 +266,7 @@ func (r scorer) scorePhrases(ctx context.Context) error {
 	return nil
 }
 
-// meanings returns the concepts of all phrases of the query, each once.
+// meanings returns the distinct concepts of all phrases of the query.
 func (r scorer) meanings() []sense {
 	var all []sense
 	for _, s := range r.said {
@@ -295,7 +295,7 @@ func (r scorer) wishes(stems []string) []int {
 	return wishes
 }
 
-// scoreMeaning looks the words of a concept up as one term. What was asked for literally has its score already.
+// scoreMeaning scores the words of a concept as one term, without words of the query, which are already scored.
 func (r scorer) scoreMeaning(ctx context.Context, m sense) (float64, error) {
 	var terms []alternative
 	most := 0.0

@@ -7,41 +7,41 @@ import (
 	"slices"
 )
 
-// search scores the documents of one request with BM25F: the occurrences of a
-// term in all fields are pooled, each weighed by its field and that field's
-// length, and only then saturated. Sums over fields of separate scores rank worse.
+// search scores the documents of one request with BM25F: it pools the occurrences of
+// a term over all fields, weighted by field and field length, before saturation.
+// Adding up separate scores per field ranks worse.
 type search struct {
 	*snapshot
 	req  request
 	work *scratch
 	asked
 	unmatched []missing
-	// used holds the terms that were added.
+	// used holds the terms that are already scored.
 	used map[string]bool
-	// said are the phrases of the query, inPhrase the length of the longest that a stem is in,
-	// wishOf the wish of a stem.
+	// said holds the phrases of the query, inPhrase the length of the longest phrase that
+	// a stem is in, wishOf the index of a stem's term in asked.
 	said             []said
-	senses           []sense // what they mean
+	senses           []sense // the concepts of said
 	inPhrase, wishOf map[string]int
 	err              error
-	// likeness is how near each document is in meaning, 0 where that is not known.
+	// likeness holds the similarity of each document, 0 if it is unknown.
 	likeness []float32
-	// evidence is what speaks for each upstream.
+	// evidence is the mean score of the best tools of each upstream.
 	evidence []float64
-	// own is the best hit by the words and their meaning, short how much it lacks to be
-	// an answer; partFits says that a tool fits one of several needs well.
+	// own is the best hit by words and meaning, short by how much it misses the
+	// confidence threshold; partFits reports that a tool fits a subquery well.
 	own      int32
 	short    float64
 	partFits bool
 }
 
-// scratch is the memory of one search, by ord.
+// scratch holds the reusable buffers of one search, by ord.
 type scratch struct {
 	score    []float64
-	marks    []uint64 // what of the query a document has, see asked
+	marks    []uint64 // see asked
 	hit      []int32  // ords with a score
 	freq     []float64
-	touched  []int32 // ords with a freq, for the term at hand
+	touched  []int32 // ords with a freq, for the current term
 	likeness []float32
 }
 
@@ -57,7 +57,7 @@ func (w *scratch) reset() {
 	w.hit = w.hit[:0]
 }
 
-// forget clears what belongs to one term.
+// forget clears the state of the current term.
 func (w *scratch) forget() {
 	for _, ord := range w.touched {
 		w.freq[ord] = 0
@@ -111,17 +111,17 @@ func orDefault(limit int) int {
 	return min(limit, maxLimit)
 }
 
-// rarest is the worth of a word that no document has.
+// rarest returns the weight of a word that no document has.
 func (r *search) rarest() float64 { return inverse(len(r.docs), 0) }
 
-// inverse is BM25's inverse document frequency.
+// inverse returns BM25's inverse document frequency.
 func inverse(docs, having int) float64 {
 	return math.Log(1 + (float64(docs-having)+0.5)/(float64(having)+0.5))
 }
 
-// add looks the alternatives up as if they were one term and adds what they
-// are worth to every document that has one, and marks it. It returns how rare
-// that is, 0 if no document has any.
+// add looks up the alternatives as if they were one term, adds its score to every
+// document that has one, and marks it. It returns the inverse document frequency, 0
+// if no document has any.
 func (r *search) add(ctx context.Context, terms []alternative, weight float64, mark uint64) (idf float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (r *search) add(ctx context.Context, terms []alternative, weight float64, m
 	return idf, nil
 }
 
-// gather reads the pooled occurrences of one term.
+// gather adds the pooled occurrences of one term to the frequencies.
 func (r *search) gather(ctx context.Context, t alternative) error {
 	work, unit := r.work, t.weight/freqUnit
 	return postings(ctx, r.reader, t.term, func(number, freq uint64) {
@@ -153,7 +153,7 @@ func (r *search) gather(ctx context.Context, t alternative) error {
 	})
 }
 
-// pinned returns the documents that a key pins, in their order.
+// pinned returns the documents that a key pins, in ascending order.
 func (r *search) pinned(key string) (ords []int32) {
 	err := postings(context.Background(), r.reader, boxTerm(pinBox(key)), func(number, _ uint64) {
 		if ord := r.ordOf[number]; slices.Contains(pinKeys(&r.docs[ord]), key) {
@@ -165,7 +165,7 @@ func (r *search) pinned(key string) (ords []int32) {
 	return ords
 }
 
-// spread saturates the pooled occurrences and adds their worth to the documents.
+// spread saturates the pooled frequencies and adds them, times worth, to the scores.
 func (r *search) spread(worth float64, mark uint64) {
 	work := r.work
 	for _, ord := range work.touched {

@@ -13,42 +13,42 @@ import (
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
 
-// store is what an update of the index leaves to the next: bleve with the postings
-// of all documents, and what else is known of each, so that an update pays for what
-// has changed. After an error it is of no more use. It is not safe for concurrent
-// use; the snapshots that it makes are, and live until they are retired.
+// store is the state that updates share: bleve with the postings of all documents,
+// and the facts of each, so that an update costs only what has changed. It must not be
+// used after an error. It is not safe for concurrent use; its snapshots are, and
+// stay valid until they are retired.
 type store struct {
 	bleve bleve.Index
 	inner blevesearch.Index
 	*builtIn
 	weigh   weights
 	entries []*entry // sorted by id
-	// segments are what bleve keeps the documents in, one for each batch.
+	// segments mirrors the segments of bleve, one for each batch.
 	segments []*segment
-	made     int // entries so far that were given to bleve
+	made     int // number of entries passed to bleve so far, the last key
 	slots    int
-	free     []uint32 // slots
+	free     []uint32 // unused slots
 	table    *table
-	tableWas int               // how large the table was when it was last made anew
-	saved    *saved            // nil keeps nothing
-	known    map[digest]*facts // what was saved and may be asked for; nil until it is read
-	// counts of the last update: documents that were analyzed, and that were known.
+	tableWas int               // size of the table after the last renumber
+	saved    *saved            // nil disables the disk cache
+	known    map[digest]*facts // facts from disk that are not used yet; nil until load
+	// learned and recalled count the documents of the last update that were analyzed, or read from disk.
 	learned, recalled int
 	// terms and vocabulary: see snapshot.
 	terms, vocabulary tally
 }
 
-// entry is one document as bleve has it.
+// entry is one document in bleve.
 type entry struct {
-	doc     *Doc   // among those of the newest snapshot
-	key     string // bleve's name for it; a new one each time it is given to bleve
-	slot    uint32 // its number among the entries that there are, for as long as it is one
-	digest  digest // if there are snapshots on disk
+	doc     *Doc   // in the docs of the newest snapshot
+	key     string // document id in bleve; a new one each time it is written
+	slot    uint32 // unique number among the current entries
+	digest  digest // set if the disk cache is enabled
 	segment *segment
 	*facts
 }
 
-// segment counts the documents that were put into it, and those that still count.
+// segment counts the documents that were written to it, and those not deleted since.
 type segment struct{ all, live int }
 
 func newStore(weigh weights, saved *saved) (*store, error) {
@@ -74,22 +74,21 @@ func (st *store) close() error {
 	return nil
 }
 
-// A batch of at least minPart documents for each core, but no more than maxParts, is
-// written as several.
+// A change is written in up to maxParts parallel parts of at least minPart documents.
 const (
 	minPart  = 200
 	maxParts = 4
-	// maxSegments is how many segments lead to fewer.
+	// maxSegments is the number of segments from which on absorb merges some.
 	maxSegments = 8
 )
 
-// change is what an update has to do. An entry may be in gone and in added.
+// change is the work of an update. An entry may be in both gone and added.
 type change struct {
 	gone  []string // keys
 	added []*entry
 }
 
-// update makes docs, which are sorted by id, the content.
+// update makes docs, which must be sorted by id, the content of the store and returns a snapshot of it.
 func (st *store) update(docs []Doc) (*snapshot, error) {
 	ch := st.compare(docs)
 	if st.recalled = 0; st.saved != nil && len(ch.added) > 0 {
@@ -107,7 +106,7 @@ func (st *store) update(docs []Doc) (*snapshot, error) {
 	return st.snapshot(docs)
 }
 
-// compare finds out which documents are new or other than they were.
+// compare returns the difference of docs to the current entries, and replaces the entries.
 func (st *store) compare(docs []Doc) change {
 	var ch change
 	next, old := make([]*entry, len(docs)), st.entries
@@ -120,7 +119,7 @@ func (st *store) compare(docs []Doc) change {
 		if len(old) > 0 && compareDocs(old[0].doc, d) == 0 {
 			next[i], old = old[0], old[1:]
 			if next[i].doc.same(d) {
-				next[i].doc = d // another time, it is the same memory and quick to compare
+				next[i].doc = d // makes the next comparison fast: it is the same memory
 				continue
 			}
 			st.drop(&ch, next[i])
@@ -156,9 +155,9 @@ func (st *store) slot() uint32 {
 	return uint32(st.slots - 1)
 }
 
-// absorb has the smaller half of the segments written again in one with what is
-// new, once there are many: a search asks every segment for every word. It does the
-// same with those of which little is left.
+// absorb adds the entries of small segments to the change, so that they are written
+// to the new segment: of the smaller half once there are maxSegments, since a search
+// reads every segment for every word, and of those that are mostly deleted.
 func (st *store) absorb(ch *change) {
 	st.segments = slices.DeleteFunc(st.segments, func(seg *segment) bool { return seg.live == 0 })
 	slices.SortStableFunc(st.segments, func(a, b *segment) int { return a.live - b.live })
@@ -180,8 +179,8 @@ func (st *store) absorb(ch *change) {
 	st.segments = slices.DeleteFunc(st.segments, func(seg *segment) bool { return small[seg] })
 }
 
-// write gives a change to bleve: batches of about the same size, one for each
-// core, if it is large, each of which makes a segment.
+// write applies a change to bleve. It splits a large change into batches of about the
+// same size, up to one per core, each of which makes a segment.
 func (st *store) write(ch change) error {
 	if len(ch.gone)+len(ch.added) == 0 {
 		return nil

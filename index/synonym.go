@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// synonymText has one group of words a line that mean much the same in the names of tools.
+// synonymText has one group per line of words with a similar meaning in the names of tools.
 //
 //go:embed synonyms.txt
 var synonymText string
 
-// fillers are words that a person writes around a wish, and that say nothing of it.
+// fillers lists words of requests that do not describe a tool; they are stop words of queries only.
 const fillers = `please want wants need needs help can could would should tool tools let lets get got
 	give show tell us using use also like im ive id ill`
 
-// synonymTable maps a stem to the stems of the words that mean much the same.
+// synonymTable maps a stem to the stems of its synonyms.
 func synonymTable(stem func([]byte) []byte) map[string][]string {
 	table := map[string][]string{}
 	for line := range strings.Lines(synonymText) {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// tally counts the documents that have each of some terms, and keeps those in
-// their order that any document has.
+// tally counts the documents of each term, and lists the terms that any document
+// has, sorted.
 type tally struct {
-	docs   []int32  // by number of the term
-	sorted []uint32 // the terms when list was called last
-	fresh  []uint32 // those that came since; some may be among the sorted
-	texts  []string // of sorted, nil if that has changed
+	docs   []int32  // number of documents, by term number
+	sorted []uint32 // the terms at the last call of list
+	fresh  []uint32 // terms added since; may overlap with sorted
+	texts  []string // cached result of list, nil if outdated
 }
 
 // add counts the terms of one more document.
@@ -26,7 +26,7 @@ func (t *tally) add(terms []uint32) {
 	}
 }
 
-// drop takes back what was added.
+// drop removes the terms of a document that was added.
 func (t *tally) drop(terms []uint32) {
 	for _, id := range terms {
 		if t.docs[id]--; t.docs[id] == 0 {
@@ -35,7 +35,7 @@ func (t *tally) drop(terms []uint32) {
 	}
 }
 
-// list returns the terms that any document has in their order. The result does not change.
+// list returns the terms that any document has, sorted. Later calls do not modify the result.
 func (t *tally) list(texts []string) []string {
 	if t.texts != nil {
 		return t.texts
@@ -51,7 +51,7 @@ func (t *tally) list(texts []string) []string {
 	return t.texts
 }
 
-// merge makes one sorted list of two.
+// merge merges two sorted lists.
 func merge(a, b []uint32, order func(a, b uint32) int) []uint32 {
 	all := make([]uint32, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

@@ -6,11 +6,10 @@ import (
 	"unicode"
 )
 
-// Weigh returns the stems of the words in text that say something, each with how
-// telling it is: the rarer in the names and first sentences of the documents, the
-// more. It reads a text as Search does, but leaves out what a tool takes as a value
-// and what may be a secret: names, numbers, what is quoted, addresses, paths,
-// keys. After Close there are none.
+// Weigh returns the stems of the content words in text, each weighted by its rarity
+// in the documents. It parses text as Search does, but omits values and possible
+// secrets: names, numbers, quoted text, addresses, paths, keys. It returns nil after
+// Close.
 func (ix *Index) Weigh(ctx context.Context, text string) map[string]float64 {
 	for {
 		s := ix.now.Load()
@@ -23,7 +22,7 @@ func (ix *Index) Weigh(ctx context.Context, text string) map[string]float64 {
 	}
 }
 
-// weights is Weigh unless the snapshot is retired, which ok tells.
+// weights implements Weigh. ok is false if the snapshot is retired.
 func (s *snapshot) weights(ctx context.Context, text string) (all map[string]float64, ok bool) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -44,15 +43,15 @@ func (s *snapshot) weights(ctx context.Context, text string) (all map[string]flo
 	return all, true
 }
 
-// keyLength is the least length of letters and digits together that are no word, as
-// "oauth2" is, pieceLength the mean length, in bytes, of the parts of a name.
+// keyLength is the minimum length of a key of letters and digits, so that "oauth2" is
+// a word. A name with at least minPieces parts that average below pieceLength bytes is a key.
 const (
 	keyLength   = 7
 	pieceLength = 3
 	minPieces   = 6
 )
 
-// public is a query without addresses, paths, keys and what is assigned.
+// public returns text without addresses, paths, keys and assigned values.
 func public(text string) string {
 	var kept []string
 	for field := range strings.FieldsSeq(cutText(text, maxQueryBytes)) {
@@ -70,7 +69,7 @@ func public(text string) string {
 	return strings.Join(kept, " ")
 }
 
-// keyLike reports whether a word has both letters and digits, or changes its case, as only keys do.
+// keyLike reports whether a word looks like a key: letters mixed with digits, or many changes of case.
 func keyLike(w string) bool {
 	if len(w) > maxNameText {
 		return true

@@ -1,28 +1,28 @@
 package index
 
-// weights are the constants of ranking, found on one half of the dev sets (bench/search/README.md).
+// weights holds the constants of ranking, tuned on one half of the dev sets (bench/search/README.md).
 type weights struct {
-	// k1 says how fast repetition stops counting.
+	// k1 is BM25's term saturation.
 	k1 float64
-	// field is the worth of an occurrence, b how much a field's length counts against it, in parts of the average.
+	// field is the weight of an occurrence, b the strength of length normalization, average the mean field length.
 	field, b, average [fieldCount]float64
-	// Of a term's own worth: a synonym, one that stands in for a word that no
-	// document has, two neighbours written as one word, a stop word, a word that
-	// is only like the one asked for, a term of the first documents.
+	// Weights relative to a word of the query: of a synonym, of a synonym of a word
+	// that no document has, of adjacent words written as one, of a stop word, of a
+	// similarly spelt word, of a feedback term.
 	synonym, standIn, joined, stop, fuzzy, feedback float64
-	// phrase is what a concept is worth that a phrase of the query means, inPhrase the words of one of several words.
+	// phrase is the weight of a concept of a phrase, inPhrase that of the words of a phrase of several words.
 	phrase, inPhrase float64
-	// upstream is the worth of the evidence for a tool's upstream relative to that for the tool.
+	// upstream is the weight of the evidence for a tool's upstream.
 	upstream float64
-	// lacking is what a name or a number counts for in what was asked where no document has it, in parts of a rare word.
+	// lacking is the weight in the coverage of a name or number that no document has, relative to a rare word.
 	lacking float64
-	// vector is what a field counts in a document's vector. dense is what a document gains, in parts of the
-	// best score, that means just what the query does, denseMissing what it gains in addition where no word matched.
+	// vector is the weight of a field in a document's vector. dense is the gain of a document with the same meaning
+	// as the query, as a share of the best score, denseMissing the additional gain if no word matches.
 	vector              [fieldCount]float32
 	dense, denseMissing float64
-	// twin is what is left of a document's lead for each better one of the same name.
+	// twin is the factor on a document's score for each better one of the same name.
 	twin float64
-	// nameFit is how much a document gains, in parts of its score, when its name and the query are the same words.
+	// nameFit is the gain, as a share of its score, of a document whose name has the same words as the query.
 	nameFit float64
 }
 
@@ -50,14 +50,14 @@ func defaultWeights() weights {
 	}
 }
 
-// averages are the mean lengths of the fields, in terms, where there is anything
-// in them: of the tools of 36 real servers and three public collections. They are
-// constants, so that what a tool scores does not change when others come and go.
+// averages returns the mean lengths of non-empty fields, in terms, measured on the
+// tools of 36 real servers and three public collections. They are constants so that
+// the score of a tool does not depend on the other tools.
 func averages() [fieldCount]float64 {
 	return [fieldCount]float64{fieldName: 6.6, fieldTitle: 5.4, fieldUpstream: 32, fieldLead: 8.2, fieldDescription: 40, fieldParam: 14, fieldParamText: 57, fieldValue: 10, fieldResult: 12}
 }
 
-// occurrence returns what one occurrence counts in a field of length terms.
+// occurrence returns the weight of one occurrence in a field of length terms.
 func (w weights) occurrence(f field, length int) float64 {
 	return w.field[f] / (1 - w.b[f] + w.b[f]*float64(length)/w.average[f])
 }

@@ -18,8 +18,8 @@ import (
 	"sallyport/sandbox/runsc"
 )
 
-// kind is what sandboxes have in common that can run each other's jobs: all that
-// is fixed when one starts.
+// kind holds the properties that are fixed when a sandbox starts. Sandboxes of the
+// same kind can run the same jobs.
 type kind struct {
 	interpreter Interpreter
 	environment string
@@ -36,8 +36,8 @@ func kindOf(job Job) kind {
 	return kind{job.Interpreter, job.Environment, l.Memory, l.Processes, l.OpenFiles, l.FileSize, l.Workspace, l.Inodes}
 }
 
-// box is one sandbox, from its start until nothing of it is left. It runs one
-// program, or those of one session, one after the other.
+// box is one sandbox, from its start until it is removed completely. It runs one
+// program, or the programs of one session in sequence.
 type box struct {
 	host    *Host
 	kind    kind
@@ -49,29 +49,29 @@ type box struct {
 	cgroup  *cgroup
 	stdout  *stream
 	stderr  *stream
-	said    *clip           // what came before a program did: runsc's own words
-	seen    time.Time       // when it was last known to be well
-	stays   bool            // the guest of the last program waits for another one
+	said    *clip           // output before and after programs, such as runsc's messages
+	seen    time.Time       // when it was last known to be alive
+	stays   bool            // the guest waits for another program
 	ctx     context.Context //nolint:containedctx // ends with the sandbox
 	stop    context.CancelCauseFunc
 	close   func() error
 }
 
 const (
-	// startLimit is how long a sandbox may take to reach its program.
+	// startLimit is the time limit for the start of a sandbox.
 	startLimit = 30 * time.Second
-	// restoreLimit is startLimit for one that is restored. That takes 0.2 s and, rarely, never ends:
-	// it is given up early, because a pool starts one sandbox after the other.
+	// restoreLimit is startLimit for a restored sandbox. A restore takes 0.2 s but, rarely, hangs. The
+	// limit is short because a pool starts sandboxes one at a time.
 	restoreLimit = 10 * time.Second
 )
 
-// newBox makes what a sandbox needs before it starts. It leaves nothing behind if it fails.
+// newBox prepares a sandbox that is not started yet. It cleans up if it fails.
 func (h *Host) newBox(k kind, id string) (*box, error) {
 	b := &box{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), seen: time.Now(), said: newClip(4<<10, 1<<62, func() {})}
 	b.ctx, b.stop = context.WithCancelCause(h.ctx)
 	b.close = sync.OnceValue(b.clean)
 	if err := makeBundle(b.dir, b.sockets()); err != nil {
-		b.stop(err) // a bundle that is there is another's
+		b.stop(err) // an existing bundle belongs to another sandbox
 		return nil, err
 	}
 	var err error
@@ -97,8 +97,8 @@ func makeBundle(dir, sockets string) error {
 	return nil
 }
 
-// open starts a sandbox. Its guest connects to the bridge: from a snapshot, or
-// without one from nothing. It leaves nothing behind if it fails.
+// open starts a sandbox whose guest connects to the bridge: from the snapshot image,
+// or from scratch if image is "". It cleans up if it fails.
 func (h *Host) open(k kind, id, image string) (*box, error) {
 	b, err := h.newBox(k, id)
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *Host) open(k kind, id, image string) (*box, error) {
 	return b, nil
 }
 
-// launch starts runsc, from an image or without one from nothing, with pipes as standard streams and goroutines that read them.
+// launch starts runsc, from a snapshot image or from scratch if image is "", with pipes as standard streams and goroutines that read them.
 func (b *box) launch(stdout io.Writer, image string) error {
 	root, err := b.host.rootOf(b.kind.environment)
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *box) launch(stdout io.Writer, image string) error {
 	return err
 }
 
-// ready waits until the guest waits for a program.
+// ready waits until the guest is connected and ready for a program.
 func (b *box) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -184,7 +184,7 @@ func (b *box) ready(ctx context.Context) error {
 	}
 }
 
-// fresh is how long a sandbox that waits is believed to be as it was when it was last seen.
+// fresh is how long after its last sign of life a sandbox counts as alive without a ping.
 const fresh = 5 * time.Second
 
 // alive reports whether the sandbox can still run a program. Its process may have died and its
@@ -205,7 +205,7 @@ func (b *box) alive(ctx context.Context) bool {
 	return b.bridge.Ping(ctx) == nil
 }
 
-// clean leaves nothing of the sandbox: not on anybody's time, but on its own.
+// clean removes the sandbox completely. It uses its own timeout, not a caller's context.
 func (b *box) clean() error {
 	b.stop(stopped{Canceled})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -226,8 +226,8 @@ func (b *box) clean() error {
 	return errors.Join(errs...)
 }
 
-// end leaves no process and no cgroup of a sandbox; process is nil for one that did not start. A cgroup whose
-// last process takes long to go, as on a machine with too much to do, is removed in the background.
+// end removes the process and the cgroup of a sandbox; process is nil if it did not start. If the last
+// process takes long to exit, as on an overloaded machine, the cgroup is removed in the background.
 func end(ctx context.Context, process *runsc.Process, group *cgroup, background *sync.WaitGroup) error {
 	var err error
 	if process != nil {
@@ -241,7 +241,7 @@ func end(ctx context.Context, process *runsc.Process, group *cgroup, background 
 	return errors.Join(err, removeErr)
 }
 
-// discard clears the sandbox away in the background; Close of the host waits for it.
+// discard removes the sandbox in the background. Host.Close waits for it.
 func (b *box) discard() {
 	b.stop(stopped{Canceled})
 	b.host.cleaning.Go(func() {
@@ -251,7 +251,7 @@ func (b *box) discard() {
 	})
 }
 
-// collect sends what the sandbox prints from now on to these two.
+// collect redirects the sandbox's further output to these writers.
 func (b *box) collect(stdout, stderr io.Writer) {
 	b.stdout.direct(stdout)
 	b.stderr.direct(stderr)

@@ -18,32 +18,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limiting is how a machine holds sandboxes to their limits of memory and processor time.
+// Limiting is how a machine enforces the memory and CPU time limits of sandboxes.
 type Limiting string
 
-// The ways. All of them watch, see [watch], and so tell the same; with a cgroup the kernel holds the
-// limit of memory too, with room for gVisor itself, counts processor time, and knows
-// every process that belongs to a sandbox.
+// The modes. All of them poll, see [watch], and so report the same statuses. With a cgroup the kernel also
+// enforces the memory limit, with headroom for gVisor itself, counts CPU time, and knows
+// every process of a sandbox.
 const (
 	CgroupV1 Limiting = "cgroup v1"
 	CgroupV2 Limiting = "cgroup v2"
 	Watching Limiting = "no cgroup: limits by watching"
 )
 
-// cgroups is where cgroups of sandboxes can be made. We make them ourselves and start runsc
-// inside of them: runsc's own way touches every hierarchy of the machine, wants the whole of a unified
-// one, and removes with the cgroup what it would tell of a sandbox's end.
+// cgroups describes where cgroups of sandboxes can be made. We make them ourselves and start runsc
+// inside them: runsc itself would touch every hierarchy of the machine, need all controllers of a unified
+// one, and remove the cgroup with its events before we can read why a sandbox ended.
 type cgroups struct {
 	way Limiting
-	// memory and cpu are the folders of our own cgroup; on v2 they are the same. cpu is "" where time is not counted.
+	// memory and cpu are the folders of our own cgroup; on v2 they are the same. cpu is "" if CPU time is not counted.
 	memory, cpu string
-	// bounded says that the kernel limits memory there.
+	// bounded means that the kernel limits memory there.
 	bounded bool
-	// headroom is what it allows over the limit of a sandbox, for gVisor itself and the interpreter's start.
+	// headroom is added to the memory limit of a sandbox, for gVisor itself and the interpreter's start.
 	headroom int64
 }
 
-// findCgroups looks at where we are, in the files of a folder like /proc/self, and tries to make a cgroup there.
+// findCgroups reads our own cgroup from the files of self, a folder like /proc/self, and tries to make a cgroup there.
 func findCgroups(self string) cgroups {
 	own := ownCgroups(self)
 	if dir := own["memory"]; canMake(dir, "memory.limit_in_bytes") {
@@ -54,7 +54,7 @@ func findCgroups(self string) cgroups {
 		return found
 	}
 	dir := own[""]
-	if strings.HasPrefix(filepath.Base(dir), gatewayCgroup) { // we moved there, see delegate
+	if strings.HasPrefix(filepath.Base(dir), gatewayCgroup) { // delegate moved us there
 		dir = filepath.Dir(dir)
 	}
 	if canMake(dir, "cgroup.procs") {
@@ -76,8 +76,8 @@ func canMake(dir, file string) bool {
 	return unix.Access(filepath.Join(probe, file), unix.W_OK) == nil || unix.Access(filepath.Join(probe, file), unix.R_OK) == nil && file == "cpuacct.usage"
 }
 
-// ownCgroups returns the folder of our cgroup by controller; that of v2 is called "". A
-// container may see but a part of each hierarchy, which its mounts tell.
+// ownCgroups returns the folder of our cgroup by controller, with "" for v2. It follows
+// the mounts, because a container may see only a part of each hierarchy.
 func ownCgroups(self string) map[string]string {
 	paths, own := memberships(self), map[string]string{}
 	data, _ := os.ReadFile(filepath.Join(self, "mountinfo"))
@@ -101,7 +101,7 @@ func ownCgroups(self string) map[string]string {
 	return own
 }
 
-// memberships returns the path of our cgroup by controller, but for those that are outside of what we can see.
+// memberships returns the path of our cgroup by controller, without those outside the visible hierarchy.
 func memberships(self string) map[string]string {
 	paths := map[string]string{}
 	data, _ := os.ReadFile(filepath.Join(self, "cgroup"))
@@ -117,11 +117,11 @@ func memberships(self string) map[string]string {
 	return paths
 }
 
-// gatewayCgroup begins the name of the cgroup that we move into, so that it can have siblings.
+// gatewayCgroup is the name prefix of the cgroup that delegate moves us into.
 const gatewayCgroup = "sallyport-gateway-"
 
-// delegate gets a controller for cgroups below dir, our own of v2. That one may hold no
-// process then: where only this process and its children are in it, we move one down.
+// delegate enables a controller for cgroups below dir, our own v2 cgroup. That requires dir to
+// have no processes: if only this process and its descendants are in it, they move into a child cgroup.
 func delegate(dir, controller string) bool {
 	has := func(file string) bool {
 		data, err := os.ReadFile(filepath.Join(dir, file))
@@ -145,7 +145,7 @@ func delegate(dir, controller string) bool {
 		return false
 	}
 	for _, pid := range pids {
-		_ = moveInto(leaf, pid) // one that has ended meanwhile need not move
+		_ = moveInto(leaf, pid) // an error means that the process has ended
 	}
 	return enable()
 }
@@ -154,7 +154,7 @@ func moveInto(dir string, pid int) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// allOurs reports whether all of them are this process or descend from it.
+// allOurs reports whether all pids are this process or its descendants.
 func allOurs(pids []int) bool {
 	for _, pid := range pids {
 		for pid != os.Getpid() {
@@ -181,7 +181,7 @@ func pidsIn(dir string) []int {
 	return pids
 }
 
-// cgroup is that of one sandbox; nil where there is none. Its methods are safe for concurrent use.
+// cgroup is the cgroup of one sandbox, nil if cgroups are not used. Its methods accept nil and are safe for concurrent use.
 type cgroup struct {
 	of   cgroups
 	name string
@@ -192,10 +192,10 @@ func cgroupName(dir, id string) string {
 	return "sallyport-" + filepath.Base(dir) + "-" + id
 }
 
-// make makes a cgroup that may use that many bytes of memory, with room for gVisor itself.
+// make creates a cgroup with a limit of that many bytes of memory plus headroom. It returns nil without cgroups.
 func (c cgroups) make(name string, memory int64) (*cgroup, error) {
 	if c.memory == "" {
-		return nil, nil //nolint:nilnil // no cgroup is a way too, and nil does nothing
+		return nil, nil //nolint:nilnil // nil means no cgroup, and its methods do nothing
 	}
 	g := &cgroup{of: c, name: name}
 	for _, dir := range g.dirs() {
@@ -212,7 +212,7 @@ func (c cgroups) make(name string, memory int64) (*cgroup, error) {
 	return g, nil
 }
 
-// limit sets the bytes of memory that the sandbox may use, as make does.
+// limit sets the memory limit of the sandbox in bytes, plus headroom.
 func (g *cgroup) limit(memory int64) error {
 	if g == nil || !g.of.bounded {
 		return nil
@@ -225,7 +225,7 @@ func (g *cgroup) limit(memory int64) error {
 	if err := os.WriteFile(filepath.Join(dir, file), bytes, 0o600); err != nil {
 		return fmt.Errorf("limit memory of cgroup: %w", err)
 	}
-	for name, value := range rest { // not every kernel has them, and the limit holds without
+	for name, value := range rest { // optional: not every kernel has them
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(value), 0o600)
 	}
 	return nil
@@ -233,7 +233,7 @@ func (g *cgroup) limit(memory int64) error {
 
 func (g *cgroup) memory() string { return filepath.Join(g.of.memory, g.name) }
 
-// dirs are the folders that the cgroup is, one for each hierarchy.
+// dirs returns the folders of the cgroup, one for each hierarchy.
 func (g *cgroup) dirs() []string {
 	dirs := []string{g.memory()}
 	if g.of.cpu != "" && g.of.cpu != g.of.memory {
@@ -242,8 +242,8 @@ func (g *cgroup) dirs() []string {
 	return dirs
 }
 
-// enter is runsc.Runsc's Enter: what is started next from this thread is born inside. The thread must be locked
-// to its goroutine, so that Go starts no other from it.
+// enter implements the Enter hook of [runsc.Runsc]: the next process that this thread starts begins in the cgroup. The thread
+// must be locked to its goroutine, so that Go starts no other process from it.
 func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -256,7 +256,7 @@ func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 		return func() { _ = dir.Close() }, nil
 	}
-	// On v1 a thread can be elsewhere than its process, and its children are born where it is.
+	// On v1 a thread can be in another cgroup than its process, and its children start there.
 	move := func(dirs ...string) error {
 		var errs []error
 		for _, dir := range dirs {
@@ -272,7 +272,7 @@ func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	return leave, nil
 }
 
-// cpuTime returns the processor time that was used inside, false where it is not counted.
+// cpuTime returns the CPU time used inside, and false if it is not counted.
 func (g *cgroup) cpuTime() (time.Duration, bool) {
 	if g == nil || g.of.cpu == "" {
 		return 0, false
@@ -290,7 +290,7 @@ func (g *cgroup) cpuTime() (time.Duration, bool) {
 	return time.Duration(ns), err == nil
 }
 
-// outOfMemory reports whether the kernel has killed something inside for want of memory.
+// outOfMemory reports whether the kernel's OOM killer has killed a process inside.
 func (g *cgroup) outOfMemory() bool {
 	if g == nil || !g.of.bounded {
 		return false
@@ -303,7 +303,7 @@ func (g *cgroup) outOfMemory() bool {
 	return ok && n > 0
 }
 
-// entry reads the number after a name from a file of lines of two words.
+// entry reads the number of a name from a file with lines of the form "name number".
 func entry(path, name string) (int64, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -327,13 +327,13 @@ func (g *cgroup) kill() {
 		return
 	}
 	for _, pid := range pidsIn(g.memory()) {
-		if pid != os.Getpid() { // a thread of ours may be there for a moment, see enter
+		if pid != os.Getpid() { // a thread of ours may be inside briefly, see enter
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
 
-// remove kills what is left inside, and removes the cgroup. One that is not there is no error.
+// remove kills remaining processes and removes the cgroup. It is not an error if the cgroup does not exist.
 func (g *cgroup) remove() error {
 	if g == nil {
 		return nil
@@ -341,7 +341,7 @@ func (g *cgroup) remove() error {
 	var errs []error
 	for _, dir := range g.dirs() {
 		err := os.Remove(dir)
-		for range 200 { // the last process may not have quite gone
+		for range 200 { // the last process may not have exited yet
 			if !errors.Is(err, syscall.EBUSY) {
 				break
 			}
@@ -356,10 +356,10 @@ func (g *cgroup) remove() error {
 	return errors.Join(errs...)
 }
 
-// removePatience is how long the last process of a sandbox may take to go.
+// removePatience is how long the last process of a sandbox may take to exit.
 const removePatience = 10 * time.Second
 
-// removeLater removes what was busy when remove tried; what is so even then goes with the host.
+// removeLater retries remove while the cgroup is busy. What is still busy then is removed with the host.
 func (g *cgroup) removeLater() {
 	for end := time.Now().Add(removePatience); time.Now().Before(end); {
 		if !errors.Is(g.remove(), syscall.EBUSY) {
@@ -368,7 +368,7 @@ func (g *cgroup) removeLater() {
 	}
 }
 
-// clear kills and removes all cgroups of the host that lived in that directory.
+// clear kills and removes all cgroups of the host whose directory was dir.
 func (c cgroups) clear(dir string) error {
 	if c.memory == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// environments are what jobs can ask for by name. An entry never changes: another
-// environment of the same name gets another key.
+// environments holds the environments that jobs can name. An entry never changes:
+// a different environment of the same name gets a different key.
 type environments struct {
 	mu  sync.RWMutex
 	all map[string]Environment
@@ -25,7 +25,7 @@ func newEnvironments(all map[string]Environment) *environments {
 	return &environments{all: own}
 }
 
-// get returns an environment; known is false for "", which is the host's own interpreters, and what is not defined.
+// get returns an environment. known is false for undefined ones and for "", the host's own interpreters.
 func (e *environments) get(name string) (env Environment, known bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -34,8 +34,8 @@ func (e *environments) get(name string) (env Environment, known bool) {
 }
 
 // Define makes an environment available to jobs, in addition to those of the
-// options, and returns the Job.Environment of it: the name with a digest of all that the
-// environment says, so that what runs in another of the same name is not disturbed.
+// options, and returns its Job.Environment: the name with a digest of the
+// environment, so that sandboxes of another environment of that name are not affected.
 func (h *Host) Define(name string, env Environment) (string, error) {
 	data, err := json.Marshal(env)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// snapshotKey digests all that a snapshot of a kind depends on.
+// snapshotKey returns a digest of everything that a snapshot of a kind depends on.
 func (h *Host) snapshotKey(k kind) (string, error) {
 	root, err := h.rootOf(k.environment)
 	if err != nil {
@@ -35,12 +35,12 @@ func (h *Host) snapshotKey(k kind) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Folders of this host's own are at other places in the next one.
+	// The next host has its folders at other paths.
 	_, _ = sum.Write(bytes.ReplaceAll(spec, []byte(h.dir), nil))
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// addFile adds what tells one file from another without reading it.
+// addFile adds a file's path, size and modification time, without reading it.
 func addFile(sum hash.Hash, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -62,8 +62,8 @@ func addTree(sum hash.Hash, tree fs.FS) error {
 	})
 }
 
-// processor returns what the machine's processor can do: a program that has
-// chosen its instructions cannot go on without them.
+// processor returns the CPU features: a restored interpreter may use instructions
+// that it selected by them.
 func processor() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"sallyport/sandbox/runsc"
 )
 
-// Checks looks at all that running programs depends on, and at last runs one
-// in each language. It takes a few seconds at most.
+// Checks checks all prerequisites for running programs, and finally runs a test
+// program in each language. It takes a few seconds at most.
 func Checks(ctx context.Context, opts Options) []Check {
 	checks := []Check{
 		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx),
@@ -53,10 +53,10 @@ func checkRunsc(ctx context.Context, opts Options) Check {
 	return Check{Name: "runsc", OK: true, Detail: strings.TrimPrefix(version, "runsc version ") + " at " + path}
 }
 
-// probeLimit is how long something may take to say what it is.
+// probeLimit is the time limit of each probe, such as a --version command.
 const probeLimit = 5 * time.Second
 
-// checkPlatform tells how gVisor runs what is in a sandbox. It is never kvm: that was seen to hang on machines that have it.
+// checkPlatform reports gVisor's platform. kvm is never used, because it was seen to hang.
 func checkPlatform() Check {
 	check := Check{Name: "platform", OK: true, Detail: "systrap"}
 	if _, err := os.Stat("/dev/kvm"); err == nil {
@@ -65,7 +65,7 @@ func checkPlatform() Check {
 	return check
 }
 
-// checkNamespaces asks the kernel itself: the settings that can forbid user namespaces are many.
+// checkNamespaces tries to create a user namespace, because many settings can forbid that.
 func checkNamespaces(ctx context.Context) Check {
 	if os.Geteuid() == 0 {
 		return Check{Name: "user namespaces", OK: true, Detail: "not needed as root"}
@@ -97,12 +97,12 @@ func namespaceFix() string {
 	return "allow them (in a container: --privileged or a seccomp profile that allows unshare), or run as root"
 }
 
-// oldest is the first version, major and minor, that the guests run on.
+// oldest is the minimum version, major and minor, of an interpreter.
 type oldest [2]int
 
 var versionNumber = regexp.MustCompile(`(\d+)\.(\d+)`)
 
-// allows reads what an interpreter says of its version.
+// allows reports whether an interpreter's version output is at least that version.
 func (o oldest) allows(version string) bool {
 	found := versionNumber.FindStringSubmatch(version)
 	if found == nil {
@@ -179,14 +179,14 @@ func checkRun(ctx context.Context, opts Options) []Check {
 	return checks
 }
 
-// nobodyHome answers the calls of programs that make none.
+// nobodyHome is the caller of programs without tools: every call fails.
 type nobodyHome struct{}
 
 func (nobodyHome) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there are no tools here"}
 }
 
-// Runtime says which gVisor is used where the settings name that path, or none.
+// Runtime returns the version and the path of runsc; explicit is the path in the settings, or "".
 func Runtime(ctx context.Context, explicit string) (version, path string, err error) {
 	if path, err = FindRunsc(explicit); err != nil {
 		return "", "", err

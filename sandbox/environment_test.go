@@ -203,7 +203,7 @@ func TestCheckRoot(t *testing.T) {
 	must(t, os.MkdirAll(dir+"/root/state", 0o755), os.WriteFile(dir+"/file", nil, 0o644), os.Symlink("/", dir+"/slash"), os.Symlink("root", dir+"/link"))
 	for root, want := range map[string]string{
 		dir + "/root": "", "root": "absolute", "": "absolute", "/": "own root", dir + "/slash": "own root", dir + "/gone": "no such file",
-		dir + "/file": "no directory", dir: "own files", "/proc/..": "own root",
+		dir + "/file": "not a directory", dir: "own files", "/proc/..": "own root",
 	} {
 		err := CheckRoot(root, dir+"/elsewhere", "")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -260,14 +260,14 @@ func TestRootRefuses(t *testing.T) {
 		{Environment{Root: empty}, "no python3 or python in"},
 		{Environment{Root: fake}, "is a script that starts an interpreter"},
 		{Environment{Root: fake, Node: "/bin/node"}, "no such file"},
-		{Environment{Root: fake, Node: "bin/node"}, "no absolute path"},
+		{Environment{Root: fake, Node: "bin/node"}, "not an absolute path"},
 		{Environment{Root: foreign}, "it is for EM_RISCV"},
 		{Environment{Root: h.dir}, "own files"},
 		{Environment{Layers: map[string]string{"/opt": empty}}, "/opt/sallyport is there"},
 		{Environment{Layers: map[string]string{"/workspace/x": empty}}, "/workspace is there"},
 		{Environment{Layers: map[string]string{"/opt/a": empty, "/opt/a/b": empty}}, "within the one at /opt/a"},
 		{Environment{Layers: map[string]string{"/opt/../etc": empty}}, "absolute"},
-		{Environment{Layers: map[string]string{"/opt/x": empty + "/gone"}}, "no folder"},
+		{Environment{Layers: map[string]string{"/opt/x": empty + "/gone"}}, "not a readable folder"},
 		{Environment{Root: "relative"}, "absolute"},
 	} {
 		if _, err := h.root(filepath.Join(h.dir, string(rune('a'+i))), test.env); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -10,22 +10,22 @@ import (
 	"sync"
 )
 
-// generations hands out what Publish wrote as trees that never change: gVisor
-// keeps what a program has looked at, so a tree may not change under it.
+// generations provides what Publish wrote as immutable trees: gVisor caches files that
+// a program has accessed, so a tree must not change while it is in use.
 type generations struct {
-	mu      sync.Mutex // held while Publish writes, and while a tree is made of that
+	mu      sync.Mutex // held while Publish writes, and while a tree is made
 	count   int
-	current *generation // nil: nobody has asked for what was published last
+	current *generation // nil if the last publish has not been used yet
 }
 
-// generation is one tree. It is removed when it is old and unused.
+// generation is one tree. It is removed when it is superseded and unused.
 type generation struct {
 	dir   string
 	users int
 	old   bool
 }
 
-// useServers returns the newest tree, for dropServers to give back.
+// useServers returns the newest tree. The caller releases it with dropServers.
 func (h *Host) useServers() (*generation, error) {
 	g := &h.generations
 	g.mu.Lock()
@@ -53,7 +53,7 @@ func (h *Host) dropServers(used *generation) error {
 	return nil
 }
 
-// renew makes the next tree another one. It is called with mu held.
+// renew retires the current tree, so that the next useServers makes a new one. It is called with mu held.
 func (g *generations) renew() error {
 	last := g.current
 	g.current = nil
@@ -67,14 +67,14 @@ func (g *generations) renew() error {
 	return os.RemoveAll(last.dir)
 }
 
-// isNewest reports whether nothing was published since the tree was made.
+// isNewest reports whether the tree contains the last publish.
 func (h *Host) isNewest(used *generation) bool {
 	h.generations.mu.Lock()
 	defer h.generations.mu.Unlock()
 	return h.generations.current == used
 }
 
-// linkTree makes a folder with the same files as another: such files are replaced and never written again.
+// linkTree makes a folder with hard links to the files of another. This is safe because files are replaced, never modified.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

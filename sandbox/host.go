@@ -37,15 +37,15 @@ type Host struct {
 	pool         *pool
 	sessions     *sessions
 
-	mu       sync.Mutex // orders the end of ctx and the growth of running
+	mu       sync.Mutex // orders the end of ctx and running.Add
 	running  sync.WaitGroup
 	making   sync.WaitGroup // snapshots
 	filling  sync.WaitGroup // the pool
-	cleaning sync.WaitGroup // sandboxes that are cleared away
+	cleaning sync.WaitGroup // removals of sandboxes
 }
 
-// New prepares a host: finds runsc and the interpreters, clears what a killed
-// predecessor left, and lays out the files that sandboxes share. Close it.
+// New prepares a host: it finds runsc and the interpreters, removes the remains of
+// killed hosts, and lays out the files that sandboxes share. The caller must Close it.
 func New(opts Options) (*Host, error) {
 	h := &Host{opts: opts, log: opts.Logger, environments: newEnvironments(opts.Environments)}
 	if h.log == nil {
@@ -81,7 +81,7 @@ func New(opts Options) (*Host, error) {
 	return h, nil
 }
 
-// end waits until nothing runs and nothing waits.
+// end waits until all sandboxes, running and idle, have ended.
 func (h *Host) end() {
 	h.running.Wait()
 	h.filling.Wait()
@@ -90,10 +90,10 @@ func (h *Host) end() {
 	h.cleaning.Wait()
 }
 
-// Close stops what still runs, waits for it, and removes every file of the host. It is idempotent.
+// Close stops all programs, waits for them, and removes all files of the host. It is idempotent.
 func (h *Host) Close() error { return h.close() }
 
-// enter counts one more sandbox, unless the host is closed.
+// enter registers one more sandbox, or returns an error if the host is closed.
 func (h *Host) enter() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,10 +118,10 @@ func (h *Host) find() error {
 	return nil
 }
 
-// guestBin is where an interpreter from outside of systemDirs appears.
+// guestBin is the folder in the sandbox for an interpreter from outside systemDirs.
 const guestBin = "/opt/interpreter"
 
-// FindRunsc resolves the path of runsc; ErrNoRunsc where there is none.
+// FindRunsc resolves the path of runsc. It returns ErrNoRunsc if there is none.
 func FindRunsc(explicit string) (string, error) {
 	if explicit != "" {
 		if _, err := exec.LookPath(explicit); err != nil {
@@ -168,7 +168,7 @@ func (h *Host) layOut() error {
 	return h.Publish(nil)
 }
 
-// guest is the folder with what runs before a program does.
+// guest is the folder with the guest's files, which start the program.
 func (h *Host) guest() string { return filepath.Join(h.dir, "guest") }
 
 // roots are the root file systems of environments, laid out on first use.
@@ -196,7 +196,7 @@ func (h *Host) rootOf(environment string) (*rootfs, error) {
 	return made, nil
 }
 
-// take makes this host's own directory and locks it.
+// take creates this host's own directory and locks it.
 func (h *Host) take(parent string) error {
 	var err error
 	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
@@ -213,7 +213,7 @@ func (h *Host) remove() error {
 		return nil
 	}
 	err := exclusively(filepath.Dir(h.dir), func() error { return os.RemoveAll(h.dir) })
-	if errors.Is(err, fs.ErrNotExist) { // somebody has removed all of it
+	if errors.Is(err, fs.ErrNotExist) { // another process has removed all of it
 		err = nil
 	}
 	if h.lock != nil {
@@ -222,10 +222,10 @@ func (h *Host) remove() error {
 	return err
 }
 
-// sweepEvery is how often a host looks for what others have left that were killed.
+// sweepEvery is the interval between removals of what killed hosts left.
 const sweepEvery = time.Minute
 
-// sweep clears away what killed hosts leave, until ctx ends.
+// sweep periodically removes the remains of killed hosts, until ctx ends.
 func (h *Host) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -239,7 +239,7 @@ func (h *Host) sweep(ctx context.Context) {
 	}
 }
 
-// Sweep clears away what killed hosts have left below a state directory, as New does; "" is the usual one.
+// Sweep removes the remains of killed hosts from a state directory, as New does; "" is the default directory.
 func Sweep(state string, log *slog.Logger) error {
 	parent, err := stateDir(state)
 	if err == nil {
@@ -248,7 +248,7 @@ func Sweep(state string, log *slog.Logger) error {
 	return err
 }
 
-// clearStale removes the state of hosts that were killed: their lock is free.
+// clearStale removes the state of killed hosts, which are those whose lock is free.
 func clearStale(parent string, c cgroups, log *slog.Logger) {
 	stale := map[string]*os.File{}
 	err := exclusively(parent, func() error {

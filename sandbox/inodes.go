@@ -10,10 +10,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// limitInodes bounds how many files and folders the writable mounts of a started sandbox hold, before anything of a
-// model's runs in it. gVisor's tmpfs can do that, but runsc hands no such option of a spec on,
-// so each mount is covered by one that is made from inside; a snapshot keeps them. An image may lack what
-// that takes: then memory bounds files too, since gVisor's kernel needs some for each.
+// limitInodes bounds how many files and folders the writable mounts of a started sandbox can hold, before a model's
+// program runs in it. gVisor's tmpfs supports nr_inodes, but runsc does not pass the option on from the spec,
+// so each mount is covered by one that is made inside; a snapshot keeps them. If an image lacks the
+// commands for that, only the memory limit bounds files, because gVisor's kernel needs memory for each.
 func (b *box) limitInodes(ctx context.Context) {
 	script := []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}
 	for _, m := range []specs.Mount{scratch("/tmp"), scratch("/dev/shm"), workspaceMount(b.kind)} {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// interpreter is a binary of the host and where it is found inside a sandbox.
+// interpreter is a binary of the host and its path inside a sandbox.
 type interpreter struct{ path, inside string }
 
-// errScript says that a file starts an interpreter elsewhere: only a binary can be mounted into a sandbox.
+// errScript means that a file is a script that starts an interpreter elsewhere; only a binary can be mounted into a sandbox.
 var errScript = errors.New("is a script that starts an interpreter and not one itself (a shim of pyenv, nvm or the like)")
 
 // findInterpreter resolves an interpreter: an explicit path, or the first of the
-// names in the usual places that is a binary. One that lies outside of what
-// sandboxes see is mounted there alone, as a single file.
+// names that lookUp finds as a binary. A binary outside systemDirs is mounted at
+// inside, as a single file.
 func findInterpreter(explicit, inside string, names ...string) (interpreter, error) {
 	candidates := []string{explicit}
 	if explicit == "" {
@@ -39,7 +39,7 @@ func findInterpreter(explicit, inside string, names ...string) (interpreter, err
 	return interpreter{}, fmt.Errorf("find interpreter: %w", err)
 }
 
-// lookUp returns every executable that is called by one of the names, in the order of the names and of PATH.
+// lookUp returns all executables with one of the names, in the order of the names and of PATH.
 func lookUp(names []string) []string {
 	var found []string
 	for _, name := range names {
@@ -56,8 +56,8 @@ func lookUp(names []string) []string {
 	return found
 }
 
-// resolveBinary follows symbolic links to an executable and checks that it is one for
-// the kernel: mounted into a sandbox, a script would not find what it starts.
+// resolveBinary follows symbolic links to an executable and checks that it is a binary:
+// a script in a sandbox would not find the program that it starts.
 func resolveBinary(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func resolveBinary(path string) (string, error) {
 		return "", err
 	}
 	if !isExecutable(real) {
-		return "", fmt.Errorf("%s is no executable file", path)
+		return "", fmt.Errorf("%s is not an executable file", path)
 	}
 	f, err := os.Open(real)
 	if err != nil {
@@ -77,7 +77,7 @@ func resolveBinary(path string) (string, error) {
 	return real, checkProgram(path, f)
 }
 
-// hostNames are what an interpreter of this machine may be called, the best first.
+// hostNames returns the names of an interpreter on this machine, the preferred one first.
 func hostNames(i Interpreter) []string {
 	if i == Node {
 		return []string{"/usr/bin/node", "node", "nodejs"}
@@ -85,8 +85,8 @@ func hostNames(i Interpreter) []string {
 	return []string{"/usr/bin/python3", "python3"}
 }
 
-// InterpreterPath is the binary of this machine that programs run on which name no environment; explicit is that of
-// the settings, "" for none.
+// InterpreterPath returns the binary of this machine that runs programs without an environment. explicit is the path in
+// the settings, or "".
 func InterpreterPath(i Interpreter, explicit string) (string, error) {
 	found, err := findInterpreter(explicit, "", hostNames(i)...)
 	return found.path, err

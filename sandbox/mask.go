@@ -16,8 +16,8 @@ import (
 	"sallyport/internal/chroot"
 )
 
-// mask hides what the environment says: a mount over each path. gVisor does not
-// know linux.maskedPaths, it only prints it. What is not there needs no mask.
+// mask hides the environment's Masked paths with a mount over each of them, because
+// gVisor ignores linux.maskedPaths. Paths that do not exist are skipped.
 func (l *layout) mask(r *rootfs) error {
 	seen := l.env.Root
 	if seen == "" {
@@ -42,7 +42,7 @@ func (l *layout) mask(r *rootfs) error {
 		}
 		at := "/" + real
 		if done[at] || l.env.Root == "" && !slices.ContainsFunc(systemDirs, func(dir string) bool { return within(at, dir) || within(dir, at) }) {
-			continue // of the host's only these are seen
+			continue // sandboxes see only systemDirs of the host
 		}
 		done[at] = true
 		if err := l.hide(r, view, real); err != nil {
@@ -52,7 +52,7 @@ func (l *layout) mask(r *rootfs) error {
 	return nil
 }
 
-// hide puts nothing over one path, which has no link in it.
+// hide covers one path with an empty file or folder. The path must not contain links.
 func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 	at := "/" + real
 	for _, taken := range slices.Concat(l.points, l.insides(r, view)) {
@@ -68,7 +68,7 @@ func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 		l.mounts = append(l.mounts, bind(at, l.nothing))
 		return nil
 	}
-	// What is mounted there already, or below, goes: it would come on top.
+	// Remove earlier mounts at or below it: they would cover this one.
 	l.mounts = slices.DeleteFunc(l.mounts, func(m specs.Mount) bool { return within(m.Destination, at) })
 	if l.env.Root == "" && !slices.ContainsFunc(systemDirs, func(dir string) bool { return within(at, dir) }) {
 		return nil // nothing but mounts is below it
@@ -78,7 +78,7 @@ func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 	return nil
 }
 
-// insides are the paths of the interpreters, as they are named and as the links lead.
+// insides returns the paths of the interpreters inside the sandbox, as given and with links resolved.
 func (l *layout) insides(r *rootfs, view *os.Root) []string {
 	var paths []string
 	for _, found := range r.programs {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options are what a machine needs to run sandboxes.
+// Options configure a [Host].
 type Options struct {
 	// Runsc is the path of gVisor's runsc; "" looks in the folder of this binary and then in PATH.
 	Runsc string
@@ -15,71 +15,71 @@ type Options struct {
 	Python, Node string
 	// Guest holds the files that are mounted at /opt/sallyport.
 	Guest fs.FS
-	// State is the directory for what lives only as long as the host; "" is a private one of the user's.
+	// State is the directory for files that live only as long as the host; "" is a private directory of the user.
 	State string
-	// Parallel is how many sandboxes may run at once, more wait; 0 is 4.
+	// Parallel is how many sandboxes may run at once, further ones are queued; 0 is 4.
 	Parallel int
-	// Environments are what jobs can ask for by name.
+	// Environments are available to jobs by name.
 	Environments map[string]Environment
-	// Masked are paths of the host's /usr that no sandbox sees, in addition to those that never are.
+	// Masked are paths of the host's /usr to hide from all sandboxes, in addition to those that are always hidden.
 	Masked []string
-	// Snapshots is the directory where snapshots of started interpreters are kept over restarts; "" keeps none.
+	// Snapshots is the directory where snapshots of started interpreters persist across restarts; "" disables that.
 	Snapshots string
-	// Pool says how many sandboxes wait for programs.
+	// Pool configures the idle sandboxes that wait for programs.
 	Pool Pool
 	// SessionIdle is how long the interpreter of a session may wait for its next program; 0 is 10 minutes.
 	SessionIdle time.Duration
-	// NoCgroups holds sandboxes to their limits by watching alone, also where cgroups can be made.
+	// NoCgroups enforces limits by polling alone, even if cgroups can be created.
 	NoCgroups bool
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
-	// Logger gets start, end and trouble of sandboxes; nil discards.
+	// Logger receives starts, ends and errors of sandboxes; nil discards.
 	Logger *slog.Logger
 }
 
-// Pool bounds the sandboxes that wait, started and idle, for the next program. The
-// number follows demand between Min and Max, of each interpreter of each environment in use.
+// Pool bounds the started, idle sandboxes that wait for the next program. Their number
+// follows demand between Min and Max, for each interpreter of each environment in use.
 type Pool struct {
-	// Min waits when nothing continues; 0 is none.
+	// Min is the number of idle sandboxes without demand.
 	Min int
-	// Max waits at most; 0 is no pool: each program starts a sandbox of its own.
+	// Max is the upper bound; 0 disables the pool: each program starts its own sandbox.
 	Max int
-	// Memory bounds what all that wait use together, in bytes; 0 is 512 MiB.
+	// Memory bounds the total memory of idle sandboxes, in bytes; 0 is 512 MiB.
 	Memory int64
 }
 
-// ErrNoRunsc says that gVisor is not there. There is no other way to run a program.
+// ErrNoRunsc means that gVisor is not installed. Programs cannot run without it.
 var ErrNoRunsc = errors.New("runsc (gVisor) was not found: run `make runsc`, or set sandbox.runsc in upstreams.yaml")
 
-// Check is one thing that running programs depends on.
+// Check is the result of checking one prerequisite for running programs.
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Warn says that it works, but worse than it could.
+	// Warn means that it works, but not at its best.
 	Warn bool `json:"warn,omitempty"`
-	// Detail is what was found, Fix how to mend it.
+	// Detail is what was found, Fix how to repair it.
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Service is a program of the operator's that reads what models wrote, such as
-// a type checker, and is held like their programs for that: no network, no
-// environment, nothing of the host but what is named here, all of it read-only.
-// It has no bridge, and is spoken to over its standard input and output.
+// Service is an operator's program that processes model-written input, such as a
+// type checker. It is isolated like the models' programs: no network, no environment
+// variables, and only the host files that are named here, read-only.
+// It has no bridge and communicates over its standard input and output.
 type Service struct {
-	// ID is as a Job's; no two sandboxes of a host may have the same at once.
+	// ID has the form of a Job's ID; it must be unique among the live sandboxes of a host.
 	ID string
 	// Environment is where it runs: the zero value is the host's /usr. Only its root file system,
-	// interpreters and layers count.
+	// interpreters and layers are used.
 	Environment Environment
 	// Interpreter runs Args; "" is none, and Args[0] the path of a binary without libraries.
 	Interpreter Interpreter
-	// Args are as inside of the sandbox.
+	// Args are the arguments, with paths inside the sandbox.
 	Args []string
 	// Dir is where Files appear, by slash-separated path, and the working directory.
 	Dir   string
 	Files map[string][]byte
-	// Mounts are folders of the host by where they appear.
+	// Mounts maps paths in the sandbox to host folders.
 	Mounts map[string]string
 	// Memory is in bytes. The service is stopped when it uses more.
 	Memory int64

@@ -21,17 +21,17 @@ type clip struct {
 	flood            int64
 	onFlood          func() // called once when more than flood bytes came
 
-	heard func(p []byte) // gets what comes, in order; nil is nobody
+	heard func(p []byte) // receives the data in order; may be nil
 
-	spill *spill // gets all of a stream that is cut; nil keeps none of it
-	kept  string // where all of it can be read, inside a sandbox
+	spill *spill // stores all of a stream that is cut; may be nil
+	kept  string // path in the sandbox of the complete output, "" if it is not kept
 }
 
 func newClip(limit int, flood int64, onFlood func()) *clip {
 	return &clip{headMax: limit * 3 / 4, tailMax: limit - limit*3/4, flood: flood, onFlood: sync.OnceFunc(onFlood)}
 }
 
-// spillTo keeps all of the stream in a file of that folder if it is cut, as far as the flood limit and max allow.
+// spillTo stores the whole stream in a file in dir if it is cut, up to max bytes and the flood limit.
 func (c *clip) spillTo(dir string, max int64) { c.spill = &spill{dir: dir, max: min(max, c.flood)} }
 
 // Write takes all of p and never fails.
@@ -51,7 +51,7 @@ func (c *clip) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// spillOver writes p to the file, and before the first time what came until then, of which nothing is lost yet.
+// spillOver writes p to the file once the stream exceeds the limit. The first time it writes the buffered beginning before p.
 func (c *clip) spillOver(p []byte) {
 	limit := int64(c.headMax + c.tailMax)
 	if c.spill == nil || c.total+int64(len(p)) <= limit {
@@ -91,7 +91,7 @@ func (c *clip) output() Output {
 	return Output{Text: text(head) + note + text(end), Cut: cut}
 }
 
-// where tells how to read what was cut.
+// where tells how to read the complete output, "" if it is not kept.
 func (c *clip) where() string {
 	switch {
 	case c.kept == "":
@@ -102,7 +102,7 @@ func (c *clip) where() string {
 	return "; all of it: " + c.kept
 }
 
-// wholeRunes drops the halves of characters at both sides of a cut.
+// wholeRunes drops incomplete characters on both sides of a cut.
 func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	for i := 0; i < utf8.UTFMax && len(head) > 0; i++ {
 		if r, size := utf8.DecodeLastRune(head); r != utf8.RuneError || size != 1 {

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// maxOverlay is how many entries of a given root file system are mounted one by one.
+// maxOverlay is the maximum number of entries of a root file system that are mounted individually.
 const maxOverlay = 200
 
-// hasFolders says whether all paths are folders, with no link on the way.
+// hasFolders reports whether all paths are folders and contain no symbolic links.
 func hasFolders(view *os.Root, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(at string) bool { return !isFolder(view, at) })
 }
@@ -29,8 +29,8 @@ func isFolder(view *os.Root, at string) bool {
 	return true
 }
 
-// overlay makes a folder with a place for each of our mounts, and the entries of the
-// given root file system mounted around them: nothing is written into that.
+// overlay makes a folder with a mount point for each of our mounts, and mounts the entries
+// of the root file system into it. Nothing is written into the root file system itself.
 func (l *layout) overlay(view *os.Root) error {
 	if err := l.overlayDir(view, "/"); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (l *layout) overlay(view *os.Root) error {
 	return openUp(l.dir)
 }
 
-// overlayDir does it for one folder, which some of our mounts are below.
+// overlayDir does so for one folder that contains mount points of ours.
 func (l *layout) overlayDir(view *os.Root, at string) error {
 	dir, err := view.Open(path.Join(".", at))
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *layout) overlayDir(view *os.Root, at string) error {
 func (l *layout) overlayEntry(view *os.Root, at string, entry fs.DirEntry) error {
 	here := filepath.Join(l.dir, at)
 	switch {
-	case slices.Contains(l.points, at): // ours comes on top
+	case slices.Contains(l.points, at): // one of our mounts covers it
 		return nil
 	case slices.ContainsFunc(l.points, func(point string) bool { return within(point, at) }):
 		if err := os.Mkdir(here, 0o755); err != nil || !entry.IsDir() {
@@ -90,7 +90,7 @@ func (l *layout) overlayEntry(view *os.Root, at string, entry fs.DirEntry) error
 		if err := os.WriteFile(here, nil, 0o644); err != nil {
 			return err
 		}
-	default: // devices, sockets and pipes of the host are none of a sandbox's
+	default: // skip devices, sockets and pipes
 		return nil
 	}
 	l.mounts = append(l.mounts, bind(at, filepath.Join(l.env.Root, at)))

@@ -2,8 +2,8 @@ package sandbox
 
 import "sync"
 
-// place is the one of Options.Parallel that a program has. While it waits for a person others may have it; a program that
-// continues then does so without, where none is free: the answer must not wait, too.
+// place is one of the Options.Parallel slots, held by a program. The slot is free for others while the program waits for a
+// person. If no slot is free when the program continues, it continues without one, so that it does not wait twice.
 type place struct {
 	slots chan struct{}
 	mu    sync.Mutex

@@ -1,4 +1,4 @@
 package sandbox
 
-// Platform is nil where sandboxes can run, and else says why they cannot and what to do.
+// Platform returns nil if this system can run sandboxes, otherwise an error that says what to do.
 func Platform() error { return nil }

@@ -13,7 +13,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Platform is nil where sandboxes can run, and else says why they cannot and what to do.
+// Platform returns nil if this system can run sandboxes, otherwise an error that says what to do.
 func Platform() error {
 	name := map[string]string{"darwin": "macOS", "windows": "Windows"}[runtime.GOOS]
 	if name == "" {
@@ -22,25 +22,25 @@ func Platform() error {
 	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/remote.md); all but programs works here, and no program runs without a sandbox", name)
 }
 
-// errNone is what methods of a host that cannot exist return.
-var errNone = errors.New("there is no sandbox")
+// errNone is returned by the methods of a host, which cannot exist on this system.
+var errNone = errors.New("sandboxes are not supported on this system")
 
-// Host starts sandboxes on Linux; here there is none, and nothing that runs programs in its place.
+// Host starts sandboxes on Linux. On this system it cannot be created.
 type Host struct{}
 
-// Server is a service that runs, on Linux.
+// Server is a running service, on Linux.
 type Server struct{}
 
-// ErrNoInterpreter says that an environment cannot run programs of that language.
+// ErrNoInterpreter means that an environment cannot run programs of that language.
 var ErrNoInterpreter = errors.New("this environment has no such interpreter")
 
 // New returns the error of Platform.
 func New(Options) (*Host, error) { return nil, Platform() }
 
-// Sweep has nothing to clear away.
+// Sweep does nothing: no host can have left anything.
 func Sweep(string, *slog.Logger) error { return nil }
 
-// Checks says what is missing, which is Linux.
+// Checks returns one failed check: sandboxes need Linux.
 func Checks(context.Context, Options) []Check {
 	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "name a Linux machine with --sandbox ssh://USER@HOST, or sandbox.remote in upstreams.yaml"}}
 }
@@ -54,7 +54,7 @@ func Runtime(context.Context, string) (version, path string, err error) { return
 // InterpreterPath returns the error of Platform.
 func InterpreterPath(Interpreter, string) (string, error) { return "", Platform() }
 
-// MountPoints are the folders of every sandbox, see Linux.
+// MountPoints returns nil.
 func MountPoints() []string { return nil }
 
 // CheckRoot returns the error of Platform.
@@ -72,34 +72,34 @@ func (*Host) Define(string, Environment) (string, error) { return "", Platform()
 // Warm prepares nothing.
 func (*Host) Warm(...Job) {}
 
-// Waiting counts nothing.
+// Waiting returns 0 and true.
 func (*Host) Waiting(Interpreter) (n int, full bool) { return 0, true }
 
-// Publish keeps nothing.
+// Publish returns the error of Platform.
 func (*Host) Publish(map[string][]byte) error { return Platform() }
 
-// Serve starts nothing.
+// Serve returns the error of Platform.
 func (*Host) Serve(Service) (*Server, error) { return nil, Platform() }
 
-// Program is nowhere.
+// Program returns "".
 func (*Host) Program(Interpreter) string { return "" }
 
-// ProgramOnHost is nowhere.
+// ProgramOnHost returns "".
 func (*Host) ProgramOnHost(Interpreter) string { return "" }
 
 // Close does nothing.
 func (*Host) Close() error { return nil }
 
-// Read reads nothing.
+// Read returns an error.
 func (*Server) Read([]byte) (int, error) { return 0, errNone }
 
-// Write writes nothing.
+// Write returns an error.
 func (*Server) Write([]byte) (int, error) { return 0, errNone }
 
-// Listener is none.
+// Listener returns nil.
 func (*Server) Listener() net.Listener { return nil }
 
-// Done is never closed.
+// Done returns nil.
 func (*Server) Done() <-chan struct{} { return nil }
 
 // Close does nothing.

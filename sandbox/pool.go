@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// boxCost is about what one waiting sandbox adds to the memory in use: see bench/results.
+	// boxCost is the approximate memory of one idle sandbox, in bytes: see bench/results.
 	boxCost = 40 << 20
-	// burst is how close programs have to follow each other to want a sandbox each.
+	// burst is the time within which programs count as concurrent demand.
 	burst = time.Second
-	// calm is after how long without as many programs the pool wants one sandbox less.
+	// calm is how long demand must stay below the peak before the peak decreases by one.
 	calm = time.Minute
-	// forgotten is after how long without a program a kind has no sandboxes waiting any more, unless Warm has named it.
+	// forgotten is how long a kind without programs keeps idle sandboxes, unless Warm has named it.
 	forgotten = 10 * time.Minute
-	// pace is the least time between two refills while programs run, which they would slow down.
+	// pace is the minimum time between two refills while programs run, because refills slow them down.
 	pace = 500 * time.Millisecond
-	// quiet is how long after a publish sandboxes are started again: publishes come in crowds.
+	// quiet is the delay of refills after a publish, because publishes come in bursts.
 	quiet = 200 * time.Millisecond
-	// sulk is how long a kind is not started again after a failed start.
+	// sulk is the retry delay of a kind after a failed start.
 	sulk = 30 * time.Second
 )
 
-// pool keeps sandboxes that wait for programs, as many as Options.Pool says and
-// demand asks for. Without room it starts one for each program.
+// pool keeps idle sandboxes for programs, within Options.Pool and according to
+// demand. If it is disabled or empty, it starts a sandbox for the program.
 type pool struct {
 	host   *Host
 	limits Pool
@@ -43,15 +43,15 @@ type pool struct {
 	publishes time.Time // when the last one was
 }
 
-// shelf is where sandboxes of one kind wait.
+// shelf holds the idle sandboxes of one kind.
 type shelf struct {
-	waiting  []*box // the one that has waited longest first
+	waiting  []*box // oldest first
 	starting int
 	taken    []time.Time // within the last burst
 	peak     int
 	peakAt   time.Time
 	usedAt   time.Time
-	kept     bool // Warm has named it
+	kept     bool // set by Warm
 	notUntil time.Time
 }
 
@@ -61,7 +61,7 @@ func newPool(h *Host, limits Pool) *pool {
 	return &pool{host: h, limits: limits, wake: make(chan struct{}, 1), shelves: map[kind]*shelf{}}
 }
 
-// Warm says what jobs will come, so that sandboxes wait for the first of them already.
+// Warm announces future jobs, so that sandboxes for them are started in advance.
 // It returns at once. Without a pool it does nothing.
 func (h *Host) Warm(jobs ...Job) {
 	h.pool.mu.Lock()
@@ -92,8 +92,8 @@ func (p *pool) poke() {
 	}
 }
 
-// get returns a sandbox with a guest that waits for a program: one that has waited for
-// it, else one that is made now.
+// get returns a sandbox whose guest is ready for a program: an idle one, or a new one.
+// waited is true for an idle one.
 func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error) {
 	k := kindOf(job)
 	if p.limits.Max > 0 {
@@ -110,7 +110,7 @@ func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error
 	return b, false, err
 }
 
-// start makes a sandbox now: restored if there is a snapshot, else from nothing.
+// start starts a sandbox: restored from a snapshot if there is one, otherwise from scratch.
 func (h *Host) start(ctx context.Context, k kind, id string) (*box, error) {
 	image := h.snapshots.find(k)
 	if image == "" {
@@ -141,7 +141,7 @@ func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*box, e
 	return b, nil
 }
 
-// demand notes that a program came.
+// demand records that a program of that kind has arrived.
 func (p *pool) demand(k kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *pool) take(k kind) *box {
 	return b
 }
 
-// published retires what waits: it shows older wrappers.
+// published discards idle sandboxes, because they see older wrappers.
 func (p *pool) published() {
 	if p == nil {
 		return
@@ -182,7 +182,7 @@ func (p *pool) published() {
 	p.poke()
 }
 
-// fill keeps the shelves as full as they should be, until ctx ends.
+// fill keeps as many sandboxes idle as demand requires, until ctx ends.
 func (p *pool) fill(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
@@ -205,7 +205,8 @@ func (p *pool) fill(ctx context.Context) {
 	}
 }
 
-// pause waits until a refill does not hurt: at once where nothing runs.
+// pause waits until a refill does not slow programs down. If nothing runs, it returns at once.
+// It returns false when ctx ends.
 func (p *pool) pause(ctx context.Context) bool {
 	wait := time.Duration(0)
 	if len(p.host.slots) > 0 {
@@ -235,7 +236,7 @@ func (p *pool) lastPublish() time.Time {
 	return p.publishes
 }
 
-// wanted returns a kind that lacks a sandbox, the one that lacks most.
+// wanted returns the kind that lacks the most sandboxes, and false if none lacks any or memory is used up.
 func (p *pool) wanted() (which kind, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +251,7 @@ func (p *pool) wanted() (which kind, ok bool) {
 	return which, most > 0 && int64(all+1)*boxCost <= p.limits.Memory
 }
 
-// add starts one sandbox and lets it wait.
+// add starts one idle sandbox.
 func (p *pool) add(ctx context.Context, k kind) {
 	p.mu.Lock()
 	s := p.shelf(k)
@@ -273,7 +274,7 @@ func (p *pool) add(ctx context.Context, k kind) {
 	p.host.filling.Go(func() { p.follow(b, s) })
 }
 
-// follow takes a sandbox that dies while it waits off its shelf. It ends with the sandbox.
+// follow removes a sandbox that dies while it is idle. It returns when the sandbox ends.
 func (p *pool) follow(b *box, s *shelf) {
 	select {
 	case <-b.process.Done():
@@ -290,7 +291,7 @@ func (p *pool) follow(b *box, s *shelf) {
 	}
 }
 
-// shrink lets go of what calm demand does not need.
+// shrink discards idle sandboxes that demand no longer requires.
 func (p *pool) shrink(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,7 +313,7 @@ func (p *pool) shrink(now time.Time) {
 	}
 }
 
-// empty is the end of the pool.
+// empty discards all idle sandboxes.
 func (p *pool) empty() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,8 +325,8 @@ func (p *pool) empty() {
 	}
 }
 
-// Waiting returns how many sandboxes wait for programs of an interpreter, and
-// whether as many do as demand asks for.
+// Waiting returns how many idle sandboxes there are for an interpreter, and
+// whether these are as many as demand requires.
 func (h *Host) Waiting(i Interpreter) (n int, full bool) {
 	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()

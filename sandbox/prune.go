@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// outputAge is how long output that was cut is kept.
+	// outputAge is how long saved output is kept.
 	outputAge = 7 * 24 * time.Hour
-	// outputShare is which part of a workspace it may fill: one in so many bytes.
+	// outputShare is the divisor for the share of a workspace that saved output may fill: 1/outputShare.
 	outputShare = 4
 )
 
-// outputName is a file that keepOutput has made. Others in its folder are a program's own.
+// outputName matches files that keepOutput made. Other files in the folder belong to programs.
 var outputName = regexp.MustCompile(`^\.out/[a-z0-9-]{1,40}\.(stdout|stderr)\.txt$`)
 
-// makeRoom removes output of earlier programs, the oldest first, where there is new one to be kept: what is too
-// old, and what leaves no room for the new in the part of the workspace that is for it.
+// makeRoom removes saved output of earlier programs if there is new output to save: files that are older than
+// outputAge, and the oldest ones that would exceed output's share of the workspace.
 func makeRoom(w Workspace, quota int64, now time.Time, clips ...*clip) error {
 	room, fresh := quota/outputShare, false
 	for _, c := range clips {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Publish makes files (by slash-separated path) the content of /servers for
-// every program that starts from now on; one that runs keeps what it has, and so
-// does the interpreter of a session. A service sees the change. Only what
-// differs is written, each file at once; what is not in files is removed.
+// Publish replaces the content of /servers with files (by slash-separated path) for
+// programs that start from now on. Running programs and interpreters of sessions keep
+// the old content; services see the change. Only differences are written, each file
+// atomically; other files are removed.
 func (h *Host) Publish(files map[string][]byte) error {
 	h.generations.mu.Lock()
 	err := errors.Join(h.generations.renew(), h.publish(files))
@@ -35,7 +35,7 @@ func (h *Host) publish(files map[string][]byte) error {
 	if err := os.MkdirAll(h.servers(), 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(h.servers(), 0o755); err != nil { // whatever our umask is
+	if err := os.Chmod(h.servers(), 0o755); err != nil { // regardless of the umask
 		return err
 	}
 	root, err := os.OpenRoot(h.servers())
@@ -47,7 +47,7 @@ func (h *Host) publish(files map[string][]byte) error {
 	if err := prune(root, files); err != nil {
 		return err
 	}
-	if writeErr != nil { // perhaps a file was where there has to be a folder now, or the other way round: it is gone
+	if writeErr != nil { // perhaps a file was in place of a folder, or the reverse: prune has removed it
 		return writeFiles(root, files)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (h *Host) publish(files map[string][]byte) error {
 
 func (h *Host) servers() string { return filepath.Join(h.dir, "servers") }
 
-// writeFiles writes as many files at once as there are processors: what takes time is the kernel's work.
+// writeFiles writes files concurrently, one goroutine per CPU: most of the time is spent in the kernel.
 func writeFiles(root *os.Root, files map[string][]byte) error {
 	var group errgroup.Group
 	paths, n := slices.Sorted(maps.Keys(files)), runtime.GOMAXPROCS(0)
@@ -63,7 +63,7 @@ func writeFiles(root *os.Root, files map[string][]byte) error {
 		group.Go(func() error {
 			for _, path := range part {
 				if !fs.ValidPath(path) {
-					return fmt.Errorf("%q is no path of a file", path)
+					return fmt.Errorf("invalid file path %q", path)
 				}
 				if err := writeFile(root, filepath.FromSlash(path), files[path]); err != nil {
 					return err
@@ -75,7 +75,7 @@ func writeFiles(root *os.Root, files map[string][]byte) error {
 	return group.Wait()
 }
 
-// writeFile replaces the file in one step, so that no program reads half of it.
+// writeFile replaces the file atomically, so that no program reads a partial file.
 func writeFile(root *os.Root, path string, data []byte) error {
 	if old, err := root.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
@@ -92,7 +92,7 @@ func writeFile(root *os.Root, path string, data []byte) error {
 	return root.Rename(path+".new", path)
 }
 
-// makeFolders makes a folder and those above it. The sandbox's user, which is another one, must be able to enter.
+// makeFolders makes a folder and its parents, accessible to the sandbox's user, which is a different user.
 func makeFolders(root *os.Root, path string) error {
 	if path == "." {
 		return nil
@@ -109,7 +109,7 @@ func makeFolders(root *os.Root, path string) error {
 	return root.Chmod(path, 0o755)
 }
 
-// prune removes what is not in files, and then the folders that are empty.
+// prune removes everything that is not in files, and then empty folders.
 func prune(root *os.Root, files map[string][]byte) error {
 	var folders []string
 	err := fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {

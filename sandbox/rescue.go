@@ -14,10 +14,10 @@ import (
 	"sallyport/sandbox/runsc"
 )
 
-// rescueLimit is how long the files of a program that is being stopped may hold up its end.
+// rescueLimit bounds the time for saving the files of a stopped program.
 const rescueLimit = 600 * time.Millisecond
 
-// rescue saves what a program that we have stopped left in /workspace.
+// rescue saves the /workspace changes of a program that the host stopped, and returns notes for the model.
 func (e *execution) rescue(account bridge.Account, cause error) []string {
 	if _, ours := errors.AsType[stopped](cause); !ours || account.Workspace == nil {
 		return nil
@@ -32,7 +32,7 @@ func (e *execution) rescue(account bridge.Account, cause error) []string {
 	return notes
 }
 
-// reader is the command that reads /workspace in a sandbox.
+// reader returns the command that reads /workspace in a sandbox.
 func (h *Host) reader(k kind) []string {
 	program := ""
 	if root, err := h.rootOf(k.environment); err == nil {
@@ -44,10 +44,10 @@ func (h *Host) reader(k kind) []string {
 	return []string{program, "-I", "-S", "-B", guestDir + "/sallyport_files.py"}
 }
 
-// rescue stops all of the sandbox with that id, starts a reader in it, and lets the
-// account's workspace have what that finds changed since the program began. The
-// bridge must have ended its Run. It returns when ctx ends at the latest, or little
-// later; what has come till then is kept. Notes are for the model, also with an error.
+// rescue stops all processes of the sandbox with that ID, starts a reader in it, and
+// updates the account's workspace with the changes since the program began. The
+// bridge's Run must have returned. rescue returns shortly after ctx ends at the latest;
+// files received until then are kept. Notes are for the model, even with an error.
 func rescue(ctx context.Context, r *runsc.Runsc, id string, reader []string, b *bridge.Bridge, account bridge.Account) (notes []string, err error) {
 	defer func() {
 		if err != nil {

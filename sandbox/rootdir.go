@@ -21,13 +21,13 @@ import (
 	"sallyport/internal/chroot"
 )
 
-// searchPath is where interpreters are looked for in a root file system that is
+// searchPath is the search path for interpreters in a root file system that is
 // not the host's, and the PATH of programs there.
 var searchPath = []string{"/usr/local/bin", "/usr/bin", "/bin"}
 
-// CheckRoot says what is wrong with a directory that an operator wants to be a
-// root file system: it must be the absolute path of a directory that is neither the
-// host's own root nor above a directory of this program, for programs can read all that is in it.
+// CheckRoot checks a directory that an operator configured as a root file system. It
+// must be an absolute path, must not be the host's own root, and must not contain one
+// of our own directories, because programs can read everything in it.
 func CheckRoot(dir string, ours ...string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("check root %.200q: it must be an absolute path", dir)
@@ -41,7 +41,7 @@ func CheckRoot(dir string, ours ...string) error {
 		return fmt.Errorf("check root: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("check root %s: it is no directory", dir)
+		return fmt.Errorf("check root %s: it is not a directory", dir)
 	}
 	if host, err := os.Stat("/"); err != nil || os.SameFile(host, info) {
 		return fmt.Errorf("check root %s: it is this machine's own root, and programs would see all of it", dir)
@@ -57,9 +57,9 @@ func CheckRoot(dir string, ours ...string) error {
 	return nil
 }
 
-// DigestRoot is a digest of what a directory holds: names, kinds, sizes, modes, times and
-// targets of links, not contents. It detects changes, and takes about a
-// second for 100,000 files.
+// DigestRoot returns a digest of a directory tree to detect changes: names, types, sizes,
+// modes, times and link targets, without file contents. It takes about a second for
+// 100,000 files.
 func DigestRoot(ctx context.Context, dir string) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -78,7 +78,7 @@ func DigestRoot(ctx context.Context, dir string) (string, error) {
 		}
 		size := info.Size()
 		if info.IsDir() {
-			size = 0 // is the file system's matter
+			size = 0 // it depends on the file system
 		}
 		writeDigest(sum, strings.TrimPrefix(name, dir), target, uint64(info.Mode()), uint64(size), uint64(info.ModTime().UnixNano()))
 		return nil
@@ -89,7 +89,7 @@ func DigestRoot(ctx context.Context, dir string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// writeDigest writes one entry so that no two different ones are the same bytes.
+// writeDigest writes one entry in an unambiguous encoding.
 func writeDigest(sum io.Writer, name, target string, numbers ...uint64) {
 	for _, n := range append(numbers, uint64(len(name)), uint64(len(target))) {
 		_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, n)) // a hash takes everything
@@ -97,7 +97,7 @@ func writeDigest(sum io.Writer, name, target string, numbers ...uint64) {
 	_, _ = io.WriteString(sum, name+target)
 }
 
-// given lays out a root file system that came as a directory.
+// given lays out a root file system from a directory.
 func (l *layout) given(r *rootfs) error {
 	view, err := os.OpenRoot(l.env.Root)
 	if err != nil {
@@ -121,12 +121,12 @@ func (l *layout) given(r *rootfs) error {
 	return l.overlay(view)
 }
 
-// findInside resolves an interpreter in a root file system as a process in there
-// would. What is returned keeps its links: they distinguish a virtual environment from its base.
+// findInside resolves an interpreter in a root file system as a process inside would.
+// The result keeps its links: they distinguish a virtual environment from its base.
 func (l *layout) findInside(view *os.Root, kind Interpreter, explicit string) (string, error) {
 	if explicit != "" {
 		if !path.IsAbs(explicit) {
-			return "", fmt.Errorf("find interpreter: %.200q is no absolute path", explicit)
+			return "", fmt.Errorf("find interpreter: %.200q is not an absolute path", explicit)
 		}
 		return path.Clean(explicit), l.checkInside(view, explicit)
 	}
@@ -149,7 +149,7 @@ func (l *layout) findInside(view *os.Root, kind Interpreter, explicit string) (s
 	return "", err
 }
 
-// checkInside says what is wrong with a program in a root file system, or in a layer of it.
+// checkInside checks that a path in a root file system, or in a layer of it, is a program for this machine.
 func (l *layout) checkInside(view *os.Root, inside string) error {
 	for at, source := range l.env.Layers {
 		if rest, ok := strings.CutPrefix(path.Clean(inside), at+"/"); ok {
@@ -166,7 +166,7 @@ func (l *layout) checkInside(view *os.Root, inside string) error {
 		return fmt.Errorf("find interpreter: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 { // a FIFO must not even be opened
-		return fmt.Errorf("find interpreter: %s is no executable file", inside)
+		return fmt.Errorf("find interpreter: %s is not an executable file", inside)
 	}
 	f, err := view.Open(real)
 	if err != nil {
@@ -176,10 +176,10 @@ func (l *layout) checkInside(view *os.Root, inside string) error {
 	return checkProgram(inside, f)
 }
 
-// machines are what a program is built for by the names of Go.
+// machines maps GOARCH to the machine of ELF files.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkProgram reads the head of a file that should be a program for this machine.
+// checkProgram checks by its header that a file is a program for this machine.
 func checkProgram(name string, f io.ReaderAt) error {
 	head := make([]byte, 20)
 	n, err := f.ReadAt(head, 0)
@@ -191,11 +191,11 @@ func checkProgram(name string, f io.ReaderAt) error {
 	case strings.HasPrefix(string(head), "#!"):
 		return fmt.Errorf("%s %w", name, errScript)
 	case !strings.HasPrefix(string(head), elf.ELFMAG) || n < 20:
-		return fmt.Errorf("%s is no program for this machine", name)
+		return fmt.Errorf("%s is not a program for this machine", name)
 	}
 	machine := elf.Machine(binary.LittleEndian.Uint16(head[18:]))
 	if want, known := machines[runtime.GOARCH]; known && machine != want {
-		return fmt.Errorf("%s is no program for this machine: it is for %s, this is %s", name, machine, want)
+		return fmt.Errorf("%s is not a program for this machine: it is for %s, this is %s", name, machine, want)
 	}
 	return nil
 }

@@ -18,32 +18,32 @@ import (
 )
 
 // rootfs is the root file system that the sandboxes of one environment share,
-// read-only. How to use it: call [Host.root] once, when the environment's first
-// job comes, and keep what it returns. The OCI spec of each sandbox then gets
+// read-only. Call [Host.root] once, for the environment's first job, and keep the
+// result. The OCI spec of each sandbox then contains
 //
 //	Root:   &specs.Root{Path: r.dir, Readonly: true},
 //	Mounts: append(its own mounts, r.mounts...),
 //	Args:   r.program(interpreter), ...
 //	Env:    environment(home) with "PATH=" + r.path
 //
-// where its own mounts are at [MountPoints] and nowhere else, for these have
-// places to be mounted at. gVisor sorts mounts by the length of their destinations.
+// where its own mounts are only at [MountPoints], because only those exist in the
+// root file system. gVisor sorts mounts by the length of their destinations.
 type rootfs struct {
-	// dir is OCI's Root.Path.
+	// dir is Root.Path of the OCI spec.
 	dir string
-	// mounts are the runtime, the layers, single interpreters and what is masked.
+	// mounts are the system folders, the layers, single interpreters and the masks.
 	mounts []specs.Mount
 	// path is the PATH of its processes.
 	path string
-	// programs are the interpreters that it has, missing says why one is not there.
+	// programs are the available interpreters; missing has the reasons for the others.
 	programs map[Interpreter]interpreter
 	missing  map[Interpreter]error
 }
 
-// ErrNoInterpreter says that an environment cannot run programs of that language.
+// ErrNoInterpreter means that an environment cannot run programs of that language.
 var ErrNoInterpreter = errors.New("this environment has no such interpreter")
 
-// program returns where an interpreter is inside; ErrNoInterpreter where it is not.
+// program returns the path of an interpreter inside, or ErrNoInterpreter.
 func (r *rootfs) program(kind Interpreter) (string, error) {
 	if found, ok := r.programs[kind]; ok {
 		return found.inside, nil
@@ -51,17 +51,17 @@ func (r *rootfs) program(kind Interpreter) (string, error) {
 	return "", fmt.Errorf("%w (%s): %w", ErrNoInterpreter, kind, r.missing[kind])
 }
 
-// MountPoints are the folders of every sandbox that the host mounts something
-// at. A root file system that has all of them is used as it is; one that lacks some is
-// mounted entry by entry into a folder that has them.
+// MountPoints returns the folders at which the host mounts something in every
+// sandbox. A root file system that has all of them is used directly; otherwise its
+// entries are mounted individually into a folder that has them.
 func MountPoints() []string {
 	return []string{"/proc", "/dev", "/tmp", "/workspace", guestDir, bridgeDir, serversDir}
 }
 
 // root lays out the root file system of an environment in dir, which must not
-// exist yet and must stay while its sandboxes live. An environment needs one of the
-// interpreters, not both: see program. Anyone who runs sandboxes for others besides programs of
-// jobs says with points what else they mount.
+// exist yet and must stay while its sandboxes live. An environment needs at least one
+// of the interpreters: see program. points are further mount points, for sandboxes that
+// do not run jobs.
 func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, error) {
 	if env.Root == "" {
 		env.Masked = slices.Concat(h.opts.Masked, env.Masked)
@@ -80,12 +80,12 @@ func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, err
 	return r, nil
 }
 
-// layout is how a root file system is put together.
+// layout assembles a root file system.
 type layout struct {
 	env     Environment
 	dir     string   // where our own folder is made
 	nothing string   // an empty file
-	points  []string // what else is mounted by whoever starts a sandbox
+	points  []string // mount points of the sandbox's own mounts
 	mounts  []specs.Mount
 }
 
@@ -101,7 +101,7 @@ func (l *layout) prepare() error {
 	if err := os.WriteFile(l.nothing, nil, 0o444); err != nil {
 		return err
 	}
-	return os.Chmod(l.nothing, 0o444) // whatever the umask is
+	return os.Chmod(l.nothing, 0o444) // regardless of the umask
 }
 
 func (l *layout) checkLayer(at, source string) error {
@@ -119,7 +119,7 @@ func (l *layout) checkLayer(at, source string) error {
 		}
 	}
 	if info, err := os.Stat(source); err != nil || !info.IsDir() {
-		return fmt.Errorf("the layer at %s: %s is no folder that can be read", at, source)
+		return fmt.Errorf("the layer at %s: %s is not a readable folder", at, source)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (l *layout) make() (*rootfs, error) {
 	return r, checkMounts(r.mounts)
 }
 
-// checkMounts refuses what config.json cannot say: JSON puts other characters in the place of those that are no UTF-8.
+// checkMounts rejects paths that are not UTF-8: JSON would replace their invalid bytes.
 func checkMounts(mounts []specs.Mount) error {
 	for _, mount := range mounts {
 		if !utf8.ValidString(mount.Destination + mount.Source) {
@@ -159,7 +159,7 @@ func checkMounts(mounts []specs.Mount) error {
 	return nil
 }
 
-// host lays out the host's own /usr. An interpreter from elsewhere on the host is mounted alone.
+// host lays out the host's own /usr. An interpreter outside /usr is mounted as a single file.
 func (l *layout) host(r *rootfs) error {
 	system := existing(systemDirs)
 	if err := makeRootfs(l.dir, slices.Concat(system, l.points)); err != nil {
@@ -186,7 +186,7 @@ func (l *layout) host(r *rootfs) error {
 	return openUp(l.dir)
 }
 
-// onHost finds an interpreter of the host. One that a layer holds is used from there.
+// onHost finds an interpreter of the host. One inside a layer is used from the layer.
 func (l *layout) onHost(kind Interpreter) (interpreter, error) {
 	explicit, inside := l.env.Python, guestBin+"/python3"
 	if kind == Node {
@@ -214,7 +214,7 @@ func (l *layout) inLayer(inside string) bool {
 	return false
 }
 
-// within says whether a path is a folder or below it; both are clean.
+// within reports whether name is dir or below it; both are clean paths.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -19,16 +19,15 @@ import (
 
 var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
-// stopped is why a sandbox was ended before its program was.
+// stopped is the cause for which the host stopped a sandbox before its program ended.
 type stopped struct{ status Status }
 
 func (s stopped) Error() string { return "sandbox stopped: " + string(s.status) }
 
-// Run runs one program in a sandbox of its own, or in that of its session, and
-// returns when the program has ended; what is left of the sandbox is cleared away
-// in the background, within a second. The error is for what keeps the program from
-// starting; everything that happens afterwards, a crash of the sandbox included,
-// is in the outcome.
+// Run runs one program in its own sandbox, or in that of its session, and returns
+// when the program has ended. The sandbox is removed in the background, within a
+// second. Run returns an error if the program cannot start; everything after the
+// start, including a crash of the sandbox, is in the outcome.
 func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
 	if err := h.check(job); err != nil {
 		return Outcome{}, fmt.Errorf("run program: %w", err)
@@ -55,7 +54,7 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 
 func (h *Host) check(job Job) error {
 	if !validID.MatchString(job.ID) {
-		return fmt.Errorf("%.50q is no execution id", job.ID)
+		return fmt.Errorf("invalid execution ID %.50q", job.ID)
 	}
 	if _, ok := h.environments.get(job.Environment); !ok && job.Environment != "" {
 		return fmt.Errorf("there is no environment %.50q", job.Environment)
@@ -75,18 +74,18 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 		outcome, err := b.run(ctx, job, caller)
 		b.discard()
 		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && outcome.withoutTrace()) {
-			continue // it died while it waited; the next one is another, or made for this job
+			continue // it died while idle; the next one is another, or new
 		}
 		return outcome, err
 	}
 }
 
-// withoutTrace reports whether the sandbox died before anybody outside could notice its program: then it can run again.
+// withoutTrace reports whether the sandbox died before its program had any visible effect, so that the program can run again.
 func (o Outcome) withoutTrace() bool {
 	return o.Status == Crashed && o.Calls == 0 && len(o.Emitted) == 0 && o.Stdout.Text == "" && o.Stderr.Text == ""
 }
 
-// canceledOr is an outcome if the caller has gone, or the host ends; else the error.
+// canceledOr returns a Canceled outcome if ctx has ended or the host stopped the sandbox, otherwise the error.
 func canceledOr(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil || errors.As(err, new(stopped)) {
 		return Outcome{Status: Canceled}, nil //nolint:nilerr // that is the outcome
@@ -94,10 +93,10 @@ func canceledOr(ctx context.Context, err error) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// errNotStarted says that the sandbox was gone before it got the program.
+// errNotStarted means that the sandbox ended before it received the program.
 var errNotStarted = errors.New("start sandbox: it ended before the program began")
 
-// execution is one program in a box.
+// execution is one program in a sandbox.
 type execution struct {
 	box    *box
 	job    Job
@@ -105,18 +104,18 @@ type execution struct {
 	stderr *clip
 	ctx    context.Context //nolint:containedctx // ends with the program
 	stop   context.CancelCauseFunc
-	// started says that the guest has the program.
+	// started is set when the guest has the program.
 	started atomic.Bool
 }
 
-// connectGrace is how long a guest that is gone is waited for before it has the program. After that its connection ends once all
-// that it sent is read, such as files for a slow workspace: readGrace bounds that.
+// After runsc exits, the host waits connectGrace if the guest does not have the program yet. Otherwise it waits until all
+// frames are read, such as files for a slow workspace, at most readGrace.
 const (
 	connectGrace = 50 * time.Millisecond
 	readGrace    = 30 * time.Second
 )
 
-// run waits for the program's end, whatever it is. The box may be used again if its guest then stays.
+// run runs the program and waits for its end. The sandbox can be used again if b.stays is set afterwards.
 func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
 	e := &execution{box: b, job: job}
 	e.ctx, e.stop = context.WithCancelCause(b.ctx)
@@ -147,7 +146,7 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 	return outcome, err
 }
 
-// follow has the program run and judges its end.
+// follow runs the program over the bridge and returns its outcome.
 func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopped{TimedOut}) })
 	defer clock.Stop()
@@ -184,7 +183,7 @@ func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	return outcome, nil
 }
 
-// account is what the program's calls are made under.
+// account returns the identity and limits of the program's calls.
 func (e *execution) account(caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := e.job.Limits
 	return bridge.Account{
@@ -193,28 +192,29 @@ func (e *execution) account(caller bridge.Caller, clock tool.Clock) bridge.Accou
 	}
 }
 
-// cause waits for the reason why the program has not reported its end, and returns it.
+// cause returns the reason why the program was stopped, nil if it ended by itself. It waits briefly for a reason that is not known yet.
 func (e *execution) cause(err error) error {
 	if errors.Is(err, bridge.ErrClosed) {
-		// The guest's end is seen before runsc's, and the reason for it perhaps not yet at all.
+		// The guest's disconnect is noticed before runsc's exit, and perhaps before its reason.
 		select {
 		case <-e.box.process.Done():
 		case <-e.ctx.Done():
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	if err != nil && e.box.cgroup.outOfMemory() { // the kernel was quicker than we
+	if err != nil && e.box.cgroup.outOfMemory() { // the kernel was faster than the watcher
 		return stopped{OutOfMemory}
 	}
 	return context.Cause(e.ctx)
 }
 
-// settle waits for the last output, after which none comes: of a sandbox that can go on what is there now, else all of it.
+// settle waits for the program's last output. Without an error it flushes the streams, because the sandbox may be reused;
+// with an error it closes the sandbox and reads the streams to their end.
 func (e *execution) settle(err error) {
 	if err == nil {
 		e.box.stdout.flush()
 		e.box.stderr.flush()
-		e.box.collect(e.box.said, e.box.said) // what processes of the program still print
+		e.box.collect(e.box.said, e.box.said) // output of processes that the program left running
 		return
 	}
 	e.stop(nil)
@@ -223,7 +223,7 @@ func (e *execution) settle(err error) {
 	}
 }
 
-// watchProcess ends the execution when runsc ends before its guest has reported.
+// watchProcess stops the execution if runsc exits before the guest has reported the program's end.
 func (e *execution) watchProcess() {
 	select {
 	case <-e.box.process.Done():
@@ -240,7 +240,7 @@ func (e *execution) watchProcess() {
 	}
 }
 
-// judge fills in how the program ended: what we did to it comes first, then what it reported, then how it died.
+// judge sets the status of the outcome: the host's own reason to stop the program comes first, then the exit status, then the guest's report.
 func (e *execution) judge(outcome *Outcome, done bridge.Done, err, cause error) {
 	if why, ok := errors.AsType[stopped](cause); ok && err != nil {
 		outcome.Status = why.status

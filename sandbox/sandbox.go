@@ -1,10 +1,10 @@
-// Package sandbox runs one program at a time in a gVisor sandbox of its own: no
-// network, no file of the host but the interpreters', no environment, hard
-// limits, and one way out, the bridge. Its main type is [Host], one machine that
-// can start sandboxes; [Host.Run] is the whole life of one.
+// Package sandbox runs programs, each in its own gVisor sandbox: no network, no
+// host files except the interpreters', no environment variables, hard limits,
+// and one connection to the host, the bridge. Its main type is [Host], one
+// machine that can start sandboxes; [Host.Run] runs one program to its end.
 //
-// Jobs and outcomes are plain values that can be sent elsewhere, and nothing in
-// here knows the gateway: a worker on another machine can use the package alone.
+// Jobs and outcomes are plain values that can be serialized. The package does not
+// import the gateway: a worker on another machine can use it alone.
 package sandbox
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Interpreter is what runs a program.
+// Interpreter is the language runtime that executes a program.
 type Interpreter string
 
 // The interpreters. Node runs one JavaScript module; TypeScript is compiled before it gets here.
@@ -31,28 +31,28 @@ type Job struct {
 	ID          string
 	Interpreter Interpreter
 	Code        string
-	// File is where the program is in the workspace, "" if it is nowhere: its folder is where it finds modules first.
+	// File is the program's path in the workspace, "" if it has none. Its folder comes first on the module search path.
 	File string
-	// Variables are what the program finds under their names, each a JSON value.
+	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage
 	Limits    Limits
-	// Environment names the one of Options.Environments that it runs in; "" is the host's own interpreters.
+	// Environment is the name in Options.Environments that it runs in; "" means the host's own interpreters.
 	Environment string
 	// Session, if set, names an interpreter that outlives the program: the next job with the same
-	// Session, Interpreter and Environment finds what this one left in memory and in /workspace.
-	// The name keeps principals apart: it must contain the principal.
+	// Session, Interpreter and Environment sees this job's state in memory and in /workspace.
+	// The name must contain the principal, so that principals never share a session.
 	Session string
-	// Workspace is what /workspace holds at the start and who gets what the program
-	// leaves there; nil is an empty one that is thrown away.
+	// Workspace provides the initial content of /workspace and receives the changes;
+	// nil is an empty one that is discarded.
 	Workspace Workspace `json:"-"`
-	// Printed gets what the program prints, as it comes, in pieces that need not end where a character does: those of each
-	// stream in order, but of both at once. It must not block, and not keep p; nil for none.
+	// Printed receives output while the program runs, in chunks that may split a character: in order per stream,
+	// with concurrent calls for the two streams. It must not block or retain p; nil disables it.
 	Printed func(s Stream, p []byte) `json:"-"`
 
 	place *place
 }
 
-// Stream is what a program prints to.
+// Stream is a standard output stream of a program.
 type Stream string
 
 // The streams of a program.
@@ -62,32 +62,32 @@ const (
 )
 
 // Workspace keeps the files of /workspace from one program to the next; [workspace.Dir]
-// does. Its methods may be called by several programs at once.
+// implements it. Its methods must be safe for concurrent use.
 type Workspace = bridge.Workspace
 
 // File is one regular file or folder of a workspace.
 type File = workspace.File
 
-// Environment is what programs find on their root file system, read-only.
+// Environment describes the read-only root file system of programs.
 type Environment struct {
-	// Root is a directory that is all of the root file system, unpacked from an image
-	// or made otherwise; "" is the host's own /usr with a generated /etc.
+	// Root is the directory with the whole root file system, for example an unpacked
+	// image; "" is the host's own /usr with a generated /etc.
 	Root string
-	// Python and Node are paths of interpreters: inside of Root, or on the host where Root is "". "" looks them up.
+	// Python and Node are paths of interpreters: inside Root, or on the host if Root is "". "" searches for them.
 	Python, Node string
-	// Layers are folders of the host by where they appear: installed packages.
+	// Layers maps paths in the sandbox to host folders mounted there: installed packages.
 	Layers map[string]string
-	// PythonPath and NodePath are where programs find packages, inside.
+	// PythonPath and NodePath are the package search paths inside the sandbox.
 	PythonPath, NodePath []string
-	// Masked are absolute paths that are hidden: folders look empty, files too.
+	// Masked are absolute paths that are hidden: folders and files appear empty.
 	Masked []string
-	// Digest changes when anything in Root or Layers does, for snapshots.
+	// Digest changes whenever Root or Layers change; snapshots depend on it.
 	Digest string
 }
 
 // Limits bound one sandbox. Every field must be positive; see [DefaultLimits].
 type Limits struct {
-	// Timeout is wall-clock time from the program's start to its end, without what its calls wait for a person ([tool.Pause]).
+	// Timeout is the wall-clock time of the program, without the time that its calls wait for a person ([tool.Pause]).
 	Timeout time.Duration
 	// Memory is bytes in use inside the sandbox, files in /workspace and /tmp included.
 	Memory int64
@@ -102,7 +102,7 @@ type Limits struct {
 	// Workspace is the size of /workspace in bytes, Inodes how many files and folders fit into it.
 	Workspace int64
 	Inodes    int
-	// Output is how many bytes of stdout and of stderr are kept, each; more is cut in the middle.
+	// Output is how many bytes of stdout and of stderr are kept, each; longer output is cut in the middle.
 	Output int
 	// Value is how many characters of the program's value are kept.
 	Value int
@@ -121,7 +121,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// floodFactor times the output limit, and at least floodMin bytes, is where a program that prints on is stopped.
+// A program is stopped when its output exceeds floodFactor times the output limit, and at least floodMin bytes.
 const (
 	floodFactor = 1024
 	floodMin    = 16 << 20
@@ -130,27 +130,27 @@ const (
 // Status says how a program ended.
 type Status string
 
-// The ways to end.
+// The possible statuses.
 const (
-	// OK: it ran to its end.
+	// OK: it ran to completion.
 	OK Status = "ok"
 	// Failed: it raised an exception, see Outcome.Fault.
 	Failed Status = "failed"
-	// Exited: it ended itself, see Outcome.Exit.
+	// Exited: it called exit, see Outcome.Exit.
 	Exited Status = "exited"
 	// TimedOut, OutOfMemory and Flooded: it was stopped at a limit.
 	TimedOut    Status = "timeout"
 	OutOfMemory Status = "memory"
 	Flooded     Status = "output"
-	// OutOfCPU: it used up its processor time.
+	// OutOfCPU: it exceeded its CPU time.
 	OutOfCPU Status = "cpu"
-	// Canceled: the caller went away.
+	// Canceled: the caller canceled it.
 	Canceled Status = "canceled"
-	// Crashed: the sandbox died without a reason that we know.
+	// Crashed: the sandbox died for an unknown reason.
 	Crashed Status = "crashed"
 )
 
-// Outcome is how one program ended and what it left.
+// Outcome is the result of one program.
 type Outcome struct {
 	Status Status
 	// Stdout and Stderr are what it printed.
@@ -165,9 +165,9 @@ type Outcome struct {
 	Emitted []tool.Content
 	// Calls is how many tool calls it made.
 	Calls int
-	// Reused says that it ran where an earlier program of its session had left its state.
+	// Reused is true if it ran in an interpreter with the state of an earlier program of its session.
 	Reused bool
-	// Notes are for the model: what of /workspace could not be kept, and the like.
+	// Notes are for the model, such as which files of /workspace could not be kept.
 	Notes []string
 	// Duration is from the start of the sandbox to the end of the program.
 	Duration time.Duration

@@ -18,11 +18,11 @@ import (
 	"sallyport/sandbox/runsc"
 )
 
-// serviceNice lets programs go first where both want the processor.
+// serviceNice gives programs priority over services for the CPU.
 const serviceNice = 10
 
-// Server is a service that runs. What it sees at /servers is what Publish made
-// last. Reading, writing and closing may be done at the same time.
+// Server is a running service. It sees the last publish at /servers. Read, Write and
+// Close may be called concurrently.
 type Server struct {
 	host          *Host
 	id, dir       string
@@ -34,15 +34,15 @@ type Server struct {
 	drained       sync.WaitGroup
 	stop          context.CancelCauseFunc
 	ended         chan struct{}
-	err           error // why it ended, and what could not be cleared away
+	err           error // what could not be removed; set before ended is closed
 }
 
-// Serve starts a service and returns at once; what keeps it from starting for
-// good is seen as its end. It takes none of the places of Options.Parallel.
-// Close ends it, and so does closing the host.
+// Serve starts a service and returns at once; a later failure of the start ends the
+// service. A service does not count towards Options.Parallel. It ends with its Close or
+// the host's.
 func (h *Host) Serve(service Service) (*Server, error) {
 	if !validID.MatchString(service.ID) {
-		return nil, fmt.Errorf("start service: %.50q is no id", service.ID)
+		return nil, fmt.Errorf("start service: invalid ID %.50q", service.ID)
 	}
 	if err := h.enter(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (h *Host) Serve(service Service) (*Server, error) {
 
 func (s *Server) start(service Service) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		s.dir = "" // it is another's
+		s.dir = "" // it belongs to another sandbox
 		return err
 	}
 	mounts := service.resize(commonMounts(places{guest: s.host.guest(), servers: s.host.servers()}))
@@ -81,7 +81,7 @@ func (s *Server) start(service Service) error {
 	if err != nil {
 		return err
 	}
-	files := filepath.Join(s.dir, "files") // not into a root file system that others use, too
+	files := filepath.Join(s.dir, "files") // not into the root file system, which may be shared
 	if err := writeService(files, service.Files); err != nil {
 		return err
 	}
@@ -132,11 +132,11 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 	}, nil
 }
 
-// launch starts runsc between two pipes. What it says on stderr is kept for the log.
+// launch starts runsc with pipes as standard streams. Its stderr is kept for the log.
 func (s *Server) launch(noSockets bool) error {
 	var stdio runsc.Stdio
 	var stderr *os.File
-	defer func() { // they are the service's now, or nobody's
+	defer func() { // the service has inherited them, or did not start
 		_, _, _ = stdio.Stdin.Close(), stdio.Stdout.Close(), stdio.Stderr.Close()
 	}()
 	for _, pipe := range []struct{ read, write **os.File }{{&stdio.Stdin, &s.stdin}, {&s.stdout, &stdio.Stdout}, {&stderr, &stdio.Stderr}} {
@@ -155,7 +155,7 @@ func (s *Server) launch(noSockets bool) error {
 	return err
 }
 
-// follow waits for the end, of whatever kind, and clears the sandbox away.
+// follow waits for the end of the service and removes the sandbox.
 func (s *Server) follow(ctx context.Context, memory int64) {
 	defer s.host.running.Done()
 	var watcher sync.WaitGroup
@@ -198,16 +198,16 @@ func (s *Server) clean() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// Read reads what the service wrote to standard output. It ends with an error when the service has.
+// Read reads the service's standard output. It returns an error after the service has ended.
 func (s *Server) Read(p []byte) (int, error) { return s.stdout.Read(p) }
 
-// Write writes to its standard input, and waits while the service does not read.
+// Write writes to the service's standard input. It blocks while the service does not read.
 func (s *Server) Write(p []byte) (int, error) { return s.stdin.Write(p) }
 
-// Done is closed when the service has ended and nothing of it is left.
+// Done is closed when the service has ended and its sandbox is removed.
 func (s *Server) Done() <-chan struct{} { return s.ended }
 
-// Close kills the service, waits until nothing of it is left, and unblocks Read
+// Close kills the service, waits until its sandbox is removed, and unblocks Read
 // and Write. It is idempotent.
 func (s *Server) Close() error {
 	s.stop(stopped{Canceled})

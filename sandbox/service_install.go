@@ -12,13 +12,13 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// serviceInodes is how many files and folders fit into the /tmp of a service that has asked for its size.
+// serviceInodes is the maximum number of files and folders in the /tmp of a service that sets Space.
 const serviceInodes = 500_000
 
 // serviceSocket is the name of a service's socket in bridgeDir.
 const serviceSocket = "service.sock"
 
-// Listener is where a service connects to that has Service.Socket, nil for
+// Listener accepts the connections of a service with Service.Socket; it is nil for
 // others. It closes with the service.
 func (s *Server) Listener() net.Listener {
 	if s.listener == nil {
@@ -27,7 +27,7 @@ func (s *Server) Listener() net.Listener {
 	return s.listener
 }
 
-// listen makes the socket of a service, in a folder of its own, and returns the mount of that.
+// listen makes the socket of a service in a separate folder, and returns the mount of that folder.
 func (s *Server) listen() (specs.Mount, error) {
 	dir := filepath.Join(s.dir, "sockets")
 	path := filepath.Join(dir, serviceSocket)
@@ -44,7 +44,7 @@ func (s *Server) listen() (specs.Mount, error) {
 	return bind(bridgeDir, dir), nil
 }
 
-// space is the size of a service's /tmp in bytes.
+// space returns the size of a service's /tmp in bytes.
 func (service Service) space() int64 {
 	if service.Space == 0 {
 		return tmpSize
@@ -52,7 +52,7 @@ func (service Service) space() int64 {
 	return service.Space
 }
 
-// resize gives the mounts another /tmp, where a service asks for one.
+// resize replaces /tmp in mounts if the service sets Space.
 func (service Service) resize(mounts []specs.Mount) []specs.Mount {
 	if service.Space == 0 {
 		return mounts
@@ -65,13 +65,13 @@ func (service Service) resize(mounts []specs.Mount) []specs.Mount {
 	return mounts
 }
 
-// Program is where an interpreter of the host's is inside of a sandbox; "" if there is none.
+// Program returns the path inside a sandbox of the host's interpreter, "" if there is none.
 func (h *Host) Program(kind Interpreter) string { return h.usual(kind).inside }
 
-// ProgramOnHost is the path of the same interpreter on the host; "" if there is none.
+// ProgramOnHost returns the path of the same interpreter on the host, "" if there is none.
 func (h *Host) ProgramOnHost(kind Interpreter) string { return h.usual(kind).path }
 
-// usual returns an interpreter of the environment that programs get unasked.
+// usual returns an interpreter of the default environment.
 func (h *Host) usual(kind Interpreter) interpreter {
 	root, err := h.rootOf("")
 	if err != nil {

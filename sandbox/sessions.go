@@ -11,10 +11,10 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// maxSessions is how many interpreters of sessions wait at most. The one that has waited longest makes room.
+// maxSessions is the maximum number of open sessions. Beyond it the session that has been idle longest is closed.
 const maxSessions = 16
 
-// sessions keeps the sandboxes with interpreters that outlive a program.
+// sessions keeps the sandboxes whose interpreters outlive a program.
 type sessions struct {
 	host *Host
 	idle time.Duration
@@ -23,22 +23,22 @@ type sessions struct {
 	open map[sessionKey]*session
 }
 
-// sessionKey tells sessions apart. Limits are not part of it: a session keeps those that it began with.
+// sessionKey identifies a session. Limits are not part of it: a session keeps its initial limits.
 type sessionKey struct {
 	name, environment string
 	interpreter       Interpreter
 }
 
-// session is one interpreter, or the place of one that comes.
+// session is one interpreter, possibly not started yet.
 type session struct {
-	turn  chan struct{} // holds one: whoever has it may use box
-	box   *box          // nil: there is none yet, or no more
+	turn  chan struct{} // capacity 1: a semaphore that guards box
+	box   *box          // nil if none is running
 	timer *time.Timer
 	last  time.Time
-	users int // programs that have it or wait for it; guarded by sessions.mu
+	users int // programs that use it or wait for it; guarded by sessions.mu
 }
 
-// run runs a job where the last one of its session has, which it waits for.
+// run runs a job in the sandbox of its session, after the session's earlier jobs.
 func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
 	key := sessionKey{job.Session, job.Environment, job.Interpreter}
 	kept := s.enter(key)
@@ -69,7 +69,8 @@ func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 	}
 }
 
-// ensure gives the session a sandbox, and reports whether it is the one of its last program.
+// ensure gives the session a live sandbox. reused reports whether it is the one of its last program,
+// waited whether it comes from the pool.
 func (s *sessions) ensure(ctx context.Context, kept *session, job Job) (reused, waited bool, err error) {
 	if kept.box != nil && kept.box.alive(ctx) {
 		return true, false, nil
@@ -82,7 +83,7 @@ func (s *sessions) ensure(ctx context.Context, kept *session, job Job) (reused, 
 	return false, waited, err
 }
 
-// enter returns the session of that key, in use.
+// enter returns the session of that key and counts a user of it.
 func (s *sessions) enter(key sessionKey) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +100,7 @@ func (s *sessions) enter(key sessionKey) *session {
 	return kept
 }
 
-// leave is the end of what enter began. An unused session ends after a while.
+// leave undoes enter. An unused session expires after s.idle.
 func (s *sessions) leave(key sessionKey, kept *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *sessions) expire(key sessionKey, kept *session) {
 	}
 }
 
-// makeRoom ends the session that has waited longest, if there are too many. It is called with mu held.
+// makeRoom closes the sessions that have been idle longest until there are at most maxSessions. It is called with mu held.
 func (s *sessions) makeRoom() {
 	for len(s.open) > maxSessions {
 		var oldest *session
@@ -141,7 +142,7 @@ func (s *sessions) makeRoom() {
 	}
 }
 
-// end is called with mu held, for an unused session.
+// end removes an unused session and discards its sandbox. It is called with mu held.
 func (s *sessions) end(key sessionKey, kept *session) {
 	delete(s.open, key)
 	if kept.timer != nil {

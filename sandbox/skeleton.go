@@ -13,11 +13,11 @@ import (
 
 // systemDirs are the parts of the host's /usr that sandboxes see, read-only:
 // what the distribution ships for its interpreters. /usr/local, /usr/etc,
-// /usr/src and what an operator may have put elsewhere stay out.
+// /usr/src and other folders of the operator are not visible.
 var systemDirs = []string{"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/share"}
 
 // makeRootfs lays out the root file system that all sandboxes of a host share
-// read-only: mount points, and an /etc of our own making.
+// read-only: mount points, and a generated /etc.
 func makeRootfs(root string, points []string) error {
 	dirs := append([]string{"/proc", "/dev", "/tmp", "/etc", "/workspace", guestDir, bridgeDir, serversDir}, points...)
 	for _, dir := range dirs {
@@ -46,8 +46,8 @@ func makeRootfs(root string, points []string) error {
 	return nil
 }
 
-// openUp lets every user read what is below dir, whatever our umask took away:
-// a sandbox's user is not ours.
+// openUp makes everything below dir readable to all users, regardless of the umask:
+// the sandbox runs as a different user.
 func openUp(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -66,7 +66,7 @@ func openUp(dir string) error {
 	return nil
 }
 
-// mountPoint makes the empty file that a single file is mounted over.
+// mountPoint makes an empty file as the mount point of a single file.
 func mountPoint(root, at string) error {
 	path := filepath.Join(root, at)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

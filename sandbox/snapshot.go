@@ -19,20 +19,20 @@ import (
 	"time"
 )
 
-// snapshots keeps, by kind, the state of a sandbox with a guest that has started and
-// waits for its bridge: what others are restored from. They lie in a folder by a
-// digest of all that goes into them, and are used by later hosts too.
+// snapshots keeps, by kind, the state of a sandbox whose guest has started and waits
+// for its bridge; other sandboxes are restored from it. Snapshots are named by a digest
+// of all their inputs in a folder, and later hosts use them too.
 //
-// A snapshot holds only what our own guest did before any program.
+// A snapshot is taken before any program runs, so it contains only the guest's state.
 type snapshots struct {
 	host *Host
-	dir  string // "" where none are made
+	dir  string // "" disables snapshots
 
 	mu   sync.Mutex
 	made map[kind]*snapshot
 }
 
-// snapshot is one that is there, or being made.
+// snapshot is one that exists, or is being made.
 type snapshot struct {
 	ready chan struct{} // closed when image and err are known
 	image string
@@ -42,13 +42,13 @@ type snapshot struct {
 const (
 	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
 	snapshotFormat = "2"
-	// keepSnapshots is how long an unused one is kept, keepHalf one that is being made.
+	// keepSnapshots is how long an unused snapshot is kept, keepHalf an unfinished one.
 	keepSnapshots = 30 * 24 * time.Hour
 	keepHalf      = time.Hour
 	manifestName  = "manifest.json"
 )
 
-// find returns the image of a kind, and "" if there is none yet: then one is being made from now on.
+// find returns the snapshot image of a kind, or "" if there is none yet; it starts making one in that case.
 func (s *snapshots) find(k kind) string {
 	if s.dir == "" {
 		return ""
@@ -62,7 +62,7 @@ func (s *snapshots) find(k kind) string {
 	}
 }
 
-// await waits until the snapshot of a kind is there, or cannot be made.
+// await waits until the snapshot of a kind is made or has failed, or ctx ends.
 func (s *snapshots) await(ctx context.Context, k kind) {
 	if s.dir == "" {
 		return
@@ -73,7 +73,7 @@ func (s *snapshots) await(ctx context.Context, k kind) {
 	}
 }
 
-// begin returns the snapshot of a kind. What lies on the disk is ready at once.
+// begin returns the snapshot of a kind, and starts making it if there is none on disk.
 func (s *snapshots) begin(k kind) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *snapshots) make(k kind, path string, made *snapshot) {
 	}
 }
 
-// spoil removes an image that could not be restored, so that the next one who asks makes another.
+// spoil removes an image that could not be restored, so that the next request makes a new one.
 func (s *snapshots) spoil(k kind, image string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *snapshots) spoil(k kind, image string) {
 	}
 }
 
-// makeSnapshot starts a guest, waits until it waits, and keeps its state at path.
+// makeSnapshot starts a guest, waits until it is ready, and saves its state at path.
 func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	id := "s-" + strings.ToLower(rand.Text()[:12])
 	b, err := h.newBox(k, id)
@@ -152,7 +152,7 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	return keepSnapshot(half, path)
 }
 
-// waiter sees the line that a guest prints when it waits.
+// waiter detects the line that a guest prints when it is ready.
 type waiter struct {
 	said []byte
 	seen chan struct{}
@@ -169,10 +169,10 @@ func (w *waiter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// manifest says what files of a snapshot are, to notice what a full or failing disk does to them.
+// manifest maps the files of a snapshot to their SHA-256, to detect damage by a full or failing disk.
 type manifest map[string]string
 
-// keepSnapshot gives a finished snapshot its name. If another host was quicker, its one stays.
+// keepSnapshot moves a finished snapshot to its final path. If another host was faster, its snapshot stays.
 func keepSnapshot(half, path string) error {
 	sums, err := sums(half)
 	if err != nil {
@@ -227,7 +227,7 @@ func sumFile(path string) (string, error) {
 
 var errDamaged = errors.New("the snapshot is damaged")
 
-// verify reports what is wrong with a snapshot, and notes that it is in use.
+// verify checks the files of a snapshot against its manifest, and updates its time of last use.
 func verify(path string) error {
 	data, err := os.ReadFile(filepath.Join(path, manifestName))
 	if err != nil {
@@ -250,7 +250,8 @@ func verify(path string) error {
 	return os.Chtimes(filepath.Join(path, manifestName), now, now)
 }
 
-// openSnapshots makes the folder, or one that goes with the host, and removes unused ones from it.
+// openSnapshots makes the folder for snapshots and removes unused snapshots from it. Without Options.Snapshots, a
+// pool uses a folder that is removed with the host.
 func (h *Host) openSnapshots() (*snapshots, error) {
 	s := &snapshots{host: h, made: map[kind]*snapshot{}}
 	switch {

@@ -11,7 +11,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Where things are inside a sandbox.
+// Paths, IDs and sizes inside a sandbox.
 const (
 	guestDir   = "/opt/sallyport"
 	serversDir = "/servers"
@@ -19,14 +19,14 @@ const (
 	nobody     = 65534
 	tmpSize    = 64 << 20
 	tmpInodes  = 20_000
-	// sentryHeadroom is what a cgroup allows over Limits.Memory for gVisor itself and the interpreter's start.
+	// sentryHeadroom is what a cgroup allows beyond Limits.Memory for gVisor itself and the interpreter's start.
 	sentryHeadroom = 192 << 20
 )
 
-// places are where on the host the parts of one sandbox lie that differ from one to the next.
+// places holds the host paths of the mounts that differ between sandboxes.
 type places struct{ guest, servers, sockets string }
 
-// specOf writes the OCI runtime configuration of a sandbox for programs. Every value in it is ours: nothing comes from the program.
+// specOf returns the OCI runtime configuration of a sandbox for programs. No value in it comes from the program.
 func (h *Host) specOf(k kind, root *rootfs, at places) ([]byte, error) {
 	process, err := h.process(k, root)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Host) specOf(k kind, root *rootfs, at places) ([]byte, error) {
 	return write(root.dir, process, append(mounts, root.mounts...))
 }
 
-// write writes the configuration of a sandbox, what all of them have in common included.
+// write encodes the OCI configuration of a sandbox, including the parts that all sandboxes share.
 func write(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
@@ -83,10 +83,10 @@ func environment(home, path string) []string {
 	return []string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"}
 }
 
-// args are those of an interpreter. What follows Python's guest are folders with packages.
+// args returns the arguments of an interpreter. Those after Python's guest are package folders.
 func args(k kind, installed Environment) []string {
 	if k.interpreter == Node {
-		heap := max(64, (k.memory-96<<20)>>20) // node itself needs about 60 MB beside its heap
+		heap := max(64, (k.memory-96<<20)>>20) // node needs about 60 MB in addition to its heap
 		return []string{"--enable-source-maps", "--no-warnings", "--openssl-config=" + guestDir + "/openssl.cnf", "--stack-trace-limit=30",
 			"--max-old-space-size=" + strconv.FormatInt(heap, 10), guestDir + "/guest.mjs"}
 	}
@@ -96,7 +96,7 @@ func args(k kind, installed Environment) []string {
 func rlimits(k kind) []specs.POSIXRlimit {
 	limits := commonRlimits(k.processes, k.openFiles, k.fileSize)
 	if k.interpreter == Python {
-		// Python then raises MemoryError, which a model can read, before the watcher sees as much; the hard limit leaves
+		// Python then raises MemoryError, which a model can read, before the watcher acts; the hard limit leaves
 		// room to report it. V8 reserves far more address space than it uses, so node
 		// has its own heap limit instead.
 		memory := uint64(k.memory)
@@ -105,7 +105,7 @@ func rlimits(k kind) []specs.POSIXRlimit {
 	return limits
 }
 
-// commonMounts are those of every sandbox, in addition to its root file system's.
+// commonMounts returns the mounts of every sandbox, in addition to those of its root file system.
 func commonMounts(at places) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
@@ -131,7 +131,7 @@ func scratch(at string) specs.Mount { return tmpfs(at, tmpSize, tmpInodes, "1777
 
 func workspaceMount(k kind) specs.Mount { return tmpfs("/workspace", k.workspace, k.inodes, "0777") }
 
-// tmpfs is a file system in the sandbox's own memory; its root folder is one of the inodes.
+// tmpfs returns the mount of a file system in the sandbox's memory; its root folder is one of the inodes.
 func tmpfs(at string, size int64, inodes int, mode string) specs.Mount {
 	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev",
 		"size=" + strconv.FormatInt(size, 10), "nr_inodes=" + strconv.Itoa(inodes+1), "mode=" + mode}}

@@ -10,17 +10,17 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// spill is a stream that was too long for memory, up to a
-// limit, in a file that is gone when we are, however that happens: it has no name.
+// spill stores a stream that is too long for memory, up to max bytes, in an unlinked
+// file, which disappears with this process.
 type spill struct {
 	dir  string // where the file is made
 	max  int64
 	size int64
 	file *os.File
-	err  error // why it ended early
+	err  error // why it stopped early
 }
 
-// write takes what fits. A full disk costs the rest of the stream only.
+// write stores what fits. After an error, such as a full disk, the rest of the stream is dropped.
 func (s *spill) write(p []byte) {
 	if s.file == nil && s.err == nil {
 		s.err = s.open()
@@ -53,11 +53,11 @@ func (s *spill) close() {
 	}
 }
 
-// outputs is the folder of a workspace that gets output which was cut.
+// outputs is the workspace folder for output that was cut.
 const outputs = ".out"
 
-// keepOutput makes files of the workspace of those streams that were cut, so that a
-// later program can read all of them, and lets their clips say where. The notes are for the model.
+// keepOutput saves the streams that were cut as workspace files, so that a later
+// program can read them, and sets the paths in their clips. The notes are for the model.
 func keepOutput(w Workspace, execution string, stdout, stderr *clip) (notes []string, err error) {
 	files := []workspace.File{{Path: outputs, Folder: true}}
 	clips := []*clip{nil} // one for each file

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// staleLimit is how long what a killed gateway left may take to end once it is killed.
+// staleLimit is how long processes of a killed gateway may take to end after SIGKILL.
 const staleLimit = 5 * time.Second
 
-// clearHost ends and removes all that a killed host left that lived in dir: processes, cgroups, mounts, files.
-// It asks nothing of runsc, which may be what hung. Where a mount stays, so do the files, for
-// they may belong to another process.
+// clearHost removes everything that a killed host left, whose directory was dir: processes, cgroups, mounts, files.
+// It does not call runsc, which may be what hung. If a mount cannot be removed, the files stay,
+// because they may belong to another process. killed is the number of killed processes.
 func clearHost(c cgroups, dir string) (killed int, err error) {
 	for end := time.Now().Add(staleLimit); ; time.Sleep(5 * time.Millisecond) {
 		left := processesOf(dir)
@@ -44,7 +44,7 @@ func clearHost(c cgroups, dir string) (killed int, err error) {
 	return killed, errors.Join(err, os.RemoveAll(dir))
 }
 
-// noteCgroups writes down where a host has its cgroups, for the one that clears it away.
+// noteCgroups records where a host has its cgroups, for clearHost.
 func noteCgroups(c cgroups, dir string) error {
 	data := strings.Join([]string{string(c.way), c.memory, c.cpu}, "\n")
 	if err := os.WriteFile(filepath.Join(dir, "cgroups"), []byte(data), 0o600); err != nil {
@@ -53,7 +53,7 @@ func noteCgroups(c cgroups, dir string) error {
 	return nil
 }
 
-// notedCgroups returns what was written down, none if nothing was. Only the user of the host can write there.
+// notedCgroups returns the cgroups that noteCgroups recorded, none without a valid record. Only the host's user can write there.
 func notedCgroups(dir string) cgroups {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
 	lines := strings.Split(string(data), "\n")
@@ -63,8 +63,8 @@ func notedCgroups(dir string) cgroups {
 	return cgroups{way: Limiting(lines[0]), memory: lines[1], cpu: lines[2]}
 }
 
-// processesOf returns the processes of runsc that keep their state in dir, whatever their parents
-// are. What they run programs in dies with them.
+// processesOf returns the runsc processes whose state is in dir, regardless of their parents.
+// The processes that run programs die with them.
 func processesOf(dir string) []int {
 	own := []byte("\x00--root=" + filepath.Join(dir, "runsc") + "\x00")
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -81,7 +81,7 @@ func processesOf(dir string) []int {
 	return found
 }
 
-// unmountBelow unmounts what is mounted below dir, the last first.
+// unmountBelow unmounts everything below dir, the newest mount first.
 func unmountBelow(dir string) error {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// stateDir returns the directory that hosts keep their state in, made and
-// checked: private to this user, and short enough for a socket's path. Unless
-// it was asked for by name, it is the first of the usual places that will do.
+// stateDir creates and returns the directory for the state of hosts: private to this
+// user, and short enough for socket paths. If explicit is "", it is the first default
+// location that is suitable.
 func stateDir(explicit string) (string, error) {
 	if explicit != "" {
 		return makeStateDir(explicit)
@@ -38,7 +38,7 @@ func makeStateDir(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find state directory: %w", err)
 	}
-	if len(dir) > 50 { // a socket's path has room for 107 bytes, and ours adds up to 57
+	if len(dir) > 50 { // a socket path has at most 107 bytes, of which up to 57 are below dir
 		return "", fmt.Errorf("state directory %s: the path is too long for sockets (50 bytes at most)", dir)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -47,7 +47,7 @@ func makeStateDir(dir string) (string, error) {
 	return dir, checkPrivate(dir)
 }
 
-// checkPrivate refuses a directory that another user owns or may write to.
+// checkPrivate returns an error if another user owns dir or may write to it.
 func checkPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -55,12 +55,12 @@ func checkPrivate(dir string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("state directory %s: it must be a directory of this user's that nobody else may write to", dir)
+		return fmt.Errorf("state directory %s: it must be a directory owned by this user and not writable by others", dir)
 	}
 	return nil
 }
 
-// lockDir takes the lock that lives as long as the process that owns dir.
+// lockDir takes the lock of dir, which is held as long as the owning process lives.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -73,8 +73,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// exclusively runs f while no other process that does the same below parent
-// makes, looks at or removes a host's directory. It takes a moment at most.
+// exclusively runs f with an exclusive lock on parent, so that no other process creates,
+// inspects or removes a host's directory meanwhile. The lock is held briefly.
 func exclusively(parent string, f func() error) error {
 	dir, err := os.Open(parent)
 	if err != nil {

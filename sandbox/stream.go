@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stream reads one standard stream of a sandbox from its start to its end, and
-// hands the data to the caller that runs a program there.
+// stream reads one standard stream of a sandbox from start to end, and writes the
+// data to the current writer.
 type stream struct {
 	pipe    *os.File
 	flushed chan struct{}
@@ -23,7 +23,7 @@ type stream struct {
 	to io.Writer
 }
 
-// newStream makes a pipe and reads it; w is the end for the sandbox, to be closed here once it has it.
+// newStream makes a pipe and reads it. w is the sandbox's end; the caller closes it after the sandbox has inherited it.
 func newStream(to io.Writer) (s *stream, w *os.File, err error) {
 	s = &stream{flushed: make(chan struct{}), ended: make(chan struct{}), to: to}
 	if s.pipe, w, err = os.Pipe(); err != nil {
@@ -33,7 +33,7 @@ func newStream(to io.Writer) (s *stream, w *os.File, err error) {
 	return s, w, nil
 }
 
-// direct sends what comes from now on elsewhere.
+// direct sets the writer of further data.
 func (s *stream) direct(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *stream) pump() {
 	}
 }
 
-// pipeSize is more than a pipe holds by default.
+// pipeSize is larger than the default capacity of a pipe.
 const pipeSize = 1 << 20
 
-// rest reads what is in the pipe, and does not wait for more.
+// rest reads the data that is in the pipe, without waiting for more.
 func (s *stream) rest(buf []byte) {
 	conn, err := s.pipe.SyscallConn()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *stream) rest(buf []byte) {
 	})
 }
 
-// flush returns when all that was written before has been handed on.
+// flush returns when all data that was written to the pipe before has been forwarded.
 func (s *stream) flush() {
 	if s.pipe.SetReadDeadline(time.Unix(1, 0)) != nil {
 		<-s.ended
@@ -101,5 +101,5 @@ func (s *stream) flush() {
 	}
 }
 
-// await returns when everybody who could write has gone.
+// await returns when the pipe has no writer any more.
 func (s *stream) await() { <-s.ended }

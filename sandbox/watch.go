@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// memoryPoll is how often a sandbox's memory is looked at: at 2 GB/s of writing, 40 MB pass between two looks.
+	// memoryPoll is the interval of memory checks: at 2 GB/s, a program writes 40 MB between two checks.
 	memoryPoll = 20 * time.Millisecond
-	// cpuPoll is how often its processor time is: looking costs more without a cgroup.
+	// cpuPoll is the interval of CPU time checks, which cost more without a cgroup.
 	cpuPoll = 5 * memoryPoll
-	// sentryShare is what gVisor's own memory may be before it counts as the program's: a million
-	// files, pipes or sockets are little in a sandbox, and much in the kernel that keeps them.
+	// sentryShare is how much of gVisor's own memory does not count as the program's. A million
+	// files, pipes or sockets take little memory in the sandbox, but much in gVisor's kernel.
 	sentryShare = 96 << 20
 	// clockTick is the unit of times in /proc on every Linux that Go runs on.
 	clockTick = time.Second / 100
 )
 
-// watched is what one program is held to.
+// watched holds the limits of one program and how to measure its use.
 type watched struct {
-	// sentry returns the process id of gVisor's kernel, 0 while it is not known.
+	// sentry returns the process ID of gVisor's kernel, 0 while it is unknown.
 	sentry func() int
 	// cgroup is the sandbox's, nil if it has none.
 	cgroup *cgroup
 	// memory is in bytes, of all that the sandbox uses.
 	memory int64
-	// cpu is processor time from now on, 0 without limit. What a sandbox has used while it waited is not the program's.
+	// cpu is CPU time from now on, 0 without limit. It does not include the time that an idle sandbox has used.
 	cpu time.Duration
 }
 
-// watch calls exceeded once when the sandbox is over a limit, and returns then or when ctx ends.
+// watch calls exceeded once when the sandbox exceeds a limit, and then returns. It also returns when ctx ends.
 func watch(ctx context.Context, w watched, exceeded func(Status)) {
 	tick := time.NewTicker(memoryPoll)
 	defer tick.Stop()
@@ -62,12 +62,12 @@ func watch(ctx context.Context, w watched, exceeded func(Status)) {
 	}
 }
 
-// memoryGauge reads what a sandbox uses. gVisor keeps all memory of a sandbox, its
-// tmpfs files included, in one memfd of the sentry; its allocated blocks tell
-// the use: this works without any cgroup, and says why a program was stopped.
+// memoryGauge measures the memory of a sandbox. gVisor keeps all memory of a sandbox,
+// including tmpfs files, in one memfd of the sentry; its allocated blocks are the use.
+// This works without a cgroup, and identifies memory as the reason for a stop.
 type memoryGauge struct{ memfd string }
 
-// read returns bytes, 0 where there is nothing to read.
+// read returns the bytes in use, 0 if they cannot be read.
 func (m *memoryGauge) read(sentry int) int64 {
 	if m.memfd == "" {
 		m.memfd = findMemory(sentry)
@@ -111,7 +111,7 @@ func allocated(path string) (int64, error) {
 	return stat.Blocks * 512, nil
 }
 
-// ownMemory returns the bytes of a process that are in no file: of the sentry, what its kernel's own data take.
+// ownMemory returns the anonymous memory of a process in bytes: for the sentry, that of its kernel's own data.
 func ownMemory(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -133,7 +133,7 @@ type cpuGauge struct {
 	most   time.Duration
 }
 
-// read returns the time until now. It never goes back, whatever ends in between.
+// read returns the CPU time so far. It never decreases, even if processes end in between.
 func (c *cpuGauge) read(sentry int) time.Duration {
 	used, ok := c.cgroup.cpuTime()
 	if !ok {
@@ -143,7 +143,7 @@ func (c *cpuGauge) read(sentry int) time.Duration {
 	return c.most
 }
 
-// treeTime adds up the times of a process, its descendants, and those of them that have ended.
+// treeTime adds up the CPU time of a process and its descendants, including ended ones.
 func treeTime(pid int) time.Duration {
 	if pid == 0 {
 		return 0
@@ -155,7 +155,7 @@ func treeTime(pid int) time.Duration {
 	return total
 }
 
-// processStat is what we read of /proc/PID/stat.
+// processStat holds the used fields of /proc/PID/stat.
 type processStat struct {
 	parent int
 	// used is processor time, that of ended children included.

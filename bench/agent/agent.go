@@ -1,5 +1,4 @@
-// Package agent has a model, scripted or real, work on a task with tools, and
-// writes down what it read and wrote.
+// Package agent runs a model, scripted or real, on a task with tools, and records what it reads and writes.
 package agent
 
 import (
@@ -9,8 +8,7 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// Model is what makes the next turn of a conversation: one of the scripts of
-// package suite, or an endpoint.
+// Model makes the next turn of a conversation: one of the scripts of package suite, or an endpoint.
 type Model interface {
 	// Next returns the next turn, without results. A turn without calls is the last one, and its text the answer.
 	Next(ctx context.Context, t *tokencount.Transcript) (Move, error)
@@ -23,20 +21,21 @@ type Move struct {
 	Usage Usage
 }
 
-// Usage is what an endpoint says that it bills, in tokens. Scripts leave it empty.
+// Usage is what an endpoint reports as billed, in tokens. Scripts leave it empty.
 type Usage struct {
-	// Input is everything that was read, Cached what of it came from a cache, Stored what was written to one.
+	// Input is all tokens read, Cached the part that was read from a cache, Stored the tokens written to one.
 	Input  int `json:"input"`
 	Cached int `json:"cached,omitempty"`
 	Stored int `json:"stored,omitempty"`
 	Output int `json:"output"`
 }
 
-// Tools are what a model gets at in one mode. Definitions are named as the model calls them.
+// Tools are the tools of a model in one mode. Definitions have the names that the model uses.
 type Tools interface {
 	Instructions() []string
 	Definitions() []tokencount.Definition
-	// Call makes one call. What a tool or a program did wrong is a result; an error is ours, and ends the task.
+	// Call makes one call. A failure of a tool or a program is a result; an error is one of the benchmark, and ends
+	// the task.
 	Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error)
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Catalogue is a server's answer to tools/list that someone wrote down. Its tools are shown, and not there to be called.
+// Catalogue is a recorded tools/list response of a server. Its tools are shown, but cannot be called.
 type Catalogue struct {
 	Name, Description string
 	// Package and Version are what the server was, where the folder says so.
@@ -75,7 +75,7 @@ func readPackages(readme string) (map[string][2]string, error) {
 	return packages, err
 }
 
-// Without leaves out the catalogues of servers that are there for real.
+// Without leaves out the catalogues of servers that really run.
 func Without(all []Catalogue, names ...string) []Catalogue {
 	return slices.DeleteFunc(slices.Clone(all), func(c Catalogue) bool { return slices.Contains(names, c.Name) })
 }

@@ -18,7 +18,7 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// code is `sallyport serve`, with a folder of its own and settings as a new user has them.
+// code is `sallyport serve`, with its own folder and the settings of a new user.
 type code struct {
 	session *session
 	shelf   *shelf
@@ -26,7 +26,7 @@ type code struct {
 	dir, shared string
 }
 
-// patience is how long the upstreams may take to connect.
+// patience is the timeout for the upstreams to connect.
 const patience = 2 * time.Minute
 
 func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code, err error) {
@@ -77,9 +77,9 @@ func (c *code) prepare(setup Setup, servers []suite.Server) error {
 
 func (c *code) config() string { return filepath.Join(c.dir, "upstreams.yaml") }
 
-// settings are those of a new user, but for three things, so that a task costs the same whatever was done before
-// and whatever is installed: nothing is learned of calls and of results, as if each task were the first one after the
-// installation (what is learned makes answers better, not longer), and no type checker is looked for.
+// settings are those of a new user, with three exceptions, so that a task costs the same whatever ran before and
+// whatever is installed: nothing is learned from calls and results, as if each task were the first after the
+// installation (what is learned improves answers, but does not lengthen them), and no type checker is used.
 func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
 	upstreams := map[string]any{}
 	for _, s := range servers {
@@ -100,7 +100,7 @@ func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
 	}
 }
 
-// literals keep their dollar signs: settings would put variables in their place.
+// literals escapes dollar signs, which settings would expand.
 func literals(texts ...string) []string {
 	all := []string{}
 	for _, text := range texts {
@@ -125,7 +125,7 @@ func (c *code) command(ctx context.Context, binary string) *exec.Cmd {
 	return command
 }
 
-// settle waits until search finds the tools of all upstreams: what the first ones find depends on nothing that is still under way.
+// settle waits until search finds the tools of all upstreams, so that the first searches do not depend on startup.
 func (c *code) settle(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if err := c.await(ctx, name); err != nil {
@@ -172,10 +172,10 @@ func (c *code) Definitions() (defs []tokencount.Definition) {
 	return defs
 }
 
-// ours is what clients put before the names of our tools, as before those of any server.
+// ours is the prefix of our tools' names, as clients add it for each server.
 const ours = "sallyport__"
 
-// executionID is what no two answers have in common: the id in the hint of how to go on.
+// executionID matches the execution id in an answer's hint, the only part that differs between runs.
 var executionID = regexp.MustCompile(`\be-[a-z2-7]{12}\b`)
 
 // Call implements [Tools]. Ids of executions, which are random, are replaced by one of the same shape.

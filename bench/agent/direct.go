@@ -24,7 +24,7 @@ type source struct {
 	session      *session
 }
 
-// direct is all tools of all sources, each of them called by its own server.
+// direct shows all tools of all sources; each call goes to the tool's server.
 type direct struct {
 	sources []source
 	defs    []tokencount.Definition
@@ -78,11 +78,12 @@ func open(ctx context.Context, dir string, server suite.Server) (source, error) 
 	return source{server.Name, title + " " + server.Description, hello.Instructions, s.tools, s}, nil
 }
 
-// grace is how long a server may take to end when its input does, before it gets a signal: some never do so by themselves.
+// grace is how long a server may take to exit after its input ends, before it gets a signal: some never exit by
+// themselves.
 const grace = 500 * time.Millisecond
 
-// inherited is what Sallyport, too, lets upstreams have of the environment: no keys, since
-// one of the servers has a tool that shows a model all that it was given.
+// inherited returns the environment that Sallyport, too, passes to upstreams: no keys, since one of the servers has a
+// tool that prints its environment.
 func inherited() (env []string) {
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -117,7 +118,7 @@ func (d *direct) Call(ctx context.Context, call tokencount.Call) (tokencount.Res
 	return to.session.call(ctx, to.wire, call.Args)
 }
 
-// notThere is what the tools of catalogues answer.
+// notThere is the result of the tools of catalogues.
 const notThere = "The server of this tool is not connected."
 
 func unknown(name string) tokencount.Result {
@@ -137,7 +138,7 @@ func (d *direct) Close() error {
 	return errors.Join(errs...)
 }
 
-// ended forgives how a server ended: only that it did matters.
+// ended ignores the exit status of a server.
 func ended(err error) error {
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {
 		return nil

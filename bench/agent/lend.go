@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// lend puts the snapshots of one folder into another as well, by hard links: each is a folder that is named by all that
-// went into it and does not change once it has its name. Nothing else of a cache is shared, since the rest is learned.
-// Where there can be no links, as between file systems, snapshots are made again.
+// lend hard-links the snapshots of one folder into another: each is a folder that is named by its inputs and
+// immutable once it has its name. Nothing else of a cache is shared, since the rest is learned. Where links are
+// impossible, as between file systems, snapshots are made again.
 func lend(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return fmt.Errorf("share snapshots: %w", err)
@@ -33,7 +33,7 @@ func lend(from, to string) error {
 	return nil
 }
 
-// lendOne links a snapshot's files in a folder that gets its name at the end: someone may be looking.
+// lendOne links a snapshot's files in a folder that gets its name at the end, so that it appears atomically.
 func lendOne(from, to string) error {
 	half, err := os.MkdirTemp(filepath.Dir(to), ".half-")
 	if err != nil {

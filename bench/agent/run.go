@@ -11,12 +11,11 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// ErrLimit is what a task ends with that has no answer when its limits are reached.
+// ErrLimit is the error of a task without an answer within its limits.
 var ErrLimit = errors.New("no answer within the limits")
 
-// Run has m work on the task of t until it makes a turn without calls, whose text
-// is the answer. t has task, mode and prompt; Run fills the rest, also when it
-// returns an error. A limit of zero is none.
+// Run runs m on the task of t until it makes a turn without calls, whose text is the answer. t has task, mode and
+// prompt; Run fills the rest, also when it returns an error. A limit of zero means none.
 func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, limits Limits) (used Usage, err error) {
 	if limits.Time > 0 {
 		var cancel context.CancelFunc
@@ -46,7 +45,7 @@ func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, li
 	}
 }
 
-// because is why ctx ended, if it did, and err otherwise.
+// because returns the cause of ctx's end, if it has ended, and err otherwise.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -61,7 +60,7 @@ func (u *Usage) add(more Usage) {
 	u.Output += more.Output
 }
 
-// results makes the calls of a turn, in their order. A call that no client would pass on is answered here, as clients do.
+// results makes the calls of a turn, in order. Calls that no client would forward get an error result here.
 func results(ctx context.Context, tools Tools, t *tokencount.Transcript, calls []tokencount.Call) (all []tokencount.Result, err error) {
 	known := map[string]bool{}
 	for _, name := range t.Known() {

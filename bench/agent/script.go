@@ -8,10 +8,10 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// Script is a model that plays the script of a task.
+// Script is a model that runs the script of a task.
 type Script struct{ player *suite.Player }
 
-// Scripted returns the model that plays task in one mode. Close it at the end.
+// Scripted returns the model that runs the script of task in one mode. The caller must Close it.
 func Scripted(task *suite.Task, w *suite.World, mode suite.Mode) *Script {
 	return &Script{task.Play(w, mode)}
 }
@@ -29,7 +29,7 @@ func (s *Script) Next(_ context.Context, t *tokencount.Transcript) (Move, error)
 // Close ends the script, wherever it is.
 func (s *Script) Close() { s.player.Stop() }
 
-// Check says what is wrong with a task that was played: the answer, or what it was to leave in the world.
+// Check returns what is wrong with a completed task: its answer, or its effects on the world.
 func Check(task *suite.Task, w *suite.World, t *tokencount.Transcript) error {
 	if want := task.Want(w); t.Answer != want {
 		return fmt.Errorf("check %s: answered %.200q, not %.200q", task.Name, t.Answer, want)

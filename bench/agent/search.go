@@ -11,12 +11,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// finds is how many tools a search shows: the most that Anthropic's tool search does, which shows three to five.
+// finds is how many tools a search returns: the maximum of Anthropic's tool search, which returns three to five.
 const finds = 5
 
-// searched is direct with all tools deferred: the model sees one that finds the others. It is written after
-// Anthropic's tool search with BM25 and OpenAI's, which both say less than this one's description does and put the
-// definitions of what they find into the context; what they rank with is replaced by our own index.
+// searched is direct with all tools deferred: the model sees one tool that finds the others. It is modelled on
+// Anthropic's tool search with BM25 and OpenAI's, whose descriptions are shorter than this one's and which put the
+// definitions of their results into the context; their ranking is replaced by our own index.
 type searched struct {
 	*direct
 	finds int
@@ -81,7 +81,7 @@ func (s *searched) Call(ctx context.Context, call tokencount.Call) (tokencount.R
 	return Found(defs), nil
 }
 
-// Found is what the tool of [SearchDefinition] answers: a line of names, and the definitions.
+// Found is the result of the search tool: a line of names, and the definitions.
 func Found(defs []tokencount.Definition) tokencount.Result {
 	var names []string
 	for _, def := range defs {

@@ -104,8 +104,8 @@ func (s *session) call(ctx context.Context, name string, args json.RawMessage) (
 	return tokencount.Result{Text: shown(got), Error: got.IsError}, nil
 }
 
-// shown is what clients put into the context: the text blocks. Structured content says the same once more, as
-// JSON, and clients leave it out where there is text (Claude Code and others do); so it counts only where there is none.
+// shown returns what clients put into the context: the text blocks. Structured content repeats them as JSON, and
+// clients leave it out if there is text (Claude Code and others do); so it counts only if there is none.
 func shown(got *mcp.CallToolResult) string {
 	var blocks []string
 	for _, c := range got.Content {
@@ -139,7 +139,7 @@ func block(c mcp.Content) string {
 	return fmt.Sprintf("[%T]", c)
 }
 
-// tail keeps the end of what a server writes to stderr, to say why it did not start.
+// tail keeps the end of a server's stderr, to explain a failed start.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

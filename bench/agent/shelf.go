@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// shelf serves catalogues as MCP servers over HTTP, one below each path. It is no server of the SDK's because
-// definitions are to arrive byte for byte, also those with schemas that the SDK refuses.
+// shelf serves catalogues as MCP servers over HTTP, one per path. It does not use the SDK's server because
+// definitions must arrive byte for byte, including those with schemas that the SDK rejects.
 type shelf struct {
 	http *http.Server
 	base string

@@ -9,7 +9,7 @@ import (
 	"sallyport/bench/suite"
 )
 
-// Setup is what is behind the tools of one mode.
+// Setup configures the tools of one mode.
 type Setup struct {
 	World *suite.World
 	// Upstreams are the names of the servers that are started, of [suite.World.Servers].
@@ -60,7 +60,7 @@ func (s Setup) names() []string {
 	return all
 }
 
-// opened is nil, and no pointer to nothing, where there is an error.
+// opened returns an untyped nil if there is an error.
 func opened(tools Open, err error) (Open, error) {
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (p *program) try(ctx context.Context, first, kill bool) (attempt, error) {
 	return a, closed
 }
 
-// reply is what the client's user says to the question whether a call that may have been done is to be made.
+// reply is the user's answer to the question whether a possibly executed call is to be made.
 func (p *program) reply(choice int, approved *atomic.Int64) *mcp.ElicitResult {
 	if choice == 0 {
 		return &mcp.ElicitResult{Action: "cancel"}

@@ -37,7 +37,7 @@ type attempt struct {
 	approved int  // times that somebody said during it that the call be made
 }
 
-// way is how the tool is called in one round: the first try starts something, the others resume it.
+// way calls the tool in one round: the first try starts something, the others resume it.
 type way interface {
 	try(ctx context.Context, first, kill bool) (attempt, error)
 }
@@ -123,7 +123,7 @@ func (c *chaos) wait(key string, before int, ended <-chan struct{}) {
 	}
 }
 
-// killing runs work in a process, and kills it some time after it began, where that is wanted.
+// killing runs work in a process, and kills it after a random time if kill is set.
 func (c *chaos) killing(key string, kill bool, process func() *os.Process, work func()) (killed bool, err error) {
 	before, err := c.seen(key)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *chaos) killing(key string, kill bool, process func() *os.Process, work 
 
 var approvalID = regexp.MustCompile(`\ba-[a-z0-9]{20,}\b`)
 
-// answer has a person say something about a program that is held, or nothing.
+// answer makes a person decide about a held program, or not.
 func (c *chaos) answer(ctx context.Context, said string) (string, error) {
 	id := approvalID.FindString(said)
 	if id == "" {
@@ -173,7 +173,7 @@ func (c *chaos) answer(ctx context.Context, said string) (string, error) {
 	return answer, nil
 }
 
-// seen is how often the upstream was called with a key, done how often it did what it is for.
+// seen returns how often the upstream was called with a key, done how often it completed the call.
 func (c *chaos) seen(key string) (int, error) { return c.lines("begin " + key) }
 func (c *chaos) done(key string) (int, error) { return c.lines("done " + key) }
 

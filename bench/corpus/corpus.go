@@ -1,7 +1,6 @@
-// Package corpus has tools in any number to measure with, the same ones on every
-// run: those of the catalogue of real servers next to the project and, where more
-// are asked for than it has, the same under other names and with other words.
-// Where there is no catalogue, all of them are of words that are made up.
+// Package corpus provides any number of tools for benchmarks, the same on every run: those of the catalogue of real
+// servers and, if more are requested, variants with other names and words. Without a catalogue, all of them are
+// synthetic.
 package corpus
 
 import (
@@ -157,8 +156,8 @@ type Server struct {
 	Tools []ireval.Entry
 }
 
-// Deal deals tools out to n servers, one after the other, so that each has as many as the next, and gives them new names: s00, s01 ....
-// Servers have no two tools of one name: of those the later are left out.
+// Deal distributes tools over n servers in turn, so that each has as many as the next, and renames the servers: s00,
+// s01 .... Within a server, later tools of the same name are left out.
 func Deal(entries []ireval.Entry, n int) []Server {
 	servers := make([]Server, n)
 	for i := range servers {

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// variety makes other texts of texts, the same ones on every run.
+// variety makes variants of texts, the same on every run.
 type variety struct {
 	rand  *rand.Rand
 	words []string
@@ -58,7 +58,7 @@ func (v *variety) text(text string) string {
 	return strings.Join(words, " ")
 }
 
-// coin makes a word up, one of 24,500.
+// coin makes up a word, one of 24,500.
 func (v *variety) coin() string {
 	word := make([]byte, 0, 6)
 	for range 3 {
@@ -98,7 +98,7 @@ func closing(text []byte) int {
 
 const madeServers, madeEach = 20, 30
 
-// made are tools of words that no one has: of few that are frequent and many that are not.
+// made returns tools of made-up words: a few frequent ones and many rare ones.
 func made() (entries []ireval.Entry) {
 	v := &variety{rand: rand.New(rand.NewPCG(3, 4))}
 	vocabulary := make([]string, 4000)

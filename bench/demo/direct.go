@@ -18,9 +18,8 @@ import (
 	"sallyport/internal/tokens"
 )
 
-// directly does the same work as a model with all tools in its context does it:
-// every definition is read, and every intermediate result passes through the
-// model. What the model would work out in its head is worked out here.
+// directly does the same work as a model with all tools in its context: every definition is read, and every
+// intermediate result passes through the model. The model's own calculations are made here.
 func directly(ctx context.Context, s *stage, counter *tokens.Counter) (*tally, error) {
 	t := &tally{counter: counter}
 	sessions := map[string]*mcp.ClientSession{}

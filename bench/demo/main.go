@@ -1,8 +1,6 @@
-// Command demo shows the one job of Sallyport on real input: an MCP client
-// starts `sallyport serve`, searches, and has one Python and one TypeScript
-// program run, each using two real upstreams. It prints what a model would have
-// seen, counts the tokens, and then does the same work by direct tool calls
-// against the same upstreams, to have an honest number next to it.
+// Command demo shows Sallyport on real input: an MCP client starts `sallyport serve`, searches, and runs one Python
+// and one TypeScript program, each using two real upstreams. It prints what a model would have seen, counts the
+// tokens, and then does the same work by direct tool calls against the same upstreams, for comparison.
 package main
 
 import (
@@ -58,7 +56,7 @@ func run(ctx context.Context, sallyport, modules string) error {
 	return nil
 }
 
-// stage is where the demo plays: a folder of orders, three upstreams, and a settings file that names them.
+// stage is the environment of the demo: a folder of orders, three upstreams, and a settings file that names them.
 type stage struct {
 	dir, orders, memory, config string
 	upstreams                   []server

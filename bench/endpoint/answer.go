@@ -39,7 +39,7 @@ var (
 // marks may stand around an answer, and between a colon and it.
 const marks = "*_`\"'“”"
 
-// trimmed is a text without what does not matter of it.
+// trimmed removes insignificant parts of a text.
 func trimmed(text string) string {
 	text = strings.NewReplacer("**", "", "`", "").Replace(spaces.ReplaceAllString(text, " "))
 	return strings.Trim(strings.TrimSuffix(strings.Trim(text, marks+" "), "."), marks+" ")

@@ -27,7 +27,7 @@ import (
 type Settings struct {
 	// URL is the API's base, as people write it: with or without /v1, and with or without the path of the request.
 	URL string
-	// API is how it is spoken with; "" is what [APIOf] makes of the URL.
+	// API is the API of the endpoint; "" means the result of [APIOf] for the URL.
 	API API
 	// Key is sent with each request, if there is one, and shown nowhere.
 	Key string
@@ -49,7 +49,7 @@ type Endpoint struct {
 	says  dialect
 }
 
-// dialect is how one API puts things.
+// dialect is the format of one API.
 type dialect interface {
 	// request is the body that asks for the next turn; said has one for each turn that there was.
 	request(model string, t *tokencount.Transcript, said []turn) ([]byte, error)
@@ -57,7 +57,7 @@ type dialect interface {
 	answer(data []byte, at int) (reply, error)
 }
 
-// turn is a turn in the endpoint's own words, which it is sent back, and the ids of its calls.
+// turn is a turn in the endpoint's own format, in which it is sent back, and the ids of its calls.
 type turn struct {
 	words json.RawMessage
 	ids   []string
@@ -120,11 +120,11 @@ type Conversation struct {
 	Served string
 	// Turns is how many answers were billed, those among them that were cut.
 	Turns int
-	// Fault is what the last try came to, nil if it was answered.
+	// Fault is the error of the last try, nil if it was answered.
 	Fault *tool.Error
-	// Used is what was billed for all answers, those among them that came to nothing.
+	// Used is what was billed for all answers, including unusable ones.
 	Used agent.Usage
-	// Waited is how long the endpoint wanted to be left alone, or was not able to answer.
+	// Waited is how long the endpoint asked to wait, or was unable to answer.
 	Waited time.Duration
 }
 
@@ -159,7 +159,7 @@ func (c *Conversation) Next(ctx context.Context, t *tokencount.Transcript) (agen
 	return r.move, err
 }
 
-// fits is what all APIs take as a name of a tool.
+// fits matches tool names that all APIs accept.
 var fits = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools are all that were defined so far: those of the first turn, and behind them what results have shown.
@@ -193,7 +193,7 @@ func sum(a, b agent.Usage) agent.Usage {
 	return agent.Usage{Input: a.Input + b.Input, Cached: a.Cached + b.Cached, Stored: a.Stored + b.Stored, Output: a.Output + b.Output}
 }
 
-// own returns an id for the next call: the endpoint's, or one of ours where it gave none that can be told from others.
+// own returns an id for the next call: the endpoint's, or a generated one if that is missing or a duplicate.
 func (t *turn) own(id string, at int) string {
 	if id == "" || slices.Contains(t.ids, id) {
 		id = ourID(at, len(t.ids))
@@ -202,5 +202,5 @@ func (t *turn) own(id string, at int) string {
 	return id
 }
 
-// ourID is ours for a call that came with none that can be sent back. Some endpoints take nine letters and digits, and nothing else.
+// ourID returns an id for a call without a usable one. Some endpoints accept only nine letters and digits.
 func ourID(turn, call int) string { return fmt.Sprintf("t%04dc%03d", turn%10000, call%1000) }

@@ -32,7 +32,7 @@ const (
 	maxSaid, maxName = 200, 80
 )
 
-// wire carries requests to one place.
+// wire sends requests to one endpoint.
 type wire struct {
 	place
 	api     API
@@ -47,7 +47,7 @@ func newWire(where place, s Settings) *wire {
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second,
 	}
-	// A redirect is an answer like others: what is sent has a key.
+	// Redirects are not followed: the request contains a key.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &wire{
 		place: where, api: s.API, key: s.Key, backoff: cmp.Or(s.Backoff, time.Second), listing: cmp.Or(s.Listing, 15*time.Second),
@@ -55,7 +55,7 @@ func newWire(where place, s Settings) *wire {
 	}
 }
 
-// ask makes a request until it is answered, or it is of no use to go on. waited is the time between tries.
+// ask sends a request until it is answered or a retry is pointless. waited is the time between tries.
 func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.Duration, err error) {
 	for try := 1; ; try++ {
 		data, after, err := w.once(ctx, http.MethodPost, w.turns, body)
@@ -77,10 +77,10 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 	}
 }
 
-// never is after how long a request is worth another try where none helps.
+// never means that no retry helps.
 const never = -1
 
-// once makes one request. after is when another try may help: never, 0 where no one knows.
+// once sends one request. after is when a retry may help: never, or 0 if unknown.
 func (w *wire) once(ctx context.Context, method, to string, body []byte) (data []byte, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *wire) sign(req *http.Request) {
 	}
 }
 
-// again says after how long the same request may be answered.
+// again returns after how long a retry may succeed.
 func again(resp *http.Response) time.Duration {
 	switch code := resp.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
@@ -146,7 +146,7 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// lost says why there was no answer.
+// lost returns the error for a request without a response.
 func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, error) {
 	if ctx.Err() != nil {
 		return nil, never, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
@@ -162,10 +162,10 @@ func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, erro
 	return nil, after, w.faultf(tool.Upstream, hint, "no answer from %s: %s", w.Host, w.shown(err.Error()))
 }
 
-// itsLog is where to look for what only the endpoint knows.
+// itsLog is a hint for errors that only the endpoint can explain.
 const itsLog = "its log may say why"
 
-// remedy says what may help where no answer came, and after when another try may.
+// remedy returns a hint for a request without a response, and when a retry may help.
 func (w *wire) remedy(err error) (hint string, after time.Duration) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return "see that it runs; " + w.base(), never
@@ -191,7 +191,7 @@ func (w *wire) base() string {
 	return "the URL is that of the API, such as http://localhost:11434/v1, to which /chat/completions is added; see --api for others"
 }
 
-// refused reads an answer that is an error.
+// refused returns the error of an error response.
 func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 	kind, hint := tool.Failed, ""
 	said := w.shown(message(data))
@@ -225,7 +225,7 @@ func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 // wantsTLS is what servers say to one that speaks without TLS.
 var wantsTLS = regexp.MustCompile(`to an? (https|ssl)|to https port`)
 
-// mend says what may help where a request is not taken.
+// mend returns a hint for a rejected request.
 func (w *wire) mend(said string) string {
 	said = strings.ToLower(said)
 	switch {
@@ -248,7 +248,7 @@ func target(resp *http.Response) string {
 	return bare(u.String())
 }
 
-// bare is an address without its query, which may have a key.
+// bare returns an address without its query, which may contain a key.
 func bare(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	return address
@@ -283,7 +283,8 @@ type unreadable string
 // Error implements error.
 func (u unreadable) Error() string { return "no " + string(u) }
 
-// strange is an answer that is JSON, but none of the API: some say 200 and mean an error.
+// strange returns the error for a JSON response that does not match the API: some servers send errors with status
+// 200.
 func (w *wire) strange(data []byte, missing unreadable) error {
 	said := w.shown(message(data))
 	var inside struct{ Error any }
@@ -293,7 +294,7 @@ func (w *wire) strange(data []byte, missing unreadable) error {
 	return w.faultf(tool.Upstream, "see --api: openai or anthropic", "the endpoint's answer has %s that can be read: %s", missing, said)
 }
 
-// shown cleans what the endpoint says, and hides the key if it is repeated there.
+// shown sanitizes the endpoint's text, and hides the key in it.
 func (w *wire) shown(text string) string {
 	if text = sanitize.Line(w.hide(text), maxSaid); text == "" {
 		return "nothing"
@@ -301,7 +302,7 @@ func (w *wire) shown(text string) string {
 	return text
 }
 
-// hide puts [key] in the place of the key.
+// hide replaces the key by [key].
 func (w *wire) hide(text string) string {
 	if w.key == "" {
 		return text
@@ -309,7 +310,7 @@ func (w *wire) hide(text string) string {
 	return strings.ReplaceAll(text, w.key, "[key]")
 }
 
-// whichModel is what to do where that is not known.
+// whichModel is a hint for an unknown model.
 const whichModel = "--name MODEL says which model"
 
 // onlyModel is the model that there is, if there is but one, and it has a name that can be shown as it is.

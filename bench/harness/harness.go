@@ -1,5 +1,5 @@
-// Package harness opens a real gateway in front of servers of this process, so that what is counted of search_tools is what
-// it prints.
+// Package harness opens a real gateway in front of servers of this process, to measure the actual output of
+// search_tools.
 package harness
 
 import (
@@ -21,7 +21,7 @@ type Server struct {
 	Handler     http.Handler
 }
 
-// Door is the gateway, with a new user's settings, but that it learns nothing.
+// Door is a gateway with a new user's settings, except that it learns nothing.
 type Door struct {
 	*gateway.Gateway
 	web *httptest.Server

@@ -19,7 +19,7 @@ const (
 	barNothing = 1500
 )
 
-// withGate starts serve, lets it run the line some times, and hands it to use.
+// withGate starts serve, warms it up with the line, and passes it to use.
 func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *gate) error) (err error) {
 	g, err := b.start(ctx, s)
 	if err != nil {
@@ -37,8 +37,8 @@ func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *g
 // lines are how long the line took by turns in serve and in the interpreter alone, and what processor time that one used.
 type lines struct{ ours, bare, bareUsed []float64 }
 
-// interleaved measures the line in serve and in the interpreter alone by turns, both when serve and all that it started rest:
-// the interpreter, which gives serve nothing to do, is the first.
+// interleaved measures the line in serve and in the interpreter alone by turns, each while serve and its processes
+// are idle; the interpreter, which does not load serve, goes first.
 func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting int) (all lines, err error) {
 	if b.poolless {
 		waiting = 0
@@ -60,8 +60,8 @@ func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting
 	return all, nil
 }
 
-// warm is a program that finds a waiting sandbox: the default settings. What replaces the sandbox is not in the time, since
-// each program starts when that is done; so what all of it costs the processor is a row of its own.
+// warm measures a program that finds a waiting sandbox: the default settings. Refilling the pool is not in the time,
+// since each program starts after it; its processor time is a row of its own.
 func warm(ctx context.Context, b *bench, l language) error {
 	return b.withGate(ctx, setup{}, l, func(g *gate) error {
 		var all lines
@@ -137,7 +137,7 @@ func protocol(ctx context.Context, b *bench) error {
 	})
 }
 
-// alone is the SDK's client with the upstream that serve has here, without serve.
+// alone connects the SDK's client to serve's upstream, without serve.
 func (b *bench) alone(ctx context.Context) (*mcp.ClientSession, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *bench) alone(ctx context.Context) (*mcp.ClientSession, error) {
 	return client().Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
 }
 
-// pressed is one program right after the other, ten at a time, and the interpreter alone likewise in between.
+// pressed measures programs without a pause, ten at a time, alternating with the interpreter alone.
 func pressed(ctx context.Context, b *bench, l language) error {
 	return b.withGate(ctx, setup{}, l, func(g *gate) error {
 		var ours, bare []float64
@@ -178,7 +178,7 @@ func pressed(ctx context.Context, b *bench, l language) error {
 	})
 }
 
-// checked is warm where type checkers are installed, which look at each program while it runs.
+// checked is warm with type checkers, which check each program while it runs.
 func checked(ctx context.Context, b *bench, l language) error {
 	return b.withGate(ctx, setup{checkers: true}, l, func(g *gate) error {
 		all, err := b.interleaved(ctx, g, l, b.n, 2)
@@ -192,7 +192,7 @@ func checked(ctx context.Context, b *bench, l language) error {
 	})
 }
 
-// empty has no pool: each program's sandbox is made for it, of the snapshot.
+// empty measures without a pool: each program's sandbox is restored from the snapshot.
 func empty(ctx context.Context, b *bench, l language) error {
 	return b.withGate(ctx, setup{pool: "{min: 0, max: 0}"}, l, func(g *gate) error {
 		all, err := b.interleaved(ctx, g, l, b.n, 0)
@@ -230,7 +230,7 @@ func (b *bench) fresh(ctx context.Context, l language, n int, folder func() stri
 	return begun, called, bare, nil
 }
 
-// nothing is the first program of all on a machine: no snapshot, no cache.
+// nothing measures the first program on a machine: no snapshot, no cache.
 func nothing(ctx context.Context, b *bench, l language) error {
 	begun, called, bare, err := b.fresh(ctx, l, max(30, b.n/2), func() string { return "" })
 	if err != nil {
@@ -246,7 +246,7 @@ func nothing(ctx context.Context, b *bench, l language) error {
 	return nil
 }
 
-// again is the first program of a serve that finds the snapshot of an earlier one.
+// again measures the first program of a serve that finds an earlier one's snapshot.
 func again(ctx context.Context, b *bench, l language) error {
 	dir, err := b.folder()
 	if err != nil {

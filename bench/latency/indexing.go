@@ -239,7 +239,7 @@ func (b *bench) indexAgain(ctx context.Context) error {
 	return nil
 }
 
-// opened is how long index.New takes.
+// opened returns the duration of index.New.
 func opened(docs []index.Doc, opts *index.Options) (float64, error) {
 	var ix *index.Index
 	took, err := since(func() (err error) { ix, err = index.New(docs, opts); return err })

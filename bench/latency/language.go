@@ -46,8 +46,8 @@ func (l language) alone(ctx context.Context) (took, used float64, err error) {
 	return took, milliseconds(command.ProcessState.UserTime() + command.ProcessState.SystemTime()), nil
 }
 
-// wait starts the interpreter alone, which is ready when it has said so, and lives until end, which is not called where
-// there is an error.
+// wait starts the interpreter alone, waits until it is ready, and returns its pid; it lives until end, which must not
+// be called after an error.
 func (l language) wait(ctx context.Context) (pid int, end func() error, err error) {
 	command := exec.CommandContext(ctx, l.interpreter, l.eval, l.waits)
 	in, err := command.StdinPipe()

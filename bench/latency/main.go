@@ -74,7 +74,7 @@ type options struct {
 	n                  int
 	strict, poolless   bool
 	busy               bool
-	// part says what keeps this run from taking the place of the results; nothing does where it is empty.
+	// part is why this run must not replace the results; empty if it may.
 	part string
 }
 
@@ -177,7 +177,7 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 			return 0, err
 		}
 	}
-	if err := adopt(); err != nil { // without it the sandboxes' processor time is nobody's
+	if err := adopt(); err != nil { // otherwise the sandboxes' processor time is not counted
 		fmt.Fprintln(os.Stderr, "latency: processor time of what has ended is not known:", err)
 	}
 	b := &bench{options: o}

@@ -17,7 +17,7 @@ const (
 	megabyte  = 1 << 20
 )
 
-// stand is how much memory a serve with its waiting sandboxes takes.
+// stand is the memory of a serve with its waiting sandboxes.
 type stand struct {
 	boxes     int
 	sandboxes use // without serve itself
@@ -86,7 +86,7 @@ func idle(ctx context.Context, count int) (mean float64, err error) {
 	return all.proportional / float64(len(pids)) / megabyte, nil
 }
 
-// standing looks at a serve in which so many sandboxes of either language wait.
+// standing measures a serve with count waiting sandboxes of each language.
 func (b *bench) standing(ctx context.Context, count int) (s stand, err error) {
 	settings := setup{pool: fmt.Sprintf("{min: %d, max: %d, memory: 4GiB}", count, count)}
 	g, err := b.start(ctx, settings)
@@ -109,7 +109,7 @@ func one(name, unit string, figure float64, bare []float64, bars []bar, note str
 	return row{Case: name, Unit: unit, Compared: stats.Compare([]float64{figure}, bare), Bars: bars, Note: note}
 }
 
-// stand looks at everything that serve has started but its upstream.
+// stand measures all processes of serve except its upstream.
 func (g *gate) stand() (stand, error) {
 	all := g.processes()
 	s := stand{boxes: boxes(all), parts: map[string]use{}}

@@ -11,7 +11,7 @@ import (
 // adopt makes this process the parent of whatever its children leave behind, so that it learns what those have used.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reap takes leave of what was adopted and has ended, but for what someone else here waits for.
+// reap waits for adopted processes that have ended, except for one that other code here waits for.
 func reap(but int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
@@ -25,7 +25,7 @@ func reap(but int) {
 	}
 }
 
-// ended is what all children that have ended, and theirs, have used, in milliseconds.
+// ended returns the processor time of all ended children and their descendants, in milliseconds.
 func ended() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) != nil {

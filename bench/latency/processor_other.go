@@ -10,5 +10,5 @@ func adopt() error { return errors.New("not on this system") }
 // reap has nothing to do.
 func reap(int) {}
 
-// ended is not known here.
+// ended is unknown here.
 func ended() float64 { return 0 }

@@ -102,15 +102,16 @@ func boxes(all map[int]process) (count int) {
 }
 
 const (
-	// lookEvery is how long serve and all that it started must do nothing to be quiet, idleTicks what is nothing.
+	// lookEvery is how long serve and its processes must be idle to be quiet, idleTicks the processor time that counts
+	// as idle.
 	lookEvery = 120 * time.Millisecond
 	idleTicks = 1
 	patience  = time.Minute
 )
 
-// quiet waits until serve and its sandboxes rest and at least so many sandboxes
-// wait: no process came or went, and none has used processor time. So neither what
-// the last program left to do nor the refilling of the pool is in the next figure.
+// quiet waits until serve and its sandboxes are idle and at least waiting sandboxes wait: no process started or
+// ended, and none used processor time. So the next figure includes neither the cleanup of the last program nor the
+// refill of the pool.
 func (g *gate) quiet(ctx context.Context, waiting int) error {
 	before := g.processes()
 	for end := time.Now().Add(patience); ; {

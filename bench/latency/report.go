@@ -66,7 +66,7 @@ func cgroups() string {
 	return "none"
 }
 
-// known is what a program says of itself, and the start of its digest: of one that is not there, why, and nothing.
+// known returns a program's reported version and the start of its digest; for a missing one, the error text and "".
 func known(ctx context.Context, path, flag string) (version, digest string) {
 	version, err := host.Version(ctx, path, flag)
 	if err != nil {
@@ -96,7 +96,7 @@ func (m *machine) head(title string) string {
 	return b.String()
 }
 
-// disturbed says in a head what the load means.
+// disturbed returns the note about a busy machine.
 func (m *machine) disturbed() string {
 	if !m.Busy {
 		return ""
@@ -129,7 +129,7 @@ func figure(f float64) string {
 	return fmt.Sprintf("%.2f", f)
 }
 
-// judged tells which bars are met.
+// judged returns which bars are met.
 func (r row) judged() string {
 	var parts []string
 	for _, b := range r.Bars {

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// site is the least that is an MCP server over HTTP, with tools that answer at once and with 10 MB: what it costs
-// itself is not to be in the figures, and the SDK's server needs longer for 10 MB than all that is measured.
+// site is a minimal MCP server over HTTP, with tools that answer at once and with 10 MB: its own cost must not be in
+// the figures, and the SDK's server takes longer for 10 MB than everything that is measured.
 type site struct {
 	list    []byte // what tools/list answers
 	results map[string][]byte

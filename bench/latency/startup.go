@@ -25,7 +25,7 @@ import (
 // A start is with so many upstreams, each with so many tools.
 const upstreams, toolsEach = 60, 25
 
-// town is the upstreams of a start: how serve gets them, and how the SDK's client connects to one.
+// town is the set of upstreams of a start: serve's settings for them, and the transport for the SDK's client.
 type town struct {
 	kind     string
 	count    int
@@ -132,7 +132,7 @@ func through(socket string) *http.Client {
 	}}}
 }
 
-// begun is when a start had come how far, in milliseconds since the process was started.
+// begun has the times of a start's stages, in milliseconds since the process was started.
 type begun struct{ initialized, listed, searched float64 }
 
 func (b *bench) startups(ctx context.Context, t *town) error {
@@ -208,7 +208,7 @@ func (b *bench) addStarts(kind string, w way, starts, bare []begun) {
 		}
 		r := row{Case: fmt.Sprintf("%d upstreams, %s, %s: %s", upstreams, kind, w.name, part.what), Unit: "ms",
 			Note: "from serve's start to the answer; " + w.note + part.bare, Compared: stats.Compare(took, alone)}
-		if r.Bare.P50 == 0 { // it was not measured: nobody bare knows tools from a run before
+		if r.Bare.P50 == 0 { // not measured: a bare client has no cache of tools
 			r.Compared, r.Note = stats.Compare(took, nil), "from serve's start to the answer; "+w.note+"; nothing bare does the same work"
 		}
 		b.add(r)
@@ -274,7 +274,7 @@ func (t *town) direct(ctx context.Context) (float64, error) {
 	return took, errors.Join(errs...)
 }
 
-// listed connects to a server and has its tools listed, page by page.
+// listed connects to a server and lists its tools, page by page.
 func listed(ctx context.Context, transport mcp.Transport) (*mcp.ClientSession, error) {
 	session, err := client().Connect(ctx, transport, nil)
 	if err != nil {

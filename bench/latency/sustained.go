@@ -15,7 +15,8 @@ const (
 	sessions, each, rounds = 20, 5, 4
 )
 
-// sustained has 20 sessions run programs against one serve, half of them in either language, by turns with as many interpreters.
+// sustained runs programs in 20 sessions against one serve, half of them in each language, alternating with as many
+// interpreters.
 func sustained(ctx context.Context, b *bench) (err error) {
 	g, err := b.listen(ctx, setup{}, sessions)
 	if err != nil {
@@ -55,7 +56,7 @@ type round struct {
 	errs        []error
 }
 
-// storm has each session run its programs one after the other, all sessions at once.
+// storm runs all sessions concurrently, each with its programs in sequence.
 func (r *round) storm(run func(client int, l language, text string) (float64, error)) {
 	begin := time.Now()
 	took, errs := storm(run)
@@ -78,7 +79,7 @@ func (g *gate) answers(ctx context.Context) func(client int, l language, text st
 	}
 }
 
-// storm runs the programs, each session one after the other.
+// storm runs the programs of all sessions, each session in sequence.
 func storm(run func(client int, l language, text string) (float64, error)) (took []float64, errs []error) {
 	var work sync.WaitGroup
 	var mu sync.Mutex

@@ -50,7 +50,7 @@ var echoed = json.RawMessage(`{"ok":true}`)
 
 func kindOf(args json.RawMessage) string {
 	var in struct{ Kind string }
-	_ = json.Unmarshal(args, &in) // what is no kind has no answer
+	_ = json.Unmarshal(args, &in) // an unknown kind has no answer
 	return in.Kind
 }
 
@@ -66,7 +66,7 @@ func large() map[string]json.RawMessage {
 	}
 }
 
-// prompt is a caller without any upstream; the tools answer in this process.
+// prompt is a caller without an upstream; the tools answer in this process.
 type prompt struct{ answers map[string]json.RawMessage }
 
 // Call implements bridge.Caller.

@@ -108,7 +108,7 @@ func serveUpstream() (url string, closeAll func(), err error) {
 	}, nil
 }
 
-// gate is a gateway that runs.
+// gate is a running gateway.
 type gate struct {
 	command *exec.Cmd
 	url     string

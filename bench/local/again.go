@@ -10,13 +10,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// MaxAgain is how often one series of calls calls a tool at most: it is a user's. There are [Series] of them.
+// MaxAgain is how often one series of calls calls a tool at most: the tool is a user's. There are [Series] of them.
 const MaxAgain = 50
 
 // Series is one of calls from programs for each language, and one without programs for each.
 const Series = 4
 
-// toolCalls has programs call a tool again and again, after as many calls through the same door without a program.
+// toolCalls measures repeated calls of a tool from programs, after as many calls through the same gateway without a
+// program.
 func (b *Bench) toolCalls(ctx context.Context, s Setup, l *Latency) error {
 	switch {
 	case s.Programs != "":

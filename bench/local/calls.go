@@ -83,7 +83,7 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 	return c, nil
 }
 
-// apart is a session for each call: what one has read is to decide nothing about the next.
+// apart returns a session for each call: what one has read must not affect the policy decision on the next.
 func apart(ctx context.Context, i int) context.Context {
 	return tool.WithSession(ctx, fmt.Sprintf("bench-%d", i))
 }
@@ -184,7 +184,7 @@ func (b *Bench) both(ctx context.Context, t tool.Tool, program bool) (Call, erro
 	return c, b.program(ctx, t, &c)
 }
 
-// direct calls a tool through the gateway's door, and counts call and result as a model would read them.
+// direct calls a tool through the gateway, and counts call and result as a model would read them.
 func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -217,7 +217,7 @@ func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 	return err
 }
 
-// unread names what of a result is no text, and so cannot be counted; "" for nothing.
+// unread names the content of a result that is not text, and so cannot be counted; "" for none.
 func unread(r tool.Result) string {
 	for _, c := range r.Content {
 		switch {
@@ -288,7 +288,7 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 	return nil
 }
 
-// differs says why a program's call cannot be compared with the direct one, "" if it can.
+// differs returns why a program's call cannot be compared with the direct one, "" if it can.
 func (b *Bench) differs(ctx context.Context, e execution.Result, c *Call) string {
 	if e.Status != sandbox.OK {
 		return "the program failed: " + sanitize.Line(e.Text(), 200)

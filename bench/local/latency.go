@@ -32,7 +32,7 @@ type Row struct {
 	What string `json:"what"`
 	Unit string `json:"unit"`
 	stats.Compared
-	// Beside is what Bare is, "" where there is nothing.
+	// Beside describes Bare, "" if there is none.
 	Beside string `json:"beside,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func (b *Bench) Latency(ctx context.Context, s Setup) (*Latency, error) {
 	return l, nil
 }
 
-// failed notes that something could not be measured. Only the end of ctx is an end of everything.
+// failed records that something could not be measured. Only the end of ctx is returned as an error.
 func (l *Latency) failed(ctx context.Context, what string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		l.miss("%s: %s", what, sanitize.Line(err.Error(), 200))
@@ -92,7 +92,7 @@ func (l *Latency) miss(format string, args ...any) {
 	l.Missing = append(l.Missing, fmt.Sprintf(format, args...))
 }
 
-// timed does something n times and returns what each took, in milliseconds.
+// timed calls do n times and returns the durations, in milliseconds.
 func timed(ctx context.Context, n int, do func() error) (took []float64, err error) {
 	for range n {
 		if ctx.Err() != nil {

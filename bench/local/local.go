@@ -19,8 +19,8 @@ type Bench struct {
 	cl100k  *tokencount.Memo
 }
 
-// New returns what measures g, after its upstreams have been tried, as clients see it with the options face.
-// It is for one goroutine.
+// New returns a Bench for g, whose upstreams have been tried, as seen by clients with the options face. It is for one
+// goroutine.
 func New(g *gateway.Gateway, face *mcpserver.Options) (*Bench, error) {
 	newer, err := tokens.O200k()
 	if err != nil {
@@ -58,5 +58,5 @@ func (b *Bench) counts(t *tokencount.Transcript, what func(tokencount.Counts) in
 // first is what the first turn reads before anybody has said a word.
 func first(c tokencount.Counts) int { return c.Definitions + c.Instructions }
 
-// added is what calls and results put into the context.
+// added is the tokens that calls and results add to the context.
 func added(c tokencount.Counts) int { return c.Written + c.Results + c.Shown }

@@ -87,7 +87,7 @@ func (b *Bench) lines(ctx context.Context, s Setup, l *Latency, lang language, c
 	return nil
 }
 
-// timedTo does something once and keeps how long it took.
+// timedTo calls do once and appends its duration.
 func timedTo(ctx context.Context, to *[]float64, do func() error) error {
 	took, err := timed(ctx, 1, do)
 	*to = append(*to, took...)
@@ -144,7 +144,7 @@ func (b *Bench) await(ctx context.Context, lang language) bool {
 // alone runs the line in the interpreter of this machine.
 func alone(ctx context.Context, interpreter string, lang language) error {
 	if interpreter == "" {
-		return errors.New("there is none on this machine that sandboxes use")
+		return errors.New("this machine has no interpreter that sandboxes use")
 	}
 	out, err := exec.CommandContext(ctx, interpreter, lang.eval, lang.line).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -27,7 +27,7 @@ func definitions(tools []tool.Tool) []tokencount.Definition {
 	return list
 }
 
-// here is what a client of ours is shown, got as a client gets it.
+// here returns what a client of ours is shown, obtained as a client.
 func (b *Bench) here(ctx context.Context) (shown tokencount.Transcript, err error) {
 	server := mcpserver.New(b.gateway.Verbs(), b.face)
 	defer server.Close()

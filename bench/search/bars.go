@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// bar is a value that search is to reach: of a metric on a group, or of refusals.
+// bar is a target for search: for a metric on a group, or for refusals.
 type bar struct {
 	queries, metric string
 	bound           float64
 	most            bool // it is to be bound at most, else at least
-	ours            bool // nobody asked for it but us
+	ours            bool // an internal target
 	// reached is the value on one half, and of how many queries.
 	reached func(all []mean, half string) (value float64, n int)
 }
@@ -67,7 +67,7 @@ func (b bar) met(got float64) bool {
 	return got >= b.bound-1e-9
 }
 
-// asked says what the bar is.
+// asked returns the target as text.
 func (b bar) asked() string {
 	way := "at least"
 	if b.most {

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/testutil/ireval"
 )
 
-// checking is the half that no weight was fitted to: what search finds there is what it finds.
+// checking is the half that no weight was fitted to: it is for validation.
 const checking = "even"
 
 // quote is a figure of someone else's run, which is shown next to ours as such.
@@ -103,7 +103,7 @@ func foundTable(b *strings.Builder, mine []mean) {
 	}
 }
 
-// besideChecking are nDCG@10 of the other halves, and how many queries are apart.
+// besideChecking returns nDCG@10 of the other halves, and how many queries are apart.
 func besideChecking(mine []mean, group string) (cells []string) {
 	for _, half := range []string{"odd", "all", "apart"} {
 		cell := ""
@@ -199,7 +199,7 @@ func best(all []mean, group, half, metric string) string {
 	return three(most) + " " + name
 }
 
-// said is what is quoted on a group and a metric.
+// said returns the quoted value for a group and a metric.
 func said(beside []quote, group, metric string) string {
 	var all []string
 	for _, q := range beside {
@@ -228,7 +228,7 @@ func pageBelow(b *strings.Builder, all []mean) {
 	b.WriteString("\n")
 }
 
-// ahead are the engines that are better than m in a metric.
+// ahead returns the engines that are better than m in a metric.
 func ahead(all []mean, m mean, metric string) string {
 	var better []string
 	for _, other := range all {

@@ -78,7 +78,7 @@ func meanOf(engine, group string, h half, rows []row) mean {
 	return m
 }
 
-// rounded leaves out what the order of additions decides.
+// rounded removes digits that depend on the order of additions.
 func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 
 func isAnswered(r row) bool { return !r.None && r.Scores.Hit5 > 0 }
@@ -165,7 +165,7 @@ func (f flags) keep(ctx context.Context, report string, rows []row) error {
 	return errors.Join(errs...)
 }
 
-// trimmed is a text without white space at the ends of its lines.
+// trimmed removes white space at the ends of lines.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -66,7 +66,7 @@ type graph struct {
 
 func graphIn(m *Mind, text string) graph { return Decode[graph](m, text) }
 
-// said is what is observed after a prefix, by the name of the entity.
+// said returns the observation after a prefix, by the name of the entity.
 func (g graph) said(prefix string) map[string]string {
 	found := map[string]string{}
 	for _, e := range g.Entities {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// joinsKept are joins with a result that is written back: to a file, to the database, to the graph.
+// joinsKept are joins whose result is written back: to a file, to the database, to the graph.
 func joinsKept() []*Task { return []*Task{bestCustomers(), unpaidOrders(), categoryRevenue()} }
 
 // bestCustomers goes from files by the database to the graph. Of the database it looks at a row first: what it writes is to be right at once.
@@ -149,7 +149,7 @@ func categoryRevenue() *Task {
 	}
 }
 
-// kept checks the first column of what a query of the database finds.
+// kept checks the first column of the result of a database query.
 func (w *World) kept(sql string, want []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -9,12 +9,12 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// known is what someone has read who writes programs. Whatever a program takes for granted must be in it:
-// the words that it has in quotes, and what it takes from the result of a call.
+// known is what the author of a program has read. Everything that a program assumes must be in it: the quoted words,
+// and the members that it takes from the result of a call.
 type known struct {
 	texts []string
 	words map[string]bool
-	// seen are the ids of the wrappers that a program has called which went well.
+	// seen are the ids of the wrappers that a program has called successfully.
 	seen map[string]bool
 }
 
@@ -80,7 +80,7 @@ var (
 	field    = regexp.MustCompile(`(\w+)\??: `)
 )
 
-// untold are wrappers with signatures that leave out what a program takes from their results.
+// untold returns the wrappers whose signatures leave out what a program takes from their results.
 func (k *known) untold(s *source) (ids []string) {
 	told := map[string]bool{}
 	for _, id := range s.imports {
@@ -99,7 +99,7 @@ func (k *known) untold(s *source) (ids []string) {
 	return ids
 }
 
-// guess is what a program cannot know of, "" if it knows all that it takes for granted.
+// guess returns what a program cannot know of, "" if it knows everything that it assumes.
 func (k *known) guess(s *source) string {
 	for _, id := range s.imports {
 		if !k.seen[id] && s.uses(id) && anything.MatchString(k.result(id)) {

@@ -22,14 +22,14 @@ func large() []*Task { return slices.Concat(manyCalls(), muchData(), joins(), jo
 // totals are amounts by name: cents, grams, lines or how many there are.
 type totals map[string]int
 
-// ranked are the names, those with most first, and in the order of the alphabet where that says nothing.
+// ranked returns the names by descending amount, then alphabetically.
 func (t totals) ranked() []string {
 	return slices.SortedFunc(maps.Keys(t), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b))
 	})
 }
 
-// said is "NAME AMOUNT, NAME AMOUNT" of the first n, of all if n is 0.
+// said returns "NAME AMOUNT, NAME AMOUNT" of the first n, of all if n is 0.
 func (t totals) said(n int, amount func(int) string) string {
 	names := t.ranked()
 	if n > 0 {
@@ -148,7 +148,7 @@ func day(m *Mind, text string) time.Time {
 	return t
 }
 
-// written checks the text of a file that a task was to leave below files/, but for white space at its end.
+// written checks the text of a file that a task had to write below files/, ignoring white space at its end.
 func (w *World) written(name, want string) error {
 	data, err := os.ReadFile(filepath.Join(w.Files(), name))
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// Mind is what a script thinks with: it makes calls, and knows nothing but their results.
-// The world is there for its paths.
+// Mind is the context of a script: it makes calls, and the script sees only their results. The world is used only for
+// its paths.
 type Mind struct {
 	*World
 	yield   func([]tokencount.Call) bool
 	results []tokencount.Result
 }
 
-// gaveUp is what Fail panics with.
+// gaveUp is the panic value of Fail.
 type gaveUp struct{ error }
 
 // Fail ends the script without an answer.
@@ -124,7 +124,7 @@ func (t *Task) script(mode Mode) Script {
 	return t.Direct
 }
 
-// searched finds what Direct needs, and then does as it does.
+// searched searches for the tools that Direct needs, and then runs Direct.
 func (t *Task) searched(m *Mind) string {
 	shown := map[string]bool{}
 	tries := t.SearchQueries
@@ -149,7 +149,7 @@ func (t *Task) searched(m *Mind) string {
 	return ""
 }
 
-// coded finds what the programs import, runs them, and answers with what the last one gave.
+// coded searches for the imports of the programs, runs them, and answers with the output of the last one.
 func (t *Task) coded(m *Mind) string {
 	var needs []string
 	for _, p := range t.Programs {
@@ -192,8 +192,8 @@ func (t *Task) programs(m *Mind, k *known) (output string) {
 	return strings.TrimSpace(output)
 }
 
-// makeSure asks in full for what a signature left out and the program takes. What cannot be
-// known even then is a guess, and a model without faults makes none but those that fail.
+// makeSure requests the full signatures that a program needs and that were abbreviated. A model without faults makes
+// no guesses about anything else, except those that are meant to fail.
 func (m *Mind) makeSure(k *known, s *source) {
 	if ids := k.untold(s); len(ids) > 0 {
 		k.read(m.All(inFull(ids, s.language)...)...)
@@ -220,7 +220,7 @@ func searches(queries []string, language string) (calls []tokencount.Call) {
 	return calls
 }
 
-// inFull asks for all that is to be said of some tools.
+// inFull returns searches for the full descriptions of tools.
 func inFull(ids []string, language string) (calls []tokencount.Call) {
 	for _, id := range ids {
 		upstream, name, _ := strings.Cut(id, ".")

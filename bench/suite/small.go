@@ -20,7 +20,7 @@ var (
 	closing = regexp.MustCompile(`to (\d\d:\d\d)`)
 )
 
-// found is what the group of a pattern matches, "" if nothing does.
+// found returns the match of the pattern's group, "" for none.
 func found(pattern *regexp.Regexp, text string) string {
 	if m := pattern.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -91,7 +91,7 @@ func urgentTickets() *Task {
 	}
 }
 
-// counted is what COUNT(*) AS n came to.
+// counted returns the result of COUNT(*) AS n.
 func counted(m *Mind, rows string) string {
 	for _, row := range Decode[[]struct{ N int }](m, rows) {
 		return strconv.Itoa(row.N)

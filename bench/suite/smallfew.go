@@ -45,7 +45,7 @@ func drift(m *Mind, one, two string) string {
 	return strings.Join(names, ", ")
 }
 
-// braced is the object in a text.
+// braced returns the JSON object in a text.
 func braced(text string) string {
 	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	if from < 0 || to < from {
@@ -136,7 +136,7 @@ func ledBy(person string) map[string]any {
 	return map[string]any{"from": "Lighthouse", "relationType": "led_by", "to": person}
 }
 
-// remembers looks for objects of a type in the file of the memory server, which has one in each line.
+// remembers looks up objects of a type in the file of the memory server, which has one per line.
 func (w *World) remembers(kind string, objects ...map[string]any) error {
 	data, err := os.ReadFile(w.Memory())
 	if err != nil {
@@ -289,7 +289,7 @@ func changes(m *Mind, text string) string {
 	return strconv.Itoa(results[len(results)-1].Changes)
 }
 
-// watched are the lines of the watchlist, "CUSTOMER TICKETS".
+// watched returns the expected rows of the watchlist, "CUSTOMER TICKETS".
 func (w *World) watched() (rows []string) {
 	count := tally(w.Tickets, func(t Ticket) (string, int) {
 		if t.Status != "open" || t.Priority != "high" && t.Priority != "urgent" {

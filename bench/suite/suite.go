@@ -88,8 +88,8 @@ type Program struct {
 	Needs []string
 }
 
-// Script is a model with a fixed mind: it makes calls, sees their results, and returns the answer.
-// It gives up by panicking with [Mind.Fail].
+// Script is the deterministic behaviour of a model: it makes calls, sees their results, and returns the answer. It
+// gives up with [ScriptRun.Fail].
 type Script func(m *Mind) (answer string)
 
 // Call is a direct call by the id "upstream.tool". args is encoded as JSON.

@@ -64,7 +64,7 @@ type Rates struct {
 // (platform.openai.com/docs/guides/prompt-caching, docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
 const CacheMinimum = 1024
 
-// Weighed is what the task costs at these rates, in tokens that are read and in no cache.
+// Weighed returns the cost of the task at these rates, in uncached input tokens.
 func (c Counts) Weighed(r Rates) float64 {
 	cached := 0
 	for i, step := range c.Turns {
@@ -231,7 +231,7 @@ func Plain(data json.RawMessage) string {
 	return unescaped(b.Bytes())
 }
 
-// unescaped undoes \u003c, \u003e and \u0026, but not where the backslash is itself escaped.
+// unescaped undoes \u003c, \u003e and \u0026, unless the backslash is itself escaped.
 func unescaped(data []byte) string {
 	var b bytes.Buffer
 	for i := 0; i < len(data); i++ {

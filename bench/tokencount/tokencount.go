@@ -52,7 +52,7 @@ type Transcript struct {
 	Answer       string       `json:"answer"`
 }
 
-// Known are the names of the tools that the model has seen so far.
+// Known returns the names of the tools that the model has seen so far.
 func (t *Transcript) Known() (names []string) {
 	for _, def := range t.Definitions {
 		names = append(names, def.Name)

@@ -16,7 +16,7 @@ type front struct {
 	ids map[wire]tool.ID
 }
 
-// wire is what an upstream calls a tool.
+// wire is a tool by its wire names.
 type wire struct{ upstream, name string }
 
 func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error) {
@@ -35,10 +35,10 @@ func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error
 	return f, nil
 }
 
-// enough is a budget that holds back nothing.
+// enough is a budget that truncates nothing.
 const enough = 1 << 20
 
-// tell is what a search for a tool by its name prints where it finds that one alone.
+// tell returns what a search for a tool by its name prints when it finds only that one.
 func (f *front) tell(ctx context.Context, id tool.ID, way written) (string, error) {
 	found, err := f.Searcher.Search(ctx, toolsearch.Request{Query: id.String(), Upstream: id.Upstream, Detail: way.detail, Language: way.language, Limit: 1, Budget: enough})
 	if err != nil {

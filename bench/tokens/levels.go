@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// written is a way in which a tool is told of by search_tools.
+// written is a form in which search_tools describes a tool.
 type written struct {
 	column   string
 	detail   toolsearch.Detail

@@ -157,7 +157,7 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 	return nil
 }
 
-// played is a task that was played. failed is what the script or its answer did wrong.
+// played is a completed task. failed is the error of the script or its answer.
 type played struct {
 	said   *tokencount.Transcript
 	failed error
@@ -231,7 +231,7 @@ func work(ctx context.Context, m agent.Model, tools agent.Tools, t *tokencount.T
 	return nil, err
 }
 
-// watched remembers that a model gave up.
+// watched records whether a model gave up.
 type watched struct {
 	agent.Model
 	gaveUp bool

@@ -137,7 +137,7 @@ func (b *bench) setup(task *suite.Task, size int) agent.Setup {
 	return s
 }
 
-// sized returns what direct calls show at one size, which is asked of the real servers once.
+// sized returns what direct calls show at one size, requested once from the real servers.
 func (b *bench) sized(ctx context.Context, task *suite.Task, size int) (shown, error) {
 	key := fmt.Sprint(size)
 	if size == 1 {

@@ -24,13 +24,13 @@ import (
 func backupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup [flags] FILE",
-		Short: "write all that is kept to one file",
+		Short: "write the data directory to one file",
 		Long: `Backup writes the data directory (workspaces, skills, records) to FILE, or to
-stdout for -: a tar, compressed with gzip. A gateway may serve meanwhile: each
-file is in it as it was at some moment, and the records as they were when backup
-began, or later; they have been read from their copy. Folders of your own that
-are mapped as workspaces, settings, secrets and tokens are not in it: a token that
-was revoked since must not come back.`,
+stdout for -, as a gzip-compressed tar. It is safe while a gateway is running: each
+file is copied at one point in time, and the records are a consistent copy from
+after backup began. The backup excludes your own folders that are mapped as
+workspaces, settings, secrets and tokens, so that a restore cannot bring back a
+revoked token.`,
 		Example: "  sallyport backup sallyport-$(date +%F).tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.backup(cmd.Context(), args[0]) },
@@ -41,9 +41,9 @@ func restoreCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore [flags] FILE",
 		Short: "read back what backup wrote",
-		Long: `Restore makes the data directory of a FILE that backup wrote, or of stdin for -.
-It must be empty or absent: nothing is overwritten. It gets all of the backup
-or, if there is anything wrong with it, nothing.`,
+		Long: `Restore creates the data directory from a FILE that backup wrote, or from stdin
+for -. The directory must be empty or absent: nothing is overwritten. An invalid
+backup is not restored at all.`,
 		Example: "  sallyport restore sallyport-2026-11-22.tar.gz\n  sallyport restore --data /srv/sallyport sallyport-2026-11-22.tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
@@ -85,13 +85,13 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 		return err
 	}
 	for _, path := range summary.Skipped {
-		a.Say("left out, as it is no plain file: " + path)
+		a.Say("skipped, not a regular file: " + path)
 	}
 	a.Say(fmt.Sprintf("wrote %d files, %d bytes, of %s", summary.Files, summary.Bytes, dir))
 	return nil
 }
 
-// existingData is the data directory, if it is there.
+// existingData returns the data directory. It is an error if the directory does not exist.
 func (a *app) existingData() (string, error) {
 	dir := a.DataDir()
 	if dir == "" {
@@ -103,7 +103,7 @@ func (a *app) existingData() (string, error) {
 	return dir, nil
 }
 
-// newFile makes a file that is there only when it is whole, and not among what it is a backup of.
+// newFile creates file atomically: it appears only when write has succeeded. A file below the directory not is an error.
 func newFile(file, not string, write func(io.Writer) error) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -113,7 +113,7 @@ func newFile(file, not string, write func(io.Writer) error) error {
 		return &tool.Error{Kind: tool.Invalid, Message: file + " is in the data directory itself", Hint: "write it somewhere else"}
 	}
 	if _, err := os.Lstat(file); err == nil {
-		return &tool.Error{Kind: tool.Failed, Message: file + " is there already", Hint: "remove it, or use another name"}
+		return &tool.Error{Kind: tool.Failed, Message: file + " already exists", Hint: "remove it, or use another name"}
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(file), ".sallyport-backup-*")
 	if err != nil {

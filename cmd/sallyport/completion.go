@@ -16,13 +16,13 @@ import (
 	"sallyport/internal/skill"
 )
 
-// completionPatience is how long a shell waits for names that a gateway knows.
+// completionPatience bounds a lookup of completions, which may ask a running gateway.
 const completionPatience = 2 * time.Second
 
-// names are what a shell may offer, each with a tab and a few words behind it where that helps.
+// names returns completions for a shell, each optionally followed by a tab and a description.
 type names func(ctx context.Context) []string
 
-// addCompletions says what stands behind the verbs. Where nothing is said, it is no file.
+// addCompletions registers the completion of arguments for all verbs. Verbs without an entry complete no files.
 func (a *app) addCompletions(root *cobra.Command) {
 	one := map[string]names{
 		"auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
@@ -51,7 +51,7 @@ func (a *app) addCompletions(root *cobra.Command) {
 		}
 		for flag, list := range map[string]names{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames} {
 			if cmd.Flags().Lookup(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, completed(list, true)) // it has one already
+				_ = cmd.RegisterFlagCompletionFunc(flag, completed(list, true)) // fails only if the flag has one already
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -68,7 +68,7 @@ func joined(path, name string) string {
 	return path + " " + name
 }
 
-// completed offers names for the first argument, or for each that is not given yet.
+// completed completes the first argument with names, or with many each argument, without those already given.
 func completed(list names, many bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {
@@ -80,7 +80,7 @@ func completed(list names, many bool) cobra.CompletionFunc {
 	}
 }
 
-// The sources of names. One that fails offers none: a shell has no place for an error.
+// The sources of names. One that fails returns none: a shell cannot show an error.
 
 func (a *app) upstreamNames(context.Context) (list []string) {
 	if cfg, err := a.ReadSettings(); err == nil {
@@ -105,7 +105,7 @@ func (a *app) workspaceNames(context.Context) (list []string) {
 	return list
 }
 
-// skillNames are those of local clients and those that are shared.
+// skillNames returns the skills of local clients and the shared skills.
 func (a *app) skillNames(context.Context) (list []string) {
 	_ = a.withSkills(func(s *skill.Store) error {
 		list = append(s.Names(""), s.Shared()...)
@@ -115,7 +115,7 @@ func (a *app) skillNames(context.Context) (list []string) {
 	return slices.Compact(list)
 }
 
-// waitingSkills wait to be shared.
+// waitingSkills returns the skills that wait for approval to be shared.
 func (a *app) waitingSkills(context.Context) (list []string) {
 	_ = a.withSkills(func(s *skill.Store) error {
 		list = s.Pending()
@@ -143,7 +143,7 @@ func knownClients(context.Context) (list []string) {
 	return list
 }
 
-// executionIDs are those of gateways that run now: what else is kept would have to be opened.
+// executionIDs returns the executions of running gateways. It does not open stored records, which would take too long.
 func (a *app) executionIDs(ctx context.Context) (list []string) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		return cli.Everywhere(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {

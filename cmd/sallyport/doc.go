@@ -2,13 +2,12 @@
 Sallyport is one MCP server in front of many: it finds their tools for a model and
 runs the model's programs, which call those tools, in gVisor sandboxes.
 
-This package is the command line: main.go is the process, root.go what all verbs
-share, fault.go the errors and exit statuses, output.go the way to the terminal,
-and every verb (serve, exec, search, tools, generate, doctor, upstreams, worker, auth,
-import, install, backup, restore, top, man, version) has a file of its own. Nothing is decided here that a package
-below could decide.
+This package is the command line: main.go is the process, root.go the root command.
+The verbs are here and in the packages below internal/; internal/cli is what they
+share: errors and exit statuses, output, settings, access to running gateways. The
+logic is in the packages that the verbs call.
 
-# A tour of the house
+# Overview of the packages
 
 In the order of one call, from a client to a tool and back:
 
@@ -17,9 +16,9 @@ In the order of one call, from a client to a tool and back:
   - internal/clients reads the settings of other clients into it (import), and puts
     our entry into theirs (install).
   - gateway/mcpserver is what MCP clients see, over stdio and HTTP: search_tools
-    and execute_code, each a thin call of one of the gateway's verbs, or in direct
-    mode what the upstreams themselves have.
-  - gateway has these verbs (Search, Execute, Call), the catalog of all tools, and
+    and execute_code, each a thin call of one of the gateway's methods, or in direct
+    mode the tools, resources and prompts of the upstreams.
+  - gateway has these methods (Search, Execute, Call), the catalog of all tools, and
     the middleware that every call of a tool passes through.
   - index finds the tools that fit a model's words.
   - codegen turns tools into the servers/ tree, one typed function each in Python
@@ -31,11 +30,11 @@ In the order of one call, from a client to a tool and back:
   - gateway/trust holds back tools whose definition changed or misleads.
   - gateway/upstream holds one live session to each upstream, and makes the call;
     gateway/upstream/oauth has its logins.
-  - internal/store keeps records and logs, internal/backup makes one file of it all.
-  - internal/tool is the vocabulary of all of them, internal/sanitize makes untrusted
-    text fit to be shown, internal/suggest finds what someone meant.
+  - internal/store stores records and logs, internal/backup backs up the data directory.
+  - internal/tool has the types that all of them share, internal/sanitize makes
+    untrusted text safe to show, internal/suggest finds the name that was meant.
 
-Imports run down only; internal/archtest holds everyone to that. docs/architecture.md
-has the picture.
+Packages import only those below them, which internal/archtest checks. The diagram is
+in docs/architecture.md.
 */
 package main

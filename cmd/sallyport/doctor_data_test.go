@@ -38,8 +38,8 @@ func TestDoctorDisk(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"full":      {"mount -t tmpfs -o size=1m none data; dd if=/dev/zero of=data/x bs=4k 2>/dev/null || true", "FAIL  data directory: DIR: the disk is full\n"},
 		"no files":  {"mount -t tmpfs -o size=1g,nr_inodes=2 none data; touch data/x", "FAIL  data directory: DIR: the disk is full\n"},
-		"little":    {"mount -t tmpfs -o size=9m none data", "warn  data directory: DIR, 9 MiB free\n      fix: make room: 256 MiB and more should be free\n"},
-		"read-only": {"mount -t tmpfs -o size=1g,ro none data", "read-only file system\n      fix: see who may write there"},
+		"little":    {"mount -t tmpfs -o size=9m none data", "warn  data directory: DIR, 9 MiB free\n      fix: free disk space: at least 256 MiB should be free\n"},
+		"read-only": {"mount -t tmpfs -o size=1g,ro none data", "read-only file system\n      fix: check the permissions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

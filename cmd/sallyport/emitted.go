@@ -14,13 +14,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// emittedJSON is one thing that a program emitted. Fields are added, never changed.
+// emittedJSON is one content item that a program emitted. Fields are added, never changed.
 type emittedJSON struct {
 	Type string `json:"type"`
 	Name string `json:"name,omitempty"`
 	MIME string `json:"mime,omitempty"`
 	Size int    `json:"size"`
-	// Text is that of a text; File where --emit has written it.
+	// Text is set for an item of type text; File is the path that --emit has written the item to.
 	Text string `json:"text,omitempty"`
 	File string `json:"file,omitempty"`
 }
@@ -37,7 +37,7 @@ func newEmittedJSON(items []tool.Content) []emittedJSON {
 	return all
 }
 
-// with says where things were written.
+// with returns out with the files that its emitted items were written to.
 func (out executionJSON) with(files []string) executionJSON {
 	for i, file := range files {
 		out.Emitted[i].File = file
@@ -45,8 +45,8 @@ func (out executionJSON) with(files []string) executionJSON {
 	return out
 }
 
-// listEmitted tells on stderr what was emitted, and where it was written. Bytes
-// never go to a terminal.
+// listEmitted lists on stderr what was emitted, and the files it was written to. It
+// never prints the bytes themselves.
 func (a *app) listEmitted(items []tool.Content, files []string) {
 	for i, c := range items {
 		line := "emitted: " + execution.Label(c)
@@ -64,7 +64,7 @@ func bytesOf(c tool.Content) []byte {
 	return []byte(c.Text)
 }
 
-// makeFolder makes the folder of --emit if need be, before a program runs for nothing.
+// makeFolder creates the folder of --emit before a program runs, so that a bad path fails early.
 func makeFolder(folder string) error {
 	if folder == "" {
 		return nil
@@ -75,9 +75,9 @@ func makeFolder(folder string) error {
 	return nil
 }
 
-// writeEmitted writes each thing to a file of its own in the folder and returns
-// their paths; "" writes nothing. The names are a program's: nothing outside of
-// the folder is touched, and nothing in it replaced.
+// writeEmitted writes each item to a new file in the folder and returns the paths. An
+// empty folder writes nothing. The names come from the program and are not trusted:
+// no file outside the folder is touched, and no existing file is replaced.
 func writeEmitted(folder string, items []tool.Content) (files []string, err error) {
 	if folder == "" || len(items) == 0 {
 		return nil, nil
@@ -98,13 +98,13 @@ func writeEmitted(folder string, items []tool.Content) (files []string, err erro
 }
 
 func unwritable(err error) error {
-	return &tool.Error{Kind: tool.Invalid, Message: "cannot write what is emitted: " + err.Error(), Hint: "give --emit a folder that can be written to", Err: err}
+	return &tool.Error{Kind: tool.Invalid, Message: "cannot write emitted files: " + err.Error(), Hint: "give --emit a folder that can be written to", Err: err}
 }
 
-// maxCopies is how many files of one name there may be.
+// maxCopies limits the files of one name in a folder.
 const maxCopies = 1000
 
-// writeNew writes a file that is not there yet: plot.png, or plot-2.png and so on.
+// writeNew writes a new file and returns its name: plot.png, or plot-2.png and so on if that exists.
 func writeNew(root *os.Root, name string, data []byte) (string, error) {
 	ending := filepath.Ext(name)
 	for n := 1; n <= maxCopies; n++ {
@@ -125,11 +125,11 @@ func writeNew(root *os.Root, name string, data []byte) (string, error) {
 	return "", fmt.Errorf("there are %d files called %s", maxCopies, name)
 }
 
-// maxFileName is in bytes, and leaves room for a number.
+// maxFileName is the longest file name in bytes. It leaves room for a number.
 const maxFileName = 200
 
-// fileName is the name that a program gave, as one that does no harm: no path, not
-// hidden, no option of a command. The bridge has cleaned it, which is not relied on.
+// fileName returns a safe file name for the name that a program gave: without a path, not
+// hidden, not a command-line option. It does not rely on the bridge's own cleaning.
 func fileName(c tool.Content, i int) string {
 	name := cli.Clean(c.Name)
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -152,7 +152,7 @@ func fileName(c tool.Content, i int) string {
 	return name
 }
 
-// endingOfType is the usual ending of a file of that type.
+// endingOfType returns the usual file extension for the item's MIME type.
 func endingOfType(c tool.Content) string {
 	kind, _, _ := strings.Cut(c.MIME, ";")
 	return cmp.Or(map[string]string{

@@ -31,21 +31,21 @@ func execCommand(a *app) *cobra.Command {
 		Use:   "exec [flags] FILE...",
 		Short: "run a program in a sandbox, as execute_code does",
 		Long: `Exec runs a Python, TypeScript or JavaScript program as execute_code would: in a
-gVisor sandbox, with the wrappers of all upstreams. The ending of
-FILE tells the language (.py, .ts, .js, .mjs); - is stdin, and Python unless
+gVisor sandbox, with the wrappers of all upstreams. The extension of
+FILE selects the language (.py, .ts, .js, .mjs); - is stdin, and Python unless
 --language says otherwise.
 
 With --session several FILEs run one after the other, until one fails, and
 each finds the variables of those before it in the same language.
 
-What the program prints comes out where it printed it, when it has ended. Its
-value (the last expression in Python, the default export or a trailing
-expression in TypeScript) is the last line of stdout; a fault goes to stderr.
-What it emits (images, files, tables) is listed on stderr; --emit writes it.
+The program's stdout and stderr are printed when it has ended. Its value (the
+last expression in Python, the default export or a trailing expression in
+TypeScript) is the last line of stdout; an error goes to stderr. What it emits
+(images, files, tables) is listed on stderr; --emit writes it to files.
 
-Exit status: 0 it ran to its end; 1 it failed, or its own status if it exited
-by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
-125 another limit, or the sandbox could not run it; 130 interrupted.`,
+Exit status: 0 success; 1 it failed, or its own status if it called exit;
+2 wrong usage or settings; 75 a call needs approval; 124 timeout; 125 another
+limit, or the sandbox could not run it; 130 interrupted.`,
 		Example: `  sallyport exec report.py
   echo '6 * 7' | sallyport exec -
   sallyport exec --timeout 5s --json job.ts | jq .value
@@ -100,7 +100,7 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 		return err
 	}
 	return a.WithGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
-		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // what it asks can be answered from another terminal
+		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // so that its approvals can be answered from another terminal
 		for _, program := range programs {
 			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
 				return err
@@ -110,7 +110,7 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 	})
 }
 
-// program is what to run for a file, with what was asked of all of them.
+// program returns the program for a file, with the options that apply to all files.
 func (a *app) program(file string, program execution.Program) (_ execution.Program, err error) {
 	if program.Language == "" {
 		if program.Language, err = languageOf(file); err != nil {
@@ -137,12 +137,12 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execut
 		return err
 	}
 	if e.Status == execution.Held {
-		a.Say("what exec asks ends with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
+		a.Say("approvals of exec end with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
 	}
 	return executionStatus(e)
 }
 
-// languageOf tells the language from a file's name.
+// languageOf returns the language for a file's extension.
 func languageOf(file string) (string, error) {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".py":
@@ -153,10 +153,10 @@ func languageOf(file string) (string, error) {
 	if file == "-" {
 		return "python", nil
 	}
-	return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("cannot tell the language of %s by its ending", file), Hint: "say --language python or --language typescript"}
+	return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("cannot tell the language of %s by its extension", file), Hint: "say --language python or --language typescript"}
 }
 
-// maxProgram is more than the gateway takes: what is larger need not be read to its end to be refused.
+// maxProgram bounds the bytes read of a program. It is more than the gateway accepts, so that the gateway still refuses a larger one.
 const maxProgram = 2 << 20
 
 func (a *app) readProgram(file string) (string, error) {
@@ -176,7 +176,7 @@ func (a *app) readProgram(file string) (string, error) {
 	return string(data), nil
 }
 
-// printExecution puts the streams where the program meant them to go.
+// printExecution prints the program's stdout, value, stderr, failure and notes.
 func (a *app) printExecution(e execution.Result) error {
 	if err := cli.Write(a.Stderr, e.Stderr.Text); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *app) printExecution(e execution.Result) error {
 	return nil
 }
 
-// valueLine shows a string as it is, and all else as the guest wrote it.
+// valueLine returns a string value unquoted, and any other value as the guest encoded it.
 func valueLine(v bridge.Value) string {
 	var s string
 	if v.Kind == "json" && json.Unmarshal([]byte(v.Text), &s) == nil && strings.HasPrefix(v.Text, `"`) {
@@ -215,8 +215,8 @@ func valueLine(v bridge.Value) string {
 	return v.Text
 }
 
-// endingOf says in the words of execute_code how a program failed. One that
-// exited by itself has said what it had to say.
+// endingOf returns how a program failed, in the words of execute_code. It is "" for a
+// program that succeeded or called exit.
 func endingOf(e execution.Result) string {
 	if e.Status == sandbox.OK || e.Status == sandbox.Exited {
 		return ""
@@ -229,7 +229,7 @@ func endingOf(e execution.Result) string {
 	return "sallyport: " + strings.TrimSuffix(bare.Text(), ".")
 }
 
-// executionStatus is the one table from the end of a program to the exit status.
+// executionStatus maps the status of an execution to the exit status of the process.
 func executionStatus(e execution.Result) error {
 	switch e.Status {
 	case sandbox.OK:
@@ -260,14 +260,14 @@ type executionJSON struct {
 	StdoutCut int64  `json:"stdout_cut_bytes,omitempty"`
 	Stderr    string `json:"stderr"`
 	StderrCut int64  `json:"stderr_cut_bytes,omitempty"`
-	// Value is absent if there is none. It is itself where ValueKind is json, else a text that describes it.
+	// Value is absent if there is none. It is the JSON value if ValueKind is json, else a text that describes the value.
 	Value     any        `json:"value,omitempty"`
 	ValueKind string     `json:"value_kind,omitempty"`
 	ValueCut  int64      `json:"value_cut_bytes,omitempty"`
 	Fault     *faultJSON `json:"fault,omitempty"`
 	// Emitted is what the program sent to its client, in order.
 	Emitted []emittedJSON `json:"emitted,omitempty"`
-	// Notes say what else there is to know of it.
+	// Notes are further remarks for the caller.
 	Notes      []string `json:"notes,omitempty"`
 	Calls      int      `json:"calls"`
 	DurationMS int64    `json:"duration_ms"`
@@ -305,7 +305,7 @@ func newExecutionJSON(e execution.Result) executionJSON {
 	return out
 }
 
-// setValue does not believe the guest that what it calls JSON is JSON.
+// setValue sets the value. It checks JSON from the guest, which is not trusted.
 func (out *executionJSON) setValue(v bridge.Value) {
 	if v.Kind == "json" && json.Valid([]byte(v.Text)) {
 		out.Value, out.ValueKind = json.RawMessage(v.Text), "json"

@@ -229,7 +229,7 @@ func (g *guarded) states(t *testing.T) {
 		want(t, "a state "+name, got, "error", "!pushed")
 	}
 	want(t, "the state", g.raw(t, aliceToken, code, state[1], yes), "pushed ask state")
-	want(t, "a state that was used", g.raw(t, aliceToken, code, state[1], yes), `"isError":true`, "does not wait for this answer", "!pushed")
+	want(t, "a state that was used", g.raw(t, aliceToken, code, state[1], yes), `"isError":true`, "no longer waits for this answer", "!pushed")
 	if n := g.desk.times("push ask state"); n != 1 || g.desk.times("push ask other") != 0 {
 		t.Errorf("done %d times", n)
 	}

@@ -126,7 +126,7 @@ func (g *guarded) try(args ...string) (string, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%w: %s", err, errs.String())
+		err = fmt.Errorf("%w: %s%s", err, errs.String(), out)
 	}
 	return string(out), err
 }

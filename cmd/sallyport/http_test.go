@@ -190,7 +190,7 @@ func TestGraceIsOver(t *testing.T) {
 			t.Errorf("the running program: %s", got)
 		}
 	}
-	if log := s.ended(t); !strings.Contains(log, `msg="calls ended, their time is over" calls=2`) {
+	if log := s.ended(t); !strings.Contains(log, `msg="drain timeout, calls canceled" calls=2`) {
 		t.Errorf("log:\n%s", log)
 	}
 }

@@ -159,7 +159,7 @@ func TestLoginBesideServe(t *testing.T) {
 	d.says("step up", d.program("from servers.tickets import admin\nadmin()"), "run `sallyport auth login tickets --scope write`")
 	d.says("plain", d.program("from servers.plain import hello\nhello()"), "plain was here")
 	d.says("logout", d.sallyport("auth", "logout", "tickets"), "its tokens are revoked")
-	d.says("a program", d.program(callTickets), "it wants a login: "+missing)
+	d.says("a program", d.program(callTickets), "login required: "+missing)
 	log := stop()
 	for _, secret := range []string{"eyJ", clientToken, "key-of-the-settings"} {
 		if strings.Contains(log, secret) {

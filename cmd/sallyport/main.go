@@ -11,16 +11,16 @@ import (
 )
 
 func main() {
-	// A closed stdout must be an error that we can clean up after, not the end of the process.
+	// Without this, SIGPIPE on a closed stdout would kill the process before it cleans up.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 
 	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals()...)
-	context.AfterFunc(ctx, stop) // whoever asks twice is not made to wait
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole program: it returns the exit status, and nothing that it started is left.
+// run executes the command line and returns the exit status. All processes that it started have ended then.
 func run(ctx context.Context, args []string, env func(string) (string, bool), stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{App: &cli.App{Env: env, Stdin: stdin, Stdout: stdout, Stderr: stderr}}
 	root := newRoot(a)

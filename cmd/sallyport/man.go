@@ -34,7 +34,7 @@ what --help says, for man. Only files that differ are written.`,
 	}
 }
 
-// writeManual writes a page for the command and one for each below it.
+// writeManual writes a page for the command and one for each of its subcommands.
 func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -45,7 +45,7 @@ func writeManual(root *cobra.Command, dir string) error {
 		path := filepath.Join(dir, pageName(cmd)+".1")
 		page := manual(cmd, date, version)
 		if there, err := os.ReadFile(path); err != nil || !bytes.Equal(there, page) {
-			if err := os.WriteFile(path, page, 0o644); err != nil { //nolint:gosec // a manual is for everybody
+			if err := os.WriteFile(path, page, 0o644); err != nil { //nolint:gosec // a manual page is public
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func writeManual(root *cobra.Command, dir string) error {
 	return write(root)
 }
 
-// documented are the commands below one that have a page.
+// documented returns the subcommands that have a page.
 func documented(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
@@ -68,8 +68,8 @@ func documented(cmd *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// buildDate is the day of SOURCE_DATE_EPOCH or of the commit that this was built from, "" if neither is known: pages
-// of one version are the same everywhere.
+// buildDate returns the date of SOURCE_DATE_EPOCH or of the commit that was built, "" if neither is known. So the
+// pages of a version are reproducible.
 func buildDate() string {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
@@ -84,15 +84,15 @@ func buildDate() string {
 	return ""
 }
 
-// pageName is how man knows a command.
+// pageName returns the name of a command's page: sallyport-exec.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manual is the page of a command, in the macros of man(7). Our texts are plain, so nothing in them is markup.
+// manual returns the page of a command, in the macros of man(7). The texts have no markup of their own.
 func manual(cmd *cobra.Command, date, version string) []byte {
 	cmd.InitDefaultHelpFlag()
 	p := &page{}
 	p.macro("TH", strings.ToUpper(pageName(cmd)), "1", date, "sallyport "+version, "Sallyport")
-	p.put(".nh\n.ad l") // what is to be typed stays in one piece
+	p.put(".nh\n.ad l") // no hyphenation, so that commands stay in one piece
 	p.section("name")
 	p.line(pageName(cmd) + " - " + cmd.Short)
 	p.section("synopsis")
@@ -124,7 +124,7 @@ func manual(cmd *cobra.Command, date, version string) []byte {
 	return p.Bytes()
 }
 
-// page is a manual page that is being written.
+// page builds a manual page.
 type page struct{ bytes.Buffer }
 
 func (p *page) put(line string) { p.WriteString(line + "\n") }
@@ -143,7 +143,7 @@ func (p *page) macro(name string, args ...string) {
 
 func (p *page) section(title string) { p.macro("SH", strings.ToUpper(title)) }
 
-// paragraphs writes text as it stands in a help: paragraphs, and lines that are set in.
+// paragraphs writes help text: paragraphs and indented lines.
 func (p *page) paragraphs(text string) {
 	for part := range strings.SplitSeq(strings.Trim(text, "\n "), "\n\n") {
 		if strings.HasPrefix(part, " ") || strings.HasPrefix(part, "\t") {
@@ -157,7 +157,7 @@ func (p *page) paragraphs(text string) {
 	}
 }
 
-// verbatim writes lines as they are, set in.
+// verbatim writes lines unchanged and indented.
 func (p *page) verbatim(text string) {
 	p.put(".PP\n.RS 4\n.nf")
 	for line := range strings.Lines(text) {
@@ -166,7 +166,7 @@ func (p *page) verbatim(text string) {
 	p.put(".fi\n.RE")
 }
 
-// entry writes a term, what stands in its place or behind it, and what it means.
+// entry writes a term, the placeholder of its value if any, and its description.
 func (p *page) entry(term, value, text string) {
 	head := `\fB` + escape(term) + `\fR`
 	if value != "" {
@@ -199,7 +199,7 @@ func (p *page) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// statuses writes what stands behind "Exit status:", as a table where it is one.
+// statuses writes the text after "Exit status:", as a list if it has several statuses.
 func (p *page) statuses(text string) {
 	if text == "" {
 		return
@@ -235,7 +235,7 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 	}
 }
 
-// escape makes text that no formatter takes for a request or markup, and that can be copied as it is.
+// escape escapes text for roff, so that it has no markup and can be copied from the formatted page.
 func escape(text string) string {
 	text = marks.Replace(text)
 	if strings.HasPrefix(text, ".") {

@@ -23,7 +23,7 @@ func TestReadmeMoving(t *testing.T) {
 	if strings.Count(script.String(), "exec ") != 2 {
 		t.Fatalf("not two commands:\n%s", &script)
 	}
-	script.WriteString(`stdout 'removed, for upstreams.yaml has them: github$'
+	script.WriteString(`stdout 'removed, as upstreams.yaml has them: github$'
 grep '"sallyport"' home/.claude.json
 ! grep hunter2 home/.claude.json
 ! grep hunter2 home/.config/sallyport/upstreams.yaml

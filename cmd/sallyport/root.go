@@ -19,10 +19,10 @@ import (
 	"sallyport/cmd/sallyport/internal/workflowcmd"
 )
 
-// app has the verbs.
+// app implements the verbs of this package.
 type app struct{ *cli.App }
 
-// helpTemplate is that of every command.
+// helpTemplate is the help template of all commands.
 const helpTemplate = `{{or .Long .Short | trimTrailingWhitespaces}}
 
 Usage:
@@ -53,7 +53,7 @@ func newRoot(a *app) *cobra.Command {
 		Long: `Sallyport is one MCP server that stands in front of many: a model finds the
 tools of all of them with search_tools and calls them from a program that
 execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
-		Example: `  sallyport doctor                      see whether all is well here
+		Example: `  sallyport doctor                      check this machine and the settings
   sallyport search "read a file"        find tools as a model would
   sallyport exec report.py              run a program as a model would
   claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"`,
@@ -86,7 +86,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	return root
 }
 
-// quietly prints a help text at once, and says nothing if its reader has gone.
+// quietly prints a help text with one write, and ignores the error of a closed pipe.
 func quietly(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
 		out := cmd.OutOrStdout()
@@ -98,7 +98,7 @@ func quietly(help func(*cobra.Command, []string)) func(*cobra.Command, []string)
 	}
 }
 
-// tameCompletion gives cobra's own command our voice.
+// tameCompletion replaces the texts of cobra's completion command.
 func tameCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -115,7 +115,7 @@ func tameCompletion(root *cobra.Command) {
 	}
 }
 
-// completionText tells how a shell is given its script.
+// completionText returns the help of a shell's completion script.
 func completionText(shell string) (long, example string) {
 	place := map[string]string{
 		"bash":       "~/.local/share/bash-completion/completions/sallyport",

@@ -25,9 +25,9 @@ func skillsCommand(a *app) *cobra.Command {
 		Use:   "skills COMMAND",
 		Short: "see skills that programs saved, and decide which are shared",
 		Long: `Skills are code that programs saved to import it again. Each principal has their
-own; with skills.scope: shared in upstreams.yaml one can be offered to all, and
-is when it was approved here. An approval is for the files as they are: a shared
-skill whose files change is not used until it is approved again.`,
+own. With skills.scope: shared in upstreams.yaml a skill can be offered to all
+principals, once it is approved here. An approval is for the current files: a
+shared skill whose files change is not used until it is approved again.`,
 		Example: `  sallyport skills review
   sallyport skills approve weekly-report@9f86d081884c`,
 		Args: cli.NoArguments,
@@ -37,7 +37,7 @@ skill whose files change is not used until it is approved again.`,
 	return cmd
 }
 
-// skillOwner is the flag that names the owner of skills.
+// skillOwner adds the flags that select the owner of skills.
 func skillOwner(cmd *cobra.Command, owner *string, shared *bool) {
 	cmd.Flags().StringVar(owner, "principal", "", "those of `NAME`; default: those of local clients")
 	cmd.Flags().BoolVar(shared, "shared", false, "those that are shared")
@@ -147,7 +147,7 @@ func skillsRemoveCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// withSkills opens the store. It needs no settings, and works while a gateway runs.
+// withSkills calls use with the skill store. It needs no settings, and works while a gateway runs.
 func (a *app) withSkills(use func(*skill.Store) error) error {
 	dir := a.DataDir()
 	if dir == "" {
@@ -187,7 +187,7 @@ func (a *app) skillsList(s *skill.Store, owner string, shared bool) error {
 	return a.Print(b.String())
 }
 
-// skillText is every file of a skill, one after the other.
+// skillText returns all files of a skill as one text.
 func skillText(one skill.Skill) string {
 	if one.Name == "" {
 		return ""
@@ -245,7 +245,7 @@ func (a *app) skillsApprove(s *skill.Store, names []string) error {
 	return a.Print(b.String())
 }
 
-// approveSkill shares a skill, and puts that on record first.
+// approveSkill shares a skill. It writes the audit record first.
 func (a *app) approveSkill(s *skill.Store, name, digest string) (skill.Skill, error) {
 	waits, err := s.LoadPending(name)
 	if err != nil {

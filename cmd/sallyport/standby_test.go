@@ -11,7 +11,7 @@ import (
 	"sallyport/gateway/httpapi"
 )
 
-// TestStandby: when the process that has the records is killed, one of serve --share starts runs by the clock in its place; it gives the
+// TestStandby: when the process that has the records is killed, one of serve --share starts runs on a schedule in its place; it gives the
 // records back to a serve without --share.
 func TestStandby(t *testing.T) {
 	t.Parallel()

@@ -1,10 +1,10 @@
-// Package bundle turns a model's TypeScript program into the one JavaScript
-// module that a sandbox runs: types are dropped, wrappers under "servers" and
-// the module "sallyport" are bundled in, and the value of a trailing expression
-// becomes the default export. It uses esbuild, in the gateway's own process.
+// Package bundle compiles a model's TypeScript program to a single JavaScript
+// module for a sandbox: it strips types, bundles the wrappers under "servers" and
+// the module "sallyport", and makes the value of a trailing expression the default
+// export. It runs esbuild in the gateway's process.
 //
-// The program is untrusted, so nothing it says may make esbuild read a file:
-// every import is resolved here, from memory, or refused.
+// The program is untrusted, so it must not make esbuild read a file: this package
+// resolves every import from memory, or rejects it.
 package bundle
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Name is what a program is called in errors and stack traces.
+// Name is the file name of a program in errors and stack traces.
 const Name = "program.ts"
 
 // Tree is the generated servers/ tree: File returns the source at a path such
@@ -26,19 +26,19 @@ type Tree interface {
 	List(upstream string) []string
 }
 
-// Error is what is wrong with a program before it runs.
+// Error is a compile-time error of a program.
 type Error struct {
 	// Type is "SyntaxError" or "ImportError".
 	Type    string
 	Message string
-	// File is the one that the program imports which is wrong, "skills/name/skill.ts" or a path in the workspace; "" is the program.
+	// File is the imported file with the error, "skills/name/skill.ts" or a path in the workspace; "" is the program.
 	File string
-	// Line counts from 1; 0 where it is not known.
+	// Line counts from 1; 0 means unknown.
 	Line int
 	// Source is the text of that line.
 	Source string
 	Hint   string
-	// Package is the one of npm that an import did not find, "" if it is something else.
+	// Package is the missing npm package of an import, else "".
 	Package string
 }
 
@@ -47,27 +47,27 @@ func (e *Error) Error() string { return e.Type + ": " + e.Message }
 
 // Options configure a compilation; nil means all defaults.
 type Options struct {
-	// Session makes what the program declares at its top level a global of the interpreter, for the programs after it.
+	// Session makes the program's top-level declarations globals of the interpreter, for later programs.
 	Session bool
-	// Packages reports whether the sandbox has a package of npm by that name; nil: it has none.
+	// Packages reports whether the sandbox has an npm package; nil means that it has none.
 	Packages func(name string) bool
-	// Skills returns the files of a skill by the name in its import, "skills/NAME": skill.ts and what
-	// it imports next to it. An error is passed on, with its hint if it is a *tool.Error. nil: there are none.
+	// Skills returns the files of a skill by the NAME of its import "skills/NAME": skill.ts and the files
+	// that it imports. The Error of Compile has its error, and the hint of a *tool.Error. nil means no skills.
 	Skills func(name string) (map[string][]byte, error)
-	// File is where the program is in the workspace, which its relative imports start from; "" is the workspace itself.
+	// File is the path of the program in the workspace, the base of its relative imports; "" means the workspace's root.
 	File string
-	// Files returns a file of the workspace by its slash-separated path; nil: there are none.
+	// Files returns a file of the workspace by its slash-separated path; nil means no files.
 	Files func(path string) ([]byte, bool)
 }
 
 // Compile compiles a program. runtime is the source of the module "sallyport".
-// A program that is wrong gives an *Error for the first thing wrong with it.
+// For an invalid program it returns an *Error about the first problem.
 func Compile(program string, tree Tree, runtime []byte, opts *Options) (string, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	if opts.Session {
-		// A program may import for the ones after it, which no other one can tell from the import of a type.
+		// A program may import values for later programs, so unused imports are kept unless they are of types.
 		if code, err := compile(program, newResolver(tree, runtime, opts), everyImport, true); err == nil {
 			return code, nil
 		}
@@ -75,7 +75,7 @@ func Compile(program string, tree Tree, runtime []byte, opts *Options) (string, 
 	return compile(program, newResolver(tree, runtime, opts), usedImports, opts.Session)
 }
 
-// What becomes of imports that nothing uses; in TypeScript they may be of types.
+// Compiler options for unused imports, which in TypeScript may be imports of types.
 const (
 	usedImports = `{}`
 	everyImport = `{"compilerOptions":{"verbatimModuleSyntax":true}}`
@@ -98,24 +98,24 @@ func compile(program string, r resolver, imports string, session bool) (string, 
 	if hasValue {
 		built = r.build(captured+mapComment(sourceMap), api.LoaderJS)
 	}
-	if len(built.OutputFiles) != 1 || len(built.Errors) > 0 { // no value to capture, or a default export besides it
+	if len(built.OutputFiles) != 1 || len(built.Errors) > 0 { // no value to capture, or the program has a default export
 		built = r.build(code+mapComment(sourceMap), api.LoaderJS)
 	}
 	wrong := mistakes(built)
 	if len(wrong) == 0 {
 		return string(built.OutputFiles[0].Contents), nil
 	}
-	// Once more from the program itself, so that the error has its line.
+	// Build the original program, so that the error has its line.
 	if original := mistakes(r.build(program, api.LoaderTS)); len(original) > 0 {
 		wrong = original
 	}
 	return "", r.explain(wrong[0])
 }
 
-// needsBuild are words without which a program has nothing that is to be bundled, or to be made simpler for node.
+// needsBuild matches words of programs that need bundling, or lowering of syntax for node.
 var needsBuild = regexp.MustCompile(`import|export|require|module|using|@`)
 
-// script drops the types of a program.
+// script strips the types of a program.
 func script(program, imports string) (code string, sourceMap []byte, wrong error) {
 	options := api.TransformOptions{
 		Loader: api.LoaderTS, Target: api.ESNext, Sourcefile: Name, Sourcemap: api.SourceMapExternal, Charset: api.CharsetUTF8,
@@ -131,8 +131,8 @@ func script(program, imports string) (code string, sourceMap []byte, wrong error
 	return string(result.Code), result.Map, nil
 }
 
-// mistakes are esbuild's errors, and a warning that is one for us: a tool that
-// its upstream does not have, called by way of a namespace.
+// mistakes returns esbuild's errors, and the warnings that are errors here: a call of a
+// nonexistent tool through a namespace import.
 func mistakes(built api.BuildResult) []api.Message {
 	wrong := built.Errors
 	for _, warning := range built.Warnings {
@@ -143,8 +143,8 @@ func mistakes(built api.BuildResult) []api.Message {
 	return wrong
 }
 
-// returned finds a return outside of functions, which esbuild takes for that of a CommonJS module where nothing else
-// says that the program is none: the value would be lost.
+// returned returns an error for a top-level return, which esbuild accepts if the program could be a CommonJS module:
+// its value would be lost.
 func returned(program string) *Error {
 	if !strings.Contains(program, "return") {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Export is a function that a module exports, as its source has it.
+// Export is an exported function of a module.
 type Export struct {
 	Name string
-	// Signature is "name(parameters): result", Parameters are its parts.
+	// Signature is "name(parameters): result", Parameters holds the parameters.
 	Signature  string
 	Parameters []string
-	// Doc is the comment before it.
+	// Doc is the comment before the function.
 	Doc string
 }
 
-// maxExports bounds what is read of one module.
+// maxExports bounds the exports of one module.
 const maxExports = 50
 
-// Exports returns the functions that a module in TypeScript exports, in the order of the source, and the
-// comment that the module begins with. The names are esbuild's; where a signature stands is
-// a guess, checked by parsing it, so that what cannot be read is "name(...)".
+// Exports returns the exported functions of a TypeScript module, in source order, and the comment at the
+// start of the module. The names come from esbuild; signatures are found heuristically and checked by
+// parsing, with "name(...)" for those that fail.
 func Exports(source string) (list []Export, doc string) {
 	names := exportNames(source)
 	for _, found := range exportedFunction.FindAllStringSubmatchIndex(source, -1) {
@@ -44,8 +44,8 @@ func Exports(source string) (list []Export, doc string) {
 	return list, doc
 }
 
-// exportedFunction is a guess: one in a comment or string has a name that the module does not export, or
-// the same one, and then its signature was read from there.
+// exportedFunction is a heuristic: it also matches in comments and strings. Exports discards names that
+// the module does not export.
 var exportedFunction = regexp.MustCompile(`(?m)^export\s+(?:async\s+)?(?:function\s*\*?|const|let|class)\s+([\p{L}_$][\p{L}\p{Nd}_$]*)`)
 
 func exportNames(source string) []string {
@@ -65,7 +65,7 @@ func exportNames(source string) []string {
 	return nil
 }
 
-// read reads the signature from what stands behind the name.
+// read parses the signature from the text after the name.
 func (e *Export) read(rest string) {
 	open := strings.IndexAny(rest, "(=;{\n")
 	if open < 0 {
@@ -109,7 +109,7 @@ func parsesTypeScript(code string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// balanced returns where the bracket at open is closed, behind it; -1 if it is not.
+// balanced returns the offset after the bracket that closes the one at open, -1 if there is none.
 func balanced(code string, open int) int {
 	depth := 0
 	for _, t := range lex(code[open:]) {
@@ -126,7 +126,7 @@ func balanced(code string, open int) int {
 	return -1
 }
 
-// resultType is the type behind the parameters, up to the body: a brace where no type can begin.
+// resultType returns the type after the parameters, up to the body, which begins with a brace where no type can begin.
 func resultType(rest string) string {
 	tokens := lex(rest)
 	if len(tokens) == 0 || tokens[0].text != ":" {
@@ -148,7 +148,7 @@ func resultType(rest string) string {
 	return ""
 }
 
-// splitTop splits a list at its commas, not at those inside of brackets.
+// splitTop splits a list at the commas outside of brackets.
 func splitTop(list string) (parts []string) {
 	depth, from := 0, 0
 	for _, t := range lex(list) {
@@ -168,7 +168,7 @@ func splitTop(list string) (parts []string) {
 	return parts
 }
 
-// commentBefore is the comment that stands right before a declaration.
+// commentBefore returns the comment at the end of before, "" if there is none.
 func commentBefore(before string) string {
 	before = strings.TrimRight(before, " \t\r\n")
 	if !strings.HasSuffix(before, "*/") {

@@ -11,20 +11,20 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// workspaceSpace is the namespace of files of the workspace, by their paths there.
+// workspaceSpace is the esbuild namespace of workspace files, by path.
 const workspaceSpace = "workspace"
 
 const (
-	// maxFiles is how many files of the workspace a program imports at most, with those that they import;
-	// maxFileBytes is how long they are together.
+	// maxFiles bounds the workspace files that a program imports, transitively; maxFileBytes bounds
+	// their total size.
 	maxFiles     = 2000
 	maxFileBytes = 16 << 20
 )
 
-// files are those of the workspace that one program imports. esbuild asks from several goroutines.
+// files holds the workspace files that one program imports. It is safe for concurrent use, as esbuild requires.
 type files struct {
 	read    func(path string) ([]byte, bool)
-	program string // where the program is
+	program string // path of the program
 	mu      sync.Mutex
 	found   map[string][]byte
 	size    int
@@ -34,7 +34,7 @@ func isRelative(name string) bool {
 	return strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || name == "." || name == ".."
 }
 
-// resolve finds what a relative import means, as node and TypeScript would; ok is false where that is no file of the workspace.
+// resolve resolves a relative import as node and TypeScript do. ok is false if it is not a workspace file.
 func (f *files) resolve(args api.OnResolveArgs, name string) (result api.OnResolveResult, ok bool) {
 	if f.read == nil {
 		return result, false
@@ -58,7 +58,7 @@ func (f *files) resolve(args api.OnResolveArgs, name string) (result api.OnResol
 	return result, false
 }
 
-// candidatesOf are the files that an import may mean, the likeliest first.
+// candidatesOf returns the paths that an import may refer to, the likeliest first.
 func candidatesOf(at string) []string {
 	list := []string{at, at + ".ts", at + ".mts", at + ".js", at + ".mjs", at + ".json", path.Join(at, "index.ts"), path.Join(at, "index.js")}
 	if bare, isJS := strings.CutSuffix(at, ".js"); isJS {
@@ -70,7 +70,7 @@ func candidatesOf(at string) []string {
 	return list
 }
 
-// file returns a file that can be imported, nil if there is none at that path; the error is for one too many.
+// file returns an importable file, nil if there is none at that path. It returns an error beyond the limits.
 func (f *files) file(name string) ([]byte, error) {
 	if loaderOf(name) == api.LoaderNone {
 		return nil, nil
@@ -98,7 +98,7 @@ func (f *files) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &contents, Loader: loaderOf(args.Path)}, nil
 }
 
-// loaderOf says how a file of the workspace is read, LoaderNone if it cannot be imported.
+// loaderOf returns the loader for a workspace file, LoaderNone if it cannot be imported.
 func loaderOf(name string) api.Loader {
 	switch path.Ext(name) {
 	case ".ts", ".mts":
@@ -111,7 +111,7 @@ func loaderOf(name string) api.Loader {
 	return api.LoaderNone
 }
 
-// named gives the program the name of its file in a source map.
+// named sets the source name in a source map to the program's file.
 func named(sourceMap []byte, file string) []byte {
 	quoted, err := json.Marshal(file)
 	if file == "" || err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Rewritten is a program that has become a function.
+// Rewritten is a program rewritten as a function.
 type Rewritten struct {
 	Code string
-	// Counts says how many literals each parameter stands in place of.
+	// Counts is the number of literals that each parameter replaces.
 	Counts map[string]int
 	Notes  []string
 }
 
-// Function makes an exported function of a program in TypeScript: its imports stay in front, the value of its
-// last expression is returned, and each of params, one JSON text, number or boolean, stands in place of the literals that
-// equal it, which is its default. Where words begin is a guess of lex; what comes of it
-// is compared with the program through esbuild, so that a wrong one is an error and never another program.
+// Function rewrites a TypeScript program as an exported function: it keeps imports at the top, returns the value of
+// the last expression, and replaces the literals that equal one of params, a JSON string, number or boolean, by a
+// parameter with that default. lex finds tokens heuristically, so Function compares the result with the program
+// through esbuild: a wrong token causes an error, never a different program.
 func Function(program, name string, params map[string]json.RawMessage, doc string) (Rewritten, error) {
 	program = strings.ReplaceAll(program, "\r\n", "\n")
 	f := &function{program: program, name: name, tokens: lex(program), counts: map[string]int{}, params: params}
@@ -40,7 +40,7 @@ func Function(program, name string, params map[string]json.RawMessage, doc strin
 	f.findValue()
 	code := f.write(doc)
 	if wrong := api.Transform(code, transformTS()); len(wrong.Errors) > 0 {
-		return Rewritten{}, fmt.Errorf("the program does not fit into a function: %s; pass code instead", wrong.Errors[0].Text)
+		return Rewritten{}, fmt.Errorf("cannot turn the program into a function: %s; pass code instead", wrong.Errors[0].Text)
 	}
 	return Rewritten{Code: code, Counts: f.counts, Notes: f.notes}, nil
 }
@@ -49,7 +49,7 @@ func transformTS() api.TransformOptions {
 	return api.TransformOptions{Loader: api.LoaderTS, Target: api.ESNext, Format: api.FormatESModule, LogLevel: api.LogLevelSilent, TsconfigRaw: everyImport}
 }
 
-// edit puts text in the place of a piece of the program; literal says that it is a parameter.
+// edit replaces a range of the program by text; literal reports that the text is a parameter.
 type edit struct {
 	start, end int
 	text       string
@@ -70,26 +70,26 @@ var parameterName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
 func (f *function) check() error {
 	if wrong := api.Transform(f.program, transformTS()); len(wrong.Errors) > 0 {
-		return fmt.Errorf("the program cannot be read: %s", wrong.Errors[0].Text)
+		return fmt.Errorf("invalid program: %s", wrong.Errors[0].Text)
 	}
 	for i, t := range f.tokens {
 		switch {
 		case t.kind != word || f.isMember(i):
 		case t.text == "export" && t.depth == 0:
-			return fmt.Errorf("the program exports something itself; pass it as code")
+			return fmt.Errorf("the program has exports; pass it as code")
 		case t.text == f.name:
-			return fmt.Errorf("the program has a %s itself; give the skill another name", f.name)
+			return fmt.Errorf("the program already uses the name %s; give the skill another name", f.name)
 		}
 	}
 	for name := range f.params {
 		if !parameterName.MatchString(name) || slices.Contains(reserved, name) {
-			return fmt.Errorf("%q cannot name a parameter", name)
+			return fmt.Errorf("%q is not a valid parameter name", name)
 		}
 	}
 	return nil
 }
 
-// isMember reports whether a word is that of a member, a.word or {word: 1}, and no variable.
+// isMember reports whether a word names a member, as in a.word or {word: 1}, not a variable.
 func (f *function) isMember(i int) bool {
 	before := i > 0 && f.tokens[i-1].text == "."
 	spread := before && i > 2 && f.tokens[i-2].text == "." && f.tokens[i-3].text == "." // ...word
@@ -97,7 +97,7 @@ func (f *function) isMember(i int) bool {
 	return before && !spread || after
 }
 
-// findImports finds the import declarations at the top level, each with the line break behind it.
+// findImports finds the top-level import declarations, each including the line break after it.
 func (f *function) findImports() {
 	for i := 0; i < len(f.tokens); i++ {
 		t := f.tokens[i]
@@ -115,7 +115,7 @@ func (f *function) findImports() {
 	}
 }
 
-// importEnd is the last token of the import that begins at i.
+// importEnd returns the index of the last token of the import that begins at i.
 func (f *function) importEnd(i int) int {
 	next := func(text string) bool { return i+1 < len(f.tokens) && f.tokens[i+1].text == text }
 	for i++; i < len(f.tokens) && f.tokens[i].kind != quotedText; i++ {
@@ -134,7 +134,7 @@ func (f *function) inImport(at int) bool {
 	return slices.ContainsFunc(f.imports, func(span [2]int) bool { return at >= span[0] && at < span[1] })
 }
 
-// findLiterals puts the parameters in the places of their values.
+// findLiterals replaces the values of the parameters by their names.
 func (f *function) findLiterals() error {
 	for _, name := range slices.Sorted(maps.Keys(f.params)) {
 		var wanted any
@@ -144,7 +144,7 @@ func (f *function) findLiterals() error {
 		switch wanted.(type) {
 		case string, float64, bool:
 		default:
-			return fmt.Errorf("the value of %s must be a text, a number, true or false", name)
+			return fmt.Errorf("the value of %s must be a string, number or boolean", name)
 		}
 		gone, err := f.nameIsFree(name, wanted)
 		if err != nil {
@@ -152,7 +152,7 @@ func (f *function) findLiterals() error {
 		}
 		f.replace(name, wanted, gone)
 		if f.counts[name] == 0 {
-			return fmt.Errorf("%s, the value of %s, is no literal of the program", f.params[name], name)
+			return fmt.Errorf("the program has no literal %s, the value of %s", f.params[name], name)
 		}
 	}
 	slices.SortFunc(f.edits, func(a, b edit) int { return a.start - b.start })
@@ -179,22 +179,22 @@ func (f *function) replace(name string, wanted any, gone [2]int) {
 		}
 	}
 	if parts > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("%s is also a part of %d longer texts, which stay", f.params[name], parts))
+		f.notes = append(f.notes, fmt.Sprintf("%s is also part of %d longer strings, which stay unchanged", f.params[name], parts))
 	}
 }
 
-// hasPart reports whether a value is a part of a longer text.
+// hasPart reports whether a token is a string that contains a value.
 func (f *function) hasPart(t token, wanted any) bool {
 	text, isText := wanted.(string)
 	return isText && text != "" && !f.inImport(t.start) && (t.kind == quotedText || t.kind == templateText) && strings.Contains(t.text, text)
 }
 
-// isKey reports whether a token is the key of an object's member.
+// isKey reports whether a token is the key of an object member.
 func (f *function) isKey(i int) bool {
 	return i+1 < len(f.tokens) && f.tokens[i+1].text == ":" && i > 0 && strings.Contains("{,", f.tokens[i-1].text)
 }
 
-// literal is the value of a token, as JSON has it.
+// literal returns the JSON value of a token.
 func (f *function) literal(t token) (any, bool) {
 	switch {
 	case t.kind == quotedText, t.whole():
@@ -208,7 +208,7 @@ func (f *function) literal(t token) (any, bool) {
 	return nil, false
 }
 
-// unquote reads a literal of JavaScript, by way of esbuild's JSON.
+// unquote returns the value of a JavaScript string literal, which esbuild prints as JSON.
 func unquote(text string) (any, bool) {
 	made := api.Transform("export default "+text, api.TransformOptions{Loader: api.LoaderJS, MinifySyntax: true, Charset: api.CharsetUTF8, LogLevel: api.LogLevelSilent})
 	printed := strings.TrimSuffix(strings.TrimSpace(string(made.Code)), ";")
@@ -223,8 +223,8 @@ func unquote(text string) (any, bool) {
 	return nil, false
 }
 
-// nameIsFree finds the declaration of a parameter, const name = its value, which is removed. Any
-// other use of the name is an error.
+// nameIsFree removes the declaration "const name = value" of a parameter, if there is one, and returns
+// its range. It returns an error if the program uses the name otherwise.
 func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) {
 	uses, declared := 0, 0
 	for i, t := range f.tokens {
@@ -248,7 +248,7 @@ func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) 
 	return gone, nil
 }
 
-// token is the one of a number, or an end of a statement where there is none.
+// token returns the token at index n, or the end of a statement if n is out of range.
 func (f *function) token(n int) token {
 	if n < 0 || n >= len(f.tokens) {
 		return token{kind: punctuation, start: len(f.program), end: len(f.program), text: ";", line: true}
@@ -256,7 +256,7 @@ func (f *function) token(n int) token {
 	return f.tokens[n]
 }
 
-// declaration reports whether a name at the top level is declared as one literal, and where that statement stands.
+// declaration reports whether token i is declared at the top level as the literal wanted, and the range of the statement.
 func (f *function) declaration(i int, wanted any) (span [2]int, ok bool) {
 	at := f.token
 	head, next := at(i-1), i+1
@@ -278,8 +278,8 @@ func (f *function) declaration(i int, wanted any) (span [2]int, ok bool) {
 	return span, true
 }
 
-// verify compares the program with what the edits make of it, the values put back in: esbuild must print the same.
-// A literal that was found in a comment, or a piece of something else, is found out so.
+// verify checks the edits: with marks or with values in place of the literals, esbuild must print the same program.
+// This detects literals in comments and parts of other tokens.
 func (f *function) verify() error {
 	marked := slices.Clone(f.edits)
 	want := len(marked)
@@ -294,7 +294,7 @@ func (f *function) verify() error {
 	made := api.Transform(f.apply(marked, 0, len(f.program)), transformTS())
 	types := typed(f.program)
 	if got := strings.Count(string(made.Code), "__sallyport_mark__"); len(made.Errors) > 0 || got > want || got < want && !types {
-		return fmt.Errorf("the places of the values could not be found for sure; pass code instead")
+		return fmt.Errorf("cannot locate the values reliably; pass code instead")
 	}
 	back := strings.ReplaceAll(string(made.Code), "__sallyport_mark__", "0")
 	values := slices.Clone(marked)
@@ -305,17 +305,17 @@ func (f *function) verify() error {
 	}
 	zero := api.Transform(f.apply(values, 0, len(f.program)), transformTS())
 	if string(zero.Code) != back {
-		return fmt.Errorf("the places of the values could not be found for sure; pass code instead")
+		return fmt.Errorf("cannot locate the values reliably; pass code instead")
 	}
 	return nil
 }
 
-// typed reports whether a literal may stand in a type, which esbuild drops.
+// typed reports whether a literal may be in a type, which esbuild strips.
 func typed(program string) bool {
 	return strings.Contains(program, "type ") || strings.Contains(program, "interface ") || strings.Contains(program, ":")
 }
 
-// apply returns a piece of the program with the edits in it.
+// apply returns a range of the program with the edits applied.
 func (f *function) apply(edits []edit, from, to int) string {
 	var b strings.Builder
 	at := from
@@ -330,10 +330,10 @@ func (f *function) apply(edits []edit, from, to int) string {
 	return b.String()
 }
 
-// maxEnds is how many places are tried for the start of the last statement: each costs a print of the program.
+// maxEnds is the maximum number of candidates for the start of the last statement: each costs a print of the program.
 const maxEnds = 24
 
-// findValue makes the last statement a return, if it is an expression.
+// findValue turns the last statement into a return if it is an expression.
 func (f *function) findValue() {
 	last := f.token(len(f.tokens) - 1)
 	stop := last.end
@@ -352,7 +352,7 @@ func (f *function) findValue() {
 			continue
 		}
 		if printed(f.program[:t.start]+"\n;\n"+f.program[t.start:]) != whole {
-			continue // it goes on from the line before
+			continue // it continues the previous line
 		}
 		begin, close := "return (", ")"
 		if t.text == "(" && balanced(f.program[:stop], t.start) == stop {
@@ -371,12 +371,12 @@ func (f *function) findValue() {
 
 var emptyStatement = regexp.MustCompile(`(?m)^\s*;\n`)
 
-// printed is a program as esbuild prints it, without empty statements; "" if it is none.
+// printed returns a program as esbuild prints it, without empty statements; "" if it is invalid.
 func printed(program string) string {
 	return emptyStatement.ReplaceAllString(string(api.Transform(program, transformTS()).Code), "")
 }
 
-// order of edits at one place: what closes before stands before what is put in front of the next.
+// order returns the rank of edits at one offset: closing text comes before opening text.
 func order(e edit) int {
 	switch e.text {
 	case ")":
@@ -396,7 +396,7 @@ func isTypedExpression(statement string) bool {
 	return len(api.Transform("export default ("+statement+"\n);", transformTS()).Errors) == 0
 }
 
-// write puts the function together.
+// write returns the source of the function.
 func (f *function) write(doc string) string {
 	var b strings.Builder
 	for _, span := range f.imports {
@@ -434,9 +434,9 @@ func (f *function) parameters() string {
 	return "{ " + strings.Join(names, ", ") + " }: { " + strings.Join(types, "; ") + " } = {}"
 }
 
-// body is the program with its edits, indented where a line does not begin inside of a text or a comment.
+// body returns the program with its edits, indented except for lines that begin inside a token.
 func (f *function) body() string {
-	inside := map[int]bool{} // offsets of lines that begin inside of something
+	inside := map[int]bool{} // offsets of lines that begin inside a token
 	for _, t := range f.tokens {
 		for at := t.start; ; {
 			next := strings.IndexByte(f.program[at:t.end], '\n')

@@ -79,13 +79,13 @@ func TestFunctionRefuses(t *testing.T) {
 		params        map[string]json.RawMessage
 		want          string
 	}{
-		{"const x = 5;\nx", "f", raw("y", "6"), "6, the value of y, is no literal of the program"},
+		{"const x = 5;\nx", "f", raw("y", "6"), "the program has no literal 6, the value of y"},
 		{"function g(n) { return n }\ng(5)", "f", raw("n", "5"), "the program uses n for something else"},
-		{"export default 5", "f", nil, "exports something itself"},
-		{"const f = 1; f", "f", nil, "has a f itself"},
-		{"const = 1", "f", nil, "cannot be read"},
-		{"g(1)", "f", raw("class", "1"), `"class" cannot name a parameter`},
-		{"g([1])", "f", raw("a", "[1]"), "must be a text, a number"},
+		{"export default 5", "f", nil, "the program has exports"},
+		{"const f = 1; f", "f", nil, "already uses the name f"},
+		{"const = 1", "f", nil, "invalid program"},
+		{"g(1)", "f", raw("class", "1"), `"class" is not a valid parameter name`},
+		{"g([1])", "f", raw("a", "[1]"), "must be a string, number or boolean"},
 	} {
 		if made, err := bundle.Function(test.program, test.name, test.params, "x"); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %q\n%s", test.program, err, test.want, made.Code)

@@ -11,9 +11,9 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// keeper makes names of a module globals that follow it: they are read and written through, so that
-// functions and the programs after them see one variable. A name that the module has not come to yet
-// is what it was before, as it is if the module fails on its way there.
+// keeper defines globals with accessors for variables of a module, so that functions and later
+// programs share one variable. Until the module initializes a name, and if it fails before, the
+// global keeps its previous value.
 const keeper = `((names) => {
 	for (const [name, read, write] of names) {
 		let old, known = false;
@@ -42,7 +42,7 @@ const keeper = `((names) => {
 // keeperLine is keeper on one line.
 var keeperLine = regexp.MustCompile(`\n\t*`).ReplaceAllLiteralString(keeper, " ")
 
-// keep puts a line before a module, and into its source map, that makes globals of what it declares.
+// keep prepends a line to a module that makes its top-level declarations globals, and adjusts the source map.
 func keep(code string, sourceMap []byte) (string, []byte) {
 	names := declared(code)
 	if len(names) == 0 {
@@ -66,11 +66,11 @@ var (
 	redeclared = regexp.MustCompile(`^The symbol (".*") has already been declared$`)
 )
 
-// maxNames bounds what is looked for and kept of one program.
+// maxNames bounds the names of one program.
 const maxNames = 5000
 
-// declared returns the names that a module declares at its top level, sorted. None of our parsers reads
-// the module: each of its words is declared once more, and esbuild says which ones it has already.
+// declared returns the sorted names that a module declares at its top level. It declares each word of the
+// module once more and collects esbuild's errors about redeclarations.
 func declared(code string) []string {
 	words := candidates(code)
 	if len(words) == 0 {
@@ -90,7 +90,7 @@ func declared(code string) []string {
 	return slices.Compact(names)
 }
 
-// candidates are the words of a text that can be declared and kept.
+// candidates returns the words of a text that may be declared and become globals.
 func candidates(code string) []string {
 	words := identifier.FindAllString(code, -1)
 	slices.Sort(words)
@@ -99,7 +99,7 @@ func candidates(code string) []string {
 	return words[:min(len(words), maxNames)]
 }
 
-// constants are those of the names that cannot be assigned to.
+// constants returns the names that cannot be assigned to.
 func constants(code string, names []string) map[string]bool {
 	first := strings.Count(code, "\n") + 2
 	constant := map[string]bool{}
@@ -117,12 +117,12 @@ func problems(code string) []api.Message {
 	return append(result.Errors, result.Warnings...)
 }
 
-// reserved cannot be declared in a module.
+// reserved lists words that cannot be declared in a module.
 var reserved = strings.Fields(`arguments await break case catch class const continue debugger default delete do else enum eval export extends
 	false finally for function if implements import in instanceof interface let new null package private protected public return static
 	super switch this throw true try typeof undefined var void while with yield`)
 
-// unkept are globals that the interpreter's own code cannot do without; a program that declares one has it for itself.
+// unkept lists globals that the interpreter's own code needs. A program's declaration of one stays local to it.
 var unkept = strings.Fields(`AggregateError Array ArrayBuffer BigInt Boolean Buffer DataView Date Error Function Infinity Int8Array JSON Map Math
 	NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TextDecoder TextEncoder TypeError
 	Uint8Array WeakMap WeakRef WeakSet clearImmediate clearInterval clearTimeout console global globalThis process queueMicrotask require

@@ -7,17 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// lex cuts JavaScript or TypeScript into its words. It is no parser: whether a slash
-// begins a regular expression is decided by the word before it. Anyone who uses it checks what comes
-// of it by parsing. Comments and white space are left out.
-
 type tokenKind int
 
 const (
 	word tokenKind = iota // identifiers and keywords
 	number
 	quotedText   // '...' and "..."
-	templateText // a piece of a template: from ` or } to ` or ${
+	templateText // a part of a template: from ` or } to ` or ${
 	regularExpression
 	punctuation // one character
 )
@@ -26,12 +22,12 @@ type token struct {
 	kind       tokenKind
 	start, end int
 	text       string
-	// depth is how many brackets are open around it; line says that a new line stands before it.
+	// depth is the number of enclosing brackets; line reports that a line break precedes the token.
 	depth int
 	line  bool
 }
 
-// whole reports whether a template has no expression in it.
+// whole reports whether a token is a template without expressions.
 func (t token) whole() bool {
 	return t.kind == templateText && len(t.text) > 1 && t.text[0] == '`' && strings.HasSuffix(t.text, "`")
 }
@@ -45,6 +41,9 @@ type lexer struct {
 	line      bool
 }
 
+// lex splits JavaScript or TypeScript into tokens, without comments and white space. It
+// decides from the previous token whether a slash begins a regular expression, which may
+// be wrong: callers must check their results by parsing.
 func lex(code string) []token {
 	l := lexer{code: code}
 	for l.at < len(code) {
@@ -77,7 +76,7 @@ func (l *lexer) step() {
 	}
 }
 
-// blank passes over white space or a comment, if there is one.
+// blank skips white space or a comment, and reports whether there is one.
 func (l *lexer) blank(rest string) bool {
 	n := 1
 	switch {
@@ -116,7 +115,7 @@ func (l *lexer) add(kind tokenKind, n int) {
 	l.at, l.line = l.at+n, false
 }
 
-// template reads a piece of a template, from a ` or the } that ends an expression in it.
+// template reads a part of a template, which starts with ` or with the } after an expression.
 func (l *lexer) template(rest string) {
 	for i := 1; i < len(rest); i++ {
 		switch {
@@ -135,7 +134,7 @@ func (l *lexer) template(rest string) {
 	l.add(templateText, len(rest))
 }
 
-// regexpMayBegin reports whether no value stands before, which a slash would divide.
+// regexpMayBegin reports whether the last token is not a value, which a slash would divide.
 func (l *lexer) regexpMayBegin() bool {
 	if len(l.tokens) == 0 {
 		return true
@@ -192,7 +191,7 @@ func regexpLength(rest string) int {
 	return 1
 }
 
-// numberText is a number, with what follows it without a gap.
+// numberText matches a number including adjacent word characters.
 var numberText = regexp.MustCompile(`^(?:0[xXbBoO]\w*|[\d._]+(?:[eE][+-]?\d+)?\w*)`)
 
 func numberLength(rest string) int { return max(1, len(numberText.FindString(rest))) }

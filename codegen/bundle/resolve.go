@@ -12,13 +12,13 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// resolver answers every import of a program.
+// resolver resolves all imports of a program.
 type resolver struct {
 	tree     Tree
 	runtime  []byte
 	packages func(name string) bool
 	skills   *skills
-	// workspace is not nil.
+	// workspace is never nil.
 	workspace *files
 }
 
@@ -29,7 +29,7 @@ func newResolver(tree Tree, runtime []byte, opts *Options) resolver {
 	}
 }
 
-// The namespaces of what is served from memory.
+// The esbuild namespaces of modules that are served from memory.
 const (
 	serversSpace = "servers"
 	runtimeSpace = "sallyport"
@@ -49,7 +49,7 @@ func (r resolver) setup(build api.PluginBuild) {
 	})
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsSpace}, r.skills.load)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: workspaceSpace}, r.workspace.load)
-	// Whatever else is asked for, esbuild's own loader must never see it: it would read the host's files.
+	// Reject all other paths: esbuild's own loader would read the host's files.
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("not a file of this program")
 	})
@@ -76,17 +76,17 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
 		return r.wrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
 	case r.leftToNode(args.Namespace, name):
-		return api.OnResolveResult{Path: name, External: true}, nil // an absolute path is one of the sandbox
+		return api.OnResolveResult{Path: name, External: true}, nil // absolute paths refer to the sandbox
 	}
 	return refuse(fmt.Sprintf("cannot import %q", name), r.advise(name))
 }
 
-// leftToNode reports whether an import is left to node, in the sandbox.
+// leftToNode reports whether node resolves an import in the sandbox.
 func (r resolver) leftToNode(namespace, name string) bool {
 	return isBuiltin(name) || strings.HasPrefix(name, "/") || r.packages != nil && namespace != serversSpace && r.packages(packageOf(name))
 }
 
-// beside resolves a relative import of the program or of a file of the workspace.
+// beside resolves a relative import of the program or of a workspace file.
 func (r resolver) beside(args api.OnResolveArgs, name string) (api.OnResolveResult, error) {
 	if found, ok := r.workspace.resolve(args, name); ok {
 		return found, nil
@@ -94,7 +94,7 @@ func (r resolver) beside(args api.OnResolveArgs, name string) (api.OnResolveResu
 	return refuse(fmt.Sprintf("cannot import %q", name), r.adviseFile(name))
 }
 
-// packageOf is the package of an import such as "@scope/name/file".
+// packageOf returns the package of an import such as "@scope/name/file".
 func packageOf(name string) string {
 	parts := strings.SplitN(name, "/", 3)
 	if strings.HasPrefix(name, "@") && len(parts) > 1 {
@@ -103,7 +103,7 @@ func packageOf(name string) string {
 	return parts[0]
 }
 
-// wrapper resolves a path below servers/ as node would: the file, the file with its ending, the folder's index.
+// wrapper resolves a path below servers/ as node does: the file, the file with extension, the folder's index.
 func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 	name = strings.TrimSuffix(path.Clean("/" + name)[1:], ".js")
 	for _, candidate := range []string{name, name + ".ts", path.Join(name, "index.ts")} {
@@ -120,12 +120,12 @@ func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 	}
 	near := suggest.Of(upstream, r.tree.List(""))
 	if near == "" {
-		return refuse(fmt.Sprintf("there is no servers/%s", upstream), "there are: "+strings.Join(firstOf(r.tree.List(""), 20), ", "))
+		return refuse(fmt.Sprintf("no upstream servers/%s", upstream), "there are: "+strings.Join(firstOf(r.tree.List(""), 20), ", "))
 	}
-	return refuse(fmt.Sprintf("there is no servers/%s", upstream), "did you mean servers/"+near+"?")
+	return refuse(fmt.Sprintf("no upstream servers/%s", upstream), "did you mean servers/"+near+"?")
 }
 
-// advise returns what to write for an unknown import.
+// advise returns the hint for an unresolved import.
 func (r resolver) advise(name string) string {
 	upstream, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(name, "./"), "servers/"), "/")
 	if slices.Contains(r.tree.List(""), upstream) {
@@ -134,17 +134,17 @@ func (r resolver) advise(name string) string {
 	return notInstalled
 }
 
-// adviseFile is advise for a relative import.
+// adviseFile returns the hint for an unresolved relative import.
 func (r resolver) adviseFile(name string) string {
 	if hint := r.advise(name); hint != notInstalled || r.workspace.read == nil {
 		return hint
 	}
-	return "there is no such file in /workspace"
+	return "no such file in /workspace"
 }
 
 const notInstalled = `only node's own modules, "servers/..." and "sallyport" can be imported`
 
-// hintMark keeps message and hint apart on their way through esbuild.
+// hintMark separates message and hint in the text of an esbuild error.
 const hintMark = "\x00"
 
 func refuse(message, hint string) (api.OnResolveResult, error) {
@@ -161,7 +161,7 @@ var (
 	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
 )
 
-// explain turns esbuild's message into one for the model.
+// explain converts esbuild's message to an Error for the model.
 func (r resolver) explain(m api.Message) *Error {
 	e := &Error{Type: "ImportError"}
 	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
@@ -191,7 +191,7 @@ func (r resolver) explain(m api.Message) *Error {
 	return e
 }
 
-// own returns what the module "sallyport" exports.
+// own returns the exports of the module "sallyport".
 func (r resolver) own() []string {
 	var names []string
 	for _, found := range ownExport.FindAllSubmatch(r.runtime, -1) {
@@ -200,7 +200,7 @@ func (r resolver) own() []string {
 	return names
 }
 
-// explainMissing says that a module of an upstream has no such function.
+// explainMissing sets the message and hint for a missing export of an upstream's module.
 func (r resolver) explainMissing(e *Error, upstream, module, name string) {
 	switch {
 	case module == "resources":

@@ -12,17 +12,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// skillsSpace is the namespace of the files of skills: "weekly_report/skill.ts".
+// skillsSpace is the esbuild namespace of the files of skills, such as "weekly_report/skill.ts".
 const skillsSpace = "skills"
 
-// skills are those that one program imports. esbuild asks from several goroutines.
+// skills holds the skills that one program imports. It is safe for concurrent use, as esbuild requires.
 type skills struct {
 	find  func(name string) (map[string][]byte, error)
 	mu    sync.Mutex
 	found map[string]map[string][]byte // by module
 }
 
-// files returns those of a skill, which stay the same for one compilation.
+// files returns the files of a skill. It caches them for the compilation.
 func (s *skills) files(module string) (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *skills) files(module string) (map[string][]byte, error) {
 		return files, nil
 	}
 	if s.find == nil {
-		return nil, errors.New("there are no skills here")
+		return nil, errors.New("no skills available")
 	}
 	files, err := s.find(module)
 	if err == nil {
@@ -39,7 +39,7 @@ func (s *skills) files(module string) (map[string][]byte, error) {
 	return files, err
 }
 
-// isSkill reports whether an import is of a skill, or of a file next to one's code.
+// isSkill reports whether an import is of a skill, or a relative one inside a skill.
 func isSkill(args api.OnResolveArgs) bool {
 	return args.Namespace == skillsSpace && strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, skillsSpace+"/")
 }
@@ -51,7 +51,7 @@ func (s *skills) answer(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	return s.resolve(strings.TrimPrefix(args.Path, skillsSpace+"/"))
 }
 
-// resolve finds "name" or "name/file".
+// resolve resolves "name" or "name/file".
 func (s *skills) resolve(name string) (api.OnResolveResult, error) {
 	module, file, _ := strings.Cut(path.Clean("/" + name)[1:], "/")
 	module = strings.ReplaceAll(module, "-", "_")
@@ -74,12 +74,12 @@ func (s *skills) resolve(name string) (api.OnResolveResult, error) {
 	return refuse(fmt.Sprintf("skills/%s has no file %s", module, file), "")
 }
 
-// beside resolves a relative import of a file of a skill.
+// beside resolves a relative import inside a skill.
 func (s *skills) beside(importer, name string) (api.OnResolveResult, error) {
 	module, _, _ := strings.Cut(importer, "/")
 	at := path.Join(path.Dir(importer), name)
 	if !strings.HasPrefix(at, module+"/") {
-		return refuse(fmt.Sprintf("cannot import %q", name), `a skill's own files are beside it; other skills are imported from "skills/NAME"`)
+		return refuse(fmt.Sprintf("cannot import %q", name), `a skill can only import its own files; import other skills from "skills/NAME"`)
 	}
 	return s.resolve(at)
 }
@@ -94,7 +94,7 @@ func (s *skills) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &contents, Loader: loaders(file)}, nil
 }
 
-// loaders says how a file of a skill is read, LoaderNone if it is none that can be imported.
+// loaders returns the loader for a file of a skill, LoaderNone if it cannot be imported.
 func loaders(file string) api.Loader {
 	switch path.Ext(file) {
 	case ".ts":
@@ -109,7 +109,7 @@ func loaders(file string) api.Loader {
 	return api.LoaderNone
 }
 
-// exports are the names that a skill has.
+// exports returns the names that a skill exports.
 func (s *skills) exports(module string) []string {
 	files, err := s.files(strings.ReplaceAll(module, "-", "_"))
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 // maxCandidates bounds the search for the start of the last statement.
 const maxCandidates = 200
 
-// captureValue makes a trailing expression statement the default export, and
-// reports whether there is one; without, it returns code. code must be esbuild's own print: there every
-// top-level statement starts in the first column, and what follows of it does
-// not, save in template literals. Guesses are checked by parsing both halves, so
-// a wrong one is never used. Lines stay where they are.
+// captureValue makes a trailing expression statement the default export. It returns
+// code unchanged, and false, if there is none. code must be printed by esbuild, which
+// starts every top-level statement in the first column and indents its further lines,
+// except in template literals. captureValue checks candidates by parsing both halves.
+// Line numbers do not change.
 func captureValue(code string) (string, bool) {
 	code = strings.TrimRight(code, "\n")
 	if !strings.HasSuffix(code, ";") {

@@ -1,6 +1,6 @@
-// Package client makes the servers/ tree one that people's own programs can use, outside of
-// any sandbox: next to it stands the module "sallyport", with the same functions as in a
-// sandbox. Their calls go over HTTP to a running gateway.
+// Package client generates a servers/ tree for programs outside of a sandbox, together with
+// the module "sallyport", which has the same functions as in a sandbox. Calls go over HTTP to
+// a running gateway.
 package client
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 // Files returns all files by slash-separated path, of a language or, for "", of both:
-// "servers/memory/read_graph.py", "sallyport/client.py". tree is the servers/ tree, as codegen
-// makes it. TypeScript wrappers stand there twice, as they are and compiled, so that programs can
-// be run as they are by node, and checked. The same tree gives the same bytes.
+// "servers/memory/read_graph.py", "sallyport/client.py". tree is the servers/ tree from codegen.
+// TypeScript wrappers are included both as source, for type checkers, and compiled, for node.
+// Output is deterministic.
 func Files(tree map[string][]byte, lang codegen.Language) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if lang != codegen.TypeScript {
@@ -45,7 +45,7 @@ func python(tree, files map[string][]byte) error {
 		}
 	}
 	if err := fs.WalkDir(guest.Guest(), "sallyport", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || name == "sallyport/bridge.py" { // there is no sandbox
+		if err != nil || entry.IsDir() || name == "sallyport/bridge.py" { // the bridge needs a sandbox
 			return err
 		}
 		files[name], err = fs.ReadFile(guest.Guest(), name)
@@ -92,7 +92,7 @@ func typescript(tree, files map[string][]byte) error {
 	return wrappers(tree, files)
 }
 
-// wrappers adds the wrappers with the imports that node wants, and compiled.
+// wrappers adds the wrappers with imports that node resolves, as source and compiled.
 func wrappers(tree, files map[string][]byte) error {
 	var names []string
 	for name := range tree {
@@ -121,11 +121,11 @@ func wrappers(tree, files map[string][]byte) error {
 	return nil
 }
 
-// imports are the lines of a wrapper that name another module: they begin at the line's start,
-// where no text of an upstream does.
+// imports matches the import and export lines of a wrapper. They begin at the start of a line,
+// where no text of an upstream can begin.
 var imports = regexp.MustCompile(`(?m)^((?:import|export) (?:[^'"\n]* )?from )"(sallyport|\.{1,2}/[\w./]*)";$`)
 
-// relative names modules by their files, as node wants it.
+// relative replaces the module names in imports by relative paths of files, as node requires.
 func relative(tree map[string][]byte, name string) []byte {
 	return imports.ReplaceAllFunc(tree[name], func(line []byte) []byte {
 		found := imports.FindSubmatch(line)

@@ -2,25 +2,24 @@ package runtime
 
 import "fmt"
 
-// Function is something that a program can import from "sallyport" next to the
-// wrappers. Functions are found by search, as tools are.
+// Function is a function that programs can import from "sallyport". Search finds
+// functions as it finds tools.
 type Function struct {
 	// Name is the same in both languages.
 	Name string
-	// Summary says in one line what it is for.
+	// Summary describes its purpose in one line.
 	Summary string
-	// Words are further words that one would look for it with.
+	// Words holds additional words for search.
 	Words string
-	// Python and TypeScript say how it is written.
+	// Python and TypeScript describe it in each language.
 	Python, TypeScript Form
 }
 
-// Form is a function in one language: the line that imports it, its signature
-// and what there is to know about it, in the voice of its doc string.
+// Form is a function in one language: its import line, signature and documentation.
 type Form struct{ Import, Signature, Doc string }
 
-// Functions returns all of them, in the order in which a person would learn
-// them. The texts are our own: nothing of an upstream is in them.
+// Functions returns all functions, the most important first. The texts are trusted:
+// they contain nothing from upstreams.
 func Functions() []Function {
 	functions := []Function{
 		searchTools(), describe(), parallel(), iterate(), shapeOf(), emit(), save(), load(),
@@ -45,14 +44,14 @@ func searchTools() Function {
 func describe() Function {
 	doc := `tool is a wrapper (%s), "upstream.name" or the id of an upstream. Returns the whole description: parameters, result, notes.`
 	return Function{
-		Name: "describe", Summary: "Tells all about a tool: parameters, result, notes.", Words: "help documentation signature schema parameters explain",
+		Name: "describe", Summary: "Describes a tool: parameters, result, notes.", Words: "help documentation signature schema parameters explain",
 		Python:     Form{Signature: "describe(tool: Any) -> str", Doc: fmt.Sprintf(doc, "describe(create_issue)")},
 		TypeScript: Form{Signature: "describe(tool: string | ((...args: any[]) => any)): Promise<string>", Doc: fmt.Sprintf(doc, "await describe(create_issue)")},
 	}
 }
 
 func parallel() Function {
-	doc := "%s. Results keep their order; at most limit run at once. After an error no further one is started, those that run are waited for, and the error is raised; with errors the others go on and each error stands in its result's place."
+	doc := "%s. Results keep their order; at most limit run at once. An error stops further starts and is raised when the running ones end; with errors, all run and each error takes its result's place."
 	return Function{
 		Name: "parallel", Summary: "Runs functions at once and returns their results in order.", Words: "calls requests several simultaneously concurrent async gather threads batch map many bounded pool promise.all",
 		Python:     Form{Signature: "parallel(*functions, limit: int = 16, errors: bool = False) -> list[Any]", Doc: fmt.Sprintf(doc, "parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])")},
@@ -61,16 +60,16 @@ func parallel() Function {
 }
 
 func iterate() Function {
-	doc := "The further arguments are the tool's own; pages are asked for one after the other, as they are needed. %s"
+	doc := "The further arguments are the tool's own; pages are requested in order, as needed. %s"
 	return Function{
-		Name: "iterate", Summary: "Goes through the items of all pages of a tool's results.", Words: "pagination paging cursor next page offset all results loop list everything",
+		Name: "iterate", Summary: "Iterates over the items of all pages of a tool's results.", Words: "pagination paging cursor next page offset all results loop list everything",
 		Python:     Form{Signature: "iterate(wrapper: Callable, *args, max_items: int | None = None, **kwargs) -> Iterator[Any]", Doc: fmt.Sprintf(doc, "for issue in iterate(list_issues, owner=..., repo=...): ... (or async for)")},
 		TypeScript: Form{Signature: "iterate(wrapper: (args: any) => Promise<any>, args?: object, options?: { max_items?: number }): AsyncIterable<any>", Doc: fmt.Sprintf(doc, "for await (const issue of iterate(list_issues, { owner, repo })) ...")},
 	}
 }
 
 func shapeOf() Function {
-	doc := "Types and names of members, no values: to learn what a tool returns that says nothing about it. %s"
+	doc := "Types and names of members, no values: to learn what a tool without output schema returns. %s"
 	return Function{
 		Name: "shape_of", Summary: "Returns the type of a value as a short text.", Words: "type structure schema inspect result keys fields unknown look",
 		Python:     Form{Signature: "shape_of(value: Any) -> str", Doc: fmt.Sprintf(doc, "print(shape_of(f(...))) prints e.g. {id: int, tags: list[str], note?: str}")},
@@ -81,7 +80,7 @@ func shapeOf() Function {
 func emit() Function {
 	doc := "thing is a text, a Blob, bytes, a path, %s. Only what a person or the model should see: it does not come back into the program."
 	return Function{
-		Name: "emit", Summary: "Sends an image, a file, a table or a text to the client, beside what the program prints.", Words: "show display picture plot chart figure attachment attach answer send user person return output image audio pdf png table markdown file",
+		Name: "emit", Summary: "Sends an image, a file, a table or a text to the client, besides printed output.", Words: "show display picture plot chart figure attachment attach answer send user person return output image audio pdf png table markdown file",
 		Python:     Form{Signature: "emit(thing: Any, *, name: str | None = None, mime: str | None = None) -> None", Doc: fmt.Sprintf(doc, "a figure (savefig), a picture (save), or a table (list of dicts or lists, data frame)")},
 		TypeScript: Form{Signature: "emit(thing: unknown, options?: { name?: string, mime?: string }): Promise<void>", Doc: fmt.Sprintf(doc, "or a table (list of objects or lists)")},
 	}
@@ -90,16 +89,16 @@ func emit() Function {
 func save() Function {
 	doc := "Values are kept as JSON, %s as they are. The name is a plain file name."
 	return Function{
-		Name: "save", Summary: "Keeps a value in the workspace under a name, for load.", Words: "store persist keep cache write remember workspace large value",
+		Name: "save", Summary: "Stores a value in the workspace under a name, for load.", Words: "store persist keep cache write remember workspace large value",
 		Python:     Form{Signature: "save(name: str, value: Any) -> None", Doc: fmt.Sprintf(doc, "bytes and Blob")},
 		TypeScript: Form{Signature: "save(name: string, value: unknown): void", Doc: fmt.Sprintf(doc, "Uint8Array and Blob")},
 	}
 }
 
 func load() Function {
-	doc := "Whichever language saved it. A name that was not saved is a ToolError of code not_found."
+	doc := "Either language can have saved it. An unknown name is a ToolError of code not_found."
 	return Function{
-		Name: "load", Summary: "Returns what save kept in the workspace under a name.", Words: "restore read fetch stored saved workspace value",
+		Name: "load", Summary: "Returns what save stored in the workspace under a name.", Words: "restore read fetch stored saved workspace value",
 		Python:     Form{Signature: "load(name: str) -> Any", Doc: doc},
 		TypeScript: Form{Signature: "load(name: string): any", Doc: doc},
 	}
@@ -128,21 +127,21 @@ func loadSkill() Function {
 func listSkills() Function {
 	return Function{
 		Name: "list_skills", Summary: "Lists the skills that can be imported.", Words: "saved reusable available find",
-		Python:     Form{Signature: "list_skills(query: str | None = None) -> str", Doc: "A line each; query narrows it by words."},
-		TypeScript: Form{Signature: "list_skills(query?: string): Promise<string>", Doc: "A line each; query narrows it by words."},
+		Python:     Form{Signature: "list_skills(query: str | None = None) -> str", Doc: "One per line; query filters by words."},
+		TypeScript: Form{Signature: "list_skills(query?: string): Promise<string>", Doc: "One per line; query filters by words."},
 	}
 }
 
 func progress() Function {
 	return Function{
-		Name: "progress", Summary: "Hears how far the calls are that are made inside.", Words: "status percent long running listener notification",
+		Name: "progress", Summary: "Reports the progress of the calls inside.", Words: "status percent long running listener notification",
 		Python:     Form{Signature: "progress(listener: Callable[[Progress], Any])", Doc: "with progress(lambda p: print(p.progress, p.total, p.message)): f(...)"},
 		TypeScript: Form{Signature: "progress(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T>", Doc: "await progress((p) => console.log(p.progress, p.total, p.message), () => f({ ... }))"},
 	}
 }
 
 func toolError() Function {
-	doc := "code is invalid, not_found, denied, limit, timeout, canceled, upstream, failed (the tool itself says so) or internal; retryable says whether the same call may be made again."
+	doc := "code is invalid, not_found, denied, limit, timeout, canceled, upstream, failed (reported by the tool) or internal; retryable: the same call may be retried."
 	return Function{
 		Name: "ToolError", Summary: "The exception of a call that failed: message, code, upstream, tool, hint, retryable.", Words: "error exception catch except try failed retry handle",
 		Python:     Form{Signature: `ToolError(message: str, code: str = "internal", tool: str = "", hint: str = "", retryable: bool = False)`, Doc: "except ToolError as e: " + doc},

@@ -1,6 +1,6 @@
-// Package runtime holds what runs inside a sandbox: the bootstrap of each
-// language and the module `sallyport` that programs and wrappers import. The
-// clients have no dependencies; docs/bridge.md describes what they speak.
+// Package runtime embeds the code that runs inside a sandbox: the bootstrap of each
+// language and the module `sallyport` that programs and wrappers import. It has no
+// dependencies; docs/bridge.md describes its protocol.
 package runtime
 
 import (
@@ -12,13 +12,13 @@ import (
 var guest embed.FS
 
 // TypeScript is the source of the module "sallyport" that a TypeScript program
-// is bundled with; it finds the bootstrap's client at run time.
+// is bundled with. At run time it uses the client of the bootstrap.
 //
 //go:embed sallyport.ts
 var TypeScript []byte
 
 // PythonTypes is the stub of the Python module "sallyport", for type checkers and
-// editors: sallyport/__init__.pyi. No program needs it, so no sandbox has it.
+// editors: sallyport/__init__.pyi. Sandboxes do not contain it.
 //
 //go:embed guest/sallyport/__init__.pyi
 var PythonTypes []byte
@@ -26,8 +26,8 @@ var PythonTypes []byte
 //go:embed client/python client/typescript
 var client embed.FS
 
-// Client returns the files that take the place of the bootstraps in programs outside
-// of a sandbox: python/ and typescript/, see codegen/client.
+// Client returns the files that replace the bootstraps in programs outside of a
+// sandbox: python/ and typescript/, see codegen/client.
 func Client() fs.FS {
 	sub, err := fs.Sub(client, "client")
 	if err != nil {

@@ -1,5 +1,5 @@
-// What a program can import as "sallyport": calls of tools, and helpers around
-// them. The guest's bootstrap provides them; here they get their types.
+// The module "sallyport" for programs: calls of tools, and helpers. The guest's
+// bootstrap implements them; this file declares their types.
 
 /** Binary content of a result. */
 export interface Blob {
@@ -9,7 +9,7 @@ export interface Blob {
   readonly name: string;
 }
 
-/** A call that failed: `code` says how, `tool` ("upstream.name") which, `hint` what would be right; `retryable`: the same call may be made again. */
+/** A call that failed: `code`, `tool` ("upstream.name"), `hint` for a correct call; `retryable`: the same call may be retried. */
 export interface ToolError extends Error {
   readonly code: string;
   /** The older name of code. */
@@ -20,7 +20,7 @@ export interface ToolError extends Error {
   readonly retryable: boolean;
 }
 
-/** How far a call is: `progress` of `total`, if that is known. */
+/** The progress of a call: `progress` of `total`, if that is known. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
@@ -28,20 +28,20 @@ export interface Progress {
   readonly tool: string;
 }
 
-/** How many functions `parallel` runs at once (16), and whether each error stands in its result's place (false). */
+/** How many functions `parallel` runs at once (16), and whether an error takes its result's place (false). */
 export interface ParallelOptions {
   limit?: number;
   errors?: boolean;
 }
 
-/** What a search can be narrowed by; `detail` is "names", "summary", "signature" or "full". */
+/** Options of a search; `detail` is "names", "summary", "signature" or "full". */
 export interface SearchOptions {
   detail?: string;
   upstream?: string;
   limit?: number;
 }
 
-/** What a skill is made of: its code, or an execution that went well. */
+/** The content of a skill: its code, or a successful execution. */
 export interface SkillOptions {
   code?: string;
   description?: string;
@@ -72,7 +72,7 @@ interface Runtime {
 
 const runtime: Runtime = (globalThis as any)[Symbol.for("sallyport")];
 
-/** Calls the tool with id "upstream.name"; the wrappers under "servers" are the usual way in, and hand over what is known of it as `spec`. */
+/** Calls the tool with id "upstream.name". The wrappers under "servers" use it, and pass the tool's spec. */
 export function call<T = any>(tool: string, args: object = {}, spec?: string): Promise<T> {
   return runtime.call(tool, args, spec);
 }
@@ -82,12 +82,12 @@ export function search_tools(query: string, options?: SearchOptions): Promise<st
   return runtime.search_tools(query, options);
 }
 
-/** Tells all about a tool: await describe(create_issue) or await describe("github.create_issue"). Returns text to print. */
+/** Describes a tool: await describe(create_issue) or await describe("github.create_issue"). Returns text to print. */
 export function describe(tool: string | ((...args: any[]) => any)): Promise<string> {
   return runtime.describe(tool);
 }
 
-/** Keeps code as a skill, for this and later programs: import { fn } from "skills/NAME". */
+/** Saves code as a skill, for this and later programs: import { fn } from "skills/NAME". */
 export function save_skill(name: string, options?: SkillOptions): Promise<string> {
   return runtime.save_skill(name, options);
 }
@@ -97,7 +97,7 @@ export function load_skill(name: string, version?: number): Promise<string> {
   return runtime.load_skill(name, version);
 }
 
-/** Returns the skills that there are, or those that fit the query, a line each. */
+/** Lists the skills, or those that match the query, one per line. */
 export function list_skills(query?: string): Promise<string> {
   return runtime.list_skills(query);
 }
@@ -108,8 +108,8 @@ type Results<F extends readonly Task[]> = { -readonly [K in keyof F]: F[K] exten
 /**
  * Runs functions at once, at most `limit` of them, and returns their results in order:
  * await parallel(() => a(1), () => b(2)) or await parallel(xs.map((x) => () => f(x)), { limit: 4 }).
- * After an error no further one is started; when those that run have ended it is thrown, of several the one that
- * stands first. With errors: true all are run, and an error stands where its result would.
+ * After an error it starts no further function, waits for the running ones, and throws the error, of several the
+ * first in order. With errors: true it runs all, and an error takes the place of its result.
  */
 export function parallel<T>(functions: Iterable<(() => T | PromiseLike<T>) | PromiseLike<T>>, options: ParallelOptions & { errors: true }): Promise<(T | Error)[]>;
 export function parallel<T>(functions: Iterable<(() => T | PromiseLike<T>) | PromiseLike<T>>, options?: ParallelOptions): Promise<T[]>;
@@ -124,32 +124,32 @@ export function shape_of(value: unknown): string {
   return runtime.shape_of(value);
 }
 
-/** Sends something to the client, beside what is printed: a Blob, bytes, the path of a file, rows (a list of objects or lists), a text. */
+/** Sends something to the client, besides printed output: a Blob, bytes, the path of a file, rows (a list of objects or lists), a text. */
 export function emit(thing: unknown, options?: { name?: string; mime?: string }): Promise<void> {
   return runtime.emit(thing, options);
 }
 
-/** Keeps a value in the workspace for load(name): Uint8Array and Blob as they are, everything else as JSON. */
+/** Stores a value in the workspace for load(name): Uint8Array and Blob unchanged, all others as JSON. */
 export function save(name: string, value: unknown): void {
   runtime.save(name, value);
 }
 
-/** Returns what save(name, value) kept, whichever language did. */
+/** Returns the value that save(name, value) stored, in either language. */
 export function load<T = any>(name: string): T {
   return runtime.load(name);
 }
 
-/** Hears how far the calls are that body makes: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
+/** Reports the progress of the calls in body: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
 export async function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
   return runtime.progress(listener, body);
 }
 
-/** What one finds on a page of results of type R: the element of the list in it. */
+/** The type of the items on a page of results of type R: the element of the list in it. */
 export type Item<R> = 0 extends 1 & R ? any : R extends readonly (infer T)[] ? T : ItemOf<Extract<R, object>>;
 type ItemOf<R> = [Lists<R>] extends [never] ? any : Lists<R>;
 type Lists<R> = R extends object ? { [K in keyof R]: NonNullable<R[K]> extends readonly (infer T)[] ? T : never }[keyof R] : never;
 
-/** The items of all pages: for await (const issue of iterate(list_issues, { owner, repo })). Pages are asked for as they are needed. */
+/** Iterates over the items of all pages: for await (const issue of iterate(list_issues, { owner, repo })). Pages are requested as needed. */
 export function iterate<A extends object, R>(wrapper: (args: A) => Promise<R>, args?: A, options?: { max_items?: number }): AsyncIterable<Item<R>> {
   return runtime.iterate(wrapper, args, options);
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Python writes a value as a literal of Python, in ASCII.
+// Python returns a value as a Python literal in ASCII.
 func Python(v any) string { return literal(v, python{}) }
 
-// TypeScript writes a value as a literal of TypeScript, in ASCII: whole numbers
-// beyond 2^53 as bigints, "__proto__" as a computed name.
+// TypeScript returns a value as a TypeScript literal in ASCII, with integers beyond
+// 2^53 as bigints and "__proto__" as a computed name.
 func TypeScript(v any) string { return literal(v, typescript{}) }
 
-// language is what literals differ in.
+// language writes the literals that differ between languages.
 type language interface {
 	null() string
 	boolean(v bool) string
@@ -50,7 +50,7 @@ func literal(v any, l language) string {
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
-	panic(fmt.Sprintf("%T is no decoded JSON", v))
+	panic(fmt.Sprintf("%T is not decoded JSON", v))
 }
 
 func quoted(s string, l language) string {
@@ -93,8 +93,8 @@ func (typescript) name(quoted string) string {
 	return quoted
 }
 
-// Equal reports whether two values are the same JSON: numbers by what they are
-// worth, exactly, however they are written.
+// Equal reports whether two values are the same JSON. It compares numbers by their
+// exact value, not by their notation.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -110,7 +110,7 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// worth is what a number of JSON is worth, 0 if it is none.
+// worth returns the value of a JSON number, 0 if it is invalid.
 func worth(n json.Number) *big.Rat {
 	if r, ok := new(big.Rat).SetString(n.String()); ok {
 		return r

@@ -1,6 +1,6 @@
-// Package schematest makes random input schemas and values for them, for tests
-// of what is generated from schemas: the same seed makes the same ones. Values
-// are decoded JSON with numbers as json.Number; [Literal] writes them in a language.
+// Package schematest generates random input schemas and matching values, for tests of
+// generated code. Equal seeds give equal results. Values are decoded JSON with numbers
+// as json.Number; [Python] and [TypeScript] write them as literals.
 package schematest
 
 import (
@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Gen makes schemas and values. It is for one goroutine.
+// Gen generates schemas and values. It is not safe for concurrent use.
 type Gen struct {
 	r *rand.Rand
-	// root is the schema that references point into.
+	// root is the schema in which references are resolved.
 	root any
 }
 
-// New returns a generator; equal seeds make equal things.
+// New returns a generator. Equal seeds give equal results.
 func New(seed uint64) *Gen { return &Gen{r: rand.New(rand.NewPCG(seed, seed))} }
 
-// names are members that languages, JSON and our own code may trip over.
+// names holds member names that are special in languages, in JSON or in generated code.
 var names = []string{
 	"a", "b", "c", "limit", "owner", "labels", "class", "from", "import", "None", "self", "args", "spec", "extra", "_call", "_OMIT",
 	"a-b", "a b", "a.b", "a_b", "aB", "x[]", "start<", "start>", "2fa", "q?", "q!", "?", "!", "", "'", `"`, `\`, "\n", "\x00", "名前", "😀",
@@ -81,7 +81,7 @@ func (g *Gen) object(depth int) map[string]any {
 	return s
 }
 
-// schema returns one of any kind.
+// schema returns a random schema of any kind.
 func (g *Gen) schema(depth int) any {
 	kinds := 10
 	if depth < 4 {
@@ -116,7 +116,7 @@ func (g *Gen) schema(depth int) any {
 	return g.object(depth)
 }
 
-// tagged is a union of objects that a member tells apart.
+// tagged returns a union of objects with a discriminating member.
 func (g *Gen) tagged(depth int) any {
 	var arms []any
 	for _, tag := range []string{"mail", "phone", "it's"} {
@@ -128,8 +128,8 @@ func (g *Gen) tagged(depth int) any {
 	return map[string]any{"oneOf": arms}
 }
 
-// Value returns a value that fits the schema, as far as schemas can be followed
-// without a checker: who needs to be sure checks it, and asks again.
+// Value returns a value that probably fits the schema. Callers that need certainty
+// must validate it and retry.
 func (g *Gen) Value(schema any) any {
 	g.root = schema
 	return g.value(schema, 0)
@@ -343,7 +343,7 @@ func (g *Gen) members(s map[string]any, depth int) any {
 	return out
 }
 
-// further adds members that the schema has no name for.
+// further adds members that the schema does not name.
 func (g *Gen) further(out, s map[string]any, depth int) {
 	more, typed := s["additionalProperties"].(map[string]any)
 	if typed && depth < 8 || depth > 0 && depth < 8 && s["additionalProperties"] != false && g.r.IntN(4) == 0 {
@@ -386,8 +386,8 @@ func Keys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Spoil returns a copy of a value with one thing changed, somewhere in it: a
-// value of another kind, a member that is missing, misspelt, or too many.
+// Spoil returns a copy of a value with one random change: a value of another kind, or
+// a missing, misspelt or additional member.
 func (g *Gen) Spoil(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

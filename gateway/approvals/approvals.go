@@ -1,4 +1,4 @@
-// Package approvals asks people about calls, and has what they answer count.
+// Package approvals requests approval of calls from people and applies their answers.
 package approvals
 
 import (
@@ -17,24 +17,24 @@ import (
 )
 
 type (
-	// Approval is what people are asked about a call, and their answer once there is one.
+	// Approval is a request for approval of a call, and its answer if there is one.
 	Approval = approval.Approval
-	// Answer is what a person says.
+	// Answer is the answer of a person.
 	Answer = approval.Answer
 )
 
-// Options say where approvals are kept and what is asked.
+// Options are the dependencies of an [Approver].
 type Options struct {
 	// Records keeps approvals; nil keeps them in memory.
 	Records *store.Store
 	// Settings are the settings in force.
 	Settings config.Source
 	Logger   *slog.Logger
-	// Record puts a question or an answer on record before it counts.
+	// Record writes a request or an answer to the audit log before it takes effect.
 	Record func(ctx context.Context, a Approval) error
-	// Definition returns the digest of a tool's definition, "" for one that is not known.
+	// Definition returns the digest of a tool's definition, "" for an unknown one.
 	Definition func(id tool.ID) string
-	// Closing reports whether the process ends.
+	// Closing reports whether the process is shutting down.
 	Closing func() bool
 }
 
@@ -53,10 +53,10 @@ func Open(opts Options) (*Approver, error) {
 	})}, nil
 }
 
-// Close ends the questions that clients are being asked.
+// Close cancels the requests to clients that are in flight.
 func (p *Approver) Close() { p.clients.close() }
 
-// Waiting returns how many questions have no answer.
+// Waiting returns the number of pending approvals.
 func (p *Approver) Waiting(ctx context.Context) (n int) {
 	all, err := p.Book.List(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Approver) Waiting(ctx context.Context) (n int) {
 	return n
 }
 
-// Approvals returns what the caller has waiting for a person, and what was answered lately; an operator sees that
-// of all principals. The newest come first. Errors are *tool.Error.
+// Approvals returns the pending and recently answered approvals of the caller, or of all principals for an operator,
+// the newest first. Errors are *tool.Error.
 func (p *Approver) Approvals(ctx context.Context) ([]Approval, error) {
 	all, err := p.Book.List(ctx)
 	if err != nil {
@@ -84,10 +84,10 @@ func (p *Approver) Approvals(ctx context.Context) ([]Approval, error) {
 	return all, nil
 }
 
-// WatchApprovals has f called after each question and each answer, until stop is called. f must not block.
+// WatchApprovals calls f after each request and each answer, until stop is called. f must not block.
 func (p *Approver) WatchApprovals(f func()) (stop func()) { return p.watchers.Add(f) }
 
-// Answer answers an approval, once. For a caller that is no operator it is not found. By defaults to the operator's name.
+// Answer answers an approval, once. Callers other than operators get a not-found error. By defaults to the operator's name.
 // Errors are *tool.Error.
 func (p *Approver) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
 	who := tool.Operator(ctx)
@@ -105,24 +105,24 @@ func (p *Approver) Answer(ctx context.Context, id string, answer Answer) (Approv
 	return a, nil
 }
 
-// approvalError says what is wrong with an answer.
+// approvalError returns the error for a rejected request or answer.
 func (p *Approver) approvalError(ctx context.Context, id string, a Approval, err error) error {
 	shown := sanitize.Line(id, 60)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + shown, Hint: "`sallyport approvals` lists those that wait"}
 	case errors.Is(err, approval.ErrAnswered):
-		message := "approval " + shown + " does not wait for an answer any more"
+		message := "approval " + shown + " is no longer pending"
 		if a.State != "" {
 			message += ": it is " + string(a.State)
 		}
 		return &tool.Error{Kind: tool.Invalid, Message: message}
 	case errors.Is(err, approval.ErrExpired):
-		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " has expired", Hint: "the program can be run again, and asks again then"}
+		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " has expired", Hint: "run the program again to request it again"}
 	case errors.Is(err, approval.ErrInvalid) && a.Single:
 		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " is a question of a workflow", Hint: "it is answered for once only"}
 	case errors.Is(err, approval.ErrInvalid):
-		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " cannot be answered so", Hint: "the scope is once, execution (of a program's call) or session"}
+		return &tool.Error{Kind: tool.Invalid, Message: "invalid answer to approval " + shown, Hint: "the scope is once, execution (of a program's call) or session"}
 	case errors.Is(err, approval.ErrMany):
 		return &tool.Error{Kind: tool.Limit, Message: "too many calls wait for approval already", Hint: "have those answered first"}
 	}

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// request is a call as people are asked about it.
+// request returns the approval request for a call.
 func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict) (approval.Request, error) {
 	canonical, shown, err := approval.Readable(c.Args)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict)
 	return request, nil
 }
 
-// shortSession names a session to people, who could speak in it if they knew its id.
+// shortSession returns a digest of a session id for people: the id itself would give access to the session.
 func shortSession(id string) string {
 	if id == "" {
 		return ""
@@ -48,8 +48,8 @@ func shortSession(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ask asks the program's client, or the caller, when it is this question's turn, and takes the answer down. It returns
-// when there is one, and when there will be none.
+// ask asks the program's client, or the caller, when it is this request's turn, and stores the answer. It returns
+// when there is an answer, or when there will be none.
 func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if w.running != nil {
 		select {
@@ -65,11 +65,11 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	}
 	reply, err := w.peer.Ask(w.asking(ctx), "elicitation/create", w.question(a))
 	if err != nil {
-		return // nobody answers
+		return // no answer
 	}
 	answer, ok := answerOf(reply, a.Doubt)
 	if !ok {
-		return // what may have been done stays in doubt
+		return // the call stays in doubt
 	}
 	answer.By = "the user"
 	if _, err := w.approver.Book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
@@ -78,8 +78,8 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	w.approver.watchers.Notify()
 }
 
-// covered waits for nothing: an earlier question that was answered for longer makes this one needless, and anyone who
-// waits for it is about to notice.
+// covered reports whether an earlier answer with a wider scope covers the request. It does not wait: the waiting call
+// is about to see that answer too.
 func (w *waiting) covered(ctx context.Context) bool {
 	all, err := w.approver.Book.List(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *waiting) covered(ctx context.Context) bool {
 	return false
 }
 
-// question is an elicitation. It begins with our name, as those of upstreams begin with theirs.
+// question returns the elicitation. Its text begins with the gateway's name, as those of upstreams begin with theirs.
 func (w *waiting) question(a Approval) json.RawMessage {
 	values, names := choicesOf(a)
 	properties := map[string]any{"decision": map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}}
@@ -109,7 +109,7 @@ func (w *waiting) question(a Approval) json.RawMessage {
 	return data
 }
 
-// asking is the text of a question.
+// asking returns the text of a request.
 func asking(a Approval) string {
 	var b strings.Builder
 	if a.Upstream == toolcall.WorkflowsID {
@@ -124,12 +124,12 @@ func asking(a Approval) string {
 		}
 	}
 	if a.Root != "" {
-		b.WriteString("\nAsked for by " + askedFor(a) + ".")
+		b.WriteString("\nRequested by " + askedFor(a) + ".")
 	}
 	return b.String()
 }
 
-// choicesOf are what can be answered, and how that is called. A run has a session of its own.
+// choicesOf returns the possible answers and their labels. A run has its own session.
 func choicesOf(a Approval) (values, names []string) {
 	any := "Allow any call of " + a.Tool
 	switch {
@@ -145,7 +145,7 @@ func choicesOf(a Approval) (values, names []string) {
 	return []string{"once", "execution", "session", "deny"}, []string{"Allow this call", any + " by this program", any + " in this session", "Deny"}
 }
 
-// askedFor names whatever makes the call.
+// askedFor names the program or run that makes the call.
 func askedFor(a Approval) string {
 	if a.Standing {
 		return "run " + a.Execution + " of a workflow"
@@ -153,8 +153,8 @@ func askedFor(a Approval) string {
 	return "program " + a.Execution
 }
 
-// answerOf reads what a client answers. Whatever does not clearly allow the call denies it; of a call that may have been done
-// what is not clear is no answer.
+// answerOf parses the reply of a client. A reply that does not clearly allow the call denies it. For a call in doubt, an
+// unclear reply is not an answer.
 func answerOf(reply json.RawMessage, doubt bool) (answer Answer, ok bool) {
 	var said struct {
 		Action  string `json:"action"`
@@ -179,7 +179,7 @@ func answerOf(reply json.RawMessage, doubt bool) (answer Answer, ok bool) {
 	return Answer{}, !doubt || said.Content.Decision == "deny"
 }
 
-// resultOf is what a person says that a call returned: JSON, or a text.
+// resultOf returns the result of a call that a person entered: JSON, or a text as a JSON string.
 func resultOf(text string) json.RawMessage {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -195,7 +195,7 @@ func resultOf(text string) json.RawMessage {
 	return data
 }
 
-// asking returns ctx for the request to the client.
+// asking returns the context for the request to the client.
 func (w *waiting) asking(ctx context.Context) context.Context {
 	s := toolcall.ScopeOf(ctx)
 	s.Approval = w.id

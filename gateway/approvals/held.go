@@ -12,7 +12,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// Settle says of an execution that was stopped for it what it waits for. One that ended otherwise waits for nothing.
+// Settle adds the pending approvals to a suspended execution. If the execution ended otherwise, it withdraws them.
 func (p *Approver) Settle(ctx context.Context, e *execution.Result, r *toolcall.Execution) {
 	if !r.Suspension.Suspended() {
 		return
@@ -39,7 +39,7 @@ func (p *Approver) Settle(ctx context.Context, e *execution.Result, r *toolcall.
 	p.watchers.Notify()
 }
 
-// answeredDoubt is a verdict by what a person has said about a call that may have been done already.
+// answeredDoubt applies the answer about a call that may already have been done to its verdict.
 func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
 	switch a.State {
 	case approval.Done:
@@ -57,7 +57,7 @@ func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
 	return v
 }
 
-// doubtOrigins returns the earlier calls that a call may repeat. An answer is about these calls only.
+// doubtOrigins returns the earlier calls that a call may repeat. An answer applies to these calls only.
 func doubtOrigins(ctx context.Context) (origins []string) {
 	if made := toolcall.AttemptOf(ctx); made != nil && made.Doubt != nil {
 		return made.Doubt.Origins()

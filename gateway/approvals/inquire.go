@@ -15,36 +15,36 @@ import (
 	"sallyport/internal/tool"
 )
 
-// inquireRule is the rule of a question that no call asks.
+// inquireRule is the rule of a question that is not about a call.
 const inquireRule = "workflow"
 
-// maxMessage is how much of a message people read, in characters.
+// maxMessage is the maximum length of a message, in characters.
 const maxMessage = 4000
 
-// Question is what a run of a workflow asks people by itself.
+// Question is a question of a workflow run to people.
 type Question struct {
 	Run, Workflow string
-	// Step is the path of the step, Attempt which time it asks: the same question of the same attempt is asked once.
+	// Step is the path of the step, Attempt its attempt number: each attempt asks a question once.
 	Step    string
 	Attempt int
 	Message string
-	// Doubt says that it is about something that may have been done already, which can be the answer.
+	// Doubt says that the question is about something that may already have been done; "done" is a possible answer.
 	Doubt bool
-	// Expires is how long it can be answered, at most 7 days; 0 is 24 hours.
+	// Expires is the time until it expires, at most 7 days; 0 is 24 hours.
 	Expires time.Duration
 	// Peer is asked first; nil for none.
 	Peer tool.Peer
 }
 
-// Inquire asks people something on behalf of the caller in ctx, and returns at once. It shows among the approvals, with the
-// message in place of arguments, and is answered once. Asked again, also after the gateway was restarted, it returns the
-// question as it stands, with its answer. Errors are *tool.Error.
+// Inquire asks people a question on behalf of the caller in ctx and returns immediately. The question is listed among the
+// approvals, with the message in place of arguments, and is answered once. For a question that was asked before, even before
+// a restart, it returns the current state with the answer. Errors are *tool.Error.
 func (p *Approver) Inquire(ctx context.Context, q Question) (Approval, error) {
 	if !utf8.ValidString(q.Message) || q.Message == "" {
 		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: "a question needs a text"}
 	}
 	if q.Expires < 0 || q.Expires > approval.MaxExpire {
-		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("people can be given 0s to %s to answer, not %s", approval.MaxExpire, q.Expires)}
+		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the time to answer must be 0s to %s, not %s", approval.MaxExpire, q.Expires)}
 	}
 	a, err := p.Book.Stand(ctx, q.request(ctx))
 	if err != nil {
@@ -69,7 +69,7 @@ func (q Question) request(ctx context.Context) approval.Request {
 	}
 }
 
-// Approval returns a question of the caller as it stands, or any for an operator. Errors are *tool.Error.
+// Approval returns the current state of an approval of the caller, or of any principal for an operator. Errors are *tool.Error.
 func (p *Approver) Approval(ctx context.Context, id string) (Approval, error) {
 	a, err := p.Book.Get(ctx, id)
 	if err == nil && a.Principal != tool.Principal(ctx) && tool.Operator(ctx) == "" {

@@ -14,7 +14,7 @@ import (
 // standTime is the shortest expiry of an approval for a workflow run, which has no user in front of it.
 const standTime = 24 * time.Hour
 
-// Patience returns how long a call may wait for approval: a client is asked for a fixed time, operators have the time of the settings.
+// Patience returns how long a call may wait for approval: a fixed time if a client is asked, otherwise the time in the settings.
 func (p *Approver) Patience(ctx context.Context, c tool.Call) time.Duration {
 	peer := c.Peer
 	if r := toolcall.ExecutionOf(ctx); r != nil {
@@ -26,18 +26,18 @@ func (p *Approver) Patience(ctx context.Context, c tool.Call) time.Duration {
 	return askTime
 }
 
-// Waits is in the error of a call that needs approval and does not wait for it, see [toolcall.Unattended], or not any more: no one has
-// answered in time. The question stands, and the same call made again finds the answer.
+// Waits is wrapped in the error of a call that needs approval and does not wait (the call of a workflow run), or has timed out
+// waiting. The approval stays pending, and a retry of the same call finds the answer.
 type Waits struct {
-	// Approval is the id of the question, Until is when it cannot be answered any more.
+	// Approval is the id of the approval, Until is when it expires.
 	Approval string
 	Until    time.Time
 }
 
-// Error says what is waited for.
+// Error implements error.
 func (w *Waits) Error() string { return "it waits for approval " + w.Approval }
 
-// standing is for how long such a question stands.
+// standing returns the expiry of such an approval.
 func (p *Approver) standing() time.Duration {
 	return max(p.opts.Settings.Load().Approval.Expire, standTime)
 }
@@ -66,7 +66,7 @@ type clientQuestions struct {
 	work   sync.WaitGroup
 }
 
-// begin calls do in the background, unless the approval is being asked about already.
+// begin calls do in the background, unless the client is already being asked about the approval.
 func (c *clientQuestions) begin(ctx context.Context, id string, do func(ctx context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *clientQuestions) end(id string) {
 	}
 }
 
-// close ends all of them, and waits for that.
+// close cancels all requests and waits for them.
 func (c *clientQuestions) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -123,7 +123,7 @@ func (p *Approver) askClient(ctx context.Context, a Approval, peer tool.Peer) {
 	})
 }
 
-// whileWaiting returns when a question does not wait for an answer any more, or ctx ends.
+// whileWaiting returns when an approval is no longer pending, or ctx ends.
 func (p *Approver) whileWaiting(ctx context.Context, id string) {
 	for {
 		changed := p.Book.Changed()
@@ -138,14 +138,14 @@ func (p *Approver) whileWaiting(ctx context.Context, id string) {
 	}
 }
 
-// peerOfRun is asked one thing at a time, and nothing after the call that started the run has ended.
+// peerOfRun passes on one request at a time, and none after the call that started the run has ended.
 type peerOfRun struct {
 	tool.Peer
 	turn chan struct{}
 	over context.Context //nolint:containedctx // of the call that the peer belongs to
 }
 
-// OnePeer returns a peer that is asked one thing at a time, until ctx ends: a run may outlive the call that started it. It is nil for nil.
+// OnePeer returns a peer that passes on one request at a time, until ctx ends: a run may outlive the call that started it. It returns nil for nil.
 func OnePeer(ctx context.Context, peer tool.Peer) tool.Peer {
 	if peer == nil {
 		return nil

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// askTime is how long a client has that is asked during a call. What it may wait itself (mcpserver's parked calls) is longer.
+	// askTime is how long a client may take to answer during a call. It is shorter than the time that mcpserver parks calls.
 	askTime = 4 * time.Minute
-	// maxPaused is how many calls of one principal may wait for a person while their programs keep their sandboxes,
-	// maxPausedAll how many of all.
+	// maxPaused is how many calls of one principal may wait for approval while their programs keep their sandboxes,
+	// maxPausedAll the limit for all principals.
 	maxPaused    = 16
 	maxPausedAll = 64
 )
 
-// Approver asks people about calls, and has what they answer count. It is safe for concurrent use.
+// Approver requests approval of calls from people and applies their answers. It is safe for concurrent use.
 type Approver struct {
 	opts     Options
 	Book     *approval.Book
@@ -36,7 +36,7 @@ type Approver struct {
 	all    int
 }
 
-// pause notes a call that is about to wait, unless too many do.
+// pause counts a call that is about to wait, unless too many do.
 func (p *Approver) pause(principal string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,8 +55,8 @@ func (p *Approver) pause(principal string) (leave func(), ok bool) {
 	}, true
 }
 
-// Approve asks a person about a call. An error ends the call: no answer is possible now. A program's call does
-// not return then before the program has been stopped.
+// Approve requests approval of a call and waits for the answer. An error ends the call: there is no answer yet. In that
+// case a program's call returns only after the program was stopped.
 func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict) (toolcall.Verdict, error) {
 	request, err := p.request(ctx, c, v)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict)
 		return p.leaveStanding(ctx, c, request, v)
 	}
 	if r != nil && !r.Suspension.MayAsk() {
-		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has asked for too much already"
+		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has requested too many"
 		return v, nil
 	}
 	a, err := p.Book.Ask(ctx, request)
@@ -85,7 +85,7 @@ func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict)
 	return w.wait(ctx, a)
 }
 
-// decided returns what has been decided about a call already. own is the question that it waits for, "" for none.
+// decided applies an earlier decision on a call, if there is one. own is the approval that the call waits for, "" for none.
 func (p *Approver) decided(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
 	a, found, err := p.Book.Find(ctx, request, own)
 	if err != nil {
@@ -106,8 +106,8 @@ func (p *Approver) decided(ctx context.Context, request approval.Request, v tool
 	return v, true, nil
 }
 
-// Renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
-// client makes the same call again with its answers.
+// Renew restores a single-use approval if the upstream has not done the call yet but requires input (MCP 2026-07-28): the
+// client repeats the call with the input.
 func (p *Approver) Renew(ctx context.Context, v toolcall.Verdict, result tool.Result) {
 	if v.Approval == "" || !bytes.Contains(result.Raw, []byte("input_required")) {
 		return
@@ -123,7 +123,7 @@ func (p *Approver) Renew(ctx context.Context, v toolcall.Verdict, result tool.Re
 	}
 }
 
-// refusal is what a program reads of a denial.
+// refusal returns the text that a program reads about a denial.
 func refusal(a Approval) string {
 	message := a.Tool + " was not approved by " + cmp.Or(a.By, "the user")
 	if a.Note != "" {
@@ -132,7 +132,7 @@ func refusal(a Approval) string {
 	return message
 }
 
-// waiting is one call that waits for its approval.
+// waiting is one call that waits for approval.
 type waiting struct {
 	approver *Approver
 	id       string
@@ -161,7 +161,7 @@ func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error
 	defer stop()
 	patience := time.NewTimer(w.approver.opts.Settings.Load().Approval.Wait)
 	defer patience.Stop()
-	var turn, silent chan struct{} // closed when it is this question's turn, and when the client has been asked
+	var turn, silent chan struct{} // closed when it is this request's turn, and when the client request has ended
 	if w.peer != nil {
 		patience.Stop()
 		turn, silent = make(chan struct{}), make(chan struct{})
@@ -173,7 +173,7 @@ func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error
 	return w.follow(ctx, patience, turn, silent)
 }
 
-// follow waits for an answer, wherever it comes from.
+// follow waits for an answer from any side.
 func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (toolcall.Verdict, error) {
 	for {
 		changed := w.approver.Book.Changed()
@@ -197,7 +197,7 @@ func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent
 	}
 }
 
-// done takes the question back, where another one's answer has decided.
+// done withdraws the approval, if the answer to another one has decided.
 func (w *waiting) done(ctx context.Context) {
 	if err := w.approver.Book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
 		w.approver.opts.Logger.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
@@ -205,8 +205,8 @@ func (w *waiting) done(ctx context.Context) {
 	w.approver.watchers.Notify()
 }
 
-// gone handles a call that was canceled. Where its program was suspended to wait for approval,
-// or since the gateway ends, the question stands: the execution that resumes it finds the answer.
+// gone handles a canceled call. If its program was suspended to wait for approval, or the gateway
+// is closing, the approval stays pending: the execution that resumes it finds the answer.
 func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
 	if !w.approver.opts.Closing() && (w.running == nil || !w.running.Suspension.Suspended()) {
 		w.done(ctx)
@@ -214,7 +214,7 @@ func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
 	return w.verdict, context.Cause(ctx)
 }
 
-// held ends a call without an answer. If it is a program's, the program is stopped.
+// held ends a call without an answer. It stops the program of a program's call.
 func (w *waiting) held(ctx context.Context) (toolcall.Verdict, error) {
 	v := w.verdict
 	v.Approval = w.id

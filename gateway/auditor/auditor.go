@@ -1,4 +1,4 @@
-// Package auditor puts on record what happens in a gateway, before it counts.
+// Package auditor writes the audit log of a gateway. Events are recorded before they take effect.
 package auditor
 
 import (
@@ -16,13 +16,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Options say what the audit record is made with.
+// Options are the dependencies of an [Auditor].
 type Options struct {
-	// DataDir holds the record; "" keeps none.
+	// DataDir is the directory of the log; "" disables it.
 	DataDir string
-	// Version and Purpose are of the process.
+	// Version and Purpose describe the process.
 	Version, Purpose string
-	// Records gets a copy; nil for none. Durable says that records of executions outlive the process.
+	// Records gets a copy of the log; nil for none. Durable says that records of executions outlive the process.
 	Records *store.Store
 	Durable bool
 	// Settings are the settings in force. Reloading is held while they change.
@@ -31,23 +31,23 @@ type Options struct {
 	Logger    *slog.Logger
 	// Meter estimates tokens.
 	Meter *execution.Meter
-	// Definition returns the digest of a tool's definition, "" for one that is not known.
+	// Definition returns the digest of a tool's definition, "" for an unknown one.
 	Definition func(id tool.ID) string
 	// Redact removes personal data and secrets from a text.
 	Redact func(text string) string
-	// Asked counts questions to people by their state.
+	// Asked counts approvals by their state.
 	Asked func(ctx context.Context, state string)
 }
 
-// Auditor keeps the audit record. It is opened when something is first put on record, and tried again at
-// each call while that fails. It is safe for concurrent use.
+// Auditor writes the audit log. It opens the log for the first event, and retries for each event while that
+// fails. It is safe for concurrent use.
 type Auditor struct {
-	dir  string // "": nothing is put on record
+	dir  string // "" if the log is disabled
 	opts Options
 	set  config.Audit // as the process was started
 	log  audit.Options
 
-	inForce inForce // what is on record of the settings; opts.Reloading guards it
+	inForce inForce // the settings that were recorded; guarded by opts.Reloading
 
 	mu     sync.Mutex
 	opened *audit.Log
@@ -55,7 +55,7 @@ type Auditor struct {
 	failed atomic.Bool // the last append
 }
 
-// New opens nothing yet.
+// New returns an auditor. It does not open the log yet.
 func New(opts Options) (*Auditor, error) {
 	cfg := opts.Settings.Load()
 	a := &Auditor{opts: opts, set: cfg.Audit}
@@ -72,12 +72,12 @@ func New(opts Options) (*Auditor, error) {
 	return a, nil
 }
 
-// LogOptions are those of a log that the settings describe.
+// LogOptions returns the options of the log in the settings.
 func LogOptions(cfg *config.Config) audit.Options {
 	return audit.Options{Keep: cfg.Audit.Keep, Size: int64(cfg.Audit.Size)}
 }
 
-// get returns the log, nil where there is none to be kept.
+// get returns the log, which it opens on first use; nil if it is disabled.
 func (a *Auditor) get() (*audit.Log, error) {
 	if a == nil || a.dir == "" {
 		return nil, nil
@@ -95,7 +95,7 @@ func (a *Auditor) get() (*audit.Log, error) {
 	return a.opened, err
 }
 
-// append puts an event on record. The error is a *tool.Error, and says that nothing may be done.
+// append writes an event. If it returns an error, a *tool.Error, the event must not take effect.
 func (a *Auditor) append(e audit.Event) error {
 	l, err := a.get()
 	if err == nil && l != nil {
@@ -116,7 +116,7 @@ func (a *Auditor) append(e audit.Event) error {
 	return &tool.Error{Kind: tool.Internal, Message: "this cannot be put on record, so it is not done", Hint: "the operator's `sallyport doctor` says why", Err: err}
 }
 
-// digest is a keyed digest of what must not be on record; "" where there is no record.
+// digest returns a keyed digest of data that must not be in the log itself; "" without a log.
 func (a *Auditor) digest(data []byte) string {
 	l, err := a.get()
 	if err != nil || l == nil {
@@ -125,7 +125,7 @@ func (a *Auditor) digest(data []byte) string {
 	return l.Digest(data)
 }
 
-// Close closes the record. Later events are refused.
+// Close closes the log. Later events are refused.
 func (a *Auditor) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

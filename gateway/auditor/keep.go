@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// pruneEvery is how often records are looked for that are too old.
+	// pruneEvery is the interval at which old records are removed.
 	pruneEvery = time.Hour
-	// auditRetry is how long it takes until a record is tried again that could not be opened.
+	// auditRetry is the time until a failed open is retried.
 	auditRetry = 5 * time.Second
 )
 
-// KeepAudit looks after the audit record until ctx ends: it puts on record which settings are in force, lets old records go,
-// copies them to the store, and sends them to the sinks. It is for a gateway that serves.
+// KeepAudit maintains the audit log until ctx ends: it records the settings in force, removes old records, copies records
+// to the store, and sends them to the sinks. It is for a gateway that serves.
 func (a *Auditor) KeepAudit(ctx context.Context) {
 	l, err := a.get()
 	for l == nil {
 		if err == nil {
-			return // nothing is recorded
+			return // the log is disabled
 		}
 		if errors.Is(err, audit.ErrClosed) {
 			return
@@ -57,7 +57,7 @@ func (a *Auditor) KeepAudit(ctx context.Context) {
 		})
 	}
 	a.opts.Reloading.Lock()
-	_ = a.settings(a.opts.Settings.Load()) // it is logged, and nothing runs
+	_ = a.settings(a.opts.Settings.Load()) // append logs the error, and nothing runs
 	a.opts.Reloading.Unlock()
 	for ok := true; ok; ok = sleep.For(ctx, pruneEvery) == nil {
 		if err := l.Prune(); err != nil {
@@ -66,7 +66,7 @@ func (a *Auditor) KeepAudit(ctx context.Context) {
 	}
 }
 
-// mirror copies the record to the store, and tries again when that fails.
+// mirror copies the log to the store, and retries when that fails.
 func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
 	set := a.set
 	copied, err := audit.NewMirror(a.opts.Records, set.Keep, int64(set.Size))
@@ -86,15 +86,15 @@ func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
 	}
 }
 
-// RecordReload puts other settings on record before they come into force.
+// RecordReload records other settings before they take effect.
 func (a *Auditor) RecordReload(cfg *config.Config) error {
-	if a.inForce.settings == "" { // nobody keeps the record
+	if a.inForce.settings == "" { // KeepAudit does not run
 		return nil
 	}
 	return a.settings(cfg)
 }
 
-// settings puts on record which settings are in force, if they are others than before. It is called with reloading held.
+// settings records the settings in force, if they have changed. opts.Reloading must be held.
 func (a *Auditor) settings(cfg *config.Config) error {
 	if !a.kept() {
 		return nil
@@ -132,7 +132,7 @@ func (a *Auditor) settings(cfg *config.Config) error {
 	return nil
 }
 
-// labelled is an upstream, and what the settings say of where its data comes from and goes to.
+// labelled is an upstream with its labels in the settings.
 type labelled struct {
 	Upstream string
 	Labels   []string
@@ -146,5 +146,5 @@ func labels(cfg *config.Config) (all []labelled) {
 	return all
 }
 
-// inForce are digests of the settings that are on record.
+// inForce are digests of the settings that were recorded last.
 type inForce struct{ settings, policy string }

@@ -16,44 +16,44 @@ import (
 )
 
 const (
-	// usualAudit is how many records a page has where nothing is said, maxAudit the most.
+	// usualAudit is the default number of records per page, maxAudit the maximum.
 	usualAudit, maxAudit = 100, 1000
-	// maxAuditScan is how many records are looked at for one page: a rare one in a long log takes several.
+	// maxAuditScan is the maximum number of records that are scanned for one page.
 	maxAuditScan = 50_000
 )
 
-// Filter says which records of the audit log are meant. The zero value is the newest of all.
+// Filter selects records of the audit log. The zero value selects the newest of all.
 type Filter struct {
-	// Before is a number: only records before it. 0 is from the end.
+	// Before is a record number: only earlier records match. 0 starts at the end.
 	Before uint64
-	// Since is the oldest that counts; the zero time is all.
+	// Since is the earliest time; the zero time is all.
 	Since time.Time
 	// Execution, Principal and Decision (allow, deny, ask) are as in the record; "" is any.
 	Execution, Principal, Decision string
 	// Tool and Kind are globs such as github.* and execution.*; "" is any.
 	Tool, Kind string
-	// Limit is how many at most; 0 is 100, more than 1,000 is 1,000.
+	// Limit is the maximum number of records; 0 is 100, more than 1,000 is 1,000.
 	Limit int
 }
 
 // Page is a part of the audit log.
 type Page struct {
-	// Events are those that the filter wants, the newest first.
+	// Events are the matching records, the newest first.
 	Events []audit.Event
-	// Next is what Before must be for those that follow, 0 where there are none.
+	// Next is the value of Before for the next page, 0 for none.
 	Next uint64
-	// Looked is how many records were looked at. Where they were too many the page is not full, and Next continues.
+	// Looked is the number of scanned records. If it reaches its limit, the page is not full, and Next continues.
 	Looked int
-	// Damaged is how many lines among them were no records, or not what was written. Unchained is how many do not follow the one before.
+	// Damaged is the number of invalid or modified lines among them, Unchained the number of records that do not follow the one before.
 	Damaged, Unchained int
-	// Head is the end of the log, signed, as this process knows it.
+	// Head is the signed end of the log, as this process knows it.
 	Head audit.Head
 }
 
-// Whole reports whether nothing is wrong with what was looked at.
+// Whole reports whether all scanned records are valid.
 func (p Page) Whole() bool { return p.Damaged+p.Unchained == 0 }
 
-// AuditLog reads records from the end of the audit log, for operators only: it looks at what the page needs, however long the log is. Errors are *tool.Error.
+// AuditLog reads a page of records from the end of the audit log, for operators only. It scans only what the page needs. Errors are *tool.Error.
 func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 	if tool.Operator(ctx) == "" {
 		return Page{}, toolcall.OperatorsOnly("the audit log")
@@ -80,7 +80,7 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 	return page.Page, nil
 }
 
-// check refuses what nothing can match.
+// check sets defaults, and returns an error for unknown values.
 func (f *Filter) check() error {
 	if f.Limit <= 0 {
 		f.Limit = usualAudit
@@ -91,7 +91,7 @@ func (f *Filter) check() error {
 		if near := suggest.Of(f.Kind, audit.Kinds()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no kind %.40q", f.Kind), Hint: hint}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown kind %.40q", f.Kind), Hint: hint}
 	}
 	if f.Decision != "" && !slices.Contains([]string{"allow", "deny", "ask"}, f.Decision) {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no decision %.40q", f.Decision), Hint: "use allow, deny or ask"}
@@ -104,7 +104,7 @@ func globbed(glob, text string) bool {
 	return err == nil && ok
 }
 
-// wants reports whether a record is one of those.
+// wants reports whether a record matches.
 func (f Filter) wants(e audit.Event) bool {
 	same := func(want, has string) bool { return want == "" || want == has }
 	like := func(want, has string) bool { return want == "" || globbed(want, has) }
@@ -115,10 +115,10 @@ func (f Filter) wants(e audit.Event) bool {
 type auditPage struct {
 	Page
 	filter Filter
-	after  audit.Record // the one that was looked at last
+	after  audit.Record // the record that was scanned last
 }
 
-// add looks at the next older record, and reports whether another one is wanted.
+// add scans the next older record, and reports whether to continue.
 func (p *auditPage) add(r audit.Record, damaged error) bool {
 	if damaged == nil && r.Time.Before(p.filter.Since) {
 		p.Next = 0

@@ -18,8 +18,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Audit puts an event on record, on behalf of the caller in ctx. The error is a *tool.Error: what is not on record must not
-// be done. Nothing of e may hold an argument, a result or a secret.
+// Audit records an event on behalf of the caller in ctx. If it returns an error, a *tool.Error, the event must not take
+// effect. e must not contain arguments, results or secrets.
 func (a *Auditor) Audit(ctx context.Context, e audit.Event) error {
 	return a.append(a.on(ctx, e))
 }
@@ -33,15 +33,15 @@ func (a *Auditor) on(ctx context.Context, e audit.Event) audit.Event {
 	return e
 }
 
-// kept reports whether anything is put on record.
+// kept reports whether the log is enabled.
 func (a *Auditor) kept() bool { return a != nil && a.dir != "" }
 
-// about is an event about a call.
+// about returns an event about a call.
 func (a *Auditor) about(ctx context.Context, kind audit.Kind, c tool.Call) audit.Event {
 	return a.on(ctx, audit.Event{Kind: kind, Execution: c.Execution, Tool: c.Tool.String()})
 }
 
-// RecordCall keeps what was decided about a call before it is made; what cannot be kept is not done.
+// RecordCall records the decision on a call before the call is made. On error the call must not be made.
 func (a *Auditor) RecordCall(ctx context.Context, c tool.Call, v toolcall.Verdict) error {
 	if !a.kept() {
 		return nil
@@ -53,7 +53,7 @@ func (a *Auditor) RecordCall(ctx context.Context, c tool.Call, v toolcall.Verdic
 	return a.append(e)
 }
 
-// RecordResult keeps how a call went. It is done by now: that it cannot be kept is logged.
+// RecordResult records the outcome of a call. An error is only logged: the call is already done.
 func (a *Auditor) RecordResult(ctx context.Context, c tool.Call, result tool.Result, err error, took time.Duration) {
 	if !a.kept() {
 		return
@@ -66,7 +66,7 @@ func (a *Auditor) RecordResult(ctx context.Context, c tool.Call, result tool.Res
 	_ = a.append(e) // append has logged it, and the next call is refused
 }
 
-// RecordStart keeps that a program is about to run; what cannot be kept is not run.
+// RecordStart records the start of a program. On error the program must not run.
 func (a *Auditor) RecordStart(ctx context.Context, e *execution.Result, program execution.Program) error {
 	if !a.kept() {
 		return nil
@@ -85,7 +85,7 @@ func (a *Auditor) execution(ctx context.Context, kind audit.Kind, e *execution.R
 	return a.on(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
 }
 
-// RecordEnd keeps how a program ended, or why it could not be run.
+// RecordEnd records how a program ended, or why it could not run.
 func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program execution.Program, started time.Time, calls *toolcall.List, failed error) {
 	if !a.kept() {
 		return
@@ -107,10 +107,10 @@ func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program ex
 	_ = a.append(event) // append has logged it, and the next program is refused
 }
 
-// maxAuditOutput is how much of what a program said is kept where the settings want it, in characters.
+// maxAuditOutput is the maximum length of a program's output in the log, if the settings enable it, in characters.
 const maxAuditOutput = 4 << 10
 
-// approval keeps what a person is asked and answers, before it counts; what cannot be kept does not.
+// approval records a request for approval or its answer, before it takes effect.
 func (a *Auditor) approval(ctx context.Context, q approval.Approval) error {
 	if !a.kept() {
 		return nil
@@ -130,7 +130,7 @@ func (a *Auditor) approval(ctx context.Context, q approval.Approval) error {
 	return a.append(e)
 }
 
-// RecordApproval puts on record what a person is asked and answers, before it counts; what cannot be kept does not.
+// RecordApproval records a request for approval or its answer, before it takes effect. On error it must not take effect.
 func (a *Auditor) RecordApproval(ctx context.Context, q approval.Approval) error {
 	err := a.approval(ctx, q)
 	if err == nil {

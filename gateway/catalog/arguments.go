@@ -9,10 +9,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Validate refuses what cannot succeed before the upstream sees it, with an error
-// that tells what would: tools that are not there, and arguments that do not fit
-// the input schema. A schema that is of no use for that is no reason to refuse a
-// call: the upstream then judges for itself.
+// Validate is middleware that rejects calls that cannot succeed: unknown tools, and
+// arguments that do not match the input schema. The error says what would be valid.
+// A call of a tool with an unusable schema is passed on: the upstream checks it.
 func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if args := bytes.TrimSpace(call.Args); len(args) == 0 || string(args) == "null" {
@@ -38,14 +37,14 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// fitsRestored reports whether arguments that were refused fit once tokens have become values.
+// fitsRestored reports whether rejected arguments match once tokens are replaced by values.
 func (c methods) fitsRestored(ctx context.Context, judged *Entry, call tool.Call) bool {
 	args, err := c.opts.Restore(ctx, call)
 	return err == nil && judged.Schema().Check(args) == nil
 }
 
-// recheck looks at the definition of today before arguments are refused by one of
-// an earlier run. It may have come since judged was looked up.
+// recheck checks arguments against the current definition before one of an earlier
+// run rejects them. The current one may have arrived after judged was looked up.
 func (c methods) recheck(ctx context.Context, judged *Entry, call tool.Call, refused error) error {
 	m, err := membership(c).wake(ctx, call.Tool.Upstream)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// arriving is how long after the start a caller that names no upstream waits for all of them.
-	// After that, between is the longest time without a new one for which it still waits.
+	// After that, it waits until no upstream has arrived for between.
 	arriving = 4 * time.Second
 	between  = 2 * time.Second
 	// glance is how often arrivals are checked.
@@ -34,7 +34,7 @@ func (c *Catalog) Await(ctx context.Context, upstream string) {
 // arrivals waits for upstreams.
 type arrivals struct{ *Catalog }
 
-// settleMost waits as long as one upstream arrives soon after the other, so that one that does not answer blocks no caller.
+// settleMost waits while upstreams keep arriving, so that an unresponsive one does not block callers.
 func (c arrivals) settleMost(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(ctx, *c.patience.Load())
 	defer cancel()
@@ -56,10 +56,10 @@ func (c arrivals) settleMost(ctx context.Context) {
 	}
 }
 
-// isReady reports whether an upstream has answered, so that its tools are searched soon.
+// isReady reports whether an upstream is connected, so that its tools are searchable soon.
 func isReady(m *member) bool { return m.state().Status == upstream.Ready }
 
-// Awaited returns the upstreams that callers wait for: not tried yet, and not for too long.
+// Awaited returns the ids of the upstreams that callers still wait for; none after the deadline.
 func (c *Catalog) Awaited() []string {
 	if time.Now().After(*c.patience.Load()) {
 		return nil
@@ -98,7 +98,7 @@ func mentions(text, word string) bool {
 
 func inWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// untried are the upstreams that no snapshot shows yet.
+// untried returns the ids of the upstreams that no snapshot shows yet.
 func (c arrivals) untried() (ids []string) {
 	for _, m := range c.unseen() {
 		ids = append(ids, m.id)
@@ -118,7 +118,7 @@ func (c arrivals) unseen() (all []*member) {
 	return all
 }
 
-// Settle waits until every upstream has been tried once, or the time for that is over.
+// Settle waits until every upstream has been tried once, or the deadline has passed.
 func (c *Catalog) Settle(ctx context.Context) { arrivals{c}.settle(ctx, "") }
 
 // settle is Settle for one upstream, or for all for "".
@@ -128,7 +128,7 @@ func (c arrivals) settle(ctx context.Context, id string) {
 	wrappers(c).shown(ctx, id)
 }
 
-// wait has callers wait again for upstreams that connect for the first time.
+// wait resets the deadline until which callers wait for first connections.
 func (c arrivals) wait() {
 	until := time.Now().Add(c.opts.Settle)
 	c.patience.Store(&until)

@@ -17,17 +17,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// InProcess is an upstream of this process. Its methods are called concurrently.
+// InProcess is an upstream inside this process. Its methods are called concurrently.
 type InProcess interface {
-	// Offer is what there is now. Tools need a Wire name, which their IDs derive from, a Description and schemas.
+	// Offer returns the current offer. Tools need a Wire name, from which their IDs derive, a Description and schemas.
 	Offer() tool.Offer
-	// Call runs a tool, named as on the wire. It ends soon after ctx does.
+	// Call runs a tool, named as on the wire. It returns soon after ctx ends.
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
-// Attach puts an upstream of this process into the catalog: its tools are found, wrapped, called, judged and put on record as
-// any other's. The settings do not have it, and a reload does not change it; nothing of it is pinned. Call changed when
-// it offers something else. The error is for an id that is none, that the settings use, or that is ours.
+// Attach adds an in-process upstream to the catalog: its tools are searched, wrapped, called, checked and audited like any
+// other's. It is not in the settings, a reload does not change it, and its definitions are not pinned. Call changed when
+// its offer changes. Attach fails if the id is invalid, reserved, or used in the settings.
 func (c *Catalog) Attach(id, description string, own InProcess) (changed func(), err error) {
 	m, err := membership{c}.add(config.Upstream{Name: id, ID: id, Description: description}, own)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c membership) add(up config.Upstream, own InProcess) (*member, error) {
 	case c.Closed():
 		return nil, toolcall.ClosedError()
 	case tool.Identifier(up.ID) != up.ID || up.ID == toolcall.GatewayID:
-		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.60q is no id for an upstream", up.ID)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid upstream id %.60q", up.ID)}
 	case old.byID[up.ID] != nil:
 		return nil, idTaken(up.ID)
 	}
@@ -56,12 +56,12 @@ func (c membership) add(up config.Upstream, own InProcess) (*member, error) {
 	return m, nil
 }
 
-// idTaken is the error where the settings and this process want one id.
+// idTaken returns the error for an id that both the settings and an in-process upstream use.
 func idTaken(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: "the upstream " + id + " in the settings has the name of what sallyport offers itself", Hint: "rename it in upstreams.yaml, or take " + id + " out of profiles"}
+	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + id + " in the settings has the name of a built-in upstream", Hint: "rename it in upstreams.yaml, or take " + id + " out of profiles"}
 }
 
-// bootOwn starts a member of this process.
+// bootOwn starts an in-process member.
 func (m *member) bootOwn(c *Catalog) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &ownSession{InProcess: m.own, id: m.id, since: time.Now(), ctx: ctx, cancel: cancel}
@@ -72,7 +72,7 @@ func (m *member) bootOwn(c *Catalog) {
 	close(m.booted)
 }
 
-// offerOwn looks at what a member of this process offers.
+// offerOwn updates the view of an in-process member.
 func (m *member) offerOwn(c *Catalog) {
 	offer := m.own.Offer()
 	wires := make([]string, len(offer.Tools))
@@ -94,7 +94,7 @@ func (m *member) offerOwn(c *Catalog) {
 	}
 }
 
-// definition is a tool as an upstream would have sent it, for clients that get definitions as they are.
+// definition returns a tool as an upstream would send it, for clients that get raw definitions.
 func definition(t tool.Tool) json.RawMessage {
 	raw, err := json.Marshal(struct {
 		Name        string           `json:"name"`
@@ -104,13 +104,13 @@ func definition(t tool.Tool) json.RawMessage {
 		Output      json.RawMessage  `json:"outputSchema,omitempty"`
 		Annotations tool.Annotations `json:"annotations"`
 	}{t.Wire, t.Title, t.Description, t.Input, t.Output, t.Annotations})
-	if err != nil { // a schema that is no JSON, which nobody can call
+	if err != nil { // a schema is not JSON: the tool cannot be called
 		return nil
 	}
 	return raw
 }
 
-// ownSession is the session of an upstream of this process: there is nothing to connect to.
+// ownSession is the session of an in-process upstream. It needs no connection.
 type ownSession struct {
 	InProcess
 	id     string
@@ -120,7 +120,7 @@ type ownSession struct {
 
 	mu    sync.Mutex
 	work  sync.WaitGroup
-	wires map[string]string // names on the wire by those in programs
+	wires map[string]string // wire names by names in programs
 }
 
 // Call runs one call, until the session ends.
@@ -143,7 +143,7 @@ func (s *ownSession) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	return result, err
 }
 
-// rename says what tools are called in programs.
+// rename sets the wire names by names in programs.
 func (s *ownSession) rename(wires map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *ownSession) State() upstream.State {
 	return upstream.State{Status: upstream.Ready, Since: s.since}
 }
 
-// Close ends the calls under way, and waits for them. It is idempotent.
+// Close cancels the calls in flight, and waits for them. It is idempotent.
 func (s *ownSession) Close() error {
 	s.mu.Lock()
 	s.cancel()
@@ -194,7 +194,7 @@ func (s *ownSession) Close() error {
 	return nil
 }
 
-// asSent is a result as an upstream would have sent it.
+// asSent returns a result as an upstream would send it.
 func asSent(r tool.Result) json.RawMessage {
 	content := make([]any, 0, len(r.Content))
 	for _, c := range r.Content {
@@ -221,7 +221,7 @@ func asSent(r tool.Result) json.RawMessage {
 	return raw
 }
 
-// Attached reports whether an upstream is one of this process.
+// Attached reports whether an upstream is in-process.
 func (c *Catalog) Attached(id string) bool {
 	m := c.roster.Load().byID[id]
 	return m != nil && m.own != nil

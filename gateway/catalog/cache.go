@@ -24,8 +24,8 @@ import (
 const (
 	// cacheVersion changes when a file of another version would be misread.
 	cacheVersion = 1
-	// cacheKept is how long an unused file is kept, cacheTouched how old
-	// the mark of its last use may get.
+	// cacheKept is how long an unused file is kept, cacheTouched how often
+	// the time of its last use is updated.
 	cacheKept    = 30 * 24 * time.Hour
 	cacheTouched = 24 * time.Hour
 	// maxCached bounds one file, in bytes.
@@ -35,18 +35,17 @@ const (
 	cacheSuffix  = ".offer"
 )
 
-// cache keeps on disk what each upstream offered, so that it need not be started
-// to be searched. A file is named by a digest of the settings that decide what
-// there is to be offered. Nothing that goes wrong here is an error for others:
-// what cannot be read is not there. A nil cache keeps nothing. It is safe for
+// cache stores the upstreams' offers on disk, so that search does not have to start
+// them. A file is named by a digest of the settings that determine the offer. Errors
+// are logged, and count as a missing file. A nil cache stores nothing. It is safe for
 // concurrent use.
 type cache struct {
 	root *os.Root
-	key  []byte // of the digests: settings hold secrets that could be guessed from a plain one
+	key  []byte // key of the digests: settings hold secrets that a plain hash would let be guessed
 	log  *slog.Logger
 }
 
-// openCache returns nil where there can be no cache.
+// openCache returns nil without a directory, and after an error, which it logs.
 func openCache(dir string, log *slog.Logger) *cache {
 	if dir == "" {
 		return nil
@@ -74,15 +73,15 @@ func newCache(dir string, log *slog.Logger) (*cache, error) {
 	return c, nil
 }
 
-// readKey reads the key, or makes it. Two processes that make one at the same
-// time agree: only the first to link it into place does.
+// readKey reads the key, or creates it. Processes that create one at the same time
+// use the same: the first to link it into place.
 func (c *cache) readKey() ([]byte, error) {
 	key, err := c.root.ReadFile(cacheKeyFile)
 	if err == nil && len(key) == sha256.Size {
 		return key, nil
 	}
 	if err == nil {
-		_ = c.root.Remove(cacheKeyFile) // cut short, or not ours
+		_ = c.root.Remove(cacheKeyFile) // truncated or invalid
 	}
 	name, err := checksumfile.Temp(c.root, func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, sha256.Size)
@@ -101,7 +100,7 @@ func (c *cache) readKey() ([]byte, error) {
 	return key, err
 }
 
-// name is the file of an upstream: all that can change what it offers is in the digest.
+// name returns the file name of an upstream: a digest of all settings that can change its offer.
 func (c *cache) name(up config.Upstream) string {
 	s := settings(up)
 	s.Timeout, s.Concurrency, s.Idle = 0, 0, 0
@@ -113,7 +112,7 @@ func (c *cache) name(up config.Upstream) string {
 	return hex.EncodeToString(sum.Sum(nil)) + cacheSuffix
 }
 
-// load returns what the upstream offered when it was last seen, nil if that is not known.
+// load returns the last known offer of the upstream, nil if there is none.
 func (c *cache) load(up config.Upstream) *tool.Offer {
 	if c == nil {
 		return nil
@@ -141,7 +140,7 @@ func (c *cache) read(name, id string) (*tool.Offer, error) {
 	return offer, err
 }
 
-// decodeOffer reads a file of the upstream id.
+// decodeOffer decodes a file of the upstream id.
 func decodeOffer(data []byte, id string) (*tool.Offer, error) {
 	body, err := checksumfile.Open(cacheVersion, data)
 	if err != nil {
@@ -149,19 +148,19 @@ func decodeOffer(data []byte, id string) (*tool.Offer, error) {
 	}
 	var offer tool.Offer
 	if err := json.Unmarshal(body, &offer); err != nil {
-		return nil, errors.New("it holds no offer")
+		return nil, errors.New("not an offer")
 	}
 	for i := range offer.Tools {
 		t := &offer.Tools[i]
 		if t.ID.Upstream != id {
-			return nil, errors.New("it is of another upstream")
+			return nil, errors.New("offer of another upstream")
 		}
 		t.Input, t.Output, t.Raw = notNull(t.Input), notNull(t.Output), notNull(t.Raw)
 	}
 	return &offer, nil
 }
 
-// notNull makes nil again what JSON has no other word for.
+// notNull returns nil for null, which is how nil was encoded.
 func notNull(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
@@ -180,7 +179,7 @@ func encodeOffer(offer tool.Offer) ([]byte, error) {
 	return checksumfile.Seal(cacheVersion, body.Bytes())
 }
 
-// store keeps an offer.
+// store writes an offer.
 func (c *cache) store(up config.Upstream, offer tool.Offer) error {
 	data, err := encodeOffer(offer)
 	if err != nil {
@@ -189,8 +188,8 @@ func (c *cache) store(up config.Upstream, offer tool.Offer) error {
 	return checksumfile.Write(c.root, c.name(up), data)
 }
 
-// sweep removes what was not used for long: files of settings that are gone,
-// and what a process that was killed had half written.
+// sweep removes files that have not been used for cacheKept: offers of old settings,
+// and temporary files of killed processes.
 func (c *cache) sweep() {
 	if c == nil {
 		return
@@ -218,7 +217,7 @@ func (c *cache) close() error {
 	return c.root.Close()
 }
 
-// save hands a view that is new to the cache.
+// save writes a new view to the cache.
 func (c wrappers) save(m *member) {
 	if c.cache == nil || !m.fresh.Load() || m.seen != m.view.Load() || !m.unsaved.Swap(false) {
 		return

@@ -1,5 +1,5 @@
-// Package catalog has what the upstreams offer now: the sessions to them, the definitions of their tools, and the wrappers and
-// search indexes that are made from these. Its owner is [Catalog].
+// Package catalog holds what the upstreams offer now: the sessions to them, the definitions of their tools, and the wrappers and
+// search indexes that are generated from these. Its main type is [Catalog].
 package catalog
 
 import (
@@ -18,9 +18,9 @@ import (
 	"sallyport/internal/watch"
 )
 
-// Catalog keeps what the upstreams offer, and what is made from it: the wrappers
-// and the index. One goroutine makes them again when a list has changed; readers
-// see one consistent snapshot and never wait for it.
+// Catalog holds the upstreams' offers, and the wrappers and indexes generated from
+// them. One goroutine regenerates these when a list changes; readers see a
+// consistent snapshot and never wait for it.
 type Catalog struct {
 	log      *slog.Logger
 	opts     Options
@@ -29,10 +29,10 @@ type Catalog struct {
 	index    *index.Index // of tools
 	offered  *index.Index // of resources, templates and prompts
 	shapes   learning
-	slots    chan struct{} // how many upstreams may be starting at once
+	slots    chan struct{} // limits how many upstreams start concurrently
 	roster   atomic.Pointer[roster]
 	snapshot atomic.Pointer[Snapshot]
-	patience atomic.Pointer[time.Time] // until then the first connection to upstreams is waited for
+	patience atomic.Pointer[time.Time] // until then, callers wait for first connections
 	watchers watch.List
 
 	changed  chan struct{}
@@ -42,7 +42,7 @@ type Catalog struct {
 	changing sync.Mutex // held while the roster is being changed
 }
 
-// Open makes a catalog. Its first snapshot is empty and there at once.
+// Open returns a catalog. Its first snapshot is empty.
 func Open(opts Options) (*Catalog, error) {
 	book, err := openBook(opts)
 	if err != nil {
@@ -84,7 +84,7 @@ func Open(opts Options) (*Catalog, error) {
 	return c, nil
 }
 
-// snapshots is the folder of the index within that of the cache.
+// snapshots returns the index's folder below the cache folder.
 func snapshots(cache string) string {
 	if cache == "" {
 		return ""
@@ -92,9 +92,9 @@ func snapshots(cache string) string {
 	return filepath.Join(cache, "index")
 }
 
-// boot starts members, on all cores: what the cache has of sixty is megabytes.
+// boot starts members, on all cores: their cached offers may be megabytes.
 func (c membership) boot(members []*member) {
-	each(len(members), func(i int) { members[i].authorize(c.Catalog) }) // all of them: one upstream may come upon another's tokens
+	each(len(members), func(i int) { members[i].authorize(c.Catalog) }) // all of them first: one upstream may receive another's tokens
 	each(len(members), func(i int) { members[i].boot(c.Catalog) })
 }
 
@@ -112,7 +112,7 @@ func each(n int, do func(i int)) {
 	work.Wait()
 }
 
-// touch asks for a new snapshot; asking twice before it is made is asking once.
+// touch requests a new snapshot. Requests before it is made count as one.
 func (c membership) touch() {
 	select {
 	case c.changed <- struct{}{}:
@@ -120,7 +120,7 @@ func (c membership) touch() {
 	}
 }
 
-// follow starts the members that there are at first, and makes a new snapshot whenever a list has changed.
+// follow boots the initial members, then makes a new snapshot whenever a list has changed.
 func (c membership) follow(ctx context.Context, first []*member) {
 	c.boot(first)
 
@@ -152,8 +152,8 @@ func (c membership) follow(ctx context.Context, first []*member) {
 // wrappers generates the wrappers.
 type wrappers struct{ *Catalog }
 
-// prepare makes the wrappers and what answers leave out, so that the first program finds them made, unless
-// there is something better to do.
+// prepare generates wrappers and boilerplate ahead of the first program. It stops when another snapshot is
+// requested.
 func (c wrappers) prepare(r *roster) {
 	each(len(r.members), func(i int) {
 		if !c.Closed() && len(c.changed) == 0 {
@@ -214,7 +214,7 @@ func (c *Catalog) Closed() bool {
 	}
 }
 
-// Close ends the sessions and waits for that.
+// Close closes the sessions and waits for their end.
 func (c *Catalog) Close() error {
 	c.cancel()
 	c.changing.Lock()

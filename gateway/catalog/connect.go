@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// connecting is how many upstreams are started at once: each is a process that wants a core.
+	// connecting is how many upstreams start concurrently: each is a process that needs a core.
 	connecting = 8
-	// startGrace is how long one of them may keep the others waiting.
+	// startGrace is how long a starting upstream keeps its slot.
 	startGrace = 2 * time.Second
-	// retryMin doubles up to retryMax between attempts to reach an upstream that
-	// has not been there yet: its tools can be found only once it was.
+	// retryMin is the first pause between attempts to reach an upstream that has
+	// never connected. It doubles up to retryMax.
 	retryMin = time.Second
 	retryMax = 30 * time.Second
-	// eagerPause is how soon an upstream that is to be there always is started again.
+	// eagerPause is the first pause before an eager upstream is restarted.
 	eagerPause = 2 * time.Second
 )
 
-// connect tries an upstream until it was reached once. One with its offer in the cache
-// knows is left to the first call, as is one that is lost later, see
-// [upstream.Session]; but one that is eager is started again whenever it ends.
+// connect tries an upstream until it has connected once. An upstream with a cached
+// offer is connected by its first call, as is one that is lost later, see
+// [upstream.Session]. An eager upstream is restarted whenever it ends.
 func (c membership) connect(ctx context.Context, m *member, known bool) {
 	if up := m.cfg.Load(); up.Problem != "" {
 		c.log.Warn("upstream cannot be used", "upstream", m.id, "reason", up.Problem)
@@ -46,8 +46,8 @@ func (c membership) connect(ctx context.Context, m *member, known bool) {
 	}
 }
 
-// rest waits before the next attempt, at least as long as the session wants, and
-// reports false if ctx ended first.
+// rest waits before the next attempt, at least until the session's RetryAt. It
+// reports false if ctx has ended.
 func (m *member) rest(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(max(wait, time.Until(m.session.State().RetryAt)))
 	defer timer.Stop()

@@ -38,14 +38,14 @@ func (c *Catalog) Known(id tool.ID) (*Entry, bool) {
 	return e, ok
 }
 
-// Find returns a tool to call. What is not there in the view of an earlier run
-// may be there now, so it connects an upstream that has not been connected.
+// Find returns a tool to call. The view of an earlier run may lack it, so Find
+// connects an upstream that has not been connected in this run.
 func (c *Catalog) Find(ctx context.Context, id tool.ID) (*Entry, error) {
 	m, err := c.Member(id.Upstream)
 	if err != nil {
 		return nil, err
 	}
-	fresh := m.fresh.Load() // before the look, or a list that comes between would be missed
+	fresh := m.fresh.Load() // before the lookup, or a list that arrives in between would be missed
 	e, err := m.Find(id)
 	if err != nil && fresh && m.holds(id) {
 		e, err = membership{c}.restored(ctx, m, id)
@@ -67,7 +67,7 @@ func (c membership) wake(ctx context.Context, id string) (*member, error) {
 			return m, err
 		}
 		if !m.calls.begin() {
-			continue // the settings have just put another in its place
+			continue // the settings have just replaced it
 		}
 		err = m.session.Connect(ctx)
 		m.calls.end()
@@ -81,7 +81,7 @@ func (m *member) holds(id tool.ID) bool {
 	return held
 }
 
-// restored looks whether a quarantined tool has been approved, or has again the earlier definition.
+// restored checks whether a quarantined tool has been approved, or has its pinned definition again.
 func (c membership) restored(ctx context.Context, m *member, id tool.ID) (*Entry, error) {
 	if c.retake(m) {
 		c.show(m)
@@ -90,13 +90,13 @@ func (c membership) restored(ctx context.Context, m *member, id tool.ID) (*Entry
 		return m.Find(id)
 	}
 	if m.calls.begin() {
-		_ = m.session.Refresh(ctx) // who cannot be asked has not restored anything
+		_ = m.session.Refresh(ctx) // after an error the tool stays quarantined
 		m.calls.end()
 	}
 	return m.Find(id)
 }
 
-// Reach connects an upstream, if it is not.
+// Reach connects an upstream, if it is not connected.
 func (c *Catalog) Reach(ctx context.Context, id string) error {
 	for {
 		m, err := c.Member(id)
@@ -107,7 +107,7 @@ func (c *Catalog) Reach(ctx context.Context, id string) error {
 			defer m.calls.end()
 			return m.session.Connect(ctx)
 		}
-		// The settings have just put another in its place.
+		// The settings have just replaced it.
 	}
 }
 
@@ -126,7 +126,7 @@ func (m *member) Find(id tool.ID) (*Entry, error) {
 	return nil, toolcall.Unknown("tool", id.String(), near)
 }
 
-// Dispatch is the end of the chain: the upstream's session.
+// Dispatch is the last handler of a call: it passes the call to the upstream's session.
 func (c *Catalog) Dispatch(ctx context.Context, call tool.Call) (tool.Result, error) {
 	for {
 		m, err := c.Member(call.Tool.Upstream)
@@ -134,7 +134,7 @@ func (c *Catalog) Dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 			return tool.Result{}, err
 		}
 		if !m.calls.begin() {
-			continue // the settings have just put another in its place, or it closes
+			continue // the settings have just replaced it, or it closes
 		}
 		if m.own == nil {
 			return m.call(ctx, call)
@@ -164,7 +164,7 @@ func (c *Catalog) Has(id string) bool { return c.roster.Load().byID[id] != nil }
 // IDs returns the ids of all upstreams, in the order of the settings.
 func (c *Catalog) IDs() []string { return c.roster.Load().ids() }
 
-// UpstreamID finds an upstream by its id or by its name in the settings. The error is *tool.Error, with what was probably meant.
+// UpstreamID finds an upstream by its id or by its name in the settings. The error is *tool.Error, with a similar id as hint.
 func (c *Catalog) UpstreamID(name string) (string, error) {
 	ids := c.IDs()
 	for _, id := range []string{name, tool.Identifier(name)} {
@@ -182,7 +182,7 @@ func (c *Catalog) UpstreamID(name string) (string, error) {
 	return "", err
 }
 
-// OffersText tells how programs reach the resources and prompts of an upstream, "" if it has none.
+// OffersText says how programs reach the resources and prompts of an upstream, "" if it has none.
 func (c *Catalog) OffersText(upstream string, lang codegen.Language) string {
 	m, err := c.Member(upstream)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Catalog) Rank(ctx context.Context, q index.Query) (index.Results, error
 	return c.index.Search(ctx, q)
 }
 
-// Weigh returns how telling the words of a query are among the tools.
+// Weigh returns the weight of each word of a query: the rarer among the tools, the higher.
 func (c *Catalog) Weigh(ctx context.Context, query string) map[string]float64 {
 	return c.index.Weigh(ctx, query)
 }

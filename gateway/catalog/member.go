@@ -19,48 +19,48 @@ import (
 	"sallyport/internal/tool"
 )
 
-// member is one upstream in the catalog, from the settings that brought it to
-// those that change it or leave it out.
+// member is one upstream in the catalog. It lives from the settings that add it to
+// those that change or remove it.
 type member struct {
 	id string
-	// booted is closed when session and view are there. Anyone who gets a member from
-	// catalog.member need not wait for it.
+	// booted is closed when session and view are set. Callers of Catalog.Member
+	// need not wait for it.
 	booted  chan struct{}
 	session session
-	own     InProcess // nil for one of the settings
-	// cfg may change without a new session in the descriptive fields only.
+	own     InProcess // nil for an upstream from the settings
+	// cfg changes without a new session if only descriptive fields differ.
 	cfg   atomic.Pointer[config.Upstream]
 	view  atomic.Pointer[view] // never nil
-	tried atomic.Bool          // there is a view to show, or the first attempt to connect is over
-	fresh atomic.Bool          // the view is of this run, not of the cache
+	tried atomic.Bool          // a view exists, or the first attempt to connect has ended
+	fresh atomic.Bool          // the view is from this run, not from the cache
 	stale atomic.Bool          // the snapshot does not show the view
-	shown chan struct{}        // closed when the snapshot shows what came of the first attempt
-	ended <-chan struct{}      // closed when it has been retired
+	shown chan struct{}        // closed when the snapshot shows the result of the first attempt
+	ended <-chan struct{}      // closed when the member is retired
 
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
-	poked    chan struct{}                           // another attempt to connect need not wait
+	poked    chan struct{}                           // signals an immediate attempt to connect
 	auth     upstream.Authorizer                     // nil for none
-	login    login                                   // nil where nobody can log in
-	begin    func(connect func(ctx context.Context)) // in work, until cancel
+	login    login                                   // nil if no user can log in
+	begin    func(connect func(ctx context.Context)) // runs connect in work, until cancel
 	work     sync.WaitGroup
 	calls    usage
 
-	taking sync.Mutex // held while the view is being made
+	taking sync.Mutex // held while the view is replaced
 
 	unsaved atomic.Bool // the cache does not have the view
 
-	// What follows belongs to the catalog's goroutine: the view that the next
-	// snapshot shows, and how; whether shown is closed.
+	// Only the catalog's goroutine uses these: the view that the next snapshot
+	// shows and what is generated from it, and whether shown is closed.
 	seen     *view
 	portrait *portrait
 	isShown  bool
 }
 
-// session is how a member reaches its upstream.
+// session is a member's connection to its upstream.
 type session interface {
 	Connect(ctx context.Context) error
-	// Refresh connects, or has the list of tools made again.
+	// Refresh connects, or lists the tools again.
 	Refresh(ctx context.Context) error
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	State() upstream.State
@@ -69,7 +69,7 @@ type session interface {
 	Close() error
 }
 
-// newMember makes a member that boot must follow.
+// newMember returns a member. The caller must call boot.
 func newMember(up config.Upstream) *member {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &member{id: up.ID, poked: make(chan struct{}, 1), booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
@@ -80,7 +80,7 @@ func newMember(up config.Upstream) *member {
 	return m
 }
 
-// boot reads what the cache has of the member, and starts it.
+// boot loads the member's cached offer and starts the member.
 func (m *member) boot(c *Catalog) {
 	if m.own != nil {
 		m.bootOwn(c)
@@ -98,7 +98,7 @@ func (m *member) boot(c *Catalog) {
 	close(m.booted)
 }
 
-// membership connects upstreams and keeps what they offer.
+// membership connects upstreams and updates their views.
 type membership struct{ *Catalog }
 
 func (c membership) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
@@ -119,7 +119,7 @@ func (c membership) sessionOptions(m *member, known *tool.Offer) *upstream.Optio
 	return opts
 }
 
-// authorize makes what brings the member's tokens; those that there are must not be seen.
+// authorize creates the member's authorizer and registers its tokens as secrets.
 func (m *member) authorize(c *Catalog) {
 	up := m.cfg.Load()
 	if c.opts.Auth == nil || up.URL == "" || up.Problem != "" {
@@ -143,7 +143,7 @@ func settings(up config.Upstream) upstream.Settings {
 	}
 }
 
-// idle is how long a session may be without a call: one that is to be there always, for ever.
+// idle returns how long a session may be without a call; 0, for an eager upstream, is no limit.
 func idle(up config.Upstream) time.Duration {
 	if up.Eager {
 		return 0
@@ -151,16 +151,16 @@ func idle(up config.Upstream) time.Duration {
 	return up.Idle
 }
 
-// take makes a view of what the upstream offers, and reports whether it differs
-// from the last. Calls see it at once, searches and programs with the next snapshot.
+// take replaces the view with one of the offer, and reports whether it differs
+// from the previous one. Calls see it at once, searches and programs with the next snapshot.
 func (c membership) take(m *member, offer tool.Offer) bool {
 	m.taking.Lock()
 	defer m.taking.Unlock()
 	return c.judge(m, offer)
 }
 
-// retake looks again at what the upstream offers, under other settings or
-// approvals, and reports whether the view differs from the last.
+// retake makes the view again from the same offer, after settings or approvals
+// have changed, and reports whether the view has changed.
 func (c membership) retake(m *member) bool {
 	m.taking.Lock()
 	defer m.taking.Unlock()
@@ -168,7 +168,7 @@ func (c membership) retake(m *member) bool {
 	return v.known && c.judge(m, v.whole)
 }
 
-// judge is called with taking held.
+// judge is take with taking held.
 func (c membership) judge(m *member, offer tool.Offer) bool {
 	old := m.view.Load()
 	next := newView(offer, reviews(c).held(m, offer.Tools), old)
@@ -179,13 +179,13 @@ func (c membership) judge(m *member, offer tool.Offer) bool {
 	return true
 }
 
-// show asks for a snapshot with the member's view.
+// show requests a snapshot with the member's view.
 func (c membership) show(m *member) {
 	m.stale.Store(true)
 	c.touch()
 }
 
-// look takes the view for the next snapshot, and reports whether it is a new one.
+// look prepares the view for the next snapshot, and reports whether it is new.
 func (c membership) look(m *member) bool {
 	if !m.stale.Swap(false) {
 		return false
@@ -195,7 +195,7 @@ func (c membership) look(m *member) bool {
 	return true
 }
 
-// describe is the upstream as wrappers and index are made from it.
+// describe returns the upstream as input for wrappers and index.
 func (m *member) describe(tools []tool.Tool) codegen.Upstream {
 	offer := m.seen.offer
 	return codegen.Upstream{
@@ -204,7 +204,7 @@ func (m *member) describe(tools []tool.Tool) codegen.Upstream {
 	}
 }
 
-// offers tells of resources and prompts as they are now.
+// offers returns the text about the current resources and prompts.
 func (m *member) offers(lang codegen.Language) string {
 	offer := m.view.Load().offer
 	return codegen.Offers(codegen.Upstream{ID: m.id, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts}, lang)
@@ -236,7 +236,7 @@ func (m *member) isSearched() bool {
 	}
 }
 
-// state is that of the session, or of one that is about to be there.
+// state returns the session's state; idle until the session is set.
 func (m *member) state() upstream.State {
 	select {
 	case <-m.booted:
@@ -246,14 +246,14 @@ func (m *member) state() upstream.State {
 	}
 }
 
-// call runs one call, for which calls.begin was called.
+// call runs one call. The caller must have called calls.begin.
 func (m *member) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	defer m.calls.end()
 	result, err := m.session.Call(ctx, c)
 	if err != nil && ctx.Err() == nil && m.replaced.Load() && m.session.State().Status == upstream.Closed {
 		return tool.Result{}, &tool.Error{
 			Kind: tool.Upstream, Message: "upstream " + m.id + " was changed in the settings during the call", Err: err,
-			Hint: "whether the call took effect is not known; look before you repeat it",
+			Hint: "the call may have taken effect; check before you repeat it",
 		}
 	}
 	return result, err
@@ -269,17 +269,17 @@ func (m *member) close() error {
 	return err
 }
 
-// view is what an upstream offers, as far as it may be used. It does not change.
+// view is an upstream's offer, split into usable and held tools. It is immutable.
 type view struct {
-	known   bool                  // the upstream has said so, now or in an earlier run
-	whole   tool.Offer            // with what is held
-	offer   tool.Offer            // without
+	known   bool                  // the offer is known, from this run or an earlier one
+	whole   tool.Offer            // with held tools
+	offer   tool.Offer            // without held tools
 	entries map[string]*Entry     // of offer, by tool.ID.Name
 	held    map[string]trust.Held // by tool.ID.Name
-	rest    [sha256.Size]byte     // of all but the tools
+	rest    [sha256.Size]byte     // digest of offer without its tools
 }
 
-// newView keeps of the old view what has not changed.
+// newView returns a view of offer. It reuses unchanged entries of old.
 func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 	v := &view{known: true, whole: offer, offer: offer, entries: make(map[string]*Entry, len(offer.Tools)), held: map[string]trust.Held{}}
 	v.offer.Tools = nil
@@ -303,7 +303,7 @@ func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 	return v
 }
 
-// same reports whether two views, one made after the other, show the same.
+// same reports whether two consecutive views have the same content.
 func (v *view) same(old *view) bool {
 	digests := func(a, b trust.Held) bool { return a.Digest == b.Digest }
 	return v.known == old.known && v.rest == old.rest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, digests)
@@ -311,14 +311,14 @@ func (v *view) same(old *view) bool {
 
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
 
-// Entry is one tool. What a call of it needs is made by the first call, and kept
-// for as long as the definition stays.
+// Entry is one tool. Its functions compute their values at the first call and keep
+// them.
 type Entry struct {
 	tool.Tool
 	Schema      func() *argcheck.Schema
-	DefaultArgs func() map[string]any // of the arguments at the top
-	Digest      func() string         // Digest, made once
-	Declares    func() bool           // what its results look like is in the definition
+	DefaultArgs func() map[string]any // default values of the top-level arguments
+	Digest      func() string         // the cached digest
+	Declares    func() bool           // the definition describes the results
 }
 
 func newEntry(t tool.Tool) *Entry {
@@ -331,7 +331,7 @@ func newEntry(t tool.Tool) *Entry {
 	}
 }
 
-// usage counts calls under way, and refuses more once it is closed. The zero value is open.
+// usage counts calls in flight, and rejects more once it is closed. The zero value is open.
 type usage struct {
 	mu     sync.Mutex
 	calls  int
@@ -339,7 +339,7 @@ type usage struct {
 	idle   chan struct{} // made by close, closed when closed and without calls
 }
 
-// begin notes a call, unless it is closed. After true, end must follow.
+// begin counts a call and reports true, or false once closed. After true, the caller must call end.
 func (u *usage) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -350,7 +350,7 @@ func (u *usage) begin() bool {
 	return true
 }
 
-// end notes the end of a call.
+// end records the end of a call.
 func (u *usage) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -359,7 +359,7 @@ func (u *usage) end() {
 	}
 }
 
-// close refuses further calls and returns what is closed when none is left.
+// close rejects further calls. It returns a channel that is closed when no call is in flight.
 func (u *usage) close() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()

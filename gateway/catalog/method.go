@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// method makes a call that asks for no tool but for one of the methods of
-// [tool.Call]: lists are answered here, all else is checked and continues to the session.
+// method handles a call of a protocol method other than tools/call, see [tool.Call].
+// It answers lists itself; it checks the others and passes them to the session.
 func (c *Catalog) method(ctx context.Context, call tool.Call, next toolcall.Handler) (tool.Result, error) {
 	m, err := c.Member(call.Tool.Upstream)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Catalog) method(ctx context.Context, call tool.Call, next toolcall.Hand
 		_, err = stringArgument(args, "uri", "uris are listed by resources/list, or made from a template of resources/templates/list")
 	case tool.SetLogLevel:
 		err = checkLogLevel(args)
-	case tool.Complete: // the upstream knows best what it can complete
+	case tool.Complete: // the upstream checks it
 	default:
 		err = toolcall.Unknown("method", call.Tool.Name, "")
 	}
@@ -80,7 +80,7 @@ func (c methods) list(ctx context.Context, m *member, method string) (tool.Resul
 	return tool.Result{Structured: bytes.TrimSpace(data.Bytes())}, nil
 }
 
-// seeing returns what the upstream offers, and connects it if nothing is known yet.
+// seeing returns the upstream's view, and connects the upstream if nothing is known yet.
 func (c methods) seeing(ctx context.Context, m *member) (*view, error) {
 	if v := m.view.Load(); v.known {
 		return v, nil
@@ -92,8 +92,8 @@ func (c methods) seeing(ctx context.Context, m *member) (*view, error) {
 	return m.view.Load(), nil
 }
 
-// checkPrompt refuses what the prompt's definition does not know. One of an
-// earlier run is asked for again before that.
+// checkPrompt rejects arguments that do not match the prompt's definition. Before
+// that it refreshes a definition from an earlier run.
 func (c methods) checkPrompt(ctx context.Context, m *member, args map[string]json.RawMessage) error {
 	v, err := c.seeing(ctx, m)
 	if err != nil {
@@ -160,7 +160,7 @@ func checkPromptArguments(p tool.Prompt, given map[string]string) error {
 	return nil
 }
 
-// promptArguments names the arguments of a prompt; "?" marks those that need not be given.
+// promptArguments lists the arguments of a prompt; "?" marks optional ones.
 func promptArguments(p tool.Prompt) string {
 	names := make([]string, len(p.Arguments))
 	for i, a := range p.Arguments {
@@ -171,7 +171,7 @@ func promptArguments(p tool.Prompt) string {
 	return oneOf("arguments", names)
 }
 
-// oneOf is a hint that names what there is.
+// oneOf returns a hint that lists the valid names.
 func oneOf(what string, names []string) string {
 	if len(names) == 0 {
 		return "it has no " + what
@@ -188,7 +188,7 @@ func checkLogLevel(args map[string]json.RawMessage) error {
 	return err
 }
 
-// stringArgument returns an argument that must be there and be a text.
+// stringArgument returns a required argument that must be a non-empty string.
 func stringArgument(args map[string]json.RawMessage, name, hint string) (string, error) {
 	raw, ok := args[name]
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Learn learns from good results what the results of a tool look like, where
-// its upstream does not say. The call does not wait for that.
+// Learn is middleware that learns the shape of a tool's results from successful ones,
+// if its definition does not declare it. The call does not wait for that.
 func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if call.Tool.Method() != "tools/call" || c.shapes.Store == nil {
@@ -24,29 +24,29 @@ func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 			return result, err
 		}
 		e, known := c.Known(call.Tool)
-		if known && e == before && !e.Declares() { // else it is not known which definition the result is of
+		if known && e == before && !e.Declares() { // else the result may be of another definition
 			c.shapes.Learn(call.Tool.Upstream, e.Digest(), result)
 		}
 		return result, nil
 	}
 }
 
-// Asks reports whether the result is a question (MCP 2026-07-28) that the caller answers itself.
+// Asks reports whether the result is a request for input (MCP 2026-07-28) that the caller answers itself.
 func Asks(call tool.Call, result tool.Result) bool {
 	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
 }
 
-// learning is the store of observed shapes, and where it keeps them. The zero
-// value learns nothing and shows nothing.
+// learning is the store of observed shapes and its files. The zero value is
+// disabled.
 type learning struct {
 	*resultschema.Store
 	files *resultschema.Files // nil: in memory only
 }
 
-// observations gives tools the shapes that were observed.
+// observations adds observed result shapes to tools.
 type observations struct{ *Catalog }
 
-// openShapes begins to learn. What is learned is kept where the cache is.
+// openShapes opens the store of observed shapes; its files are in the cache folder.
 func (c observations) openShapes() {
 	opts := &resultschema.Options{Logger: c.log, OnChange: c.reshape}
 	if c.opts.CacheDir == "" {
@@ -55,14 +55,14 @@ func (c observations) openShapes() {
 	}
 	files, err := resultschema.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
 	if err != nil {
-		c.log.Warn("observed shapes are not kept", "error", err)
+		c.log.Warn("observed shapes are kept in memory only", "error", err)
 		c.shapes = learning{Store: resultschema.New(nil, opts)}
 		return
 	}
 	c.shapes = learning{resultschema.New(files, opts), files}
 }
 
-// close keeps what was learned.
+// close saves what was learned.
 func (l learning) close() error {
 	if l.Store != nil {
 		l.Close()
@@ -73,14 +73,14 @@ func (l learning) close() error {
 	return l.files.Close()
 }
 
-// reshape asks for a snapshot in which the upstream's tools show what was observed by now.
+// reshape requests a snapshot with the shapes observed so far for the upstream's tools.
 func (c observations) reshape(upstream string) {
 	if m := c.roster.Load().byID[upstream]; m != nil {
 		membership(c).show(m)
 	}
 }
 
-// WithObserved returns the tool of an entry with what its results looked like.
+// WithObserved returns the tool of an entry with the observed shape of its results.
 func (c *Catalog) WithObserved(e *Entry) tool.Tool {
 	t := e.Tool
 	if c.shapes.Store != nil && c.shapes.Has(t.ID.Upstream) && !e.Declares() {
@@ -89,7 +89,7 @@ func (c *Catalog) WithObserved(e *Entry) tool.Tool {
 	return t
 }
 
-// observedTools returns a view's tools with what their results looked like.
+// observedTools returns a view's tools with the observed shapes of their results.
 func (c observations) observedTools(v *view) []tool.Tool {
 	tools := slices.Clone(v.offer.Tools)
 	for i, t := range tools {

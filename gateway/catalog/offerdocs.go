@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Document is what index and model get of something that is no tool.
+// Document describes a resource, template or prompt for the index and the model.
 type Document struct {
 	index.Doc
 	Arguments []tool.Argument // of a prompt
@@ -22,14 +22,14 @@ type Document struct {
 	Heading   string // to show, where there is no description
 }
 
-// DocumentKey is what identifies a document.
+// DocumentKey identifies a document.
 type DocumentKey struct {
 	Kind index.Kind
 	ID   tool.ID
 }
 
-// offerDocuments are what an upstream offers besides tools. What cannot be written
-// into a program as it is has none: a name with characters that do not show.
+// offerDocuments returns documents of an upstream's prompts, templates and resources. It
+// leaves out names that cannot be written into a program: those with invisible characters.
 func offerDocuments(up codegen.Upstream) (docs []Document) {
 	about := up.Title + " " + up.Description
 	add := func(kind index.Kind, name, title, description, more string, d Document) {
@@ -58,7 +58,7 @@ func offerDocuments(up codegen.Upstream) (docs []Document) {
 	return docs
 }
 
-// bound cuts what an upstream says, and makes parameters of a prompt's arguments.
+// bound truncates an upstream's text, and converts a prompt's arguments to parameters.
 func (d *Document) bound() {
 	d.Upstream, d.Title, d.Description = sanitize.Line(d.Upstream, 1000), strings.TrimSpace(sanitize.Line(d.Title, 256)), sanitize.Text(d.Description, 2000)
 	for _, a := range d.Arguments {
@@ -66,7 +66,7 @@ func (d *Document) bound() {
 	}
 }
 
-// maxArguments is how many arguments of a prompt are known.
+// maxArguments is how many arguments of a prompt are used.
 const maxArguments = 20
 
 // maxOffers bounds how many documents one upstream's resources, templates and
@@ -76,13 +76,13 @@ const maxOffers = 500
 // maxOfferName is the longest URI or name that is found, in bytes.
 const maxOfferName = 300
 
-// heldDocuments let a query find what is quarantined because its definition
-// changed, by the definition that was approved: of the one that waits nothing is read.
+// heldDocuments returns documents of tools that are quarantined because their definition
+// changed. They have the text of the approved definition, none of the pending one.
 func heldDocuments(upstream, about string, held map[string]trust.Held) (docs []index.Doc) {
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		h := held[name]
 		if h.Reason != trust.ReasonChanged {
-			continue // even its name is the upstream's word
+			continue // even its name is untrusted
 		}
 		var old struct {
 			Name, Title, Description string

@@ -7,22 +7,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Offered is what one upstream offers to clients now.
+// Offered is the current offer of one upstream, for clients.
 type Offered struct {
 	ID          string
 	Name        string // the key in the settings
 	Description string
-	// Offer has only what may be called; the caller must not change what it holds.
+	// Offer has no held tools. The caller must not change what it holds.
 	Offer tool.Offer
 	State upstream.State
-	// Unknown says that it is not known yet what it offers: it has not been tried, and is not in the cache.
+	// Unknown says that the offer is not known yet: it is not cached, and no attempt to connect has ended.
 	Unknown bool
 }
 
 // Running reports whether the upstream is connected, so that a call starts nothing.
 func (o Offered) Running() bool { return o.State.Status == upstream.Ready }
 
-// Offers returns what every upstream that is not disabled offers, in the order
+// Offers returns the offer of every upstream that is not disabled, in the order
 // of the settings. It does not wait; see Settle and Watch.
 func (c *Catalog) Offers() []Offered {
 	members := c.roster.Load().members
@@ -33,13 +33,13 @@ func (c *Catalog) Offers() []Offered {
 	return all
 }
 
-// Watch has f called after each change of what the upstreams offer, or of which
-// there are, until stop. f must not block, nor call the gateway's Close or Reload.
-// When stop has returned, f is not called any more.
+// Watch calls f after each change of the upstreams or their offers, until stop is
+// called. f must not block, nor call the gateway's Close or Reload. It is not called
+// after stop has returned.
 func (c *Catalog) Watch(f func()) (stop func()) { return c.watchers.Add(f) }
 
-// Test connects to one upstream now, whatever went before, and tells how that
-// went. It is found by its id or by its name in the settings.
+// Test connects to one upstream now, regardless of earlier failures, and returns the
+// error. name is its id or its name in the settings.
 func (c *Catalog) Test(ctx context.Context, name string) error {
 	id, err := c.UpstreamID(name)
 	if err != nil {

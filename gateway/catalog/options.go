@@ -22,17 +22,17 @@ type Options struct {
 	Version string
 	// Settle is how long after the start, or a change of the settings, callers wait for upstreams that connect for the first time.
 	Settle time.Duration
-	// CacheDir keeps between runs what each upstream offered; "" is none.
+	// CacheDir stores the upstreams' offers between runs; "" stores none.
 	CacheDir string
 	// Fresh connects to every upstream at once, also to those in the cache.
 	Fresh bool
 	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
 	LockFile string
-	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none; a nil Auth is for none.
+	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none. A nil Auth means that none needs one.
 	Auth func(up config.Upstream) upstream.Authorizer
-	// Asks says that calls may come with a [tool.Peer] that can be asked, NoRoots that none of them lists folders.
+	// Asks says that calls may have a [tool.Peer] that answers requests, NoRoots that no such peer lists roots.
 	Asks, NoRoots bool
-	// OnNotice gets notifications of the upstream with the id outside of any call. It must not block. Nil is for none.
+	// OnNotice gets notifications of the upstream with the id outside of any call. It must not block. Nil ignores them.
 	OnNotice func(id, method string, params json.RawMessage)
 	// Budget bounds the memory of the large messages of all upstreams.
 	Budget *budget.Budget
@@ -42,6 +42,6 @@ type Options struct {
 	Publish func(files func() map[string][]byte) error
 	// Restore returns the arguments of a call with tokens replaced by values.
 	Restore func(ctx context.Context, call tool.Call) (json.RawMessage, error)
-	// Audit puts an event on record.
+	// Audit records an event in the audit log.
 	Audit func(ctx context.Context, event audit.Event) error
 }

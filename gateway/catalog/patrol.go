@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/watch"
 )
 
-// patrolEvery is how soon it is noticed what another process has done: approved
-// a definition, or logged in.
+// patrolEvery is the interval of checks for approvals and logins by other
+// processes.
 const patrolEvery = 2 * time.Second
 
 // login is an authorizer that knows the time of the last login.
@@ -23,7 +23,7 @@ type login interface{ Status() (oauth.Status, error) }
 
 var _ login = (*oauth.Handler)(nil)
 
-// openBook returns nil where nothing is pinned.
+// openBook returns nil if there is no lock file in the options.
 func openBook(opts Options) (*trust.Book, error) {
 	if opts.LockFile == "" {
 		return nil, nil
@@ -35,7 +35,7 @@ func openBook(opts Options) (*trust.Book, error) {
 	return trust.Open(opts.LockFile, &trust.Options{Logger: opts.Logger, Dir: dir})
 }
 
-// patrol looks after what other processes change, until ctx ends.
+// patrol polls for approvals and logins by other processes, until ctx ends.
 func (c reviews) patrol(ctx context.Context) {
 	seen := watch.FileState(c.opts.LockFile)
 	for sleep.For(ctx, patrolEvery) == nil {
@@ -49,7 +49,7 @@ func (c reviews) patrol(ctx context.Context) {
 	}
 }
 
-// review judges all offers again.
+// review checks all offers again.
 func (c reviews) review() {
 	for _, m := range c.roster.Load().members {
 		<-m.booted
@@ -59,7 +59,7 @@ func (c reviews) review() {
 	}
 }
 
-// unpark has a session that waits for a login try again, once a user has logged in.
+// unpark retries a session that is parked for a login, once a user has logged in.
 func (m *member) unpark() {
 	<-m.booted
 	state := m.session.State()
@@ -82,7 +82,7 @@ func (m *member) poke() {
 	}
 }
 
-// held returns what must not be called of the tools, by their names on the wire.
+// held returns the tools that must not be called, by their wire names.
 func (c reviews) held(m *member, tools []tool.Tool) map[string]trust.Held {
 	if c.book == nil || m.own != nil {
 		return nil
@@ -99,7 +99,7 @@ func (c reviews) held(m *member, tools []tool.Tool) map[string]trust.Held {
 	return held
 }
 
-// quarantined is the error of a call of what is held.
+// quarantined returns the error for a call of a held tool.
 func quarantined(id tool.ID, name string, held trust.Held) *tool.Error {
 	return &tool.Error{
 		Kind: tool.Denied, Message: fmt.Sprintf("tool %s is quarantined: %s", id, WhyHeld(held.Reason)),
@@ -107,7 +107,7 @@ func quarantined(id tool.ID, name string, held trust.Held) *tool.Error {
 	}
 }
 
-// WhyHeld says why a definition waits, in our own words.
+// WhyHeld returns why a definition is held, without text of the upstream.
 func WhyHeld(reason string) string {
 	switch reason {
 	case trust.ReasonChanged:

@@ -11,34 +11,34 @@ import (
 	"sallyport/internal/tool"
 )
 
-// HeldTool is a definition that waits for a person's approval: the tool cannot be called before that. All text in it is an
-// upstream's and hostile; characters that do not show are written as <U+200B> in it.
+// HeldTool is a definition that is pending approval by a person; until then the tool cannot be called. All its text is
+// untrusted text of the upstream; invisible characters are written as <U+200B>.
 type HeldTool struct {
 	ID tool.ID `json:"id"`
 	// Upstream is its name in the settings, Name what the upstream calls the tool.
 	Upstream string `json:"upstream"`
 	Name     string `json:"name"`
-	// Digest is what is approved: this definition, and no other that may come.
+	// Digest identifies the definition that is approved.
 	Digest string `json:"digest"`
 	// Reason is "new", "changed" or "suspicious", Why the same in words.
 	Reason string `json:"reason"`
 	Why    string `json:"why"`
 	// Findings say what looks wrong with its text.
 	Findings []HeldFinding `json:"findings"`
-	// Diff is what would change, as a unified diff of definitions laid out to be read; all of the new one where Whole.
+	// Diff is a unified diff of the readable definitions; the whole new definition where Whole.
 	Diff  string `json:"diff"`
 	Whole bool   `json:"whole,omitempty"`
 }
 
 // HeldFinding is one thing that looks wrong with a definition.
 type HeldFinding struct {
-	// Rule names it in a word or two, Where leads to the text in the definition, Text is a piece of it.
+	// Rule names it in a word or two, Where is the path of the text in the definition, Text an excerpt.
 	Rule  string `json:"rule"`
 	Where string `json:"where"`
 	Text  string `json:"text"`
 }
 
-// HeldTools returns the definitions that wait, by upstream and name. Errors are *tool.Error.
+// HeldTools returns the pending definitions, by upstream and name. Errors are *tool.Error.
 func (c *Catalog) HeldTools(ctx context.Context) ([]HeldTool, error) {
 	held, err := reviews{c}.pending(ctx)
 	list := make([]HeldTool, len(held))
@@ -54,8 +54,8 @@ func (c *Catalog) HeldTools(ctx context.Context) ([]HeldTool, error) {
 	return list, err
 }
 
-// ApproveHeld has programs call a tool by the definition with a digest, for an operator: the one that they have seen, and
-// no other that may have come since. It is put on record before it is done. Errors are *tool.Error.
+// ApproveHeld approves the definition of a tool that has a digest; only operators may. It fails if another definition has
+// arrived since. The approval is audited before it takes effect. Errors are *tool.Error.
 func (c *Catalog) ApproveHeld(ctx context.Context, id tool.ID, digest string) error {
 	if tool.Operator(ctx) == "" {
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator approves definitions"}
@@ -84,15 +84,15 @@ func (c *Catalog) ApproveHeld(ctx context.Context, id tool.ID, digest string) er
 // reviews compares definitions with those that were approved.
 type reviews struct{ *Catalog }
 
-// pending returns the definitions that wait for approval.
+// pending returns the definitions that are pending approval.
 func (c reviews) pending(ctx context.Context) ([]trust.Held, error) {
 	if c.book == nil {
 		return nil, nil
 	}
 	held, err := c.book.Held()
 	if err != nil {
-		c.log.ErrorContext(ctx, "definitions that wait cannot be read", "error", err)
-		return held, &tool.Error{Kind: tool.Internal, Message: "the definitions that wait cannot be read", Hint: "the operator's log says why", Err: err}
+		c.log.ErrorContext(ctx, "cannot read pending definitions", "error", err)
+		return held, &tool.Error{Kind: tool.Internal, Message: "cannot read the pending definitions", Hint: "the operator's log says why", Err: err}
 	}
 	return held, nil
 }
@@ -112,9 +112,9 @@ func (c reviews) chosen(all []trust.Held, id tool.ID, digest string) (trust.Held
 	if waits {
 		return trust.Held{}, otherDefinition(id)
 	}
-	return trust.Held{}, &tool.Error{Kind: tool.NotFound, Message: "nothing of " + sanitize.Line(id.String(), 100) + " waits for approval"}
+	return trust.Held{}, &tool.Error{Kind: tool.NotFound, Message: "no definition of " + sanitize.Line(id.String(), 100) + " is pending approval"}
 }
 
 func otherDefinition(id tool.ID) *tool.Error {
-	return &tool.Error{Kind: tool.Failed, Message: "the definition of " + sanitize.Line(id.String(), 100) + " that waits is not the one that you saw", Hint: "look at it again, and then approve it"}
+	return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + sanitize.Line(id.String(), 100) + " is not the one that you saw", Hint: "review it again, then approve it"}
 }

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// roster is which upstreams there are, in the order of the settings; those of this process come last.
+// roster is the list of upstreams, in the order of the settings; in-process ones come last.
 type roster struct {
 	members []*member
 	byID    map[string]*member
@@ -31,16 +31,16 @@ func (r *roster) ids() []string {
 	return ids
 }
 
-// Counts is how many upstreams a reload did what with.
+// Counts has the numbers of upstreams that a reload added, changed, removed and kept.
 type Counts struct{ Added, Changed, Removed, Kept int }
 
-// Check reports an upstream of the settings that has the id of one of this process.
+// Check returns an error if the settings use the id of an in-process upstream.
 func (c *Catalog) Check(cfg *config.Config) error {
 	_, err := c.roster.Load().attached(enabled(cfg))
 	return err
 }
 
-// Apply makes the upstreams those of the settings.
+// Apply replaces the upstreams by those of the settings; in-process ones stay.
 func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
 	ups := enabled(cfg)
 	c.changing.Lock()
@@ -85,8 +85,8 @@ func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
 	return n, nil
 }
 
-// keep reports whether a member can stay under its new settings, and tells it
-// those that need no new session.
+// keep reports whether a member can stay under its new settings. If so, it applies
+// the descriptive fields, which need no new session.
 func (c membership) keep(m *member, up config.Upstream) bool {
 	old := *m.cfg.Load()
 	plainly := old
@@ -104,8 +104,8 @@ func (c membership) keep(m *member, up config.Upstream) bool {
 	return true
 }
 
-// retire ends a member once its calls are over, but not later than after a while
-// or the end of the catalog.
+// retire closes a member once its calls have ended, after retireGrace at the latest,
+// or when the catalog closes.
 func (c membership) retire(m *member) {
 	m.replaced.Store(true)
 	select {
@@ -121,7 +121,7 @@ func (c membership) retire(m *member) {
 // retireGrace is how long calls may still take to an upstream that the settings changed or left out.
 const retireGrace = 10 * time.Second
 
-// attached are the members that the settings do not have. ups must leave them their ids.
+// attached returns the in-process members. It fails if ups uses the id of one.
 func (r *roster) attached(ups []config.Upstream) ([]*member, error) {
 	var own []*member
 	for _, m := range r.members {

@@ -18,27 +18,27 @@ type Snapshot struct {
 	Tools  []tool.Tool
 	// Offers holds what a search finds besides tools.
 	Offers map[DocumentKey]Document
-	// Files makes the servers/ tree when it is first asked for: no search waits for it.
+	// Files generates the servers/ tree at the first call, so that no search waits for it.
 	Files func() map[string][]byte
 	// Docs are those of the index of tools.
 	Docs []index.Doc
-	// usual are the habits of each upstream.
+	// usual has the boilerplate of each upstream.
 	usual map[string]func() Habits
 }
 
-// portrait is an upstream as a snapshot shows it. Its documents and its wrappers
-// are made when they are first asked for, and kept for as long as nothing changes.
+// portrait has what is generated from one upstream for a snapshot. Documents and wrappers
+// are generated at the first call, and kept until the upstream changes.
 type portrait struct {
 	up   codegen.Upstream
 	docs func() []index.Doc
-	// offers are the documents of what is no tool.
+	// offers returns the documents of resources, templates and prompts.
 	offers func() []Document
 	files  func() []codegen.File
 	habits func() Habits
 }
 
-// maxIndexed is how much text of one upstream is indexed, in bytes: five times what
-// the largest has that we know, and seconds of work where all words are made up.
+// maxIndexed is how much text of one upstream is indexed, in bytes: five times the
+// text of the largest known upstream. Random words of that size take seconds.
 const maxIndexed = 4 << 20
 
 func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
@@ -69,7 +69,7 @@ func documents(up codegen.Upstream) []index.Doc {
 }
 
 // assemble makes a snapshot of the members' portraits, and the documents of the
-// two indexes: of tools, and of what is offered besides.
+// two indexes: of tools, and of other offers.
 func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
 	next = &Snapshot{roster: r, Offers: map[DocumentKey]Document{}, usual: map[string]func() Habits{}}
 	portraits := make([]*portrait, len(r.members))
@@ -94,7 +94,7 @@ func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
 	return next, tools, offers
 }
 
-// tree gathers the files of all upstreams, and makes those that are not there yet.
+// tree collects the files of all upstreams, and generates the missing ones.
 func tree(portraits []*portrait) map[string][]byte {
 	each(len(portraits), func(i int) { portraits[i].files() })
 	files := map[string][]byte{}
@@ -111,7 +111,7 @@ func tree(portraits []*portrait) map[string][]byte {
 	return files
 }
 
-// File and List make a snapshot the tree that TypeScript programs are compiled against.
+// File returns a file of the servers/ tree. File and List serve the compiler of TypeScript programs.
 func (s *Snapshot) File(path string) ([]byte, bool) {
 	data, ok := s.Files()[path]
 	return data, ok

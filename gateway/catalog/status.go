@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Upstream tells how one upstream stands.
+// Upstream is the status of one upstream.
 type Upstream struct {
 	ID          string
 	Name        string
@@ -19,15 +19,15 @@ type Upstream struct {
 	State       upstream.State
 	// Held is how many of its tools are quarantined; they do not count as tools.
 	Held int
-	// Known says that it is known what it offers, in this run or from an earlier one.
+	// Known says that its offer is known, from this run or an earlier one.
 	Known bool
-	// Arriving says that searches do not have what it offers yet.
+	// Arriving says that searches do not include its offer yet.
 	Arriving bool
-	// Cached says that what is known of it is of an earlier run: it was not connected in this one.
+	// Cached says that its offer is from an earlier run: it was not connected in this one.
 	Cached bool
 }
 
-// Problem says why an upstream is not available, "" if it is: in one line, fit to be shown.
+// Problem returns one line that says why an upstream is not available, "" if it is.
 func (u Upstream) Problem() string {
 	switch {
 	case u.Arriving && u.State.Error == "" && u.State.Status != upstream.Closed:

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// SummaryLength is how long the one line about a tool may be, in characters.
+	// SummaryLength is the maximum length of a tool's summary, in characters.
 	SummaryLength = 120
-	// maxOpening is how much of a description is looked at, in characters.
+	// maxOpening is how much of a description is searched for a sentence, in characters.
 	maxOpening = 500
-	// leastSpaces are in a line that is more than a heading.
+	// leastSpaces is how many spaces a line has at least that is not a heading.
 	leastSpaces = 2
 )
 
 var (
 	// sentenceEnd is a full stop before what looks like a new sentence: not one in "e.g. files".
 	sentenceEnd = regexp.MustCompile(`[^. ]{2,}\)?(\.) +[^a-z ]`)
-	// lineEnd is the end of a line where no sentence continues: a blank line, a list or a heading follows, or what is said of parameters and results.
+	// lineEnd is the end of a line where no sentence continues: a blank line, a list, a heading or a section on parameters or results follows.
 	lineEnd = regexp.MustCompile(`[\pL\pN.)]( *\n\s*(\n|[-*#•]|[A-Z][A-Za-z ]{2,20}:))`)
-	// link is one of Markdown.
+	// link is a Markdown link.
 	link = regexp.MustCompile(`\[([^\[\]\n]{1,80})\]\([^()\s]*\)`)
 )
 
-// FirstSentence is that of a description, else of a title.
+// FirstSentence returns the first sentence of a description, or of the title if the description is empty.
 func FirstSentence(description, title string) string {
 	description = sanitize.Text(description, maxOpening)
 	if end := lineEnd.FindStringSubmatchIndex(description); end != nil && strings.Count(description[:end[2]], " ") >= leastSpaces {

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Habits are what most tools of an upstream have and say, which tells nothing of a single one.
+// Habits is the text and the parameters that most tools of an upstream share, which do not describe a single tool.
 type Habits struct {
 	// Opening is the first sentence of most descriptions, "" if there is none.
 	Opening string
@@ -18,9 +18,9 @@ type Habits struct {
 }
 
 const (
-	// leastHabit is how many tools must have something for it to be a habit, besides being more than half.
+	// leastHabit is how many tools, and more than half of all, must share something for it to be boilerplate.
 	leastHabit = 6
-	// fewParams that tools share are what they are about, not how all of them are called.
+	// fewParams is how many shared parameters are the topic of the tools rather than boilerplate.
 	fewParams = 2
 )
 
@@ -53,7 +53,7 @@ func habitsOf(tools []tool.Tool, docs []index.Doc) (h Habits) {
 	return h
 }
 
-// Habits returns the habits of a tool's upstream.
+// Habits returns the boilerplate of a tool's upstream.
 func (s *Snapshot) Habits(id tool.ID) Habits {
 	if of := s.usual[id.Upstream]; of != nil {
 		return of()
@@ -61,7 +61,7 @@ func (s *Snapshot) Habits(id tool.ID) Habits {
 	return Habits{}
 }
 
-// Summary is the first sentence of what a tool says of itself that not most of its upstream say.
+// Summary returns the first sentence of a tool's description that is not boilerplate.
 func (h Habits) Summary(t tool.Tool) string {
 	first := FirstSentence(t.Description, t.Title)
 	if h.Opening == "" || first != h.Opening {

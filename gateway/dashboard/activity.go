@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Activity is what happens: programs, and what they leave behind.
+// Activity has executions, skills and the audit log.
 type Activity interface {
 	Records
 	Skills
@@ -20,10 +20,10 @@ type Activity interface {
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
 
-// Span is where something stands on a line of time, in percent of all of it.
+// Span is a position on a timeline, in percent of its length.
 type Span struct{ X, Width float64 }
 
-// span places something on a line that begins at a time and is so long. What is short is wide enough to be seen.
+// span returns the position of an interval on a timeline. Short intervals get a visible minimum width.
 func span(start time.Time, total time.Duration, began, ended time.Time) Span {
 	if total <= 0 {
 		return Span{0, 100}
@@ -37,7 +37,7 @@ func span(start time.Time, total time.Duration, began, ended time.Time) Span {
 // thinnest is the narrowest bar, in percent.
 const thinnest = 0.6
 
-// offset is a time since the beginning of something, in words.
+// offset formats the time since a start.
 func offset(start, t time.Time) string {
 	if t.IsZero() || start.IsZero() {
 		return ""
@@ -53,20 +53,20 @@ type Line struct {
 }
 
 const (
-	// maxLines is how many lines of a program are shown, maxLine how long one may be, in characters.
+	// maxLines is the maximum number of shown lines of a program, maxLine the maximum length of one, in characters.
 	maxLines, maxLine = 2000, 1000
 )
 
-// Source is a program as it is shown: nothing in it hides.
+// Source is a program for display, with invisible characters made visible.
 type Source struct {
-	// Label says what it is.
+	// Label is its title.
 	Label string
 	Lines []Line
-	// More is how many lines are not shown.
+	// More is the number of lines that are not shown.
 	More int
 }
 
-// source makes lines of a program, of which one may be where it failed.
+// source splits a program into lines and marks the failed one, 0 for none.
 func source(label, code string, failed int) Source {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(code, "\r\n", "\n"), "\n"), "\n")
 	s := Source{Label: label, More: max(0, len(lines)-maxLines)}
@@ -76,7 +76,7 @@ func source(label, code string, failed int) Source {
 	return s
 }
 
-// visible is one line of text in which every character that does not show is written out; of a long one the beginning.
+// visible returns a line of text, truncated, with invisible characters written out.
 func visible(line string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -94,10 +94,10 @@ func visible(line string, most int) string {
 	return b.String()
 }
 
-// maxWords is how much of one text is shown, in bytes.
+// maxWords is the maximum length of a shown text, in bytes.
 const maxWords = 64 << 10
 
-// words is text of several lines, made visible; of a long one the beginning. What is JSON is put in lines.
+// words returns a text of several lines, truncated, with invisible characters written out and JSON indented.
 func words(text string) string {
 	var pretty bytes.Buffer
 	if len(text) <= maxWords && json.Valid([]byte(text)) && json.Indent(&pretty, []byte(text), "", "  ") == nil {

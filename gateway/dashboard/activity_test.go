@@ -248,7 +248,7 @@ var activities = map[string][]string{
 	"/ui/executions/e-2":                {"there is no execution"},
 	"/ui/runs":                          {"r-1", "digest", "waiting", "for approval"},
 	"/ui/runs?status=ok":                {"No run matches"},
-	"/ui/runs/r-1":                      {"Why?", "fetch", "2 attempts", "24 passes not shown: 24 ok", "an approval", "Oslo", "Cancel", "Do all again from", "resumed"},
+	"/ui/runs/r-1":                      {"Why?", "fetch", "2 attempts", "24 passes not shown: 24 ok", "an approval", "Oslo", "Cancel", "Repeat everything from", "resumed"},
 	"/ui/runs/r-evil":                   {"Resume", "failed"},
 	"/ui/runs/r-1/log":                  {"created", "retrying", "attempt 2", "each[29]", "events 1 to 38"},
 	"/ui/runs/r-1/log?offset=7":         {"events 8 to 38", "Before"},
@@ -264,7 +264,7 @@ var activities = map[string][]string{
 	"/ui/skills/evil":                 {"cannot be imported"},
 	"/ui/skills/wait?scope=pending":   {"sallyport skills approve wait@abababababab"},
 	"/ui/audit":                       {"no deletes", "chained", "record 43", "before=41", "cdcdcdcdcdcd"},
-	"/ui/audit?kind=call&before=9":    {"1 are damaged", "No record matches", "← Newest"},
+	"/ui/audit?kind=call&before=9":    {"1 are damaged", "No scanned record matches", "← Newest"},
 	"/ui/executions?status=%22%3E%3C": {"e-1"},
 }
 

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ApprovalsPage is what waits for a person, and what was answered lately.
+// ApprovalsPage lists pending and recently answered approvals.
 type ApprovalsPage struct {
 	Waiting  []approvals.Approval
 	Answered []approvals.Approval
@@ -19,12 +19,12 @@ type ApprovalsPage struct {
 
 const (
 	approvalsPath = "/ui/approvals"
-	// waitingPath is where the navigation's count comes from, every so many seconds.
+	// waitingPath serves the navigation's count of pending approvals, waitingEvery is its interval in seconds.
 	waitingPath  = "/ui/waiting"
 	waitingEvery = 4
 )
 
-// maxAnswered is how many earlier answers are listed, maxReason how much of a reason is shown, in bytes.
+// maxAnswered is the maximum number of listed answers, maxReason the maximum length of a reason, in bytes.
 const maxAnswered, maxReason = 50, 300
 
 func (d *Dashboard) approvals(r *request) (any, error) {
@@ -40,10 +40,10 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 	return p, err
 }
 
-// waiting is how many of the calls that the caller may see wait for a person.
+// waiting returns the number of pending approvals that the caller may see.
 func (d *Dashboard) waiting(ctx context.Context) (n int) {
 	all, err := d.verbs.Approvals(ctx)
-	if err != nil { // the page of approvals tells what is wrong
+	if err != nil { // the approvals page shows the error
 		return 0
 	}
 	for _, a := range all {
@@ -56,12 +56,12 @@ func (d *Dashboard) waiting(ctx context.Context) (n int) {
 
 func (d *Dashboard) waitingCount(r *request) (any, error) { return d.waiting(r.Context()), nil }
 
-// answers are the buttons of the form.
+// answers are the answers by the form's button.
 var answers = map[string]approvals.Answer{
 	"once": {Allow: true, Scope: approval.Once}, "execution": {Allow: true, Scope: approval.Execution}, "session": {Allow: true, Scope: approval.Session}, "deny": {}, "done": {Done: true},
 }
 
-// answer answers one question. That it has been answered already, or has expired, is said on the page of all.
+// answer answers one approval. If it was already answered or has expired, the approvals page says so.
 func (d *Dashboard) answer(r *request) (string, error) {
 	answer, ok := answers[r.PostFormValue("answer")]
 	if !ok {
@@ -84,7 +84,7 @@ func (d *Dashboard) answer(r *request) (string, error) {
 	return approvalsPath, nil
 }
 
-// scopeWords say for how long something is allowed.
+// scopeWords returns the text for a scope.
 func scopeWords(s approval.Scope) string {
 	switch s {
 	case approval.Execution:

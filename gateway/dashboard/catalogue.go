@@ -17,10 +17,10 @@ type CataloguePage struct {
 	// Upstreams, Details and Languages are what can be chosen.
 	Upstreams, Details, Languages []string
 	Found                         toolsearch.Found
-	// Text is what search_tools answers, Tokens how many that has.
+	// Text is the answer of search_tools, Tokens its number of tokens.
 	Text   string
 	Tokens int
-	// Problem is what is wrong with what was asked, Hint what would be right.
+	// Problem says what is wrong with the query, Hint how to fix it.
 	Problem, Hint string
 }
 
@@ -33,7 +33,7 @@ func (d *Dashboard) catalogue(r *request) (any, error) {
 	for _, up := range d.verbs.Upstreams() {
 		p.Upstreams = append(p.Upstreams, up.ID)
 	}
-	// Who looks here does not teach the search what is used after which words.
+	// Searches here must not train the feedback ranking.
 	ctx := tool.WithSession(r.Context(), "dashboard")
 	found, err := d.verbs.Search(ctx, toolsearch.Request{Query: p.Query, Upstream: p.Upstream, Detail: toolsearch.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Invalid || err != nil && e.Kind == tool.NotFound {
@@ -65,7 +65,7 @@ type Hint struct {
 	Yes  bool
 }
 
-// tool shows one tool, or what is wrong with its name.
+// tool shows one tool.
 func (d *Dashboard) tool(r *request) (any, error) {
 	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
 	v, err := d.verbs.ToolView(r.Context(), id)
@@ -108,7 +108,7 @@ func hints(a tool.Annotations) (list []Hint) {
 	return list
 }
 
-// maxSchema is how much of a schema is shown, in characters.
+// maxSchema is the maximum length of a shown schema, in characters.
 const maxSchema = 32 << 10
 
 func indented(data json.RawMessage) string {

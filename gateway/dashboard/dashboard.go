@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs are what the pages need of the gateway.
+// Verbs are the methods of the gateway that the pages need.
 type Verbs interface {
 	Catalogue
 	Approvals
@@ -34,13 +34,13 @@ type Catalogue interface {
 	CountTokens(text string) int
 }
 
-// Approvals are what people are asked about calls, of the caller, or of all for an operator.
+// Approvals are the approvals of the caller, or of all principals for an operator.
 type Approvals interface {
 	Approvals(ctx context.Context) ([]approvals.Approval, error)
 	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)
 }
 
-// Review is about definitions of tools that wait for a person.
+// Review has the quarantined tool definitions.
 type Review interface {
 	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
@@ -48,15 +48,15 @@ type Review interface {
 
 // Options configure the pages; nil means all defaults.
 type Options struct {
-	// Version is ours; "" is "dev".
+	// Version is the gateway's version; "" is "dev".
 	Version string
-	// Workflows is the engine; nil: this process has none, and its pages say so.
+	// Workflows is the workflow engine; without one its pages show an error.
 	Workflows Workflows
-	// Logger gets what went wrong here; nil discards.
+	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }
 
-// maxForm is how large the body of a form may be, in bytes.
+// maxForm is the maximum size of a form, in bytes.
 const maxForm = 64 << 10
 
 // Dashboard serves the pages. It is safe for concurrent use.
@@ -69,7 +69,7 @@ type Dashboard struct {
 	handler   http.Handler
 }
 
-// New returns the handler of all pages and of the files that they need.
+// New returns the handler of all pages and their static files.
 func New(verbs Verbs, o *Options) *Dashboard {
 	d := &Dashboard{verbs: verbs, templates: parse()}
 	if o != nil {
@@ -97,11 +97,11 @@ func New(verbs Verbs, o *Options) *Dashboard {
 // ServeHTTP implements [http.Handler].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
-// policy lets a page do nothing but what ours do: no script, style or form of anywhere else, nor within the page itself.
+// policy is the content security policy: no inline or foreign scripts, styles and forms.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guarded puts the headers on every answer that keep a page ours.
+// guarded sets the security headers of every response, and limits the body.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

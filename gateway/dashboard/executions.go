@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Records are what ran and what runs, of the caller, or of all for an operator.
+// Records are the executions of the caller, or of all principals for an operator.
 type Records interface {
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
 	Recorded(ctx context.Context, id string) (history.Record, error)
@@ -27,7 +27,7 @@ type Records interface {
 	CancelExecution(ctx context.Context, id string) error
 }
 
-// ExecutionsPage is what ran last.
+// ExecutionsPage lists executions.
 type ExecutionsPage struct {
 	history.Page
 	Filter history.Filter
@@ -55,7 +55,7 @@ func (d *Dashboard) executions(r *request) (any, error) {
 	}, err
 }
 
-// pager leads through a list of which so many are shown from an offset on.
+// pager returns the pager of a list with shown items from an offset on.
 func (r *request) pager(offset, shown, total int) Pager {
 	p := Pager{}
 	if offset > 0 {
@@ -73,11 +73,11 @@ func (r *request) pager(offset, shown, total int) Pager {
 // ExecutionPage is one execution.
 type ExecutionPage struct {
 	history.Record
-	// Live is what there is of one that has not ended; then there is no journal on the page.
+	// Live is set for a running execution, which has no journal on the page.
 	Live   *LivePage
 	Source Source
 	Chart  CallChart
-	// Journal is nil where it is not kept; NoJournal says why then. JournalPager leads through its calls.
+	// Journal is nil if there is none; NoJournal says why. Pager pages its calls.
 	Journal   *history.JournaledCalls
 	NoJournal string
 	Pager     Pager
@@ -105,10 +105,10 @@ func (d *Dashboard) execution(r *request) (any, error) {
 	return p, err
 }
 
-// maxJournaled is how many calls of a journal are on a page.
+// maxJournaled is the number of a journal's calls per page.
 const maxJournaled = 50
 
-// journal adds what the journal says.
+// journal adds a page of the journal.
 func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 	after := r.number("after")
 	view, err := d.verbs.Journaled(r.Context(), p.ID, after, maxJournaled)
@@ -132,7 +132,7 @@ func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 	return nil
 }
 
-// approvalsOf are those that were asked for by an execution or a run.
+// approvalsOf returns the approvals that an execution or a run requested.
 func (d *Dashboard) approvalsOf(r *request, id string) ([]approvals.Approval, error) {
 	all, err := d.verbs.Approvals(r.Context())
 	return slices.DeleteFunc(all, func(a approvals.Approval) bool { return a.Execution != id && a.Root != id }), err
@@ -141,9 +141,9 @@ func (d *Dashboard) approvalsOf(r *request, id string) ([]approvals.Approval, er
 // CallChart is the calls of an execution on a line of time.
 type CallChart struct {
 	Calls []CallRow
-	// Lanes are how many calls were under way at once, at most; Height is that of the picture, in pixels.
+	// Lanes is the maximum number of concurrent calls; Height is the height of the chart, in pixels.
 	Lanes, Height int
-	// Total is how long the line is, Text what is to be seen.
+	// Total is the length of the timeline, Text a description.
 	Total time.Duration
 	Text  string
 	// More is how many calls are not shown.
@@ -157,13 +157,13 @@ type CallRow struct {
 	// Begun is since the start of the execution, "" where that is not known.
 	Begun string
 	Span  Span
-	// Lane is the first that was free when it began, Y where that is, in pixels.
+	// Lane is the first one that was free when it began, Y its position, in pixels.
 	Lane, Y int
 	Path    string
 }
 
 const (
-	// maxRows is how many calls a chart shows, maxLanes how many lie one below the other.
+	// maxRows is the maximum number of calls in a chart, maxLanes the maximum number of lanes.
 	maxRows, maxLanes = 300, 12
 	laneHeight        = 14
 )
@@ -197,7 +197,7 @@ func callChart(r history.Record) CallChart {
 	return c
 }
 
-// lane finds the first lane that is free at a time, and has it taken until another.
+// lane returns the first lane that is free at from, and marks it as used until to.
 func lane(free []time.Time, from, to time.Time) (int, []time.Time) {
 	for i, end := range free {
 		if !end.After(from) || i == maxLanes-1 {
@@ -208,7 +208,7 @@ func lane(free []time.Time, from, to time.Time) (int, []time.Time) {
 	return len(free), append(free, to)
 }
 
-// toolPath is the page of a tool, "" for what is no upstream's tool.
+// toolPath returns the path of a tool's page, "" for a tool of no upstream.
 func toolPath(id tool.ID) string {
 	if id.Upstream == "" || strings.Contains(id.Name, "/") {
 		return ""
@@ -216,7 +216,7 @@ func toolPath(id tool.ID) string {
 	return "/ui/catalogue/" + url.PathEscape(id.Upstream) + "/" + url.PathEscape(id.Name)
 }
 
-// executionPath is the page of an execution or a run; "" for what is neither.
+// executionPath returns the path of the page of an execution or a run, "" for another id.
 func executionPath(id string) string {
 	switch {
 	case strings.HasPrefix(id, "e-"):
@@ -227,5 +227,5 @@ func executionPath(id string) string {
 	return ""
 }
 
-// who is a principal in words.
+// who returns the name of a principal for display.
 func who(principal string) string { return cmp.Or(sanitize.Line(principal, 80), "local") }

@@ -19,14 +19,14 @@ type LivePage struct {
 	// Output is what it has printed last, in pieces of one stream each.
 	Output    []Piece
 	Approvals []approvals.Approval
-	// MayCancel says that who looks may stop it.
+	// MayCancel says that the user may cancel it.
 	MayCancel bool
 }
 
 // Piece is text of one stream.
 type Piece struct{ Stream, Text string }
 
-// goingOn is the page of an execution that has not ended.
+// goingOn returns the page of a running execution.
 func (d *Dashboard) goingOn(r *request, live executor.Live) (any, error) {
 	r.titled(live.ID, Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
@@ -58,7 +58,7 @@ func pieces(all []execution.Printed) (list []Piece) {
 	return list
 }
 
-// printed is what a program has said, as it is shown: lines, and no character that hides.
+// printed returns a program's output for display, with invisible characters written out.
 func printed(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := range lines {
@@ -77,6 +77,6 @@ func (d *Dashboard) cancelExecution(r *request) (string, error) {
 		r.warn("Nothing was done: " + e.Message + ".")
 		return executionPath(id), nil
 	}
-	r.say("It is being canceled.")
+	r.say("Canceling.")
 	return "/ui/executions", nil
 }

@@ -71,7 +71,7 @@ func (house) Approvals(ctx context.Context) ([]approvals.Approval, error) {
 
 func (h house) Answer(_ context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
 	if id == "a-3" {
-		return approvals.Approval{}, &tool.Error{Kind: tool.Invalid, Message: "approval a-3 does not wait for an answer any more: it is denied"}
+		return approvals.Approval{}, &tool.Error{Kind: tool.Invalid, Message: "approval a-3 is no longer pending: it is denied"}
 	}
 	*h.told = append(*h.told, fmt.Sprintf("%s allow=%v %s by %s: %s", id, a.Allow, a.Scope, a.By, a.Note))
 	return approvals.Approval{ID: id, Request: approval.Request{Tool: "crm.delete"}}, nil
@@ -91,7 +91,7 @@ func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
 
 func (h house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
 	if digest != strings.Repeat("cd", 32) {
-		return &tool.Error{Kind: tool.Failed, Message: "the definition of " + id.String() + " that waits is not the one that you saw"}
+		return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + id.String() + " is not the one that you saw"}
 	}
 	*h.told = append(*h.told, "approve "+id.String())
 	return nil
@@ -109,9 +109,9 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 
 // pages are those of this file, with what must be on each for an operator.
 var pages = map[string][]string{
-	"/":                              {"2", "waiting for approval", "Needs somebody", "tokens answered"},
+	"/":                              {"2", "waiting for approval", "Needs attention", "tokens answered"},
 	"/ui/approvals":                  {"crm.delete", "Allow once", "it deletes", "run <code>r-1", "Answered lately"},
-	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "too long to be seen"},
+	"/ui/quarantine":                 {"‹U+200B›", "What would change", `class="line add found"`, `<span class="rule">orders`, "Approve this definition", "too long to be shown"},
 	"/ui/upstreams":                  {"crm", "ready", "failed"},
 	"/ui/upstreams/evil":             {"What is wrong", "stderr", "/ui/catalogue/evil/x"},
 	"/ui/catalogue?q=%22%3E":         {"What the model reads", "tokens", "Nothing fits well", "not to be called"},
@@ -189,7 +189,7 @@ func TestSaid(t *testing.T) {
 	var told []string
 	cookie := ask(t, house{told: &told}, "op", "/ui/approvals/a-3", url.Values{"answer": {"once"}}).Result().Cookies()[0]
 	got := ask(t, house{}, "op", "/ui/approvals", nil, "Cookie: "+cookie.Name+"="+cookie.Value)
-	if !strings.Contains(got.Body.String(), "Nothing was done: approval a-3 does not wait for an answer any more: it is denied.") || got.Result().Cookies()[0].MaxAge >= 0 {
+	if !strings.Contains(got.Body.String(), "Nothing was done: approval a-3 is no longer pending: it is denied.") || got.Result().Cookies()[0].MaxAge >= 0 {
 		t.Error(got.Body.String(), got.Header())
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// RunsPage is what workflows have done last.
+// RunsPage lists runs of workflows.
 type RunsPage struct {
 	Runs     []workflow.Run
 	Filter   workflow.Filter
@@ -26,7 +26,7 @@ type RunsPage struct {
 	Names    []string
 }
 
-// maxRuns is how many runs can be leafed through.
+// maxRuns is the maximum number of listed runs.
 const maxRuns = 2000
 
 func (d workflowPages) runs(r *request) (any, error) {
@@ -57,12 +57,12 @@ type RunPage struct {
 	// Forms are the open ones, Approvals those that it requested.
 	Forms     []RunForm
 	Approvals []approvals.Approval
-	// Steps are where a replay can begin. MaySteer says that who looks may steer it.
+	// From are the steps where a replay can begin. MaySteer says that the user may control the run.
 	From     []string
 	MaySteer bool
 	// Inputs and Outputs are in JSON.
 	Inputs, Outputs string
-	// Moving says that it is not over, Cut that there are events beyond those that Rows are made of.
+	// Moving says that it is not over, Cut that Rows lack the latest events.
 	Moving, Cut bool
 }
 
@@ -78,16 +78,16 @@ type RunForm struct {
 // RunRow is a step in the timeline of a run.
 type RunRow struct {
 	*timeline.Mark
-	// Depth is how deep it stands, Does what it does by the definition, State how it stands.
+	// Depth is its nesting depth, Does its summary from the definition, State its current state.
 	Depth int
 	Does  string
 	State string
 	Begun string
 	Span  Span
 	Took  string
-	// Rests are when it waited.
+	// Rests are the intervals in which it waited.
 	Rests []Span
-	// Folded says of steps that are not shown what became of them; the row is empty otherwise.
+	// Folded summarizes the outcomes of steps that are not shown; the rest of the row is empty then.
 	Folded string
 }
 
@@ -240,7 +240,7 @@ func (d *drawing) row(m *timeline.Mark, depth int) RunRow {
 	return row
 }
 
-// does says what a step does, by the definition.
+// does returns the summary of a step from the definition.
 func (d *drawing) does(path string) string {
 	if d.chart.Source == nil || strings.HasSuffix(path, "]") {
 		return ""
@@ -253,7 +253,7 @@ func (d *drawing) does(path string) string {
 	return strings.TrimSpace(o.Kind + " " + o.Of)
 }
 
-// folded says what became of passes that are not shown.
+// folded summarizes the outcomes of loop passes that are not shown.
 func folded(hidden []*timeline.Mark) string {
 	counts, order := map[string]int{}, []string{}
 	for _, m := range hidden {
@@ -325,7 +325,7 @@ func (d workflowPages) cancelRun(r *request) (string, error) {
 	if err := engine.Cancel(r.Context(), r.PathValue("id")); err != nil {
 		return d.steered(r, err)
 	}
-	r.say("It is being canceled.")
+	r.say("Canceling.")
 	return r.runPath(), nil
 }
 
@@ -337,7 +337,7 @@ func (d workflowPages) resumeRun(r *request) (string, error) {
 	if _, err := engine.Resume(r.Context(), r.PathValue("id")); err != nil {
 		return d.steered(r, err)
 	}
-	r.say("It goes on.")
+	r.say("Resumed.")
 	return r.runPath(), nil
 }
 
@@ -354,11 +354,11 @@ func (d workflowPages) replayRun(r *request) (string, error) {
 	if err != nil {
 		return d.steered(r, err)
 	}
-	r.say("This is a new run, which does all again from " + step + " on.")
+	r.say("This is a new run that repeats everything from " + step + " on.")
 	return "/ui/runs/" + url.PathEscape(again.ID), nil
 }
 
-// steered says on the run's page what could not be done with it.
+// steered shows an invalid operation on the run's page; other errors are returned.
 func (d workflowPages) steered(r *request, err error) (string, error) {
 	e := tool.AsError(err)
 	if e.Kind != tool.Invalid {

@@ -7,13 +7,13 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// What a form has done is said once, on the page that comes next: a cookie carries it there.
+// A flash message is the result of a form, shown once on the next page. A cookie carries it.
 const (
 	saidCookie = "sallyport_said"
 	maxSaid    = 300
 )
 
-// Said is what a form has done, or why it has done nothing.
+// Said is the result or the error of a form.
 type Said struct {
 	Text string
 	Bad  bool
@@ -31,7 +31,7 @@ func setSaid(w http.ResponseWriter, said Said) {
 	http.SetCookie(w, &http.Cookie{Name: saidCookie, Value: value, Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
-// takeSaid returns what is to be said, and has the browser forget it.
+// takeSaid returns the message of a request, and deletes the cookie.
 func takeSaid(w http.ResponseWriter, r *http.Request) Said {
 	cookie, err := r.Cookie(saidCookie)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// request is the request to a page's method, and what it says of its page in addition to the data.
+// request is a request for a page, with the title, breadcrumbs and message that the page's method sets.
 type request struct {
 	*http.Request
 	title  string
@@ -20,12 +20,12 @@ type request struct {
 	said   Said
 }
 
-// titled gives the page another title, with the pages above it.
+// titled sets the title and the breadcrumbs of the page.
 func (r *request) titled(title string, above ...Crumb) {
 	r.title, r.crumbs = sanitize.Line(title, 200), above
 }
 
-// say shows a sentence on the page that comes next, warn one about what was not done.
+// say shows a message on the next page, warn an error message.
 func (r *request) say(text string)  { r.said = Said{Text: text} }
 func (r *request) warn(text string) { r.said = Said{Text: text, Bad: true} }
 
@@ -41,7 +41,7 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// with is the page's own address with one word of its query set; "" takes it away.
+// with returns the page's address with one query parameter set, or removed for "".
 func (r *request) with(name, value string) string {
 	query := r.URL.Query()
 	query.Del("live")
@@ -72,7 +72,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
 	d.render(w, r, http.StatusOK, p.template, data)
 }
 
-// allows refuses those whom a page is not for.
+// allows returns an error if the caller may not use a page.
 func (p page) allows(r *request) error {
 	if p.operator && !r.isOperator() {
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may see this", Hint: operatorHint}
@@ -86,7 +86,7 @@ func (p page) allows(r *request) error {
 // operatorHint says how to become one.
 const operatorHint = "run sallyport dashboard on the gateway's machine, or log in with a token that has the scope operate"
 
-// act does what a form says, and leads on to a page: who reloads that does not send the form again.
+// act processes a form and redirects to a page, so that a reload does not submit the form again.
 func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
 	if err := r.ParseForm(); err != nil {
 		d.refuse(w, r, formError(err))
@@ -108,7 +108,7 @@ func formError(err error) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "the form cannot be read"}
 }
 
-// render shows a template in the layout, or only the part of it that the page asks for again.
+// render renders a template in the layout, or only the live part that the request asks for.
 func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
 	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.own()}
 	v.Who = Who{Name: sanitize.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
@@ -125,7 +125,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name s
 		writePart(w, live, r.URL.Query().Get("seen"))
 		return
 	}
-	if part != "" { // what it was a part of has become another page
+	if part != "" { // the page has changed: reload it
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -141,7 +141,7 @@ func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name s
 	writePage(w, status, page.Bytes())
 }
 
-// own is the address of the page without what asks for a part of it.
+// own returns the page's address without the parameters for a live part.
 func (r *request) own() *url.URL {
 	query := r.URL.Query()
 	query.Del("live")
@@ -149,7 +149,7 @@ func (r *request) own() *url.URL {
 	return &url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
 }
 
-// writePart answers with a part of a page, or with nothing where it is as it was seen.
+// writePart answers with a live part of a page, or with no content if it is unchanged.
 func writePart(w http.ResponseWriter, part livePart, seen string) {
 	if seen == part.mark {
 		w.WriteHeader(http.StatusNoContent)
@@ -172,7 +172,7 @@ type Problem struct {
 	Message, Hint string
 }
 
-// refuse shows what is wrong.
+// refuse shows an error page.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *request, err error) {
 	e := tool.AsError(err)
 	status := e.Kind.Status()
@@ -188,25 +188,25 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Pro
 	d.render(w, r, status, "problem", p)
 }
 
-// broken is for a template that cannot show what it was given: nothing of it is sent.
+// broken answers if a template fails: nothing of the page is sent.
 func (d *Dashboard) broken(w http.ResponseWriter, r *request, err error) {
 	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", sanitize.Line(r.URL.Path, 100), "error", err)
 	http.Error(w, "this page cannot be shown; the operator's log says why", http.StatusInternalServerError)
 }
 
-// missing is for where there is nothing.
+// missing answers for unknown paths.
 func (d *Dashboard) missing(w http.ResponseWriter, r *http.Request) {
 	d.problem(w, &request{Request: r}, http.StatusNotFound, Problem{Message: "There is no page at this address."})
 }
 
-// foreign is for forms that a page of another origin has sent.
+// foreign answers for forms that a page of another origin has sent.
 func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
 	d.problem(w, &request{Request: r}, http.StatusForbidden, Problem{Message: "This form was sent by a page of another origin, so nothing was done.",
 		Hint: "open the dashboard itself, and send the form from there"})
 }
 
-// LoginPage shows the form to log in with a token, and what was wrong with the last try; "" is nothing. It is for
-// the server of /login, and sets the headers that every page has.
+// LoginPage shows the login form, with the error of the last attempt, "" for none. It is for the server of /login,
+// and sets the headers that every page has.
 func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.render(w, &request{Request: r, title: "Log in"}, status, "login", sanitize.Line(problem, 300))

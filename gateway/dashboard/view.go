@@ -46,7 +46,7 @@ type NavItem struct {
 	Label, Path string
 	// Here says that it is the page that is shown, or the one above it.
 	Here bool
-	// Counts says that it is the page of what waits.
+	// Counts says that it shows the number of pending approvals.
 	Counts bool
 }
 
@@ -60,14 +60,14 @@ type Who struct {
 // May reports whether they may do something, by the word of its scope: for templates.
 func (v *view) May(scope string) bool { return tool.May(v.ctx(), tool.Scope(scope)) }
 
-// livePart is a part of a page that is asked for again and again.
+// livePart is a part of a page that the browser polls.
 type livePart struct {
 	html template.HTML
 	mark string
 }
 
-// Live shows the template name with data, and again every so many seconds where it has changed. The name must be the
-// only one of its kind on the page. Without script it shows it once.
+// Live renders the template name with data, and updates it every so many seconds if it has changed. The name must be
+// unique on the page. Without scripts it is rendered once.
 func (v *view) Live(name string, data any, seconds int) (template.HTML, error) {
 	return v.liveAt(v.url, name, data, seconds)
 }
@@ -78,7 +78,7 @@ func (v *view) WaitingCount() (template.HTML, error) {
 	return v.liveAt(&url.URL{Path: waitingPath}, "waiting-count", n, waitingEvery)
 }
 
-// liveAt is Live for what a page at another address shows.
+// liveAt is Live for a part of a page at another address.
 func (v *view) liveAt(at *url.URL, name string, data any, seconds int) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := v.d.templates.ExecuteTemplate(&b, name, data); err != nil {
@@ -128,10 +128,10 @@ type Pager struct {
 	Text string
 }
 
-// maxOffset is as far as anybody leafs through a list.
+// maxOffset is the maximum offset in a list.
 const maxOffset = 1_000_000
 
-// paged returns the part of a list that a request's ?offset= names, of so many items, and how to get to the others.
+// paged returns the page of a list at a request's ?offset=, and its pager.
 func paged[T any](r *request, all []T, size int) ([]T, Pager) {
 	at := min(max(r.number("offset"), 0), len(all))
 	end := min(at+size, len(all))

@@ -40,7 +40,7 @@ type Runs interface {
 // workflowPages shows workflows and their runs.
 type workflowPages struct{ *Dashboard }
 
-// engine is what runs workflows, or an error where nothing does.
+// engine returns the workflow engine, or an error without one.
 func (d workflowPages) engine() (Workflows, error) {
 	if d.opts.Workflows == nil {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"}
@@ -48,7 +48,7 @@ func (d workflowPages) engine() (Workflows, error) {
 	return d.opts.Workflows, nil
 }
 
-// visibleWorkflows are those that who asks may see and start; none where there is no engine.
+// visibleWorkflows returns the workflows that the user may see and start; none without an engine.
 func (d workflowPages) visibleWorkflows(r *request) []workflow.Info {
 	list := []workflow.Info{}
 	if d.opts.Workflows == nil {
@@ -69,7 +69,7 @@ func (d workflowPages) workflows(r *request) (any, error) {
 	return d.visibleWorkflows(r), nil
 }
 
-// workflowNamed finds one of them.
+// workflowNamed returns the workflow that a request names.
 func (d workflowPages) workflowNamed(r *request) (workflow.Info, error) {
 	if _, err := d.engine(); err != nil {
 		return workflow.Info{}, err
@@ -137,7 +137,7 @@ func (d workflowPages) plan(r *request, name string, questions []forms.Question,
 	return "", strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")
 }
 
-// start starts a run, and leads to its page. What is wrong with the inputs is said where they were given.
+// start starts a run and redirects to its page.
 func (d workflowPages) start(r *request) (string, error) {
 	info, err := d.workflowNamed(r)
 	if err != nil {
@@ -183,7 +183,7 @@ var controls = map[string]string{
 	"text": "text", "json": "text", "integer": "number", "number": "number", "boolean": "select", "date": "date", "email": "email", "uri": "url", "choice": "select", "choices": "several",
 }
 
-// fieldPrefix keeps the names of fields apart from what a form says besides.
+// fieldPrefix separates the names of fields from other form values.
 const fieldPrefix = "in."
 
 // fields are questions with what is filled in: what was given, or where nothing was, the default.
@@ -220,7 +220,7 @@ func choicesOf(q forms.Question) []forms.Option {
 	return q.Options
 }
 
-// about says of a question what its control cannot.
+// about describes constraints of a question that its control does not show.
 func about(q forms.Question) string {
 	var parts []string
 	if q.Type == "json" {
@@ -238,7 +238,7 @@ func about(q forms.Question) string {
 	return strings.Join(parts, ", ")
 }
 
-// defaults are what is filled in of a question before anybody answers.
+// defaults returns the initial values of a question.
 func defaults(q forms.Question) (texts []string) {
 	if q.Default == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Check asks the endpoint for one vector, within 10 s, and returns how long it is
-// and how long that took. The error says why there is none, for a person.
+// Check requests one vector from the endpoint, with a timeout of 10 s, and returns its
+// length and the duration. The error is for a person to read.
 func Check(ctx context.Context, s Settings) (dim int, took time.Duration, err error) {
 	c, err := newClient(s)
 	if err != nil {

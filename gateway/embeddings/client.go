@@ -19,42 +19,42 @@ import (
 )
 
 const (
-	// maxDim is the longest vector that is taken, maxPerVector how many bytes it may
-	// take to write one, maxAnswer bounds an answer.
+	// maxDim is the maximum length of a vector, maxPerVector that of its JSON in bytes,
+	// maxAnswer that of a response.
 	maxDim       = 8192
 	maxPerVector = 256 << 10
 	maxAnswer    = 32 << 20
-	// maxObjects is how many objects an answer may have besides four for each text:
-	// millions of empty ones would take much more memory than they have bytes.
+	// maxObjects is how many objects a response may have in addition to four for each
+	// text: decoded empty objects take much more memory than their JSON.
 	maxObjects = 100
-	// maxErrorBody bounds what is read of an answer that is an error, in bytes.
+	// maxErrorBody bounds what is read of an error response, in bytes.
 	maxErrorBody = 64 << 10
-	// maxSaid is how much of what an endpoint says is shown, in characters.
+	// maxSaid is how much of an endpoint's error message is shown, in characters.
 	maxSaid = 200
-	// maxRetryAfter is the longest that an endpoint may ask to be left alone.
+	// maxRetryAfter bounds the Retry-After of an endpoint.
 	maxRetryAfter = time.Hour
 )
 
-// Settings say which endpoint is asked.
+// Settings configure an endpoint.
 type Settings struct {
-	// URL is that of the API, to which "/embeddings" is added unless its path ends so.
+	// URL is the API's URL; "/embeddings" is added unless its path ends with it.
 	URL string
-	// Model is the name that the endpoint knows it by.
+	// Model is the endpoint's name for the model.
 	Model string
-	// Headers go out with every request, and to no other host.
+	// Headers are sent with every request, to no other host.
 	Headers map[string]string
 	// Timeout bounds the wait for the vector of a query.
 	Timeout time.Duration
 }
 
-// fault is why an endpoint gave no vectors. Its text has nothing of what was sent.
+// fault is why an endpoint returned no vectors. Its text has nothing of the request.
 type fault struct {
 	reason string
-	// status is that of HTTP, 0 if there was none.
+	// status is the HTTP status, 0 if there was no response.
 	status int
-	// said is the endpoint's own message, cleaned; it may repeat what was sent.
+	// said is the endpoint's own message, sanitized; it may repeat the request.
 	said string
-	// after is how long it asks to be left alone.
+	// after is the endpoint's Retry-After.
 	after time.Duration
 }
 
@@ -62,17 +62,17 @@ func (f *fault) Error() string { return f.reason }
 
 func faultf(format string, args ...any) *fault { return &fault{reason: fmt.Sprintf(format, args...)} }
 
-// refuses reports whether it is what was sent that the endpoint does not take.
+// refuses reports whether the endpoint rejects the request's texts.
 func (f *fault) refuses() bool {
 	return f.status == http.StatusBadRequest || f.status == http.StatusRequestEntityTooLarge || f.status == http.StatusUnprocessableEntity
 }
 
-// denies reports whether only a person can mend it.
+// denies reports whether only an operator can fix it.
 func (f *fault) denies() bool {
 	return f.status == http.StatusUnauthorized || f.status == http.StatusForbidden || f.status == http.StatusNotFound
 }
 
-// client asks one endpoint. It is safe for concurrent use.
+// client sends requests to one endpoint. It is safe for concurrent use.
 type client struct {
 	settings Settings
 	endpoint string
@@ -96,8 +96,8 @@ func newClient(s Settings) (*client, error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// stay lets only those redirects be followed that lead to the same host: the body
-// holds queries, and the headers keys.
+// stay rejects redirects to another host: the body has queries, and the headers have
+// keys.
 func stay(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case req.URL.Scheme != first.URL.Scheme || !strings.EqualFold(req.URL.Host, first.URL.Host):
@@ -105,7 +105,7 @@ func stay(req *http.Request, via []*http.Request) error {
 	case req.Method != first.Method:
 		return faultf("it redirects and drops the request")
 	case len(via) > 5:
-		return faultf("it redirects without end")
+		return faultf("it redirects too often")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ type request struct {
 	Format string   `json:"encoding_format"`
 }
 
-// answer is what an endpoint sends, as far as we read it.
+// answer has the fields that are read of an endpoint's response.
 type answer struct {
 	Data []struct {
 		Index     *int      `json:"index"`
@@ -153,12 +153,12 @@ func (c *client) embed(ctx context.Context, texts []string) ([]vector, error) {
 	case err != nil:
 		return nil, c.lost(err)
 	case int64(len(data)) > limit:
-		return nil, faultf("its answer is larger than %d KiB", limit>>10)
+		return nil, faultf("its response is larger than %d KiB", limit>>10)
 	}
 	return vectors(data, len(texts))
 }
 
-// lost says why there was no answer. The URL, which may hold a key, is not in it.
+// lost returns the fault for a request without a response. Its text does not have the URL, which may hold a key.
 func (c *client) lost(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
@@ -172,9 +172,9 @@ func (c *client) lost(err error) *fault {
 	return faultf("%s", c.shown(err.Error()))
 }
 
-// refused reads an answer that is an error: {"error": {"message": ...}}, or {"error": ...}.
+// refused returns the fault for an error response: {"error": {"message": ...}}, or {"error": ...}.
 func (c *client) refused(resp *http.Response) *fault {
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is fine
 	var outer struct {
 		Error json.RawMessage `json:"error"`
 	}
@@ -183,7 +183,7 @@ func (c *client) refused(resp *http.Response) *fault {
 	}
 	_ = json.Unmarshal(data, &outer)
 	if json.Unmarshal(outer.Error, &inner) != nil {
-		_ = json.Unmarshal(outer.Error, &inner.Message) // nothing is known then
+		_ = json.Unmarshal(outer.Error, &inner.Message) // no message then
 	}
 	return &fault{
 		reason: fmt.Sprintf("HTTP %d", resp.StatusCode), status: resp.StatusCode, said: c.shown(inner.Message),
@@ -191,7 +191,7 @@ func (c *client) refused(resp *http.Response) *fault {
 	}
 }
 
-// retryAfter reads seconds or a date, 0 if it is neither.
+// retryAfter parses seconds or a date; it returns 0 for anything else.
 func retryAfter(text string) time.Duration {
 	wait := time.Duration(0)
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -202,7 +202,7 @@ func retryAfter(text string) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// shown cleans what the endpoint says and hides what headers and address say.
+// shown sanitizes a message of the endpoint and replaces secrets of the headers and the URL.
 func (c *client) shown(text string) string {
 	for _, secret := range c.secrets() {
 		if len(secret) >= 4 {
@@ -212,7 +212,7 @@ func (c *client) shown(text string) string {
 	return sanitize.Line(text, maxSaid)
 }
 
-// secrets are what may be a key, as it is and as it is written in an address, the longest first.
+// secrets returns all values that may be a key, plain and URL-encoded, longest first.
 func (c *client) secrets() (all []string) {
 	for _, value := range c.settings.Headers {
 		_, key, _ := strings.Cut(value, " ") // Bearer KEY
@@ -235,14 +235,14 @@ func (c *client) secrets() (all []string) {
 	return all
 }
 
-// vectors reads an answer that must have n vectors, each of the same length.
+// vectors decodes a response that must have n vectors of the same length.
 func vectors(data []byte, n int) ([]vector, error) {
 	if bytes.Count(data, []byte("{")) > 4*n+maxObjects {
-		return nil, faultf("its answer is not what an embeddings endpoint sends")
+		return nil, faultf("its response is not an embeddings response")
 	}
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {
-		return nil, faultf("its answer is not what an embeddings endpoint sends")
+		return nil, faultf("its response is not an embeddings response")
 	}
 	if len(a.Data) != n {
 		return nil, faultf("it sent %d vectors for %d texts", len(a.Data), n)

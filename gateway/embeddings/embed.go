@@ -10,30 +10,30 @@ import (
 const (
 	// maxDocuments is how many tools are ranked.
 	maxDocuments = 20_000
-	// maxBatch is how many texts go out in one request, maxBatchText how many bytes of them.
+	// maxBatch is how many texts one request has, maxBatchText how many bytes of them.
 	maxBatch     = 64
 	maxBatchText = 64 << 10
-	// maxRequest is how long one of those may take.
+	// maxRequest is the timeout of such a request.
 	maxRequest = time.Minute
-	// gather is how long changes are gathered: at the start there are many.
+	// gather is how long changes are collected: at the start there are many.
 	gather = 200 * time.Millisecond
-	// saveEvery is how often a long run keeps what it has.
+	// saveEvery is how often a long run saves its vectors.
 	saveEvery = 30 * time.Second
-	// harmless is a text that an endpoint takes if it takes any.
+	// harmless is a text that an endpoint accepts if it accepts any.
 	harmless = "tool"
 )
 
-// shelf has the vectors of documents, for the one goroutine that works on them.
+// shelf has the vectors of documents. Only the goroutine of follow uses it.
 type shelf struct {
 	vectors map[digest]vector
-	dim     int // of all vectors, 0 while there is none
-	odd     int // answers in a row with vectors of another length
-	// refused are texts that the endpoint does not take; they are not sent again.
-	// proven says that it has taken another one lately.
+	dim     int // length of all vectors, 0 if there are none
+	odd     int // consecutive responses with vectors of another length
+	// refused are texts that the endpoint rejects; they are not sent again. proven
+	// says that it has recently accepted another text.
 	refused map[digest]bool
 	proven  bool
-	// unsaved says that some vectors are not on disk, saved when it was last seen to,
-	// distrust that what is there is of another model.
+	// unsaved says that some vectors are not on disk, saved is the time of the last
+	// save, distrust says that the file has vectors of another model.
 	unsaved, distrust bool
 	saved             time.Time
 }
@@ -42,7 +42,7 @@ func newShelf() *shelf {
 	return &shelf{vectors: map[digest]vector{}, refused: map[digest]bool{}}
 }
 
-// anew removes everything, also on disk.
+// anew removes all vectors, and ignores those on disk.
 func (s *shelf) anew() {
 	*s = *newShelf()
 	s.distrust = true
@@ -78,10 +78,10 @@ func (r *Ranker) pause(d time.Duration) bool {
 	}
 }
 
-// fill gets the vectors that are missing, and returns when to try again, 0 for never.
+// fill embeds the missing documents, and returns when to try again, 0 for never.
 func (r *Ranker) fill(s *shelf) time.Duration {
 	select {
-	case <-r.changed: // what is loaded now is the newest
+	case <-r.changed: // the newest documents are loaded below
 	default:
 	}
 	if r.anew.Swap(false) {
@@ -149,8 +149,8 @@ func batchOf(texts []string) int {
 	return min(len(texts), maxBatch)
 }
 
-// embed asks for the vectors of texts. Where the endpoint refuses them it finds
-// out which: one text must not keep all others from being found.
+// embed requests the vectors of texts. If the endpoint rejects them, it splits the
+// batch to find the rejected texts, so that the others are embedded.
 func (r *Ranker) embed(s *shelf, texts []string) error {
 	ctx, cancel := context.WithTimeout(r.life, maxRequest)
 	defer cancel()
@@ -169,7 +169,7 @@ func (r *Ranker) embed(s *shelf, texts []string) error {
 	}
 	if !s.proven {
 		if _, other := r.client.embed(ctx, []string{harmless}); other != nil {
-			return err // it takes nothing at all
+			return err // it rejects every text
 		}
 		s.proven = true
 	}
@@ -177,12 +177,12 @@ func (r *Ranker) embed(s *shelf, texts []string) error {
 	return nil
 }
 
-// add takes vectors if they are as long as those before.
+// add adds vectors if they are as long as the existing ones.
 func (s *shelf) add(texts []string, all []vector) error {
 	got := len(all[0].values)
 	if s.dim != 0 && got != s.dim {
 		err := faultf("it sends vectors of %d numbers now, before they had %d", got, s.dim)
-		if s.odd++; s.odd >= maxOdd { // it is another model that has taken the name
+		if s.odd++; s.odd >= maxOdd { // the name is used by another model now
 			s.anew()
 		}
 		return err
@@ -194,7 +194,7 @@ func (s *shelf) add(texts []string, all []vector) error {
 	return nil
 }
 
-// forget drops what no document has any more, unless it is little.
+// forget removes vectors that no document has any more, once there are many.
 func (s *shelf) forget(docs []document) {
 	if len(s.vectors)+len(s.refused) < 2*len(docs)+1000 {
 		return
@@ -207,7 +207,7 @@ func (s *shelf) forget(docs []document) {
 	maps.DeleteFunc(s.refused, func(name digest, _ bool) bool { return !current[name] })
 }
 
-// show ranks the documents that have vectors, if they are most.
+// show ranks the documents that have vectors, if most of them do.
 func (r *Ranker) show(s *shelf, docs []document) {
 	items := make([]item, 0, len(docs))
 	refused := 0
@@ -225,14 +225,14 @@ func (r *Ranker) show(s *shelf, docs []document) {
 	r.items.Store(&items)
 }
 
-// load takes from disk what is kept there.
+// load reads stored vectors.
 func (r *Ranker) load(s *shelf, docs []document) {
 	if r.files == nil || s.distrust {
 		return
 	}
 	kept, err := r.files.load()
 	if err != nil {
-		r.log.Warn("kept vectors are not used", "reason", err.Error())
+		r.log.Warn("stored vectors are ignored", "reason", err.Error())
 	}
 	if len(kept.vectors) > 0 && (s.dim == 0 || s.dim == kept.dim) {
 		s.dim = kept.dim
@@ -244,14 +244,14 @@ func (r *Ranker) load(s *shelf, docs []document) {
 	}
 }
 
-// save keeps the vectors, and once a day that they are used.
+// save writes the vectors, and updates the days of their last use once a day.
 func (r *Ranker) save(s *shelf) {
 	if r.files == nil || len(s.vectors) == 0 || !s.unsaved && time.Since(s.saved) < 24*time.Hour {
 		return
 	}
 	s.saved = time.Now()
 	if err := r.files.merge(s.dim, s.vectors, s.unsaved); err != nil {
-		r.log.Warn("vectors cannot be kept", "error", err.Error())
+		r.log.Warn("save vectors", "error", err.Error())
 		return
 	}
 	s.unsaved, s.distrust = false, false

@@ -20,28 +20,28 @@ import (
 const (
 	// maxFile bounds the vectors of one model on disk, in bytes.
 	maxFile = 128 << 20
-	// keptDays is how many days a vector is kept that no tool has, touchedDays how
-	// old the mark of its last use may get.
+	// keptDays is how many days an unused vector is kept, touchedDays how often the
+	// day of its last use is updated.
 	keptDays    = 30
 	touchedDays = 7
-	// maxFiles is how many endpoints and models are remembered.
+	// maxFiles is how many files of endpoints and models are kept.
 	maxFiles = 20
 )
 
-// files keeps the vectors of one model of one endpoint in a file of a directory,
-// for its owner's eyes only. Processes may share the directory.
+// files stores the vectors of one model of one endpoint in a file of a directory,
+// readable by its owner only. Processes may share the directory.
 type files struct {
 	folder *checksumfile.Folder
 	name   string
 }
 
-// stock is what a file has.
+// stock is the content of a file.
 type stock struct {
 	dim     int
 	vectors map[digest]stocked
 }
 
-// stocked is a vector and the day of its last use, since 1970.
+// stocked is a vector and the day of its last use, in days since 1970.
 type stocked struct {
 	vector
 	day uint32
@@ -53,14 +53,14 @@ func openFiles(dir string, c *client) (*files, error) {
 		return nil, err
 	}
 	f := &files{folder, fileOf(c)}
-	_ = folder.Touch(f.name) // there may be none yet
+	_ = folder.Touch(f.name) // it may not exist yet
 	folder.Sweep(maxFiles, keptDays*24*time.Hour)
 	return f, nil
 }
 
 func (f *files) close() error { return f.folder.Close() }
 
-// fileOf names the file of an endpoint and a model. A key in the URL is no part of the name.
+// fileOf returns the file name of an endpoint and a model. It does not depend on a key in the URL.
 func fileOf(c *client) string {
 	place := c.endpoint
 	if u, err := url.Parse(place); err == nil {
@@ -72,7 +72,7 @@ func fileOf(c *client) string {
 
 func today() uint32 { return uint32(time.Now().Unix() / (24 * 60 * 60)) }
 
-// load reads what is kept. The error is for a file that cannot be used.
+// load reads the stored vectors. The error is for an invalid file.
 func (f *files) load() (stock, error) {
 	body, err := f.folder.Read(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,15 +84,15 @@ func (f *files) load() (stock, error) {
 	return decode(body)
 }
 
-// merge adds vectors to what is kept, unless nothing is new and no mark is old.
-// Vectors of another length are of another model: they go.
+// merge adds vectors to the stored ones, unless none is new and no day is old.
+// Stored vectors of another length are of another model, and are removed.
 func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
 	unlock, err := f.folder.Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	kept, _ := f.load() // whoever loaded it first has heard what is wrong with it
+	kept, _ := f.load() // the first load has reported the error
 	if kept.vectors == nil || kept.dim != dim {
 		kept = stock{dim, map[digest]stocked{}}
 	}
@@ -108,7 +108,7 @@ func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
 	return f.folder.Write(f.name, encode(kept))
 }
 
-// record is the size of a vector in a file: digest, day, numbers.
+// record returns the size of a vector in a file: digest, day, numbers.
 func record(dim int) int { return len(digest{}) + 4 + dim }
 
 // encode writes the dimensions, then as many vectors as fit, newest first.
@@ -132,9 +132,9 @@ func encode(all stock) []byte {
 	return out
 }
 
-var errDamaged = errors.New("it holds no vectors")
+var errDamaged = errors.New("invalid vectors")
 
-// decode reads only what encode wrote.
+// decode is the inverse of encode; it rejects anything else.
 func decode(body []byte) (stock, error) {
 	if len(body) < 4 {
 		return stock{}, errDamaged

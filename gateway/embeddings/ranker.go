@@ -16,16 +16,16 @@ import (
 const (
 	// maxText is how much of a text is embedded, in bytes.
 	maxText = 2000
-	// maxFlights is how many queries are asked at once, maxFlight how long one may
-	// take: no search waits for it that long, but the next one has it.
+	// maxFlights is how many queries are in flight at once, maxFlight how long one may
+	// take: a search does not wait that long, but a later one uses the vector.
 	maxFlights = 4
 	maxFlight  = 10 * time.Second
-	// maxRemembered is how many queries are remembered.
+	// maxRemembered is how many queries are cached.
 	maxRemembered = 256
-	// maxOdd is how often vectors of another length are refused before they are believed.
+	// maxOdd is how often vectors of another length are rejected before they are accepted.
 	maxOdd = 3
-	// enough is the share of the documents that must have vectors before they rank:
-	// else those that have would be favoured.
+	// enough is the share of the documents that must have vectors before they are
+	// ranked, so that those that have one are not preferred.
 	enough = 0.8
 )
 
@@ -37,22 +37,22 @@ type Document struct {
 
 // Options configure a ranker; nil means all defaults.
 type Options struct {
-	// Logger gets when the endpoint fails and when it works again, never texts; nil discards.
+	// Logger gets failures and recoveries of the endpoint, never texts; nil discards.
 	Logger *slog.Logger
-	// Dir is where vectors are kept; "" keeps none.
+	// Dir is the directory for vectors; "" stores none.
 	Dir string
-	// Rest is how long the endpoint is left alone after a failure, doubled each time; 0 is 1 s.
+	// Rest is the first pause after a failure, doubled each time; 0 is 1 s.
 	Rest time.Duration
 }
 
-// document is a Document as it is worked on.
+// document is a Document with its normalized text.
 type document struct {
 	id   tool.ID
 	text string
 	name digest
 }
 
-// digest names a text.
+// digest identifies a text.
 type digest [16]byte
 
 func digestOf(text string) digest {
@@ -64,19 +64,19 @@ func digestOf(text string) digest {
 type Ranker struct {
 	log    *slog.Logger
 	client *client
-	files  *files // nil keeps none
-	// items are what is ranked, nil while too few have vectors.
+	files  *files // nil stores none
+	// items are the ranked tools, nil while too few have vectors.
 	items atomic.Pointer[[]item]
-	// queries and documents are left alone apart: a query has less time.
+	// queries and documents have separate pauses: a query has less time.
 	asking, embedding rest
 
 	docs atomic.Pointer[[]document]
 	// odd counts consecutive queries with vectors of another length than the documents';
-	// anew says that these must be embedded again.
+	// anew says that the documents must be embedded again.
 	odd     atomic.Int32
 	anew    atomic.Bool
 	changed chan struct{}
-	life    context.Context //nolint:containedctx // the life of what runs in the background
+	life    context.Context //nolint:containedctx // of the background work
 	end     context.CancelFunc
 	work    sync.WaitGroup
 	closing sync.Once
@@ -88,21 +88,21 @@ type Ranker struct {
 	recent  *list.List               // newest first
 }
 
-// flight is a query that is being asked.
+// flight is a query in flight.
 type flight struct {
 	begun time.Time
 	done  chan struct{}
-	// v is there once done is closed, if there is any.
+	// v is set before done is closed; it is empty after a failure.
 	v vector
 }
 
-// remembered is a query's vector.
+// remembered is a cached vector of a query.
 type remembered struct {
 	digest digest
 	v      vector
 }
 
-// New opens a ranker that has no documents. Nothing is sent. Close it.
+// New returns a ranker without documents. It sends nothing. Close it.
 func New(s Settings, opts *Options) (*Ranker, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -121,7 +121,7 @@ func New(s Settings, opts *Options) (*Ranker, error) {
 	r.asking.first, r.embedding.first = opts.Rest, opts.Rest
 	if opts.Dir != "" {
 		if r.files, err = openFiles(opts.Dir, c); err != nil {
-			r.log.Warn("vectors are not kept", "error", err)
+			r.log.Warn("vectors are kept in memory only", "error", err)
 		}
 	}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -129,7 +129,7 @@ func New(s Settings, opts *Options) (*Ranker, error) {
 	return r, nil
 }
 
-// Close ends what is under way and waits for it. It is idempotent.
+// Close cancels requests in flight and waits for them. It is idempotent.
 func (r *Ranker) Close() error {
 	var err error
 	r.closing.Do(func() {
@@ -146,8 +146,8 @@ func (r *Ranker) Close() error {
 	return err
 }
 
-// Replace makes docs what is ranked. It returns at once: what has no vector yet
-// gets one in the background. Of more than 20,000 documents the rest is left out.
+// Replace replaces the ranked documents. It returns at once: missing vectors are
+// requested in the background. Documents beyond 20,000 are left out.
 func (r *Ranker) Replace(docs []Document) {
 	all := make([]document, min(len(docs), maxDocuments))
 	for i := range all {
@@ -158,7 +158,7 @@ func (r *Ranker) Replace(docs []Document) {
 	r.touch()
 }
 
-// touch has the background look at the documents.
+// touch signals the background goroutine that the documents have changed.
 func (r *Ranker) touch() {
 	select {
 	case r.changed <- struct{}{}:
@@ -166,16 +166,16 @@ func (r *Ranker) touch() {
 	}
 }
 
-// cut is as much of a text as is embedded, in valid UTF-8 and without what does not show.
+// cut returns the part of a text that is embedded, in valid UTF-8, with single spaces.
 func cut(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, " ")), " ")
 	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 }
 
-// Rank returns the tools nearest to a query, best first, at most 50, of those that
-// keep holds for; a nil keep holds for all. It returns nil where the endpoint is
-// down, or does not answer within the time of the settings, or where most
-// documents have no vectors yet.
+// Rank returns the tools nearest to a query, best first, at most 50, among those for
+// which keep is true; a nil keep is true for all. It returns nil if the endpoint is
+// down or does not respond within the timeout of the settings, or if too few
+// documents have vectors yet.
 func (r *Ranker) Rank(ctx context.Context, query string, keep func(tool.ID) bool) []tool.ID {
 	items := r.items.Load()
 	query = cut(query)
@@ -189,7 +189,7 @@ func (r *Ranker) Rank(ctx context.Context, query string, keep func(tool.ID) bool
 	return nearest(*items, v, keep)
 }
 
-// vector returns that of a query, remembered or asked for.
+// vector returns the vector of a query, from the cache or the endpoint.
 func (r *Ranker) vector(ctx context.Context, query string) (vector, bool) {
 	f, v := r.flight(query)
 	if f == nil {
@@ -206,7 +206,7 @@ func (r *Ranker) vector(ctx context.Context, query string) (vector, bool) {
 	return vector{}, false
 }
 
-// flight returns what is to be waited for, or the vector if it is remembered, or neither.
+// flight returns the query in flight, or the vector if it is cached, or neither.
 func (r *Ranker) flight(query string) (*flight, vector) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,7 +229,7 @@ func (r *Ranker) flight(query string) (*flight, vector) {
 
 func (r *Ranker) late(f *flight) bool { return time.Since(f.begun) > r.client.settings.Timeout }
 
-// busy reports whether no query should be asked now. It is called with mu held.
+// busy reports whether no query should be sent now. It is called with mu held.
 func (r *Ranker) busy() bool {
 	if r.asking.over() > 0 || len(r.flights) >= maxFlights || len(r.flights) > 0 && r.asking.wary() {
 		return true
@@ -242,7 +242,7 @@ func (r *Ranker) busy() bool {
 	return false
 }
 
-// fly asks for the vector of a query.
+// fly requests the vector of a query.
 func (r *Ranker) fly(f *flight, name digest, query string) {
 	ctx, cancel := context.WithTimeout(r.life, max(maxFlight, r.client.settings.Timeout))
 	defer cancel()
@@ -255,7 +255,7 @@ func (r *Ranker) fly(f *flight, name digest, query string) {
 		err = faultf("it takes %d ms for a query, longer than embeddings.timeout", took.Milliseconds())
 	}
 	if r.life.Err() == nil {
-		r.note(&r.asking, "queries", err) // before anybody asks the next one
+		r.note(&r.asking, "queries", err) // before the next query starts
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,8 +267,8 @@ func (r *Ranker) fly(f *flight, name digest, query string) {
 	close(f.done)
 }
 
-// fits refuses a query's vector that has another length than the documents'. After
-// some in a row another model has taken the name: all is embedded again.
+// fits rejects a query's vector that has another length than the documents'. After
+// maxOdd in a row the model must have changed: all documents are embedded again.
 func (r *Ranker) fits(v vector) error {
 	items := r.items.Load()
 	if items == nil || len((*items)[0].values) == len(v.values) {
@@ -283,17 +283,17 @@ func (r *Ranker) fits(v vector) error {
 	return faultf("a query's vector has %d numbers, those of the tools have %d", len(v.values), len((*items)[0].values))
 }
 
-// note has the endpoint left alone after a failure, and logs the first and the last of a row.
+// note records the outcome of a request, and logs the first failure and the recovery.
 func (r *Ranker) note(rest *rest, what string, err error) {
 	switch {
 	case err == nil && rest.worked():
 		r.log.Info("embeddings endpoint works again", "for", what)
 	case err != nil && rest.failed(err):
-		r.log.Warn("embeddings endpoint fails; search goes by words alone", "for", what, "reason", err.Error())
+		r.log.Warn("embeddings endpoint fails; search uses words only", "for", what, "reason", err.Error())
 	}
 }
 
-// remember is called with mu held.
+// remember caches a vector. It is called with mu held.
 func (r *Ranker) remember(name digest, v vector) {
 	r.known[name] = r.recent.PushFront(remembered{name, v})
 	if r.recent.Len() > maxRemembered {

@@ -11,13 +11,13 @@ import (
 const (
 	restMin = time.Second
 	restMax = 5 * time.Minute
-	// restDenied is the first pause where only a person can mend it.
+	// restDenied is the first pause after an error that only an operator can fix.
 	restDenied = time.Minute
 )
 
-// rest says when an endpoint is left alone: after a failure for a second, then
-// twice as long each time, a quarter more by chance, and never shorter than the
-// endpoint asks for.
+// rest pauses requests to an endpoint after failures: for a second at first, then
+// twice as long each time, with up to a quarter of jitter, and at least as long as the
+// endpoint's Retry-After.
 type rest struct {
 	first    time.Duration // 0 is 1 s
 	mu       sync.Mutex
@@ -25,21 +25,21 @@ type rest struct {
 	until    time.Time
 }
 
-// over returns how much longer it lasts, 0 if it is over.
+// over returns the rest of the pause, 0 if it has ended.
 func (r *rest) over() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(0, time.Until(r.until))
 }
 
-// wary reports whether the last attempt failed.
+// wary reports whether the last attempt has failed.
 func (r *rest) wary() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failures > 0
 }
 
-// failed notes a failure and returns whether it is the first in a row.
+// failed records a failure and reports whether it is the first in a row.
 func (r *rest) failed(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *rest) failed(err error) bool {
 	return r.failures == 1
 }
 
-// worked notes a success and returns whether it is the first after a failure.
+// worked records a success and reports whether it is the first after a failure.
 func (r *rest) worked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

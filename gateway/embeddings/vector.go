@@ -8,14 +8,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// vector is one direction, in a byte for each dimension: an eighth of what is sent,
+// vector is a direction with one byte per dimension: an eighth of the size of float64,
 // and as good for ranking.
 type vector struct {
 	values []int8
 	norm   float64
 }
 
-// newVector makes a vector of numbers; none of nothing, of zeros, or of what is no number.
+// newVector quantizes numbers. It fails if there are none, if all are zero, or if one is NaN or infinite.
 func newVector(numbers []float64) (vector, error) {
 	if len(numbers) == 0 || len(numbers) > maxDim {
 		return vector{}, faultf("it sent a vector of %d numbers", len(numbers))
@@ -23,7 +23,7 @@ func newVector(numbers []float64) (vector, error) {
 	most := 0.0
 	for _, x := range numbers {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return vector{}, faultf("it sent a vector with what is no number")
+			return vector{}, faultf("it sent a vector with NaN or infinity")
 		}
 		most = max(most, math.Abs(x))
 	}
@@ -53,17 +53,17 @@ func dot(a, b []int8) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// most is how many tools a ranking has.
+// most is the maximum length of a ranking.
 const most = 50
 
-// item is one tool and where it lies.
+// item is one tool and its vector.
 type item struct {
 	id tool.ID
 	vector
 }
 
-// nearest returns the ids of the items that are nearest to v by their angle, best
-// first, equals by id. nil keeps all.
+// nearest returns the ids of the items with the smallest angle to v, best first, equal
+// ones by id. It considers items for which keep is true; a nil keep is true for all.
 func nearest(items []item, v vector, keep func(tool.ID) bool) []tool.ID {
 	type scored struct {
 		id    *tool.ID

@@ -16,28 +16,28 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Choice says which environment a client's session wants from now on.
+// Choice selects the environment of a client's session.
 type Choice struct {
 	// Environment is its name in the settings.
 	Environment string
-	// Folder is instead of it the folder of a venv, uv or conda environment, as the settings have it
-	// in python.base, or the last part of that.
+	// Folder, instead of Environment, is the folder of a venv, uv or conda environment, as in python.base
+	// in the settings, or its last element.
 	Folder string
 }
 
-// maxChosen is how many sessions' choices are remembered.
+// maxChosen is the maximum number of sessions with a choice.
 const maxChosen = 4096
 
-// chooser is a client's session.
+// chooser identifies a client's session.
 type chooser struct{ principal, session string }
 
 func chooserOf(ctx context.Context) chooser { return chooser{tool.Principal(ctx), tool.Session(ctx)} }
 
-// choices remember which environments clients' sessions have chosen, in memory only.
+// choices holds the environments that clients' sessions have chosen, in memory only.
 type choices struct {
 	mu     sync.Mutex
 	chosen map[chooser]string
-	order  []chooser // of the choices, the latest last
+	order  []chooser // the latest last
 }
 
 func (c *choices) set(who chooser, name string) {
@@ -63,8 +63,8 @@ func (c *choices) get(who chooser) string {
 	return c.chosen[who]
 }
 
-// Chosen is the environment that was asked for, else the one that the client's session
-// has chosen, unless the settings have it no more.
+// Chosen returns the requested environment, or else the one that the client's session has
+// chosen, or "" if the settings no longer have that.
 func (e *Environments) Chosen(ctx context.Context, asked string) string {
 	if asked != "" {
 		return asked
@@ -76,9 +76,9 @@ func (e *Environments) Chosen(ctx context.Context, asked string) string {
 	return name
 }
 
-// ChooseEnvironment has programs of a client's session (tool.Principal and tool.Session) run in
-// another of the settings' environments where they do not name one, and begins to prepare it. The
-// choice lasts as long as the gateway. It returns text for the model; errors are *tool.Error.
+// ChooseEnvironment sets the default environment for programs of a client's session
+// (tool.Principal and tool.Session) and begins to build it. The choice lasts until the gateway
+// ends. It returns text for the model; errors are *tool.Error.
 func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string, error) {
 	all := e.opts.Settings.Load().Environments
 	name, err := c.find(all)
@@ -94,7 +94,7 @@ func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string,
 	return "Programs run in environment " + named(name, all) + " from now on" + state + ". A program's session has other variables there.", nil
 }
 
-// state is what to say of an environment that cannot be used yet.
+// state returns a note on an environment that is not ready, "" if it is.
 func (m *building) state() string {
 	if err := m.failure(); err != nil {
 		return ", but it could not be made yet"
@@ -105,7 +105,7 @@ func (m *building) state() string {
 	return ""
 }
 
-// find returns the name of the environment that is meant.
+// find returns the name of the chosen environment.
 func (c Choice) find(all map[string]config.Environment) (string, error) {
 	names := environmentNames(all)
 	if c.Environment == "" && c.Folder == "" {
@@ -124,13 +124,13 @@ func (c Choice) find(all map[string]config.Environment) (string, error) {
 	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no environment %q", sanitize.Line(asked, 80)), Hint: hint}
 }
 
-// environmentNames are those of the settings, the default one first.
+// environmentNames returns the names in the settings, the default one first.
 func environmentNames(all map[string]config.Environment) []string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return name == config.DefaultEnvironment })
 	return append([]string{config.DefaultEnvironment}, names...)
 }
 
-// listOf says which environments there are.
+// listOf returns a text that lists the environments.
 func listOf(all map[string]config.Environment) string {
 	names := environmentNames(all)
 	if len(names) == 1 {
@@ -142,7 +142,7 @@ func listOf(all map[string]config.Environment) string {
 	return sanitize.Line("there are: "+strings.Join(names, ", "), 600)
 }
 
-// named is a name with what the settings say of it.
+// named returns a name with its description in the settings.
 func named(name string, all map[string]config.Environment) string {
 	if about := sanitize.Line(all[name].Description, 80); about != "" {
 		return name + " (" + strings.TrimSuffix(about, ".") + ")"
@@ -150,8 +150,8 @@ func named(name string, all map[string]config.Environment) string {
 	return name
 }
 
-// liesAt compares a folder of the settings with one that a model names, or names by its last
-// part. It looks at no file: what a model may learn is what the settings say.
+// liesAt reports whether folder, from a model, is base or its last element. It reads no files:
+// a model must not learn more than what the settings say.
 func liesAt(base, folder string) bool {
 	return base != "" && folder != "" && (filepath.Clean(folder) == base || filepath.Base(base) == folder)
 }

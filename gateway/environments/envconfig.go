@@ -16,11 +16,11 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// configPatience is how long a question about an environment waits for it and its interpreters.
+// configPatience is how long a description of an environment waits for it and its interpreters.
 const configPatience = 10 * time.Second
 
-// EnvironmentConfig tells which environment programs of the client's session run in, what is in
-// it, and what bounds them. It is short text for a model; errors are *tool.Error.
+// EnvironmentConfig describes, for a model, the environment of the client's session, its contents
+// and the limits of programs. Errors are *tool.Error.
 func (e *Environments) EnvironmentConfig(ctx context.Context) (string, error) {
 	name, settings, known, err := e.Find(e.Chosen(ctx, ""))
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Environments) EnvironmentConfig(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// insideOf tells what is in an environment, or why nothing can be told yet.
+// insideOf describes the contents of an environment, or why they are not known yet.
 func (e *Environments) insideOf(ctx context.Context, name string, known bool) string {
 	ctx, cancel := context.WithTimeout(ctx, configPatience)
 	defer cancel()
@@ -58,8 +58,8 @@ func (e *Environments) insideOf(ctx context.Context, name string, known bool) st
 	return e.contents(ctx, made) + "\n"
 }
 
-// CheckEnvironment makes one of the settings' environments, unless it is there already, and tells
-// the operator what is in it, or why it cannot be made.
+// CheckEnvironment builds one of the settings' environments, unless it exists, and describes its
+// contents for the operator. The error says why it cannot be built.
 func (e *Environments) CheckEnvironment(ctx context.Context, name string) (string, error) {
 	name, _, known, err := e.Find(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Environments) CheckEnvironment(ctx context.Context, name string) (strin
 	return e.contents(ctx, made), nil
 }
 
-// contents are the interpreters and how many packages there are for each.
+// contents describes the interpreters and the number of packages of each.
 func (e *Environments) contents(ctx context.Context, made *building) string {
 	var parts []string
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
@@ -94,16 +94,16 @@ func (e *Environments) contents(ctx context.Context, made *building) string {
 	return strings.Join(parts, "; ")
 }
 
-// versionKey is an interpreter of a sandbox's environment.
+// versionKey identifies an interpreter of a sandbox environment.
 type versionKey struct {
 	interpreter sandbox.Interpreter
 	key         string
 }
 
-// maxVersions is how many interpreters are remembered.
+// maxVersions is the maximum number of cached versions.
 const maxVersions = 1000
 
-// version asks an interpreter for its version, once, in a sandbox; "" where it cannot be asked.
+// version returns the version of an interpreter, which it runs in a sandbox once; "" if that fails.
 func (e *Environments) version(ctx context.Context, i sandbox.Interpreter, key string, limits sandbox.Limits) string {
 	e.mu.Lock()
 	version, ok := e.versions[versionKey{i, key}]
@@ -129,7 +129,7 @@ func (e *Environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	return version
 }
 
-// span writes a duration without the zeros at its end.
+// span formats a duration without trailing zero units.
 func span(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }

@@ -1,4 +1,4 @@
-// Package environments makes what programs run in: interpreters with packages, by the names of the settings.
+// Package environments builds the environments that programs run in: interpreters with packages, named in the settings.
 package environments
 
 import (
@@ -25,60 +25,60 @@ import (
 	"sallyport/sandbox/image"
 )
 
-// The folders of the cache's folder in which environments keep what they are made of.
+// The folders in the cache directory for packages and images.
 const (
 	packageFolder = "packages"
 	imageFolder   = "images"
 )
 
-// environmentRetry is how long an environment is left alone that could not be made.
+// environmentRetry is the time until a failed build is retried.
 const environmentRetry = 30 * time.Second
 
-// Sandboxes runs programs and lends the host of this machine's sandboxes.
+// Sandboxes runs programs and gives access to the local sandbox host.
 type Sandboxes interface {
 	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
-	// Local returns the host until release is called. The error is for sandboxes on another machine, too.
+	// Local returns the host, to be used until release is called. It fails if the sandboxes are on another machine.
 	Local() (host *sandbox.Host, release func(), err error)
 }
 
-// Options are what environments are made with.
+// Options are the dependencies of environments.
 type Options struct {
 	// Settings are the settings in force.
 	Settings config.Source
-	// CacheDir keeps packages and images; "" makes no environments that need them.
+	// CacheDir stores packages and images; with "" no environment that needs them can be built.
 	CacheDir string
 	Logger   *slog.Logger
-	// Sandboxes runs what installs packages.
+	// Sandboxes runs the installation of packages.
 	Sandboxes Sandboxes
-	// MayInstall refuses packages that the caller may not name to an index.
+	// MayInstall returns an error if the caller may not send names of packages to an index.
 	MayInstall func(ctx context.Context) error
-	// Usage tells how full the caller's workspace is, "" where none is kept.
+	// Usage describes the usage of the caller's workspace, "" for none.
 	Usage func(ctx context.Context, limits sandbox.Limits) (string, error)
 }
 
-// limits are those of the settings.
+// limits returns the limits in the settings.
 func (e *Environments) limits() sandbox.Limits {
 	return execution.Program{}.Limits(e.opts.Settings.Load().Sandbox)
 }
 
-// Environments makes the environments of the settings, and what models add to them, when they are first needed. Principals share
-// what the settings say, and nothing that either of them has installed. It is safe for concurrent use.
+// Environments builds the environments of the settings, with the packages that models add, when they are first needed. Principals
+// share the environments of the settings, but not the packages that they have installed. It is safe for concurrent use.
 type Environments struct {
 	opts    Options
 	choices choices
 	work    sync.WaitGroup
-	quit    context.Context //nolint:containedctx // ends with the gateway: what is made is nobody's request
+	quit    context.Context //nolint:containedctx // ends with the gateway: a build belongs to no request
 	stop    context.CancelFunc
 
 	mu        sync.Mutex // guards the rest
 	installer *deps.Installer
 	made      map[recipe]*building
-	extras    map[extraKey][]string      // what a principal's model has installed
-	adding    map[extraKey]chan struct{} // holds one while a principal's model installs more, whatever the interpreter
-	versions  map[versionKey]string      // of interpreters that were asked
+	extras    map[extraKey][]string      // packages that a principal's model has installed
+	adding    map[extraKey]chan struct{} // a lock for installations of a principal, for all interpreters
+	versions  map[versionKey]string      // by interpreter
 }
 
-// recipe is all that an environment is made from.
+// recipe is everything that an environment is built from.
 type recipe struct{ name, extraPython, extraNode string }
 
 type extraKey struct {
@@ -86,19 +86,19 @@ type extraKey struct {
 	interpreter     sandbox.Interpreter
 }
 
-// building is an environment that is being made, or was.
+// building is the build of an environment, in progress or finished.
 type building struct {
 	done chan struct{}
-	// The rest counts once done is closed.
-	key   string // how the sandboxes call it
+	// The other fields are valid once done is closed.
+	key   string // its key in the sandbox host
 	sites map[sandbox.Interpreter][]string
-	// modules are the packages of npm.
+	// modules are the names of npm packages.
 	modules []string
 	err     error
 	at      time.Time
 }
 
-// ready reports whether it was made.
+// ready reports whether the build has succeeded.
 func (m *building) ready() bool {
 	select {
 	case <-m.done:
@@ -115,14 +115,14 @@ func New(opts Options) *Environments {
 	return e
 }
 
-// Close ends what is being made and waits for it.
+// Close cancels builds and waits for them.
 func (e *Environments) Close() {
 	e.stop()
 	e.work.Wait()
 }
 
 // Find returns the settings of an environment by its name, "" being the default one.
-// known is false for the default one where the settings do not have it: it is the host's own interpreters.
+// known is false for a default one that is not in the settings: it has the host's own interpreters.
 func (e *Environments) Find(name string) (full string, settings config.Environment, known bool, err error) {
 	all := e.opts.Settings.Load().Environments
 	if name == "" {
@@ -141,7 +141,7 @@ func (e *Environments) Find(name string) (full string, settings config.Environme
 	return "", settings, false, refusal
 }
 
-// Ensure returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
+// Ensure waits until an environment is built, or ctx ends, and returns its key in the sandbox host. Errors are *tool.Error.
 func (e *Environments) Ensure(ctx context.Context, name string) (string, error) {
 	name, _, known, err := e.Find(name)
 	if err != nil || !known {
@@ -166,7 +166,7 @@ func (m *building) wait(ctx context.Context, name string) error {
 	return nil
 }
 
-// explainMaking says to a model no more than it may know: of what is not about packages the operator's log has the rest.
+// explainMaking returns the error for a model: the whole error if it is about packages, otherwise only a reference to the operator's log.
 func explainMaking(name string, err error) error {
 	if packageFault(err) {
 		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("environment %s: %s", name, sanitize.Line(err.Error(), 500)), Err: err}
@@ -174,7 +174,7 @@ func explainMaking(name string, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
 }
 
-// packageFault reports whether an error can be fixed by naming other packages.
+// packageFault reports whether other package names can fix an error.
 func packageFault(err error) bool {
 	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
@@ -191,7 +191,7 @@ func (e *Environments) recipeLocked(principal, name string) recipe {
 	return recipe{name, join(sandbox.Python), join(sandbox.Node)}
 }
 
-// with is the recipe with these packages of one interpreter in place of those that it has.
+// with returns the recipe with the extra packages of one interpreter replaced.
 func (r recipe) with(i sandbox.Interpreter, all []string) recipe {
 	if i == sandbox.Node {
 		r.extraNode = strings.Join(all, "\n")
@@ -201,7 +201,7 @@ func (r recipe) with(i sandbox.Interpreter, all []string) recipe {
 	return r
 }
 
-// begin has a recipe made, unless it is or is being.
+// begin starts the build of a recipe, unless it is built or in progress.
 func (e *Environments) begin(r recipe) *building {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -232,7 +232,7 @@ func (e *Environments) begin(r recipe) *building {
 	return m
 }
 
-// failure is why it could not be made, nil if it was or is not known yet.
+// failure returns the error of a failed build, otherwise nil.
 func (m *building) failure() error {
 	select {
 	case <-m.done:
@@ -242,7 +242,7 @@ func (m *building) failure() error {
 	}
 }
 
-// modules are the names of packages of npm in folders.
+// modules returns the names of the npm packages in folders.
 func modules(sites []string) (names []string, err error) {
 	all, err := deps.List(sandbox.Node, sites...)
 	for _, one := range all {
@@ -260,7 +260,7 @@ func (m *building) failedLongAgo() bool {
 	}
 }
 
-// make makes a sandbox's environment of a recipe and tells the host of it.
+// make builds the sandbox environment of a recipe and registers it with the host.
 func (e *Environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
 	host, release, err := e.opts.Sandboxes.Local()
 	if err != nil {
@@ -297,7 +297,7 @@ func (e *Environments) make(ctx context.Context, r recipe) (key string, sites ma
 	return key, sites, nil
 }
 
-// root is the root file system and its interpreters.
+// root returns the root file system and its interpreters.
 func (e *Environments) root(ctx context.Context, settings config.Environment) (env sandbox.Environment, err error) {
 	env = sandbox.Environment{Root: settings.Root, Python: settings.Python.Interpreter, Node: settings.TypeScript.Interpreter}
 	if settings.Root != "" {
@@ -324,7 +324,7 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	return env, nil
 }
 
-// NodePackages returns which npm packages a sandbox's environment has. An environment that was not installed here may have any.
+// NodePackages returns a function that reports whether an environment has an npm package. For a foreign root or image it is always true.
 func (e *Environments) NodePackages(key string) func(name string) bool {
 	if key == "" {
 		return nil
@@ -343,7 +343,7 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	return nil
 }
 
-// requests are the packages of an environment, those of the settings together with those of a model: they have to fit.
+// requests returns the installations of an environment. Packages of the settings and of a model are resolved together.
 func requests(settings config.Environment, r recipe) []deps.Request {
 	python := deps.Request{Interpreter: sandbox.Python, Packages: slices.Concat(settings.Python.Requirements, split(r.extraPython)),
 		Index: settings.Python.Index, Base: settings.Python.Base, Source: settings.Python.Source}
@@ -363,7 +363,7 @@ func (e *Environments) install(ctx context.Context, host *sandbox.Host, request 
 	return installer.Install(ctx, request)
 }
 
-// open returns the installer, which is made when it is first needed.
+// open returns the installer, which it creates on first use.
 func (e *Environments) open(host *sandbox.Host) (*deps.Installer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -380,12 +380,12 @@ func (e *Environments) open(host *sandbox.Host) (*deps.Installer, error) {
 
 func (e *Environments) folder(name string) (string, error) {
 	if e.opts.CacheDir == "" {
-		return "", errors.New("there is no folder to keep it in: set HOME or XDG_CACHE_HOME")
+		return "", errors.New("no cache directory: set HOME or XDG_CACHE_HOME")
 	}
 	return filepath.Join(e.opts.CacheDir, name), nil
 }
 
-// Ready waits for an environment as long as a program in it might run.
+// Ready is [Environments.Ensure] with a timeout.
 func (e *Environments) Ready(ctx context.Context, name string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

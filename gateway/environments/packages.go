@@ -16,7 +16,7 @@ import (
 
 // Packages are the packages of an environment that a request names.
 type Packages struct {
-	// Names are requirements where they are to be installed, else names of packages or modules; empty asks for all.
+	// Names are requirements to install, or names of packages or modules to list; empty lists all.
 	Names []string
 	// Language is as in Program.
 	Language string
@@ -27,8 +27,8 @@ type Packages struct {
 // maxExtras is how many packages a principal's model may add to an environment.
 const maxExtras = 50
 
-// InstallPackages adds packages to an environment, for the caller (tool.Principal) only,
-// from the next program on and until the gateway ends. It returns text for the model. Errors are *tool.Error.
+// InstallPackages adds packages to an environment for the caller (tool.Principal) only,
+// from the next program until the gateway ends. It returns text for the model. Errors are *tool.Error.
 func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string, error) {
 	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
 	}
-	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; a session begins anew.", nil
+	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; sessions restart.", nil
 }
 
 // InstalledPackages returns text about what is installed in an environment in addition to the standard library.
@@ -112,7 +112,7 @@ func (e *Environments) noInstall(name string) error {
 	return err
 }
 
-// packageLines names packages with their versions.
+// packageLines lists packages with their versions.
 func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names []string, between string) string {
 	lines := make([]string, 0, len(names))
 	for _, name := range names[:min(len(names), 200)] {
@@ -133,8 +133,8 @@ func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names [
 	return strings.Join(lines, between)
 }
 
-// add makes an environment with more packages for a principal, and has it in force once it is made: until then, and if it cannot be
-// made, programs have the one before. Of several at once each adds to what those before it have come to.
+// add builds an environment with more packages for a principal. Programs use it once it is built; until then, and if the build
+// fails, they use the previous one. Concurrent calls run one after the other, each adding to the result of the last.
 func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*building, error) {
 	turn := e.turn(key)
 	select {
@@ -157,7 +157,7 @@ func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*
 	return made, nil
 }
 
-// turn is held while packages are added to an environment.
+// turn returns the lock that is held while packages are added to an environment.
 func (e *Environments) turn(key extraKey) chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +170,7 @@ func (e *Environments) turn(key extraKey) chan struct{} {
 	return turn
 }
 
-// more is what a principal's model will have installed with these, and the recipe of it.
+// more returns the extra packages of a principal including names, and the recipe with them.
 func (e *Environments) more(key extraKey, names []string) (all []string, after recipe, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxNamed is how many things that were emitted are named to a model.
+	// maxNamed is the maximum number of emitted items that a model's text names.
 	maxNamed = 8
-	// maxInline is the longest text of a file, in bytes, that goes to a client as
-	// text: a client puts text in front of its model, where bytes become a file.
+	// maxInline is the maximum size of a text file that is sent to a client as
+	// text, in bytes: clients show text to the model, and store bytes as a file.
 	maxInline = 16 << 10
-	// maxTexts is how many bytes of text go to a client as text, of all that was
-	// emitted; what comes after that goes as bytes.
+	// maxTexts is the maximum size of all texts that are sent as text, in bytes;
+	// further ones are sent as bytes.
 	maxTexts = 64 << 10
 )
 
-// Shown is what the program emitted, fit for a client: texts without what is not
-// seen, long and empty files as bytes, and each with a URI that can be a resource.
+// Shown returns the emitted items for a client: texts without invisible characters,
+// long and empty files as bytes, and items that can be resources with a URI.
 func (e Result) Shown() []tool.Content {
 	shown := make([]tool.Content, len(e.Emitted))
 	for i, as := range inlined(e.Emitted) {
@@ -41,7 +41,7 @@ func (e Result) Shown() []tool.Content {
 	return shown
 }
 
-// inlined says which items go to a client as they are; the others are texts that go as the bytes of a file.
+// inlined reports for each item whether it is sent unchanged; other items are texts that are sent as the bytes of a file.
 func inlined(items []tool.Content) []bool {
 	as, left := make([]bool, len(items)), maxTexts
 	for i, c := range items {
@@ -54,7 +54,7 @@ func inlined(items []tool.Content) []bool {
 	return as
 }
 
-// seen drops what does not show and keeps all white space: rows of a file may end in any.
+// seen removes invisible characters and keeps all white space, which matters in files.
 func seen(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && r != '\r' && sanitize.Hidden(r) {
@@ -64,8 +64,8 @@ func seen(text string) string {
 	}, sanitize.Uncoloured(text))
 }
 
-// emittedText names what went to the client: a model that cannot see it should
-// know that it was sent.
+// emittedText lists the items that were sent to the client, for a model that
+// cannot see them.
 func emittedText(items []tool.Content) string {
 	if len(items) == 0 {
 		return ""
@@ -90,7 +90,7 @@ func emittedText(items []tool.Content) string {
 	return "(" + said + ")"
 }
 
-// Label names one thing that was emitted in a few words: "plot.png, 34 KB image/png".
+// Label describes an emitted item: "plot.png, 34 KB image/png".
 func Label(c tool.Content) string {
 	name := sanitize.Line(c.Name, 60)
 	if name != "" {

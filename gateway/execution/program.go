@@ -1,4 +1,4 @@
-// Package execution has what goes into an execution and what comes out of it: the program, its limits, the result and its text for a model.
+// Package execution has the input and output of an execution: the program, its limits, the result and its text for a model.
 package execution
 
 import (
@@ -19,49 +19,48 @@ import (
 
 // Program is what Execute runs.
 type Program struct {
-	// ID is that of the execution, as [NewExecution] gives one, for a caller that must know it before, so that it can be resumed
-	// whatever happens to the caller. "" is a new one.
+	// ID is the id of the execution, from [NewID], for a caller that must know it in advance, to resume the execution after a
+	// crash. "" creates one.
 	ID   string
 	Code string
-	// Language is "python" or "typescript"; "" is python. The usual short names are understood.
+	// Language is "python" or "typescript", or a common short name; "" is python.
 	Language string
-	// Timeout shortens the limit of the settings; 0 leaves it.
+	// Timeout shortens the limit in the settings; 0 keeps it.
 	Timeout time.Duration
-	// Memory, in bytes, is refused where it is more than the settings allow. Less changes nothing.
+	// Memory, in bytes, is an error if it exceeds the settings. A lower value has no effect.
 	Memory int64
-	// Variables are what the program finds under their names, each a JSON value.
+	// Variables are set in the program, each a JSON value.
 	Variables map[string]json.RawMessage
-	// Session, if set, keeps what programs leave in memory for the next one with the same name,
+	// Session, if set, keeps the interpreter's state for the next program with the same session name,
 	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
 	Session string
 	// Environment names one of the settings; "" is the default one.
 	Environment string
-	// Workspace names what is at /workspace, of the principal's own or mapped by the settings; "" is the
-	// one of the request, else "default".
+	// Workspace names the workspace at /workspace, the principal's own or mapped by the settings; "" is
+	// the one of the request, or else "default".
 	Workspace string
-	// File is the path of a file in the workspace that is run, instead of Code. Its ending tells the language.
+	// File is the path of a file in the workspace to run instead of Code. Its extension selects the language.
 	File string
-	// SaveAs is the path of a file in the workspace that gets Code before it runs, and is run then; a
-	// name without an ending gets that of the language. "" saves nothing.
+	// SaveAs is the path of a file in the workspace to write Code to before it runs; a name without an
+	// extension gets that of the language. "" saves nothing.
 	SaveAs string
 	// Peer answers approvals and requests of upstreams during calls; nil for none.
 	Peer tool.Peer
-	// Folder, where it is set, is a folder of this machine in place of the workspace: for tests of workflows.
+	// Folder, if set, is a local folder in place of the workspace, for tests of workflows.
 	Folder string
-	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
-	// for tests of workflows, which have stubs.
+	// Stub, if set, answers all calls of the program, which then bypass policy, guard and upstreams, for tests of workflows.
 	Stub func(ctx context.Context, c tool.Call) (tool.Result, error)
 	// OnStart is called with the id of the execution before it runs; nil for none.
 	OnStart func(id string)
 	// OnOutput is called with the program's output, in order. It must not block; nil for none.
 	OnOutput func(Printed)
-	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
+	// Value is the maximum size of the program's value in bytes; 0 is the limit in the settings.
 	Value int
-	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
-	// again: calls that were made are answered from its journal, and only what is new is done.
+	// Resume is the id of a failed execution of the caller. Its program, or Code if set, runs again: calls that were already
+	// made are answered from its journal.
 	Resume string
-	// After is, in place of Resume, an execution of the caller's before this one of the same step: calls of it that may have been done
-	// are not repeated before a person has said so; all others are made again. Retry leaves out those that are known to have failed.
+	// After, instead of Resume, is the previous execution of the same step: its calls that may have been done are repeated only after
+	// confirmation by a person; all others are made again. With Retry, calls that are known to have failed need no confirmation.
 	After string
 	Retry bool
 }
@@ -69,35 +68,35 @@ type Program struct {
 // MaxCode is the largest program, in bytes.
 const MaxCode = 1 << 20
 
-// Result is one program that has been run.
+// Result is the result of a program.
 type Result struct {
 	ID       string
 	Language string
 	sandbox.Outcome
-	// Queued is for how long it waited for its turn.
+	// Queued is how long it waited for a slot.
 	Queued time.Duration
-	// Limits are those that were in force.
+	// Limits are the limits that were in force.
 	Limits sandbox.Limits
-	// Approvals are what it waits for, with status [Held].
+	// Approvals are the approvals that it waits for, with status [Held].
 	Approvals []approval.Approval
-	// Resume is its ID where it failed after calls that should not be repeated: a [Program] can resume it.
+	// Resume is its ID if it failed after calls that should not be repeated: a [Program] can resume it.
 	Resume string
-	// Files are those of the workspace that it has changed, by path, at most 1,000.
+	// Files are the files of the workspace that it changed, by path, at most 1,000.
 	Files []FileChange
-	// Warnings are what the types say of a program that failed, the nearest to its fault first.
+	// Warnings are the type errors of a failed program, the nearest to its fault first.
 	Warnings []typecheck.Warning
 
-	Journaled bool // it can be gone on with
+	Journaled bool // it can be resumed
 	// Unanswered is the call that it spent most of its time on, for status [sandbox.TimedOut]: "x.y did not answer for 59 s".
 	Unanswered string
 	Cost       *Cost
 }
 
-// Held is the status of an execution that was stopped since a call of it waits for approval. What it did
-// is in its journal: the execution that resumes it does not do that again.
+// Held is the status of an execution that was stopped because a call waits for approval. The execution that
+// resumes it does not repeat the calls in its journal.
 const Held sandbox.Status = "held"
 
-// NewID returns an id that no execution has.
+// NewID returns a new, unique id for an execution.
 func NewID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 
 // IDPattern matches the id of an execution.
@@ -122,18 +121,18 @@ func LanguageName(i sandbox.Interpreter) string {
 	return "python"
 }
 
-// DefaultWorkspace is what programs get unasked.
+// DefaultWorkspace is the workspace of programs that name none.
 const DefaultWorkspace = "default"
 
-// Printed is something that a program has printed, fit to be shown: as it is in the answer, without what does not show and without
-// secrets of the settings. It is no terminal's: a carriage return is a new line.
+// Printed is a piece of a program's output, cleaned as in the answer: without invisible characters and secrets of the settings, and
+// with carriage returns as newlines.
 type Printed struct {
 	// Stream is "stdout" or "stderr".
 	Stream string `json:"stream"`
 	Text   string `json:"text"`
 }
 
-// Limits returns the limits of the settings, and of the program where it asks for less.
+// Limits returns the limits in the settings, lowered by those of the program.
 func (p Program) Limits(box config.Sandbox) sandbox.Limits {
 	limits := sandbox.Limits{
 		Timeout: box.Timeout, Memory: int64(box.Memory), Processes: box.Processes, OpenFiles: box.OpenFiles,

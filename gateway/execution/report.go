@@ -12,15 +12,15 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// maxSaid is how many notes on an execution a model reads.
+// maxSaid is the maximum number of notes, and of approvals, that a model reads.
 const maxSaid = 10
 
-// Failed reports whether the program did not do what it was to do.
+// Failed reports whether the program did not succeed.
 func (e Result) Failed() bool { return e.Status != sandbox.OK }
 
-// Text is what a model reads of an execution: what was printed, the value, and
-// what was emitted, and if it failed why, where, and what to do about it. Nothing
-// is said of what went well. Invisible characters and terminal escapes do not get into it.
+// Text returns what a model reads of an execution: its output, its value, the emitted
+// items, and for a failure the reason, the place and a hint. It says nothing about
+// success. It contains no invisible characters and no terminal escapes.
 func (e Result) Text() string {
 	var parts []string
 	if out := Visible(e.Stdout.Text); out != "" {
@@ -50,23 +50,23 @@ func (e Result) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// Printed is what the program printed, cut and cleaned as Text has it.
+// Printed returns the program's output, truncated and cleaned as in Text.
 func (e Result) Printed() (stdout, stderr string) {
 	return Visible(e.Stdout.Text), Visible(e.Stderr.Text)
 }
 
-// Truncated reports whether more was printed, or was the value, than is here.
+// Truncated reports whether the output or the value was truncated.
 func (e Result) Truncated() bool {
 	return e.Stdout.Cut > 0 || e.Stderr.Cut > 0 || e.Value != nil && e.Value.Size > int64(len(e.Value.Text))
 }
 
-// Visible drops what does not show, colours, and empty lines at the end.
+// Visible removes invisible characters, colours, and empty lines at the end.
 func Visible(text string) string {
 	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(sanitize.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
 }
 
-// VisibleRune is what shows of a character of a program's output, -1 for nothing.
+// VisibleRune maps a character of a program's output to its visible form, -1 for none.
 func VisibleRune(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -79,11 +79,11 @@ func VisibleRune(r rune) rune {
 	return r
 }
 
-// valueText marks the value only where something else was printed before it.
+// valueText formats the value; with marked it follows other output and gets a marker.
 func valueText(v bridge.Value, marked bool) string {
 	text := Visible(valueString(v))
 	if text == "" {
-		text = `""` // a value that was asked for and is empty is an answer too
+		text = `""` // an empty string is a value too
 	}
 	if cut := v.Size - int64(len(v.Text)); cut > 0 {
 		text += fmt.Sprintf("\n[... %d bytes cut ...]", cut)
@@ -94,7 +94,7 @@ func valueText(v bridge.Value, marked bool) string {
 	return text
 }
 
-// valueString shows a string as it is, and all else as the guest described it.
+// valueString returns a string value unquoted, and other values as the guest formatted them.
 func valueString(v bridge.Value) string {
 	var s string
 	if v.Kind == "json" && strings.HasPrefix(v.Text, `"`) && json.Unmarshal([]byte(v.Text), &s) == nil {
@@ -103,7 +103,7 @@ func valueString(v bridge.Value) string {
 	return v.Text
 }
 
-// Ending tells how the program ended, "" if it simply did.
+// Ending describes how the program ended, "" if it succeeded.
 func (e Result) Ending() string {
 	switch e.Status {
 	case sandbox.OK:
@@ -167,12 +167,12 @@ func faultText(f *bridge.Fault) string {
 	return b.String()
 }
 
-// heldText tells what a person has to do, and then the model.
+// heldText describes what a person, and then the model, has to do.
 func (e Result) heldText() string {
 	var b strings.Builder
 	b.WriteString("held: it needs approval, and nobody could be asked in time.")
 	if len(e.Approvals) == 0 {
-		b.WriteString(" It is answered by now.")
+		b.WriteString(" It is answered now.")
 	}
 	for _, a := range e.Approvals[:min(len(e.Approvals), maxSaid)] {
 		b.WriteString("\n" + a.Tool)
@@ -192,7 +192,7 @@ func (e Result) heldText() string {
 	return b.String()
 }
 
-// warningLines are for a model to read.
+// warningLines formats type errors for a model.
 func warningLines(list []typecheck.Warning) string {
 	var b strings.Builder
 	for _, w := range list {
@@ -201,10 +201,10 @@ func warningLines(list []typecheck.Warning) string {
 	return b.String()
 }
 
-// MaxWarnings is how much of that a model reads.
+// MaxWarnings is the maximum number of type errors that a model reads.
 const MaxWarnings = 3
 
-// FileChange is a file of the workspace that a program has made, changed or removed.
+// FileChange is a file of the workspace that a program created, changed or removed.
 type FileChange struct {
 	// Path is slash-separated, below /workspace.
 	Path string `json:"path"`

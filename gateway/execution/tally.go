@@ -9,10 +9,10 @@ import (
 	"sallyport/internal/tokens"
 )
 
-// maxAnswerCounted is how much of an answer is counted, in bytes.
+// maxAnswerCounted is the maximum length of an answer that is counted, in bytes.
 const maxAnswerCounted = 64 << 10
 
-// The ratio of UsualBytes to UsualTokens is that of typical results. It is the estimate before anything was counted.
+// UsualBytes and UsualTokens give the bytes per token of typical results. Estimates use it before anything is counted.
 const (
 	UsualBytes  = 3200
 	UsualTokens = 1000
@@ -21,7 +21,7 @@ const (
 // Meter counts tokens of o200k_base. The vocabulary is loaded on first use. Its zero value is ready.
 type Meter struct{ bytes, tokens atomic.Int64 }
 
-// Count counts a text, or estimates it where there is no vocabulary.
+// Count counts the tokens of a text, or estimates them without a vocabulary.
 func (m *Meter) Count(text string) int {
 	if counter, err := tokens.O200k(); err == nil {
 		if n, err := counter.Count(text); err == nil {
@@ -33,14 +33,14 @@ func (m *Meter) Count(text string) int {
 	return int(m.Estimate(int64(len(text))))
 }
 
-// Estimate is how many tokens so many bytes are, by what was counted so far.
+// Estimate estimates the number of tokens in a number of bytes, by the ratio counted so far.
 func (m *Meter) Estimate(bytes int64) int64 {
 	counted, have := m.bytes.Load()+UsualBytes, m.tokens.Load()+UsualTokens
 	return int64(float64(bytes) * float64(have) / float64(counted))
 }
 
-// Cost is what an execution cost and what it saved, in tokens. They are counted once, on first use: that is
-// not on the way of an answer. The beginning of each text is counted, and the rest in proportion.
+// Cost is the number of tokens of an execution's answer and results. They are counted once, on first use, so that
+// counting does not delay the answer. The beginning of each text is counted, and the rest is extrapolated.
 type Cost struct {
 	meter  *Meter
 	answer string
@@ -56,8 +56,8 @@ func NewCost(m *Meter, answer string, calls *toolcall.List) *Cost {
 	return &Cost{meter: m, answer: strings.Clone(answer[:min(len(answer), maxAnswerCounted)]), Size: int64(len(answer)), calls: calls}
 }
 
-// Tokens are the tokens of the answer, and of the results that the program got. Where nothing was counted yet they are counted now, or,
-// not exactly, estimated.
+// Tokens returns the tokens of the answer, and of the results that the program got. The first call counts them, or estimates them if
+// exactly is false.
 func (t *Cost) Tokens(exactly bool) (answered, read int) {
 	if t == nil {
 		return 0, 0
@@ -79,7 +79,7 @@ func (t *Cost) Tokens(exactly bool) (answered, read int) {
 	return t.answered, t.read
 }
 
-// proportion is how many tokens all bytes are, of which some were counted.
+// proportion extrapolates tokens from the counted bytes to all bytes.
 func proportion(tokens int, counted, all int64) int {
 	if counted == 0 || counted >= all {
 		return tokens
@@ -87,8 +87,8 @@ func proportion(tokens int, counted, all int64) int {
 	return int(float64(tokens) * float64(all) / float64(counted))
 }
 
-// TokensRead is how many tokens (o200k_base) the results had that the program got; what is more than its answer costs stayed
-// out of the model's context. The first one to ask waits while they are counted.
+// TokensRead returns the number of tokens (o200k_base) of the results that the program got. The excess over the answer stayed
+// out of the model's context. The first call counts them.
 func (e Result) TokensRead() int {
 	_, read := e.Cost.Tokens(true)
 	return read

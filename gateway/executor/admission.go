@@ -19,7 +19,7 @@ import (
 // concurrent use.
 type admission struct {
 	parallel int
-	limits   func() config.Sandbox // queue and how long one waits in it
+	limits   func() config.Sandbox // length of the queue and maximum wait
 
 	delegated atomic.Int64 // calls in flight whose programs have released their slots
 
@@ -33,7 +33,7 @@ type admission struct {
 // queue is the queue of a principal, or of a workflow run.
 type queue struct {
 	key     string
-	patient bool // of a workflow run: it has no timeout and no bound here
+	patient bool // of a workflow run: it has no timeout and no bound
 	turns   []*waiter
 }
 
@@ -88,7 +88,7 @@ func (a *admission) enter(ctx context.Context) (*slot, error) {
 		err = a.busy()
 	}
 	if s := a.forget(t); s != nil && ctx.Err() == nil {
-		return s, nil // it has come just now
+		return s, nil // granted just now
 	} else if s != nil {
 		s.leave()
 	}
@@ -111,7 +111,7 @@ func (a *admission) line(ctx context.Context) (*waiter, *slot, error) {
 		return nil, nil, a.busyNow()
 	}
 	t := &waiter{given: make(chan *slot, 1)}
-	if i < 0 { // makeRoom removes none where there is one for this
+	if i < 0 { // makeRoom removes no queue
 		a.lines = append(a.lines, &queue{key: key, patient: run != ""})
 		i = len(a.lines) - 1
 	}

@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// agent makes a program's calls on behalf of its caller, which the context
-// of a sandbox does not say.
+// agent makes a program's calls on behalf of its caller, who is not in the
+// context of a sandbox.
 type agent struct {
 	executor *Executor
 	*active

@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	// checkPatience is what a failed program's end may be held up for what its types say, and
-	// checkTime what a check gets at least, from its begin.
+	// checkPatience is how long the result of a failed program waits for its type check, and
+	// checkTime the minimum time for a check that begins then.
 	checkPatience = 150 * time.Millisecond
 	checkTime     = 350 * time.Millisecond
-	// checkDelay is after how long a program's check begins that has not ended yet. Most have, and
-	// the check of one that did well would only slow down it and the next one.
+	// checkDelay is when the check of a program begins that is still running. Most have ended by
+	// then, and the check of a successful one would only slow down it and the next one.
 	checkDelay = 50 * time.Millisecond
-	// maxCheckers bounds checkers in memory; programs of principals beyond that are not checked.
+	// maxCheckers bounds the checkers; programs of further principals are not checked.
 	maxCheckers = 8
 )
 
-// checks has a type checker for each language that programs came in, and for each principal: two never
-// share a sandbox. A machine without a checker has none, and that is all.
+// checks has a type checker for each language and principal: principals never share a
+// sandbox. Without an installed checker, programs are not checked.
 type checks struct {
 	sandboxes *Sandboxes
 	settings  func() config.Sandbox
 	log       *slog.Logger
 
 	mu       sync.Mutex
-	checkers map[checkerKey]*typecheck.Checker // nil where there is none
-	shown    map[string][]byte                 // what the host shows at /servers
+	checkers map[checkerKey]*typecheck.Checker // nil if none is installed
+	shown    map[string][]byte                 // what the host has at /servers
 	started  int
 	ended    bool
 }
@@ -52,13 +52,13 @@ type checkerKey struct {
 	interpreter sandbox.Interpreter
 }
 
-// check is that of one program. It begins when the program fails, or runs for long. A nil one finds nothing.
+// check is the check of one program. It begins when the program fails, or after checkDelay. A nil check finds nothing.
 type check struct {
 	begin func() *typecheck.Check // once
 	timer *time.Timer
 }
 
-// begin starts the check of a program, concurrently with its run. It is quick, and nil without a checker.
+// begin schedules the check of a program, concurrently with its run. It does not block. It returns nil without a checker.
 func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, code string) *check {
 	checker := c.checker(ctx, interpreter)
 	if checker == nil {
@@ -68,7 +68,7 @@ func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, cod
 	return &check{begin: begin, timer: time.AfterFunc(checkDelay, func() { begin() })}
 }
 
-// drop says that the result is not needed. It keeps the checker warm.
+// drop discards the result. It still starts the checker, to keep it warm.
 func (k *check) drop() {
 	if k != nil {
 		k.timer.Stop()
@@ -76,7 +76,7 @@ func (k *check) drop() {
 	}
 }
 
-// find waits for what is found, but not for long.
+// find waits for the warnings, up to checkPatience or checkTime.
 func (k *check) find(ctx context.Context) []typecheck.Warning {
 	if k == nil {
 		return nil
@@ -90,10 +90,10 @@ func (k *check) find(ctx context.Context) []typecheck.Warning {
 	return k.begin().Warnings(ctx)
 }
 
-// checker returns that of a principal, nil if there is none.
+// checker returns the checker of the caller's principal, nil if there is none.
 func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *typecheck.Checker {
 	settings := c.settings()
-	if !settings.Typecheck || settings.Remote != "" { // a checker is a service of a host's, beside the wrappers
+	if !settings.Typecheck || settings.Remote != "" { // a checker needs a local host with the wrappers
 		return nil
 	}
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *checks) serve(service sandbox.Service) (io.ReadWriteCloser, error) {
 	return c.sandboxes.serve(service)
 }
 
-// show is called with the files that the host shows now.
+// show is called with the files that the host has published.
 func (c *checks) show(files map[string][]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,8 +166,8 @@ func (c *checks) close() {
 	}
 }
 
-// warnings are what the types say of a program that failed; of one that was stopped, or did well, nothing.
-// known says that there were programs before it in its session; the checker does not know their names.
+// warnings returns the type warnings of a program that failed; nil if it was stopped, or succeeded.
+// known says that its session had earlier programs, whose names the checker does not know.
 func warnings(ctx context.Context, check *check, fault *bridge.Fault, known bool) []typecheck.Warning {
 	if fault == nil {
 		check.drop()
@@ -180,7 +180,7 @@ func warnings(ctx context.Context, check *check, fault *bridge.Fault, known bool
 	return relevant(list, fault)
 }
 
-// relevant leaves out what the fault says itself, and puts what is nearest to where it happened first.
+// relevant removes warnings that repeat the fault, and sorts the others by their distance from its lines.
 func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning {
 	distance := func(w typecheck.Warning) int {
 		nearest := 1 << 30
@@ -199,10 +199,10 @@ func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning
 	return list[:min(len(list), execution.MaxWarnings)]
 }
 
-// quotedName is a name that a warning is about.
+// quotedName matches a name that a warning is about.
 var quotedName = regexp.MustCompile(`["'](\w+)["']`)
 
-// saysTheSame guesses: a fault of the same line that has a name of the warning in it is about the same mistake.
+// saysTheSame guesses whether warning and fault are about the same mistake: the fault contains a name of the warning.
 func saysTheSame(warning, fault string) bool {
 	for _, name := range quotedName.FindAllStringSubmatch(warning, -1) {
 		if regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(fault) {

@@ -26,17 +26,17 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// Execute runs a program in a sandbox of its own and returns how that went. A
-// fault of the program, also in its syntax, is an outcome. Errors are
-// *tool.Error, for a request that makes no sense and for a machine that cannot
-// run sandboxes.
+// Execute runs a program in a sandbox of its own and returns the result. A
+// fault of the program, also in its syntax, is a result. Errors are
+// *tool.Error, for an invalid request and for a machine that cannot run
+// sandboxes.
 func (ex *Executor) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
 	before, err := ex.opts.Replay.Resume(ctx, &program)
 	if err != nil {
 		return execution.Result{}, err
 	}
 	defer before.Close()
-	if before == nil { // else it has the file's code, as it was
+	if before == nil { // a resumed program has the code that was recorded
 		if err := ex.opts.Workspaces.LoadProgram(ctx, &program); err != nil {
 			return execution.Result{}, err
 		}
@@ -49,7 +49,7 @@ func (ex *Executor) Execute(ctx context.Context, program execution.Program) (exe
 	return ex.tracked(ctx, job, program, before)
 }
 
-// prepare checks what was asked for, and makes a job of it.
+// prepare checks a program and makes a job of it.
 func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sandbox.Job, error) {
 	interpreter, err := execution.Interpreter(program.Language)
 	if err != nil {
@@ -78,7 +78,7 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	return job, ex.opts.Workspaces.SaveProgram(ctx, program, interpreter)
 }
 
-// execute runs a job and keeps what it was.
+// execute runs a job and records it.
 func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
 	e := execution.Result{ID: job.ID, Language: execution.LanguageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
@@ -142,7 +142,7 @@ func checkCode(code string) error {
 	return nil
 }
 
-// run runs a program and has its types checked at the same time.
+// run runs a program and checks its types at the same time.
 func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.Program, e *execution.Result, x *active) error {
 	running := x.Execution
 	ws, err := ex.opts.Workspaces.OpenFor(ctx, program, e.Limits)
@@ -165,7 +165,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 		return err
 	}
 	known := ex.usedBefore(ctx, job)
-	var check *check // of a file, which the checkers do not see the neighbours of, there is none
+	var check *check // nil for a file: the checkers do not see the other files of its workspace
 	if program.File == "" {
 		check = ex.checks.begin(ctx, job.Interpreter, code)
 	}
@@ -187,7 +187,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	return err
 }
 
-// compile makes JavaScript of a job in TypeScript. What is wrong with the program is its outcome.
+// compile compiles a job in TypeScript to JavaScript. A compile error is the outcome of the program.
 func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execution.Program, ws workspaces.Space, e *execution.Result) error {
 	if job.Interpreter != sandbox.Node {
 		return nil
@@ -198,7 +198,7 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 		if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
-			e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing knows more
+			e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing adds a hint
 		}
 		return nil
 	}
@@ -209,10 +209,10 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	return nil
 }
 
-// MaxTimeout is how long a program may run by the settings as they are now.
+// MaxTimeout returns how long a program may run by the current settings.
 func (ex *Executor) MaxTimeout() time.Duration { return ex.Limits(execution.Program{}).Timeout }
 
-// checkID refuses an id that is none, or that an earlier execution has.
+// checkID rejects an invalid id, and the id of an earlier execution.
 func (ex *Executor) checkID(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -222,7 +222,7 @@ func (ex *Executor) checkID(ctx context.Context, id string) error {
 	}
 	_, err := ex.opts.History.Recorded(ctx, id)
 	if err == nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "there is an execution " + id + " already", Hint: "resume it"}
+		return &tool.Error{Kind: tool.Invalid, Message: "execution " + id + " already exists", Hint: "resume it"}
 	}
 	if !errors.Is(err, history.ErrNoExecution) {
 		return err
@@ -239,7 +239,7 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 }
 
 // explain adds to a fault what only the gateway knows: the text of the
-// program's lines, and that an upstream the program wanted is not there.
+// program's lines, and whether an imported upstream is not available.
 func (ex *Executor) explain(e *execution.Result, code string) {
 	if e.Fault == nil {
 		return
@@ -261,7 +261,7 @@ func (ex *Executor) explain(e *execution.Result, code string) {
 	}
 }
 
-// explainMissing says how to come by a package that an import did not find.
+// explainMissing adds a hint on how to install a package that an import did not find.
 func (ex *Executor) explainMissing(e *execution.Result, interpreter sandbox.Interpreter, environment string) {
 	if e.Fault == nil {
 		return
@@ -274,14 +274,14 @@ func (ex *Executor) explainMissing(e *execution.Result, interpreter sandbox.Inte
 	e.Fault.Hint = deps.Hint(interpreter, module, environment, settings.Install)
 }
 
-// imports reports whether text names the package of an upstream, as either
-// language does. An id has only letters, digits and underscores.
+// imports reports whether text imports the package of an upstream, in either
+// language. An id has only letters, digits and underscores.
 func imports(text, id string) bool {
 	named, err := regexp.MatchString(`\bservers[./]`+id+`\b|from servers import .*\b`+id+`\b|import .*\b`+id+`\b.* from ["']servers["']`, text)
 	return err == nil && named
 }
 
-// nameLines gives the lines of a program that is a file its name.
+// nameLines sets the file name in the lines of a fault, for a program that is a file.
 func nameLines(fault *bridge.Fault, name string) {
 	if fault == nil {
 		return
@@ -291,7 +291,7 @@ func nameLines(fault *bridge.Fault, name string) {
 	}
 }
 
-// readable reads files of a workspace that a program imports; nil where there is none.
+// readable returns a function that reads the files of a workspace that a program imports; nil without a workspace.
 func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
 	if ws == nil {
 		return nil
@@ -310,10 +310,10 @@ func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
 	}
 }
 
-// maxModule is how large a file of a workspace can be that a program imports, in bytes.
+// maxModule is the maximum size of an imported file of a workspace, in bytes.
 const maxModule = 4 << 20
 
-// bundling are the options that a program of the caller is compiled with.
+// bundling returns the options with which a program of the caller is compiled.
 func (ex *Executor) bundling(ctx context.Context, job sandbox.Job) *bundle.Options {
 	return &bundle.Options{
 		Session: job.Session != "", Packages: ex.opts.Environments.NodePackages(job.Environment),
@@ -321,12 +321,12 @@ func (ex *Executor) bundling(ctx context.Context, job sandbox.Job) *bundle.Optio
 	}
 }
 
-// Bundle makes JavaScript of a program in TypeScript, with the skills that it imports. An error may be a *[bundle.Error].
+// Bundle compiles a program in TypeScript to JavaScript, with the skills that it imports. An error may be a *[bundle.Error].
 func (ex *Executor) Bundle(ctx context.Context, job sandbox.Job, code string) (string, error) {
 	return bundle.Compile(code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, ex.bundling(ctx, job))
 }
 
-// RunBare runs a program of the gateway's own. It has no tools, waits for no turn and is not put on record.
+// RunBare runs an internal program of the gateway. It has no tools, needs no slot and is not recorded.
 func (ex *Executor) RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error) {
 	return ex.sandboxes.Run(ctx, job, toolcall.NoTools{})
 }
@@ -357,7 +357,7 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 	return e, err
 }
 
-// tracked runs a job within a span, and counts it.
+// tracked runs a job within a trace span, and updates metrics.
 func (ex *Executor) tracked(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
 	t, language := ex.opts.Telemetry, execution.LanguageName(job.Interpreter)
 	begun := time.Now()

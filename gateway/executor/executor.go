@@ -1,5 +1,5 @@
 // Package executor runs programs in sandboxes: it admits them, checks their types, makes their calls on behalf of their caller, and
-// shows those that run. Its owner is [Executor]; [Sandboxes] are where programs run, opened when the first one needs them.
+// lists the running ones. Its main types are [Executor] and [Sandboxes], which opens the sandbox host when a program needs it.
 package executor
 
 import (
@@ -25,15 +25,15 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Options are what programs run with. All but Records and Telemetry are required.
+// Options configure an executor. All but Records and Telemetry are required.
 type Options struct {
 	Settings config.Source
 	Logger   *slog.Logger
-	// Sandboxes are where programs run. Who opened them closes them, before the executor.
+	// Sandboxes run programs. The caller closes them, before the executor.
 	Sandboxes *Sandboxes
 	// Secrets are removed from what programs print and return.
 	Secrets *redact.Mask
-	// Records keeps which sessions were used; nil keeps it in memory.
+	// Records stores which sessions were used; nil keeps that in memory.
 	Records   *store.Store
 	Telemetry *telemetry.Telemetry
 
@@ -56,7 +56,7 @@ type Skills interface {
 	Files(ctx context.Context, name string) (map[string][]byte, error)
 	// Explain adds the text of lines in skills, which a sandbox does not have.
 	Explain(ctx context.Context, lines []bridge.Line)
-	// Ended is told of each execution that has ended.
+	// Ended is called with each execution that has ended.
 	Ended(ctx context.Context, e execution.Result)
 }
 
@@ -65,7 +65,7 @@ type Executor struct {
 	opts      Options
 	sandboxes *Sandboxes
 	checks    *checks
-	active    activeSet // the executions that go on
+	active    activeSet // running and waiting executions
 	admission admission
 	hide      *redact.Mask
 	sessions  *sessions

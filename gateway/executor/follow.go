@@ -8,9 +8,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// FollowRunning gives seen an execution of those that [Executor.Running] has: as it is, whenever it has changed (at most ten times a
-// second), and once more with over as it was at its end. It returns then, when ctx ends, or with the error of seen. Errors of its
-// own are *tool.Error.
+// FollowRunning calls seen with an active execution of the caller: at once, whenever it has changed (at most ten times a second),
+// and once more with over set when it has ended. It returns after that, when ctx ends, or with the error of seen. Its other errors
+// are *tool.Error.
 func (ex *Executor) FollowRunning(ctx context.Context, id string, seen func(now Live, over bool) error) error {
 	wake := make(chan struct{}, 1)
 	defer ex.WatchRunning(func() {
@@ -39,7 +39,7 @@ func (ex *Executor) FollowRunning(ctx context.Context, id string, seen func(now 
 	}
 }
 
-// has reports whether an execution continues.
+// has reports whether an execution is active.
 func (l *activeSet) has(x *active) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"sallyport/sandbox/remote"
 )
 
-// snapshotFolder is where in the cache's folder snapshots of started interpreters are kept.
+// snapshotFolder is the folder below the cache folder for snapshots of started interpreters.
 const snapshotFolder = "snapshots"
 
-// Host is where programs run: a [sandbox.Host] on this machine, or a [remote.Client] of another one's.
+// Host runs programs: a [sandbox.Host] on this machine, or a [remote.Client] for another machine.
 type Host interface {
 	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
 	Publish(files map[string][]byte) error
@@ -33,17 +33,17 @@ type SandboxOptions struct {
 	Logger   *slog.Logger
 	// Version is the gateway's, as workers on other machines see it.
 	Version string
-	// CacheDir keeps snapshots of started interpreters; "" keeps none.
+	// CacheDir stores snapshots of started interpreters; "" stores none.
 	CacheDir string
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 	// NoPool keeps no sandbox ready for programs.
 	NoPool bool
-	// Open opens where programs run; nil opens what the settings say.
+	// Open opens the host; nil opens the one of the settings.
 	Open func() (Host, error)
 }
 
-// open opens the sandboxes as the settings are now. local is nil for those of another machine.
+// open opens the host of the current settings. local is nil if it is on another machine.
 func (o SandboxOptions) open() (opened Host, local *sandbox.Host, err error) {
 	box := o.Settings.Load().Sandbox
 	switch {
@@ -73,11 +73,11 @@ func (o SandboxOptions) openLocal(box config.Sandbox) (*sandbox.Host, error) {
 	return sandbox.New(opts)
 }
 
-// slots is how many there may be at once: those of the programs that run, which [admission] bounds, and of those that wait
-// for programs that they have started.
+// slots returns the maximum number of sandboxes: those of running programs, which [admission] bounds, and of programs that
+// wait for programs that they have started.
 func slots(box config.Sandbox) int { return box.Parallel * (1 + maxDelegated) }
 
-// openRemote is for sandboxes on another machine. It connects when a program needs it.
+// openRemote returns a host on another machine. It connects when a program needs it.
 func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
 	address, err := sshurl.Parse(box.Remote)
 	if err != nil {

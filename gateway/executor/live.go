@@ -18,26 +18,26 @@ import (
 
 // The states of an active execution.
 const (
-	// LiveQueued: others run, and it waits for its turn. LiveWaiting: it waits for a person.
+	// LiveQueued waits for a slot. LiveWaiting waits for a person.
 	LiveQueued  = "queued"
 	LiveRunning = "running"
 	LiveWaiting = "waiting"
 )
 
-// Live is an execution that has not ended. As soon as it has, there is its [history.Record].
+// Live is an execution that has not ended. Once it has ended, it has a [history.Record].
 type Live struct {
 	ID, Principal, Language string
-	// Workspace, Environment and Session are as in the [execution.Program]; "" is the default one, and none.
+	// Workspace, Environment and Session are as in the [execution.Program]. "" is the default workspace, the default environment, no session.
 	Workspace, Environment, Session string
 	// State is [LiveQueued], [LiveRunning] or [LiveWaiting].
 	State string
 	Code  string
-	// Started is when it was asked for.
+	// Started is the time of the request.
 	Started time.Time
 	// Calls are the first 1,000 calls of tools so far, in the order in which they began; Made is how many there were.
 	Calls []LiveCall
 	Made  int
-	// Output is the last of what it has printed, at most 64 KiB; Bytes is how much it has printed in all, of such text.
+	// Output is the end of what it has printed, at most 64 KiB; Bytes is the size of all its output.
 	Output []execution.Printed
 	Bytes  int64
 }
@@ -54,7 +54,7 @@ type LiveCall struct {
 // active is an active execution.
 type active struct {
 	*toolcall.Execution
-	about  Live // what does not change
+	about  Live // constant fields
 	output *output
 	stop   context.CancelCauseFunc
 	slot   *slot
@@ -63,22 +63,22 @@ type active struct {
 	mu     sync.Mutex
 	state  string
 	pauses int // calls that wait for a person
-	idle   int // calls for which it needs no slot: those, and calls of this process's own upstreams
+	idle   int // calls that need no slot: those, and calls of in-process upstreams
 }
 
-// activeSet are the executions that go on, the oldest first.
+// activeSet is the list of active executions, oldest first.
 type activeSet struct {
 	mu       sync.Mutex
 	list     []*active
 	watchers watch.List
 	told     time.Time
-	timer    *time.Timer // set while watchers are about to be told
+	timer    *time.Timer // set while a notification is scheduled
 }
 
 // tellEvery is the shortest time between two notifications of watchers.
 const tellEvery = 100 * time.Millisecond
 
-// changed has watchers told, soon.
+// changed schedules a notification of watchers.
 func (l *activeSet) changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *activeSet) tell() {
 	l.watchers.Notify()
 }
 
-// track notes an execution, until remove is called.
+// track adds an execution; remove ends that.
 func (ex *Executor) track(r *toolcall.Execution, program execution.Program, stop context.CancelCauseFunc) *active {
 	x := &active{Execution: r, stop: stop, set: &ex.active, state: LiveQueued, about: Live{
 		ID: r.ID, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
@@ -112,7 +112,7 @@ func (ex *Executor) track(r *toolcall.Execution, program execution.Program, stop
 	return x
 }
 
-// remove forgets an execution, of which there is a record by now.
+// remove removes an execution, after it has been recorded.
 func (l *activeSet) remove(x *active) {
 	l.mu.Lock()
 	l.list = slices.DeleteFunc(l.list, func(other *active) bool { return other == x })
@@ -120,7 +120,7 @@ func (l *activeSet) remove(x *active) {
 	l.changed()
 }
 
-// admit waits for the program's turn. One that waits while the gateway closes is canceled, as is one that runs.
+// admit waits for a slot. Waiting programs are canceled when the gateway closes, as running ones are.
 func (ex *Executor) admit(ctx context.Context, e *execution.Result, x *active) error {
 	asked := time.Now()
 	s, err := ex.admission.enter(ctx)
@@ -156,7 +156,7 @@ func (c liveClock) Pause() (resume func()) {
 	})
 }
 
-// still counts calls that wait for a person. While there is one, another program may have this one's slot.
+// still adds to the number of calls that wait for a person. While there is one, the slot is released.
 func (x *active) still(more int) {
 	x.mu.Lock()
 	x.pauses += more
@@ -171,7 +171,7 @@ func (x *active) still(more int) {
 	x.set.changed()
 }
 
-// yield gives the slot to another program while there are calls that need none. It is called with mu held.
+// yield adds to the number of calls that need no slot, and releases the slot while there is one. It is called with mu held.
 func (x *active) yield(more int) {
 	x.idle += more
 	switch {
@@ -182,8 +182,8 @@ func (x *active) yield(more int) {
 	}
 }
 
-// delegate gives the slot to others until done is called, for a call that may run programs itself: without a free slot they would
-// wait for each other. The error is for one call too many that waits so.
+// delegate releases the slot until done is called, for a call that may run programs itself: without a free slot they could
+// deadlock. It fails if too many calls do so.
 func (x *active) delegate() (done func(), err error) {
 	if !x.slot.of.delegate() {
 		return nil, &tool.Error{Kind: tool.Busy, Message: "too many programs wait for programs that they have started", Hint: "try again later", Retryable: true}
@@ -200,7 +200,7 @@ func (x *active) delegate() (done func(), err error) {
 	}, nil
 }
 
-// now is the execution as it is.
+// now returns the current state of the execution.
 func (x *active) now() Live {
 	now := x.about
 	x.mu.Lock()
@@ -219,14 +219,14 @@ func (x *active) now() Live {
 	return now
 }
 
-// notBegun ends an execution that was not admitted: it was canceled while it waited, or refused.
+// notBegun ends an execution that was not admitted, because it was canceled while it waited, or refused.
 func (ex *Executor) notBegun(ctx context.Context, program execution.Program, e execution.Result, x *active, err error) (execution.Result, error) {
 	if ctx.Err() == nil {
 		return execution.Result{}, err
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
-	if !x.Unattended { // else it would have to be gone on with, by a run that knows what never began
+	if !x.Unattended { // a workflow run need not resume what has not started
 		ex.opts.History.Add(ctx, program, &e, x.about.Started, x.Execution, ex.opts.Guard.ReadBy(ctx, x.Execution))
 	}
 	return e, nil
@@ -248,7 +248,7 @@ func (l *activeSet) visible(ctx context.Context) []*active {
 	return own
 }
 
-// find returns one of them, nil if there is none.
+// find returns a visible execution by its id, nil if there is none.
 func (l *activeSet) find(ctx context.Context, id string) *active {
 	for _, x := range l.visible(ctx) {
 		if x.ID == id {
@@ -268,7 +268,7 @@ func (ex *Executor) Running(ctx context.Context) []Live {
 	return all
 }
 
-// LiveOf returns one execution of those that [Executor.Running] has.
+// LiveOf returns one execution of the list of [Executor.Running].
 func (ex *Executor) LiveOf(ctx context.Context, id string) (Live, bool) {
 	x := ex.active.find(ctx, id)
 	if x == nil {
@@ -277,11 +277,11 @@ func (ex *Executor) LiveOf(ctx context.Context, id string) (Live, bool) {
 	return x.now(), true
 }
 
-// WatchRunning has f called when something has changed of the executions that go on, at most ten times a second, until stop is
-// called. f must not block.
+// WatchRunning calls f when an active execution has changed, at most ten times a second, until stop is called. f must not
+// block.
 func (ex *Executor) WatchRunning(f func()) (stop func()) { return ex.active.watchers.Add(f) }
 
-// canceled is the cause of an execution's end when a person or another client stopped it.
+// canceledBy is the cause of an execution's end when a person or another client stopped it.
 type canceledBy struct{ who string }
 
 func (c canceledBy) Error() string { return "canceled by " + c.who }
@@ -301,7 +301,7 @@ func (ex *Executor) CancelExecution(ctx context.Context, id string) error {
 	return nil
 }
 
-// hideSecrets does with the answer what was done with what was printed.
+// hideSecrets removes secrets from the result, as from the output.
 func (ex *Executor) hideSecrets(e *execution.Result) {
 	for _, text := range []*string{&e.Stdout.Text, &e.Stderr.Text} {
 		*text = ex.hide.Text(*text)
@@ -316,7 +316,7 @@ func (ex *Executor) hideSecrets(e *execution.Result) {
 	}
 }
 
-// noteCanceled adds to the outcome who stopped a program, unless it was the client that waits for it.
+// noteCanceled adds a note on who stopped a program, unless it was the waiting client.
 func noteCanceled(ctx context.Context, o *sandbox.Outcome) {
 	if by := (canceledBy{}); o.Status == sandbox.Canceled && errors.As(context.Cause(ctx), &by) {
 		o.Notes = append(o.Notes, "it was stopped by "+sanitize.Line(by.who, 100))

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// keptOutput is how much of what a program that runs has printed can be looked at, in bytes: the last of it.
+	// keptOutput is how much of the end of a running program's output is kept, in bytes.
 	keptOutput = 64 << 10
-	// maxPiece is how long pieces of it become by what is printed next, in bytes.
+	// maxPiece is how long a piece may become by appending output, in bytes.
 	maxPiece = 4 << 10
 )
 
 // output is what a program prints while it runs. It is safe for concurrent use.
 type output struct {
 	mu     sync.Mutex
-	tell   func(execution.Printed) // the program's; nil is nobody
+	tell   func(execution.Printed) // the program's callback; nil for none
 	said   func()                  // called after each piece
 	out    cleaner
 	err    cleaner
 	pieces []execution.Printed
 	size   int   // of pieces
-	bytes  int64 // of all that there was
+	bytes  int64 // of all output
 }
 
 func newOutput(m *redact.Mask, tell func(execution.Printed), said func()) *output {
 	return &output{tell: tell, said: said, out: cleaner{secrets: m.Stream()}, err: cleaner{secrets: m.Stream()}}
 }
 
-// printed is a [sandbox.Job]'s.
+// printed is the Printed callback of a [sandbox.Job].
 func (o *output) printed(s sandbox.Stream, p []byte) {
 	o.mu.Lock()
 	if s == sandbox.Stderr {
@@ -48,7 +48,7 @@ func (o *output) printed(s sandbox.Stream, p []byte) {
 	o.said()
 }
 
-// end says what was kept back: the program has ended.
+// end flushes held output, after the program has ended.
 func (o *output) end() {
 	o.mu.Lock()
 	o.put(sandbox.Stdout, o.out.end())
@@ -56,7 +56,7 @@ func (o *output) end() {
 	o.mu.Unlock()
 }
 
-// put is called with mu held, so that output is passed on in order.
+// put appends text and passes it on. It is called with mu held, to keep the order.
 func (o *output) put(s sandbox.Stream, text string) {
 	if text == "" {
 		return
@@ -78,7 +78,7 @@ func (o *output) put(s sandbox.Stream, text string) {
 	}
 }
 
-// last returns the last of what was printed, at most keptOutput bytes and of whole characters, and how much it was in all.
+// last returns the end of the output, at most keptOutput bytes of whole characters, and the size of all output.
 func (o *output) last() ([]execution.Printed, int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,18 +93,18 @@ func (o *output) last() ([]execution.Printed, int64) {
 	return pieces, o.bytes
 }
 
-// cleaner makes text that comes in pieces what visible makes of a whole one, and hides secrets in that.
+// cleaner does for text in pieces what execution.Visible does for a whole one, and hides secrets.
 type cleaner struct {
 	secrets *redact.Stream
-	held    []byte // what more is needed of to know what it is
-	line    bool   // the last was a carriage return, which a newline belongs to
-	bad     bool   // the last was no character, as what follows may be: together they are one that cannot be shown
+	held    []byte // an incomplete character or control sequence
+	line    bool   // the last character was a carriage return; drop a newline after it
+	bad     bool   // the last byte was invalid; drop further invalid ones
 }
 
-// halfSequence is the beginning of a control sequence of a terminal, at the end.
+// halfSequence matches an incomplete terminal control sequence at the end.
 var halfSequence = regexp.MustCompile(`(?:\x1b|(?:\x1b\[|\x{9b})[0-?]*[ -/]*)$`)
 
-// maxSequence is how long a control sequence may be, in bytes, that comes in pieces.
+// maxSequence is the maximum length of a control sequence in pieces, in bytes.
 const maxSequence = 64
 
 func (c *cleaner) next(p []byte) string {
@@ -141,7 +141,7 @@ func wholeText(text []byte) int {
 	return cut
 }
 
-// clean is what shows of whole characters, with one newline for each end of a line.
+// clean returns the visible part of whole characters, with one newline for each end of a line.
 func (c *cleaner) clean(p []byte) []byte {
 	for c.bad && len(p) > 0 && invalid(utf8.DecodeRune(p)) {
 		p = p[1:]
@@ -160,5 +160,5 @@ func (c *cleaner) clean(p []byte) []byte {
 	}, sanitize.Uncoloured(text)))
 }
 
-// invalid reports whether what was decoded is no character.
+// invalid reports whether a decoded rune is invalid UTF-8.
 func invalid(r rune, size int) bool { return r == utf8.RuneError && size == 1 }

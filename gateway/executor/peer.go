@@ -10,13 +10,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// programPeer is a program during one call as the upstream sees it: what the upstream says goes to the program, and what it
-// asks to the program's client, in the upstream's name.
+// programPeer is the peer of an upstream during one call by a program: it passes notifications to the program, and
+// requests to the program's client, labelled with the upstream's name.
 type programPeer struct {
 	tool.Peer
 	client   tool.Peer
 	upstream string
-	ctx      context.Context //nolint:containedctx // of the one call, which it is asked during
+	ctx      context.Context //nolint:containedctx // of the call
 	running  *toolcall.Execution
 }
 
@@ -28,31 +28,31 @@ func (a agent) asked(ctx context.Context, c tool.Call) tool.Peer {
 	return programPeer{c.Peer, a.Peer, c.Tool.Upstream, ctx, a.Execution}
 }
 
-// Ask implements [tool.Peer]. The program's clock is paused for that time. A program has no folders of its client's.
+// Ask implements [tool.Peer]. It pauses the program's clock. It does not pass on requests for the client's roots.
 func (p programPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	signed, ok := inName(p.upstream, method, params)
 	if !ok {
 		return p.Peer.Ask(ctx, method, params)
 	}
-	if toolcall.ApprovalID(ctx) != "" { // of a workflow that the program calls: the gateway asks, and says so
+	if toolcall.ApprovalID(ctx) != "" { // from a workflow that the program calls: the gateway itself asks
 		signed = params
 	}
 	defer tool.Pause(p.ctx)()
 	reply, err := p.client.Ask(p.scoped(ctx), method, signed)
 	if errors.Is(err, tool.ErrCannotAsk) {
-		return p.Peer.Ask(ctx, method, params) // which says what would help
+		return p.Peer.Ask(ctx, method, params) // whose error has a hint
 	}
 	return reply, err
 }
 
-// scoped returns ctx as the program's own.
+// scoped returns ctx with the program as its execution.
 func (p programPeer) scoped(ctx context.Context) context.Context {
 	s := toolcall.ScopeOf(ctx)
 	s.Execution = p.running
 	return s.In(ctx)
 }
 
-// namedPeer is the peer that started a run, asked during one of its calls.
+// namedPeer is the peer that started a run, during one of the run's calls.
 type namedPeer struct {
 	tool.Peer
 	upstream string
@@ -66,11 +66,11 @@ func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessag
 	return p.Peer.Ask(ctx, method, params)
 }
 
-// maxAskedText is how much of an upstream's question a person reads, in characters.
+// maxAskedText bounds the text of an upstream's request to a person, in characters.
 const maxAskedText = 4000
 
-// inName adds the upstream's name to a question, where a person sees it: in the message of an elicitation, and before the
-// system prompt of what a model is asked. ok is false for what is not passed on.
+// inName adds the upstream's name to a request: to the message of an elicitation, and to the system prompt of a sampling
+// request. ok is false for requests that are not passed on.
 func inName(upstream, method string, params json.RawMessage) (signed json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(params, &fields) != nil || fields == nil {
@@ -80,11 +80,11 @@ func inName(upstream, method string, params json.RawMessage) (signed json.RawMes
 	switch method {
 	case "elicitation/create":
 		member = "message"
-		_ = json.Unmarshal(fields[member], &text) // none then
+		_ = json.Unmarshal(fields[member], &text) // empty after an error
 		text = upstream + ": " + sanitize.Text(text, maxAskedText)
 	case "sampling/createMessage":
 		member = "systemPrompt"
-		_ = json.Unmarshal(fields[member], &text) // none then
+		_ = json.Unmarshal(fields[member], &text) // empty after an error
 		text = "Asked by the MCP server " + upstream + ", behind sallyport. " + text
 	default:
 		return nil, false
@@ -96,7 +96,7 @@ func inName(upstream, method string, params json.RawMessage) (signed json.RawMes
 	return signed, err == nil
 }
 
-// ForRun sets the run of a call that a workflow run makes itself, and names the upstream in what it asks.
+// ForRun sets the run of a call that a workflow run makes itself, and labels the upstream's requests with its name.
 func ForRun(ctx context.Context, c tool.Call) tool.Call {
 	by := toolcall.ScopeOf(ctx).Run
 	if by == "" || toolcall.ExecutionOf(ctx) != nil {

@@ -14,19 +14,19 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Sandboxes owns the sandbox host. It is opened when a program first needs it, and
-// tried again at the next program if it could not be: searching and calling
-// tools work without gVisor, running code never does.
+// Sandboxes owns the sandbox host. The first program that needs the host opens it; after
+// a failure the next program tries again. Searching and calling tools work without
+// gVisor, running code does not.
 type Sandboxes struct {
 	opts  SandboxOptions
-	shown func(files map[string][]byte) // called with what the host shows now
+	shown func(files map[string][]byte) // called with the published files
 	quit  chan struct{}                 // closed by close
 	runs  sync.WaitGroup
 	mu    sync.Mutex
 	host  Host
-	local *sandbox.Host // nil for sandboxes on another machine
+	local *sandbox.Host // nil if the sandboxes are on another machine
 	files func() map[string][]byte
-	stale bool // the host does not show files
+	stale bool // files are not published
 	ended bool
 }
 
@@ -35,7 +35,7 @@ func NewSandboxes(opts SandboxOptions) *Sandboxes {
 	return &Sandboxes{opts: opts, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
-// Run runs one job; close cancels it and waits. Errors are *tool.Error.
+// Run runs one job. Close cancels it and waits for it. Errors are *tool.Error.
 func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	host, err := r.take()
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	if err == nil {
 		return outcome, nil
 	}
-	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
+	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it persists, the operator's `sallyport doctor` says why", Err: err}
 	if r.local == nil {
 		refusal.Message = "the sandbox could not be started: " + sanitize.Line(err.Error(), 300)
 	}
@@ -65,7 +65,7 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 // errElsewhere is the error for features that need the sandboxes on the gateway's machine.
 var errElsewhere = errors.New("the sandboxes are on another machine (sandbox.remote)")
 
-// serve starts a service in a sandbox of its own. It must be closed before the runner.
+// serve starts a service in a sandbox of its own. The caller must close it before Close is called.
 func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
 	if _, err := r.take(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
 }
 
 // borrow returns the host for uses other than running programs, until release is called.
-// Who closes the runner has ended it before.
+// Close waits for release.
 func (r *Sandboxes) borrow() (host Host, release func(), err error) {
 	host, err = r.take()
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Sandboxes) borrow() (host Host, release func(), err error) {
 	return host, sync.OnceFunc(r.leave), nil
 }
 
-// Ready opens the sandboxes, if they are not, and returns why programs cannot be run.
+// Ready opens the sandboxes if necessary, and returns an error if programs cannot be run.
 func (r *Sandboxes) Ready() error {
 	_, release, err := r.borrow()
 	if err == nil {
@@ -96,7 +96,7 @@ func (r *Sandboxes) Ready() error {
 	return err
 }
 
-// Local lends the host of this machine's sandboxes.
+// Local returns the host of this machine's sandboxes, until the returned function is called.
 func (r *Sandboxes) Local() (*sandbox.Host, func(), error) {
 	_, release, err := r.borrow()
 	if err != nil {
@@ -109,14 +109,14 @@ func (r *Sandboxes) Local() (*sandbox.Host, func(), error) {
 	return r.local, release, nil
 }
 
-// onShow has f called with the files that the host shows, whenever they change.
+// onShow sets a function that is called with the files whenever they are published.
 func (r *Sandboxes) onShow(f func(files map[string][]byte)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown = f
 }
 
-// take returns the host, opened and with the newest wrappers, and notes that it is in use.
+// take returns the host, opened and with the newest wrappers. The caller must call leave.
 func (r *Sandboxes) take() (Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,13 +124,13 @@ func (r *Sandboxes) take() (Host, error) {
 		return nil, toolcall.ClosedError()
 	}
 	if err := r.prepare(); err != nil {
-		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
+		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to fix it", Err: err}
 	}
 	r.runs.Add(1)
 	return r.host, nil
 }
 
-// hold has close wait until leave, for a program that may have to wait for its turn.
+// hold makes Close wait until leave is called, for a program that may have to wait for a slot.
 func (r *Sandboxes) hold() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,10 +141,10 @@ func (r *Sandboxes) hold() error {
 	return nil
 }
 
-// leave is the end of what take or hold began.
+// leave ends the use that take or hold began.
 func (r *Sandboxes) leave() { r.runs.Done() }
 
-// prepare is called with mu held.
+// prepare opens the host and publishes the files. It is called with mu held.
 func (r *Sandboxes) prepare() error {
 	if r.host == nil {
 		host, local, err := r.opts.open()
@@ -156,7 +156,7 @@ func (r *Sandboxes) prepare() error {
 	return r.show()
 }
 
-// show is called with mu held. What failed once is tried again by the next program.
+// show publishes the files to the host. After a failure the next program retries. It is called with mu held.
 func (r *Sandboxes) show() error {
 	if r.host == nil || r.ended || !r.stale {
 		return nil
@@ -170,7 +170,7 @@ func (r *Sandboxes) show() error {
 	return nil
 }
 
-// Publish hands the wrappers to the host, or keeps them for when there is one. A program that runs keeps those that it has.
+// Publish passes the wrappers to the host, or keeps them until it is opened. Running programs keep their wrappers.
 func (r *Sandboxes) Publish(files func() map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *Sandboxes) Publish(files func() map[string][]byte) error {
 	return r.show()
 }
 
-// Closing reports whether close has been called.
+// Closing reports whether Close has been called.
 func (r *Sandboxes) Closing() bool {
 	select {
 	case <-r.quit:
@@ -188,7 +188,7 @@ func (r *Sandboxes) Closing() bool {
 	}
 }
 
-// Close cancels what runs, waits for it, and removes the host.
+// Close cancels running programs, waits for them, and closes the host.
 func (r *Sandboxes) Close() error {
 	r.mu.Lock()
 	r.ended = true
@@ -204,7 +204,7 @@ func (r *Sandboxes) Close() error {
 	return nil
 }
 
-// Pooled tells how many sandboxes of this machine wait for programs, by language.
+// Pooled returns how many sandboxes of this machine are ready for programs, by language.
 func (r *Sandboxes) Pooled() map[string]int {
 	r.mu.Lock()
 	host := r.local
@@ -222,14 +222,14 @@ func (r *Sandboxes) Pooled() map[string]int {
 	return all
 }
 
-// Waiting tells how many sandboxes wait for programs of an interpreter, none where there is no host yet.
+// Waiting returns how many sandboxes are ready for programs of an interpreter, 0 before the host is opened.
 func (r *Sandboxes) Waiting(i sandbox.Interpreter) int {
 	r.mu.Lock()
 	host := r.host
 	if r.ended {
 		host = nil
 	}
-	r.mu.Unlock() // another machine may take its time to answer
+	r.mu.Unlock() // another machine may respond slowly
 	if host == nil {
 		return 0
 	}

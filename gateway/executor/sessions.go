@@ -22,9 +22,9 @@ import (
 // sessionName is what a client may call a session.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// sessionKey names a session for the sandboxes, "" for none. It holds who asks (the principal and the
-// client's own session), so that the same name from another caller is another session, and the workspace:
-// what a program left in its sandbox that is not kept (links, or what was too much) must not get into another one.
+// sessionKey returns the session's key for the sandboxes, "" for no session. It depends on the caller (principal
+// and client session), so that the same name from another caller is another session, and on the workspace: files
+// left in a sandbox that are not saved (links, or too large ones) must not get into another workspace.
 func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -32,7 +32,7 @@ func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 	if !sessionName.MatchString(name) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", sanitize.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
 	}
-	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // no two of them look alike
+	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // unambiguous
 	if err != nil {
 		return "", fmt.Errorf("name session: %w", err)
 	}
@@ -43,8 +43,8 @@ func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 // maxSessions is how many sessions are remembered by their keys.
 const maxSessions = 4096
 
-// sessions remembers which sessions were used, in this run or, with a store, in an
-// earlier one: a program of one that has ended since may count on what is gone.
+// sessions records which sessions were used, in this run or, with a store, in an
+// earlier one: the programs of an ended session may rely on variables that are lost.
 type sessions struct {
 	kept    *store.Bucket
 	breaker store.Breaker
@@ -52,7 +52,7 @@ type sessions struct {
 	used    []usedSession // in this run, the latest last
 }
 
-// openSessions remembers in a store; in memory only, for nil.
+// openSessions uses a store; nil keeps the records in memory.
 func openSessions(in *store.Store) (*sessions, error) {
 	if in == nil {
 		return &sessions{}, nil
@@ -61,14 +61,14 @@ func openSessions(in *store.Store) (*sessions, error) {
 	return &sessions{kept: kept}, err
 }
 
-// usedSession is what programs share a memory in.
+// usedSession identifies an interpreter whose variables programs share.
 type usedSession struct {
 	session, environment string
 	interpreter          sandbox.Interpreter
 }
 
-// use reports whether the session of a job was used before, and notes that it is now. What it
-// reports is as good as what could be read; the error says why that was not all.
+// use reports whether the session of a job was used before, and records that it is used now.
+// After an error, only the sessions of this run are known.
 func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err error) {
 	if job.Session == "" {
 		return false, nil
@@ -90,7 +90,7 @@ func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err er
 	return false, err
 }
 
-// usedBefore reports whether the session of a job was used before. That it could not be kept is logged.
+// usedBefore reports whether the session of a job was used before, and logs errors.
 func (ex *Executor) usedBefore(ctx context.Context, job sandbox.Job) bool {
 	known, err := ex.sessions.use(ctx, job)
 	if err != nil {
@@ -99,7 +99,7 @@ func (ex *Executor) usedBefore(ctx context.Context, job sandbox.Job) bool {
 	return known
 }
 
-// seen is use, as far as this run goes.
+// seen is use for the sessions of this run.
 func (s *sessions) seen(now usedSession) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,10 +114,10 @@ func (s *sessions) seen(now usedSession) bool {
 	return at >= 0
 }
 
-// undefined is what the checkers say of a name that a program before may have made.
+// undefined matches warnings about names that an earlier program of the session may have defined.
 var undefined = regexp.MustCompile(`^Cannot find name |^"[^"]*" is (not defined|unbound|possibly unbound)`)
 
-// withoutUndefined leaves out what a checker cannot know that sees one program of a session only.
+// withoutUndefined removes warnings about undefined names: a checker sees only one program of a session.
 func withoutUndefined(list []typecheck.Warning) []typecheck.Warning {
 	return slices.DeleteFunc(slices.Clone(list), func(w typecheck.Warning) bool { return undefined.MatchString(w.Message) })
 }

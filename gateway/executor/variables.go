@@ -14,11 +14,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// variableName is what a variable of a program can be called in both languages. What begins
-// with "__" belongs to them.
+// variableName matches valid names of variables in both languages. Names that begin
+// with "__" are reserved.
 var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 
-// checkGiven refuses variables and limits that a program cannot have.
+// checkGiven rejects invalid variables and limits of a program.
 func (ex *Executor) checkGiven(p execution.Program) error {
 	if most := int64(ex.opts.Settings.Load().Sandbox.Memory); p.Memory > most {
 		return toolcall.Invalid(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
@@ -26,10 +26,10 @@ func (ex *Executor) checkGiven(p execution.Program) error {
 	size := len(p.Code)
 	for name, value := range p.Variables {
 		if !variableName.MatchString(name) {
-			return toolcall.Invalid(fmt.Sprintf("a variable cannot be called %q", sanitize.Line(name, 80)), "use a letter, then letters, digits and _")
+			return toolcall.Invalid(fmt.Sprintf("invalid variable name %q", sanitize.Line(name, 80)), "use a letter, then letters, digits and _")
 		}
 		if !simple(value) {
-			return toolcall.Invalid("the variable "+name+" is no JSON value that a program can have", fmt.Sprintf("at most %d lists and objects in each other", maxDepth))
+			return toolcall.Invalid("variable "+name+" is not a valid JSON value", fmt.Sprintf("at most %d levels of lists and objects", maxDepth))
 		}
 		size += len(name) + len(value)
 	}
@@ -39,7 +39,7 @@ func (ex *Executor) checkGiven(p execution.Program) error {
 	return nil
 }
 
-// maxDepth is how many lists and objects can be in each other: an interpreter has to read them.
+// maxDepth bounds the nesting of lists and objects: an interpreter has to parse them.
 const maxDepth = 100
 
 // simple reports whether a value is JSON that every interpreter can read.

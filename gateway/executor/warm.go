@@ -9,12 +9,12 @@ import (
 	"sallyport/sandbox"
 )
 
-// Warm makes ready for programs: it opens the sandboxes, so that some wait for the
-// first program, and begins to make the environments of the settings. It is for the
-// background, and returns when all is on its way, or when ctx ends. What cannot be
-// had now is tried again by the programs that need it.
+// Warm prepares for programs: it opens the sandboxes, so that some are ready for the
+// first program, and starts to build the environments of the settings. It is for the
+// background, and returns when everything has been started, or when ctx ends. Programs
+// retry what has failed.
 func (ex *Executor) Warm(ctx context.Context) {
-	ex.opts.Catalog.Settle(ctx) // a publish would make what waits useless
+	ex.opts.Catalog.Settle(ctx) // a later publish would discard ready sandboxes
 	if ctx.Err() != nil {
 		return
 	}
@@ -38,7 +38,7 @@ func (ex *Executor) Warm(ctx context.Context) {
 	)
 }
 
-// Warmed reports whether a sandbox waits for the next program in a language.
+// Warmed reports whether a sandbox is ready for the next program in a language.
 func (ex *Executor) Warmed(language string) bool {
 	interpreter, err := execution.Interpreter(language)
 	return err == nil && ex.sandboxes.Waiting(interpreter) > 0

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// alikeFrom is how like two queries must be, as the cosine of their words, for the
-	// one to say anything about the other.
+	// alikeFrom is the minimum similarity of two queries, as the cosine of their words,
+	// for one to count for the other.
 	alikeFrom = 0.5
-	// convincing is how many searches it takes for a tool to be lifted by half.
+	// convincing is how many searches give a tool half of the maximum boost.
 	convincing = 3
 )
 
-// book is what is known of one principal.
+// book has the pairs of one principal.
 type book struct {
-	// base is what the keeper has, fresh what it does not have, known both; loaded
-	// says that base is what it has.
+	// base has the stored pairs, fresh the unsaved ones, known both; loaded says that
+	// base is up to date.
 	base, fresh, known Known
 	loaded             bool
 	used               time.Time
-	traces             *traces // of known; nil: they have to be made
+	traces             *traces // index of known; nil if it must be rebuilt
 }
 
-// traces are the pairs as they are looked up.
+// traces is an index of pairs by stem.
 type traces struct {
 	pairs []Pair
 	norms []float64 // of their words
 	stems map[string][]trace
 }
 
-// trace says which pair has a stem, and how telling it is there.
+// trace is a pair that has a stem, with the weight of the stem.
 type trace struct {
 	pair   int
 	weight float64
@@ -43,7 +43,7 @@ func newBook() *book {
 	return &book{base: Known{}, fresh: Known{}, known: Known{}, used: time.Now()}
 }
 
-// adopt takes what the keeper has.
+// adopt sets the stored pairs.
 func (b *book) adopt(kept Known) {
 	b.base, b.loaded = kept, true
 	b.known = maps.Clone(kept)
@@ -51,7 +51,7 @@ func (b *book) adopt(kept Known) {
 	b.traces = nil
 }
 
-// add remembers a pair.
+// add adds a pair.
 func (b *book) add(p Pair) {
 	for _, k := range []Known{b.fresh, b.known} {
 		if old, ok := k[p.key()]; ok {
@@ -59,7 +59,7 @@ func (b *book) add(p Pair) {
 		} else {
 			k[p.key()] = p
 		}
-		if len(k) > maxPairs+maxPairs/10 { // now and then
+		if len(k) > maxPairs+maxPairs/10 { // not at each call
 			k.prune(maxPairs)
 		}
 	}
@@ -82,7 +82,7 @@ func (b *book) lookup() *traces {
 	return all
 }
 
-// alike returns how like each pair's words are to the query, 0 to 1.
+// alike returns the similarity of each pair's words to the query, 0 to 1.
 func (t *traces) alike(query Words) []float64 {
 	alike, norm := make([]float64, len(t.pairs)), query.norm()
 	for stem, weight := range query {
@@ -96,9 +96,9 @@ func (t *traces) alike(query Words) []float64 {
 	return alike
 }
 
-// favour adds up, for each tool, the strengths of the pairs with words like
-// the query. One search moves next to nothing, three move half, and of several
-// tools for the same words the one that is called most is lifted most.
+// favour adds up, for each tool, the strengths of the pairs with words similar to
+// the query. One search has almost no effect, three give half of the maximum, and of
+// several tools for the same words the most frequently called one is boosted most.
 func (b *book) favour(query Words, current func(tool.ID) string) map[tool.ID]float64 {
 	now, all := time.Now().Unix(), b.lookup()
 	evidence, most := map[tool.ID]float64{}, 0.0

@@ -1,10 +1,9 @@
-// Package feedback learns from use which tools answer which words. A [Store] records
-// what was searched for and what was called afterwards; a tool that was called
-// after a search is remembered for the search's words, and [Store.Favour] says how
-// much a new query should lift it. Only what the model of one principal did counts
-// for that principal: nothing that an upstream says reaches it.
+// Package feedback learns from calls which tools match which words. A [Store] records
+// searches and the calls that follow; it associates a tool that is called after a
+// search with the search's words, and [Store.Favour] returns how much a new query
+// boosts it. Principals are separate: only a principal's own searches and calls count
+// for it, and text of upstreams has no influence.
 //
-// What is kept are stems of words, ids and digests of tools, and numbers: no query,
-// argument or result. It outlives the process by way of a [Keeper], of which
-// [Files] is one.
+// It stores stems of words, ids and digests of tools, and numbers: no query, argument
+// or result. A [Keeper], such as [Files], makes them persistent.
 package feedback

@@ -15,19 +15,19 @@ import (
 const (
 	// maxFile bounds one file, in bytes; 2,000 pairs of twelve long words need 2 MB.
 	maxFile = 8 << 20
-	// maxFiles is how many principals are remembered, unused how long one is that does nothing.
+	// maxFiles is how many principals are stored, unused how long the file of an inactive one is.
 	maxFiles = 500
 	unused   = 180 * 24 * time.Hour
 )
 
-// Files is a [Keeper] that keeps one file per principal in a directory, for its
-// owner's eyes only. Processes may share the directory. Close it.
+// Files is a [Keeper] with one file per principal in a directory, readable by its
+// owner only. Processes may share the directory. Close it.
 type Files struct{ folder *checksumfile.Folder }
 
 var _ Keeper = (*Files)(nil)
 
-// OpenFiles makes the directory if it is not there, and clears away the files of
-// principals that have not been seen for half a year.
+// OpenFiles creates the directory if necessary, and removes the files of principals
+// that have been inactive for half a year.
 func OpenFiles(dir string) (*Files, error) {
 	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: 1, Suffix: ".clicks", Limit: maxFile})
 	if err != nil {
@@ -40,8 +40,8 @@ func OpenFiles(dir string) (*Files, error) {
 // Close releases the directory.
 func (f *Files) Close() error { return f.folder.Close() }
 
-// Load reads what is known of a principal. The error is for a file that exists and
-// cannot be used; nothing is known then.
+// Load reads the pairs of a principal. It returns no pairs and an error if the file
+// exists and is not valid.
 func (f *Files) Load(principal string) (Known, error) {
 	body, err := f.folder.Read(name(principal))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,9 +57,9 @@ func (f *Files) Load(principal string) (Known, error) {
 	return known, nil
 }
 
-// Merge adds what was learned to what is kept, and returns both. A file that is of
-// no use is written again with what was known of it; one that is gone was to be
-// forgotten. An error says that nothing was written.
+// Merge adds learned to the stored pairs, and returns all. It replaces an invalid file,
+// starting from known; if the file was deleted, it does not restore known. After an
+// error nothing was written.
 func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	unlock, err := f.folder.Lock()
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	return all, f.folder.Write(name(principal), body)
 }
 
-// name is the file of a principal. The principal's name may be any text.
+// name returns the file name for a principal, whose name may be any text.
 func name(principal string) string {
 	sum := sha256.Sum256([]byte(principal))
 	return hex.EncodeToString(sum[:16])

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// maxPairs is how many pairs of one principal are remembered.
+	// maxPairs is how many pairs of one principal are stored.
 	maxPairs = 2000
-	// halfLife is how long a pair takes to count half.
+	// halfLife is how long it takes for the strength of a pair to halve.
 	halfLife = 30 * 24 * time.Hour
-	// maxStrength is where counting ends, forgotten what is too little to remember.
+	// maxStrength is the maximum strength, forgotten the strength below which a pair is removed.
 	maxStrength = 50
 	forgotten   = 0.05
 )
@@ -29,23 +29,23 @@ type Pair struct {
 	Tool  tool.ID `json:"t"`
 	// Digest is that of the tool's definition ([tool.Tool.Digest]).
 	Digest string `json:"d"`
-	// Strength counts the searches that it was called after, as it was at the second
-	// At (since 1970); it halves in 30 days.
+	// Strength counts the searches after which it was called, as of At, in seconds since
+	// 1970; it halves in 30 days.
 	Strength float64 `json:"n"`
 	At       int64   `json:"a"`
 }
 
-// at is the strength at another second. It never grows: clocks are set back.
+// at returns the strength at another second. It never grows, even if the clock is set back.
 func (p Pair) at(second int64) float64 {
 	return p.Strength * math.Exp2(-float64(max(0, second-p.At))/halfLife.Seconds())
 }
 
 func (p Pair) key() string { return p.Words.key() + "\n" + p.Tool.String() + "\n" + p.Digest }
 
-// Known are the pairs of one principal, by words, tool and digest.
+// Known has the pairs of one principal, by words, tool and digest.
 type Known map[string]Pair
 
-// join adds up two strengths of one pair; the later one has the words' weights.
+// join adds the strengths of two versions of a pair; the words' weights are those of the later one.
 func join(a, b Pair) Pair {
 	if a.At > b.At {
 		a, b = b, a
@@ -54,7 +54,7 @@ func join(a, b Pair) Pair {
 	return b
 }
 
-// Join adds what more tells to k, and forgets what is worth least.
+// Join adds the pairs in more to k, and removes the weakest beyond the limit.
 func (k Known) Join(more Known) {
 	for key, p := range more {
 		if old, ok := k[key]; ok {
@@ -65,7 +65,7 @@ func (k Known) Join(more Known) {
 	k.prune(maxPairs)
 }
 
-// prune forgets what is worth nothing any more, and the least beyond the most.
+// prune removes forgotten pairs, and the weakest ones beyond most.
 func (k Known) prune(most int) {
 	now := time.Now().Unix()
 	maps.DeleteFunc(k, func(_ string, p Pair) bool { return p.at(now) < forgotten })
@@ -79,7 +79,7 @@ func (k Known) prune(most int) {
 	}
 }
 
-var errDamaged = errors.New("it holds no pairs")
+var errDamaged = errors.New("invalid pairs")
 
 // MarshalJSON writes a list, sorted by key.
 func (k Known) MarshalJSON() ([]byte, error) {
@@ -107,8 +107,8 @@ func (k *Known) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// sound does not look for times to come: a machine without a clock starts in 1970,
-// and must not forget all because of that.
+// sound reports whether a pair is valid. Times in the future are: a machine without a
+// clock starts in 1970, and must not lose its pairs because of that.
 func (p Pair) sound() bool {
 	raw, err := hex.DecodeString(p.Digest)
 	return err == nil && len(raw) == 16 && p.Tool != tool.ID{} && len(p.Words) > 0 && len(kept(p.Words)) == len(p.Words) &&

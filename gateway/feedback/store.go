@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	// saveAfter is how long changes are gathered before they are kept.
+	// saveAfter is how long changes are collected before they are saved.
 	saveAfter = 5 * time.Second
 	// maxBooks and maxTrails are how many principals, and sessions, are in memory.
 	maxBooks  = 32
 	maxTrails = 256
 )
 
-// Keeper keeps what was learned, beyond this process. It is safe for concurrent use.
+// Keeper stores pairs persistently. It is safe for concurrent use.
 type Keeper interface {
-	// Load returns what is kept of a principal. It is not nil, after an error neither.
+	// Load returns the stored pairs of a principal. They are never nil, even after an error.
 	Load(principal string) (Known, error)
-	// Merge adds what was learned to what is kept, and returns all of it. known is what
-	// was kept when it was last seen, for a keeper that has lost it. An error says that
-	// nothing was added.
+	// Merge adds learned to the stored pairs, and returns all pairs. known has the stored
+	// pairs as last loaded, in case the storage has lost them. After an error nothing was
+	// added.
 	Merge(principal string, known, learned Known) (Known, error)
 }
 
 // Options configure a store; nil means all defaults.
 type Options struct {
-	// Logger gets what cannot be kept; nil discards.
+	// Logger gets failures of the storage; nil discards.
 	Logger *slog.Logger
 }
 
-// Who searches and calls: what one session of a principal does belongs together,
-// and what is learned belongs to the principal.
+// Who identifies a caller: searches and calls are matched within a session, and pairs
+// belong to the principal.
 type Who struct{ Principal, Session string }
 
-// Store learns. All methods are safe for concurrent use.
+// Store learns which tools are called after which searches. All methods are safe for concurrent use.
 type Store struct {
 	log    *slog.Logger
-	keeper Keeper // nil keeps nothing
+	keeper Keeper // nil stores nothing
 	dirty  chan struct{}
 	quit   chan struct{}
 	close  func()
@@ -51,10 +51,10 @@ type Store struct {
 	books  map[string]*book // by principal
 	trails map[Who]*trail
 
-	loading sync.Mutex // held while something kept is loaded
+	loading sync.Mutex // held while stored pairs are loaded
 }
 
-// New starts a store that has what keeper has; nil keeps nothing. Close it.
+// New starts a store on a keeper; nil keeps pairs in memory only. Close it.
 func New(keeper Keeper, opts *Options) *Store {
 	s := &Store{
 		log: slog.New(slog.DiscardHandler), keeper: keeper, dirty: make(chan struct{}, 1), quit: make(chan struct{}),
@@ -68,7 +68,7 @@ func New(keeper Keeper, opts *Options) *Store {
 	return s
 }
 
-// Close keeps what was learned, and ends. It is idempotent.
+// Close saves what was learned. It is idempotent.
 func (s *Store) Close() { s.close() }
 
 // Searched records a search for words that returned these tools.
@@ -106,9 +106,9 @@ func (s *Store) Called(who Who, execution string, id tool.ID, digest string) {
 	s.credit(who.Principal, t.call(execution, id, digest, now))
 }
 
-// Favour says how much each tool should be lifted for a query, over 0 to 1. current
-// returns the digest of a tool's definition, "" if there is no such tool: what was
-// learned of another definition does not count.
+// Favour returns how much each tool should be boosted for a query, above 0 and up to 1.
+// current returns the digest of a tool's definition, "" if there is no such tool: pairs
+// of another definition do not count.
 func (s *Store) Favour(principal string, words map[string]float64, current func(tool.ID) string) map[tool.ID]float64 {
 	query := kept(words)
 	if len(query) == 0 {
@@ -120,7 +120,7 @@ func (s *Store) Favour(principal string, words map[string]float64, current func(
 	return b.favour(query, current)
 }
 
-// expire ends the searches that are over. It is called with mu held.
+// expire ends expired searches. It is called with mu held.
 func (s *Store) expire(now time.Time) {
 	for who, t := range s.trails {
 		s.credit(who.Principal, t.expire(now))
@@ -130,7 +130,7 @@ func (s *Store) expire(now time.Time) {
 	}
 }
 
-// dropTrail makes room: the least recently used one goes.
+// dropTrail evicts the least recently used trail if there are too many.
 func (s *Store) dropTrail() {
 	if len(s.trails) <= maxTrails {
 		return
@@ -145,7 +145,7 @@ func (s *Store) dropTrail() {
 	delete(s.trails, oldest)
 }
 
-// credit remembers pairs for a principal. It is called with mu held.
+// credit adds pairs for a principal. It is called with mu held.
 func (s *Store) credit(principal string, pairs []Pair) {
 	if len(pairs) == 0 {
 		return
@@ -160,7 +160,7 @@ func (s *Store) credit(principal string, pairs []Pair) {
 	}
 }
 
-// book returns that of a principal, with what is kept of it.
+// book returns the book of a principal, with the stored pairs.
 func (s *Store) book(principal string) *book {
 	if b := s.loaded(principal); b != nil {
 		return b
@@ -179,8 +179,8 @@ func (s *Store) book(principal string) *book {
 	return b
 }
 
-// kept returns the book of a principal as it is in memory: what the keeper has may
-// be missing until the next request, or it is saved. It is called with mu held.
+// kept returns the book of a principal in memory, possibly without the stored pairs:
+// the next query or save loads them. It is called with mu held.
 func (s *Store) kept(principal string) *book {
 	b := s.books[principal]
 	if b == nil {
@@ -190,7 +190,7 @@ func (s *Store) kept(principal string) *book {
 	return b
 }
 
-// loaded returns the book of a principal if it has what is kept.
+// loaded returns the book of a principal if it has the stored pairs, else nil.
 func (s *Store) loaded(principal string) *book {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,12 +207,12 @@ func (s *Store) load(principal string) Known {
 	}
 	known, err := s.keeper.Load(principal)
 	if err != nil {
-		s.log.Warn("kept clicks are not used", "reason", err.Error())
+		s.log.Warn("stored search feedback is ignored", "reason", err.Error())
 	}
 	return known
 }
 
-// dropBooks makes room, but for keep and for what is not kept yet. It is called with mu held.
+// dropBooks evicts idle books, but not keep and those with unsaved pairs. It is called with mu held.
 func (s *Store) dropBooks(keep *book) {
 	if s.keeper == nil || len(s.books) <= maxBooks {
 		return
@@ -226,7 +226,7 @@ func (s *Store) dropBooks(keep *book) {
 	}
 }
 
-// follow keeps what was learned, some time after it was, until Close.
+// follow saves what was learned, with a delay, until Close.
 func (s *Store) follow() {
 	for {
 		select {
@@ -243,7 +243,7 @@ func (s *Store) follow() {
 	}
 }
 
-// finish ends all searches, and keeps their results.
+// finish ends all searches, and saves their results.
 func (s *Store) finish() {
 	s.mu.Lock()
 	for who, t := range s.trails {
@@ -254,7 +254,7 @@ func (s *Store) finish() {
 	s.save()
 }
 
-// save hands the keeper what it does not have, and learns what it has from others.
+// save merges unsaved pairs into the storage, and takes over those of other processes.
 func (s *Store) save() {
 	if s.keeper == nil {
 		return
@@ -262,10 +262,10 @@ func (s *Store) save() {
 	for principal, fresh := range s.takeFresh() {
 		all, err := s.keeper.Merge(principal, s.base(principal), fresh)
 		if err != nil {
-			s.log.Warn("clicks cannot be kept", "error", err.Error())
+			s.log.Warn("save search feedback", "error", err.Error())
 		}
 		s.mu.Lock()
-		if b := s.kept(principal); err != nil { // with the next
+		if b := s.kept(principal); err != nil { // the next save retries
 			b.fresh.Join(fresh)
 		} else {
 			b.adopt(all)
@@ -275,14 +275,14 @@ func (s *Store) save() {
 	}
 }
 
-// base returns a copy of what is known of a principal, without what is fresh.
+// base returns a copy of the stored pairs of a principal.
 func (s *Store) base(principal string) Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.kept(principal).base)
 }
 
-// takeFresh empties what the keeper does not have.
+// takeFresh removes and returns the unsaved pairs, by principal.
 func (s *Store) takeFresh() map[string]Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()

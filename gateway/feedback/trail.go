@@ -10,39 +10,39 @@ import (
 )
 
 const (
-	// lasts is how long a search may be followed by a call that counts for it.
+	// lasts is how long after a search a call counts for it.
 	lasts = 10 * time.Minute
-	// executions is how many programs may follow a search, calls how many calls of no
-	// program are worth one of them.
+	// executions is how many programs may follow a search, callsOfOne how many direct
+	// calls count as one program.
 	executions = 5
 	callsOfOne = 4
-	// maxSearches is how many searches of a session are followed at once, maxRuns how
-	// many programs are distinguished, maxLate how many tools may wait for one search.
+	// maxSearches is how many searches of a session are pending at once, maxRuns how many
+	// programs are distinguished, maxLate how many unmatched tools a search may have.
 	maxSearches = 8
 	maxRuns     = 16
 	maxLate     = 8
-	// again is what a call counts for a search before the last one that showed the tool.
+	// again is the weight of a call for searches before the last one that showed the tool.
 	again = 0.5
 )
 
-// trail is what one session did last.
+// trail has the recent searches and programs of one session.
 type trail struct {
 	searches []*searched // oldest first
 	runs     []run       // programs, oldest first
 	seen     time.Time
 }
 
-// searched is one search that may still be followed by a call.
+// searched is a search for which calls still count.
 type searched struct {
 	words Words
 	shown map[tool.ID]bool
 	at    time.Time
-	// steps counts what followed, in parts of a program.
+	// steps counts later calls and programs, in units of a direct call.
 	steps int
-	// counted says when a tool counted for it last.
+	// counted has the time at which a tool last counted for it.
 	counted map[tool.ID]time.Time
-	// answered says that a tool was called that it had shown. Unless it is, the tools
-	// in late, which other ways led to, were what was wanted.
+	// answered says that a tool that it showed was called. Otherwise the tools in late,
+	// which were called without being shown, count for it.
 	answered bool
 	late     map[tool.ID]string // with their digests
 }
@@ -53,9 +53,9 @@ type run struct {
 	tools map[tool.ID]bool
 }
 
-// search notes a search. The same words again are the same search: for it a tool
-// counts once in ten minutes, however often it is called. It returns what
-// resulted from a search that is over now.
+// search records a search. The same words again are the same search: for it a tool
+// counts once in ten minutes, however often it is called. It returns the pairs of
+// a search that has ended by that.
 func (t *trail) search(words Words, shown []tool.ID, now time.Time) (pairs []Pair) {
 	next := &searched{words: words, shown: map[tool.ID]bool{}, counted: map[tool.ID]time.Time{}, late: map[tool.ID]string{}}
 	if i := slices.IndexFunc(t.searches, func(s *searched) bool { return s.words.key() == words.key() }); i >= 0 {
@@ -73,9 +73,9 @@ func (t *trail) search(words Words, shown []tool.ID, now time.Time) (pairs []Pai
 	return nil
 }
 
-// call notes a call and returns what it says: it counts for the searches that
-// showed the tool, the last one most. Searches before these, or the last one where
-// none did, have to wait: perhaps what they showed is called yet.
+// call records a call and returns its pairs: it counts for the searches that showed
+// the tool, for the last one most. For earlier searches, or the last one if none
+// showed the tool, it is unmatched: a tool that they showed may still be called.
 func (t *trail) call(execution string, id tool.ID, digest string, now time.Time) (pairs []Pair) {
 	if !t.step(execution, id) {
 		return nil
@@ -124,17 +124,17 @@ func (t *trail) age(steps int) {
 	}
 }
 
-// expire ends the searches that are over, and returns their results.
+// expire ends expired searches, and returns their pairs.
 func (t *trail) expire(now time.Time) (pairs []Pair) {
 	for i, s := range slices.Backward(t.searches) {
 		if now.Sub(s.at) > lasts || s.steps > executions*callsOfOne {
-			return t.end(i + 1) // what is older is over, too
+			return t.end(i + 1) // older ones have expired, too
 		}
 	}
 	return nil
 }
 
-// end ends the n oldest searches and returns their results.
+// end ends the n oldest searches and returns their pairs.
 func (t *trail) end(n int) (pairs []Pair) {
 	for _, s := range t.searches[:n] {
 		if s.answered {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxWords is how many stems of a query count: the most telling.
+	// maxWords is how many stems of a query count: those with the highest weights.
 	maxWords = 12
-	// maxStem is the longest stem that is kept, in characters: what is longer is a
-	// key or a path rather than a word.
+	// maxStem is the length of the longest stem, in characters: longer ones are keys or
+	// paths rather than words.
 	maxStem = 24
-	// maxWeight bounds how telling a stem may be.
+	// maxWeight bounds the weight of a stem.
 	maxWeight = 100
 )
 
-// Words are the stems of a query, each with how telling it is: a number over 0,
-// the rarer the word the larger.
+// Words are the stems of a query with their weights, positive numbers: the rarer the
+// word, the larger.
 type Words map[string]float64
 
-// kept returns what may be remembered of words: no numbers, no addresses, nothing
-// that is too long to be a word.
+// kept returns the words that may be stored: no numbers, no addresses, nothing that
+// is too long to be a word.
 func kept(words map[string]float64) Words {
 	all := Words{}
 	for stem, weight := range words {
@@ -51,10 +51,10 @@ func isWord(stem string) bool {
 
 func isWeight(w float64) bool { return w > 0 && w <= maxWeight } // not NaN
 
-// key is the stems in their order.
+// key returns the sorted stems.
 func (w Words) key() string { return strings.Join(slices.Sorted(maps.Keys(w)), " ") }
 
-// norm is the length of w as a vector.
+// norm returns the length of w as a vector.
 func (w Words) norm() float64 {
 	sum := 0.0
 	for _, weight := range w {

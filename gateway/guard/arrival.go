@@ -10,14 +10,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// arrival is what there is at an upstream when a call of it is decided about.
+// arrival is the state of an upstream when a call to it is decided.
 type arrival struct {
-	tool *catalog.Entry // nil for a method that is no tool, and where nobody has looked
-	down error          // why it cannot be connected
+	tool *catalog.Entry // nil for a method that is not a tool call, and if it was not looked up
+	down error          // why the upstream cannot be connected
 }
 
-// arrive connects the upstream of a call before it is decided about, so that policy and approvals see the definition that
-// the call will meet. A call that is denied in any case connects nothing. An error says that the tool is held or gone.
+// arrive connects the upstream of a call before the call is decided, so that policy and approvals see the tool's current
+// definition. A call that is always denied does not connect it. An error says that the tool is quarantined or gone.
 func (g *Guard) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 	isTool := id.Method() == "tools/call"
 	_, known := g.Catalog.Known(id)
@@ -26,15 +26,15 @@ func (g *Guard) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 	}
 	at := arrival{down: g.Catalog.Reach(ctx, id.Upstream)}
 	if at.down != nil || !isTool {
-		return at, nil //nolint:nilerr // at says it: the call is decided about all the same
+		return at, nil //nolint:nilerr // at has the error: the call is decided in any case
 	}
 	var err error
-	at.tool, err = g.Catalog.Find(ctx, id) // which connects another that the settings have put in its place
+	at.tool, err = g.Catalog.Find(ctx, id) // it may connect a replacement from reloaded settings
 	return at, err
 }
 
-// leaving returns what is asked before the call is sent: it keeps here what was decided about by another definition than
-// the upstream has when the call would leave, unless the rules allow it by that one too.
+// leaving returns a check to run just before the call is sent. It stops a call whose tool definition has changed since the
+// decision, unless the rules also allow the call with the new definition.
 func (g *Guard) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.Tool) error {
 	if at.tool == nil {
 		return nil
@@ -47,20 +47,20 @@ func (g *Guard) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.
 		switch {
 		case err != nil:
 			return err
-		case !sameDefinition(now, latest): // it is about to be judged, or the settings have changed
+		case !sameDefinition(now, latest): // its definition is about to be checked, or the settings have changed
 			return changedMeanwhile(c.Tool)
 		}
 		return g.allowsStill(ctx, c)
 	}
 }
 
-// sameDefinition reports whether two definitions differ in white space at most, as one that was
-// kept in the cache does. The catalog compares views in the same way.
+// sameDefinition reports whether two definitions are equal except for white space, which a cached
+// one may differ in. The catalog compares views in the same way.
 func sameDefinition(a tool.Tool, b *catalog.Entry) bool {
 	return bytes.Equal(a.Raw, b.Raw) || a.Digest() == b.Digest()
 }
 
-// allowsStill decides again about a call that was allowed, or approved, by an earlier definition.
+// allowsStill decides again on a call that was allowed or approved with an earlier definition.
 func (g *Guard) allowsStill(ctx context.Context, c tool.Call) error {
 	r := g.policies.rules.Load()
 	if !r.on {
@@ -79,6 +79,6 @@ func (g *Guard) allowsStill(ctx context.Context, c tool.Call) error {
 func changedMeanwhile(id tool.ID) error {
 	return &tool.Error{
 		Kind: tool.Upstream, Message: "the definition of " + id.String() + " changed before the call was sent", Retryable: true,
-		Hint: "nothing was done: make the call again",
+		Hint: "nothing was done: retry the call",
 	}
 }

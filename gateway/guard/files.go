@@ -20,10 +20,10 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// maxMarked is how many files of a workspace have marks of their own; beyond that the whole workspace is marked.
+// maxMarked is the number of files of a workspace that have their own labels; beyond that the whole workspace is labeled.
 const maxMarked = 3000
 
-// spaces remember which files hold what labelled results may have gone into, by workspaces, in a store.
+// spaces stores, by workspace, the labels of files that may contain data of labeled results.
 type spaces struct {
 	kept    *store.Bucket
 	breaker store.Breaker
@@ -33,7 +33,7 @@ type spaces struct {
 	opened map[string]*markedSpace
 }
 
-// openSpaces remembers in a store; in memory only, for nil.
+// openSpaces opens the labels in a store; nil keeps them in memory.
 func openSpaces(in *store.Store, log *slog.Logger) (*spaces, error) {
 	if in == nil {
 		in = store.Memory()
@@ -45,21 +45,21 @@ func openSpaces(in *store.Store, log *slog.Logger) (*spaces, error) {
 	return &spaces{kept: kept, log: log, opened: map[string]*markedSpace{}}, nil
 }
 
-// marks are what files of a workspace may hold.
+// marks are the labels of the files of a workspace.
 type marks struct {
-	// Files are by their paths.
+	// Files holds the origins by path.
 	Files map[string][]toolcall.Origin `json:"files,omitempty"`
-	// Whole is of all files: of those that are being changed right now, by who does it, and of too many to tell apart.
+	// Whole applies to all files: by the id of an update in progress, or by one of the keys below.
 	Whole map[string][]toolcall.Origin `json:"whole,omitempty"`
 }
 
-// tooMany is the key in Whole of what was too much to tell apart, unread of what cannot be read.
+// tooMany is the key in Whole for labels of more than maxMarked files, unread the key if the labels cannot be read.
 const (
 	tooMany = "*"
 	unread  = "?"
 )
 
-// markedSpace is what is known of the files of one workspace.
+// markedSpace holds the labels of the files of one workspace.
 type markedSpace struct {
 	spaces *spaces
 	key    store.Key
@@ -68,11 +68,11 @@ type markedSpace struct {
 	marks
 }
 
-// of returns the marks of a workspace by its key in the store.
+// of returns the labels of a workspace by its key in the store.
 func (s *spaces) of(key store.Key) *markedSpace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name, _ := json.Marshal(key) // no two keys look alike
+	name, _ := json.Marshal(key) // unique for each key
 	m := s.opened[string(name)]
 	if m == nil {
 		m = &markedSpace{spaces: s, key: key}
@@ -81,7 +81,7 @@ func (s *spaces) of(key store.Key) *markedSpace {
 	return m
 }
 
-// load reads what is kept, once. Until it can be read, all is taken to be private and untrusted.
+// load reads the stored labels, once. Until they can be read, all files count as private and untrusted.
 func (m *markedSpace) load() {
 	if m.loaded {
 		return
@@ -110,7 +110,7 @@ func (m *markedSpace) load() {
 	}
 }
 
-// file returns what a file may hold.
+// file returns the origins of the data that a file may contain.
 func (m *markedSpace) file(path string) []toolcall.Origin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,7 @@ func (m *markedSpace) file(path string) []toolcall.Origin {
 	return all
 }
 
-// any reports whether anything is marked.
+// any reports whether any file is labeled.
 func (m *markedSpace) any() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ func (m *markedSpace) any() bool {
 	return len(m.Files)+len(m.Whole) > 0
 }
 
-// set changes marks, and keeps them. They count in this process in any case; that they are not kept is logged.
+// set changes the labels and stores them. If they cannot be stored, it logs that, and they apply in this process only.
 func (m *markedSpace) set(change func(m *marks)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *markedSpace) set(change func(m *marks)) {
 	}
 }
 
-// distinct has one origin for each label of all files, and of more.
+// distinct returns one origin for each label of all files and of more.
 func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []toolcall.Origin {
 	var all toolcall.Trail
 	all.Add(more...)
@@ -162,7 +162,7 @@ func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []tool
 	return all.Origins()
 }
 
-// watched is a workspace that records the labels of files that are read, and marks files that are written after labelled results were read.
+// watched is a workspace that records the labels of files that are read, and labels the files that are written after labeled results were read.
 type watched struct {
 	workspaces.Space
 	guard   *Guard
@@ -171,7 +171,7 @@ type watched struct {
 	marks   *markedSpace
 }
 
-// WatchFiles has a workspace watched, where there are rules at all.
+// WatchFiles wraps a workspace so that labels follow its files. It returns ws itself if no rules are in force.
 func (g *Guard) WatchFiles(ctx context.Context, ws workspaces.Space, name string, running *toolcall.Execution) workspaces.Space {
 	if !g.policies.rules.Load().on || ws == nil {
 		return ws
@@ -187,7 +187,7 @@ func (g *Guard) spaceKey(ctx context.Context, name string) store.Key {
 	return history.KeyOf(tool.Principal(ctx), name)
 }
 
-// Files forgets the marks of a workspace that has nothing in it.
+// Files lists the files. It removes the labels of an empty workspace.
 func (w *watched) Files() iter.Seq2[workspace.File, error] {
 	return func(yield func(workspace.File, error) bool) {
 		empty := true
@@ -203,7 +203,7 @@ func (w *watched) Files() iter.Seq2[workspace.File, error] {
 	}
 }
 
-// Open notes what the file may hold.
+// Open records the labels of the file as read.
 func (w *watched) Open(path string) (workspace.File, error) {
 	f, err := w.Space.Open(path)
 	if err == nil {
@@ -220,8 +220,8 @@ func (w *watched) file(path string) []toolcall.Origin {
 	return origins
 }
 
-// Update marks what changes, before it does. Until all changes are there the whole workspace is marked, so that a crash in between
-// leaves too much marked and not too little.
+// Update labels the changed files. During the update the whole workspace is labeled, so that a crash leaves too many labels rather
+// than too few.
 func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	origins := w.origins()
 	if len(origins) == 0 && !w.marks.any() {
@@ -251,7 +251,7 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 	return updated, err
 }
 
-// origins returns what the writer has read, as origins of a file.
+// origins returns the origins of what the writer has read, for the files that it writes.
 func (w *watched) origins() []toolcall.Origin {
 	origins := w.guard.flows.origins(w.session, w.running)
 	for i := range origins {
@@ -262,7 +262,7 @@ func (w *watched) origins() []toolcall.Origin {
 	return origins
 }
 
-// settle marks what was written. What was not taken stays as it was, and so does its mark.
+// settle labels the written files. A rejected change keeps the file and its labels.
 func (m *marks) settle(changed []workspace.File, updated workspace.Updated, origins []toolcall.Origin) {
 	for _, f := range changed {
 		_, taken := updated.Versions[f.Path]

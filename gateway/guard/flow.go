@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// sessionMemory is for how long it is remembered what a session has read, after it did so the last time.
+	// sessionMemory is how long the trail of a session is kept after its last use.
 	sessionMemory = 24 * time.Hour
-	// maxTrails is how many sessions are remembered.
+	// maxTrails is the maximum number of sessions with a trail.
 	maxTrails = 10_000
 )
 
-// flows remember what sessions have read, in memory, and which files of workspaces were written by whom who had read what.
+// flows tracks the labels of what sessions have read, in memory, and the labels of workspace files.
 type flows struct {
 	mu     sync.Mutex
 	trails map[string]*sessionTrail
@@ -31,10 +31,10 @@ type sessionTrail struct {
 	used time.Time // guarded by flows.mu
 }
 
-// trailKey names the session that ctx is of.
+// trailKey returns the key of the session of ctx.
 func trailKey(ctx context.Context) string { return tool.Principal(ctx) + "\x00" + tool.Session(ctx) }
 
-// session returns the trail of a session. With fresh it is made where there is none, and kept for another while.
+// session returns the trail of a session. With fresh it creates a missing one and marks it as used now; otherwise a missing one is nil.
 func (f *flows) session(key string, fresh bool) *sessionTrail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *flows) session(key string, fresh bool) *sessionTrail {
 	return t
 }
 
-// shrink forgets what is old, or the one that was used the longest time ago.
+// shrink drops expired trails, and the tenth that was used least recently, if there are too many.
 func (f *flows) shrink(now time.Time) {
 	if f.trails == nil {
 		f.trails = map[string]*sessionTrail{}
@@ -71,7 +71,7 @@ func (f *flows) shrink(now time.Time) {
 	}
 }
 
-// note adds what was read to the session, and to the execution if there is one.
+// note adds origins to the trail of the session, and to that of the execution if there is one.
 func (f *flows) note(session string, running *toolcall.Execution, origins ...toolcall.Origin) {
 	if len(origins) == 0 {
 		return
@@ -82,7 +82,7 @@ func (f *flows) note(session string, running *toolcall.Execution, origins ...too
 	}
 }
 
-// origins are what brought the labels that were read so far in the session and in the execution.
+// origins returns the origins of the labels that the session and the execution have read so far.
 func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.Origin {
 	var all []toolcall.Origin
 	if running != nil {
@@ -98,7 +98,7 @@ func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.
 	return all
 }
 
-// readSoFar returns the labels of all that the caller has read.
+// readSoFar returns the labels of everything that the caller has read.
 func (f *flows) readSoFar(ctx context.Context) []string {
 	var all []string
 	for _, o := range f.origins(trailKey(ctx), toolcall.ExecutionOf(ctx)) {
@@ -107,19 +107,19 @@ func (f *flows) readSoFar(ctx context.Context) []string {
 	return all
 }
 
-// Read are the labels of all that was read in the session that ctx is of, with what brought each first.
+// Read returns the labels of everything that the session of ctx has read, with the first origin of each.
 func (g *Guard) Read(ctx context.Context) []toolcall.Origin {
 	return g.flows.origins(trailKey(ctx), toolcall.ExecutionOf(ctx))
 }
 
-// Recall notes that what origins say was read in the session that ctx is of, or on its behalf: what a run brought back,
-// or what it had read before the gateway was restarted.
+// Recall adds origins to the session of ctx: of data that a run returned, or that it had read before the gateway was
+// restarted.
 func (g *Guard) Recall(ctx context.Context, origins []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
 }
 
-// Carry has what the session of from has read count as read in that of to, and tokens of personal data mean the same in both,
-// where both are of one principal. Tokens are forgotten with the process.
+// Carry adds the origins of from's session to that of to. If both have the same principal, they also share the tokens of
+// personal data. Tokens are lost when the process ends.
 func (g *Guard) Carry(from, to context.Context) {
 	g.Recall(to, g.Read(from))
 	if who := tool.Principal(from); who == tool.Principal(to) {
@@ -127,22 +127,22 @@ func (g *Guard) Carry(from, to context.Context) {
 	}
 }
 
-// ReadBy returns what was read so far in the session that ctx is of, and by an execution.
+// ReadBy returns the origins of what the session of ctx and an execution have read so far.
 func (g *Guard) ReadBy(ctx context.Context, running *toolcall.Execution) []toolcall.Origin {
 	return g.flows.origins(trailKey(ctx), running)
 }
 
-// Note adds to what was read in the session that ctx is of, and by an execution.
+// Note adds origins to the session of ctx and to an execution.
 func (g *Guard) Note(ctx context.Context, running *toolcall.Execution, read []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), running, read...)
 }
 
-// Repeat notes what the answer of a call brings that is not made again.
+// Repeat records the labels of a call that is answered from a journal.
 func (g *Guard) Repeat(ctx context.Context, c tool.Call) {
 	g.taint(ctx, c, noted(g.labelsOf(g.policies.rules.Load(), c.Tool)))
 }
 
-// taint notes what a call may bring in, by its labels, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
+// taint records the labels of a call before its data reaches anybody. It runs before the call: an upstream also sends text while the call runs.
 func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) {
 	if !g.policies.rules.Load().on {
 		return

@@ -1,4 +1,4 @@
-// Package guard decides about calls: by the policy, by what was read before, and by asking people.
+// Package guard decides which calls may be made: by policy, by the labels of what was read before, and by approval.
 package guard
 
 import (
@@ -21,23 +21,23 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Catalog knows the definitions of tools. A *[catalog.Catalog] is one.
+// Catalog provides the definitions of tools. *[catalog.Catalog] implements it.
 type Catalog interface {
-	// Known returns a tool that may be called, without waiting for anything.
+	// Known returns a callable tool without waiting.
 	Known(id tool.ID) (*catalog.Entry, bool)
-	// Reach connects an upstream, if it is not.
+	// Reach connects an upstream if it is not connected.
 	Reach(ctx context.Context, upstream string) error
-	// Find returns a tool to call. It connects an upstream that has not been connected. The error says that the tool is held or unknown.
+	// Find returns a tool to call. It connects the upstream if necessary. The error says that the tool is quarantined or unknown.
 	Find(ctx context.Context, id tool.ID) (*catalog.Entry, error)
 	// Current is Find without connecting anything.
 	Current(id tool.ID) (*catalog.Entry, error)
 }
 
-// Options are what a guard decides with.
+// Options are the dependencies of a guard.
 type Options struct {
 	// Settings are the settings in force.
 	Settings config.Source
-	// Records keeps what files of workspaces may hold; nil keeps it in memory.
+	// Records stores the labels of workspace files; nil keeps them in memory.
 	Records    *store.Store
 	Logger     *slog.Logger
 	Telemetry  *telemetry.Telemetry
@@ -47,9 +47,9 @@ type Options struct {
 	Auditor    *auditor.Auditor
 }
 
-// Guard decides about calls: by the policy, by what was read before, and by asking people. It is safe for concurrent use.
+// Guard decides which calls may be made: by policy, by the labels of what was read before, and by approval. It is safe for concurrent use.
 type Guard struct {
-	// Catalog is set before the first call.
+	// Catalog must be set before the first call.
 	Catalog Catalog
 
 	opts     Options
@@ -57,25 +57,25 @@ type Guard struct {
 	flows    flows
 }
 
-// New returns a guard without rules. Apply some.
+// New returns a guard without rules; call Apply next.
 func New(opts Options) (g *Guard, err error) {
 	g = &Guard{opts: opts, policies: policies{counts: policy.NewCounts()}}
 	g.flows.spaces, err = openSpaces(opts.Records, opts.Logger)
 	return g, err
 }
 
-// Apply brings rules into force.
+// Apply puts rules into force.
 func (g *Guard) Apply(rules *Rules) { g.policies.rules.Store(rules) }
 
-// noteDecision has the record of a program's call say what becomes of it.
+// noteDecision adds the verdict to the record of a program's call.
 func noteDecision(ctx context.Context, v toolcall.Verdict) {
 	if made := toolcall.AttemptOf(ctx); made != nil && (v.Judged || v.Rule != "") {
 		made.Decide(v)
 	}
 }
 
-// Middleware decides about each call before it goes anywhere, and keeps what was decided and how it went:
-// the upstream is connected first, judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
+// Middleware decides on each call and records the decision and the outcome. It connects the upstream, evaluates the
+// rules, and requests approval if they ask for it. A call that cannot be recorded is not made.
 func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		at, err := g.arrive(ctx, c.Tool)
@@ -112,7 +112,7 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 			g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.down, time.Since(start))
 			return tool.Result{}, at.down
 		}
-		g.taint(ctx, c, v.Labels) // before the upstream says anything
+		g.taint(ctx, c, v.Labels) // before the upstream sends anything
 		c.Leaving = g.leaving(ctx, c, at)
 		result, err := next(ctx, c)
 		g.opts.Approver.Renew(ctx, v, result)
@@ -121,7 +121,7 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// MayInstall refuses to send names of packages to an index for a session that may send nothing outside: a name can carry data.
+// MayInstall returns an error if the session of ctx may not send data outside: names of packages, which go to an index, can carry data.
 func (g *Guard) MayInstall(ctx context.Context) error {
 	set := g.opts.Settings.Load().Policy
 	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
@@ -131,10 +131,10 @@ func (g *Guard) MayInstall(ctx context.Context) error {
 		Hint: "install them in another session, before such data is read"}
 }
 
-// doubtRule is the rule of a verdict about a call that may have been done already.
+// doubtRule is the rule in the verdict on a call that may already have been done.
 const doubtRule = "resume"
 
-// doubted has a person decide about a call that may have been done already, whatever the rules say but no.
+// doubted makes the verdict on a call that may already have been done require approval, unless the rules deny the call.
 func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
 	made := toolcall.AttemptOf(ctx)
 	if made == nil || made.Doubt == nil || v.Action == policy.Deny {
@@ -145,8 +145,8 @@ func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
 	return v
 }
 
-// recordDecision puts on record what a person has said about a call that may have been done already, before the program learns it.
-// It is for an answer that does not have the call made.
+// recordDecision records the answer about a call that may already have been done, before the program gets it.
+// It applies to answers that do not make the call.
 func recordDecision(ctx context.Context, v toolcall.Verdict) error {
 	made := toolcall.AttemptOf(ctx)
 	if v.Decision == "" || made == nil || made.Doubt == nil {

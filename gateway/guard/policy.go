@@ -15,22 +15,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// policies are the rules in force, and what their limits have counted.
+// policies are the rules in force and the counters of their limits.
 type policies struct {
 	rules  atomic.Pointer[Rules]
 	counts *policy.Counts
 }
 
-// Rules are the settings, compiled.
+// Rules are the compiled policy settings.
 type Rules struct {
 	*policy.Policy
-	// on: some call may be refused, or asked about.
+	// on reports whether any call may be refused or need approval.
 	on bool
-	// labeled are the upstreams that have labels, by id.
+	// labeled holds the upstreams with labels, by id.
 	labeled map[string]config.Upstream
 }
 
-// Compile makes rules of settings. Apply brings them into force.
+// Compile compiles settings to rules. Apply puts them into force.
 func (g *Guard) Compile(cfg *config.Config) (*Rules, error) {
 	compiled, err := policy.New(cfg.Policy, g.policies.counts)
 	if err != nil {
@@ -45,7 +45,7 @@ func (g *Guard) Compile(cfg *config.Config) (*Rules, error) {
 	return r, nil
 }
 
-// labels are those of a tool, or of a method of an upstream.
+// labels returns the labels of a tool, or of a method of an upstream.
 func (r *Rules) labels(id tool.ID, wire string) []string {
 	up, ok := r.labeled[id.Upstream]
 	if !ok {
@@ -54,7 +54,7 @@ func (r *Rules) labels(id tool.ID, wire string) []string {
 	return up.LabelsOf(wire, id.Name)
 }
 
-// subject is a call as the policy sees it, but for what is known of this call only.
+// subject returns the policy's view of a call to a tool, without the parts that depend on the single call.
 func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call {
 	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
 	wire := id.Name
@@ -65,7 +65,7 @@ func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call 
 	return c
 }
 
-// judge says what the rules of the settings say of a call.
+// judge returns the verdict of the rules on a call.
 func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	r := g.policies.rules.Load()
 	if !r.on {
@@ -76,7 +76,7 @@ func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: noted(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusedBy(req.Tool, d), Limited: d.Limited}
 }
 
-// facts are all that the policy sees of a call.
+// facts returns the policy's complete view of a call.
 func (g *Guard) facts(ctx context.Context, r *Rules, req tool.Call) *policy.Call {
 	c := g.subject(ctx, r, req.Tool)
 	c.Read = g.flows.readSoFar(ctx)
@@ -89,7 +89,7 @@ func (g *Guard) facts(ctx context.Context, r *Rules, req tool.Call) *policy.Call
 	return c
 }
 
-// seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.
+// seenByUpstream returns the arguments as the upstream gets them: with tokens replaced by the values that it may get.
 func (g *Guard) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
 	args, err := g.opts.Privacy.Arguments(ctx, c)
 	if err != nil {
@@ -98,7 +98,7 @@ func (g *Guard) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
 	return expr.Decode(args)
 }
 
-// refusedBy is what a model reads of a call that is refused: by which rule, and what to do.
+// refusedBy returns the text that a model reads about a refused call: the rule, and what to do.
 func refusedBy(id tool.ID, d policy.Decision) string {
 	why := d.Message
 	switch {
@@ -110,7 +110,7 @@ func refusedBy(id tool.ID, d policy.Decision) string {
 	return fmt.Sprintf("policy refuses %s (%s): %s", id, ruleName(d.Rule), why)
 }
 
-// ruleName names a rule in a text.
+// ruleName formats the name of a rule for a message.
 func ruleName(rule string) string {
 	if rule == "default" || rule == "flow" {
 		return rule
@@ -118,12 +118,12 @@ func ruleName(rule string) string {
 	return fmt.Sprintf("rule %q", rule)
 }
 
-// noted are the labels that a call's result has: those of its tool, without what is said of its arguments.
+// noted returns the labels of a call's result: those of its tool without External, which is about arguments.
 func noted(labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == policy.External })
 }
 
-// PolicyWhy returns the decision about a call of the caller without making it. No limit counts it.
+// PolicyWhy returns the decision on a call of the caller without making it. It does not count towards limits.
 func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
 	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
 		return policy.Decision{}, err
@@ -137,7 +137,7 @@ func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, 
 	return r.Uncounted().Decide(ctx, c), nil
 }
 
-// Expected is what becomes of a tool's calls, whatever their arguments; Allow where that cannot be said, and for what is not known.
+// Expected returns the action for a tool's calls if it does not depend on their arguments; otherwise, and for unknown tools, Allow.
 func (g *Guard) Expected(ctx context.Context, id tool.ID, known bool) policy.Action {
 	r := g.policies.rules.Load()
 	if !known || !r.on {
@@ -146,15 +146,15 @@ func (g *Guard) Expected(ctx context.Context, id tool.ID, known bool) policy.Act
 	return r.Expected(ctx, g.subject(ctx, r, id))
 }
 
-// AlwaysDenied reports whether all calls of a tool, or of a method of an upstream, are refused to the caller.
+// AlwaysDenied reports whether the policy denies the caller all calls of a tool, or of a method of an upstream.
 func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
 	return g.Expected(ctx, id, true) == policy.Deny
 }
 
-// ReasonDenied is that of a FoundHeld that the policy refuses.
+// ReasonDenied is the reason of a FoundHeld whose tool the policy denies.
 const ReasonDenied = "denied"
 
-// PolicyWord is what a search says of an action.
+// PolicyWord returns the text for an action in search results.
 func PolicyWord(a policy.Action) string {
 	if a == policy.Allow {
 		return ""

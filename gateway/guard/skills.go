@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// skillMarks are the labels of skills: of those of one principal, or of the shared ones. A skill keeps the labels of all its versions.
+// skillMarks returns the labels of the skills of one principal, or of the shared ones. A skill keeps the labels of all its versions.
 func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
 	if shared {
 		return f.spaces.of(store.Key{"skills", "shared", "all"})
@@ -17,7 +17,7 @@ func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
 	return f.spaces.of(store.Key{"skills", workspace.Folder(principal), "private"})
 }
 
-// MarkSkill records what the caller has read before a skill is saved.
+// MarkSkill adds the labels of what the caller has read to a skill. Call it before the skill is saved.
 func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
 	origins := g.Read(ctx)
 	if len(origins) == 0 {

@@ -13,28 +13,28 @@ import (
 	"sallyport/sandbox"
 )
 
-// DoneCall is a call of a program that ended well.
+// DoneCall is a call of a program that succeeded.
 type DoneCall struct {
 	Tool tool.ID
 	// Arguments are as the program gave them, with tokens in place of personal data, in compact JSON.
 	Arguments json.RawMessage
-	// Result and Err are its result; exactly one of them counts. Lost says that the result was too large to be kept.
+	// Result or Err is its outcome. Lost says that the result was too large to be stored.
 	Result tool.Result
 	Err    *tool.Error
 	Lost   bool
 }
 
-// Done is an execution that ended well, and what it did.
+// Done is an execution that succeeded, with its calls.
 type Done struct {
 	Record
-	// Variables are what the program found under their names.
+	// Variables are the variables that were passed to the program.
 	Variables map[string]json.RawMessage
-	// Did are its calls, in the order in which they began, without those that did not leave.
+	// Did are its calls in order of their start, without those that were not sent.
 	Did []DoneCall
 }
 
-// Done returns what an execution did that ended well, of the caller, or any for an operator, as long as its journal is
-// kept. Errors are *tool.Error.
+// Done returns a successful execution of the caller, or of any principal for an operator, with the calls from its journal.
+// Errors are *tool.Error, also if the journal has expired.
 func (h *History) Done(ctx context.Context, id string) (Done, error) {
 	f, err := h.openDone(ctx, id)
 	if err != nil {
@@ -65,7 +65,7 @@ func (h *History) openDone(ctx context.Context, id string) (*journal.File, error
 	h.Flush(ctx, id)
 	folders := []string{h.Folder(tool.Principal(ctx))}
 	if tool.Operator(ctx) != "" {
-		folders, _ = filepath.Glob(filepath.Join(h.Root, "*")) // the pattern is a good one
+		folders, _ = filepath.Glob(filepath.Join(h.Root, "*")) // the pattern is valid
 	}
 	for _, folder := range folders {
 		f, err := journal.Open(journal.Path(folder, id))
@@ -80,7 +80,7 @@ func (h *History) openDone(ctx context.Context, id string) (*journal.File, error
 	return nil, h.notDone(ctx, id)
 }
 
-// notDone says why there is no journal of an execution.
+// notDone returns the error for an execution without a journal.
 func (h *History) notDone(ctx context.Context, id string) error {
 	record, err := h.Recorded(ctx, id)
 	switch {
@@ -95,5 +95,5 @@ func (h *History) notDone(ctx context.Context, id string) error {
 }
 
 func notWell(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(id, 60) + " did not end well", Hint: "take one that did: `sallyport log` lists them"}
+	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(id, 60) + " did not succeed", Hint: "use one that did: `sallyport log` lists them"}
 }

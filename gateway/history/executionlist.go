@@ -14,10 +14,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// Status says how a program ended.
+// Status is how a program ended.
 type Status = sandbox.Status
 
-// Brief is an execution in a list.
+// Brief is the summary of an execution in a list.
 type Brief struct {
 	ID        string         `json:"id"`
 	Principal string         `json:"principal,omitempty"`
@@ -31,34 +31,34 @@ type Brief struct {
 	Tokens int `json:"tokens,omitempty"`
 
 	revision uint64
-	read     int64 // tokens of the results that it read
+	read     int64 // tokens of the results that it got
 	partly   bool  // it made more calls than its record has
 }
 
-// Filter says which executions are meant. The zero value is the newest of all.
+// Filter selects executions. The zero value selects the newest of all.
 type Filter struct {
 	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
 	ID, Language, Principal string
 	Status                  Status
-	// Since is the oldest start that counts; the zero time is all.
+	// Since is the earliest start; the zero time is all.
 	Since time.Time
-	// After is the id of one that has been seen: those before it are meant. "" is from the newest on; of one that is not there nothing follows.
+	// After is the id of the last execution of the previous page; "" starts at the newest. An unknown id selects nothing.
 	After string
-	// Offset is how many of the newest are passed over, Limit how many there are at most; 0 is 50.
+	// Offset is the number of newest ones to skip, Limit the maximum number to return; 0 is 50.
 	Offset, Limit int
 }
 
 // Page is a part of the list of executions.
 type Page struct {
-	// Executions are the newest first.
+	// Executions are sorted by start, the newest first.
 	Executions []Brief
-	// Total is how many the filter wants, Principals are those of all that the caller may see, sorted.
+	// Total is the number of matches, Principals are the principals of all executions that the caller may see, sorted.
 	Total      int
 	Principals []string
 }
 
-// Executions returns a part of what the caller has run, or what all have for an operator. Each record is read once in the life of the process,
-// so that a list of thousands costs no more than what has come since the last one. Errors are *tool.Error.
+// Executions returns a page of the executions of the caller, or of all principals for an operator. Each record is read once per process,
+// so a later list costs only the records that are new. Errors are *tool.Error.
 func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	all, err := h.briefsOf(ctx)
 	if err != nil {
@@ -87,10 +87,10 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	return page, nil
 }
 
-// briefsOf returns all executions of the caller, or any for an operator, the oldest first. Errors are *tool.Error.
+// briefsOf returns all executions of the caller, or of all principals for an operator, the oldest first. Errors are *tool.Error.
 func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
-	late := h.waiting(tool.Principal(ctx), operator) // first: what is written meanwhile is in the store
+	late := h.waiting(tool.Principal(ctx), operator) // first, so that records written meanwhile are found in the store
 	all, err := h.briefs.read(ctx, h.records)
 	if err != nil {
 		return nil, toolcall.Unreadable(ctx, h.opts.Logger, err)
@@ -106,7 +106,7 @@ func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	return slices.DeleteFunc(all, func(b Brief) bool { return !operator && b.Principal != tool.Principal(ctx) }), nil
 }
 
-// Statuses are all that an execution can end with.
+// Statuses returns all final statuses of executions.
 func Statuses() []string {
 	return []string{
 		string(sandbox.OK), string(sandbox.Failed), string(sandbox.Exited), string(sandbox.TimedOut), string(sandbox.OutOfCPU), string(sandbox.OutOfMemory),
@@ -114,7 +114,7 @@ func Statuses() []string {
 	}
 }
 
-// usualBriefs is how many executions a page has where nothing is said.
+// usualBriefs is the default number of executions per page.
 const usualBriefs = 50
 
 func (f Filter) wants(b Brief) bool {
@@ -129,14 +129,14 @@ func briefOf(r Record) Brief {
 	}
 }
 
-// briefs are what lists need of the records of a store.
+// briefs caches the summaries of the records in a store.
 type briefs struct {
 	mu   sync.Mutex
 	all  []Brief // in the order in which they were written
-	next uint64  // the revision from which on nothing was read
+	next uint64  // the first revision that was not read
 }
 
-// read returns the briefs of all records, the oldest first, after a look at what has come and gone.
+// read updates the cache from the store and returns the summaries of all records, the oldest first.
 func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,14 +147,14 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 		l.next = entry.Revision + 1
 		r, err := recordOf(entry)
 		if err != nil {
-			continue // the execution's own page says that it cannot be read
+			continue // reading the execution itself reports the error
 		}
 		b := briefOf(r)
 		b.revision = entry.Revision
 		l.add(b)
 	}
 	oldest := l.next
-	for entry, err := range in.Since(ctx, 0) { // what is older has gone by the store's limits
+	for entry, err := range in.Since(ctx, 0) { // older ones were removed by the store's limits
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	return slices.Clone(l.all), nil
 }
 
-// add adds what is newest. A record that was written again is there once: that happens soon after it was written first.
+// add appends the newest one. It replaces an earlier one of the same record, which can only be among the last.
 func (l *briefs) add(b Brief) {
 	from := max(0, len(l.all)-maxPending)
 	if at := slices.IndexFunc(l.all[from:], func(o Brief) bool { return o.ID == b.ID && o.Principal == b.Principal }); at >= 0 {

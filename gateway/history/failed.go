@@ -16,10 +16,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// OpenFailed opens the journal of an execution of the caller's that did not end well, or of a workflow's that may have. Errors are *tool.Error.
+// OpenFailed opens the journal of an execution of the caller that did not succeed; for a workflow's call also one that did. Errors are *tool.Error.
 func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End, error) {
 	if h.Root == "" {
-		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "nothing can be resumed: there is no data directory for journals", Hint: "run the program without resume"}
+		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "cannot resume: there is no data directory for journals", Hint: "run the program without resume"}
 	}
 	h.Flush(ctx, id)
 	f, err := journal.Open(journal.Path(h.Folder(tool.Principal(ctx)), id))
@@ -43,7 +43,7 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 	return f, end, nil
 }
 
-// orphan reports whether an execution was killed before it was noted that it resumes another: it has made no calls.
+// orphan reports whether an execution was killed before the execution that it resumes recorded it. It has made no calls.
 func (h *History) orphan(f *journal.File) bool {
 	if f.Resumes == "" {
 		return false
@@ -57,20 +57,20 @@ func (h *History) orphan(f *journal.File) bool {
 }
 
 // ErrEndedWell is in the error for an execution that succeeded: there is nothing to resume.
-var ErrEndedWell = errors.New("it ended well")
+var ErrEndedWell = errors.New("it succeeded")
 
 func endedWell(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: id + " ended well: there is nothing to resume", Hint: "run the program without resume", Err: ErrEndedWell}
+	return &tool.Error{Kind: tool.Invalid, Message: id + " succeeded: nothing to resume", Hint: "run the program without resume", Err: ErrEndedWell}
 }
 
 // notResumable returns the error for a journal that cannot be resumed.
 func (h *History) notResumable(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrRunning):
-		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait for its end"}
+		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait until it ends"}
 	case !errors.Is(err, fs.ErrNotExist):
 		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", sanitize.Line(id, 60), "error", err)
-		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "run the program without resume, after a look at what it has done"}
+		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "check what it has done, then run the program without resume"}
 	}
 	record, err := h.Recorded(ctx, id)
 	if err != nil {
@@ -79,10 +79,10 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 	if record.Status == sandbox.OK {
 		return endedWell(id)
 	}
-	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " is not kept any more", Hint: "run the program without resume, after a look at what it has done"}
+	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
 }
 
-// LastFailed is the last execution of the caller's that can be resumed, of the same client session if there is one; "" if there is none.
+// LastFailed returns the id of the caller's last execution that can be resumed, preferably of the same session; "" for none.
 func (h *History) LastFailed(ctx context.Context) string {
 	if h.Root == "" {
 		return ""
@@ -109,5 +109,5 @@ func (h *History) LastFailed(ctx context.Context) string {
 	return cmp.Or(same.ID, last.ID)
 }
 
-// maxLast is how many journals are looked at for it.
+// maxLast is how many journals LastFailed reads.
 const maxLast = 50

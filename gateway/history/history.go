@@ -24,7 +24,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// History keeps a record of each execution. The record of one with a journal is in the journal at once, and goes into the store
+// History stores a record of each execution. The record of one with a journal is written to the journal first, and to the store
 // after the answer. It is safe for concurrent use.
 type History struct {
 	records *store.Bucket
@@ -33,10 +33,10 @@ type History struct {
 	opts    Options
 	breaker store.Breaker
 	briefs  briefs
-	rebuild func(ctx context.Context) // makes damaged records again; nil does nothing
+	rebuild func(ctx context.Context) // rebuilds damaged records; nil does nothing
 
-	tidied chan struct{} // closed when what earlier processes have left is taken over
-	quit   chan struct{} // closed by close
+	tidied chan struct{} // closed when the journals of earlier processes are recovered
+	quit   chan struct{} // closed by Close
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -45,35 +45,35 @@ type History struct {
 	closed  bool
 }
 
-// pending is a record on its way into the store.
+// pending is a record that is not in the store yet.
 type pending struct {
 	record  Record
 	root    string
 	journal *journal.Writer // nil for none
 	tally   *execution.Cost
-	done    chan struct{} // closed when it is there, and its journal can be read
+	done    chan struct{} // closed when it is stored, and its journal can be opened
 }
 
 const (
-	// maxPending is how many records may be on their way; of more than that the answer waits.
+	// maxPending is the length of the queue; if it is full, the answer waits until its record is stored.
 	maxPending = 64
 	// sweepEvery is how often expired journals are removed.
 	sweepEvery = 10 * time.Minute
-	// maxExecutionBytes is how much of the disk the records may take.
+	// maxExecutionBytes is the maximum size of the records on disk.
 	maxExecutionBytes = 256 << 20
 )
 
-// Options say where executions are recorded.
+// Options are the dependencies of a [History].
 type Options struct {
 	// DataDir is the data directory, "" for none.
 	DataDir string
 	// Journals is where journals are; "" is below DataDir.
 	Journals string
-	// Records keeps records; nil keeps them in memory.
+	// Records stores records; nil keeps them in memory.
 	Records *store.Store
 	// Settings are the settings in force.
 	Settings config.Source
-	// Hasty says that the process ends soon: tokens are estimated.
+	// Hasty estimates tokens instead of counting them, for a short process.
 	Hasty  bool
 	Logger *slog.Logger
 	// Meter counts tokens.
@@ -84,7 +84,7 @@ type Options struct {
 	Resources func(ctx context.Context) []string
 }
 
-// Open opens the records of executions. Start it, and close it.
+// Open opens the records of executions. Call Start next, and Close at the end.
 func Open(opts Options) (*History, error) {
 	in, room := opts.Records, int64(maxExecutionBytes)
 	if in == nil {
@@ -105,10 +105,10 @@ func Open(opts Options) (*History, error) {
 	return h, nil
 }
 
-// Start begins the recorder's own work.
+// Start starts the background work.
 func (h *History) Start() { h.work.Go(h.follow) }
 
-// Close writes what is on its way, and waits for that. It is idempotent.
+// Close stores the pending records and waits for that. It is idempotent.
 func (h *History) Close() {
 	h.mu.Lock()
 	if !h.closed {
@@ -120,7 +120,7 @@ func (h *History) Close() {
 	h.work.Wait()
 }
 
-// follow writes records as they come, after those that an earlier process has left.
+// follow recovers the records of earlier processes, then stores records from the queue until it is closed.
 func (h *History) follow() {
 	h.tidy()
 	close(h.tidied)
@@ -140,7 +140,7 @@ func (h *History) follow() {
 	}
 }
 
-// mend makes damaged records again, until close.
+// mend rebuilds damaged records, until Close.
 func (h *History) mend() {
 	if h.rebuild == nil {
 		return
@@ -159,7 +159,7 @@ func (h *History) mend() {
 	h.rebuild(ctx)
 }
 
-// tidy takes over what processes have left that are gone, and removes what is too old or too much.
+// tidy recovers the journals of processes that are gone, and removes journals beyond the limits.
 func (h *History) tidy() {
 	if h.Root == "" {
 		return
@@ -171,9 +171,8 @@ func (h *History) tidy() {
 	journal.Sweep(h.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
 }
 
-// put keeps a record: at once, or where it is in a journal already, soon.
-//
-// Its tokens are estimates until it is in the store.
+// put stores a record: immediately, or soon if it is already in a journal. Its tokens are estimates until it is in the
+// store.
 func (h *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
 	err := h.note(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
@@ -197,13 +196,13 @@ func (h *History) put(ctx context.Context, record Record, run *toolcall.Executio
 	return err
 }
 
-// note keeps a record where it is soonest safe.
+// note writes a record to its journal, or without a journal to a durable store.
 func (h *History) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
 	switch {
 	case w == nil && h.Durable:
 		return h.write(ctx, record)
 	case w == nil:
-		return nil // it is no safer in the store's memory
+		return nil // a store in memory is not safer
 	}
 	data, err := json.Marshal(overOf(record, fault))
 	if err != nil {
@@ -212,7 +211,7 @@ func (h *History) note(ctx context.Context, record Record, w *journal.Writer, fa
 	return w.Over(data)
 }
 
-// counted is the record with its tokens. Where there is much to do they stay estimates.
+// counted returns the record with its tokens, which stay estimates if the queue is long.
 func (h *History) counted(p *pending) Record {
 	record := p.record
 	if p.tally == nil {
@@ -222,8 +221,8 @@ func (h *History) counted(p *pending) Record {
 	return record
 }
 
-// needless reports whether the journal of an execution can go: the execution succeeded, is of no workflow, which may not
-// know of its end, and is not kept as a draft of a workflow.
+// needless reports whether the journal of an execution can be removed: the execution succeeded, does not belong to a
+// workflow (which may not know its end yet), and its journal is not kept as a draft of a workflow.
 func (h *History) needless(record Record, root string) bool {
 	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
 		return false
@@ -277,7 +276,7 @@ func (h *History) write(ctx context.Context, record Record) error {
 	})
 }
 
-// waiting are the records of a principal that are on their way, of everybody for all; the oldest first.
+// waiting returns the pending records of a principal, or with all of everybody, the oldest first.
 func (h *History) waiting(principal string, all bool) []Record {
 	h.mu.Lock()
 	pending := slices.Collect(maps.Values(h.pending))
@@ -292,8 +291,8 @@ func (h *History) waiting(principal string, all bool) []Record {
 	return list
 }
 
-// Flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
-// is taken over first: until then this process has its journals locked.
+// Flush waits until the record of an execution is stored; "" is all executions. It first waits for the recovery of journals
+// of earlier processes, which locks them.
 func (h *History) Flush(ctx context.Context, id string) {
 	select {
 	case <-h.tidied:
@@ -317,12 +316,12 @@ func (h *History) Flush(ctx context.Context, id string) {
 	}
 }
 
-// Folder is where the journals of a principal are.
+// Folder returns the directory of a principal's journals.
 func (h *History) Folder(principal string) string {
 	return filepath.Join(h.Root, workspace.Folder(principal))
 }
 
-// find returns what is kept under an id of the caller, or any for an operator.
+// find returns the record of an execution of the caller, or of any principal for an operator.
 func (h *History) find(ctx context.Context, id string) (Record, error) {
 	operator := tool.Operator(ctx) != ""
 	h.mu.Lock()
@@ -340,7 +339,7 @@ func (h *History) find(ctx context.Context, id string) (Record, error) {
 	return record, err
 }
 
-// stored returns what the store has under an id.
+// stored returns the record with an id from the store.
 func (h *History) stored(ctx context.Context, id string, operator bool) (Record, error) {
 	if !operator {
 		entry, err := h.records.Get(ctx, KeyOf(tool.Principal(ctx), id))

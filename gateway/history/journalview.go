@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	// maxPeek is how much of a journal is read to be shown, in bytes, maxViewed how many of its calls are shown at once.
+	// maxPeek is the maximum size of a journal that is shown, in bytes, maxViewed the maximum number of calls per page.
 	maxPeek, maxViewed = 64 << 20, 200
-	// maxViewedText is how much of one call's arguments and of its result is shown, in bytes.
+	// maxViewedText is the maximum length of a call's arguments, and of its result, in bytes.
 	maxViewedText = 16 << 10
 )
 
-// JournaledCalls is what the journal of an execution says of its calls.
+// JournaledCalls are calls of an execution, from its journal.
 type JournaledCalls struct {
-	// Calls are some of them, in the order in which they began; Total is how many there are.
+	// Calls are a page of them, in order of their start; Total is the number of all.
 	Calls []JournaledCall `json:"calls"`
 	Total int             `json:"total"`
-	// Fault is the message of what ended the program, "" where nothing did.
+	// Fault is the message of the fault that ended the program, "" for none.
 	Fault string `json:"fault,omitempty"`
-	// Resumed is the execution that continues with this one, "" if none does.
+	// Resumed is the execution that resumed this one, "" for none.
 	Resumed string `json:"resumed,omitempty"`
 }
 
-// JournaledCall is a call as the program made it: personal data are names of kinds with numbers, as the program had them.
+// JournaledCall is a call as the program made it, with tokens in place of personal data.
 type JournaledCall struct {
-	// Number counts the calls from 1.
+	// Number is the number of the call, from 1.
 	Number int     `json:"number"`
 	Tool   tool.ID `json:"tool"`
 	// State is begun, ended or refused.
 	State string `json:"state"`
-	// Unasked says that the execution before has made it, and this one has not asked for it so far.
+	// Unasked says that the resumed execution made it, and this one has not made it again so far.
 	Unasked bool `json:"unasked,omitempty"`
-	// Digest is as [toolcall.RecordedCall].Arguments. Arguments are in compact JSON, "" where they are not kept; ArgumentsSize is how long they are, in bytes: of long ones only the beginning is here.
+	// Digest is as [toolcall.RecordedCall].Arguments. Arguments are in compact JSON, truncated, "" if they are not kept; ArgumentsSize is their full length, in bytes.
 	Digest        string `json:"arguments_sha256,omitempty"`
 	Arguments     string `json:"arguments,omitempty"`
 	ArgumentsSize int    `json:"arguments_size,omitempty"`
-	// Result is its text, or what is structured in JSON; ResultSize is how long that is, in bytes: of a long one only the beginning is here.
+	// Result is its text, or the structured content as JSON, truncated; ResultSize is its full length, in bytes.
 	Result     string `json:"result,omitempty"`
 	ResultSize int    `json:"result_size,omitempty"`
-	// Failed says that the tool reports a failure; Problem and Hint are those of a call that failed otherwise.
+	// Failed says that the tool reports a failure; Problem and Hint are the error of a call that failed otherwise.
 	Failed  bool   `json:"failed,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	Hint    string `json:"hint,omitempty"`
@@ -57,8 +57,8 @@ type JournaledCall struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Journaled returns calls of an execution of the caller, or any for an operator, as its journal has them: at most so many, after the
-// first few. It may still run. Errors are *tool.Error; NotFound also where the journal is not kept any more.
+// Journaled returns calls from the journal of an execution of the caller, or of any principal for an operator: at most limit, without
+// the first after. The execution may still run. Errors are *tool.Error; NotFound also if the journal has expired.
 func (h *History) Journaled(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
 	path := h.journalOf(ctx, id)
 	c, err := journal.Peek(path, maxPeek)
@@ -84,7 +84,7 @@ func (h *History) Journaled(ctx context.Context, id string, after, limit int) (J
 	return view, nil
 }
 
-// journalOf is where the journal of an execution is, for the caller.
+// journalOf returns the path of an execution's journal, for the caller.
 func (h *History) journalOf(ctx context.Context, id string) string {
 	own := journal.Path(h.Folder(tool.Principal(ctx)), id)
 	if h.Root == "" {
@@ -110,7 +110,7 @@ func journaledCall(c journal.Call) JournaledCall {
 	return v
 }
 
-// resultText is a result for people: its texts, else what is structured; of bytes what they are.
+// resultText returns a result for people: its texts, or else the structured content, and the types and sizes of binary content.
 func resultText(r tool.Result) string {
 	text := r.Text()
 	if text == "" && len(r.Structured) > 0 {
@@ -128,7 +128,7 @@ func resultText(r tool.Result) string {
 	return text
 }
 
-// start is the beginning of a text that may be long.
+// start truncates a text to maxViewedText bytes.
 func start(text string) string {
 	if len(text) <= maxViewedText {
 		return text

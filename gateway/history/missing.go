@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// maxExecutions is how many records of executions are kept, executionsAge how long.
+	// maxExecutions is the maximum number of execution records, executionsAge their maximum age.
 	maxExecutions = 10_000
 	executionsAge = 30 * 24 * time.Hour
 )
 
-// executionsBucket is where the records of executions are.
+// executionsBucket returns the bucket of the execution records.
 func executionsBucket(in *store.Store, bytes int64) (*store.Bucket, error) {
 	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: executionsAge, Bytes: bytes, Record: 4 << 20})
 }
 
-// Missing is what the audit log has and the records have not.
+// Missing lists events of the audit log that have no record.
 type Missing struct {
-	// Executions are the ends of programs, Approvals the questions to people that are or may be of use still.
+	// Executions are ends of programs, Approvals requests for approval that are or may still be needed.
 	Executions, Approvals []audit.Event
 }
 
-// FindMissing compares records with the audit log of a data directory.
+// FindMissing compares the records with the audit log in a data directory.
 func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Missing, error) {
 	executions, err := executionsBucket(records, maxExecutionBytes)
 	if err != nil {
@@ -69,7 +69,7 @@ func missingExecutions(ctx context.Context, expected []audit.Event, in *store.Bu
 		return nil, err
 	}
 	for _, e := range expected {
-		gone := usage.Share > 0.5 && e.Time.Before(oldest) // the oldest go when there is no room
+		gone := usage.Share > 0.5 && e.Time.Before(oldest) // the store removes the oldest when it is full
 		if !known[e.Execution] && !gone {
 			known[e.Execution] = true
 			missing = append(missing, e)
@@ -89,7 +89,7 @@ func missingApprovals(ctx context.Context, expected map[string]audit.Event, book
 		delete(expected, a.ID)
 	}
 	for _, e := range expected {
-		full := own[e.Principal] >= approval.MaxOwn // old ones are written over
+		full := own[e.Principal] >= approval.MaxOwn // old ones are overwritten
 		if open(e) && !full && time.Since(e.Time) < approval.MaxExpire {
 			missing = append(missing, e)
 		}
@@ -98,7 +98,7 @@ func missingApprovals(ctx context.Context, expected map[string]audit.Event, book
 	return missing, nil
 }
 
-// open reports whether a question has no answer, or one that the caller may not have seen.
+// open reports whether an approval is pending, or has an answer that the caller may not have seen.
 func open(question audit.Event) bool {
 	state, _, _ := strings.Cut(question.Outcome, ":")
 	return slices.Contains([]approval.State{approval.Waiting, approval.Allowed, approval.Denied, approval.Done}, approval.State(state))

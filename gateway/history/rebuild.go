@@ -18,14 +18,14 @@ import (
 	"sallyport/sandbox"
 )
 
-// The places of the records, as [store.Damage] names them.
+// The names of the record buckets in [store.Damage].
 const (
 	executionsPlace = "bucket_executions"
 	approvalsPlace  = "bucket_approvals"
 )
 
-// rebuilder makes records again that were damaged: those of executions from their journals, else from the audit log, which has neither
-// results nor, by default, the program. An approval is marked as lost: its call asks again.
+// rebuilder rebuilds damaged records: those of executions from their journals, or else from the audit log, which has no
+// results and, by default, no program. An approval is marked as lost, and its call requests it again.
 type rebuilder struct {
 	recorder *History
 	book     *approval.Book
@@ -34,7 +34,7 @@ type rebuilder struct {
 	log      *slog.Logger
 }
 
-// RebuildWith has damaged records made again, those of approvals in book. It does nothing where records end with the process.
+// RebuildWith enables the rebuild of damaged records, with those of approvals in book. It does nothing if records are in memory.
 func (h *History) RebuildWith(book *approval.Book) {
 	if h.opts.Records == nil {
 		return
@@ -46,14 +46,14 @@ func (h *History) RebuildWith(book *approval.Book) {
 	h.rebuild = b.run
 }
 
-// run does it, and logs what it did.
+// run rebuilds the damaged records, and logs what it did.
 func (b *rebuilder) run(ctx context.Context) {
 	places, lost, err := b.lost(ctx)
 	if err == nil && len(places) > 0 {
 		err = b.rebuild(ctx, places, lost)
 	}
 	if err != nil && ctx.Err() == nil {
-		b.log.Error("damaged records are not made again", "error", err)
+		b.log.Error("damaged records are not rebuilt", "error", err)
 	}
 }
 
@@ -87,7 +87,7 @@ func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost ma
 	return nil
 }
 
-// lost are the places with damage, and the executions, with the folders of their principals, that have damaged records.
+// lost returns the buckets with damage, and the folders of principals by the id of their executions without a valid record.
 func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[string]string, err error) {
 	all, err := b.damaged(ctx)
 	places, lost = map[string]bool{}, map[string]string{}
@@ -109,7 +109,7 @@ func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[
 	return places, lost, err
 }
 
-// journaled is the record that a journal has.
+// journaled returns the record from a journal.
 func (b *rebuilder) journaled(folder, id string) (Record, bool) {
 	if b.recorder.Root == "" || !filepath.IsLocal(folder) {
 		return Record{}, false
@@ -124,7 +124,7 @@ func (b *rebuilder) journaled(folder, id string) (Record, bool) {
 	return r, r.ID == id && workspace.Folder(r.Principal) == folder
 }
 
-// rebuildAudited makes the records that the audit log has of executions, and takes those out of lost.
+// rebuildAudited rebuilds records of executions from the audit log, and removes them from lost.
 func (b *rebuilder) rebuildAudited(ctx context.Context, lost map[string]string) error {
 	running := map[string]*Record{}
 	for r, err := range audit.Read(b.audit, 1) {
@@ -147,7 +147,7 @@ func (b *rebuilder) rebuildAudited(ctx context.Context, lost map[string]string) 
 	return nil
 }
 
-// addEvent adds an event to the records of programs under way, and reports whether it was the end of one.
+// addEvent applies an event to the records of running programs, and reports whether it ended one.
 func addEvent(running map[string]*Record, e audit.Event) (over bool) {
 	r := running[e.Execution]
 	switch {
@@ -177,7 +177,7 @@ func addResult(r *Record, e audit.Event) {
 	}
 }
 
-// keep puts a record in the store, unless it has one.
+// keep stores a record, unless the store has it.
 func (b *rebuilder) keep(ctx context.Context, r Record) {
 	if _, err := b.recorder.records.Get(ctx, KeyOf(r.Principal, r.ID)); !errors.Is(err, store.ErrNotFound) {
 		return
@@ -186,10 +186,10 @@ func (b *rebuilder) keep(ctx context.Context, r Record) {
 		b.log.Error("execution is not recorded", "execution", r.ID, "error", err)
 		return
 	}
-	b.log.Warn("the record of an execution was damaged and is made again", "execution", r.ID)
+	b.log.Warn("a damaged record of an execution was rebuilt", "execution", r.ID)
 }
 
-// loseApprovals notes that approvals were lost.
+// loseApprovals marks approvals as lost.
 func (b *rebuilder) loseApprovals(ctx context.Context, missing []audit.Event) {
 	for _, e := range missing {
 		a := approval.Approval{ID: e.Approval, State: approval.Lost, Asked: e.Time, Expires: e.Time, Note: "its record was damaged: the call asks again when it is made again",

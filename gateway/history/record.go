@@ -17,51 +17,49 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Record is what is kept of an execution: what ran and how it went, not what it printed.
+// Record is the record of an execution: the program and its outcome, without its output.
 type Record struct {
 	ID string `json:"id"`
 	// Principal ran it, "" without authentication; Session is the client's session, see [tool.Session].
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
-	// Memory is the session that the program named, "" for none.
+	// Memory is the interpreter session that the program named, "" for none.
 	Memory string `json:"memory,omitempty"`
-	// Workspace and Environment are by their names, "" is the default one.
+	// Workspace and Environment are names; "" is the default one.
 	Workspace   string `json:"workspace,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Language    string `json:"language"`
-	// Resumes is the execution that it went on with, "" if none.
+	// Resumes is the execution that it resumed, "" for none.
 	Resumes string `json:"resumes,omitempty"`
 	// Code is the program as it was given, at most 1 MiB.
 	Code     string         `json:"code"`
 	Status   sandbox.Status `json:"status"`
 	Started  time.Time      `json:"started"`
 	Duration time.Duration  `json:"duration"`
-	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
+	// Calls are the first 1,000 tool calls, in order of their start; Made is the number of all.
 	Calls []toolcall.RecordedCall `json:"calls,omitempty"`
 	Made  int                     `json:"made,omitempty"`
-	// Line is the line of the program where it failed, from 1; 0 for none and where it is not known.
+	// Line is the line of the program where it failed, from 1; 0 for none or unknown.
 	Line int `json:"line,omitempty"`
-	// Read is what it had read at its end, with its session, by labels.
+	// Read are the labels that it and its session had read at its end.
 	Read []toolcall.Origin `json:"read,omitempty"`
-	// Stdout, Stderr and Value are sizes in bytes, with what was cut from the answer.
+	// Stdout, Stderr and Value are full sizes in bytes, before truncation.
 	Stdout int64 `json:"stdout,omitempty"`
 	Stderr int64 `json:"stderr,omitempty"`
 	Value  int64 `json:"value,omitempty"`
-	// Tokens is what the answer cost the model, TokensRead what the results had that the program got: of o200k_base, the first 64 KiB of
-	// each are counted, what is beyond that in proportion.
+	// Tokens is the number of tokens of the answer, TokensRead that of the results that the program got (o200k_base). The first
+	// 64 KiB of each are counted, the rest is extrapolated.
 	Tokens     int `json:"tokens,omitempty"`
 	TokensRead int `json:"tokens_read,omitempty"`
 }
 
-const ()
-
-// KeyOf keeps each principal's records apart.
+// KeyOf returns the key of a principal's record; without an id the prefix of all.
 func KeyOf(principal string, id ...string) store.Key {
 	return append(store.Key{workspace.Folder(principal)}, id...)
 }
 
-// Recorded returns the record of an execution of the caller, or any for an operator. Errors are
-// *tool.Error; NotFound also for an execution of another principal.
+// Recorded returns the record of an execution of the caller, or of any principal for an operator.
+// Errors are *tool.Error; NotFound also for an execution of another principal.
 func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
 	r, err := h.find(ctx, id)
 	switch {
@@ -73,15 +71,15 @@ func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-// ErrNoExecution is in the error for an execution that never was, or is forgotten, or is not the caller's.
+// ErrNoExecution is wrapped in the error for an execution that does not exist, has expired, or belongs to another principal.
 var ErrNoExecution = errors.New("there is no such execution")
 
 func noExecution(id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + sanitize.Line(id, 60), Hint: "use the id of one of your last executions", Err: ErrNoExecution}
 }
 
-// Records walks over the records of the caller, or any for an operator, the oldest first, until the
-// first error, a *tool.Error.
+// Records iterates over the records of the caller, or of all principals for an operator, the oldest
+// first, until the first error, a *tool.Error.
 func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		whose, operator := KeyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""
@@ -111,7 +109,7 @@ func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// Add keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
+// Add stores the record of an execution. It only logs errors: they do not fail the program.
 func (h *History) Add(ctx context.Context, program execution.Program, e *execution.Result, started time.Time, running *toolcall.Execution, read []toolcall.Origin) {
 	e.Cost = execution.NewCost(h.opts.Meter, e.Text(), running.Calls)
 	r := Record{
@@ -139,7 +137,7 @@ func (h *History) Add(ctx context.Context, program execution.Program, e *executi
 	}
 }
 
-// failedAt is the innermost line of the program itself that a fault names, 0 for none.
+// failedAt returns the innermost line of the program itself in a fault, 0 for none.
 func failedAt(f *bridge.Fault) int {
 	for _, line := range slices.Backward(f.Lines) {
 		if line.File == "" {

@@ -20,7 +20,7 @@ import (
 // Interrupted is the status of an execution that was running when its gateway was killed.
 const Interrupted sandbox.Status = "interrupted"
 
-// Program is what a journal has of a program: what it takes to run it again.
+// Program is the program in a journal, with everything that is needed to run it again.
 type Program struct {
 	Code        string                     `json:"code"`
 	Language    string                     `json:"language"`
@@ -33,9 +33,9 @@ type Program struct {
 	Workspace   string                     `json:"workspace,omitempty"`
 }
 
-// End is what a journal has of a program's end.
+// End is the end of a program in a journal.
 type End struct {
-	// Record is without the code, which the journal begins with.
+	// Record has no code: the journal begins with it.
 	Record Record `json:"record"`
 	// Fault is the message of the fault that ended it, FaultType its type.
 	Fault     string `json:"fault,omitempty"`
@@ -50,13 +50,13 @@ func overOf(r Record, fault *bridge.Fault) End {
 	return End{r, fault.Message, fault.Type}
 }
 
-// ProgramOf is the program of a journal.
+// ProgramOf returns the program of a journal.
 func ProgramOf(c *journal.Contents) (p Program) {
-	_ = json.Unmarshal(c.Program, &p) // nothing, of one that cannot be read
+	_ = json.Unmarshal(c.Program, &p) // empty, if it cannot be read
 	return p
 }
 
-// EndOf is the end that a journal has, or that which it must have had.
+// EndOf returns the end in a journal, or without one that of an interrupted execution.
 func EndOf(c *journal.Contents, last time.Time) End {
 	program := ProgramOf(c)
 	var end End
@@ -67,7 +67,7 @@ func EndOf(c *journal.Contents, last time.Time) End {
 	return end
 }
 
-// interrupted is the record of an execution that did not come to its end.
+// interrupted returns the record of an execution without an end.
 func interrupted(c *journal.Contents, p Program, last time.Time) Record {
 	r := Record{
 		ID: c.ID, Principal: c.Principal, Session: c.Session, Resumes: c.Resumes, Memory: p.Session, Environment: p.Environment, Language: p.Language,
@@ -97,9 +97,9 @@ func outcomeIn(c journal.Call) string {
 	return toolcall.Outcome(c.Result, nil)
 }
 
-// recover puts on record what processes have left that are gone.
+// recover records the executions of processes that are gone, from their journals.
 func (h *History) recover() {
-	folders, _ := os.ReadDir(h.Root) // none is none
+	folders, _ := os.ReadDir(h.Root) // a missing directory has none
 	for _, folder := range folders {
 		for _, id := range journal.List(filepath.Join(h.Root, folder.Name())) {
 			select {
@@ -119,7 +119,7 @@ func (h *History) take(path string) {
 	}
 	f, err := journal.Open(path)
 	if err != nil {
-		return // it runs, or is none
+		return // it still runs, or is not a journal
 	}
 	defer func() { _ = f.Close() }()
 	if f.Kept {
@@ -140,7 +140,7 @@ func (h *History) take(path string) {
 	}
 }
 
-// left is the record of an execution that only its journal tells of.
+// left returns the record of an execution from its journal, if the store has none.
 func (h *History) left(principal, id string, operator bool) (Record, bool) {
 	if h.Root == "" {
 		return Record{}, false
@@ -167,7 +167,7 @@ func modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// Fill completes a request to resume with what the program was run with.
+// Fill sets the unset fields of a request to resume to those of the resumed program.
 func (k Program) Fill(p *execution.Program, same bool) {
 	if same {
 		p.Code, p.File, p.Language = k.Code, k.File, k.Language

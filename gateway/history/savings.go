@@ -10,43 +10,43 @@ import (
 	"sallyport/sandbox"
 )
 
-// Savings tell what programs kept out of models' contexts, step by step.
+// Savings are the tokens that programs kept out of models' contexts, by time step.
 type Savings struct {
-	// Since is where the first step begins, StepSeconds how long each is.
+	// Since is the begin of the first step, StepSeconds the length of each.
 	Since       time.Time `json:"since"`
 	StepSeconds int64     `json:"step_seconds"`
-	// Steps are in order of time, up to now; one in which nothing ran is there too.
+	// Steps are in order of time, up to now, including empty ones.
 	Steps []SavingsStep `json:"steps"`
-	// Total is all of them together.
+	// Total is the sum of all steps.
 	Total SavingsStep `json:"total"`
-	// Partly says that some executions made more calls than their records have: what was read is at least this.
+	// Partly says that some executions made more calls than their records have: the read tokens are a lower bound.
 	Partly bool `json:"partly,omitempty"`
 }
 
-// SavingsStep is what ran in one step of time.
+// SavingsStep sums the executions of one time step.
 type SavingsStep struct {
 	Begin time.Time `json:"begin"`
-	// Executions began in it. Failed are those of them that did not end well.
+	// Executions is the number that began in it, Failed the number of those that failed.
 	Executions int `json:"executions"`
 	Failed     int `json:"failed"`
-	// Calls is how many calls of tools they made.
+	// Calls is the number of their tool calls.
 	Calls int `json:"calls"`
-	// Answered is how many tokens their answers had, which models read; Read that of the results that they read themselves.
+	// Answered is the number of tokens of their answers, which models read; Read that of the results that the programs read.
 	Answered int64 `json:"answered_tokens"`
 	Read     int64 `json:"read_tokens"`
 }
 
-// Saved is how many tokens stayed out of models' contexts: of results that programs read, beyond what they answered.
+// Saved returns the number of tokens that stayed out of models' contexts: those of results less those of answers.
 func (s SavingsStep) Saved() int64 { return max(s.Read-s.Answered, 0) }
 
-// maxSavings is how many steps anybody needs.
+// maxSavings is the maximum number of steps.
 const maxSavings = 1000
 
-// Savings adds up the records of the caller, or of all for an operator, from a time on in steps. Errors are *tool.Error.
+// Savings sums the records of the caller, or of all principals for an operator, in steps from since to now. Errors are *tool.Error.
 func (h *History) Savings(ctx context.Context, since time.Time, step time.Duration) (Savings, error) {
 	now := time.Now()
 	if step <= 0 || since.After(now) || now.Sub(since)/step >= maxSavings {
-		return Savings{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("savings are told of at most %d steps up to now", maxSavings), Hint: "use longer steps"}
+		return Savings{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("savings cover at most %d steps up to now", maxSavings), Hint: "use longer steps"}
 	}
 	s := Savings{Since: since.UTC(), StepSeconds: int64(step / time.Second)}
 	for begin := since; !begin.After(now); begin = begin.Add(step) {
@@ -79,12 +79,12 @@ func (s *SavingsStep) add(b Brief) {
 	s.Read += b.read
 }
 
-// ReadTokens is how many tokens the results had that a program read.
+// ReadTokens returns the number of tokens of the results that a program read.
 func (r Record) ReadTokens() (n int64) {
 	if r.TokensRead > 0 {
 		return int64(r.TokensRead)
 	}
-	for _, c := range r.Calls { // of before they were counted
+	for _, c := range r.Calls { // old records have no count
 		n += c.Size * execution.UsualTokens / execution.UsualBytes
 	}
 	return n

@@ -14,20 +14,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// stats is what records tell together.
+// stats aggregates records.
 type stats struct {
 	since                         time.Time
 	status, language, calls, fail map[string]int
 	durations                     []time.Duration
 	made                          int
-	// read and answered are tokens: of results that programs got, and of answers.
+	// read and answered are numbers of tokens: of results that programs got, and of answers.
 	read, answered int64
-	// partly says that not every call of every program is known.
+	// partly says that some calls are not in the records.
 	partly bool
 }
 
-// Stats tells what the programs of a client's session (tool.Principal and tool.Session) did, as
-// far back as records are kept, and what it uses now. It is short text for a model; errors are *tool.Error.
+// Stats summarizes, for a model, the recorded programs of a client's session (tool.Principal and
+// tool.Session) and the resources that it uses now. Errors are *tool.Error.
 func (h *History) Stats(ctx context.Context) (string, error) {
 	s := stats{status: map[string]int{}, language: map[string]int{}, calls: map[string]int{}, fail: map[string]int{}}
 	for r, err := range h.Records(ctx) {
@@ -92,12 +92,12 @@ func (s *stats) write(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// percentile is one of sorted values, by the nearest rank.
+// percentile returns a percentile of sorted values, by the nearest rank.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// short keeps two or three digits of a duration.
+// short rounds a duration to two or three digits.
 func short(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
 		if d >= 10*unit {
@@ -110,10 +110,10 @@ func short(d time.Duration) time.Duration {
 	return d
 }
 
-// maxCounted is how many kinds are listed by name.
+// maxCounted is the maximum number of listed keys.
 const maxCounted = 10
 
-// counted lists what there is most of first.
+// counted lists counts, the highest first.
 func counted(counts map[string]int) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))

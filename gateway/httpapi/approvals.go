@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Approvals are what people are asked about calls, of the caller, or of all for an operator. Only an operator answers.
+// Approvals are the approvals of the caller, or of all principals for an operator. Only an operator can answer.
 type Approvals interface {
 	Approvals(ctx context.Context) ([]approvals.Approval, error)
 	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)
@@ -19,19 +19,19 @@ type Approvals interface {
 
 // ApprovalList is what GET /approvals gives.
 type ApprovalList struct {
-	// Approvals are those that wait, and those that were answered lately, the newest first.
+	// Approvals are the pending and recently answered ones, the newest first.
 	Approvals []approvals.Approval `json:"approvals"`
 }
 
 // Decision is what POST /approvals/{id} takes.
 type Decision struct {
-	// Decision is allow, deny, or, of a call that may have been done already, done.
+	// Decision is allow, deny, or, for a call that may already have been done, done.
 	Decision string `json:"decision" enum:"allow,deny,done"`
-	// Scope of what is allowed is once (the default: this call), execution or session (any call of the tool).
+	// Scope of an approval is once (the default: this call), execution or session (any call of the tool).
 	Scope approval.Scope `json:"scope,omitempty"`
-	// Reason is told to the program that is denied, at most 300 bytes.
+	// Reason is shown to the denied program, at most 300 bytes.
 	Reason string `json:"reason,omitempty"`
-	// Result is what a call returned that was done, in JSON; nothing where that is not known.
+	// Result is the result of a call that was done, in JSON; omitted if unknown.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
@@ -42,7 +42,7 @@ const (
 	Done  = "done"
 )
 
-// maxReason is how much of a reason is taken, in bytes.
+// maxReason is the maximum length of a reason, in bytes.
 const maxReason = 300
 
 func (a *api) approvals(r *http.Request) (ApprovalList, error) {

@@ -17,11 +17,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errMediaType says that a body is not called JSON: a page of another origin can send only other types without a preflight request.
+// errMediaType says that the content type is not JSON. A page of another origin can send JSON only after a preflight request.
 var errMediaType = errors.New("not application/json")
 
-// readBody reads one JSON object into a struct. Names are those of its tags to the letter, each once: of two
-// readers none may see another request.
+// readBody decodes one JSON object into a struct. Names must match its tags exactly and occur once, so that
+// all parsers see the same request.
 func readBody(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &tool.Error{Kind: tool.Invalid, Message: "the body must be application/json", Err: errMediaType}
@@ -50,7 +50,7 @@ func readBody(r *http.Request, into any) error {
 
 func invalid(message string) *tool.Error { return &tool.Error{Kind: tool.Invalid, Message: message} }
 
-// fieldNames are the names that a struct has in JSON.
+// fieldNames returns the JSON names of a struct's fields.
 func fieldNames(t reflect.Type) (names []string) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -59,9 +59,9 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// readNames gives the members of an object, and refuses what is none, and names in it that are unknown or there twice. The
-// data is valid JSON. What the path says may be said again: clients that know tools by OpenAPI put all of a tool's
-// arguments into the body.
+// readNames returns the members of an object. It refuses other values, and unknown or duplicate names. data must be valid
+// JSON. A path parameter may be repeated with the same value: clients that call operations as tools put all arguments into
+// the body.
 func readNames(data []byte, names []string, path func(name string) string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
@@ -86,7 +86,7 @@ func readNames(data []byte, names []string, path func(name string) string) (map[
 	return there, nil
 }
 
-// repeats reports whether a value is a text that is there already.
+// repeats reports whether a value is the same string as a path parameter.
 func repeats(value json.RawMessage, text string) bool {
 	var said string
 	return text != "" && json.Unmarshal(value, &said) == nil && said == text

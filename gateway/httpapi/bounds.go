@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// bounds are what tags of a request's field say: min and max of a number, max of a text in bytes, enum of its words,
-// and type:"object" of what is JSON. The OpenAPI document says them too.
+// bounds are the constraints in the tags of a request's field: min and max of a number, max of a text in bytes, enum of
+// its values, and type:"object" for raw JSON. The OpenAPI document has them too.
 type bounds struct {
 	least, most float64
 	words       []string
@@ -26,7 +26,7 @@ func boundsOf(f reflect.StructField) (b bounds) {
 	return b
 }
 
-// wrong says in words that follow the field's name what is wrong with a value, "" for nothing.
+// wrong describes a violation, in words that follow the field's name, "" for none.
 func (b bounds) wrong(v reflect.Value) string {
 	switch {
 	case b.object && v.Bytes()[0] != '{':
@@ -45,8 +45,8 @@ func (b bounds) wrong(v reflect.Value) string {
 
 func number64(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// checkFields refuses a body that lacks what it needs (a field without omitempty or omitzero), or has a value out of its
-// bounds. There are the names that it has; null is as if it were not there.
+// checkFields refuses a body without a required field (one without omitempty or omitzero), or with a value out of its
+// bounds. there holds the members of the body; null counts as missing.
 func checkFields(body reflect.Value, there map[string]json.RawMessage) error {
 	for f, v := range body.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -57,7 +57,7 @@ func checkFields(body reflect.Value, there map[string]json.RawMessage) error {
 			continue
 		}
 		if v.IsZero() && strings.Contains(options, "omit") {
-			continue // some clients send all that they know of
+			continue // some clients send all fields
 		}
 		if wrong := boundsOf(f).wrong(v); wrong != "" {
 			return invalid(name + " " + wrong)

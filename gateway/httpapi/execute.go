@@ -13,101 +13,101 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Running is what this face needs to run programs.
+// Running runs programs.
 type Running interface {
 	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
-	// MaxTimeout is how long a program may run.
+	// MaxTimeout returns the maximum timeout of a program.
 	MaxTimeout() time.Duration
-	// CountTokens is what a text costs a model.
+	// CountTokens counts the tokens of a text.
 	CountTokens(text string) int
 }
 
-// maxProgram is how large the body may be that has a program, in bytes: the code is 1 MiB at most, and more in JSON.
+// maxProgram is the maximum size of a body with a program, in bytes: code of 1 MiB is larger in JSON.
 const maxProgram = 4 << 20
 
 // Program is what POST /execute takes.
 type Program struct {
-	// Code is the program, at most 1 MiB. It may be left out for a file, and to continue with an execution.
+	// Code is the program, at most 1 MiB. It may be omitted with file or resume.
 	Code string `json:"code,omitempty"`
 	// Language is python or typescript; without it python.
 	Language string `json:"language,omitempty"`
-	// Timeout is how many seconds it may run, at most what the settings allow, which is what counts where nothing is said.
+	// Timeout is how many seconds it may run; the maximum and default is the limit in the settings.
 	Timeout *float64 `json:"timeout,omitempty"`
-	// Workspace names the files that it finds at /workspace; without it default.
+	// Workspace names the workspace at /workspace; the default is default.
 	Workspace string `json:"workspace,omitempty"`
-	// Environment names the interpreters and packages that it runs with, of the settings.
+	// Environment names the environment of the settings to run in.
 	Environment string `json:"environment,omitempty"`
-	// Session, where it is given, keeps what is left in memory for the next program that names the same one.
+	// Session, if set, keeps the interpreter's state for the next program with the same session.
 	Session string `json:"session,omitempty"`
-	// File is the path of a file of the workspace that is run in place of code.
+	// File is the path of a file of the workspace to run instead of code.
 	File string `json:"file,omitempty"`
-	// Variables are what the program finds under their names.
+	// Variables are set in the program.
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
-	// Resume is the id of an execution that did not end well, or was held: calls that it made are not made again.
+	// Resume is the id of a failed or held execution: calls that it made are not made again.
 	Resume string `json:"resume,omitempty"`
 }
 
-// Executed is what POST /execute gives. A program that fails is a success of the request: Status says how it ended.
+// Executed is what POST /execute gives. A failed program is a successful request: Status says how it ended.
 type Executed struct {
-	// ID is that of the execution.
+	// ID is the id of the execution.
 	ID string `json:"id"`
-	// Status is ok, failed, exited, timeout, memory, cpu, output, canceled, crashed, or held where a person has to approve a call first.
+	// Status is ok, failed, exited, timeout, memory, cpu, output, canceled, crashed, or held if a call needs approval first.
 	Status string `json:"status"`
-	// Output is what it printed to stdout, Stderr what to stderr; long ones are cut in the middle.
+	// Output is its stdout, Stderr its stderr; long output is truncated in the middle.
 	Output string `json:"output"`
 	Stderr string `json:"stderr,omitempty"`
-	// Result is its value (the last expression, or the default export): JSON, or a text that describes what is no JSON; null if it has none.
+	// Result is its value (the last expression, or the default export): JSON, or a text that describes another value; null for none.
 	Result json.RawMessage `json:"result"`
-	// Emitted is what it sent besides: texts, images, files.
+	// Emitted are the texts, images and files that it emitted.
 	Emitted []Content `json:"emitted,omitempty"`
-	// Error says why it did not end well.
+	// Error says why it failed.
 	Error *Failure `json:"error,omitempty"`
 	// ExecutionTime is how long it ran, in seconds.
 	ExecutionTime float64 `json:"executionTime"`
-	// Truncated says that output or result were longer than what is here.
+	// Truncated says that output or result is truncated.
 	Truncated bool `json:"truncated"`
-	// Files are those of the workspace that it has made, changed or removed.
+	// Files are the files of the workspace that it created, changed or removed.
 	Files []execution.FileChange `json:"files"`
 	// Metrics are numbers about it.
 	Metrics Metrics `json:"metrics"`
-	// Notes say what else is worth knowing, in words.
+	// Notes are further remarks.
 	Notes []string `json:"notes,omitempty"`
-	// Approvals are what it waits for, with status held.
+	// Approvals are the approvals that it waits for, with status held.
 	Approvals []approvals.Approval `json:"approvals,omitempty"`
-	// Resume is what to give as resume, so that calls that were made are not made again.
+	// Resume is the value of resume with which its calls are not made again.
 	Resume string `json:"resume,omitempty"`
 }
 
-// Failure is why a program did not end well.
+// Failure is why a program failed.
 type Failure struct {
-	// Type is that of the exception, or the status.
+	// Type is the type of the exception, or the status.
 	Type string `json:"type"`
-	// Message says it in words, Hint what would be right.
+	// Message describes the failure, Hint a remedy.
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
-	// Lines are where in the program, the innermost last.
+	// Lines are the place in the program, the innermost last.
 	Lines []CodeLine `json:"lines,omitempty"`
 }
 
 // CodeLine is a line of a program.
 type CodeLine struct {
-	// File is the one that it is in, nothing for the program itself.
+	// File is its file, omitted for the program itself.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line"`
-	// Function is the one that it is in, Source its text.
+	// Function is its function, Source its text.
 	Function string `json:"function,omitempty"`
 	Source   string `json:"source,omitempty"`
 }
 
 // Metrics are numbers about an execution.
 type Metrics struct {
-	// Calls is how many calls of tools it made.
+	// Calls is the number of its tool calls.
 	Calls int `json:"calls"`
-	// Tokens is what its answer costs a model, as MCP clients get it (o200k_base).
+	// Tokens is the number of tokens of its answer for MCP clients (o200k_base).
 	Tokens int `json:"tokens"`
-	// TokensSaved is how many tokens of tools' results stayed in the program, beyond its answer.
+	// TokensSaved is the number of tokens of tools' results less those of its answer.
 	TokensSaved int `json:"tokensSaved"`
-	// QueuedMS is for how long it waited for its turn, in milliseconds.
+	// QueuedMS is how long it was queued, in milliseconds.
 	QueuedMS int64 `json:"queuedMs"`
 }
 
@@ -123,7 +123,7 @@ func (a *api) execute(r *http.Request, in Program) (Executed, error) {
 	return a.executed(e), nil
 }
 
-// program is what the gateway is asked to run.
+// program converts a request to a program for the gateway.
 func (a *api) program(in Program) (execution.Program, error) {
 	var timeout time.Duration
 	if most := a.verbs.MaxTimeout().Seconds(); in.Timeout != nil {
@@ -154,7 +154,7 @@ func (a *api) executed(e execution.Result) Executed {
 	return x
 }
 
-// resultOf is the value of a program: what is no JSON, and what was cut, is a text.
+// resultOf returns the value of a program as JSON. A value that is not JSON, or is truncated, is a string.
 func resultOf(e execution.Result) json.RawMessage {
 	if e.Value == nil {
 		return json.RawMessage("null")
@@ -169,7 +169,7 @@ func resultOf(e execution.Result) json.RawMessage {
 	return text
 }
 
-// failureOf is why a program did not end well, nil if it did.
+// failureOf returns why a program failed, nil if it succeeded.
 func failureOf(e execution.Result) *Failure {
 	if !e.Failed() {
 		return nil
@@ -184,15 +184,15 @@ func failureOf(e execution.Result) *Failure {
 	return f
 }
 
-// Content is one block of what a tool answered, or a program sent, in the form that MCP gives it.
+// Content is one content block of a tool's result or a program, as in MCP.
 type Content struct {
-	// Type is text, image, audio, resource, resource_link, or one that only its tool knows.
+	// Type is text, image, audio, resource, resource_link, or another type of the tool.
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// Data is base64, of an image or audio.
+	// Data is the base64 data of an image or audio.
 	Data     []byte `json:"data,omitempty"`
 	MIMEType string `json:"mimeType,omitempty"`
-	// URI and Name are those of a link.
+	// URI and Name are of a link.
 	URI  string `json:"uri,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Resource is the content of a resource.

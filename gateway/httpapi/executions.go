@@ -7,21 +7,21 @@ import (
 	"sallyport/gateway/history"
 )
 
-// usualExecutions is how many are listed where nothing is said, maxExecutions the most.
+// usualExecutions is the default limit of a list, maxExecutions the maximum.
 const usualExecutions, maxExecutions = 50, 1000
 
 // ExecutionList is what GET /executions gives.
 type ExecutionList struct {
-	// Executions are the newest first.
+	// Executions are sorted, the newest first.
 	Executions []ExecutionSummary `json:"executions"`
-	// Next is the cursor of the page that follows, nothing on the last one.
+	// Next is the cursor of the next page, omitted on the last one.
 	Next string `json:"next,omitempty"`
 }
 
 // ExecutionSummary is an execution in a list.
 type ExecutionSummary struct {
 	ID string `json:"id"`
-	// Principal is who ran it, "" if no one had to say.
+	// Principal is the caller that ran it, "" without authentication.
 	Principal string `json:"principal,omitempty"`
 	Language  string `json:"language"`
 	// Status is how it ended: ok, failed, held, timeout and so on.
@@ -29,7 +29,7 @@ type ExecutionSummary struct {
 	Started time.Time `json:"started"`
 	// DurationMS is in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
-	// Calls is how many calls of tools it made, Tokens what its answer cost a model.
+	// Calls is the number of its tool calls, Tokens that of the tokens of its answer.
 	Calls  int `json:"calls"`
 	Tokens int `json:"tokens,omitempty"`
 }
@@ -52,15 +52,15 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	return list, err
 }
 
-// execution gives the record as it is kept.
+// execution returns the record.
 func (a *api) execution(r *http.Request) (history.Record, error) {
 	return a.verbs.Recorded(r.Context(), r.PathValue("id"))
 }
 
-// usualCalls is how many calls of a journal are given where nothing is said, maxCalls the most.
+// usualCalls is the default limit of calls of a journal, maxCalls the maximum.
 const usualCalls, maxCalls = 50, 200
 
-// calls gives what its journal has of an execution's calls.
+// calls returns the calls in an execution's journal.
 func (a *api) calls(r *http.Request) (history.JournaledCalls, error) {
 	query := queryOf(r)
 	return a.verbs.Journaled(r.Context(), r.PathValue("id"), query.number("after"), query.number("limit"))

@@ -20,7 +20,7 @@ type Files interface {
 	FilesOf(ctx context.Context, name, prefix string) (list []workspaces.WorkspaceFile, more bool, err error)
 	// FileContent opens a file. Close the content.
 	FileContent(ctx context.Context, name, path string) (workspaces.WorkspaceFile, io.ReadCloser, error)
-	// ChangeFile writes a file, or removes it for nil: with a tag only if it has that one.
+	// ChangeFile writes a file, or removes it for nil content; with a tag only if the file has that tag.
 	ChangeFile(ctx context.Context, name, path, tag string, content []byte) (workspaces.WorkspaceFile, error)
 }
 
@@ -42,7 +42,7 @@ func (a *api) workspaces(r *http.Request) (WorkspaceList, error) {
 type FileList struct {
 	// Files are sorted by path.
 	Files []workspaces.WorkspaceFile `json:"files"`
-	// More says that there are more than 10,000: ask with a prefix.
+	// More says that there are more than 10,000: use a prefix.
 	More bool `json:"more,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func (a *api) files(r *http.Request) (FileList, error) {
 	return FileList{Files: list, More: more}, err
 }
 
-// readFile sends the bytes of a file, as something to be kept and never shown by a browser.
+// readFile sends the bytes of a file, as a download that a browser never renders.
 func (a *api) readFile(w http.ResponseWriter, r *http.Request) error {
 	f, content, err := a.verbs.FileContent(r.Context(), r.PathValue("name"), r.PathValue("path"))
 	if err != nil {
@@ -75,12 +75,12 @@ func (a *api) readFile(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = io.CopyBuffer(patientWriter{http.NewResponseController(w), w}, io.LimitReader(content, f.Size), make([]byte, 64<<10)) // who has gone hears nothing
+		_, _ = io.CopyBuffer(patientWriter{http.NewResponseController(w), w}, io.LimitReader(content, f.Size), make([]byte, 64<<10)) // the client may be gone
 	}
 	return nil
 }
 
-// patientWriter gives the client a while for each piece.
+// patientWriter writes with a deadline for each piece.
 type patientWriter struct {
 	control *http.ResponseController
 	w       http.ResponseWriter
@@ -89,12 +89,12 @@ type patientWriter struct {
 // Write implements [io.Writer].
 func (p patientWriter) Write(data []byte) (int, error) { return patiently(p.control, p.w, data) }
 
-// tagOf is the tag in a header of a request, "" if it is not there.
+// tagOf returns the tag in a header of a request, "" without one.
 func tagOf(r *http.Request, header string) string {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get(header)), "W/"), `"`)
 }
 
-// writeFile keeps the body as a file.
+// writeFile writes the body to a file.
 func (a *api) writeFile(r *http.Request) (workspaces.WorkspaceFile, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *api) writeFile(r *http.Request) (workspaces.WorkspaceFile, error) {
 	return a.changed(r, data)
 }
 
-// removeFile removes a file, and gives its path.
+// removeFile removes a file and returns its path.
 func (a *api) removeFile(r *http.Request) (workspaces.WorkspaceFile, error) { return a.changed(r, nil) }
 
 func (a *api) changed(r *http.Request, data []byte) (workspaces.WorkspaceFile, error) {
@@ -117,7 +117,7 @@ func (a *api) changed(r *http.Request, data []byte) (workspaces.WorkspaceFile, e
 	return f, err
 }
 
-// fileStatus is the status of what is wrong with a change of a file, 0 where its kind says it.
+// fileStatus returns the status of an error of a file change, 0 if it follows from the error's kind.
 func fileStatus(err error) int {
 	switch {
 	case errors.Is(err, workspaces.ErrFileChanged):

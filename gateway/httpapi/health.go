@@ -9,11 +9,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Health is what GET /health gives. Who may not read gets Status and Version.
+// Health is what GET /health gives. Callers without scope read get Status and Version only.
 type Health struct {
-	// Status is "ok", or "draining" where the process is about to end: who is not well does not answer.
+	// Status is "ok", or "draining" while the process is shutting down.
 	Status string `json:"status"`
-	// Version is that of the gateway.
+	// Version is the version of the gateway.
 	Version string `json:"version"`
 	// UptimeMS is in milliseconds.
 	UptimeMS int64 `json:"uptime_ms,omitempty"`
@@ -25,14 +25,14 @@ type Health struct {
 	Upstreams []UpstreamHealth `json:"upstreams,omitempty"`
 }
 
-// UpstreamHealth is how one upstream stands.
+// UpstreamHealth is the state of one upstream.
 type UpstreamHealth struct {
 	ID string `json:"id"`
 	// Status is idle, connecting, ready, failed and so on.
 	Status string `json:"status"`
-	// Reason says why it is not available, nothing where a call reaches it or starts it.
+	// Reason says why it is not available; omitted if a call reaches or starts it.
 	Reason string `json:"reason,omitempty"`
-	// Tools is how many are known, Held how many more are quarantined.
+	// Tools is the number of known tools, Held that of further, quarantined ones.
 	Tools int `json:"tools"`
 	Held  int `json:"held,omitempty"`
 }
@@ -52,7 +52,7 @@ func (a *api) health(r *http.Request) (Health, error) {
 	return h, nil
 }
 
-// Readiness is what GET /readyz gives where the gateway can do its work.
+// Readiness is what GET /readyz gives if the gateway is ready.
 type Readiness struct {
 	// Status is "ready".
 	Status string `json:"status"`
@@ -60,7 +60,7 @@ type Readiness struct {
 	Version string `json:"version"`
 }
 
-// errNotReady is in what /readyz answers until the gateway can do its work, and again when it is about to end.
+// errNotReady is wrapped in the error of /readyz before the gateway is ready and during shutdown.
 var errNotReady = errors.New("not ready")
 
 func (a *api) ready(r *http.Request) (Readiness, error) {

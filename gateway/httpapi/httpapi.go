@@ -1,7 +1,6 @@
-// Package httpapi is the gateway's face for people's tools and other programs: JSON over HTTP. [New] returns the
-// handler of it, which is served at /api and at the control socket. Each route is a line of the table in
-// routes.go: what it takes and gives are Go types. The server puts the caller into the request's context
-// ([tool.WithPrincipal], [tool.WithOperator]).
+// Package httpapi is the gateway's HTTP API: JSON over HTTP. [New] returns its handler, which is served at /api and
+// at the control socket. Each route is a line of the table in routes.go; its request and response are Go types. The
+// server puts the caller into the request's context ([tool.WithPrincipal], [tool.WithOperator]).
 package httpapi
 
 import (
@@ -21,7 +20,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs are what this face needs of the gateway.
+// Verbs are the methods of the gateway that the API needs.
 type Verbs interface {
 	Approvals
 	Executions
@@ -32,37 +31,36 @@ type Verbs interface {
 	Files
 	Skills
 	Numbers
-	// Missing says what keeps the gateway from its work; nothing if it is ready.
+	// Missing returns the reasons why the gateway is not ready, none if it is.
 	Missing() []string
 }
 
-// Executions are the records of what ran, of the caller, or of all for an operator.
+// Executions are the execution records of the caller, or of all principals for an operator.
 type Executions interface {
 	Recorded(ctx context.Context, id string) (history.Record, error)
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
 	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
 }
 
-// Options configure the face; nil means all defaults.
+// Options configure the API; nil means all defaults.
 type Options struct {
-	// Version is ours, as /health tells it; "" is "dev".
+	// Version is the gateway's version, as in /health; "" is "dev".
 	Version string
 	// Kept says that records outlive the process.
 	Kept bool
-	// Workflows is the engine; nil: this process has none, and all routes of workflows and runs say so.
+	// Workflows is the workflow engine; without one the routes of workflows and runs return an error.
 	Workflows Workflows
-	// Guides are the descriptions for models of operations in the OpenAPI document, by their names, where that is more than the document
-	// has itself; nil is nothing.
+	// Guides returns longer descriptions for models of operations in the OpenAPI document, by operation name; nil for none.
 	Guides func() map[string]string
-	// Draining reports that the process is about to end; nil is never.
+	// Draining reports whether the process is shutting down; nil is never.
 	Draining func() bool
-	// Telemetry measures requests and keeps traces of them; nil does not.
+	// Telemetry records metrics and traces of requests; nil records nothing.
 	Telemetry *telemetry.Telemetry
-	// Logger gets what went wrong here; nil discards.
+	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }
 
-// maxBody is how large the body of a request may be, in bytes, maxValues where it holds values for a workflow.
+// maxBody is the default maximum size of a request body, in bytes, maxValues that of one with values for a workflow.
 const maxBody, maxValues = 64 << 10, 1 << 20
 
 // api answers the routes.
@@ -73,7 +71,7 @@ type api struct {
 	documents documents
 }
 
-// New returns the handler of all routes. Every answer is JSON: what the route's type says, or a problem document.
+// New returns the handler of all routes. Every response is JSON: the route's response type, or a problem document.
 func New(verbs Verbs, opts *Options) http.Handler {
 	a := &api{verbs: verbs, begun: time.Now()}
 	if opts != nil {
@@ -106,12 +104,12 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	return mux
 }
 
-// isPoll reports whether a path is polled, so that each request is not worth a log line.
+// isPoll reports whether a path is polled, so that requests are not logged.
 func isPoll(path string) bool {
 	return slices.Contains([]string{"/health", "/readyz", "/metrics", "/openapi.json"}, path)
 }
 
-// dispatch has the route of a path that is for the request's method answer it.
+// dispatch answers a request with the route for its method.
 func (a *api) dispatch(w http.ResponseWriter, r *http.Request, routes []route) {
 	var methods []string
 	for _, rt := range routes {
@@ -168,21 +166,21 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 	write(w, status, "application/json", data)
 }
 
-// encoded is the JSON of an answer or event, without null for lists and maps that are empty.
+// encoded returns the JSON of a response or event, with empty lists and maps in place of null.
 func encoded(v any) ([]byte, error) { return json.Marshal(lists.Filled(v)) }
 
 // may refuses a caller without the scope of a route.
 func (rt route) may(ctx context.Context) error {
 	switch {
 	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":
-		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create NAME --scope operate` makes a token of one; the sallyport command works beside the gateway"}
+		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create NAME --scope operate` makes a token of one; or use the sallyport command on the gateway's machine"}
 	case rt.scope != "" && !tool.May(ctx, rt.scope):
 		return &tool.Error{Kind: tool.Denied, Message: "this needs scope " + string(rt.scope), Hint: "`sallyport token create NAME --scope " + string(rt.scope) + "`"}
 	}
 	return nil
 }
 
-// refuse answers with what went wrong.
+// refuse answers with a problem document.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status == http.StatusInternalServerError {
@@ -200,5 +198,5 @@ func write(w http.ResponseWriter, status int, kind string, data []byte) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(data)+1))
 	w.WriteHeader(status)
-	_, _ = patiently(http.NewResponseController(w), w, append(data, '\n')) // who has gone hears nothing
+	_, _ = patiently(http.NewResponseController(w), w, append(data, '\n')) // the client may be gone
 }

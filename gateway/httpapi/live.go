@@ -10,17 +10,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Lives are the executions that go on, of the caller, or of all for an operator.
+// Lives are the running executions of the caller, or of all principals for an operator.
 type Lives interface {
 	Running(ctx context.Context) []executor.Live
-	// FollowRunning gives seen one of them whenever it has changed, and once more at its end.
+	// FollowRunning calls seen whenever an execution has changed, and once more at its end.
 	FollowRunning(ctx context.Context, id string, seen func(now executor.Live, over bool) error) error
 	CancelExecution(ctx context.Context, id string) error
 }
 
 // LiveList is what GET /executions/live gives.
 type LiveList struct {
-	// Executions are the oldest first.
+	// Executions are sorted, the oldest first.
 	Executions []LiveExecution `json:"executions"`
 }
 
@@ -29,31 +29,31 @@ type LiveExecution struct {
 	ID        string `json:"id"`
 	Principal string `json:"principal,omitempty"`
 	Language  string `json:"language"`
-	// Workspace, Environment and Session are as it was asked for; nothing is the default one, and none.
+	// Workspace, Environment and Session are as requested; omitted for the default, and for no session.
 	Workspace   string `json:"workspace,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Session     string `json:"session,omitempty"`
-	// State is queued, running, or waiting where a person has to answer something.
+	// State is queued, running, or waiting for a person's answer.
 	State   string    `json:"state"`
 	Started time.Time `json:"started"`
-	// Calls are the last 20 of tools; Made is how many there were.
+	// Calls are the last 20 tool calls; Made is the number of all.
 	Calls []LiveCall `json:"calls"`
 	Made  int        `json:"made"`
-	// Bytes is how much it has printed.
+	// Bytes is the size of its output so far.
 	Bytes int64 `json:"bytes"`
 }
 
-// LiveCall is a call of a tool.
+// LiveCall is a tool call of an active execution.
 type LiveCall struct {
 	Tool  tool.ID   `json:"tool"`
 	Begun time.Time `json:"begun"`
-	// Outcome is ok, or the kind of the error; nothing while it continues.
+	// Outcome is ok, or the kind of the error; omitted while it is in flight.
 	Outcome string `json:"outcome,omitempty"`
-	// DurationMS is in milliseconds, until now where it continues.
+	// DurationMS is in milliseconds, until now while it is in flight.
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// liveCalls is how many calls of an active execution are shown.
+// liveCalls is the maximum number of calls in a LiveExecution.
 const liveCalls = 20
 
 func (a *api) live(r *http.Request) (LiveList, error) {
@@ -71,7 +71,7 @@ func (a *api) live(r *http.Request) (LiveList, error) {
 	return list, nil
 }
 
-// Canceling is what POST /executions/{id}/cancel gives: it ends soon.
+// Canceling is what POST /executions/{id}/cancel gives. The execution ends soon.
 type Canceling struct {
 	// ID is that of the execution.
 	ID string `json:"id"`
@@ -82,13 +82,13 @@ func (a *api) cancelExecution(r *http.Request, _ Nothing) (Canceling, error) {
 	return Canceling{ID: id}, a.verbs.CancelExecution(r.Context(), id)
 }
 
-// ProgramEnded is the event that an execution has ended. GET /executions/{id} has how.
+// ProgramEnded is the event that an execution has ended. GET /executions/{id} returns its record.
 type ProgramEnded struct {
 	// ID is that of the execution.
 	ID string `json:"id"`
 }
 
-// output sends what an execution prints, from as far back as is known until its end.
+// output streams the output of an execution, from the oldest known output until its end.
 func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 	s, id := newStream(w), r.PathValue("id")
 	ctx, cancel := context.WithCancel(r.Context())
@@ -117,9 +117,9 @@ func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// catchUp queues what an execution has printed beyond what was seen of it.
+// catchUp queues the output of an execution beyond seen bytes.
 func (s *stream) catchUp(now executor.Live, seen int64) {
-	at := now.Bytes // where the oldest piece begins that is known
+	at := now.Bytes // the offset of the oldest known piece
 	for _, p := range now.Output {
 		at -= int64(len(p.Text))
 	}

@@ -12,21 +12,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Numbers are what was saved, and what is on record.
+// Numbers are the savings and the audit log.
 type Numbers interface {
-	// Savings are of the caller, or any for an operator.
+	// Savings returns those of the caller, or of all principals for an operator.
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	// AuditLog is for operators.
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
 
-// usualDays is for how many days savings are shown by default, maxDays for how many at most: so long records are kept.
+// usualDays is the default number of days of savings, maxDays the maximum, for which records are kept.
 const usualDays, maxDays = 7, 30
 
 // SavingsReport is what GET /savings gives.
 type SavingsReport struct {
 	history.Savings
-	// Saved is how many tokens stayed out of models' contexts in all.
+	// Saved is the total number of tokens that stayed out of models' contexts.
 	Saved int64 `json:"saved_tokens"`
 }
 
@@ -40,23 +40,23 @@ func (a *api) savings(r *http.Request) (SavingsReport, error) {
 	return SavingsReport{Savings: s, Saved: s.Total.Saved()}, err
 }
 
-// usualEvents is how many records of the audit log are given where nothing is said, maxEvents the most.
+// usualEvents is the default limit of audit records, maxEvents the maximum.
 const usualEvents, maxEvents = 100, 1000
 
 // AuditEvents is what GET /audit gives.
 type AuditEvents struct {
-	// Events are the newest first.
+	// Events are sorted, the newest first.
 	Events []AuditEvent `json:"events"`
-	// Next is the cursor of the page that follows, nothing on the last one.
+	// Next is the cursor of the next page, omitted on the last one.
 	Next string `json:"next,omitempty"`
-	// Damaged is how many lines of those that were looked at are no records, or not what was written. Unchained is how many do not follow the one before.
+	// Damaged is the number of scanned lines that are invalid or were modified, Unchained the number of records that do not follow the one before.
 	Damaged   int `json:"damaged"`
 	Unchained int `json:"unchained"`
-	// Head is the end of the log, signed.
+	// Head is the signed end of the log.
 	Head audit.Head `json:"head"`
 }
 
-// AuditEvent is one record of the audit log. What does not apply is not there.
+// AuditEvent is one record of the audit log. Fields that do not apply are omitted.
 type AuditEvent struct{ audit.Event }
 
 func (a *api) audit(r *http.Request) (AuditEvents, error) {
@@ -86,7 +86,7 @@ func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	return list, nil
 }
 
-// metrics answers in the text format of Prometheus, or OpenMetrics where that is asked for.
+// metrics answers in the Prometheus text format, or in OpenMetrics if requested.
 func (a *api) metrics(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.Telemetry == nil {
 		return &tool.Error{Kind: tool.NotFound, Message: "this process measures nothing", Hint: "a sallyport serve does"}

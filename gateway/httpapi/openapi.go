@@ -15,36 +15,36 @@ import (
 	"sallyport/internal/tool"
 )
 
-// openAPI is the whole OpenAPI 3.1 document. A test makes it from the table of routes and the types in it (-update), and
-// fails where it is not what they say.
+// openAPI is the complete OpenAPI 3.1 document. A test generates it from the table of routes and their types (with
+// -update), and fails if it is out of date.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// The profiles of the document: for whom it is.
+// The profiles of the document, by audience.
 const (
-	// Without one: Open WebUI and its like fetch /openapi.json as it is, and make a tool for a model of every operation that has an
-	// operationId: so the whole document names those only that a model should have.
+	// The default. Clients such as Open WebUI fetch /openapi.json and turn every operation with an operationId into a tool for a
+	// model, so only operations that a model should have get one.
 	profileAll = ""
-	// Others make a tool of every operation.
+	// For clients that turn every operation into a tool: only operations that a model should have.
 	profileTools = "tools"
-	// Who generates a client wants all operations, by name.
+	// For client generators: all operations have an operationId.
 	profileClients = "clients"
 )
 
 var profiles = []string{profileTools, profileClients}
 
-// modelMark marks an operation that a model should have as a tool, in the document and nowhere else.
+// modelMark marks an operation that a model should have as a tool, in the embedded document only.
 const modelMark = "x-for-models"
 
-// documents keep what was made of the document, until a model is to be told something else.
+// documents caches the generated documents until the guides change.
 type documents struct {
 	version string
 	mu      sync.Mutex
 	made    map[asking]made
 }
 
-// asking is who asks for a document: told ones may know what is behind the gateway.
+// asking is the key of a document: told says that it has the guides, which describe the upstreams.
 type asking struct {
 	profile string
 	told    bool
@@ -56,7 +56,7 @@ type made struct {
 	tag    string
 }
 
-// of gives the document of a profile, in which operations are described as guides say.
+// of returns the document of a profile with the guides as descriptions.
 func (d *documents) of(ask asking, guides map[string]string) (made, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *documents) of(ask asking, guides map[string]string) (made, error) {
 	return m, nil
 }
 
-// document is the OpenAPI document as one profile has it, with our version.
+// document generates the OpenAPI document of a profile.
 func document(profile, version string, guides map[string]string) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openAPI, &doc); err != nil {
@@ -101,7 +101,7 @@ func document(profile, version string, guides map[string]string) ([]byte, error)
 	return json.Marshal(doc)
 }
 
-// shown reports whether a profile has an operation, and makes of it what the profile shows.
+// shown reports whether a profile has an operation, and adapts the operation to the profile.
 func shown(operation map[string]any, profile string, guides map[string]string) bool {
 	forModels := operation[modelMark] == true
 	delete(operation, modelMark)
@@ -117,7 +117,7 @@ func shown(operation map[string]any, profile string, guides map[string]string) b
 
 var reference = regexp.MustCompile(`"#/components/(\w+)/(\w+)"`)
 
-// prune takes out the schemas and responses that nothing refers to.
+// prune removes the schemas and responses without references.
 func prune(doc map[string]any) error {
 	components := doc["components"].(map[string]any)
 	seen := map[string]bool{}

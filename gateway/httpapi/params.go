@@ -11,19 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// param is one parameter of a query. The table of routes says each once: by it requests are read, and the OpenAPI
-// document tells it.
+// param is one query parameter of a route. It is used to parse requests and to generate the OpenAPI document.
 type param struct {
 	name, does string
-	// read gives the value of a text, or what is wrong with it, in words that follow the name.
+	// read parses a value, or returns what is wrong, in words that follow the name.
 	read func(text string) (value any, wrong string)
-	// usual is what counts where the parameter is absent, nil for the zero value.
+	// usual is the default value, nil for the zero value.
 	usual any
 	// schema is its JSON Schema.
 	schema map[string]any
 }
 
-// number is a whole number within bounds; usual is what counts where it is absent.
+// number is an integer parameter within bounds; usual is its default.
 func number(name string, least, most, usual int, does string) param {
 	schema := map[string]any{"type": "integer", "minimum": least, "maximum": most}
 	if usual != 0 {
@@ -38,12 +37,12 @@ func number(name string, least, most, usual int, does string) param {
 	}}
 }
 
-// limit is how many a list gives.
+// limit is the maximum number of items in a list.
 func limit(usual, most int) param {
 	return number("limit", 1, most, usual, "how many at most")
 }
 
-// text is any text of so many bytes at most.
+// text is a text parameter of at most most bytes.
 func text(name string, most int, does string) param {
 	return param{name: name, does: does, schema: map[string]any{"type": "string", "maxLength": most}, read: func(text string) (any, string) {
 		if len(text) > most || !utf8.ValidString(text) {
@@ -53,13 +52,13 @@ func text(name string, most int, does string) param {
 	}}
 }
 
-// maxWord is how long a word of a query may be, in bytes.
+// maxWord is the maximum length of a word parameter, in bytes.
 const maxWord = 100
 
 // word is a short text, such as a name or an id.
 func word(name, does string) param { return text(name, maxWord, does) }
 
-// choice is one of some words.
+// choice is a parameter with fixed values.
 func choice[S ~string](name, does string, of ...S) param {
 	words := make([]string, len(of))
 	for i, one := range of {
@@ -73,7 +72,7 @@ func choice[S ~string](name, does string, of ...S) param {
 	}}
 }
 
-// moment is a time, RFC 3339.
+// moment is a time parameter in RFC 3339.
 func moment(name, does string) param {
 	return param{name: name, does: does, schema: map[string]any{"type": "string", "format": "date-time"}, read: func(text string) (any, string) {
 		at, err := time.Parse(time.RFC3339, text)
@@ -84,7 +83,7 @@ func moment(name, does string) param {
 	}}
 }
 
-// asked are the values of a query, by the names of its parameters.
+// asked are the values of a query, by parameter name.
 type asked map[string]any
 
 func (a asked) number(name string) int {
@@ -102,7 +101,7 @@ func (a asked) time(name string) time.Time {
 	return at
 }
 
-// readQuery reads a query by its parameters: each at most once, and no other.
+// readQuery parses a query: each parameter may occur once, and no others.
 func readQuery(query url.Values, params []param) (asked, error) {
 	got := asked{}
 	var names []string
@@ -134,7 +133,7 @@ func readQuery(query url.Values, params []param) (asked, error) {
 
 type askedKey struct{}
 
-// withAsked reads the query of a request by the route's parameters, for the route to ask it of [queryOf].
+// withAsked parses the query of a request by the route's parameters and puts it into the context for [queryOf].
 func withAsked(r *http.Request, params []param) (*http.Request, error) {
 	if len(params) == 0 && r.URL.RawQuery == "" {
 		return r, nil
@@ -150,7 +149,7 @@ func withAsked(r *http.Request, params []param) (*http.Request, error) {
 	return r.WithContext(context.WithValue(r.Context(), askedKey{}, got)), nil
 }
 
-// queryOf are the values of the parameters that the request's route has in the table.
+// queryOf returns the parsed query of a request.
 func queryOf(r *http.Request) asked {
 	got, _ := r.Context().Value(askedKey{}).(asked)
 	return got

@@ -11,23 +11,23 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Problem is the body of every answer that is no success (RFC 9457, application/problem+json).
+// Problem is the body of every error response (RFC 9457, application/problem+json).
 type Problem struct {
-	// Type is about:blank: the status says what sort of problem it is, and Kind more closely.
+	// Type is about:blank: see Status, and Kind for more detail.
 	Type string `json:"type"`
-	// Title is the status in words, Status its number.
+	// Title is the text of the status, Status its number.
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail says what is wrong with this request, Hint what would be right.
+	// Detail says what is wrong with this request, Hint how to fix it.
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
-	// Instance is the path that was asked for.
+	// Instance is the path of the request.
 	Instance string `json:"instance,omitempty"`
-	// Kind is that of the error: invalid, not_found, denied, limit, busy, timeout, canceled, upstream, failed, internal.
+	// Kind is the kind of the error: invalid, not_found, denied, limit, busy, timeout, canceled, upstream, failed, internal.
 	Kind tool.Kind `json:"kind"`
 }
 
-// statusOf is the status of an error: what only HTTP has, and else that of its kind.
+// statusOf returns the HTTP status of an error, by default that of its kind.
 func statusOf(err error) int {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
@@ -44,7 +44,7 @@ func statusOf(err error) int {
 	return tool.AsError(err).Kind.Status()
 }
 
-// problem is what went wrong, as a body, and its status.
+// problem returns the body of an error response.
 func problem(r *http.Request, status int, e *tool.Error) Problem {
 	return Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Instance: sanitize.Line(r.URL.Path, 200), Kind: e.Kind}
 }

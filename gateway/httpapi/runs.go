@@ -11,28 +11,28 @@ import (
 	"sallyport/gateway/workflow/runlog"
 )
 
-// usualRuns is how many are listed where nothing is said, maxRuns the most.
+// usualRuns is the default limit of a list, maxRuns the maximum.
 const usualRuns, maxRuns = 50, 1000
 
-// runStatuses are what a run can be asked for by.
+// runStatuses are the statuses to filter runs by.
 var runStatuses = []workflow.Status{workflow.Queued, workflow.Running, workflow.Waiting, workflow.OK, workflow.Failed, workflow.Canceled}
 
-// maxPage is how many events an answer has at most, maxPageBytes about how large it is.
+// maxPage is the maximum number of events in a response, maxPageBytes its approximate maximum size.
 const maxPage, maxPageBytes = 1000, 8 << 20
 
 // RunList is what GET /runs gives.
 type RunList struct {
-	// Runs are the newest first, without inputs, outputs and forms.
+	// Runs are sorted, the newest first, without inputs, outputs and forms.
 	Runs []workflow.Run `json:"runs"`
 }
 
 // EventList is what GET /runs/{id}/events gives.
 type EventList struct {
-	// Events are in the order in which they happened.
+	// Events are in order.
 	Events []workflow.Event `json:"events"`
-	// Next is what to ask for to get those that follow: ?after=NEXT.
+	// Next is the value of after for the following events.
 	Next int `json:"next"`
-	// Over says that the run is, and that there are none after these.
+	// Over says that the run is over, and that no events follow.
 	Over bool `json:"over"`
 }
 
@@ -41,15 +41,15 @@ type Nothing struct{}
 
 // Replay is what POST /runs/{id}/replay takes.
 type Replay struct {
-	// Step is the path of the step from which on all is done again.
+	// Step is the path of the step to repeat everything from.
 	Step string `json:"step"`
 }
 
 // FormAnswer is what POST /runs/{id}/answer takes.
 type FormAnswer struct {
-	// Step is the path of the step that waits; it may be left out where only one does.
+	// Step is the path of the waiting step; it may be omitted if only one waits.
 	Step string `json:"step,omitempty"`
-	// Values are the fields that are answered, by name; null takes an answer back.
+	// Values are the answered fields, by name; null withdraws an answer.
 	Values json.RawMessage `json:"values" type:"object"`
 }
 
@@ -64,7 +64,7 @@ func (a workflowAPI) runs(r *http.Request) (RunList, error) {
 	return list, err
 }
 
-// brief is a run as a list has it.
+// brief returns a run without the parts that lists omit.
 func brief(run workflow.Run) workflow.Run {
 	run.Inputs, run.Outputs = nil, nil
 	waiting := run.Waiting
@@ -85,10 +85,10 @@ func (a workflowAPI) run(r *http.Request) (workflow.Run, error) {
 	return a.settled(r.Context(), run, wait)
 }
 
-// errFull says that an answer has enough events.
+// errFull says that a page is full.
 var errFull = errors.New("the answer is full")
 
-// page gathers events for an answer.
+// page collects events for a response.
 type page struct {
 	EventList
 	most  int  // how many events it has at most
@@ -109,11 +109,11 @@ func (p *page) add(e workflow.Event) error {
 	return nil
 }
 
-// events gives what there is after a number of events, and where that is nothing and wait is asked for, what comes.
+// events returns the events after a number, or with wait the next ones, if there are none yet.
 func (a workflowAPI) events(r *http.Request) (EventList, error) {
 	query, id := queryOf(r), r.PathValue("id")
 	after, wait := query.number("after"), query.number("wait")
-	run, err := a.opts.Workflows.Run(r.Context(), id) // whose it is
+	run, err := a.opts.Workflows.Run(r.Context(), id) // checks the owner
 	if err != nil {
 		return EventList{}, err
 	}
@@ -133,10 +133,10 @@ func (a workflowAPI) events(r *http.Request) (EventList, error) {
 	return p.EventList, err
 }
 
-// gatherFor is how long what follows the first event is waited for: events come in bursts.
+// gatherFor is how long to wait for more events after the first: events come in bursts.
 const gatherFor = 20 * time.Millisecond
 
-// await puts what comes into the page, until there is some or the time is over.
+// await adds events to the page as they occur, until there are some or the time is over.
 func (a workflowAPI) await(ctx context.Context, id string, most time.Duration, p *page) error {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"sallyport/gateway/skills"
 )
 
-// Skills are those of the caller and those that are shared; for an operator also those that wait to be shared.
+// Skills are the skills of the caller and the shared ones; for an operator also those waiting to be shared.
 type Skills interface {
 	SkillList(ctx context.Context) ([]skills.SkillInfo, error)
 	SkillOf(ctx context.Context, name string, version int) (skills.SkillDetail, error)

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxQueued is how much of what is printed may wait for a client to read it, in bytes: more is dropped, and said to be.
+	// maxQueued is the maximum size of queued output for a slow client, in bytes: more is dropped, with an event.
 	maxQueued = 256 << 10
-	// pieceCost is what a piece of output takes besides its text, maxPiece how long pieces become that are sent together, in bytes.
+	// pieceCost is the overhead of a piece of output, maxPiece the maximum length of a merged piece, in bytes.
 	pieceCost, maxPiece = 64, 16 << 10
 	// heartbeat is the interval of keep-alive events: proxies close silent connections.
 	heartbeat = 15 * time.Second
-	// writePatience is how long a client may take to read what was sent before it is given up.
+	// writePatience is how long a client may take to read what was sent before the stream ends.
 	writePatience = 30 * time.Second
 )
 
@@ -34,15 +34,15 @@ const (
 	eventEnded   = "ended"
 )
 
-// ProgramBegun is the event that a program begins to run.
+// ProgramBegun is the event that a program starts to run.
 type ProgramBegun struct {
-	// ID is that of the execution.
+	// ID is the id of the execution.
 	ID string `json:"id"`
 }
 
-// Dropped is the event that output is missing here: the client has read too slowly, or came too late.
+// Dropped is the event that output is missing here: the client read too slowly or connected too late.
 type Dropped struct {
-	// Bytes is how much.
+	// Bytes is the size of the missing output.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -58,8 +58,8 @@ func wantsEvents(r *http.Request) bool {
 	return false
 }
 
-// stream sends events (text/event-stream) to one client, which may read as slowly as it likes: what is printed waits in a queue that
-// is bounded, and printing does not wait for it. Its writing goroutine is the only one that writes, until it has ended.
+// stream sends events (text/event-stream) to one client. Output waits for a slow client in a bounded queue and does not block the
+// program. Until it ends, the writing goroutine is the only one that writes.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -67,13 +67,13 @@ type stream struct {
 	broken  error
 
 	mu      sync.Mutex
-	started string // an id that is to be told
+	started string // the id of a started event to send
 	pieces  []piece
 	size    int // of pieces
 	wake    chan struct{}
 }
 
-// piece is something that was printed, or a gap of so many bytes.
+// piece is a piece of output, or a gap in bytes.
 type piece struct {
 	execution.Printed
 	gap int64
@@ -83,7 +83,7 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, control: http.NewResponseController(w), wake: make(chan struct{}, 1)}
 }
 
-// start says that the program has begun. It does not block.
+// start queues the started event. It does not block.
 func (s *stream) start(id string) {
 	s.mu.Lock()
 	s.started = id
@@ -91,7 +91,7 @@ func (s *stream) start(id string) {
 	s.poke()
 }
 
-// print queues what is printed, or drops it. It does not block.
+// print queues output, or drops it if the queue is full. It does not block.
 func (s *stream) print(p execution.Printed) {
 	if !s.queue(p) {
 		s.skip(int64(len(p.Text)))
@@ -99,7 +99,7 @@ func (s *stream) print(p execution.Printed) {
 	s.poke()
 }
 
-// queue reports whether there was room.
+// queue adds output to the queue, and reports whether there was room.
 func (s *stream) queue(p execution.Printed) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *stream) queue(p execution.Printed) bool {
 	return true
 }
 
-// skip says that output is missing.
+// skip queues a gap.
 func (s *stream) skip(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *stream) poke() {
 	}
 }
 
-// run writes what comes, and heartbeats, until quit is closed. What cannot be written calls fail, once.
+// run writes queued events and heartbeats until quit is closed. If a write fails, it calls fail and returns.
 func (s *stream) run(quit <-chan struct{}, fail context.CancelFunc) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -152,7 +152,7 @@ func (s *stream) run(quit <-chan struct{}, fail context.CancelFunc) {
 	fail()
 }
 
-// flush writes what is queued.
+// flush writes the queued events.
 func (s *stream) flush() {
 	s.mu.Lock()
 	started, pieces := s.started, s.pieces
@@ -174,7 +174,7 @@ func (s *stream) flush() {
 	}
 }
 
-// send writes one event. It is for when the writing goroutine has ended.
+// send writes one event. The writing goroutine must have ended.
 func (s *stream) send(name string, value any) {
 	var one bytes.Buffer
 	event(&one, name, value)
@@ -183,7 +183,7 @@ func (s *stream) send(name string, value any) {
 
 func event(b *bytes.Buffer, name string, value any) {
 	data, err := encoded(value)
-	if err != nil { // of types of ours
+	if err != nil { // all types can be encoded
 		return
 	}
 	b.WriteString("event: " + name + "\ndata: ")
@@ -191,7 +191,7 @@ func event(b *bytes.Buffer, name string, value any) {
 	b.WriteString("\n\n")
 }
 
-// write sends bytes, and notes that the client is gone where it does not take them in time.
+// write sends bytes, and marks the stream as broken if the client does not read them in time.
 func (s *stream) write(data []byte) {
 	if s.broken != nil {
 		return
@@ -208,7 +208,7 @@ func (s *stream) write(data []byte) {
 	_, s.broken = patiently(s.control, s.w, data)
 }
 
-// patiently writes and flushes within the time that a client has for reading; a test's recorder has all the time.
+// patiently writes and flushes with a deadline, if the connection supports one (a recorder in a test does not).
 func patiently(control *http.ResponseController, w http.ResponseWriter, data []byte) (int, error) {
 	if control.SetWriteDeadline(time.Now().Add(writePatience)) == nil {
 		defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
@@ -222,7 +222,7 @@ func patiently(control *http.ResponseController, w http.ResponseWriter, data []b
 	return n, err
 }
 
-// executeStream is execute for a client that wants to see what is printed as it is. What goes wrong before the program's turn is
+// executeStream is execute for a client that accepts events: it streams the output. An error before the program starts is
 // answered as without events.
 func (a *api) executeStream(w http.ResponseWriter, r *http.Request) error {
 	var in Program
@@ -250,7 +250,7 @@ func (a *api) executeStream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// around writes what comes while do runs.
+// around runs do while a goroutine writes the queued events.
 func (s *stream) around(fail context.CancelFunc, do func()) {
 	quit := make(chan struct{})
 	var work sync.WaitGroup

@@ -13,40 +13,40 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Catalog is what this face needs to tell of tools, and to call them.
+// Catalog lists, searches and calls tools.
 type Catalog interface {
-	// Await waits for one upstream, or for "" until most have been tried.
+	// Await waits for one upstream, or with "" until most have been tried.
 	Await(ctx context.Context, upstream string)
-	// Tools are all that may be called, sorted by id.
+	// Tools returns all tools that may be called, sorted by id.
 	Tools() []tool.Tool
 	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
 	ToolView(ctx context.Context, id tool.ID) (toolsearch.ToolView, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	// Approval is a question of the caller, as it stands.
+	// Approval returns the current state of an approval of the caller.
 	Approval(ctx context.Context, id string) (approvals.Approval, error)
 }
 
-// usualTools is how many tools are listed where nothing is said, maxTools the most.
+// usualTools is the default limit of a list, maxTools the maximum.
 const usualTools, maxTools = 100, 1000
 
 // ToolList is what GET /tools gives.
 type ToolList struct {
 	// Tools are sorted by id.
 	Tools []ToolSummary `json:"tools"`
-	// Total is how many there are, of the upstream that was asked for.
+	// Total is the number of all tools, of the requested upstream.
 	Total int `json:"total"`
-	// Next is the cursor of the page that follows, nothing on the last one.
+	// Next is the cursor of the next page, omitted on the last one.
 	Next string `json:"next,omitempty"`
 }
 
-// ToolSummary is a tool in a list. Its texts are the upstream's, without what does not show.
+// ToolSummary is a tool in a list. Its texts are the upstream's, without invisible characters.
 type ToolSummary struct {
 	// ID is upstream.tool, as programs import it.
 	ID tool.ID `json:"id"`
 	// Name is what the upstream calls it.
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
-	// Description is its first line, and at most 200 characters.
+	// Description is the first line of it, at most 200 characters.
 	Description string `json:"description,omitempty"`
 	// Annotations are what the upstream says of its effects.
 	Annotations tool.Annotations `json:"annotations"`
@@ -81,9 +81,9 @@ func summaryOf(t tool.Tool) ToolSummary {
 
 // ToolSearch is what GET /tools/search gives: what search_tools finds, in the same order.
 type ToolSearch struct {
-	// Found is what fits, the best first, and what is to be known besides.
+	// Found are the matches, the best first, with notes.
 	Found toolsearch.Found `json:"found"`
-	// Tokens is what the same answer costs a model, as text (o200k_base).
+	// Tokens is the number of tokens of the same result as text (o200k_base).
 	Tokens int `json:"tokens"`
 }
 
@@ -105,24 +105,24 @@ func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 	return ToolSearch{Found: found, Tokens: a.verbs.CountTokens(found.Text())}, nil
 }
 
-// ToolInfo is what GET /tools/info/{upstream}/{tool} gives: all there is to know of a tool. Its texts are the upstream's.
+// ToolInfo is what GET /tools/info/{upstream}/{tool} gives: all details of a tool. Its texts are the upstream's.
 type ToolInfo struct {
 	// ID is upstream.tool, as programs import it, Name what the upstream calls it.
 	ID    tool.ID `json:"id"`
 	Name  string  `json:"name"`
 	Title string  `json:"title,omitempty"`
-	// Description is all of it.
+	// Description is the complete description.
 	Description string `json:"description,omitempty"`
-	// InputSchema is the JSON Schema of the arguments, OutputSchema that of the structured result, where there is one.
+	// InputSchema is the JSON Schema of the arguments, OutputSchema that of the structured result, if any.
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Annotations are what the upstream says of its effects.
 	Annotations tool.Annotations `json:"annotations"`
 	// Digest identifies the definition.
 	Digest string `json:"digest"`
-	// Policy is ask where a person is asked about every call, deny where all are refused.
+	// Policy is ask if every call needs approval, deny if all are refused.
 	Policy string `json:"policy,omitempty"`
-	// Texts are what search_tools tells a model of it, in each language, at each level of detail.
+	// Texts are the texts of search_tools about it, in each language, at each level of detail.
 	Texts []ToolText `json:"texts"`
 }
 
@@ -131,7 +131,7 @@ type ToolText struct {
 	Language string            `json:"language"`
 	Detail   toolsearch.Detail `json:"detail"`
 	Text     string            `json:"text"`
-	// Tokens is what it costs (o200k_base).
+	// Tokens is its number of tokens (o200k_base).
 	Tokens int `json:"tokens"`
 }
 
@@ -154,28 +154,28 @@ func (a *api) toolInfo(r *http.Request) (ToolInfo, error) {
 
 // ToolCall is what POST /tools/call/{upstream}/{tool} takes.
 type ToolCall struct {
-	// Arguments is an object, by the names of the tool's schema; without it, an empty one.
+	// Arguments is an object by the tool's input schema; the default is an empty one.
 	Arguments json.RawMessage `json:"arguments,omitempty" type:"object"`
 }
 
 // ToolResult is what POST /tools/call/{upstream}/{tool} gives.
 type ToolResult struct {
-	// Status is done, or held where a person has to approve the call first.
+	// Status is done, or held if the call needs approval first.
 	Status string `json:"status"`
 	// Content is what the tool answered.
 	Content []Content `json:"content"`
-	// Structured is the same as data, of a tool that gives that.
+	// Structured is the structured content, if the tool returns it.
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
 	// IsError says that the tool itself reports a failure.
 	IsError bool `json:"isError"`
-	// Approval is what it waits for, with status held: the same request, once it is answered, does the call.
+	// Approval is the approval that it waits for, with status held: once it is answered, the same request makes the call.
 	Approval *approvals.Approval `json:"approval,omitempty"`
 }
 
-// pending has the answer say 202: the call is not made yet.
+// pending selects the status 202: the call is not made yet.
 func (t ToolResult) pending() bool { return t.Status == callHeld }
 
-// The ways in which a call of a tool is answered.
+// The statuses of a tool call.
 const (
 	callDone = "done"
 	callHeld = "held"
@@ -199,7 +199,7 @@ func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 	return ToolResult{Status: callDone, Content: contents(result.Content), Structured: result.Structured, IsError: result.IsError}, nil
 }
 
-// heldCall is the answer to a call that waits for a person.
+// heldCall returns the response for a call that waits for approval.
 func (a *api) heldCall(ctx context.Context, id string) (ToolResult, error) {
 	asked, err := a.verbs.Approval(ctx, id)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Upstreams are how the upstreams stand, and what of theirs is held until an operator has looked at it.
+// Upstreams are the upstreams and their quarantined tool definitions.
 type Upstreams interface {
 	Upstreams() []catalog.Upstream
 	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
-	// ApproveHeld is for operators: the definition with that digest, and no other.
+	// ApproveHeld approves the definition with that digest, for operators only.
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
 }
 
@@ -24,30 +24,30 @@ type UpstreamList struct {
 	Upstreams []UpstreamState `json:"upstreams"`
 }
 
-// UpstreamState is how one upstream stands.
+// UpstreamState is the state of one upstream.
 type UpstreamState struct {
-	// ID is what programs import its tools from, Name what the settings call it.
+	// ID is the module that programs import its tools from, Name its name in the settings.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Description is that of the settings.
+	// Description is its description in the settings.
 	Description string `json:"description,omitempty"`
-	// Status is idle, connecting, ready, failed and so on, Since is when it became that.
+	// Status is idle, connecting, ready, failed and so on, Since the time of the last change.
 	Status string    `json:"status"`
 	Since  time.Time `json:"since,omitzero"`
-	// Reason says why it is not available, nothing where a call reaches it or starts it.
+	// Reason says why it is not available; omitted if a call reaches or starts it.
 	Reason string `json:"reason,omitempty"`
-	// Login says that someone has to log in: sallyport auth login.
+	// Login says that a login is required: sallyport auth login.
 	Login bool `json:"login,omitempty"`
-	// RetryAt is the end of the time in which calls fail at once.
+	// RetryAt is the time until which calls fail immediately.
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Server is the name and version that it gives itself.
+	// Server is the name and version that it reports.
 	Server string `json:"server,omitempty"`
-	// Protocol is the revision that is spoken with it.
+	// Protocol is the negotiated protocol version.
 	Protocol string `json:"protocol,omitempty"`
-	// Tools is how many are known, Held how many more are quarantined.
+	// Tools is the number of known tools, Held that of further, quarantined ones.
 	Tools int `json:"tools"`
 	Held  int `json:"held,omitempty"`
-	// Cached says that what is known of it is of an earlier run.
+	// Cached says that its definitions are from an earlier run.
 	Cached bool `json:"cached,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func (a *api) upstreams(*http.Request) (UpstreamList, error) {
 
 // HeldList is what GET /upstreams/held gives.
 type HeldList struct {
-	// Held are definitions of tools that no one can call before an operator has approved them.
+	// Held are definitions of tools that cannot be called until an operator approves them.
 	Held []catalog.HeldTool `json:"held"`
 }
 
@@ -79,11 +79,11 @@ func (a *api) held(r *http.Request) (HeldList, error) {
 
 // HeldApproval is what POST /upstreams/held/{tool} takes.
 type HeldApproval struct {
-	// Digest is that of the definition that was looked at.
+	// Digest is the digest of the reviewed definition.
 	Digest string `json:"digest"`
 }
 
-// approveHeld approves a definition, and gives those that are held then.
+// approveHeld approves a definition, and returns those still held.
 func (a *api) approveHeld(r *http.Request, in HeldApproval) (HeldList, error) {
 	id, err := tool.ParseID(r.PathValue("tool"))
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Workflows are what this face needs of the engine. Runs are those of the caller, or of all for an operator.
+// Workflows is the workflow engine. Runs are those of the caller, or of all principals for an operator.
 type Workflows interface {
 	Definitions() []workflow.Info
 	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
-	// Settled returns the run when it is over or waits for a person, or with the error of ctx as it stands then.
+	// Settled returns the run when it is over or waits for a person, or its current state with the error of ctx.
 	Settled(ctx context.Context, id string) (workflow.Run, error)
 	Run(ctx context.Context, id string) (workflow.Run, error)
 	Runs(ctx context.Context, filter workflow.Filter) ([]workflow.Run, error)
-	// Events are those from number from on; the first is 0.
+	// Events returns the events from number from on; the first is 0.
 	Events(ctx context.Context, id string, from int) iter.Seq2[workflow.Event, error]
-	// Follow gives do the events from number from on, and then what comes, until the run is over, ctx ends or do fails.
+	// Follow calls do with the events from number from on, and with new ones, until the run is over, ctx ends or do fails.
 	Follow(ctx context.Context, id string, from int, do func(workflow.Event) error) error
 	Cancel(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) (workflow.Run, error)
@@ -36,17 +36,17 @@ type Workflows interface {
 
 // WorkflowList is what GET /workflows gives.
 type WorkflowList struct {
-	// Workflows are sorted by name; who is no operator sees those that are exposed.
+	// Workflows are sorted by name; only operators see those that are not exposed.
 	Workflows []workflow.Info `json:"workflows"`
 }
 
 // Launch is what POST /workflows/{name}/runs takes.
 type Launch struct {
-	// Inputs is an object; without it, or where a member is missing, defaults count.
+	// Inputs is an object; missing members have their defaults.
 	Inputs json.RawMessage `json:"inputs,omitempty" type:"object"`
-	// Key, where it is given, makes the start happen once: the same key again gives the same run. At most 100 bytes.
+	// Key, if set, makes the request idempotent: the same key returns the same run. At most 100 bytes.
 	Key string `json:"key,omitempty" max:"100"`
-	// Wait is how many seconds the answer may take, at most 60: it comes when the run is over or waits for a person. 0 answers at once.
+	// Wait is how many seconds to wait until the run is over or waits for a person, at most 60. 0 answers immediately.
 	Wait int `json:"wait,omitempty" min:"0" max:"60"`
 }
 
@@ -56,7 +56,7 @@ type PlanRequest struct {
 	Inputs json.RawMessage `json:"inputs,omitempty" type:"object"`
 }
 
-// maxWait is how long an answer may take where that is asked for, in seconds.
+// maxWait is the maximum value of wait, in seconds.
 const maxWait = 60
 
 // workflowAPI has the routes of workflows and their runs.
@@ -66,12 +66,12 @@ func (a workflowAPI) listWorkflows(r *http.Request) (WorkflowList, error) {
 	return WorkflowList{Workflows: a.visible(r.Context())}, nil
 }
 
-// visible are the workflows that who asks may see and start.
+// visible returns the workflows that the caller may see and start.
 func (a workflowAPI) visible(ctx context.Context) []workflow.Info {
 	list := []workflow.Info{}
 	for _, one := range a.opts.Workflows.Definitions() {
 		operator := tool.Operator(ctx) != ""
-		if !operator { // folders of this machine are none of theirs
+		if !operator { // hide local paths
 			one.Path = filepath.Base(one.Path)
 		}
 		if one.Exposed || operator {
@@ -97,7 +97,7 @@ func (a workflowAPI) workflow(r *http.Request) (workflow.Info, error) {
 	return workflow.Info{}, err
 }
 
-// launch starts a run of a workflow that who asks may see.
+// launch starts a run of a workflow that the caller may see.
 func (a workflowAPI) launch(r *http.Request, l Launch) (workflow.Run, error) {
 	of, err := a.workflow(r)
 	if err != nil {
@@ -123,10 +123,10 @@ func (a workflowAPI) plan(r *http.Request, p PlanRequest) (lint.Planned, error) 
 	return a.opts.Workflows.Plan(r.Context(), of.Name, p.Inputs)
 }
 
-// TriggerHeader lets the command line say that a run is its own.
+// TriggerHeader marks a run as started by the command line.
 const TriggerHeader, triggerCLI = "Sallyport-Trigger", "cli"
 
-// settled waits for a run for some seconds at most.
+// settled waits for a run for at most some seconds.
 func (a workflowAPI) settled(ctx context.Context, run workflow.Run, seconds int) (workflow.Run, error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()

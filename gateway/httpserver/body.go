@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// patience is how long a client may take to send the body of a request, and how long it may let each part of an
-// answer wait.
+// patience is the timeout for a client to send the body of a request, and to read each part of a response.
 const patience = 30 * time.Second
 
-// bounded refuses bodies that say that they are larger than limit bytes before a byte of them is read, lets no more
-// than that through of others, and cuts off who sends too slowly.
+// bounded limits request bodies to limit bytes. A larger Content-Length is refused before the body is read. Clients
+// that send too slowly are disconnected.
 func (f *Front) bounded(limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > limit {
-			w.Header().Set("Connection", "close") // what is on its way is not read
+			w.Header().Set("Connection", "close") // do not read the body
 			refuse(w, refusal{status: http.StatusRequestEntityTooLarge, detail: "the body is larger than http.body allows", kind: "invalid"})
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
 			if control.SetReadDeadline(time.Now().Add(f.patience)) == nil { // a recorder in a test has none
-				// When all is read the deadline must go: the server then reads on to notice a client that has gone.
+				// Clear the deadline after the body: the server keeps reading to detect a disconnected client.
 				r.Body = &patient{ReadCloser: r.Body, clear: sync.OnceFunc(func() { _ = control.SetReadDeadline(time.Time{}) })}
 			}
 			r.Body = http.MaxBytesReader(innermost(w), r.Body, limit)
@@ -33,7 +32,7 @@ func (f *Front) bounded(limit int64, next http.Handler) http.Handler {
 	})
 }
 
-// innermost is the server's own answer, which [http.MaxBytesReader] tells that the rest of a body is not worth waiting for.
+// innermost returns the server's own response writer, which [http.MaxBytesReader] needs to close the connection.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -44,7 +43,7 @@ func innermost(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// patient is a body with a deadline, which ends with the body.
+// patient is a body that clears its read deadline at the end.
 type patient struct {
 	io.ReadCloser
 	clear func()

@@ -199,7 +199,7 @@ func TestScopes(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "good no more") {
+		if err == nil || !strings.Contains(err.Error(), "no longer valid") {
 			t.Errorf("ended: %v", err)
 		}
 	case <-time.After(10 * time.Second):

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxConnections is how many clients can be connected at once.
+	// maxConnections is the maximum number of concurrent connections.
 	maxConnections = 2000
 	// maxTold is how many excess connections get a response at the same time; more are only closed.
 	maxTold = 64
@@ -54,7 +54,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// turnAway sends that response, if few enough are being sent.
+// turnAway sends the busy response and closes the connection, or only closes it if too many responses are being sent.
 func (l *limited) turnAway(conn net.Conn) {
 	select {
 	case l.tellers <- struct{}{}:
@@ -68,12 +68,12 @@ func (l *limited) turnAway(conn net.Conn) {
 		_ = conn.SetDeadline(time.Now().Add(tellPatience))
 		_, _ = io.WriteString(conn, busy)
 		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-			_, _ = io.CopyN(io.Discard, conn, 64<<10) // closing with something unread would take back what was said
+			_, _ = io.CopyN(io.Discard, conn, 64<<10) // closing with unread data would reset the connection before the response is read
 		}
 	})
 }
 
-// counted is a connection that makes room when it is closed.
+// counted is a connection that frees its slot when it is closed.
 type counted struct {
 	net.Conn
 	leave func()
@@ -85,7 +85,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the other side read to the end what it was sent.
+// CloseWrite lets the client read the whole response.
 func (c *counted) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -93,27 +93,27 @@ func (c *counted) CloseWrite() error {
 	return nil
 }
 
-// prompt gives up on clients that do not read what they have asked for.
+// prompt disconnects clients that do not read their responses.
 func prompt(patience time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &prompting{w, http.NewResponseController(w), patience}
 		p.wait()
 		next.ServeHTTP(p, r)
-		p.wait() // for what is still to be sent
+		p.wait() // for buffered data
 	})
 }
 
-// prompting is an answer each part of which has a deadline.
+// prompting is a response writer with a deadline for each part.
 type prompting struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
 }
 
-// wait begins another part. A recorder in a test has no deadlines.
+// wait extends the deadline for the next part. A recorder in a test has no deadlines.
 func (p *prompting) wait() { _ = p.control.SetWriteDeadline(time.Now().Add(p.patience)) }
 
-// maxPart is how much is sent with one deadline, in bytes: a slow line gets large answers, too.
+// maxPart is the maximum size of a part with one deadline, in bytes, so that slow clients can get large responses.
 const maxPart = 64 << 10
 
 // Write implements [http.ResponseWriter].

@@ -17,11 +17,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// entry finds out who makes a request: by a token of the settings, one of sallyport token, an access token of the
-// issuer that is meant for us, or a browser's session. None of them goes anywhere from here.
+// entry authenticates requests: by a token of the settings, one of sallyport token, an access token of the issuer for
+// this audience, or a browser session. It never passes credentials on.
 type entry struct {
 	settings config.HTTP
-	// open says that who brings no token is let in as well.
+	// open says that requests without a token are allowed.
 	open     bool
 	tokens   map[string][sha256.Size]byte // digests of those of the settings, by name
 	made     *access.Tokens
@@ -49,12 +49,12 @@ func newEntry(opts *Options, open bool, log *slog.Logger) *entry {
 	return e
 }
 
-// isOpen reports whether the settings let those in who bring no token, where only this machine can come.
+// isOpen reports whether the settings allow requests without a token on a local listener.
 func isOpen(settings config.HTTP) bool {
 	return len(settings.Tokens) == 0 && settings.OAuth == nil && !settings.RequireToken
 }
 
-// speaking lets requests for MCP through if their caller may use it, with the caller in the context.
+// speaking authenticates MCP requests, checks the caller's scope, and puts the caller into the context.
 func (e *entry) speaking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, no := e.who(r, e.open)
@@ -65,8 +65,8 @@ func (e *entry) speaking(next http.Handler) http.Handler {
 	})
 }
 
-// asking lets requests for the API through, with who makes them in their context: what that one may do is for the API
-// to say. A page of another origin needs a token of its own.
+// asking authenticates API requests and puts the caller into the context. The API itself checks scopes. A page of another
+// origin needs a token.
 func (e *entry) asking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, session := e.session(r)
@@ -84,13 +84,13 @@ func (e *entry) asking(next http.Handler) http.Handler {
 	})
 }
 
-// isForm reports whether a content type is one that a form of any page can send.
+// isForm reports whether an HTML form can send a content type.
 func isForm(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data" || kind == "text/plain")
 }
 
-// admit has next answer a request, or says why it goes no further.
+// admit passes a request to next, or refuses it.
 func (e *entry) admit(w http.ResponseWriter, r *http.Request, visitor access.Visitor, no *refusal, next http.Handler) {
 	if late := e.rates.take(w.Header(), r, visitor, no != nil); late != nil {
 		no = late
@@ -111,14 +111,14 @@ func (e *entry) who(r *http.Request, open bool) (access.Visitor, *refusal) {
 	case given:
 		return e.bring(r, token)
 	case open:
-		return access.Visitor{Scopes: append(tool.UserScopes(), tool.ScopeMetrics)}, nil // a scraper of this machine needs no secret
+		return access.Visitor{Scopes: append(tool.UserScopes(), tool.ScopeMetrics)}, nil // a local metrics scraper needs no token
 	case public(r):
 		return access.Visitor{Scopes: []tool.Scope{}}, nil
 	}
 	return access.Visitor{}, e.unknown("no bearer token")
 }
 
-// public reports whether a request is for what anybody may ask, and answers by what they may see.
+// public reports whether a request needs no authentication. The response depends on the caller's scopes.
 func public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -130,7 +130,7 @@ func public(r *http.Request) bool {
 	return false
 }
 
-// bearer returns the token that a request brings. A header that has none in it is worse than no header.
+// bearer returns the bearer token of a request. A malformed header is refused, a missing one is not.
 func bearer(r *http.Request) (token string, given bool, no *refusal) {
 	all := r.Header.Values("Authorization")
 	if len(all) == 0 {
@@ -143,7 +143,7 @@ func bearer(r *http.Request) (token string, given bool, no *refusal) {
 	return fields[1], true, nil
 }
 
-// bring admits a caller with a token.
+// bring returns the caller with a token, or the refusal.
 func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) {
 	visitor, err := e.whose(r.Context(), token)
 	if err == nil {
@@ -160,7 +160,7 @@ func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) 
 	return access.Visitor{}, e.unknown(wrong(err))
 }
 
-// wrong is the response to a bad token. The reason goes to the log only, so that guessing is not helped.
+// wrong returns the detail for an invalid token. The reason is only logged, so that guessing gets no help.
 func wrong(err error) string {
 	if errors.Is(err, access.ErrMistyped) {
 		return "invalid token: " + access.ErrMistyped.Error()
@@ -168,7 +168,7 @@ func wrong(err error) string {
 	return "invalid token"
 }
 
-// errScope says that a good access token has not the scopes that the settings ask for.
+// errScope says that a valid access token lacks scopes that the settings require.
 var errScope = errors.New("insufficient scope")
 
 // whose returns the owner of a token, or why it is not accepted.
@@ -206,8 +206,8 @@ func (e *entry) ofOurs(token string) (access.Visitor, error) {
 	return visitor, nil
 }
 
-// named returns the name of a token of the settings, "" if it is none. It takes
-// as long for every token, right or wrong.
+// named returns the name of a token of the settings, "" for another token. It takes
+// constant time.
 func (e *entry) named(token string) string {
 	digest := sha256.Sum256([]byte(token))
 	found := ""
@@ -219,7 +219,7 @@ func (e *entry) named(token string) string {
 	return found
 }
 
-// asOperator gives a visitor what operators may, if the settings name it.
+// asOperator gives a visitor operator rights, if the settings name it.
 func (e *entry) asOperator(v access.Visitor) access.Visitor {
 	if e.operates(v.Principal) {
 		v.Operator, v.Scopes = v.Principal, tool.Scopes()
@@ -231,12 +231,12 @@ func (e *entry) asOperator(v access.Visitor) access.Visitor {
 func (e *entry) operates(principal string) bool {
 	name, isToken := strings.CutPrefix(principal, "token:")
 	if _, taken := e.settings.Tokens[name]; taken != isToken {
-		return false // a token may be called oauth:ann, and is not she
+		return false // a token named oauth:ann is not the OAuth subject ann
 	}
 	return slices.Contains(e.settings.Operators, name) && (isToken || strings.HasPrefix(name, "oauth:"))
 }
 
-// unknown asks for a token.
+// unknown returns a 401 refusal, which requests a token.
 func (e *entry) unknown(detail string) *refusal {
 	challenge := "Bearer"
 	if e.issuer != nil {
@@ -248,7 +248,7 @@ func (e *entry) unknown(detail string) *refusal {
 	return &refusal{status: http.StatusUnauthorized, detail: detail, challenge: challenge}
 }
 
-// insufficient says which scope a token lacks (RFC 6750, 3.1).
+// insufficient returns a 403 refusal with the missing scope (RFC 6750, 3.1).
 func insufficient(scope string) *refusal {
 	return &refusal{status: http.StatusForbidden, detail: "insufficient scope: this needs " + scope, challenge: `Bearer error="insufficient_scope", scope="` + scope + `"`}
 }

@@ -13,29 +13,29 @@ import (
 
 var (
 	errStopping = errors.New("the gateway is stopping")
-	errRevoked  = errors.New("the token is good no more")
+	errRevoked  = errors.New("the token is no longer valid")
 )
 
-// flight holds the requests that are being answered, so that they can be ended.
+// flight tracks the requests in flight, so that they can be canceled.
 type flight struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	leaving bool
 	all     map[*flying]bool
-	landed  chan struct{} // closed when none is left, once asked for
+	landed  chan struct{} // closed when none is left; nil unless someone waits
 }
 
 // flying is one request.
 type flying struct {
 	end context.CancelCauseFunc
-	// lasting says that it may change something, so it is let end for a while when the gateway stops.
+	// lasting says that it may change something, so it gets time to finish when the gateway stops.
 	lasting bool
 	visitor access.Visitor
 }
 
 func newFlight(log *slog.Logger) *flight { return &flight{log: log, all: map[*flying]bool{}} }
 
-// around notes each request until it is answered.
+// around tracks each request until it is answered.
 func (f *flight) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := context.WithCancelCause(r.Context())
@@ -65,7 +65,7 @@ func (f *flight) over(one *flying) {
 	}
 }
 
-// leave ends the requests that change nothing: some of them never end themselves.
+// leave cancels the read-only requests: some of them never end by themselves.
 func (f *flight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *flight) leave() {
 	}
 }
 
-// revoke ends the requests with revoked tokens.
+// revoke cancels the requests with revoked or expired tokens.
 func (f *flight) revoke(tokens *access.Tokens) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *flight) revoke(tokens *access.Tokens) {
 	}
 }
 
-// drain waits until none is left, until ctx ends; what is left then is ended and waited for.
+// drain waits until no request is left. When ctx ends, it cancels the remaining ones and waits briefly.
 func (f *flight) drain(ctx context.Context) {
 	done := f.emptied()
 	select {
@@ -104,10 +104,10 @@ func (f *flight) drain(ctx context.Context) {
 		one.end(errStopping)
 	}
 	f.mu.Unlock()
-	f.log.Warn("requests ended, their time is over", "requests", count)
+	f.log.Warn("requests canceled, the grace period is over", "requests", count)
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second): // an execution is ended in less
+	case <-time.After(5 * time.Second): // an execution stops in less
 	}
 }
 

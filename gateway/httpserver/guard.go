@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// guard lets only those requests through that cannot be a web page's trick:
-// neither one that has made its name resolve to our address (Host), nor one
-// that is not known here (Origin).
+// guard refuses requests that a foreign web page may have triggered, by
+// DNS rebinding (Host) or across origins (Origin).
 type guard struct {
 	hosts   []string
 	origins []string
@@ -19,7 +18,7 @@ type guard struct {
 	local bool
 }
 
-// named refuses requests for host names that are not ours.
+// named refuses requests for unknown host names.
 func (g guard) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.local && !g.host(r.Host) {
@@ -30,7 +29,7 @@ func (g guard) named(next http.Handler) http.Handler {
 	})
 }
 
-// speaking is for MCP: pages of loopback origins and of the settings may use it.
+// speaking guards MCP: pages of loopback origins and of origins in the settings may use it.
 func (g guard) speaking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch origin := r.Header.Get("Origin"); {
@@ -44,7 +43,7 @@ func (g guard) speaking(next http.Handler) http.Handler {
 	})
 }
 
-// asking is for the API: our own pages may use it, and those of the settings if they bring a token.
+// asking guards the API: the gateway's own pages may use it, and pages of origins in the settings with a token.
 func (g guard) asking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -53,7 +52,7 @@ func (g guard) asking(next http.Handler) http.Handler {
 		case len(r.Header.Values("Origin")) > 1:
 			refuse(w, *noOrigin())
 		case origin == "" && fromElsewhere(r) && r.Header.Get("Authorization") == "":
-			refuse(w, refusal{status: http.StatusForbidden, detail: "the API is for no page of another origin"})
+			refuse(w, refusal{status: http.StatusForbidden, detail: "pages of another origin cannot use the API"})
 		case origin == "", ownOrigin(origin, r.Host):
 			next.ServeHTTP(w, r)
 		case !g.listed(origin):
@@ -64,7 +63,7 @@ func (g guard) asking(next http.Handler) http.Handler {
 	})
 }
 
-// showing is for our own pages, which no other origin may post to, embed or read.
+// showing guards the gateway's own pages: other origins cannot post to, embed or read them.
 func (g guard) showing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if changesFromElsewhere(r) || strangeOrigin(r) {
@@ -81,12 +80,12 @@ func (g guard) showing(next http.Handler) http.Handler {
 	})
 }
 
-// changesFromElsewhere reports whether a request would change something, and a page of another origin makes it.
+// changesFromElsewhere reports whether a page of another origin makes a request that may change something.
 func changesFromElsewhere(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(r) != nil
 }
 
-// strangeOrigin reports whether an Origin is neither ours nor null, which is what forms of pages without a referrer have.
+// strangeOrigin reports whether an Origin is neither the gateway's own nor null, which forms of pages without a referrer have.
 func strangeOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	return len(origins) > 1 || len(origins) == 1 && origins[0] != "null" && !ownOrigin(origins[0], r.Host)
@@ -96,7 +95,7 @@ func noOrigin() *refusal {
 	return &refusal{status: http.StatusForbidden, detail: "this origin is not allowed", hint: "http.origins can allow it"}
 }
 
-// share answers the preflights of browsers, and lets pages of an origin read all else. Cookies are none of theirs.
+// share allows CORS requests of an origin, without cookies, and answers preflight requests.
 func share(w http.ResponseWriter, r *http.Request, origin string, next http.Handler) {
 	header := w.Header()
 	header.Del("Cross-Origin-Resource-Policy")
@@ -113,20 +112,20 @@ func share(w http.ResponseWriter, r *http.Request, origin string, next http.Hand
 	next.ServeHTTP(w, r)
 }
 
-// fromElsewhere reports whether a browser says that a page of another origin asks, a port of this machine's among them.
+// fromElsewhere reports whether a browser marks a request as from another origin, which may be another local port.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
 }
 
-// foreign reports whether a request is of a page that is not ours.
+// foreign reports whether a request is from a page of another origin.
 func foreign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return fromElsewhere(r) || origin != "" && !ownOrigin(origin, r.Host)
 }
 
-// host reports whether a Host is a name of this server. An address needs no name server
-// to lie, so it is always right.
+// host reports whether a Host is a name of this server. IP addresses are always allowed:
+// DNS rebinding needs a name.
 func (g guard) host(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hostOnly(host)), ".")
 	if name == "localhost" || slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
@@ -163,7 +162,7 @@ func (g guard) listed(origin string) bool {
 	return slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(strings.TrimSuffix(o, "/"), origin) })
 }
 
-// ownOrigin reports whether an Origin is that of the host that was asked.
+// ownOrigin reports whether an Origin is that of the requested host.
 func ownOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && strings.EqualFold(u.Host, host)

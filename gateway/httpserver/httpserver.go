@@ -1,6 +1,6 @@
-// Package httpserver is the front door of serve --http: it listens, looks at each request before anybody else does (host
-// name, origin, token, size, time) and hands it to the face that it is for, with who asks in its context. [New] wires
-// the faces, which are handed in; [Front.Serve] answers until it is stopped, and lets running work end then.
+// Package httpserver is the HTTP server of serve --http: it listens, checks each request (host name, origin, token, size,
+// time) and passes it to MCP, the API or the dashboard, with the caller in the context. [New] connects these handlers;
+// [Front.Serve] serves until it is stopped, and then lets running requests finish.
 package httpserver
 
 import (
@@ -19,43 +19,43 @@ import (
 	"sallyport/internal/tool"
 )
 
-// MCP is the face that speaks the protocol.
+// MCP is the MCP server.
 type MCP interface {
 	// Handler serves /mcp, Direct /mcp/direct.
 	Handler() http.Handler
 	Direct() http.Handler
-	// Leave ends the streams that never end themselves. Drain waits until no call runs, until ctx ends; what still
-	// runs then is ended. Close ends all sessions.
+	// Leave ends the streams that never end by themselves. Drain waits for running calls and cancels them when ctx
+	// ends. Close ends all sessions.
 	Leave()
 	Drain(ctx context.Context)
 	Close()
 }
 
-// Options configure a front door.
+// Options configure a server.
 type Options struct {
 	// MCP is served at /mcp and /mcp/direct.
 	MCP MCP
-	// API is served at the root, and at /api/ as well; nil: it is not there.
+	// API is served at / and at /api/; nil for none.
 	API http.Handler
-	// Dashboard is served at / and below /ui/, with /login and /logout; nil: / has a line of text.
+	// Dashboard is served at / and below /ui/, with /login and /logout; with nil, / serves a line of text.
 	Dashboard Pages
 	// Hooks is served at /hooks/, without authentication: it verifies requests itself; nil for none.
 	Hooks http.Handler
-	// Telemetry measures requests; nil does not.
+	// Telemetry records metrics of requests; nil records nothing.
 	Telemetry *telemetry.Telemetry
-	// Settings say who may come in, and how.
+	// Settings are the HTTP settings, such as tokens and limits.
 	Settings config.HTTP
-	// Tokens are those of sallyport token; nil: none.
+	// Tokens are the tokens of sallyport token; nil for none.
 	Tokens *access.Tokens
-	// Sessions are those of browsers; nil: new ones.
+	// Sessions are the browser sessions; nil creates a new store.
 	Sessions *access.Sessions
-	// Auditor puts logins on record; nil for none.
+	// Auditor records logins; nil for none.
 	Auditor Auditor
-	// Logger gets what an operator should know; nil discards.
+	// Logger gets messages for the operator; nil discards them.
 	Logger *slog.Logger
 }
 
-// Front is the front door on one listener.
+// Front is the server on one listener.
 type Front struct {
 	listener net.Listener
 	opts     Options
@@ -64,12 +64,12 @@ type Front struct {
 	guard    guard
 	patience time.Duration
 	flight   *flight // requests for the API and for pages
-	streams  *flight // those for MCP, which says itself when it is done
+	streams  *flight // requests for MCP, which drains itself
 	handler  http.Handler
 }
 
-// New returns the door of a listener. Who brings no token is let in where only this machine can reach the listener,
-// and the settings ask for none.
+// New returns the server of a listener. Requests without a token are allowed if only this machine can reach the
+// listener and the settings require no token.
 func New(listener net.Listener, opts *Options) *Front { return newFront(listener, opts, patience) }
 
 func newFront(listener net.Listener, opts *Options, patience time.Duration) *Front {
@@ -86,7 +86,7 @@ func newFront(listener net.Listener, opts *Options, patience time.Duration) *Fro
 	return f
 }
 
-// routeOf is what a request is for, as far as is known here: the API knows its routes by itself.
+// routeOf returns the route of a request for metrics; the API has its own routes.
 func routeOf(paths *http.ServeMux, r *http.Request) string {
 	switch _, pattern := paths.Handler(r); pattern {
 	case "", "/", "/api/":
@@ -104,7 +104,7 @@ func isHere(addr net.Addr) bool {
 	return addr.Network() == "unix"
 }
 
-// paths are all that there are.
+// paths returns the handlers of all paths.
 func (f *Front) paths() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", f.speaking(f.opts.MCP.Handler()))
@@ -121,24 +121,24 @@ func (f *Front) paths() *http.ServeMux {
 		mux.Handle("/api/", f.asking(http.StripPrefix("/api", f.opts.API)))
 	} else {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, refusal{status: http.StatusNotFound, detail: "there is nothing here; MCP is spoken at /mcp", kind: tool.NotFound})
+			refuse(w, refusal{status: http.StatusNotFound, detail: "not found; MCP is served at /mcp", kind: tool.NotFound})
 		})
 	}
 	f.pages(mux)
 	return mux
 }
 
-// speaking is the way to MCP.
+// speaking wraps the MCP handlers with all checks.
 func (f *Front) speaking(next http.Handler) http.Handler {
 	return f.guard.speaking(f.bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
 }
 
-// asking is the way to the API.
+// asking wraps the API with all checks.
 func (f *Front) asking(next http.Handler) http.Handler {
 	return f.guard.asking(f.bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
 }
 
-// pages are those of the dashboard.
+// pages adds the handlers of the dashboard.
 func (f *Front) pages(mux *http.ServeMux) {
 	if f.opts.Dashboard == nil {
 		mux.Handle("GET /{$}", f.guard.speaking(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -154,11 +154,11 @@ func (f *Front) pages(mux *http.ServeMux) {
 	mux.Handle("/logout", pages(http.HandlerFunc(f.logout)))
 }
 
-// maxForm is how large what the dashboard's forms send may be, in bytes.
+// maxForm is the maximum size of the dashboard's forms, in bytes.
 const maxForm = 1 << 20
 
-// Serve answers until ctx ends. Then nothing new is accepted, what runs may go on for as long as the settings grant,
-// and is ended after that. It returns when all is over; the listener is closed then.
+// Serve serves until ctx ends. Then it closes the listener, lets running requests finish within the grace period of the
+// settings, cancels the others, and returns.
 func (f *Front) Serve(ctx context.Context) error {
 	web := &http.Server{
 		Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -181,10 +181,10 @@ func (f *Front) Serve(ctx context.Context) error {
 	return err
 }
 
-// watchStep is how soon a token that was revoked ends what it has begun.
+// watchStep is the interval at which requests with revoked tokens are canceled.
 const watchStep = 2 * time.Second
 
-// watch ends what was begun by tokens that are good no more, and keeps when tokens were used, until ctx ends.
+// watch cancels requests with revoked or expired tokens, and stores when tokens were used, until ctx ends.
 func (f *Front) watch(ctx context.Context) {
 	step := time.NewTicker(watchStep)
 	defer step.Stop()
@@ -205,7 +205,7 @@ func (f *Front) watch(ctx context.Context) {
 	}
 }
 
-// stop closes the door: politely for as long as work may go on, then at once.
+// stop shuts down: gracefully within the grace period, then immediately.
 func (f *Front) stop(web *http.Server) {
 	grace, cancel := context.WithTimeout(context.Background(), f.opts.Settings.Grace)
 	defer cancel()
@@ -217,7 +217,7 @@ func (f *Front) stop(web *http.Server) {
 	calls.Go(func() { f.opts.MCP.Drain(grace) })
 	calls.Go(func() { f.flight.drain(grace) })
 	calls.Wait()
-	time.AfterFunc(time.Second, closed) // the last answers are on their way
+	time.AfterFunc(time.Second, closed) // time to send the last responses
 	work.Wait()
 	closed()
 	_ = web.Close()

@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// metadataPath is where the metadata of a protected resource is (RFC 9728).
+// metadataPath is the path of the protected resource metadata (RFC 9728).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 // issuer checks the access tokens (JWT, RFC 9068) of one authorization server.
@@ -37,24 +37,24 @@ func newIssuer(settings config.ResourceServer) *issuer {
 	}}
 }
 
-// algorithms are those that an access token may be signed with: no secret that
-// is shared, and never "none".
+// algorithms returns the accepted signature algorithms: no symmetric ones, and not
+// "none".
 func algorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 }
 
-// leeway is how far the issuer's clock may be from ours.
+// leeway is the accepted clock difference to the issuer.
 const leeway = 30 * time.Second
 
-// claimed is what an access token says of its owner.
+// claimed are the claims of an access token.
 type claimed struct {
 	subject string
 	scopes  []string
 	expires time.Time
 }
 
-// verify returns the owner of the token, if it is valid: of the issuer, signed by
-// it, for us, and valid now. Scopes are left to the caller.
+// verify returns the claims of a valid token: issued and signed by the issuer, for
+// this audience, and not expired. The caller checks scopes.
 func (i *issuer) verify(ctx context.Context, token string) (claimed, error) {
 	claims := new(oidc.AccessTokenClaims)
 	payload, err := oidc.ParseToken(token, claims)
@@ -80,8 +80,8 @@ func (i *issuer) verify(ctx context.Context, token string) (claimed, error) {
 	return claimed{subject: claims.Subject, scopes: claims.Scopes, expires: claims.GetExpiration().Add(leeway)}, nil
 }
 
-// keySet finds the issuer's keys, when the first token comes that needs them:
-// the gateway starts also while the issuer is down.
+// keySet returns the issuer's keys, which it fetches for the first token, so that
+// the gateway starts even if the issuer is down.
 func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -101,8 +101,8 @@ func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
 	return i.keys, nil
 }
 
-// serverMetadata is where an authorization server that does not speak OpenID
-// Connect has its metadata (RFC 8414).
+// serverMetadata returns the metadata URL of an authorization server without
+// OpenID Connect (RFC 8414).
 func serverMetadata(issuer string) string {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -112,7 +112,7 @@ func serverMetadata(issuer string) string {
 	return u.String()
 }
 
-// metadataURL is where clients find our metadata: at the origin of the audience.
+// metadataURL returns the URL of the resource metadata, at the origin of the audience.
 func (i *issuer) metadataURL() string {
 	u, err := url.Parse(i.Audience)
 	if err != nil {
@@ -121,7 +121,7 @@ func (i *issuer) metadataURL() string {
 	return u.Scheme + "://" + u.Host + metadataPath + strings.TrimSuffix(u.Path, "/")
 }
 
-// metadata tells clients which issuer's tokens are accepted. It is public, pages of all origins too (RFC 9728, 3.1).
+// metadata serves the resource metadata, which names the accepted issuer. It is public, also for pages of all origins (RFC 9728, 3.1).
 func (i *issuer) metadata() http.Handler {
 	document, err := json.Marshal(map[string]any{
 		"resource": i.Audience, "authorization_servers": []string{i.Issuer}, "scopes_supported": i.Scopes,
@@ -147,14 +147,14 @@ func (i *issuer) metadata() http.Handler {
 	})
 }
 
-// slowly bounds how often the issuer is asked for its keys: a token that names
-// an unknown key fetches them again, and anyone can make such tokens.
+// slowly limits the rate of requests to the issuer: a token with an unknown key
+// triggers a fetch, and anyone can create such tokens.
 type slowly struct{ limit *rate.Limiter }
 
 // RoundTrip implements [http.RoundTripper].
 func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
-		return nil, errors.New("the issuer is asked too often")
+		return nil, errors.New("too many requests to the issuer")
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }

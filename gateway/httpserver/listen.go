@@ -17,15 +17,15 @@ import (
 )
 
 // Listen opens the address of serve --http: HOST:PORT, or unix:PATH for a
-// socket that only its owner can use. What other machines can reach needs
-// settings that say who may, or tokens of sallyport token.
+// socket that only its owner can use. An address that other machines can reach
+// requires tokens or OAuth in the settings, or tokens of sallyport token.
 func Listen(ctx context.Context, addr string, settings config.HTTP, made *access.Tokens) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
 	}
 	resolved, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.100q is no address to listen on", addr), Hint: "write HOST:PORT, for example 127.0.0.1:8080, or unix:/path", Err: err}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid listen address %.100q", addr), Hint: "write HOST:PORT, for example 127.0.0.1:8080, or unix:/path", Err: err}
 	}
 	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && !made.Exist() {
 		return nil, &tool.Error{
@@ -48,8 +48,8 @@ func listenError(addr string, err error) error {
 	return nil
 }
 
-// listenUnix makes the socket inside a directory that only we can enter, and
-// moves it to its place when its permissions are right.
+// listenUnix creates the socket in a private directory, sets its permissions, and
+// then moves it to its path.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if path == "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "unix: needs the path of a socket", Hint: "for example unix:/run/user/1000/sallyport.sock"}
@@ -85,7 +85,7 @@ func freeSocket(ctx context.Context, path string) error {
 		return fmt.Errorf("listen on %s: %w", path, err)
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return &tool.Error{Kind: tool.Invalid, Message: path + " is there already and is no socket"}
+		return &tool.Error{Kind: tool.Invalid, Message: path + " exists and is not a socket"}
 	}
 	var dialer net.Dialer
 	if conn, err := dialer.DialContext(ctx, "unix", path); err == nil {
@@ -95,7 +95,7 @@ func freeSocket(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// socketListener removes its socket in the end.
+// socketListener removes its socket when it is closed.
 type socketListener struct {
 	net.Listener
 	path string
@@ -113,7 +113,7 @@ func removed(path string) error {
 	return nil
 }
 
-// Address is how clients reach a listener.
+// Address returns the address of a listener for clients.
 func Address(listener net.Listener) string {
 	if listener.Addr().Network() == "unix" {
 		if l, ok := listener.(*socketListener); ok {
@@ -123,7 +123,7 @@ func Address(listener net.Listener) string {
 	return "http://" + listener.Addr().String() + "/mcp"
 }
 
-// Site is how a browser of this machine reaches a listener, "" if none can.
+// Site returns the URL of a listener for a local browser, "" for a Unix socket.
 func Site(listener net.Listener) string {
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !ok {

@@ -11,20 +11,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A browser comes in by a session: by a one-time code of the control socket, or by a token that is pasted. What it
-// brings along is a cookie that no script reads and no page of another site sends.
+// A browser logs in with a one-time code of the control socket or with a pasted token. Its session is in a cookie
+// that scripts cannot read and pages of other sites cannot send.
 
 // Pages are the dashboard.
 type Pages interface {
 	http.Handler
-	// LoginPage shows the form to log in with a token, and what was wrong with the last try; "" is nothing.
+	// LoginPage shows the login form, with the error of the last attempt, "" for none.
 	LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string)
 }
 
-// cookieLife is how long a browser keeps a cookie; sessions end by themselves.
+// cookieLife is how long a browser keeps a cookie; sessions expire on their own.
 const cookieLife = 7 * 24 * time.Hour
 
-// cookieName is ours on the port that was asked: cookies know no ports, and there may be another gateway on this machine.
+// cookieName returns the cookie name for the requested port: cookies ignore ports, and several gateways may run on this machine.
 func cookieName(r *http.Request) string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == "" {
 		return "sallyport_" + port
@@ -32,8 +32,8 @@ func cookieName(r *http.Request) string {
 	return "sallyport"
 }
 
-// session returns the session of the browser that makes a request. A page that is not ours has none, nor has who
-// brings a token.
+// session returns the browser session of a request. Requests of pages of other origins, and requests with a token, have
+// none.
 func (e *entry) session(r *http.Request) (access.Visitor, bool) {
 	if foreign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
 		return access.Visitor{}, false
@@ -45,7 +45,7 @@ func (e *entry) session(r *http.Request) (access.Visitor, bool) {
 	return e.sessions.Of(cookie.Value)
 }
 
-// showing lets requests for pages through, and redirects to the login page without a session.
+// showing authenticates requests for pages, and redirects to the login page without a session.
 func (e *entry) showing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/ui/static/") {
@@ -68,7 +68,7 @@ func (e *entry) showing(next http.Handler) http.Handler {
 	})
 }
 
-// toLogin sends a browser to the form; one that asks for a part of a page only has to leave the page.
+// toLogin redirects a browser to the login form; a request for a part of a page redirects the whole page.
 func toLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Redirect", "/login")
@@ -78,7 +78,7 @@ func toLogin(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// login is /login: the form, a token that was sent with it, or a one-time code.
+// login serves /login: the form, a submitted token, or a one-time code.
 func (f *Front) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
@@ -90,7 +90,7 @@ func (f *Front) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.form(w, r, http.StatusOK, "")
-	case http.MethodHead: // who looks ahead uses up no code
+	case http.MethodHead: // a prefetch must not use up the code
 		w.WriteHeader(http.StatusOK)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
@@ -104,7 +104,7 @@ func (f *Front) form(w http.ResponseWriter, r *http.Request, status int, problem
 	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.Into(r.Context())), status, problem)
 }
 
-// mayTry counts a try, and says when it was one too many.
+// mayTry counts a login attempt, and shows an error if there were too many.
 func (f *Front) mayTry(w http.ResponseWriter, r *http.Request) bool {
 	if no := f.entry.rates.login(w.Header(), r); no != nil {
 		f.form(w, r, no.status, no.detail)
@@ -145,8 +145,8 @@ func (f *Front) loginByToken(w http.ResponseWriter, r *http.Request) {
 	f.begin(w, r, visitor)
 }
 
-// begin opens a session, with a secret of its own: what the browser had before opens nothing. Then the code is out of
-// the address.
+// begin opens a session with a new secret and ends the browser's old one. The redirect removes the code from the
+// address.
 func (f *Front) begin(w http.ResponseWriter, r *http.Request, v access.Visitor) {
 	f.endSession(r)
 	who := v.Principal
@@ -165,14 +165,14 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
 	})
 }
 
-// endSession ends the session of the browser that makes a request, if it has any.
+// endSession ends the browser session of a request, if any.
 func (f *Front) endSession(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		f.entry.sessions.Close(cookie.Value)
 	}
 }
 
-// logout is /logout.
+// logout serves /logout.
 func (f *Front) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Auditor puts events on record, on behalf of the caller in ctx.
+// Auditor records events on behalf of the caller in ctx.
 type Auditor interface {
 	Audit(ctx context.Context, e audit.Event) error
 }
@@ -22,19 +22,19 @@ type Auditor interface {
 const (
 	// loginAgain is the time after which a request from the same address counts as another login.
 	loginAgain = time.Hour
-	// maxLogins is how many are remembered.
+	// maxLogins is the maximum number of remembered logins.
 	maxLogins = 4096
 )
 
-// logins puts on record who came in, and who was not let in, but not each of their requests: a flood must not
-// fill the record. A nil logins does nothing.
+// logins records logins and refused tokens in the audit log, but not every request, so that a flood does not fill
+// the log. A nil logins does nothing.
 type logins struct {
 	auditor Auditor
 	refusal *rate.Limiter
 
 	mu      sync.Mutex
 	seen    map[string]time.Time
-	dropped int // refusals that are not on record
+	dropped int // refusals that were not recorded
 }
 
 func newLogins(auditor Auditor) *logins {
@@ -44,7 +44,7 @@ func newLogins(auditor Auditor) *logins {
 	return &logins{auditor: auditor, refusal: rate.NewLimiter(rate.Every(10*time.Second), 10), seen: map[string]time.Time{}}
 }
 
-// in notes that a principal came in. That it cannot be put on record is logged, and what the principal does is refused.
+// in records the login of a principal. The auditor logs an error, and later calls of the principal are refused.
 func (l *logins) in(ctx context.Context, principal string, r *http.Request) {
 	if l == nil || !l.isNew(principal+"\x00"+from(r)) {
 		return
@@ -66,7 +66,7 @@ func (l *logins) isNew(who string) bool {
 	return true
 }
 
-// refused notes that a token was not taken.
+// refused records a refused token.
 func (l *logins) refused(ctx context.Context, r *http.Request) {
 	if l == nil {
 		return
@@ -86,7 +86,7 @@ func (l *logins) refused(ctx context.Context, r *http.Request) {
 	_ = l.auditor.Audit(ctx, e)
 }
 
-// from is the address of a request, without its port.
+// from returns the client address of a request without the port.
 func from(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host

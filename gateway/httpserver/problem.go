@@ -7,13 +7,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// refusal is why a request goes no further. What it says is for the caller, and reveals no internals.
+// refusal is why a request is refused. Its texts are for the caller and reveal no internals.
 type refusal struct {
 	status int
 	detail string
 	hint   string
 	kind   tool.Kind // "" is denied
-	// challenge is what WWW-Authenticate says.
+	// challenge is the value of WWW-Authenticate.
 	challenge string
 }
 

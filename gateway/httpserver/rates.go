@@ -20,8 +20,8 @@ func newRates(requests access.Rate) *rates {
 	return &rates{requests: access.NewLimits(requests), logins: access.NewLimits(loginTries())}
 }
 
-// take counts a request, puts the caller's quota into the header, and refuses a request beyond it. A caller that is refused anyway
-// is counted by the address, apart from those of the address who are not: they are to be served all the same.
+// take counts a request, puts the caller's quota into the header, and refuses a request beyond it. Refused requests of an address are
+// counted separately, so that they do not use up the quota of other callers at the address.
 func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refused bool) *refusal {
 	key := v.Principal
 	switch {
@@ -44,7 +44,7 @@ func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refu
 	return tooMany(header, s, "http.limits.requests in upstreams.yaml, or --rate of the token, sets the limit")
 }
 
-// login counts a try to log in.
+// login counts a login attempt.
 func (l *rates) login(header http.Header, r *http.Request) *refusal {
 	if s := l.logins.Take(from(r), access.Rate{}); !s.OK {
 		return tooMany(header, s, "")

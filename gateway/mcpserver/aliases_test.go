@@ -50,7 +50,7 @@ func TestOtherServersCalls(t *testing.T) {
 		{"execute_code", m{"code": "import math\nprint(math.pi)", "filename": "matrix_gen"}, "3.14159", false},
 		{"read_code_file", m{"file_path": "/workspace/matrix_gen.py"}, "print(math.pi)", false},
 		{"execute_code", m{"code": "1/0", "filename": "broken"}, "ZeroDivisionError", true},
-		{"execute_code", m{"code": "1", "filename": "../broken"}, "no file can be called", true},
+		{"execute_code", m{"code": "1", "filename": "../broken"}, "invalid file name", true},
 		{"initialize_code_file", m{"content": "def main():\n    print('Hello, world!')", "filename": "my_script"}, "my_script.py", false},
 		{"append_to_code_file", m{"file_path": "my_script.py", "content": "\nif __name__ == '__main__':\n    main()\n"}, "my_script.py", false},
 		{"execute_code_file", m{"file_path": "my_script.py"}, "Hello, world!", false},

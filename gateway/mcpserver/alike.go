@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// alike answers a request for another principal's session as if there were none, which is what MCP says of unknown ones: the SDK's 403, which
-// it has for no other case here, would reveal that it exists.
+// alike turns 403 into 404 for a request for another principal's session, as MCP specifies for unknown sessions: the SDK's 403, which
+// has no other cause here, would reveal that the session exists.
 type alike struct {
 	http.ResponseWriter
 	refused bool

@@ -14,16 +14,16 @@ import (
 )
 
 // read decodes arguments into the *string, *float64, *[]string or *map[string]json.RawMessage
-// of their name. It is strict where a model would not notice that it was misunderstood: a name
-// that is not read is an error. It is lenient where there is only one meaning: null
-// is absent, "8" is a number, and a string alone is a list of one.
+// of their name. An unknown name is an error, since a model would not notice an ignored argument.
+// Unambiguous deviations are accepted: null is absent, "8" is a number, and a single string is
+// a list of one.
 //
-// hidden are names that other servers have for the same: they are read, but no schema and no
-// error tells of them. Two names of one target cannot be given together.
+// hidden are aliases that other servers use: they are accepted, but not in any schema or error
+// text. Two names of one target cannot be given together.
 func read(raw json.RawMessage, into map[string]any, hidden ...map[string]any) error {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
-		return wrong("arguments must be one object", "")
+		return wrong("arguments must be an object", "")
 	}
 	names, all, by := slices.Sorted(maps.Keys(into)), map[string]any{}, map[any]string{}
 	for _, more := range append(hidden, into) {
@@ -48,14 +48,14 @@ func read(raw json.RawMessage, into map[string]any, hidden ...map[string]any) er
 	return nil
 }
 
-// set decodes one value, or says what it should have been.
+// set decodes one value; want is the expected type if it does not fit, else "".
 func set(target any, value json.RawMessage) (want string) {
 	switch target := target.(type) {
 	case *string:
 		if json.Unmarshal(value, target) != nil {
 			return "a string"
 		}
-	case **string: // one that may be empty, and may be absent
+	case **string: // tells empty from absent
 		var text string
 		if json.Unmarshal(value, &text) != nil {
 			return "a string"

@@ -14,24 +14,24 @@ import (
 
 var (
 	errStopping = errors.New("the gateway is stopping")
-	errHungUp   = errors.New("the client hung up")
+	errHungUp   = errors.New("the client disconnected")
 )
 
-// hungUp is how long the client of a session may be away after its connection broke
-// while it waited for an answer: it may come back for it (Last-Event-ID).
+// hungUp is how long a client may stay disconnected after its connection broke while
+// it waited for a response: it may reconnect with Last-Event-ID.
 const hungUp = 10 * time.Second
 
-// calls are the requests of clients that are being worked on. It ends them when
-// their client has hung up, or when the gateway stops.
+// calls tracks the in-flight requests of clients. It cancels them when their
+// client disconnects or the gateway stops. It is safe for concurrent use.
 type calls struct {
 	log  *slog.Logger
 	mu   sync.Mutex
 	last int
-	// running holds how to end each call, with the session that it belongs to.
+	// running holds the cancel function and the session of each call.
 	running map[int]running
-	// away holds the timers of sessions without a connected client.
+	// away holds the reconnect timers of sessions without a connected client.
 	away map[string]*time.Timer
-	idle chan struct{} // closed when none runs any more, once asked for
+	idle chan struct{} // closed when no call runs; nil unless drain waits
 }
 
 type running struct {
@@ -43,7 +43,7 @@ func newCalls(log *slog.Logger) *calls {
 	return &calls{log: log, running: map[int]running{}, away: map[string]*time.Timer{}}
 }
 
-// tracked is the middleware that notes every call of a tool, prompt or
+// tracked is a middleware that registers every call of a tool, prompt or
 // resource, and adds the caller to its context.
 func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -70,7 +70,7 @@ func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// principalOf returns the principal of a request's token, "" if it needed none.
+// principalOf returns the principal of a request's token, "" if it has no token.
 func principalOf(req mcp.Request) string {
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		return extra.TokenInfo.UserID
@@ -78,11 +78,11 @@ func principalOf(req mcp.Request) string {
 	return ""
 }
 
-// maxSession is how long the id of a session can be that we gave, in bytes.
+// maxSession is the length in bytes of the longest session ID that the gateway issues.
 const maxSession = 128
 
-// sessionOf returns the session that a request says it belongs to. The SDK's own
-// would be another for each request of a client without sessions.
+// sessionOf returns the session ID in the header of a request, "" if there is none. The SDK's
+// session differs for each request of a client without sessions.
 func sessionOf(req mcp.Request) string {
 	extra := req.GetExtra()
 	if extra == nil || len(extra.Header.Get(sessionHeader)) > maxSession {
@@ -91,7 +91,7 @@ func sessionOf(req mcp.Request) string {
 	return extra.Header.Get(sessionHeader)
 }
 
-// begin notes a call until the function that it returns is called.
+// begin registers a call until the returned function is called.
 func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
 	}
 }
 
-// broke says that a client of a session is gone from a request that was not
-// answered. Unless back is called in time, the calls of the session are ended.
+// broke records that the client of a session disconnected before its response. The
+// calls of the session are canceled unless it reconnects in time.
 func (c *calls) broke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *calls) broke(session string) {
 	c.away[session] = time.AfterFunc(hungUp, func() { c.abandon(session) })
 }
 
-// back says that the client of a session is connected again.
+// back records that the client of a session is connected again.
 func (c *calls) back(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *calls) back(session string) {
 func (c *calls) abandon(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away[session] == nil { // it came back just now
+	if c.away[session] == nil { // it reconnected meanwhile
 		return
 	}
 	delete(c.away, session)
@@ -143,7 +143,7 @@ func (c *calls) abandon(session string) {
 	}
 }
 
-// drain waits until no call runs, until ctx ends; what still runs then is ended and waited for.
+// drain waits until no call runs or ctx ends; then it cancels the remaining calls and waits up to 5 s for them.
 func (c *calls) drain(ctx context.Context) {
 	done := c.emptied()
 	select {
@@ -157,14 +157,14 @@ func (c *calls) drain(ctx context.Context) {
 	}
 	count := len(c.running)
 	c.mu.Unlock()
-	c.log.Warn("calls ended, their time is over", "calls", count)
+	c.log.Warn("drain timeout, calls canceled", "calls", count)
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second): // an execution is ended in less
 	}
 }
 
-// emptied is closed as soon as no call runs.
+// emptied returns a channel that is closed as soon as no call runs.
 func (c *calls) emptied() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"sallyport/gateway/toolsearch"
 )
 
-// Catalog is what profile catalog needs of the gateway, besides Verbs.
+// Catalog is the part of the gateway that the tools of profile catalog call, in addition to the search.
 type Catalog interface {
 	Definition(ctx context.Context, name, upstream, language string) (string, error)
 }
 
-// The tools of profile catalog say what search_tools does as well, under names that clients may know from others.
+// The tools of profile catalog return what search_tools does, under names that clients may know from other servers.
 
 func definitionTool() *mcp.Tool {
 	return &mcp.Tool{
@@ -36,12 +36,12 @@ func categoriesTool() *mcp.Tool {
 	}
 }
 
-// readOnly is for what changes nothing and calls no outside service.
+// readOnly returns the annotations of tools that change nothing and call no external service.
 func readOnly() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
 }
 
-// catalogTools answers the tools of profile catalog.
+// catalogTools implements the tools of profile catalog.
 type catalogTools struct {
 	verbs Verbs
 	more  Catalog
@@ -72,7 +72,7 @@ func (c catalogTools) categories(ctx context.Context, args json.RawMessage) (*mc
 	return said(found.Text(), err)
 }
 
-// said makes an answer of a text, unless there is an error.
+// said returns a text as a tool result, or the error.
 func said(answer string, err error) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, err

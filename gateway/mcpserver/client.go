@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What an upstream may ask of a client, and say to it during a call.
+// The requests and notifications that an upstream may send to a client during a call.
 const (
 	askElicit   = "elicitation/create"
 	askSample   = "sampling/createMessage"
@@ -24,25 +24,25 @@ const (
 	sayElicited = "notifications/elicitation/complete"
 )
 
-// client is who made one request, for as long as that lasts.
+// client is the sender of one request, while the request lasts.
 type client struct {
 	session *mcp.ServerSession
 	modern  bool
-	// token is what the client wants progress to be marked with; nil: it wants none.
+	// token is the client's progress token; nil if it requested no progress.
 	token json.RawMessage
-	// level is how much a modern client wants to read of the log, "" for nothing.
+	// level is the log level that a modern client requested, "" for no log.
 	level string
-	// typed: its answers are what the SDK's types make of them, as they are where its messages do not carry their bytes.
+	// typed reports that responses are encoded from the SDK's types, as its messages are not annotated with their bytes.
 	typed bool
-	// form: it shows forms, which approvals are; a client may open pages only.
+	// form reports that the client shows forms, as approvals need; some clients only open URLs.
 	form bool
-	// can has the methods that the client has said it answers.
+	// can holds the methods that the client declared to support.
 	can map[string]bool
 	out *outbox
 	// send sends a notification in the stream of the request.
 	send func(method string, params json.RawMessage)
-	// within derives a context for a message that belongs to the request: the
-	// SDK finds its stream in it. It ends with ctx, too.
+	// within derives from ctx a context for a message on the stream of the request, which
+	// the SDK finds in the context. It also ends with the request.
 	within func(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
@@ -54,7 +54,7 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 		return both, func() { stop(); cancel(nil) }
 	}
 	var meta object
-	_ = json.Unmarshal(params["_meta"], &meta) // none is none
+	_ = json.Unmarshal(params["_meta"], &meta) // empty without _meta
 	c.token = meta["progressToken"]
 	if c.modern {
 		c.level = text1(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
@@ -64,7 +64,7 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 	}
 	c.out = &outbox{}
 	c.send = func(method string, params json.RawMessage) {
-		_ = c.say(ctx, method, params) // if its stream is gone, the call hears of it
+		_ = c.say(ctx, method, params) // if its stream is closed, the call is canceled
 	}
 	return c
 }
@@ -83,12 +83,12 @@ func (c *client) abilities(raw json.RawMessage) {
 	c.form = c.can[askElicit] && (form || !url)
 }
 
-// refuse says that the client did not offer to answer a method, or to show the form that an approval is; nil if it did.
+// refuse returns an error if the client did not declare support for a method, or for the form of an approval.
 func (c *client) refuse(ctx context.Context, method string) error {
 	if c.can[method] && (c.form || toolcall.ApprovalID(ctx) == "") {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)})
+	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not support %.40s", method)})
 }
 
 // Notify implements [tool.Peer].
@@ -123,7 +123,7 @@ func (c *client) say(ctx context.Context, method string, params json.RawMessage)
 	}
 }
 
-// log sends a log message, if its level is one that the client wants.
+// log sends a log message, if the client requested its level.
 func log(ctx context.Context, session *mcp.ServerSession, params json.RawMessage) error {
 	var message mcp.LoggingMessageParams //nolint:staticcheck // deprecated, and still to be passed on
 	_ = json.Unmarshal(params, &struct {
@@ -140,7 +140,7 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	c.out.flush() // what was said before the question comes before it
+	c.out.flush() // earlier notifications are sent before the request
 	result, meta, err := c.ask(outgoing(ctx, orEmpty(params)), method, params)
 	if err != nil {
 		return nil, err
@@ -152,10 +152,10 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 	case c.typed:
 		return encode(result), nil
 	}
-	return nil, &tool.Error{Kind: tool.Internal, Message: "the client's answer is no object"}
+	return nil, &tool.Error{Kind: tool.Internal, Message: "the client's result is not a JSON object"}
 }
 
-// ask has the SDK send the question, and returns the answer with its _meta.
+// ask sends the request by the SDK and returns the result with its _meta.
 func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (mcp.Result, map[string]any, error) {
 	switch method {
 	case askElicit:
@@ -191,10 +191,10 @@ func orEmpty(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-// maxWaiting is how many notifications may wait for a client that reads slowly; more are lost.
+// maxWaiting is how many notifications are queued for a slow client; more are dropped.
 const maxWaiting = 256
 
-// outbox does things in order, without blocking those that add them.
+// outbox runs functions in order, without blocking the callers that add them. It is safe for concurrent use.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []func()
@@ -221,7 +221,7 @@ func (o *outbox) drain() {
 	}
 }
 
-// next takes out what is to be done next, nil if that is nothing.
+// next removes and returns the next function, nil if the queue is empty.
 func (o *outbox) next() func() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -234,13 +234,13 @@ func (o *outbox) next() func() {
 	return f
 }
 
-// flush waits until all that was put in is done.
+// flush waits until all queued functions have run.
 func (o *outbox) flush() { o.work.Wait() }
 
-// bare returns a context that ends with ctx and has the caller and the
-// trace, but no other values of it. The SDK keeps in the context of a request what it is to
-// answer with, and its clients, which serve the upstreams, would take that for
-// theirs: the revision of the protocol, for one.
+// bare returns a context that ends with ctx and has its caller and trace, but none of its
+// other values. The SDK keeps the state of a request in its context, such as the protocol
+// revision, and its clients, which connect to the upstreams, would use that state for
+// their own requests.
 func bare(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(telemetry.PlaceOf(ctx).In(tool.Detached(ctx)))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })

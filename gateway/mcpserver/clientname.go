@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// withClient says in the context of each request which client it is of, by its own word.
+// withClient adds to the context of each request the name that its client reports.
 func withClient(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if name := clientOf(req); name != "" {
@@ -23,7 +23,7 @@ func withClient(next mcp.MethodHandler) mcp.MethodHandler {
 // maxClient is how much of a client's name is kept, in runes.
 const maxClient = 100
 
-// clientOf returns a client's name and version: of the request, which is all that a client without sessions has, or of its session.
+// clientOf returns a client's name and version: those in the request, as a client without sessions sends them, or those of its session.
 func clientOf(req mcp.Request) string {
 	if params := req.GetParams(); params != nil {
 		if info, ok := metaOf(params)[mcp.MetaKeyClientInfo].(map[string]any); ok {

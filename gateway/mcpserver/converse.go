@@ -19,7 +19,7 @@ type Tools struct {
 	close func()
 }
 
-// Close ends the programs that wait for an answer of their client, and waits for them. It is idempotent.
+// Close cancels the programs that wait for their client, and waits for them. It is idempotent.
 func (t *Tools) Close() { t.close() }
 
 func newTools(server *mcp.Server, key []byte) *Tools {
@@ -42,7 +42,7 @@ func (t *Tools) request(ctx context.Context, req *mcp.CallToolRequest) *request 
 	return &request{req, c, t.talks}
 }
 
-// run runs a program. Its client can be asked during the run if it supports that.
+// run runs a program. The program can send requests to its client if the client supports that.
 func (r *request) run(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	defer r.client.out.flush()
 	asks := r.client.can[askElicit] || r.client.can[askSample]
@@ -55,7 +55,7 @@ func (r *request) run(ctx context.Context, verbs Verbs, p execution.Program) (*m
 	return executed(ctx, verbs, p, r.CallToolRequest)
 }
 
-// talk runs a program for a modern client, or continues with one that waits.
+// talk runs a program for a modern client, or resumes a pending one.
 func (r *request) talk(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	params := object{
 		"name": encode(r.Params.Name), "arguments": orEmpty(r.Params.Arguments),
@@ -86,8 +86,8 @@ func (r *request) talk(ctx context.Context, verbs Verbs, p execution.Program) (*
 	return more, nil
 }
 
-// programClient is the client of a program, which is asked by the gateway and by upstreams. What a program's upstream
-// says by itself goes to the program.
+// programClient is the client of a program, which gets the requests of the gateway and of upstreams. It drops
+// notifications: those of the upstreams go to the program.
 type programClient struct{ tool.Peer }
 
 // Notify implements [tool.Peer].

@@ -11,20 +11,20 @@ import (
 	"sallyport/internal/tokens"
 )
 
-// Cost is what a model pays at every turn for one thing that a client is shown.
+// Cost is the number of tokens that a tool definition or the instructions add to every turn of a model.
 type Cost struct {
-	// Profile that the tool belongs to; Name is that of the tool, or "instructions". A tool
-	// of core that a profile makes longer is there again, with what it costs more.
+	// Profile is the profile of the tool; Name is the tool's name, or "instructions". A core tool
+	// that a profile makes longer has a second entry with the additional tokens.
 	Profile string `json:"profile"`
 	Name    string `json:"name"`
-	// Tokens (o200k_base) with default settings and no upstream, were the profile on.
+	// Tokens (o200k_base) are counted with the profile on, default settings and no upstream.
 	Tokens int `json:"tokens"`
-	// Here is the same with the options as they are, 0 where they do not show it.
+	// Here is the count with the current options, 0 where they do not enable it.
 	Here int `json:"here"`
 }
 
 // Costs returns the costs of core and of every profile, in the order of the settings' names:
-// of name, description, schema and annotations as they are sent.
+// the tokens of name, description, schema and annotations as they are sent.
 func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
 	counter, err := tokens.O200k()
 	if err != nil {
@@ -58,7 +58,7 @@ func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
 	return withHere(all, here), nil
 }
 
-// withHere adds what is paid here. What core has is said there, whatever made it longer.
+// withHere sets Here. The count of a core tool goes to its core entry, even if a profile makes the tool longer.
 func withHere(all []Cost, here []price) []Cost {
 	for _, p := range here {
 		for i := range all {
@@ -71,7 +71,7 @@ func withHere(all []Cost, here []price) []Cost {
 	return all
 }
 
-// nothing are verbs without upstreams.
+// nothing is a [Service] without upstreams.
 type nothing struct{ Verbs }
 
 // Upstreams implements [Verbs].
@@ -82,7 +82,7 @@ type price struct {
 	tokens int
 }
 
-// priced counts what the options show.
+// priced counts the tokens of the instructions and of each tool that the options enable.
 func priced(counter *tokens.Counter, verbs Verbs, opts *Options) ([]price, error) {
 	search, execute := core(verbs, opts)
 	defs := []*mcp.Tool{search, execute}

@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// What stands here is read by a model at every turn: each word costs tokens for
-// ever, and a word too few costs a second try. A test holds it to its budget.
+// A model reads these definitions at every turn: each word costs tokens, and a
+// missing word costs a retry. A test enforces the token budget.
 
 func searchTool(ups []catalog.Upstream) *mcp.Tool {
 	return &mcp.Tool{
@@ -56,7 +56,7 @@ func executeTool(environments map[string]config.Environment, workspace string) *
 	}
 }
 
-// environmentProperty is the parameter that chooses an environment, where there is a choice.
+// environmentProperty returns the schema of the environment parameter, "" where there is only the default environment.
 func environmentProperty(environments map[string]config.Environment) string {
 	names := slices.Sorted(maps.Keys(environments))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == config.DefaultEnvironment })
@@ -80,27 +80,27 @@ func environmentProperty(environments map[string]config.Environment) string {
 	return `"environment":` + string(data) + ","
 }
 
-// instructions say how the two tools go together. What is behind the door stands
-// in the description of search_tools: many clients show a model that and not this.
-const instructions = "One door to many tools: find functions with search_tools, then call them from a program in execute_code."
+// instructions explain how the two tools work together. The list of upstreams is
+// in the description of search_tools, since many clients do not show instructions to a model.
+const instructions = "A gateway to many tools: find functions with search_tools, then call them from a program in execute_code."
 
 const (
 	// maxBehind bounds the list of upstreams in the description of search_tools, in
 	// bytes: at most about 300 tokens.
 	maxBehind = 1000
-	// maxBehindName is the longest name in it, in bytes; the rest is cut.
+	// maxBehindName is the longest name in it, in bytes; longer ones are truncated.
 	maxBehindName = 64
 )
 
-// aboutLengths are how much may be said of each upstream, in characters: the most
-// for which there is room.
+// aboutLengths returns the maximum lengths of an upstream's description, in characters. The
+// largest one with which the list fits is used.
 func aboutLengths() []int { return []int{80, 60, 40, 24, 0} }
 
-// Behind tells a model what is behind the door: the upstreams in the order of their
-// ids, with what the settings say of each. What an upstream says of itself is not in
-// it, for that is known only once it has been connected, and may change: these words
-// are the same in every run with the same settings, so that prompt caches hold.
-// It has at most about 1,050 bytes, and is "" without upstreams.
+// Behind returns the list of upstreams for a model, in the order of their IDs, with
+// their descriptions in the settings. It has nothing that an upstream sends, which is
+// known only once connected and may change: the text is the same in every run with the
+// same settings, which keeps prompt caches valid. It has at most about 1,050 bytes,
+// and is "" without upstreams.
 func Behind(ups []catalog.Upstream) string {
 	if len(ups) == 0 {
 		return ""
@@ -139,7 +139,7 @@ func entriesOf(ups []catalog.Upstream, length int) []string {
 	return entries
 }
 
-// neatly is a text without its full stop, and one that was cut without the word, or the brackets, that the cut went through.
+// neatly removes the final full stop of a text and, from a truncated one, the incomplete word or parenthesis at its end.
 func neatly(text string) string {
 	head, cut := strings.CutSuffix(text, "…")
 	if !cut {

@@ -17,40 +17,40 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Gateway is what direct mode needs of the gateway.
+// Gateway is the part of the gateway that direct mode calls.
 type Gateway interface {
-	// Await waits for one upstream, or for "" until most have been tried.
+	// Await waits until an upstream has been tried, or for "" until most upstreams have.
 	Await(ctx context.Context, upstream string)
 	Offers() []catalog.Offered
 	Watch(f func()) (stop func())
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	// AlwaysDenied reports whether policy refuses all that the caller may call of a tool or a method.
+	// AlwaysDenied reports whether policy denies every call of a tool or a method by the caller.
 	AlwaysDenied(ctx context.Context, id tool.ID) bool
 }
 
 // DirectOptions configure direct mode; nil means all defaults.
 type DirectOptions struct {
-	// Version is ours; "" is "dev".
+	// Version is the gateway's version; "" is "dev".
 	Version string
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
-	// Protocol gets what happens in the protocol; nil discards.
+	// Protocol gets the SDK's log of the protocol; nil discards.
 	Protocol *slog.Logger
 	// WireNames shows tools and prompts by their own names, without that of
 	// their upstream.
 	WireNames bool
-	// StateKey signs what clients are handed for calls that wait; nil is one that ends with the process.
+	// StateKey signs the requestState of pending calls; nil generates a key for this process.
 	StateKey []byte
-	// Notices brings what upstreams say outside of calls; nil is nothing.
+	// Notices delivers notifications of upstreams outside of calls; nil delivers none.
 	Notices *Notices
-	// Telemetry measures requests and keeps traces of them; nil does not.
+	// Telemetry records metrics and traces of requests; nil disables it.
 	Telemetry *telemetry.Telemetry
 }
 
-// Direct is the face that shows the upstreams' own tools, resources and
-// prompts, and passes calls, results and questions on as they are. What it
-// knows of the SDK's server is little: the server speaks the protocol, and
-// every request about a tool, a resource or a prompt is answered here.
+// Direct is the MCP server that exposes the upstreams' own tools, resources and
+// prompts, and forwards calls, results and server requests unchanged. The SDK's
+// server speaks the protocol; Direct handles every request about a tool, a
+// resource or a prompt.
 type Direct struct {
 	verbs  Gateway
 	opts   DirectOptions
@@ -62,15 +62,15 @@ type Direct struct {
 
 	loudness loudness
 
-	offers  atomic.Int64  // counts the changes of what is offered
-	fresh   sync.Mutex    // held while a roster is made
-	shown   int64         // the changes that the roster has; with fresh
-	changed chan struct{} // wakes follow; holds one
+	offers  atomic.Int64  // counts the changes of the upstreams' offers
+	fresh   sync.Mutex    // held while a roster is built
+	shown   int64         // the count of changes that the roster includes; guarded by the mutex above
+	changed chan struct{} // signals that the roster is out of date; capacity 1
 	notices outbox
 	work    sync.WaitGroup
 	close   func()
 
-	// promised is set when a client got capabilities of upstreams that were not known yet.
+	// promised is set when capabilities were declared for upstreams that were not known yet.
 	promised atomic.Bool
 }
 
@@ -118,7 +118,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	return d
 }
 
-// Close ends the calls that wait for an answer of their client, and waits. It is idempotent.
+// Close cancels the calls that wait for a response of their client, and waits for them. It is idempotent.
 func (d *Direct) Close() { d.close() }
 
 // Connect serves one client on a transport.
@@ -131,10 +131,10 @@ func (d *Direct) ServeStdio(ctx context.Context) error {
 	if err := d.server.Run(ctx, tapped{stdio()}); ctx.Err() == nil {
 		return err
 	}
-	return nil // told to end, it ended
+	return nil // ctx was canceled
 }
 
-// follow makes a new roster after each change, until ended is closed.
+// follow builds a new roster after each change, until ended is closed.
 func (d *Direct) follow(ended <-chan struct{}) {
 	for {
 		select {
@@ -146,15 +146,15 @@ func (d *Direct) follow(ended <-chan struct{}) {
 	}
 }
 
-// Names of what is registered with the SDK's server so that it declares a
-// family of methods, and tells clients when a list has changed.
+// Placeholder entries registered with the SDK's server: they make it declare a
+// capability and notify clients when a list has changed.
 const (
 	signName = "sallyport"
 	signURI  = "sallyport://changed"
 )
 
-// refresh takes over what the upstreams offer now. When it returns, the roster
-// has every change that was sent before. Only what changed is sent.
+// refresh rebuilds the roster from the upstreams' current offers. When it returns, the
+// roster has every earlier change. Clients are notified only of lists that changed.
 func (d *Direct) refresh() {
 	d.fresh.Lock()
 	defer d.fresh.Unlock()
@@ -181,8 +181,8 @@ func (d *Direct) refresh() {
 	}
 }
 
-// registerTools registers with the server the tools with arguments that it compares
-// with HTTP headers, and of the change.
+// registerTools registers with the SDK's server the tools whose arguments it compares
+// with HTTP headers, and notifies clients of the change.
 func (d *Direct) registerTools(old, next *roster) {
 	var gone []string
 	for _, e := range old.lists["tools/list"] {
@@ -199,8 +199,8 @@ func (d *Direct) registerTools(old, next *roster) {
 	d.server.AddTool(&mcp.Tool{Name: signName, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 
-// headerSchema is as much of a tool's schema as says which headers it wants;
-// the SDK would not take every schema.
+// headerSchema returns the part of a tool's schema that declares its headers;
+// the SDK does not accept every schema.
 func headerSchema(raw json.RawMessage) json.RawMessage {
 	var t struct {
 		Input struct {
@@ -217,7 +217,7 @@ func same(a, b []entry) bool {
 	return slices.EqualFunc(a, b, func(a, b entry) bool { return a.key == b.key && string(a.raw) == string(b.raw) })
 }
 
-// receive answers what is about tools, resources and prompts, and leaves the
+// receive handles the methods of tools, resources and prompts, and leaves the
 // rest of the protocol to the SDK.
 func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -232,7 +232,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			r = d.settled(ctx, "")
 		}
 		if need != nil && !r.has(need) && !d.promised.Load() {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream has " + method}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream supports " + method}
 		}
 		switch method {
 		case "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
@@ -250,7 +250,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// isAboutAll says whether the answer to a method depends on all upstreams.
+// isAboutAll reports whether the result of a method depends on all upstreams.
 func isAboutAll(method string) bool {
 	switch method {
 	case "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
@@ -259,7 +259,7 @@ func isAboutAll(method string) bool {
 	return false
 }
 
-// settled returns the roster once an upstream has been tried, or for "" most of them, or the time for that is over.
+// settled returns the roster once an upstream, or for "" most of them, has been tried or the wait timed out.
 func (d *Direct) settled(ctx context.Context, upstream string) *roster {
 	ctx, cancel := bare(ctx)
 	defer cancel()
@@ -267,13 +267,13 @@ func (d *Direct) settled(ctx context.Context, upstream string) *roster {
 	return d.current()
 }
 
-// current is the roster of now.
+// current returns an up-to-date roster.
 func (d *Direct) current() *roster {
 	d.refresh()
 	return d.roster.Load()
 }
 
-// family returns which capability a method needs, nil for none.
+// family returns the check for the capability that a method needs, nil for none.
 func family(method string) func(ability) bool {
 	switch method {
 	case tool.ListPrompts, tool.GetPrompt:
@@ -290,7 +290,7 @@ func family(method string) func(ability) bool {
 	return nil
 }
 
-// declare adds to the answer of a handshake what the SDK cannot know.
+// declare adds the upstreams' capabilities and instructions to a handshake result.
 func declare(r *roster, result mcp.Result) {
 	var can *mcp.ServerCapabilities
 	switch result := result.(type) {
@@ -313,13 +313,13 @@ func declare(r *roster, result mcp.Result) {
 	}
 }
 
-// list answers a list method from the roster, without what is always refused to the caller.
+// list handles a list method from the roster, without the entries that policy always denies to the caller.
 func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
 	var params struct {
 		Cursor []byte `json:"cursor"` // base64 of a key
 	}
 	if json.Unmarshal(paramsOf(req), &params) != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this cursor is none of ours"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid cursor"}
 	}
 	entries, next := r.page(method, string(params.Cursor))
 	raws := make([]json.RawMessage, 0, len(entries))
@@ -340,8 +340,8 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 	return &rawResult{raw: encode(result)}, nil
 }
 
-// modernMembers are those that revision 2026-07-28 wants in a result. Nothing
-// may be shared between users: what a list holds can depend on who asks.
+// modernMembers returns the members that revision 2026-07-28 requires in a result. The
+// cache scope is private, since a list can depend on the caller.
 func modernMembers(cacheable bool) object {
 	members := object{"resultType": encode("complete")}
 	if cacheable {
@@ -362,13 +362,13 @@ func paramsOf(req mcp.Request) json.RawMessage {
 	return encode(params)
 }
 
-// metaOf reads a _meta; the params may be a nil pointer, as those of a list without any.
+// metaOf returns the _meta of params, which may be a nil pointer, as for a list without params.
 func metaOf(params mcp.Params) map[string]any {
 	defer func() { _ = recover() }()
 	return params.GetMeta()
 }
 
-// isModernRequest says whether a request stands alone.
+// isModernRequest reports whether a request is of a revision without sessions.
 func isModernRequest(req mcp.Request) bool {
 	if params := req.GetParams(); params != nil {
 		version, _ := metaOf(params)[mcp.MetaKeyProtocolVersion].(string)

@@ -9,7 +9,7 @@ import (
 // audioSince is the first revision of the protocol that has audio. Revisions are dates.
 const audioSince = "2025-03-26"
 
-// revision is what the client of a session speaks, "" where requests stand alone: that is newer than all others.
+// revision returns the protocol revision of a client's session, "" for a stateless request, whose revision is newer than all of those.
 func revision(req *mcp.CallToolRequest) string {
 	if req.Session == nil || req.Session.InitializeParams() == nil {
 		return ""
@@ -17,9 +17,9 @@ func revision(req *mcp.CallToolRequest) string {
 	return req.Session.InitializeParams().ProtocolVersion
 }
 
-// blocks is what a program emitted as content of its result. Pictures and sounds
-// are for model and user; texts and files for the user, as the program has what
-// is in them and could have printed it.
+// blocks converts what a program emitted to content of its result. Images and audio
+// are for model and user; texts and files only for the user, as the program could
+// have printed them.
 func blocks(items []tool.Content, revision string) []mcp.Content {
 	var all []mcp.Content
 	user := &mcp.Annotations{Audience: []mcp.Role{"user"}}

@@ -27,31 +27,31 @@ const (
 	workspaceHeader = "Sallyport-Workspace"
 	// sessionIdle is how long a session of an older client is kept without a request.
 	sessionIdle = time.Hour
-	// replayed is how many bytes of answers are kept for clients after a broken connection.
+	// replayed is how many bytes of responses are kept for clients that reconnect.
 	replayed = 16 << 20
 )
 
-// Endpoints serve MCP over HTTP: the tools, and direct mode. Who asks is in the context of each request
-// ([tool.Principal]): the HTTP server has checked the token.
+// Endpoints serve MCP over HTTP: the tools, and direct mode. The context of each request has the
+// caller ([tool.Principal]): the HTTP server has checked the token.
 type Endpoints struct {
 	body          int64
 	calls         *calls
 	servers       []*mcp.Server
 	tools, direct http.Handler
-	leave         context.CancelFunc // ends the streams that never end themselves
+	leave         context.CancelFunc // ends the open-ended streams
 }
 
 // EndpointOptions configure endpoints.
 type EndpointOptions struct {
-	// Tools is what New made; nil: direct mode is there as well.
+	// Tools is the server returned by New; nil serves direct mode in its place.
 	Tools *Tools
-	// Body bounds the body of a request, in bytes.
+	// Body is the largest request body, in bytes.
 	Body config.Size
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
 }
 
-// NewEndpoints returns the endpoints of direct mode, and of what the options say.
+// NewEndpoints returns the endpoints of direct mode and of the tools in opts. Close them.
 func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 	log := opts.Logger
 	if log == nil {
@@ -73,10 +73,10 @@ func (e *Endpoints) Handler() http.Handler { return e.tools }
 // Direct serves direct mode.
 func (e *Endpoints) Direct() http.Handler { return e.direct }
 
-// Leave ends the streams that never end themselves.
+// Leave ends the open-ended streams: those of notifications.
 func (e *Endpoints) Leave() { e.leave() }
 
-// Drain waits until no call runs, until ctx ends; what still runs then is ended and waited for.
+// Drain waits until no call runs or ctx ends; then it cancels the remaining calls and waits for them.
 func (e *Endpoints) Drain(ctx context.Context) { e.calls.drain(ctx) }
 
 // Close ends all sessions.
@@ -90,11 +90,11 @@ func (e *Endpoints) Close() {
 	e.calls.close()
 }
 
-// bound tells the SDK the principal of a request, so that it binds sessions to their principals. The token is valid: the code that
-// put the principal into the context has looked at it.
+// bound passes the principal of a request to the SDK, which binds sessions to their principals. The token was verified by the
+// code that put the principal into the context.
 func bound(next http.Handler) http.Handler {
 	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		return &auth.TokenInfo{UserID: tool.Principal(ctx), Expiration: time.Now().Add(time.Hour)}, nil // it is good for this request
+		return &auth.TokenInfo{UserID: tool.Principal(ctx), Expiration: time.Now().Add(time.Hour)}, nil // valid for this request
 	}, nil)(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if tool.Principal(r.Context()) == "" {
@@ -105,15 +105,15 @@ func bound(next http.Handler) http.Handler {
 	})
 }
 
-// endpoint serves one server in both eras: requests of revision 2026-07-28
-// stand alone, those of older ones belong to a session.
+// endpoint serves one server to clients of both kinds: requests of revision 2026-07-28
+// are stateless, those of older revisions belong to a session.
 func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bool) http.Handler {
 	e.servers = append(e.servers, server)
 	server.AddReceivingMiddleware(e.calls.tracked)
 	pick := func(*http.Request) *mcp.Server { return server }
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayed)
-	limit := 4*e.body + 1<<16 // a message that carries its bytes; whole has counted those
+	limit := 4*e.body + 1<<16 // an annotated message contains its bytes twice; the original size has been checked
 	alone := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 	})
@@ -139,8 +139,8 @@ func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bo
 	})
 }
 
-// inSession serves a request of an older client, and notices when it has gone
-// before its answer: those revisions do not take that for a cancellation.
+// inSession serves a request of an older client, and detects a disconnect before the
+// response: in those revisions a disconnect does not cancel the request.
 func (e *Endpoints) inSession(sessions http.Handler, w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(sessionHeader)
 	if session != "" {
@@ -152,8 +152,8 @@ func (e *Endpoints) inSession(sessions http.Handler, w http.ResponseWriter, r *h
 	}
 }
 
-// isModern says whether a request is of a revision without sessions. One that
-// says so in its body only is one too, wrong as it is: it gets the right error.
+// isModern reports whether a request is of a revision without sessions. A request that
+// states its revision only in the body counts too, so that it gets the right error.
 func isModern(r *http.Request) bool {
 	if version := r.Header.Get(versionHeader); version != "" {
 		return version >= modern
@@ -162,7 +162,7 @@ func isModern(r *http.Request) bool {
 	return ok && r.Header.Get(sessionHeader) == "" && bytes.Contains(b.all, []byte(`"io.modelcontextprotocol/protocolVersion"`))
 }
 
-// isEndless says whether the answer to a request is a stream without an end of its own.
+// isEndless reports whether the response to a request is an open-ended stream.
 func isEndless(r *http.Request) bool {
 	if r.Method == http.MethodGet {
 		return true
@@ -177,7 +177,7 @@ func isEndless(r *http.Request) bool {
 	return json.Unmarshal(b.all, &message) == nil && message.Method == "subscriptions/listen"
 }
 
-// whole reads the body of each request, up to limit bytes, before next sees it.
+// whole reads the body of each request, up to limit bytes, before it calls next.
 func whole(limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -208,7 +208,7 @@ func replaceBody(r *http.Request, body []byte) {
 	r.Body, r.ContentLength = held{bytes.NewReader(body), body}, int64(len(body))
 }
 
-// held is a body that is in memory.
+// held is a request body in memory.
 type held struct {
 	*bytes.Reader
 	all []byte

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// Choices are what profile environments needs of the gateway.
+// Choices is the part of the gateway that the tools of profile environments call.
 type Choices interface {
 	ChooseEnvironment(ctx context.Context, c environments.Choice) (string, error)
 	EnvironmentConfig(ctx context.Context) (string, error)
@@ -47,7 +47,7 @@ func configTool() *mcp.Tool {
 	}
 }
 
-// choosing answers the tools about the choice of an environment.
+// choosing implements the tools that select and show an environment.
 type choosing struct {
 	verbs        Choices
 	environments map[string]config.Environment
@@ -57,8 +57,8 @@ func (c choosing) extras() []extra {
 	return []extra{{configureTool(c.environments), c.configure}, {configTool(), c.config}}
 }
 
-// configure understands what another server's users write: the name of a conda environment or
-// the folder of a virtual one, which the settings must have.
+// configure also accepts the arguments of a similar server: the name of a conda environment or
+// the folder of a virtual one, which must be in the settings.
 func (c choosing) configure(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var choice environments.Choice
 	var kind, conda, venv, uv string

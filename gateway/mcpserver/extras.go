@@ -9,15 +9,15 @@ import (
 	"sallyport/internal/config"
 )
 
-// extra is a tool in addition to the two, shown to clients where a profile of the settings
-// turns it on. Its file says which: files.go, skills.go, privacy.go and so on.
+// extra is a tool in addition to the two, which a profile of the settings
+// enables. Each profile has a file: files.go, skills.go, privacy.go and so on.
 type extra struct {
 	tool *mcp.Tool
-	// answer gets the arguments as they came; an error becomes a result that the model can read.
+	// answer gets the raw arguments; an error becomes a result that the model can read.
 	answer func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
 }
 
-// add puts an extra into a server.
+// add registers an extra with a server.
 func (e extra) add(tools *Tools) {
 	tools.AddTool(e.tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		defer pulse(ctx, req)()
@@ -28,11 +28,11 @@ func (e extra) add(tools *Tools) {
 	})
 }
 
-// requestKey finds the request that an extra answers in its context.
+// requestKey is the context key of the request that an extra handles.
 type requestKey struct{}
 
-// extras are those that the options ask for, profile by profile. A profile's tools are
-// there where the verbs (or what the options hold) can answer them.
+// extras returns the tools that the options enable, profile by profile. A profile's tools
+// are included where the options have an implementation.
 func extras(verbs Verbs, opts *Options) []extra {
 	var all []extra
 	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {

@@ -13,14 +13,14 @@ import (
 	"sallyport/internal/config"
 )
 
-// Files are what the tools about files need of the gateway.
+// Files is the part of the gateway that the file tools call.
 type Files interface {
 	ReadFile(ctx context.Context, r workspaces.FileRead) (string, error)
 	WriteFile(ctx context.Context, w workspaces.FileWrite) (string, error)
 	ListFiles(ctx context.Context, workspace, below string) (string, error)
 }
 
-// workspaceProperty is the parameter that chooses a workspace, where there is more to know of than the default one.
+// workspaceProperty returns the schema of the workspace parameter, "" where there is only the default workspace.
 func workspaceProperty(opts *Options) string {
 	if !opts.Profiles.Has(config.ProfileFiles) && len(opts.Workspaces) == 0 {
 		return ""
@@ -28,7 +28,7 @@ func workspaceProperty(opts *Options) string {
 	return `"workspace":{"type":"string"},`
 }
 
-// files answers the tools of profile files. They have the names and parameters that users of other servers know.
+// files implements the tools of profile files. Their names and parameters are those of similar servers.
 type files struct {
 	verbs        Verbs
 	files        Files
@@ -69,13 +69,13 @@ func fileTool(name, about, required, properties string) *mcp.Tool {
 	}
 }
 
-// reading says that a tool changes nothing.
+// reading marks a tool as read-only.
 func reading(t *mcp.Tool) *mcp.Tool {
 	t.Annotations = readOnly()
 	return t
 }
 
-// needed reports the first parameter that is missing of those that must be there.
+// needed returns an error if a required argument is blank.
 func needed(name, value string) error {
 	if strings.TrimSpace(value) == "" {
 		return wrong(name+" is missing", "")
@@ -83,7 +83,7 @@ func needed(name, value string) error {
 	return nil
 }
 
-// write is for the tools that take content only.
+// write returns the handler of a tool that writes its content argument.
 func (f files) write(verb workspaces.FileVerb, code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 		w := workspaces.FileWrite{Verb: verb, Code: code}

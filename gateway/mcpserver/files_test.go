@@ -81,7 +81,7 @@ func TestFileTools(t *testing.T) {
 		{"list_workspace_files", `{"subpath": "../.."}`, "b.bin 3 B\ncrlf.txt 10 B\ndata/long.txt 46 KiB\nmy_script.py 0 B\none.txt 19 KiB\n(5 files, 66 KiB of 256 MiB)"},
 		{"list_workspace_files", `{"subpath": "dat"}`, "error: there is no file dat (list_workspace_files shows what there is)"},
 		{"list_workspace_files", `{"workspace": "other"}`, "(0 files, 0 B of 256 MiB)"},
-		{"execute_code_file", `{"file_path": "one.txt"}`, "error: one.txt is no program: its name ends in none of .py, .ts, .mts, .js, .mjs"},
+		{"execute_code_file", `{"file_path": "one.txt"}`, "error: one.txt is not a program: use .py, .ts, .mts, .js or .mjs"},
 		{"execute_code_file", `{"file_path": "my_script"}`, "error: my_script.py is empty, or has more than 1 MiB"},
 	} {
 		if got := said(t, client, step.tool, step.args); got != step.want {
@@ -271,8 +271,8 @@ func TestWorkspaceHeader(t *testing.T) {
 		{"list_workspace_files", `{}`, "one", "a 1 B"},
 		{"list_workspace_files", `{"workspace":"one"}`, "two", "a 1 B"},
 		{"list_workspace_files", `{}`, "two", "(0 files"},
-		{"list_workspace_files", `{}`, "../one", `workspace cannot be \"../one\" (use 1 to 64`},
-		{"execute_code", `{"code":"1"}`, "../one", `workspace cannot be \"../one\" (use 1 to 64`},
+		{"list_workspace_files", `{}`, "../one", `invalid workspace name \"../one\" (use 1 to 64`},
+		{"execute_code", `{"code":"1"}`, "../one", `invalid workspace name \"../one\" (use 1 to 64`},
 	} {
 		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+step.tool+`","arguments":`+step.args+`}}`, session, "Sallyport-Workspace: "+step.header)
 		if !strings.Contains(body, step.want) {

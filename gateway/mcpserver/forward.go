@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// forward passes one request on to its upstream, and the answer back.
+// forward sends one request to its upstream and returns the result.
 func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
 	var params object
 	raw := paramsOf(req)
@@ -27,7 +27,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
 	}
 	call, err := route(r, method, params)
-	if err != nil { // or its upstream has not been tried yet
+	if err != nil { // its upstream may not have been tried yet
 		if call, err = route(d.settled(ctx, sought(d.verbs.Offers(), params)), method, params); err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	return finish(ctx, method, c.modern, raw, err)
 }
 
-// sought is the upstream that a name in a request begins with, "" for none.
+// sought returns the upstream whose ID prefixes the name or URI in a request, "" for none.
 func sought(offers []catalog.Offered, params object) string {
 	name := cmp.Or(text1(params["name"]), strings.TrimPrefix(text1(params["uri"]), foreign))
 	for _, up := range offers {
@@ -60,7 +60,7 @@ func sought(offers []catalog.Offered, params object) string {
 	return ""
 }
 
-// talk makes a call for a modern client, or continues with one that waits.
+// talk makes a call for a modern client, or resumes a pending one.
 func (d *Direct) talk(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
 	result, err := d.talks.talk(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
 		call.Peer, call.Rounds = d.asking(peer, call), true
@@ -80,15 +80,15 @@ func (d *Direct) call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return d.verbs.Call(ctx, call)
 }
 
-// answer takes what a call came to.
+// answer returns the raw result of a call; an empty one is an error.
 func answer(result tool.Result, err error) (json.RawMessage, error) {
 	if err == nil && len(result.Raw) == 0 {
-		err = &tool.Error{Kind: tool.Upstream, Message: "the upstream's answer is empty"}
+		err = &tool.Error{Kind: tool.Upstream, Message: "the upstream sent an empty result"}
 	}
 	return result.Raw, err
 }
 
-// route finds out what a request asks of whom.
+// route returns the upstream call that a request is for.
 func route(r *roster, method string, params object) (tool.Call, error) {
 	rest := maps.Clone(params)
 	call := tool.Call{Params: rest}
@@ -124,7 +124,7 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	return call, nil
 }
 
-// routeCompletion finds the upstream of what is to be completed, and what that is called there.
+// routeCompletion returns the call for a completion request, with the upstream's own name or URI as reference.
 func routeCompletion(r *roster, params object) (tool.Call, error) {
 	var ref struct{ Type, Name, URI string }
 	if json.Unmarshal(params["ref"], &ref) != nil {
@@ -148,14 +148,14 @@ func routeCompletion(r *roster, params object) (tool.Call, error) {
 		call.Tool.Upstream, args["ref"] = upstream, with(params["ref"], "uri", encode(wire))
 	}
 	if !hasCompletions(r.of(call.Tool.Upstream)) {
-		return call, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "its upstream completes nothing"}
+		return call, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the upstream does not support completion"}
 	}
 	call.Tool.Name, call.Args = tool.Complete, encode(args)
 	hopByHop(rest)
 	return call, nil
 }
 
-// take moves a member from one object to another, if it is there.
+// take moves a member from one object to another, if it is present.
 func take(to, from object, name string) {
 	if value, ok := from[name]; ok {
 		to[name] = value
@@ -163,9 +163,9 @@ func take(to, from object, name string) {
 	}
 }
 
-// hopByHop removes from a request's _meta what is between the client and us,
-// and between us and the upstream: only the client's capabilities go through,
-// since an upstream may ask for no more than those.
+// hopByHop removes the hop-by-hop members from a request's _meta: of the protocol's
+// members only the client's capabilities are forwarded, since they bound what an
+// upstream may request.
 func hopByHop(params object) {
 	var meta object
 	if json.Unmarshal(params["_meta"], &meta) != nil {
@@ -213,9 +213,9 @@ func unknownResource(uri json.RawMessage) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: encode(object{"uri": encode(text1(uri))})}
 }
 
-// finish turns the outcome of a call into what the SDK sends. What an upstream
-// answered goes out as it came; what went wrong on the way to it is, for a
-// tool, a result that a model can read.
+// finish turns the outcome of a call into the SDK's result. A result or error of the
+// upstream is returned unchanged; for a tool, any other failure becomes a result that
+// a model can read.
 func finish(ctx context.Context, method string, isModern bool, raw json.RawMessage, err error) (mcp.Result, error) {
 	if err == nil {
 		if isModern {
@@ -242,8 +242,8 @@ func finish(ctx context.Context, method string, isModern bool, raw json.RawMessa
 	return nil, &jsonrpc.Error{Code: code, Message: e.Error()}
 }
 
-// errorKey is where in a result's _meta a failure that is not the tool's own tells
-// its kind: wrappers outside of a sandbox raise the same error as those inside.
+// errorKey is the member of a result's _meta with the kind of a failure that is not the
+// tool's own: wrappers outside of a sandbox raise the same error as those inside.
 const errorKey = "sallyport/error"
 
 // notSent is the SDK's own code for a message that its transport refused.
@@ -254,11 +254,11 @@ func refusals() map[tool.Kind]int64 {
 	return map[tool.Kind]int64{tool.Invalid: jsonrpc.CodeInvalidParams, tool.NotFound: jsonrpc.CodeInvalidParams}
 }
 
-// complete adds to a legacy upstream's result what a modern client must find in it.
+// complete adds to a legacy upstream's result the members that a modern client requires.
 func complete(method string, raw json.RawMessage) (json.RawMessage, error) {
 	var has object
 	if json.Unmarshal(raw, &has) != nil {
-		return nil, &tool.Error{Kind: tool.Upstream, Message: "the upstream's answer is no object"}
+		return nil, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not a JSON object"}
 	}
 	missing := modernMembers(method == tool.ReadResource)
 	for name := range has {

@@ -12,12 +12,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// loudness is how much the upstreams are to log. Their sessions are shared by
-// all clients, so the wordiest wins; each client gets what it asked for.
+// loudness is the log level for the upstreams. Their sessions are shared by all
+// clients, so it is the most verbose level requested; each client gets only
+// the level that it requested. It is safe for concurrent use.
 type loudness struct {
 	mu     sync.Mutex
-	wanted int            // the rank of the wordiest level that a client has asked for, 0 for none
-	told   map[string]int // the rank that each upstream knows of
+	wanted int            // the rank of the most verbose level that a client requested, 0 for none
+	told   map[string]int // the rank that was sent to each upstream
 }
 
 func levels() []string {
@@ -30,7 +31,7 @@ func (l *loudness) want(level string) {
 	l.wanted = max(l.wanted, slices.Index(levels(), level)+1)
 }
 
-// tell returns what an upstream must be told, "" for nothing, and notes that it was.
+// tell returns the level to send to an upstream, "" if it already has it, and records it as sent.
 func (l *loudness) tell(upstream string) (level string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,13 +45,13 @@ func (l *loudness) tell(upstream string) (level string) {
 	return levels()[l.wanted-1]
 }
 
-// setLevel takes the log level of a client of an older revision. Upstreams that
-// run get it at once, others when they are called: nothing is started for it.
+// setLevel sets the log level of a client of an older revision. Running upstreams
+// get it at once, others when they are called: none is started for it.
 func (d *Direct) setLevel(ctx context.Context, req mcp.Request) {
 	var params struct {
 		Level string `json:"level"`
 	}
-	_ = json.Unmarshal(paramsOf(req), &params) // the SDK says what is wrong with it
+	_ = json.Unmarshal(paramsOf(req), &params) // the SDK reports an invalid request
 	d.loudness.want(params.Level)
 	r := d.roster.Load()
 	for _, up := range d.verbs.Offers() {
@@ -60,8 +61,8 @@ func (d *Direct) setLevel(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// tellLevel makes sure that an upstream that is about to be called logs enough,
-// also for the level that a modern client has put into its request.
+// tellLevel sends an upstream the log level before a call, if it does not have it
+// yet; this includes the level in a modern client's request.
 func (d *Direct) tellLevel(ctx context.Context, a ability) {
 	if !hasLogging(a) {
 		return

@@ -1,12 +1,12 @@
-// Package mcpserver is the face of the gateway that MCP clients see, over stdio
-// and HTTP. New makes two tools, search_tools and execute_code, each a thin call
-// of one of the gateway's verbs. What a client reads before its first call
-// (definitions and instructions) depends on the settings alone, so that it stays
-// the same while upstreams come and go, and prompt caches hold. NewDirect shows
-// the upstreams' own tools, resources and prompts instead (direct.go, roster.go:
-// what is shown; forward.go, client.go, talk.go: a call and what is asked during
-// it; raw.go: how bytes get past the SDK's types). NewEndpoints serves both over HTTP
-// (endpoints.go, calls.go), behind gateway/httpserver.
+// Package mcpserver is the MCP server that clients of the gateway connect to, over
+// stdio and HTTP. New makes two tools, search_tools and execute_code, each a thin
+// wrapper of one method of [Service]. What a client reads before its first call
+// (definitions and instructions) depends on the settings alone: it stays the same
+// while upstreams connect and disconnect, which keeps prompt caches valid. NewDirect
+// exposes the upstreams' own tools, resources and prompts instead (direct.go and
+// roster.go: the lists; forward.go, client.go and pending.go: a call and the requests
+// to the client during it; raw.go: passing bytes around the SDK's types). NewEndpoints
+// serves both over HTTP (endpoints.go, calls.go), behind gateway/httpserver.
 package mcpserver
 
 import (
@@ -30,7 +30,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs are what this face needs of the gateway.
+// Verbs is the part of the gateway that the two tools call.
 type Verbs interface {
 	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
 	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
@@ -39,39 +39,39 @@ type Verbs interface {
 
 // Options configure a server; nil means all defaults.
 type Options struct {
-	// Version is ours; "" is "dev".
+	// Version is the gateway's version; "" is "dev".
 	Version string
-	// Logger gets what goes wrong in the protocol; nil discards.
+	// Logger gets protocol errors; nil discards them.
 	Logger *slog.Logger
-	// Environments are what programs can ask for by name.
+	// Environments are the environments that programs can select, by name.
 	Environments map[string]config.Environment
-	// Workspaces are folders of the operator's that programs can have as theirs, by name.
+	// Workspaces are folders of the operator that programs can use as their workspace, by name.
 	Workspaces map[string]config.Mapped
-	// Packages installs packages where an environment allows it; nil: there are no tools for it.
+	// Packages installs packages where an environment allows it; nil disables its tools.
 	Packages Packages
-	// Files answers the tools of profile files; nil: they are not there.
+	// Files implements the tools of profile files; nil disables them.
 	Files Files
-	// Catalog answers the tools of profile catalog; nil: they are not there.
+	// Catalog implements the tools of profile catalog; nil disables them.
 	Catalog Catalog
-	// Choices answers those of profile environments that are not about packages; nil: they are not there.
+	// Choices implements the tools of profile environments except those for packages; nil disables them.
 	Choices Choices
-	// Stats answers the tool of profile stats; nil: it is not there.
+	// Stats implements the tool of profile stats; nil disables it.
 	Stats Stats
-	// Skills keeps skills; nil: there are no tools for it.
+	// Skills stores skills; nil disables its tools.
 	Skills Skills
-	// Privacy answers the tools of profile privacy; nil: they are not there.
+	// Privacy implements the tools of profile privacy; nil disables them.
 	Privacy Privacy
-	// Profiles are the tools that clients see in addition to the two; the zero value is none.
+	// Profiles select the tools that clients see in addition to the two; the zero value is none.
 	Profiles config.Profiles
-	// StateKey signs what clients are handed for programs that wait for them; nil is one that ends with the process.
+	// StateKey signs the requestState of programs that wait for their client; nil generates a key for this process.
 	StateKey []byte
-	// Telemetry measures requests and keeps traces of them; nil does not.
+	// Telemetry records metrics and traces of requests; nil disables it.
 	Telemetry *telemetry.Telemetry
-	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
+	// OnReady, if set, is called once, when a client first lists or calls tools. It must not block.
 	OnReady func()
 }
 
-// Packages are what the tools about packages need of the gateway.
+// Packages is the part of the gateway that the package tools call.
 type Packages interface {
 	InstallPackages(ctx context.Context, p environments.Packages) (string, error)
 	InstalledPackages(ctx context.Context, p environments.Packages) (string, error)
@@ -84,10 +84,10 @@ func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
 	if err := tools.Run(ctx, stdio()); ctx.Err() == nil {
 		return err
 	}
-	return nil // told to end, it ended
+	return nil // ctx was canceled
 }
 
-// New returns the MCP server with its two tools, and those about packages where an environment allows them.
+// New returns the MCP server with its two tools and those that opts enable. Close it.
 func New(verbs Verbs, opts *Options) *Tools {
 	if opts == nil {
 		opts = &Options{}
@@ -117,18 +117,18 @@ func New(verbs Verbs, opts *Options) *Tools {
 	return tools
 }
 
-// core are the two tools that every client sees.
+// core returns the two tools that every client sees.
 func core(verbs Verbs, opts *Options) (search, execute *mcp.Tool) {
 	return searchTool(verbs.Upstreams()), executeTool(opts.Environments, workspaceProperty(opts))
 }
 
-// Guides are what core tells a model of its tools, by their names, for who offers them in another way.
+// Guides returns the descriptions of the two tools by tool name, for callers that expose them other than by MCP.
 func Guides(verbs Verbs, opts *Options) map[string]string {
 	search, execute := core(verbs, opts)
 	return map[string]string{search.Name: search.Description, execute.Name: execute.Description}
 }
 
-// onFirstList calls ready when a client lists the tools for the first time.
+// onFirstList calls ready when a client lists or calls tools for the first time.
 func onFirstList(ready func()) mcp.Middleware {
 	ready = sync.OnceFunc(ready)
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -141,21 +141,21 @@ func onFirstList(ready func()) mcp.Middleware {
 	}
 }
 
-// onlyTools refuses what is not declared here, which the SDK would answer with empty lists.
+// onlyTools rejects the methods of undeclared capabilities, which the SDK would answer with empty lists.
 func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if family(method) != nil && method != tool.SetLogLevel {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there are only tools here, not " + method}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "only tools are supported here, not " + method}
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// pulsePeriod is the interval of progress notifications for a program that runs.
+// pulsePeriod is the interval of progress notifications for a running program.
 const pulsePeriod = 5 * time.Second
 
-// pulse tells a client that has asked for progress how long its program has
-// been running, until stop: many give up on a call that they hear nothing of.
+// pulse sends a client that requested progress the running time of its program, in
+// seconds, until stop is called: many clients time out on a call without notifications.
 func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -182,12 +182,12 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 	}
 }
 
-// face answers the two tools.
+// face handles calls of the two tools.
 type face struct {
 	tools        *Tools
 	verbs        Verbs
 	environments map[string]config.Environment
-	workspaces   bool // the schema of execute_code has the parameter
+	workspaces   bool // the schema of execute_code has the workspace parameter
 }
 
 func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -230,7 +230,7 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	return orFailure(r.run(ctx, f.verbs, p))
 }
 
-// orFailure makes of an error a result that a model can read, unless it is one of the protocol.
+// orFailure turns an error into a result that a model can read; a JSON-RPC error stays an error.
 func orFailure(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if wrong, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, wrong
@@ -241,7 +241,7 @@ func orFailure(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, erro
 	return result, nil
 }
 
-// executed runs a program and tells how that went.
+// executed runs a program and returns its outcome as a tool result.
 func executed(ctx context.Context, verbs Verbs, p execution.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	execution, err := verbs.Execute(ctx, p)
 	if err != nil {
@@ -249,25 +249,25 @@ func executed(ctx context.Context, verbs Verbs, p execution.Program, req *mcp.Ca
 	}
 	said := execution.Text()
 	if execution.Failed() && errors.Is(context.Cause(ctx), errStopping) {
-		said += "\n(the gateway is stopping; it could be run again later)"
+		said += "\n(the gateway is stopping; run it again later)"
 	}
 	result := text(said, execution.Failed())
 	result.Content = append(result.Content, blocks(execution.Shown(), revision(req))...)
 	return result, nil
 }
 
-// timeout is how long a program may run that asks for so many seconds; NaN is what the settings say.
+// timeout converts the timeout argument, in seconds, to a duration; NaN gives 0, the configured limit.
 func timeout(seconds float64) (time.Duration, error) {
 	if math.IsNaN(seconds) {
 		return 0, nil
 	}
 	if seconds <= 0 {
-		return 0, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("timeout must be more than 0 seconds, not %g", seconds), Hint: "leave it out for the limit of the settings"}
+		return 0, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("timeout must be more than 0 seconds, not %g", seconds), Hint: "omit it to use the configured limit"}
 	}
 	return max(1, time.Duration(min(seconds, 1e6)*float64(time.Second))), nil
 }
 
-// parameters are those of execute_code.
+// parameters returns the targets of the arguments of execute_code.
 func (f *face) parameters(p *execution.Program, seconds *float64) map[string]any {
 	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
 	if f.workspaces {
@@ -279,7 +279,7 @@ func (f *face) parameters(p *execution.Program, seconds *float64) map[string]any
 	return all
 }
 
-// failure is an error as a result that the model can read and act on.
+// failure returns an error as a result that the model can read and act on.
 func failure(err error) *mcp.CallToolResult {
 	return text(tool.AsError(err).Error(), true)
 }

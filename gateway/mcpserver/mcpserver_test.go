@@ -325,7 +325,7 @@ func TestMistakesAreReadable(t *testing.T) {
 		{"execute_code", `{"code":"const x = ;","language":"typescript"}`, "SyntaxError"},
 		{"execute_code", `{"code":"while True: pass","timeout":0.5}`, "stopped: it ran longer than 0.5 s"},
 		{"execute_code", `{"code":"1+1","timeout":-5}`, "timeout must be more than 0 seconds, not -5"},
-		{"execute_code", `{"code":"1+1","timeout":0}`, "timeout must be more than 0 seconds, not 0 (leave it out for the limit of the settings)"},
+		{"execute_code", `{"code":"1+1","timeout":0}`, "timeout must be more than 0 seconds, not 0 (omit it to use the configured limit)"},
 		{"execute_code", `{"code":"import os\nfor i in range(9):\n  if os.fork() == 0: raise ValueError(i)\n1/0"}`, "ZeroDivisionError"},
 		{"execute_code", `{"code":"from sallyport import call\ncall('meter.tick', {'a': 'x' * (17 << 20)})"}`,
 			"ToolError: the arguments are 17.0 MiB, and a call can have 16 MiB\n  line 2: call('meter.tick', {'a': 'x' * (17 << 20)})\nhint: split them over several calls"},

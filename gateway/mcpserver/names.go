@@ -9,15 +9,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxShown is how long the name of a tool or prompt may be that a client is
-// shown: some clients cut longer ones off.
+// maxShown is the length in bytes of the longest tool or prompt name that clients see:
+// some clients truncate longer ones.
 const maxShown = 64
 
-// plainName is a name that every client takes as it is (MCP asks for no more).
+// plainName matches the names that MCP allows, which every client accepts.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
 
-// namer gives tools, or prompts, the names that clients see. Each name belongs
-// to one of them only, whatever the upstreams call theirs.
+// namer assigns tools, or prompts, the names that clients see. Each name is unique,
+// even if upstreams use the same one.
 type namer struct {
 	prefix bool
 	taken  map[string]bool
@@ -26,7 +26,7 @@ type namer struct {
 func newNamer(prefix bool) *namer { return &namer{prefix: prefix, taken: map[string]bool{}} }
 
 // name returns UPSTREAM__NAME; or, without prefixes, the name on the wire as
-// long as no upstream before has the same. clash says that another has it.
+// long as no earlier upstream has the same. clash reports that one has.
 func (n *namer) name(id tool.ID, wire string) (shown string, clash bool) {
 	if !n.prefix && plainName.MatchString(wire) {
 		if !n.taken[wire] {
@@ -43,9 +43,9 @@ func (n *namer) name(id tool.ID, wire string) (shown string, clash bool) {
 	}
 }
 
-// prefixed joins both parts of an id. Where that could be read in two ways, or
-// is too long, the name carries a digest of the id; more than 8 digits of it
-// where the name with 8 is taken.
+// prefixed joins both parts of an ID. Where the result is ambiguous or too long,
+// the name ends in a digest of the ID, with more than 8 digits where a shorter
+// one is taken.
 func prefixed(id tool.ID, digits int) string {
 	joined := id.Upstream + "__" + id.Name
 	ambiguous := strings.Index(joined, "__") != len(id.Upstream) || strings.LastIndex(joined, "__") != len(id.Upstream)

@@ -14,15 +14,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Notices brings what upstreams say outside of calls to direct mode: the
-// gateway wants to be told at its opening whom it should tell, and direct mode
-// is made after that. The zero value is ready.
+// Notices passes notifications of upstreams outside of calls to direct mode, which
+// is created after the gateway has been given its callback. The zero value is ready
+// to use. It is safe for concurrent use.
 type Notices struct {
 	mu   sync.Mutex
 	hear func(id, method string, params json.RawMessage)
 }
 
-// Notice is for the gateway's option OnNotice.
+// Notice is the callback for the gateway's option OnNotice.
 func (n *Notices) Notice(id, method string, params json.RawMessage) {
 	n.mu.Lock()
 	hear := n.hear
@@ -46,7 +46,7 @@ func (n *Notices) listen(hear func(id, method string, params json.RawMessage)) (
 	}
 }
 
-// notice passes on what an upstream says outside of a call. It does not block.
+// notice forwards a notification of an upstream outside of a call. It does not block.
 func (d *Direct) notice(id, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/resources/updated":
@@ -57,25 +57,25 @@ func (d *Direct) notice(id, method string, params json.RawMessage) {
 	case sayMessage:
 		d.notices.put(func() {
 			for session := range d.server.Sessions() {
-				_ = log(context.Background(), session, params) // it may have gone
+				_ = log(context.Background(), session, params) // it may have disconnected
 			}
 		})
 	}
 }
 
-// updated notifies the subscribers of a resource. One that has gone without
-// unsubscribing is removed, and the upstream is unsubscribed when none is left.
+// updated notifies the subscribers of a resource. It removes those that disconnected
+// without unsubscribing, and unsubscribes from the upstream when none is left.
 func (d *Direct) updated(ctx context.Context, upstream, wire string) {
 	live := slices.Collect(d.server.Sessions())
 	for _, shown := range d.watch.prune(upstream, wire, live) {
 		_ = d.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: shown})
 	}
 	if !d.watch.wanted(upstream, wire) {
-		_ = d.tell(ctx, tool.Unsubscribe, upstream, wire) // it has logged why not
+		_ = d.tell(ctx, tool.Unsubscribe, upstream, wire) // tell logs the error
 	}
 }
 
-// tell asks an upstream to begin or to end telling of a resource.
+// tell subscribes to a resource of an upstream, or unsubscribes, by method.
 func (d *Direct) tell(ctx context.Context, method, upstream, wire string) error {
 	_, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: upstream, Name: method}, Args: encode(object{"uri": encode(wire)})})
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Direct) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 		return unknownResource(encode(req.Params.URI))
 	}
 	if !subscribable(d.roster.Load().of(upstream)) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "its upstream does not tell of changes"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the upstream does not support subscriptions"}
 	}
 	if d.watch.add(upstream, wire, req.Params.URI, req.Session) {
 		_, err := finish(ctx, tool.Subscribe, false, nil, d.tell(ctx, tool.Subscribe, upstream, wire))
@@ -105,12 +105,12 @@ func (d *Direct) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 func (d *Direct) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
 	upstream, wire, ok := d.roster.Load().source(req.Params.URI)
 	if ok && d.watch.remove(upstream, wire, req.Session) {
-		_ = d.tell(context.WithoutCancel(ctx), tool.Unsubscribe, upstream, wire) // the client has no more to do with it
+		_ = d.tell(context.WithoutCancel(ctx), tool.Unsubscribe, upstream, wire) // the client does not wait for it
 	}
 	return nil
 }
 
-// narrow leaves of a modern client's wishes those that can be fulfilled.
+// narrow removes the resource subscriptions that no upstream supports from a modern client's request.
 func (d *Direct) narrow(r *roster, req mcp.Request) {
 	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
@@ -122,13 +122,13 @@ func (d *Direct) narrow(r *roster, req mcp.Request) {
 	})
 }
 
-// subscriptions knows which sessions want to hear of which resource.
+// subscriptions records which sessions subscribed to which resource. It is safe for concurrent use.
 type subscriptions struct {
 	mu sync.Mutex
-	by map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
+	by map[[2]string]map[*mcp.ServerSession]string // key: upstream and its URI; value: the URI that the client sees
 }
 
-// add reports whether the upstream must be told.
+// add reports whether it is the first subscription, for which the upstream must be subscribed to.
 func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSession) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSes
 	return len(s.by[key]) == 1
 }
 
-// remove reports whether the upstream must be told.
+// remove reports whether it was the last subscription, after which the upstream must be unsubscribed from.
 func (s *subscriptions) remove(upstream, wire string, session *mcp.ServerSession) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *subscriptions) remove(upstream, wire string, session *mcp.ServerSession
 	return was
 }
 
-// prune forgets sessions that are not live, and returns as what the resource is shown to the others.
+// prune removes sessions that are not live, and returns the URIs of the resource that the others see.
 func (s *subscriptions) prune(upstream, wire string, live []*mcp.ServerSession) (shown []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ func installable(environments map[string]config.Environment) bool {
 	return false
 }
 
-// The tools about packages have the names that clients may know from others.
+// The package tools have the names that clients may know from other servers.
 
 func installTool(environments map[string]config.Environment) *mcp.Tool {
 	return &mcp.Tool{
@@ -50,7 +50,7 @@ func packagesSchema(environments map[string]config.Environment, required, about 
 		`"language":{"enum":["python","typescript"]}}}`)
 }
 
-// packages answers the tools about packages.
+// packages implements the package tools.
 type packages struct {
 	verbs        Packages
 	environments map[string]config.Environment

@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Privacy is what profile privacy needs of the gateway.
+// Privacy is the part of the gateway that the tools of profile privacy call.
 type Privacy interface {
 	Mask(ctx context.Context, text string) (clean, found string, err error)
 	Unmask(ctx context.Context, text string) (string, error)
@@ -31,7 +31,7 @@ func restoreTool() *mcp.Tool {
 	}
 }
 
-// privacy answers the tools of profile privacy.
+// privacy implements the tools of profile privacy.
 type privacy struct{ tokens Privacy }
 
 func (p privacy) extras() []extra {
@@ -61,7 +61,7 @@ func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	return said(p.tokens.Unmask(ctx, given))
 }
 
-// maxPrivate is the longest text that is gone through, in bytes.
+// maxPrivate is the longest text that is processed, in bytes.
 const maxPrivate = 4 << 20
 
 func textOf(args json.RawMessage) (string, error) {

@@ -12,15 +12,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK decodes what a client sends into its own types and encodes what it
-// answers from them. On the way integers over 2^53, unknown members and blocks
-// of unknown types are lost. In direct mode nothing may be, so the bytes travel
-// around the types: what comes in carries itself once more, as a string in its
-// _meta (any type of the SDK keeps that), and what goes out is our own type
-// that the SDK only passes on.
+// The SDK decodes messages of a client into its own types and encodes responses
+// from them. That loses integers over 2^53, unknown members and blocks of unknown
+// types. Direct mode must not lose any of them, so the bytes bypass the types: an
+// incoming message is annotated with a copy of itself, as a string in its _meta
+// (which every type of the SDK keeps), and an outgoing message has a type of this
+// package that encodes to the given bytes.
 
-// rawKey is the member of _meta that carries the bytes. It is always set or
-// removed here, so a client cannot use it for anything.
+// rawKey is the member of _meta with the bytes. It is always set or removed
+// here, so a client's own value never has an effect.
 const rawKey = "sallyport/raw"
 
 // rawResult is a result that is written as it is.
@@ -48,7 +48,7 @@ func outgoing(ctx context.Context, params json.RawMessage) context.Context {
 	return context.WithValue(ctx, outgoingKey{}, params)
 }
 
-// sendRaw is the middleware that does what outgoing asks for.
+// sendRaw is the middleware that replaces the params of a message by those in its context.
 func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		params, ok := ctx.Value(outgoingKey{}).(json.RawMessage)
@@ -60,7 +60,7 @@ func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// rawOf returns the bytes that came in, from the _meta that carries them.
+// rawOf returns the bytes of an annotated message from its _meta.
 func rawOf(meta map[string]any) (json.RawMessage, bool) {
 	raw, ok := meta[rawKey].(string)
 	return json.RawMessage(raw), ok
@@ -69,8 +69,8 @@ func rawOf(meta map[string]any) (json.RawMessage, bool) {
 // object is a JSON object with its members as they were sent.
 type object = map[string]json.RawMessage
 
-// annotate rewrites one message of a client, or a batch of them, so that it
-// carries its bytes. What is no message is left to the SDK to refuse.
+// annotate adds its own bytes to a message of a client, or to each of a batch.
+// Anything else is returned unchanged, for the SDK to reject.
 func annotate(message []byte) []byte {
 	trimmed := bytes.TrimSpace(message)
 	if len(trimmed) > 0 && trimmed[0] == '[' {
@@ -96,8 +96,8 @@ func annotate(message []byte) []byte {
 	return encode(fields)
 }
 
-// annotateParams leaves out what only an upstream understands: the SDK would
-// refuse a request for a member that is new to it.
+// annotateParams also removes the members that only an upstream understands: the
+// SDK would reject a request for a member that it does not know.
 func annotateParams(params json.RawMessage) json.RawMessage {
 	var fields object
 	if json.Unmarshal(params, &fields) != nil || fields == nil {
@@ -106,13 +106,13 @@ func annotateParams(params json.RawMessage) json.RawMessage {
 	delete(fields, "inputResponses")
 	delete(fields, "requestState")
 	if fields["_meta"] = carry(fields["_meta"], params); fields["_meta"] == nil {
-		return params // a _meta that is no object
+		return params // its _meta is not an object
 	}
 	return encode(fields)
 }
 
-// annotateResult makes a client's answer one that each type of the SDK can be
-// read from, whatever the client has really said.
+// annotateResult replaces a client's result by one that decodes into each result
+// type of the SDK and has the original bytes.
 func annotateResult(result json.RawMessage) json.RawMessage {
 	var fields object
 	if json.Unmarshal(result, &fields) != nil || fields == nil {
@@ -125,7 +125,7 @@ func annotateResult(result json.RawMessage) json.RawMessage {
 	return encode(neutral)
 }
 
-// carry puts raw into a _meta; nil if that is no object.
+// carry adds raw to a _meta; it returns nil if meta is not an object.
 func carry(meta, raw json.RawMessage) json.RawMessage {
 	fields := object{}
 	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {
@@ -135,7 +135,7 @@ func carry(meta, raw json.RawMessage) json.RawMessage {
 	return encode(fields)
 }
 
-// encode is for values that are JSON already or made of strings, which cannot fail.
+// encode encodes values that consist of JSON and strings, which cannot fail.
 func encode(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -146,7 +146,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// tapped is a transport with the bytes of each message.
+// tapped is a transport that annotates each incoming message with its bytes.
 type tapped struct{ mcp.Transport }
 
 // Connect implements [mcp.Transport].
@@ -176,12 +176,12 @@ func (c tappedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return msg, err
 }
 
-// edit replaces members of a JSON object, or adds them at its end; all else
-// stays byte for byte. A member that is there twice is replaced twice.
+// edit replaces members of a JSON object, or adds them at its end; everything
+// else stays byte for byte. A duplicate member is replaced each time.
 func edit(raw json.RawMessage, members object) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return nil, errors.New("no JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	var out bytes.Buffer
 	copied, seen, empty := 0, map[string]bool{}, true

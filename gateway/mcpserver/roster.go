@@ -15,21 +15,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// roster is what direct mode shows of all upstreams at one moment. It does not change.
+// roster is an immutable snapshot of the lists that direct mode exposes.
 type roster struct {
-	// lists are what the list methods answer from, by the method, sorted by key.
+	// lists holds the entries of each list method, sorted by key.
 	lists map[string][]entry
-	// tools and prompts are by the names that clients see; prompts by their names on the wire.
+	// tools and prompts are keyed by the names that clients see; prompt IDs have the names on the wire.
 	tools, prompts map[string]tool.ID
-	// toolIDs and promptIDs find them by "upstream.name", which always works, too:
+	// toolIDs and promptIDs are keyed by "upstream.name", which is always accepted too:
 	// wrappers outside of a sandbox know no other name.
 	toolIDs, promptIDs map[string]tool.ID
-	// resources finds the upstream of a URI; templates are tried after that.
+	// resources holds the upstream of each listed URI; templates are tried after that.
 	resources map[string]string
 	templates []template
 	// able are the capabilities of each upstream, in the order of the settings.
 	able []ability
-	// unknown says that the offer of some upstream is not known yet; it may have all capabilities.
+	// unknown reports that the offer of some upstream is not known yet; it may have all capabilities.
 	unknown bool
 	// instructions of all upstreams.
 	instructions string
@@ -39,27 +39,27 @@ type roster struct {
 type entry struct {
 	key string // its shown name or URI
 	raw json.RawMessage
-	// id is what policy judges when it is used: a tool, or the method of its upstream.
+	// id is what policy checks when it is used: a tool, or the method of its upstream.
 	id tool.ID
-	// headers says that its schema asks for HTTP headers with arguments.
+	// headers reports that its schema repeats arguments in HTTP headers.
 	headers bool
 }
 
-// template finds the upstream of URIs that are in no list.
+// template matches URIs of an upstream that are in no list.
 type template struct {
 	upstream string
 	pattern  *uritemplate.Template
 }
 
-// ability is what one upstream can do.
+// ability holds the capabilities of one upstream.
 type ability struct {
 	upstream                      string
 	Prompts, Completions, Logging json.RawMessage
 	Resources                     *struct{ Subscribe bool }
 }
 
-// foreign is how the URI of a resource begins that more than one upstream has:
-// behind it come the upstream's id, a slash, and the URI.
+// foreign is the prefix of a resource URI that more than one upstream has: it is
+// followed by the upstream's ID, a slash, and the URI.
 const foreign = "sallyport://"
 
 func newRoster(offers []catalog.Offered, prefix bool, log *slog.Logger) *roster {
@@ -75,7 +75,7 @@ func newRoster(offers []catalog.Offered, prefix bool, log *slog.Logger) *roster 
 	return r
 }
 
-// building is the making of a roster.
+// building is a roster under construction.
 type building struct {
 	*roster
 	tools, prompts *namer
@@ -105,14 +105,14 @@ func (b *building) upstream(up catalog.Offered) {
 		b.resource(up.ID, tool.ListTemplates, "uriTemplate", t.URI, t.Raw)
 	}
 	a := ability{upstream: up.ID}
-	_ = json.Unmarshal(up.Offer.Server.Capabilities, &a) // one that says nonsense can do nothing
+	_ = json.Unmarshal(up.Offer.Server.Capabilities, &a) // invalid capabilities count as none
 	if up.Unknown {
 		b.unknown, a = true, anything(up.ID)
 	}
 	b.able = append(b.able, a)
 }
 
-// anything is what an unknown upstream may be able to do.
+// anything returns all capabilities, which an unknown upstream may have.
 func anything(upstream string) ability {
 	some := json.RawMessage("{}")
 	return ability{upstream: upstream, Prompts: some, Completions: some, Logging: some, Resources: &struct{ Subscribe bool }{true}}
@@ -125,7 +125,7 @@ func (b *building) tool(t tool.Tool) {
 	}
 	raw, err := edit(t.Raw, object{"name": encode(shown)})
 	if err != nil {
-		return // no upstream sent it
+		return // not an object: it was not sent by an upstream
 	}
 	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
 	b.add("tools/list", entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")})
@@ -145,8 +145,8 @@ func (b *building) prompt(id tool.ID, p tool.Prompt) {
 	b.add(tool.ListPrompts, entry{key: shown, raw: raw, id: tool.ID{Upstream: id.Upstream, Name: tool.GetPrompt}})
 }
 
-// resource lists a resource or a template. The first upstream that has a URI
-// keeps it; the others have theirs behind a prefix, which can always be used.
+// resource lists a resource or a template. The first upstream with a URI keeps
+// it; those of the others get a prefix. The prefixed URI is always accepted.
 func (b *building) resource(upstream, method, member, uri string, raw json.RawMessage) {
 	shown := uri
 	if b.uris[method+shown] {
@@ -198,7 +198,7 @@ func (r *roster) source(uri string) (upstream, wire string, ok bool) {
 	return "", "", false
 }
 
-// template finds the upstream of a template, and its URI there; a resource will do.
+// template finds the upstream of a template, and its URI there, or those of a resource.
 func (r *roster) template(uri string) (upstream, wire string, ok bool) {
 	for _, t := range r.templates {
 		if t.pattern.Raw() == uri {
@@ -208,7 +208,7 @@ func (r *roster) template(uri string) (upstream, wire string, ok bool) {
 	return r.source(uri)
 }
 
-// has says which families of methods any upstream has.
+// has reports whether any upstream has a capability.
 func (r *roster) has(can func(a ability) bool) bool { return slices.ContainsFunc(r.able, can) }
 
 func hasPrompts(a ability) bool     { return len(a.Prompts) > 0 }
@@ -217,7 +217,7 @@ func hasCompletions(a ability) bool { return len(a.Completions) > 0 }
 func hasLogging(a ability) bool     { return len(a.Logging) > 0 }
 func subscribable(a ability) bool   { return a.Resources != nil && a.Resources.Subscribe }
 
-// of returns what an upstream can do.
+// of returns the capabilities of an upstream.
 func (r *roster) of(upstream string) ability {
 	for _, a := range r.able {
 		if a.upstream == upstream {
@@ -233,7 +233,7 @@ const pageSize = 1000
 // page returns one page of a list and the cursor of the next, "" if there is none.
 func (r *roster) page(method, cursor string) (entries []entry, next string) {
 	list := r.lists[method]
-	if cursor != "" { // the key of the last entry of the page before, which may be gone
+	if cursor != "" { // the key of the last entry of the previous page, which may have been removed
 		at, found := slices.BinarySearchFunc(list, cursor, func(e entry, key string) int { return cmp.Compare(e.key, key) })
 		if found {
 			at++
@@ -252,7 +252,7 @@ const (
 	maxAllInstructions = 16000 // of all
 )
 
-// instructionsOf joins what the upstreams tell a model, each under its id.
+// instructionsOf joins the instructions of the upstreams, each prefixed with its ID.
 func instructionsOf(offers []catalog.Offered) string {
 	var b strings.Builder
 	for _, up := range offers {

@@ -9,15 +9,15 @@ import (
 	"sallyport/gateway/skills"
 )
 
-// Skills are what profile skills needs of the gateway.
+// Skills is the part of the gateway that the tools of profile skills call.
 type Skills interface {
 	SaveSkill(ctx context.Context, d skills.SkillDraft) (string, error)
 	LoadSkill(ctx context.Context, name string, version int) (string, error)
 	ListSkills(ctx context.Context, query string) (string, error)
 }
 
-// The tools of profile skills have the names that clients may know from others. Whatever
-// they do programs can do as well.
+// The tools of profile skills have the names that clients may know from other servers.
+// Programs can do the same without them.
 
 func saveSkillTool() *mcp.Tool {
 	return &mcp.Tool{
@@ -55,7 +55,7 @@ func listSkillsTool() *mcp.Tool {
 	}
 }
 
-// skillTools answers the tools of profile skills.
+// skillTools implements the tools of profile skills.
 type skillTools struct{ verbs Skills }
 
 func (s skillTools) extras() []extra {

@@ -12,11 +12,11 @@ import (
 // stateKeySize is how long the key is, in bytes.
 const stateKeySize = 32
 
-// StateKey returns the key that signs what clients are handed for programs that wait for their answer. It is kept in the
-// data directory, so that one from before a restart is known; for "" it ends with the process.
+// StateKey returns the key that signs the requestState of programs that wait for their client. It is stored in the data
+// directory, so that a requestState stays valid after a restart; for "" the key is new in each process.
 func StateKey(dataDir string) ([]byte, error) {
 	key := make([]byte, stateKeySize)
-	_, _ = rand.Read(key) // which does not fail
+	_, _ = rand.Read(key) // never fails
 	if dataDir == "" {
 		return key, nil
 	}
@@ -25,13 +25,13 @@ func StateKey(dataDir string) ([]byte, error) {
 	if _, err := os.Stat(kept); errors.Is(err, fs.ErrNotExist) {
 		defer func() { _ = os.Remove(fresh) }()
 		if err := os.MkdirAll(dataDir, 0o700); err != nil {
-			return nil, fmt.Errorf("keep key: %w", err)
+			return nil, fmt.Errorf("store key: %w", err)
 		}
 		if err := os.WriteFile(fresh, key, 0o600); err != nil {
-			return nil, fmt.Errorf("keep key: %w", err)
+			return nil, fmt.Errorf("store key: %w", err)
 		}
-		if err := os.Link(fresh, kept); err != nil && !errors.Is(err, fs.ErrExist) { // of two processes one is first
-			return nil, fmt.Errorf("keep key: %w", err)
+		if err := os.Link(fresh, kept); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been first
+			return nil, fmt.Errorf("store key: %w", err)
 		}
 	}
 	key, err := os.ReadFile(kept)
@@ -39,7 +39,7 @@ func StateKey(dataDir string) ([]byte, error) {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
 	if len(key) != stateKeySize {
-		return nil, fmt.Errorf("read key: %s is damaged; remove it, and requests that wait are invalid", kept)
+		return nil, fmt.Errorf("read key: %s is damaged; remove it (pending requests become invalid)", kept)
 	}
 	return key, nil
 }

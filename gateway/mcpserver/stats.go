@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Stats is what profile stats needs of the gateway.
+// Stats is the part of the gateway that the tool of profile stats calls.
 type Stats interface {
 	Stats(ctx context.Context) (string, error)
 }
@@ -21,7 +21,7 @@ func statsTool() *mcp.Tool {
 	}
 }
 
-// stats answers the tool of profile stats.
+// stats implements the tool of profile stats.
 type stats struct{ verbs Stats }
 
 func (s stats) extras() []extra { return []extra{{statsTool(), s.stats}} }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// maxLine is how long a message on stdin may be, in bytes: as long as one over HTTP, and what the SDK takes.
+	// maxLine is the size in bytes of the largest message on stdin: the limit of HTTP and of the SDK.
 	maxLine = mcp.DefaultMaxLineLength
-	// maxBatch is how many messages a batch may have.
+	// maxBatch is the largest number of messages in a batch.
 	maxBatch = 100
 )
 
-// stdio is the transport of stdin and stdout. What is no message is answered here and goes no further: the SDK would end
-// the session for it.
+// stdio is the transport of stdin and stdout. It answers lines that are not messages itself: the SDK would end the
+// session for them.
 func stdio() mcp.Transport { return over(os.Stdin, os.Stdout) } //nolint:forbidigo // in place of the SDK's transport, which takes the same two
 
 func over(in io.ReadCloser, out io.Writer) mcp.Transport {
@@ -31,7 +31,7 @@ func over(in io.ReadCloser, out io.Writer) mcp.Transport {
 	return &mcp.IOTransport{Reader: &lineReader{in: bufio.NewReaderSize(in, 64<<10), closer: in, out: w}, Writer: w, MaxLineLength: maxLine + 1024}
 }
 
-// lineWriter writes whole lines, of several writers.
+// lineWriter serializes the lines of several writers.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -46,13 +46,13 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 // Close leaves stdout open, as the SDK does.
 func (*lineWriter) Close() error { return nil }
 
-// lineReader reads the lines that are messages. Only one goroutine reads.
+// lineReader passes on the lines that are messages and answers the others. Only one goroutine reads.
 type lineReader struct {
 	in      *bufio.Reader
 	closer  io.Closer
 	out     io.Writer
 	rest    []byte // of a line that is a message
-	version string // of the protocol, as the client has asked for it
+	version string // of the protocol, as requested by the client
 }
 
 // Close implements [io.Closer].
@@ -80,7 +80,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 
 var errLongLine = errors.New("the line is too long")
 
-// line returns the next line that has something in it, with one line feed after it. A line that is too long is skipped.
+// line returns the next line that is not blank, with one line feed. It skips a line that is too long and returns errLongLine.
 func (l *lineReader) line() ([]byte, error) {
 	for {
 		var line []byte
@@ -109,13 +109,13 @@ func (l *lineReader) line() ([]byte, error) {
 	}
 }
 
-// refusedLine is the answer to a line that is no message.
+// refusedLine is the error response to a line that is not a message.
 type refusedLine struct {
 	id json.RawMessage
 	jsonrpc.Error
 }
 
-// check returns why a line is no message, nil for one that is.
+// check returns why a line is not a message, nil for one that is.
 func (l *lineReader) check(line []byte, err error) *refusedLine {
 	switch {
 	case err != nil:
@@ -123,19 +123,19 @@ func (l *lineReader) check(line []byte, err error) *refusedLine {
 	case !utf8.Valid(line):
 		return &refusedLine{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not UTF-8"}}
 	case !json.Valid(line):
-		return &refusedLine{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not one JSON value"}}
+		return &refusedLine{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not a single JSON value"}}
 	case line[0] == '[':
 		return l.checkBatch(line)
 	}
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return invalidRequest(idOf(line), "the line is no JSON-RPC message")
+		return invalidRequest(idOf(line), "the line is not a JSON-RPC message")
 	}
 	if r, ok := message.(*jsonrpc.Request); ok && r.Method == "initialize" && l.version == "" {
 		var params struct {
 			Version string `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(r.Params, &params) // the SDK refuses what has none
+		_ = json.Unmarshal(r.Params, &params) // the SDK rejects a request without it
 		l.version = params.Version
 	}
 	return nil
@@ -143,23 +143,23 @@ func (l *lineReader) check(line []byte, err error) *refusedLine {
 
 func (l *lineReader) checkBatch(line []byte) *refusedLine {
 	if l.version != "2024-11-05" && l.version != "2025-03-26" { // the SDK would end the session
-		return invalidRequest(nil, "a batch is no message: MCP has none since 2025-06-18")
+		return invalidRequest(nil, "batches are not supported since MCP 2025-06-18")
 	}
 	if problem := batchProblem(line); problem != "" {
 		return invalidRequest(nil, problem)
 	}
 	var batch []json.RawMessage
-	_ = json.Unmarshal(line, &batch) // it is an array of few
+	_ = json.Unmarshal(line, &batch) // it was checked to be a small array
 	for _, one := range batch {
 		if _, err := jsonrpc.DecodeMessage(one); err != nil {
-			return invalidRequest(nil, "a member of the batch is no JSON-RPC message")
+			return invalidRequest(nil, "the batch contains an invalid JSON-RPC message")
 		}
 	}
 	return nil
 }
 
-// batchProblem says what is wrong with the size of a batch, "" for nothing and for what is no batch. It reads no more
-// than it has to: a large one is to cost little.
+// batchProblem returns what is wrong with the size of a batch, "" for nothing or for other JSON. It stops reading at
+// the limit, so that a large batch costs little.
 func batchProblem(body []byte) string {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '[' {
 		return ""
@@ -175,7 +175,7 @@ func batchProblem(body []byte) string {
 		}
 		var one json.RawMessage
 		if dec.Decode(&one) != nil {
-			return "" // no JSON, as somebody else will find
+			return "" // invalid JSON, which the caller detects
 		}
 	}
 	if _, err := dec.Token(); err == nil && count == 0 {
@@ -188,7 +188,7 @@ func invalidRequest(id json.RawMessage, message string) *refusedLine {
 	return &refusedLine{id: id, Error: jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}}
 }
 
-// idOf is the id of what is no message, nil where it has none that an answer can bear.
+// idOf returns the ID of an invalid message, nil without one that a response can repeat.
 func idOf(line []byte) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(line, &object) != nil {
@@ -201,7 +201,7 @@ func idOf(line []byte) json.RawMessage {
 	return id
 }
 
-// encoded is the answer as it is sent.
+// encoded returns the response as it is sent.
 func (r *refusedLine) encoded() []byte {
 	id := r.id
 	if id == nil {

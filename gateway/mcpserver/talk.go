@@ -13,14 +13,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A client of revision 2026-07-28 cannot be asked anything during a call: the
-// questions are the call's result, and the client calls again with the answers.
-// An upstream of that revision does the same, and its questions go through as
-// they are. An older upstream asks in the middle of its call, and the gateway in
-// the middle of a program. The call waits here, until the client comes back with
-// what it was handed out (ticket.go).
+// A client of revision 2026-07-28 cannot receive requests during a call: the
+// requests are the call's result, and the client repeats the call with its responses.
+// An upstream of that revision does the same, and its requests are passed through.
+// An older upstream sends a request during its call, and the gateway during a
+// program. The call is pending here until the client repeats it with its ticket
+// (ticket.go).
 
-// talks are the calls of modern clients. Close them.
+// talks manages the pending calls of modern clients. Close it.
 type talks struct {
 	parked *parking
 	work   sync.WaitGroup
@@ -28,40 +28,40 @@ type talks struct {
 
 func newTalks(key []byte) *talks { return &talks{parked: newParking(key)} }
 
-// close ends the calls that wait for their clients, and waits for all of them.
+// close cancels the pending calls and waits for all of them.
 func (ts *talks) close() {
 	ts.parked.close()
 	ts.work.Wait()
 }
 
-// talk is one call of a modern client, over as many rounds as it takes.
+// talk is one call of a modern client, over any number of rounds.
 type talk struct {
-	client atomic.Pointer[client] // of the round that is under way
+	client atomic.Pointer[client] // of the current round
 	asked  chan *question
-	done   chan struct{} // closed when result and err are there
+	done   chan struct{} // closed when result and err are set
 	result any
 	err    error
 	end    context.CancelCauseFunc
-	open   []*question // handed out and not answered
+	open   []*question // sent to the client, without a response
 	last   int
 }
 
-// asking is what a client has to answer before its call continues.
+// asking holds the requests that a client must answer before its call continues.
 type asking struct {
 	questions []*question
 	ticket    string
 }
 
-// call is how a call is made that may ask its peer, for as long as it takes.
+// call makes a call that may send requests to its peer.
 type call func(ctx context.Context, peer tool.Peer) (any, error)
 
-// question is one that the upstream waits for the answer of.
+// question is a request to the client that a call waits for.
 type question struct {
 	key    string
 	method string
 	params json.RawMessage
 	reply  chan json.RawMessage // holds one
-	// execution is the program that waits for it, "" for none.
+	// execution is the ID of the waiting program, "" for none.
 	execution string
 }
 
@@ -87,7 +87,7 @@ func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (
 	}
 }
 
-// talk makes a call for a modern client, or continues with one that waits. The result is what the call came to, or an asking.
+// talk makes a call for a modern client, or resumes a pending one. It returns the result of the call, or the requests to the client.
 func (ts *talks) talk(ctx context.Context, c *client, method string, params object, start call) (any, error) {
 	bound := binding(ctx, method, params)
 	t, err := ts.parked.resume(text1(params["requestState"]), bound)
@@ -103,7 +103,7 @@ func (ts *talks) talk(ctx context.Context, c *client, method string, params obje
 	return ts.round(ctx, t, bound)
 }
 
-// begin starts a call that outlives the request that it came with.
+// begin starts a call that outlives its request.
 func (ts *talks) begin(ctx context.Context, c *client, call call) *talk {
 	ctx, end := context.WithCancelCause(telemetry.PlaceOf(ctx).In(tool.Detached(ctx)))
 	t := &talk{asked: make(chan *question), done: make(chan struct{}), end: end}
@@ -115,7 +115,7 @@ func (ts *talks) begin(ctx context.Context, c *client, call call) *talk {
 	return t
 }
 
-// round waits for the result of the call, or for its next questions.
+// round waits for the result of the call, or for its next requests.
 func (ts *talks) round(ctx context.Context, t *talk, bound []byte) (any, error) {
 	over, err := t.wait(ctx)
 	if over {
@@ -131,15 +131,15 @@ func (ts *talks) round(ctx context.Context, t *talk, bound []byte) (any, error) 
 	return asking{t.open, ticket}, nil
 }
 
-// wait waits until the call is over, or there is something to ask.
+// wait waits until the call is done, or has a request for the client.
 func (t *talk) wait(ctx context.Context) (over bool, err error) {
 	select {
-	case <-t.done: // perhaps while its client was thinking
+	case <-t.done: // it may have ended while the client prepared its response
 		t.end(nil)
 		return true, t.err
 	default:
 	}
-	if len(t.open) > 0 { // not answered: asked again
+	if len(t.open) > 0 { // without a response: sent again
 		return false, nil
 	}
 	select {
@@ -162,7 +162,7 @@ func (t *talk) hold(q *question) {
 	t.open = append(t.open, q)
 }
 
-// more takes questions that are asked at the same time.
+// more adds the requests that are ready at the same time.
 func (t *talk) more() {
 	for {
 		select {
@@ -174,7 +174,7 @@ func (t *talk) more() {
 	}
 }
 
-// requests are the questions as the protocol has them.
+// requests returns inputRequests in the form of the protocol.
 func (a asking) requests() json.RawMessage {
 	requests := object{}
 	for _, q := range a.questions {
@@ -183,12 +183,12 @@ func (a asking) requests() json.RawMessage {
 	return encode(requests)
 }
 
-// raw is the result that asks the client.
+// raw returns the input_required result.
 func (a asking) raw() json.RawMessage {
 	return encode(object{"resultType": encode("input_required"), "inputRequests": a.requests(), "requestState": encode(a.ticket)})
 }
 
-// answer gives the upstream what the client has answered. What it has not is asked again.
+// answer delivers the client's responses. Requests without one stay open and are sent again.
 func (t *talk) answer(responses json.RawMessage) {
 	var given object
 	_ = json.Unmarshal(responses, &given) // none then
@@ -203,8 +203,8 @@ func (t *talk) answer(responses json.RawMessage) {
 	t.open = left
 }
 
-// binding is what a client has to come back with besides its ticket: the same
-// principal, and the same request.
+// binding returns a digest of method, principal, session and arguments, which must be
+// the same when a client resumes its call.
 func binding(ctx context.Context, method string, params object) []byte {
 	same := object{"method": encode(method), "principal": encode(tool.Principal(ctx)), "session": encode(tool.Session(ctx))}
 	for _, name := range []string{"name", "uri", "arguments"} {
@@ -216,7 +216,7 @@ func binding(ctx context.Context, method string, params object) []byte {
 	return sum[:]
 }
 
-// execution returns the program that waits for an answer, "" for none.
+// execution returns the ID of the program that waits for a response, "" for none.
 func (t *talk) execution() string {
 	for _, q := range t.open {
 		if q.execution != "" {

@@ -17,21 +17,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A ticket is the requestState that a client gets for a call that waits. It is signed, good for once, for the same
-// principal, session and request, and for a while. What waits is here, not in the ticket.
+// A ticket is the requestState that a client gets for a pending call. It is signed, expires, and can be used once, by the
+// same principal in the same session for the same request. The call itself is kept here, not in the ticket.
 
 const (
-	// ticketPrefix marks a requestState as ours.
+	// ticketPrefix marks a requestState as one of the gateway.
 	ticketPrefix = "sallyport."
-	// maxParked is how many calls may wait for an answer of their client, of
-	// one principal; parkedTime is how long.
+	// maxParked is how many calls of one principal may wait for their client;
+	// parkedTime is how long.
 	maxParked  = 64
 	parkedTime = 5 * time.Minute
-	// ticketTime is how long a ticket says how to go on, when what it is for has ended.
+	// ticketTime is how long a ticket tells how to resume a program whose call is no longer pending.
 	ticketTime = 24 * time.Hour
 )
 
-// parking holds the calls that wait for their client.
+// parking holds the calls that wait for their client. It is safe for concurrent use.
 type parking struct {
 	key    []byte // of the tickets
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ func newParking(key []byte) *parking {
 	return &parking{key: key, spots: map[string]*spot{}, count: map[string]int{}}
 }
 
-// park keeps a call and returns the ticket for it, which is good for once.
+// park stores a call and returns its ticket, which can be used once.
 func (p *parking) park(t *talk, principal string, bound []byte) (ticket string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *parking) park(t *talk, principal string, bound []byte) (ticket string, 
 		return "", errStopping
 	}
 	if p.count[principal] >= maxParked {
-		return "", &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d calls wait for an answer already", maxParked), Hint: "answer one of them first"}
+		return "", &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d calls already wait for an answer", maxParked), Hint: "answer one of them first"}
 	}
 	id := rand.Text()
 	p.count[principal]++
@@ -69,11 +69,11 @@ func (p *parking) park(t *talk, principal string, bound []byte) (ticket string, 
 	return p.sign(stub{ID: id, Bound: bound, Expires: time.Now().Add(ticketTime).Unix(), Execution: t.execution()}), nil
 }
 
-// resume returns the call that a ticket is for, nil if the state is not one of
-// our tickets. A ticket that is used up, or not for this request, is refused.
+// resume returns the call that a ticket is for and removes it, nil if the state is not a
+// ticket. A ticket that was used, has expired or is for another request is an error.
 func (p *parking) resume(ticket string, bound []byte) (*talk, error) {
 	if !isTicket(ticket) {
-		return nil, nil //nolint:nilnil // there is nothing to resume, and nothing wrong
+		return nil, nil //nolint:nilnil // a new call, which is not an error
 	}
 	of, ok := p.read(ticket)
 	if !ok || !hmac.Equal(of.Bound, bound) || time.Now().Unix() >= of.Expires {
@@ -94,21 +94,21 @@ func (p *parking) resume(ticket string, bound []byte) (*talk, error) {
 
 func isTicket(state string) bool { return strings.HasPrefix(state, ticketPrefix) }
 
-var errTicket = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid requestState: it is over, or of another request"}
+var errTicket = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid requestState: used, expired, or of another request"}
 
-// goneError is the error for a ticket when its program no longer waits: it was answered
-// already, or its time was over, or the gateway has been restarted.
+// goneError is the error for a ticket whose program no longer waits: the ticket was used or
+// expired, or the gateway was restarted.
 type goneError struct{ execution string }
 
-// Error tells a model how to go on.
+// Error tells a model how to resume the program.
 func (e *goneError) Error() string {
-	return fmt.Sprintf("the program does not wait for this answer any more. Go on with execute_code(code=\"\", resume=%q): calls that were made are not made again.", e.execution)
+	return fmt.Sprintf("the program no longer waits for this answer. Resume it with execute_code(code=\"\", resume=%q): completed calls are not repeated.", e.execution)
 }
 
-// stub is what a ticket says, to us alone: clients can neither make one nor change it.
+// stub is the signed content of a ticket.
 type stub struct {
 	ID string `json:"i"`
-	// Bound is what the client has to come back with, see binding.
+	// Bound is the digest of the request and its caller that must match.
 	Bound   []byte `json:"b"`
 	Expires int64  `json:"e"` // seconds since 1970
 	// Execution is the program that waits, "" for none.
@@ -129,7 +129,7 @@ func (p *parking) mac(body string) []byte {
 // maxTicket is the largest size of a ticket, in bytes.
 const maxTicket = 1 << 10
 
-// read returns what a ticket says, if it is one that we made.
+// read returns the content of a ticket, if its signature is valid.
 func (p *parking) read(ticket string) (s stub, ok bool) {
 	body, sum, found := strings.Cut(strings.TrimPrefix(ticket, ticketPrefix), ".")
 	if !found || len(ticket) > maxTicket {
@@ -166,7 +166,7 @@ func (p *parking) expired(id string) {
 	}
 }
 
-// close ends all calls that wait, and lets none wait any more.
+// close cancels all pending calls and rejects further ones.
 func (p *parking) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"sallyport/internal/telemetry"
 )
 
-// traceparent names the trace that a request is part of: a header over HTTP, and a member of _meta.
+// traceparent is the HTTP header and the member of _meta with the trace context of a request.
 const traceparent = "traceparent"
 
-// traced begins the span of each request of a client, in its trace if it names one, and measures it. What a client sends
-// of its own accord (notifications) is neither.
+// traced is a middleware that records a span and metrics of each request, in the client's trace if the request has one.
+// It ignores notifications.
 func traced(t *telemetry.Telemetry) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		if t == nil {
@@ -43,7 +43,7 @@ func traced(t *telemetry.Telemetry) mcp.Middleware {
 	}
 }
 
-// methodName is a method by its name if it is one of the protocol: a client may ask for anything.
+// methodName returns a method of the protocol, "_OTHER" for any other name, which bounds the values of the metric.
 func methodName(method string) string {
 	switch method {
 	case "initialize", "ping", "tools/list", "tools/call", "server/discover", "logging/setLevel", "completion/complete", "subscriptions/listen",
@@ -53,7 +53,7 @@ func methodName(method string) string {
 	return "_OTHER"
 }
 
-// targetOf is the tool that a request calls, "" for other requests.
+// targetOf returns the tool that a request calls, "" for other requests.
 func targetOf(req mcp.Request) string {
 	if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 		return call.Params.Name
@@ -61,8 +61,8 @@ func targetOf(req mcp.Request) string {
 	return ""
 }
 
-// parentOf is which trace a client says that its request is part of. What stands in the request goes before the header,
-// which may be of who passed it on.
+// parentOf returns the trace context that a client sent with a request. That in the request takes precedence over the
+// header, which may come from a proxy.
 func parentOf(req mcp.Request) string {
 	if params := req.GetParams(); params != nil {
 		if parent, ok := metaOf(params)[traceparent].(string); ok {
@@ -75,7 +75,7 @@ func parentOf(req mcp.Request) string {
 	return ""
 }
 
-// wentHow says in a word how a request was answered.
+// wentHow returns the error type of a request for telemetry, "" for success.
 func wentHow(result mcp.Result, err error) string {
 	if wrong, ok := errors.AsType[*jsonrpc.Error](err); ok && wrong.Code == jsonrpc.CodeMethodNotFound {
 		return "method_not_found"

@@ -8,12 +8,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A person must see which upstream asks something: the client
-// knows of one server only, us. So the message of a question begins with the
-// upstream's id, as the names of its tools do, and only where those do. What
-// goes to a model (sampling) stays as it is: it would answer something else.
+// A user must see which upstream requests input: the client knows only one
+// server, the gateway. So the message of a request begins with the upstream's
+// ID, where the names of its tools do. Sampling requests stay unchanged, since
+// the prefix could change the model's response.
 
-// asking returns the peer of a call, which says who asks.
+// asking wraps the peer of a call so that its requests name the upstream.
 func (d *Direct) asking(peer tool.Peer, call tool.Call) tool.Peer {
 	if d.opts.WireNames {
 		return peer
@@ -21,7 +21,7 @@ func (d *Direct) asking(peer tool.Peer, call tool.Call) tool.Peer {
 	return signed{peer, call.Tool.Upstream}
 }
 
-// signed is a peer that is asked in the name of an upstream.
+// signed is a peer that prefixes the messages of requests with the upstream's ID.
 type signed struct {
 	tool.Peer
 	upstream string
@@ -29,13 +29,13 @@ type signed struct {
 
 // Ask implements [tool.Peer].
 func (s signed) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if toolcall.ApprovalID(ctx) != "" { // the gateway asks, and says so
+	if toolcall.ApprovalID(ctx) != "" { // a request of the gateway itself
 		return s.Peer.Ask(ctx, method, params)
 	}
 	return s.Peer.Ask(ctx, method, sign(params, s.upstream))
 }
 
-// asked signs the questions of a result that has any.
+// asked adds the upstream's ID to the input requests of a result.
 func (d *Direct) asked(raw json.RawMessage, call tool.Call) json.RawMessage {
 	var result struct {
 		Type     string `json:"resultType"`
@@ -53,7 +53,7 @@ func (d *Direct) asked(raw json.RawMessage, call tool.Call) json.RawMessage {
 	return with(raw, "inputRequests", encode(result.Requests))
 }
 
-// sign puts an upstream's id before a message, if there is one.
+// sign prefixes the message in params, if any, with an upstream's ID.
 func sign(params json.RawMessage, upstream string) json.RawMessage {
 	var has object
 	_ = json.Unmarshal(params, &has) // none then
@@ -64,7 +64,7 @@ func sign(params json.RawMessage, upstream string) json.RawMessage {
 	return with(params, "message", json.RawMessage(`"`+upstream+`: `+string(message[1:])))
 }
 
-// with replaces one member that is there.
+// with replaces one member of a JSON object; an empty value changes nothing.
 func with(raw json.RawMessage, member string, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return raw

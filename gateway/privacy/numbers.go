@@ -11,20 +11,19 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// tokenNumbers gives each vault numbers that the principal's other vaults, of this process and of those
-// before, have not had: a token in an old conversation must not come to mean another value. Only how many
-// numbers were given is kept.
+// tokenNumbers allocates token numbers that are unique per principal, across vaults and processes: a token
+// in an old conversation must never get another value. Only the counter is stored.
 type tokenNumbers struct {
 	kept    *store.Bucket
 	breaker store.Breaker
 	log     *slog.Logger
 }
 
-// mostNumber is where numbering restarts from 0: a token has at most nine digits.
+// mostNumber is the upper bound of numbers: a token has at most nine digits.
 const mostNumber = 900_000_000
 
-// ShareNumbers takes the numbers of tokens from a store, so that processes do not use the same ones; nil leaves them to
-// this process.
+// ShareNumbers allocates token numbers from a store, so that processes do not use the same ones; with nil the process
+// numbers them itself.
 func (p *Tokenizer) ShareNumbers(in *store.Store) error {
 	if in == nil {
 		return nil
@@ -38,7 +37,7 @@ func (p *Tokenizer) ShareNumbers(in *store.Store) error {
 	return nil
 }
 
-// lease implements [pii.Lease]. Where the store does not answer, numbers are far away and random.
+// lease implements [pii.Lease]. If the store fails, it starts at a random number in the upper half.
 func (n *tokenNumbers) lease(principal string, size int) (base int) {
 	err := n.breaker.Do(context.Background(), func(ctx context.Context) error {
 		const tries = 10
@@ -57,7 +56,7 @@ func (n *tokenNumbers) lease(principal string, size int) (base int) {
 	return mostNumber/2 + rand.IntN(mostNumber/2-size)
 }
 
-// take moves the counter on.
+// take advances the counter by size and returns its old value.
 func (n *tokenNumbers) take(ctx context.Context, key store.Key, size int) (int, error) {
 	entry, err := n.kept.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {

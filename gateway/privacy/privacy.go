@@ -1,5 +1,5 @@
-// Package privacy keeps personal data away from models and their programs: they see tokens, upstreams get the values
-// (docs/privacy.md says what is promised).
+// Package privacy keeps personal data away from models and their programs: they see tokens, and upstreams get the values
+// (see docs/privacy.md for the guarantees).
 package privacy
 
 import (
@@ -21,8 +21,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Tokenizer replaces personal data in what upstreams send by tokens, and tokens in what they get by their values, where
-// the settings say so. Values are kept in memory only, by principal and session. It is safe for concurrent use.
+// Tokenizer replaces personal data from upstreams by tokens, and tokens in calls to upstreams by their values, according
+// to the settings. Values are kept in memory only, by principal and session. It is safe for concurrent use.
 type Tokenizer struct {
 	rules  atomic.Pointer[rules]
 	vaults pii.Vaults
@@ -44,7 +44,7 @@ type rules struct {
 	fields   []fieldsOf
 	to       []string
 	never    []string
-	// binary are the paths of base64 data and of opaque values in results. They are not searched.
+	// binary are the paths of base64 data and of opaque values in results, which are not searched.
 	binary *pii.Fields
 	// analyst calls the recognizer; nil without one.
 	analyst *analyst
@@ -55,12 +55,12 @@ type fieldsOf struct {
 	paths *pii.Fields
 }
 
-// binaryPaths lead to bytes in the results of all methods, and to what only the upstream understands.
+// binaryPaths returns the paths of base64 data and of opaque values in the results of all methods.
 func binaryPaths() []string {
 	return []string{"$.content[*].data", "$.content[*].resource.blob", "$.contents[*].blob", "$.messages[*].content.data", "$.messages[*].content.resource.blob", "$.requestState"}
 }
 
-// Apply replaces the settings. Tokens that were given stay valid.
+// Apply replaces the settings. Existing tokens stay valid.
 func (p *Tokenizer) Apply(cfg *config.Config) error {
 	set := cfg.Privacy
 	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
@@ -111,7 +111,7 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 	return nil
 }
 
-// Close ends the recognizer.
+// Close closes the recognizer.
 func (p *Tokenizer) Close() { p.rules.Load().analyst.close() }
 
 // On reports whether any call may have tokens.
@@ -123,8 +123,8 @@ func matches(globs []string, id tool.ID) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
 }
 
-// mayGet says which values a tool gets: those that came from its own upstream, and
-// all if the settings name it; none if they say never.
+// mayGet returns which values a tool gets: those from its own upstream, or all if
+// restore_to has it, or none if restore_never has it.
 func (r *rules) mayGet(id tool.ID) pii.May {
 	never, to := matches(r.never, id), matches(r.to, id)
 	return func(_ pii.Kind, origins []string) bool {
@@ -145,9 +145,9 @@ func (p *Tokenizer) vault(ctx context.Context) *pii.Vault {
 	return p.vaults.Of(tool.Principal(ctx), tool.Session(ctx))
 }
 
-// Middleware replaces personal data in results by tokens, and tokens in arguments by values. It is the last one before the
-// upstream, so that all others (what is learned, logged, cached and recorded) see tokens only. Upstreams for which own
-// reports true get tokens as they are: they are of this process.
+// Middleware replaces personal data in results by tokens, and tokens in arguments by values. It is the last middleware
+// before the upstream, so that all others see tokens only. Upstreams for which own reports true are part of this process
+// and get tokens.
 func (p *Tokenizer) Middleware(own func(upstream string) bool) toolcall.Middleware {
 	return func(next toolcall.Handler) toolcall.Handler {
 		return func(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -189,7 +189,7 @@ func (p *Tokenizer) redacted(ctx context.Context, r *rules, c tool.Call, next to
 	return result, nil
 }
 
-// Arguments returns the arguments of a call as its upstream would get them: with values in place of tokens.
+// Arguments returns the arguments of a call as its upstream gets them: with values in place of tokens.
 func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	r := p.rules.Load()
 	if !r.on || !pii.Has(string(c.Args)) {
@@ -199,7 +199,7 @@ func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage
 	return args, err
 }
 
-// Share has the tokens of one session of a principal mean the same in another one.
+// Share makes the tokens of one session of a principal valid in another one.
 func (p *Tokenizer) Share(principal, from, to string) {
 	if p.On() {
 		p.vaults.Share(principal, from, to)
@@ -214,7 +214,7 @@ func (p *Tokenizer) Unknown(ctx context.Context, c tool.Call) string {
 	return p.vault(ctx).Stranger(string(c.Args))
 }
 
-// Redact replaces personal data by names of its kinds, whatever the settings say.
+// Redact replaces personal data by the names of its kinds, regardless of the settings.
 func (p *Tokenizer) Redact(text string) string {
 	return p.rules.Load().detector.Replace(text, nil, kindOf)
 }
@@ -223,7 +223,7 @@ func kindOf(kind pii.Kind, _ string, _ bool) (string, bool) {
 	return "[" + strings.ToUpper(string(kind)) + "]", true
 }
 
-// withoutCause leaves of an error's causes only whether its context had ended: others quote the upstream.
+// withoutCause returns only a context error from the causes of err: other causes may quote the upstream.
 func withoutCause(err error) error {
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, cause) {
@@ -233,8 +233,8 @@ func withoutCause(err error) error {
 	return nil
 }
 
-// RedactNotice replaces personal data by names of its kinds in what an upstream sends outside of calls, where the settings
-// hide what it sends.
+// RedactNotice replaces personal data by the names of its kinds in notifications of an upstream, if the settings hide its
+// data.
 func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.RawMessage {
 	r := p.rules.Load()
 	if mode := r.modes[upstream]; !r.on || mode != config.PrivacyTokenize && mode != config.PrivacyBlock {
@@ -243,11 +243,11 @@ func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.R
 	return r.detector.ReplaceJSON(params, nil, kindOf)
 }
 
-// Mask puts tokens in place of the personal data in a model's text, and says what
-// it found: "2 email, 1 phone", "" for nothing. Tokens in it stay.
+// Mask replaces personal data in a model's text by tokens and returns a summary of what
+// it found, such as "2 email, 1 phone", or "". Tokens in the text stay.
 func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string, err error) {
 	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
-	ours := map[string]bool{} // before there are more
+	ours := map[string]bool{} // before new tokens are created
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
 		ours[value] = v.vault.Gave(value)
 		return "", false
@@ -265,7 +265,7 @@ func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string,
 	return clean, v.said(), nil
 }
 
-// Unmask puts values in place of the tokens in a text for a model, where the settings let it.
+// Unmask replaces the tokens in a text by values for a model, if the settings allow it.
 func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 	r := p.rules.Load()
 	if !slices.Contains(r.to, config.RestoreToModel) || slices.Contains(r.never, config.RestoreToModel) {
@@ -281,12 +281,12 @@ func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 
 // unrestored returns the error of a call with tokens that cannot be replaced by their values.
 func unrestored(err error) error {
-	hint := "get it anew from the tool that it came from"
+	hint := "get it again from the tool that returned it"
 	switch {
 	case errors.Is(err, pii.ErrUnknown):
 		hint = "take tokens from results of this session; to send it as text, write it in two pairs of brackets: [[EMAIL_1]]"
 	case errors.Is(err, pii.ErrGlued):
-		hint = "put a space or a sign beside the token"
+		hint = "put a space or a sign next to the token"
 	}
 	return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: hint, Err: err}
 }

@@ -15,28 +15,28 @@ import (
 	"sallyport/internal/tool"
 )
 
-// finder finds names and addresses in texts, in order and without overlaps; the caller only reads what it returns.
+// finder finds names and addresses in texts, in order and without overlaps. The caller must not change the result.
 type finder interface {
 	Find(ctx context.Context, principal string, texts []string) ([][]pii.Finding, error)
 	Close()
 }
 
-// analyst asks the recognizer of the settings about what upstreams say.
+// analyst calls the recognizer of the settings on data of upstreams.
 type analyst struct {
 	settings config.Recognizer
-	finder   finder // nil: its settings have references without a value
+	finder   finder // nil if its settings have unresolved references
 	log      *slog.Logger
 	failing  atomic.Bool
-	rests    atomic.Int64 // until when it is not asked, in Unix nanoseconds
+	rests    atomic.Int64 // the end of the backoff, in Unix nanoseconds
 }
 
-// rest is how long a recognizer that failed is not asked where results pass without it.
+// rest is how long a failed recognizer is not called, if results may pass without it.
 const rest = 5 * time.Second
 
-// newAnalyst returns the old one where the settings are the same, nil where there are none.
+// newAnalyst returns the old one if the settings are the same, nil without settings.
 func newAnalyst(cfg *config.Recognizer, old *analyst, log *slog.Logger) (*analyst, error) {
 	if cfg == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no recognizer
 	}
 	if old != nil && reflect.DeepEqual(old.settings, *cfg) {
 		return old, nil
@@ -59,7 +59,7 @@ func newFinder(cfg config.Recognizer) (finder, error) {
 	return recognizer.New(RecognizerOf(cfg))
 }
 
-// RecognizerOf returns the settings of a client.
+// RecognizerOf converts the settings of the configuration to those of a client.
 func RecognizerOf(cfg config.Recognizer) recognizer.Settings {
 	kinds := map[string]pii.Kind{}
 	for name, kind := range cfg.Entities {
@@ -77,10 +77,10 @@ func (a *analyst) close() {
 	}
 }
 
-// passes reports whether a result passes that it could not be asked about.
+// passes reports whether results pass if the recognizer fails.
 func (a *analyst) passes() bool { return a.settings.OnFailure == config.FailurePass }
 
-// ask returns what is in each of some texts.
+// ask returns the findings in each text.
 func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, error) {
 	switch {
 	case a.finder == nil:
@@ -105,7 +105,7 @@ func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, er
 	return found, nil
 }
 
-// failed tells the log of the first failure of some in a row.
+// failed logs the first of consecutive failures and returns the error.
 func (a *analyst) failed(ctx context.Context, reason string) error {
 	if ctx.Err() == nil && !a.failing.Swap(true) {
 		a.log.WarnContext(ctx, "the recognizer of personal data fails", "reason", reason, "results", string(a.settings.OnFailure))
@@ -113,7 +113,7 @@ func (a *analyst) failed(ctx context.Context, reason string) error {
 	return errors.New(reason)
 }
 
-// learn asks the recognizer about the texts that walk goes through, if there is one. The error is for the caller of a tool.
+// learn calls the recognizer, if there is one, on the texts that walk visits. The error is for the caller of a tool.
 func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
 	a := v.rules.analyst
 	if a == nil || v.mode == config.PrivacyOff || v.mode == "" {
@@ -146,15 +146,15 @@ func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
 	return nil
 }
 
-// unlearned decides what becomes of what could not be looked through.
+// unlearned returns the error for data that the recognizer could not check, nil if the data may pass.
 func (v *redaction) unlearned(ctx context.Context, err error) error {
 	if a := v.rules.analyst; a.passes() || !v.hides() {
 		a.log.DebugContext(ctx, "passed without the recognizer", "tool", v.id.String(), "reason", err.Error())
 		return nil
 	}
 	return &tool.Error{
-		Kind: tool.Denied, Message: fmt.Sprintf("what %s answered could not be looked through for personal data: %s", v.id, err),
-		Hint: "the call was made; ask for less text, or have the operator mend privacy.recognizer",
+		Kind: tool.Denied, Message: fmt.Sprintf("what %s answered could not be checked for personal data: %s", v.id, err),
+		Hint: "the call was made; ask for less text, or have the operator fix privacy.recognizer",
 	}
 }
 

@@ -14,21 +14,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// redaction is what privacy does around one call.
+// redaction is the state of one call.
 type redaction struct {
 	rules *rules
 	vault *pii.Vault
 	id    tool.ID
 	mode  config.PrivacyMode
-	// echo finds what the upstream was given: its answer may hold it.
+	// echo finds values that the upstream was given in its answer.
 	echo *pii.Echo
 
-	mu     sync.Mutex // a peer may be spoken to from any goroutine
+	mu     sync.Mutex // a peer may be called from any goroutine
 	counts map[pii.Kind]int
 	heard  map[string][]pii.Finding // what the recognizer found, by text
 }
 
-// open puts values in place of the tokens in a call.
+// open replaces the tokens in a call by values.
 func (v *redaction) open(c tool.Call) (tool.Call, error) {
 	may := v.rules.mayGet(c.Tool)
 	v.echo = v.vault.Echo(c.Tool.Upstream, string(c.Args), v.hides())
@@ -37,7 +37,7 @@ func (v *redaction) open(c tool.Call) (tool.Call, error) {
 		return c, unrestored(err)
 	}
 	c.Args = args
-	for name, value := range c.Params { // answers to questions, of MCP 2026-07-28
+	for name, value := range c.Params { // input responses of MCP 2026-07-28
 		if name == "_meta" {
 			continue
 		}
@@ -55,12 +55,12 @@ func (v *redaction) open(c tool.Call) (tool.Call, error) {
 	return c, nil
 }
 
-// hides reports whether values get tokens, rather than being counted only.
+// hides reports whether values are replaced by tokens, rather than only counted.
 func (v *redaction) hides() bool {
 	return v.mode == config.PrivacyTokenize || v.mode == config.PrivacyBlock
 }
 
-// swap gives tokens. Text that looks like a token gets one whatever the mode is.
+// swap returns the token of a value. Text that looks like a token is replaced in every mode.
 func (v *redaction) swap(kind pii.Kind, value string, number bool) (string, bool) {
 	if kind != pii.Text {
 		v.count(kind)
@@ -71,7 +71,7 @@ func (v *redaction) swap(kind pii.Kind, value string, number bool) (string, bool
 	return v.vault.Token(kind, value, number, v.id.Upstream), true
 }
 
-// swapEcho gives tokens to what the upstream was given, whatever the mode is.
+// swapEcho returns the token of a value that the upstream was given, in every mode.
 func (v *redaction) swapEcho(kind pii.Kind, value string, number bool) (string, bool) {
 	v.count(kind)
 	return v.vault.PartToken(kind, value, number, v.id.Upstream), true
@@ -83,7 +83,7 @@ func (v *redaction) count(kind pii.Kind) {
 	v.counts[kind]++
 }
 
-// look is how a result is gone through. whole: as it was sent, with the structured content in it.
+// look returns how to search a result. whole is for a raw result, which includes the structured content.
 func (v *redaction) look(whole bool) *pii.Look {
 	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Recognized: v.recognized, Only: v.mode == config.PrivacyOff || v.mode == ""}
 	if v.hides() {
@@ -97,7 +97,7 @@ func (v *redaction) look(whole bool) *pii.Look {
 	return l
 }
 
-// result hides what is in a result. A program gets no raw one.
+// result redacts a result. A program gets no raw result.
 func (v *redaction) result(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
 	if program {
 		r.Raw = nil
@@ -108,13 +108,13 @@ func (v *redaction) result(ctx context.Context, r tool.Result, program bool) (to
 	known := v.vault.NamesKnown()
 	r = v.hidden(r)
 	if v.hides() && v.vault.NamesKnown() > known {
-		// Names that came behind a key in the result itself may stand in prose before that.
+		// Names that were found behind a key of the result may also be in its texts.
 		r = v.through(r, &pii.Look{Names: v.vault.Names, NamesOnly: true})
 	}
 	return r, nil
 }
 
-// scattered returns the kind of a value that the upstream was given and gives back in pieces, "" for none.
+// scattered returns the kind of a value that the upstream was given and returns in pieces, "" for none.
 func (v *redaction) scattered(r tool.Result) pii.Kind {
 	var text strings.Builder
 	for _, c := range r.Content {
@@ -131,7 +131,7 @@ func (v *redaction) scattered(r tool.Result) pii.Kind {
 	return v.echo.Scattered(r.Structured)
 }
 
-// through goes through all texts of a result with one look.
+// through replaces personal data in all texts of a result with one look.
 func (v *redaction) through(r tool.Result, look *pii.Look) tool.Result {
 	r.Content = slices.Clone(r.Content)
 	for i := range r.Content {
@@ -172,7 +172,7 @@ func (v *redaction) hidden(r tool.Result) tool.Result {
 	}
 	counted := maps.Clone(v.counts)
 	r.Raw = v.rules.detector.ReplaceJSON(r.Raw, v.look(true), v.swap)
-	maps.Copy(v.counts, counted) // the same data once more
+	maps.Copy(v.counts, counted) // do not count the same data twice
 	return r
 }
 
@@ -186,14 +186,14 @@ func (v *redaction) block(c *tool.Content, look, bare *pii.Look) {
 	}
 }
 
-// failure hides what is in an error.
+// failure redacts an error.
 func (v *redaction) failure(ctx context.Context, err error) error {
 	e := *tool.AsError(err)
 	if unknown := v.learn(ctx, func(look *pii.Look) {
 		v.rules.detector.Replace(e.Message, look, v.swap)
 		v.rules.detector.Replace(e.Hint, look, v.swap)
-	}); unknown != nil { // what failed, and whether it may be tried again, stays
-		e.Message, e.Hint, e.Err = "the error cannot be shown: "+tool.AsError(unknown).Message, "have the operator mend privacy.recognizer", withoutCause(err)
+	}); unknown != nil { // kind and retryability stay
+		e.Message, e.Hint, e.Err = "the error cannot be shown: "+tool.AsError(unknown).Message, "have the operator fix privacy.recognizer", withoutCause(err)
 		return &e
 	}
 	look := v.look(false)
@@ -204,7 +204,7 @@ func (v *redaction) failure(ctx context.Context, err error) error {
 	return &e
 }
 
-// said tells what was found: "2 email, 1 phone".
+// said returns a summary of the findings, such as "2 email, 1 phone".
 func (v *redaction) said() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -223,7 +223,7 @@ type guarded struct {
 
 // Notify implements [tool.Peer].
 func (p guarded) Notify(method string, params json.RawMessage) {
-	if hidden, err := p.hide(context.Background(), params); err == nil { // a notice that may not be shown is none
+	if hidden, err := p.hide(context.Background(), params); err == nil { // drop a notification that may not be shown
 		p.Peer.Notify(method, hidden)
 	}
 }

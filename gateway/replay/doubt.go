@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// repeatable reports whether a tool says now that a second call does no more than the first.
+// repeatable reports whether a tool is currently marked read-only or idempotent.
 func (rr *Replay) repeatable(id tool.ID) bool {
 	if rr.readOnly(id) {
 		return true
@@ -19,7 +19,7 @@ func (rr *Replay) repeatable(id tool.ID) bool {
 	return known && e.Annotations.Idempotent != nil && *e.Annotations.Idempotent
 }
 
-// harmless reports whether an earlier call can be made once more, by the tool's word then and now.
+// harmless reports whether an earlier call is safe to repeat: the tool is repeatable and its definition is unchanged.
 func (rr *Replay) harmless(c journal.Call) bool {
 	if rr.readOnly(c.Tool) {
 		return true
@@ -28,8 +28,8 @@ func (rr *Replay) harmless(c journal.Call) bool {
 	return known && e.Digest() == c.Definition && rr.repeatable(c.Tool)
 }
 
-// uncertain reports whether a call may have been done, though no result of it is known: its end is not on record, its result was
-// not kept, or it failed otherwise than by the upstream's own word.
+// uncertain reports whether a call without a known result may have been done: its end or its result is not in the journal, or it
+// failed with an error that the upstream did not report.
 func uncertain(c journal.Call) bool {
 	switch {
 	case c.Decision == journal.Left:
@@ -44,20 +44,20 @@ func uncertain(c journal.Call) bool {
 	return !c.Err.Retryable && !slices.Contains([]tool.Kind{tool.Failed, tool.Invalid, tool.NotFound}, c.Err.Kind)
 }
 
-// pastDoubt is a doubt about calls of the execution before. It implements [doubt].
+// pastDoubt is a doubt about calls of the resumed execution. It implements [toolcall.Doubt].
 type pastDoubt struct {
 	replay *answers
 	run    *toolcall.Execution
 	made   *toolcall.Attempt
 	text   string
-	// calls are those that it may repeat. The first is the same call, or all are calls of the same tool with
-	// other arguments, which it may be another spelling of.
+	// calls are those that the new call may repeat: one identical call (exact), or calls of the same tool with
+	// other arguments that may mean the same.
 	calls []*entry
 	exact bool
 }
 
-// doubtOf returns why a call may have been done already: found is the same call of the execution before, kin are those that it may be
-// another spelling of. It is nil where it cannot have been, or does no harm.
+// doubtOf returns why a call may already have been done: found is the identical call of the resumed execution, kin are calls that
+// may mean the same. It is nil if the call cannot have been done or is safe to repeat.
 func (r *answers) doubtOf(found *entry, kin []*entry, run *toolcall.Execution, made *toolcall.Attempt) *pastDoubt {
 	switch {
 	case found != nil && found.action == doubtful && !r.room.harmless(found.Call):
@@ -86,7 +86,7 @@ func (d *pastDoubt) Decide(ctx context.Context, decision journal.Decision, resul
 	return nil
 }
 
-// doubtText says why a call, which is named by what, may have been done.
+// doubtText returns why a call, which what names, may have been done.
 func doubtText(c journal.Call, what, resumes string) string {
 	switch {
 	case c.Decision == journal.Left:
@@ -96,5 +96,5 @@ func doubtText(c journal.Call, what, resumes string) string {
 	case c.State == journal.Begun:
 		return fmt.Sprintf("%s ended while %s was in flight: it may have been done", resumes, what)
 	}
-	return fmt.Sprintf("%s failed in %s in a way in which it may have been done", what, resumes)
+	return fmt.Sprintf("%s failed in %s, but may have been done", what, resumes)
 }

@@ -16,22 +16,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// action is what becomes of a call that is in the journal of the execution before.
+// action is how to answer a call that is in the journal of the resumed execution.
 type action int
 
 const (
-	answered action = iota // as it was then
-	again                  // it is made again: it was not done
-	doubtful               // it may have been done: a person decides, unless a second call does no harm
+	answered action = iota // return the recorded result
+	again                  // make the call again: it was not done
+	doubtful               // it may have been done: require confirmation, unless it is safe to repeat
 )
 
-// entry is one of them.
+// entry is a call in the journal of the resumed execution.
 type entry struct {
 	journal.Call
-	place  int // among those that the new journal carries, from 1; 0 for one that is not carried
+	place  int // its number in the new journal, from 1; 0 if it is not carried over
 	action action
-	met    bool // the program has asked for this very call
-	gone   bool // another is made in its place
+	met    bool // the program has made this call again
+	gone   bool // a new call replaces it
 }
 
 func (p *entry) answer() (tool.Result, error) {
@@ -41,9 +41,9 @@ func (p *entry) answer() (tool.Result, error) {
 	return p.Result, nil
 }
 
-// actionOf decides about a call of an execution that ended with a fault. A failure that the program caught is part of how it
-// reached its state, and is returned again. The one that it ended with is worth another try, if the upstream itself said
-// that it failed.
+// actionOf returns the action for a call of an execution that ended with a fault. A failure that the program caught is
+// part of its state and is returned again. The failure that ended the program is retried, if the upstream itself reported
+// it.
 func actionOf(c journal.Call, end history.End) action {
 	switch {
 	case c.Decision != "":
@@ -60,7 +60,7 @@ func actionOf(c journal.Call, end history.End) action {
 	return again
 }
 
-// endedWith reports whether a program ended with the failure of a call: its fault is that error, not another that quotes it.
+// endedWith reports whether the failure of a call ended the program: its fault is that error, not another that quotes it.
 func endedWith(c journal.Call, end history.End) bool {
 	message := c.Result.Text()
 	if c.Err != nil {
@@ -70,32 +70,32 @@ func endedWith(c journal.Call, end history.End) bool {
 	return end.FaultType == "ToolError" && message != "" && strings.HasPrefix(strings.TrimSpace(end.Fault), message)
 }
 
-// answers is what the calls of a program are compared with. A nil one knows of none. It is safe for concurrent use.
+// answers matches the calls of a program with a journal. It is safe for concurrent use.
 type answers struct {
 	room    *Replay
 	resumes string
-	same    bool // the program is the one that made them
+	same    bool // the program is unchanged
 
 	mu       sync.Mutex
 	known    map[pastKey][]*entry
-	open     []*entry      // those that may have been done
-	wanted   int           // answers that the program must ask for before it does anything new
-	stirred  chan struct{} // closed when one of them is asked for
+	open     []*entry      // the calls that may have been done
+	wanted   int           // number of recorded calls that the program must make before a new one
+	stirred  chan struct{} // closed when an entry is taken or released
 	answered int
 	diverged *tool.Error
 }
 
-// pastKey is what calls are the same by: the tool, and the digest of the arguments' canonical form.
+// pastKey identifies equal calls: the tool, and the digest of the canonical arguments.
 type pastKey struct {
 	tool      tool.ID
 	arguments string
 }
 
-// replayPatience is how long a call that the journal does not know waits for those that it does, while nothing moves.
+// replayPatience is how long a new call waits for outstanding recorded calls without any progress.
 const replayPatience = time.Second
 
-// newReplay makes one of the calls of a journal, and says what the new one carries. With only it is of those calls that may have
-// been done: the program makes all others again.
+// newReplay returns the answers from a journal, and the calls that the new journal carries over. With only, just those calls
+// are used, and the program makes all others again.
 func newReplay(c *journal.Contents, end history.End, same bool, only func(journal.Call) bool) (*answers, []journal.Call) {
 	r := &answers{resumes: c.ID, same: same && only == nil, known: map[pastKey][]*entry{}, stirred: make(chan struct{})}
 	carried := slices.Clone(c.Calls)
@@ -120,7 +120,7 @@ func newReplay(c *journal.Contents, end history.End, same bool, only func(journa
 	return r, carried
 }
 
-// add is called with mu held, or before anybody else has r.
+// add adds an entry. mu must be held, or r not shared yet.
 func (r *answers) add(p *entry) {
 	key := pastKey{p.Tool, p.Arguments}
 	r.known[key] = append(r.known[key], p)
@@ -129,9 +129,9 @@ func (r *answers) add(p *entry) {
 	}
 }
 
-// take returns what a call was before, nil for a new one. Of several that are the same those that have an answer come
-// first, in their order. A new call of a tool with calls that may have been done is returned with those that it may be another
-// spelling of. The error is for a new one where an old one was due.
+// take returns the recorded call for a call, nil for a new one. Of several equal ones, those with an answer come first, in
+// order. For a new call, kin are uncertain calls of the same tool that may mean the same. The error is for a new call while
+// recorded ones are outstanding.
 func (r *answers) take(ctx context.Context, made *toolcall.Attempt, harmless func(journal.Call) bool) (found *entry, kin []*entry, err error) {
 	patience := time.NewTimer(replayPatience)
 	defer patience.Stop()
@@ -154,7 +154,7 @@ func (r *answers) take(ctx context.Context, made *toolcall.Attempt, harmless fun
 	}
 }
 
-// look finds a call. One that is not there has to wait for stirred, or if that is nil for nothing.
+// look finds a call. If stirred is not nil, the call must wait for it and look again.
 func (r *answers) look(made *toolcall.Attempt, harmless func(journal.Call) bool, patient bool) (found *entry, kin []*entry, stirred <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,8 +171,8 @@ func (r *answers) look(made *toolcall.Attempt, harmless func(journal.Call) bool,
 	return nil, kin, nil, nil
 }
 
-// find takes the first of the calls that are the same, those with an answer before the others. One that was left is
-// answered so as often as it is made. It is called with mu held.
+// find takes the first of the equal calls, those with an answer before the others. A call that a person left is not
+// removed: it is answered the same way each time. mu must be held.
 func (r *answers) find(key pastKey) *entry {
 	list := r.known[key]
 	if len(list) == 0 {
@@ -197,14 +197,14 @@ func (r *answers) find(key pastKey) *entry {
 	return found
 }
 
-// stir is called with mu held.
+// stir wakes the waiting calls. mu must be held.
 func (r *answers) stir() {
 	close(r.stirred)
 	r.stirred = make(chan struct{})
 }
 
-// kinOf are the calls that may have been done and that a new call of the same tool may be another spelling of. Those that
-// the same program has asked for as they were are not meant by another call of it. It is called with mu held.
+// kinOf returns the uncertain calls that a new call of the same tool may repeat with equivalent arguments. Calls that the
+// unchanged program has made again exactly are not among them. mu must be held.
 func (r *answers) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*entry) {
 	for _, p := range r.open {
 		if p.Tool == id && !p.gone && uncertain(p.Call) && !(r.same && p.met) && !harmless(p.Call) {
@@ -214,7 +214,7 @@ func (r *answers) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*en
 	return kin
 }
 
-// release gives back a call that was taken and neither made nor decided about: it is as much in doubt as before.
+// release returns a call that was taken but neither made nor decided: it is still in doubt.
 func (r *answers) release(p *entry) {
 	if p == nil {
 		return
@@ -229,7 +229,7 @@ func (r *answers) release(p *entry) {
 	r.stir()
 }
 
-// replace returns the places of the calls that one replaces now: they are carried no further.
+// replace marks calls as replaced by a new one, and returns their numbers in the new journal.
 func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,13 +249,13 @@ func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
 	return places
 }
 
-// forget is called with mu held.
+// forget removes an entry. mu must be held.
 func (r *answers) forget(p *entry) {
 	key := pastKey{p.Tool, p.Arguments}
 	r.known[key] = slices.DeleteFunc(slices.Clone(r.known[key]), func(q *entry) bool { return q == p })
 }
 
-// asked notes in the journal that the program has asked for a call, once.
+// asked records in the journal, once, that the program has made a call again.
 func (r *answers) asked(w *journal.Writer, p *entry) error {
 	r.mu.Lock()
 	first := !p.Asked
@@ -267,7 +267,7 @@ func (r *answers) asked(w *journal.Writer, p *entry) error {
 	return w.Asked(p.place)
 }
 
-// decide notes a person's answer about the calls that one may repeat: their result, or failed for one that is left.
+// decide records a person's answer about the calls of a doubt: their result, or failed for calls that are left.
 func (r *answers) decide(w *journal.Writer, made *toolcall.Attempt, d *pastDoubt, decision journal.Decision, result tool.Result, failed *tool.Error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -287,7 +287,7 @@ func (r *answers) decide(w *journal.Writer, made *toolcall.Attempt, d *pastDoubt
 	return w.Leave(made.Tool, made.Definition, made.Arguments, failed)
 }
 
-// due returns the first call that the program must ask for and has not, nil if there is none. It is called with mu held.
+// due returns the first outstanding call, nil if there is none. mu must be held.
 func (r *answers) due() (first *entry) {
 	for _, list := range r.known {
 		for _, p := range list {
@@ -299,7 +299,7 @@ func (r *answers) due() (first *entry) {
 	return first
 }
 
-// diverge says that a program does something else than it did; nil where nothing was due.
+// diverge returns the error for a program that deviates from its journal; nil if no call is outstanding.
 func (r *answers) diverge(made *toolcall.Attempt) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,15 +316,15 @@ func (r *answers) diverge(made *toolcall.Attempt) error {
 	case r.diverged != nil:
 		return r.diverged
 	case r.wanted > 0:
-		return errors.New("diverged from nothing") // cannot be: it waits only for what is due
+		return errors.New("no outstanding call") // unreachable: calls wait only for outstanding ones
 	}
 	return nil
 }
 
-// maxUnasked is how many calls are named that were not asked for.
+// maxUnasked is the maximum number of calls that a note names.
 const maxUnasked = 5
 
-// Notes says what became of the calls of the execution that was resumed.
+// Notes describes for a model how the calls of the resumed execution were used.
 func (r *answers) Notes() (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -352,7 +352,7 @@ func (r *answers) Notes() (notes []string) {
 	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", calls(len(unasked)), r.resumes, namesOf(unasked)))
 }
 
-// undecided names the calls that may have been done and that the program has not asked for. It is called with mu held.
+// undecided lists the uncertain calls that the program has not made again. mu must be held.
 func (r *answers) undecided() string {
 	var list []*entry
 	for _, p := range r.open {
@@ -363,7 +363,7 @@ func (r *answers) undecided() string {
 	return namesOf(list)
 }
 
-// namesOf names the tools of the first calls.
+// namesOf lists the tools of the first calls.
 func namesOf(list []*entry) string {
 	var names []string
 	for _, p := range list[:min(len(list), maxUnasked)] {

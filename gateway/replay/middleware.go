@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Attempt describes a call that a program makes.
+// Attempt returns the description of a program's call.
 func (rr *Replay) Attempt(c tool.Call) *toolcall.Attempt {
 	m := &toolcall.Attempt{Tool: c.Tool}
 	var defaults map[string]any
@@ -25,7 +25,7 @@ func (rr *Replay) Attempt(c tool.Call) *toolcall.Attempt {
 	return m
 }
 
-// Middleware answers a call from the journal of the execution that is resumed, where it has been made already.
+// Middleware answers calls from the journal of the resumed execution, if they are in it.
 func (rr *Replay) Middleware(next toolcall.Handler) toolcall.Handler {
 	next = rr.refusalJournaled(next)
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -39,7 +39,7 @@ func (rr *Replay) Middleware(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// refusalJournaled puts a call of a program into its journal that was refused before it was sent.
+// refusalJournaled records in the journal a program's call that was refused before it was sent.
 func (rr *Replay) refusalJournaled(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		result, err := next(ctx, c)
@@ -54,7 +54,7 @@ func (rr *Replay) refusalJournaled(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// Call implements [replayer].
+// Call implements [toolcall.Replayer].
 func (r *answers) Call(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
 	run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
 	found, kin, err := r.take(ctx, made, r.room.harmless)
@@ -78,7 +78,7 @@ func (r *answers) Call(ctx context.Context, c tool.Call, next toolcall.Handler) 
 	return next(ctx, c)
 }
 
-// answer answers a call as it was answered before.
+// answer returns the recorded result of a call.
 func (r *answers) answer(ctx context.Context, c tool.Call, run *toolcall.Execution, made *toolcall.Attempt, found *entry) (tool.Result, error) {
 	if err := r.asked(run.Journal, found); err != nil {
 		r.room.unjournaled(ctx, run, err)
@@ -89,7 +89,7 @@ func (r *answers) answer(ctx context.Context, c tool.Call, run *toolcall.Executi
 	return found.answer()
 }
 
-// rejectStaleTokens refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
+// rejectStaleTokens refuses a call with privacy tokens, from a journal or a workflow's log, whose values are lost.
 func (rr *Replay) rejectStaleTokens(ctx context.Context, run *toolcall.Execution, c tool.Call, resumes string) error {
 	if run != nil && resumes == "" && !run.Unattended || run == nil && toolcall.ScopeOf(ctx).Run == "" {
 		return nil
@@ -102,10 +102,10 @@ func (rr *Replay) rejectStaleTokens(ctx context.Context, run *toolcall.Execution
 	if resumes != "" {
 		from, hint = "the journal of "+resumes, "run the program without resume to get a new one"
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: "what " + token + " stands for is forgotten: it came from " + from, Hint: hint}
+	return &tool.Error{Kind: tool.Invalid, Message: "the value of " + token + " is lost: it came from " + from, Hint: hint}
 }
 
-// Journal notes in the execution's journal that a call begins, and its result.
+// Journal records the start and the result of a call in the execution's journal.
 func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
@@ -122,7 +122,7 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 		})
 		if err != nil {
 			rr.unjournaled(ctx, run, err)
-			if made.Doubt != nil { // that it is made again has to be on record first
+			if made.Doubt != nil { // the repetition must be recorded first
 				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 			}
 		}
@@ -130,7 +130,7 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 		result, err := next(ctx, c)
 		ended := journal.Call{Tool: made.Tool, State: journal.Ended, Result: result}
 		if c.Tool.Method() == "tools/call" {
-			ended.Result.Raw = nil // programs get what is made of it
+			ended.Result.Raw = nil // programs get the parsed result
 		}
 		if err != nil {
 			ended.Err = tool.AsError(err)
@@ -143,14 +143,14 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// unjournaled says once that an execution cannot be resumed.
+// unjournaled logs once that an execution cannot be resumed.
 func (rr *Replay) unjournaled(ctx context.Context, run *toolcall.Execution, err error) {
 	run.JournalFailed.Do(func() {
 		rr.opts.Logger.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.ID, "error", err)
 	})
 }
 
-// finished counts what it would be a pity to do again.
+// finished counts successful calls that changed something.
 func (rr *Replay) finished(r *toolcall.Execution, c journal.Call) {
 	if c.Err == nil && !c.Result.IsError && !rr.readOnly(c.Tool) {
 		r.Effects.Add(1)

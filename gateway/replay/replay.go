@@ -1,5 +1,5 @@
-// Package replay resumes executions: it keeps a journal of the calls of each program, and answers the calls of a program that is
-// resumed from the journal of the execution before. Its owner is [Replay].
+// Package replay resumes executions: it keeps a journal of the calls of each program, and answers the calls of a resuming program
+// from the journal of the resumed execution. Its main type is [Replay].
 package replay
 
 import (
@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// Options are what calls are replayed with. All are required.
+// Options are the dependencies of a [Replay]. All are required.
 type Options struct {
 	Settings config.Source
 	Logger   *slog.Logger
@@ -22,9 +22,9 @@ type Options struct {
 	Privacy  *privacy.Tokenizer
 }
 
-// Replay resumes executions: it keeps a journal of the calls of each program, and answers those of a program that is resumed
-// from the journal of the execution before. It is safe for concurrent use.
+// Replay resumes executions: it keeps a journal of the calls of each program, and answers the calls of a resuming program
+// from the journal of the resumed execution. It is safe for concurrent use.
 type Replay struct{ opts Options }
 
-// New returns a replayRoom.
+// New returns a Replay.
 func New(opts Options) *Replay { return &Replay{opts} }

@@ -15,27 +15,27 @@ import (
 	"sallyport/internal/tool"
 )
 
-// lastFailed is what resume can be instead of an id: the last execution of the caller's that did not end well.
+// lastFailed as the value of resume selects the caller's last failed execution.
 const lastFailed = "last"
 
-// Resumed is an execution that is being resumed. It is locked while it is open.
+// Resumed is an execution that is being resumed. Its journal is locked until Close.
 type Resumed struct {
 	file *journal.File
 	end  history.End
 	same bool // with the same program
-	// only, if not nil, says which of the calls that may have been done count: all others are made again.
+	// only, if not nil, selects the recorded calls that are used: all others are made again.
 	only func(journal.Call) bool
 }
 
-// Close lets others have it.
+// Close unlocks the journal.
 func (r *Resumed) Close() {
 	if r != nil {
-		_ = r.file.Close() // nothing was written that was not acknowledged
+		_ = r.file.Close() // all writes were acknowledged
 	}
 }
 
-// Resume finds the execution that a program continues with, and fills in what the program does not say. It is nil where it
-// continues with none. Errors are *tool.Error.
+// Resume opens the execution that a program resumes, and completes the program from it. It returns nil if the program
+// resumes none. Errors are *tool.Error.
 func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, error) {
 	if p.Resume == "" {
 		return rr.after(ctx, p)
@@ -46,7 +46,7 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 		}
 	}
 	if p.File != "" || p.SaveAs != "" && strings.TrimSpace(p.Code) == "" {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "resume runs the program of before, or code: no file"}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "resume runs the earlier program or code, not a file"}
 	}
 	r, err := rr.openResumed(ctx, p.Resume)
 	if err != nil {
@@ -58,8 +58,8 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 	return r, nil
 }
 
-// after finds the execution with the calls that a program must not repeat unasked where they may have been done. It is nil where
-// nothing of it is known, as it never made a call or ended well.
+// after opens the earlier execution of the same step, whose uncertain calls a program must not repeat without confirmation. It
+// returns nil if that execution is unknown or succeeded.
 func (rr *Replay) after(ctx context.Context, p *execution.Program) (*Resumed, error) {
 	if p.After == "" {
 		return nil, nil
@@ -78,7 +78,7 @@ func (rr *Replay) after(ctx context.Context, p *execution.Program) (*Resumed, er
 	return r, nil
 }
 
-// openResumed opens the journal of an execution of the caller's that did not end well.
+// openResumed opens the journal of a failed execution of the caller.
 func (rr *Replay) openResumed(ctx context.Context, id string) (*Resumed, error) {
 	f, end, err := rr.opts.History.OpenFailed(ctx, id)
 	if err != nil {
@@ -87,7 +87,7 @@ func (rr *Replay) openResumed(ctx context.Context, id string) (*Resumed, error) 
 	return &Resumed{file: f, end: end}, nil
 }
 
-// Begin gives an execution its journal, with what it continues with. Without resume a program runs also where there can be none.
+// Begin creates the journal of an execution, with the calls of the resumed one. A missing journal is an error only if it resumes.
 func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program execution.Program, before *Resumed) error {
 	if rr.opts.History.Root == "" {
 		return nil
@@ -140,7 +140,7 @@ func header(run *toolcall.Execution, p execution.Program, before *Resumed) (jour
 	return h, err
 }
 
-// Undo is for an execution that could not be run: it leaves what it was to continue with as it was.
+// Undo reverts Begin for an execution that could not be run, so that the earlier one can be resumed again.
 func (rr *Replay) Undo(ctx context.Context, run *toolcall.Execution, before *Resumed) {
 	if run.Journal == nil {
 		return
@@ -154,7 +154,7 @@ func (rr *Replay) Undo(ctx context.Context, run *toolcall.Execution, before *Res
 	}
 }
 
-// CanResume is what tells a model of a program that failed how its calls are not made again; "" where there is no need to.
+// CanResume returns the id to resume a failed execution with, "" if it made no calls that should not be repeated.
 func (rr *Replay) CanResume(e *execution.Result, run *toolcall.Execution) string {
 	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 || rr.opts.Settings.Load().Journal.Keep == 0 {
 		return ""

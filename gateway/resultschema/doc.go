@@ -1,6 +1,6 @@
-// Package resultschema learns what the results of tools look like, since nine in ten
-// upstreams do not say. A [Store] is handed every good result, looks at it in the
-// background, and keeps the shape of all results of one definition of a tool
-// (see package shape): no value, no size. What it knows outlives the process by
-// way of a [Keeper], of which [Files] is one.
+// Package resultschema learns the shape of tools' results, since nine in ten upstreams
+// do not declare it. A [Store] gets every successful result, processes it in the
+// background, and merges it into the shape of all results of the tool's definition
+// (see package jsontype). It stores no values and no sizes. A [Keeper], such as
+// [Files], makes the shapes persistent.
 package resultschema

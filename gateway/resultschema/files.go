@@ -11,13 +11,13 @@ import (
 // maxFile bounds one file, in bytes.
 const maxFile = 8 << 20
 
-// Files is a [Keeper] that keeps one file per upstream in a directory, for its
-// owner's eyes only. Processes may share the directory. Close it.
+// Files is a [Keeper] with one file per upstream in a directory, readable by its owner
+// only. Processes may share the directory. Close it.
 type Files struct{ folder *checksumfile.Folder }
 
 var _ Keeper = (*Files)(nil)
 
-// OpenFiles makes the directory if it is not there.
+// OpenFiles creates the directory if necessary.
 func OpenFiles(dir string) (*Files, error) {
 	folder, err := checksumfile.OpenFolder(dir, checksumfile.Kind{Version: 1, Suffix: ".shapes", Limit: maxFile})
 	if err != nil {
@@ -29,8 +29,8 @@ func OpenFiles(dir string) (*Files, error) {
 // Close releases the directory.
 func (f *Files) Close() error { return f.folder.Close() }
 
-// Load reads what is known of an upstream. An error says that there is a file and
-// that it is of no use; nothing is known then.
+// Load reads the entries of an upstream. It returns no entries and an error if the file
+// exists and is not valid.
 func (f *Files) Load(upstream string) (Known, error) {
 	body, err := f.folder.Read(upstream)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,15 +46,15 @@ func (f *Files) Load(upstream string) (Known, error) {
 	return known, nil
 }
 
-// Merge adds what was learned to what is kept, and returns both. A file that is
-// of no use is begun again. An error says that nothing was written.
+// Merge adds learned to the stored entries, and returns all. It replaces an invalid
+// file. After an error nothing was written.
 func (f *Files) Merge(upstream string, learned Known) (Known, error) {
 	unlock, err := f.folder.Lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	all, _ := f.Load(upstream) // whoever loaded it first has heard what is wrong with it
+	all, _ := f.Load(upstream) // the first load has reported the error
 	all.Join(learned)
 	body, err := encode(all)
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *Files) Merge(upstream string, learned Known) (Known, error) {
 	return all, f.folder.Write(upstream, body)
 }
 
-// encode writes as much as a file may hold, the newest first.
+// encode returns as many entries as a file may hold, newest first.
 func encode(all Known) ([]byte, error) {
 	fits, size := map[string]json.RawMessage{}, 1000 // for the header
 	for _, digest := range all.newestFirst() {

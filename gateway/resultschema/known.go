@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// maxCount is where counting ends.
+	// maxCount is the maximum of Entry.Count.
 	maxCount = 1_000_000
-	// maxKnown is how many definitions of one upstream are remembered.
+	// maxKnown is how many definitions of one upstream are stored.
 	maxKnown = 2000
-	// remembered is how many days a definition is, that is neither offered nor called.
+	// remembered is how many days the entry of an unused definition is kept.
 	remembered = 90
 )
 
-// Entry is what is known of the results of one definition of a tool.
+// Entry has the shape of the results of one definition of a tool.
 type Entry struct {
 	Shape jsontype.Shape `json:"s"`
-	// Count is how many results Shape was made of.
+	// Count is the number of results merged into Shape.
 	Count int `json:"n"`
 	// Day is when it was last offered or called, in days since 1970.
 	Day int `json:"d"`
 }
 
-// Known is what is known of one upstream's tools, by the digest of their
+// Known has the entries of one upstream's tools, by the digest of their
 // definition ([tool.Tool.Digest]).
 type Known map[string]Entry
 
 func today() int { return int(time.Now().Unix() / (24 * 60 * 60)) }
 
-// join adds up two entries that were made of different results.
+// join merges two entries of different results.
 func join(a, b Entry) Entry {
 	return Entry{Shape: jsontype.Merge(a.Shape, b.Shape), Count: min(a.Count+b.Count, maxCount), Day: max(a.Day, b.Day)}
 }
 
-// Join adds what more tells to k, and forgets what is long gone.
+// Join merges the entries in more into k, and removes old ones.
 func (k Known) Join(more Known) {
 	for digest, e := range more {
 		k[digest] = join(k[digest], e)
@@ -52,16 +52,16 @@ func (k Known) Join(more Known) {
 	}
 }
 
-// newestFirst returns the digests, of one day in their order.
+// newestFirst returns the digests, latest day first, sorted within a day.
 func (k Known) newestFirst() []string {
 	digests := slices.Sorted(maps.Keys(k))
 	slices.SortStableFunc(digests, func(a, b string) int { return k[b].Day - k[a].Day })
 	return digests
 }
 
-var errDamaged = errors.New("it holds no shapes")
+var errDamaged = errors.New("invalid shapes")
 
-// UnmarshalJSON reads only what was written from a Known.
+// UnmarshalJSON rejects what cannot have been written from a Known.
 func (k *Known) UnmarshalJSON(data []byte) error {
 	var entries map[string]Entry
 	if err := json.Unmarshal(data, &entries); err != nil {

@@ -16,48 +16,48 @@ import (
 )
 
 const (
-	// waiting is how many results may wait to be looked at, waitingBytes how large
-	// they may be together. What comes beyond that is not learned from.
+	// waiting is how many results may be queued, waitingBytes their total size. Results
+	// beyond that are dropped.
 	waiting      = 64
 	waitingBytes = 32 << 20
-	// rest is how much longer than a look the pause after it is, so that learning
-	// takes little from those who work; maxRest bounds it.
+	// rest is the ratio of the pause after a result to the time spent on it, which limits
+	// the CPU share of learning; maxRest bounds the pause.
 	rest    = 4
 	maxRest = time.Second
-	// plenty is how many results of a definition are all looked at; of the others
-	// it is one in seldom.
+	// plenty is how many results of a definition are all used; of further ones, one in
+	// seldom is.
 	plenty, seldom = 100, 16
-	// notifyAfter and saveAfter are how long changes are gathered before they are
-	// told, and kept.
+	// notifyAfter and saveAfter are how long changes are collected before OnChange is
+	// called, and before they are saved.
 	notifyAfter = 200 * time.Millisecond
 	saveAfter   = 5 * time.Second
 )
 
-// Keeper keeps what was learned, beyond this process. It is safe for concurrent use.
+// Keeper stores entries persistently. It is safe for concurrent use.
 type Keeper interface {
-	// Load returns what is kept of an upstream. It is not nil, after an error neither.
+	// Load returns the stored entries of an upstream. They are never nil, even after an error.
 	Load(upstream string) (Known, error)
-	// Merge adds what was learned to what is kept, and returns all of it. An error
-	// says that nothing was added.
+	// Merge adds learned to the stored entries, and returns all. After an error nothing
+	// was added.
 	Merge(upstream string, learned Known) (Known, error)
 }
 
 // Options configure a store; nil means all defaults.
 type Options struct {
-	// Logger gets what cannot be kept; nil discards.
+	// Logger gets failures of the storage; nil discards.
 	Logger *slog.Logger
-	// OnChange is called with the upstream of tools with a changed Observed, from the
-	// store's goroutine, some time after. It must not block. nil: no one does.
+	// OnChange is called with an upstream after shapes of its tools have changed, from the
+	// store's goroutine, with a delay. It must not block. nil is not called.
 	OnChange func(upstream string)
 }
 
-// Store learns. All methods are safe for concurrent use.
+// Store learns the shapes of results. All methods are safe for concurrent use.
 type Store struct {
 	log      *slog.Logger
 	onChange func(upstream string)
-	keeper   Keeper // nil keeps nothing
+	keeper   Keeper // nil stores nothing
 	results  chan sample
-	bytes    atomic.Int64 // of what is in results
+	bytes    atomic.Int64 // total size of queued results
 	quit     chan struct{}
 	close    func()
 	work     sync.WaitGroup
@@ -65,31 +65,31 @@ type Store struct {
 	mu     sync.Mutex
 	topics map[string]*topic // by upstream
 
-	loading sync.Mutex // held while something kept is loaded
+	loading sync.Mutex // held while stored entries are loaded
 }
 
-// sample is a result to be looked at.
+// sample is a queued result.
 type sample struct {
 	upstream, digest string
 	result           tool.Result
 	weight           int
 }
 
-// topic is what is known of one upstream.
+// topic has the shapes of one upstream.
 type topic struct {
 	tools map[string]*subject // by digest
-	// fresh is what the keeper does not have.
+	// fresh has the unsaved entries.
 	fresh Known
 }
 
-// subject is one definition of a tool.
+// subject has the shape of one definition of a tool.
 type subject struct {
 	entry    Entry
-	offered  int            // results that were there to be looked at
+	offered  int            // number of results seen
 	observed *tool.Observed // nil while Count is 0
 }
 
-// New starts a store that has what keeper has; nil keeps nothing. Close it.
+// New starts a store on a keeper; nil keeps shapes in memory only. Close it.
 func New(keeper Keeper, opts *Options) *Store {
 	s := &Store{
 		log: slog.New(slog.DiscardHandler), onChange: func(string) {}, keeper: keeper,
@@ -106,12 +106,12 @@ func New(keeper Keeper, opts *Options) *Store {
 	return s
 }
 
-// Close looks at what waits, keeps what was learned, and ends. It is idempotent.
+// Close processes queued results and saves what was learned. It is idempotent.
 func (s *Store) Close() { s.close() }
 
-// Learn takes a result of a tool, of the definition with this digest, to look at
-// it later. It never waits: when there is much to do, the result is passed over.
-// The result must not be changed any more.
+// Learn queues a result of the tool definition with this digest. It never blocks: if
+// the queue is full, the result is dropped. The result must not be changed
+// afterwards.
 func (s *Store) Learn(upstream, digest string, result tool.Result) {
 	next := sample{upstream, digest, result, weight(result)}
 	if s.bytes.Add(int64(next.weight)) <= waitingBytes {
@@ -124,9 +124,9 @@ func (s *Store) Learn(upstream, digest string, result tool.Result) {
 	s.bytes.Add(-int64(next.weight))
 }
 
-// Observed returns what is known of the results of a definition, nil for
-// nothing. It is not changed afterwards. The first question about an upstream
-// reads what is kept of it.
+// Observed returns the observed shape of the results of a definition, nil if there is
+// none. It is immutable. The first call for an upstream loads its stored
+// entries.
 func (s *Store) Observed(upstream, digest string) *tool.Observed {
 	t := s.topic(upstream)
 	s.mu.Lock()
@@ -135,14 +135,14 @@ func (s *Store) Observed(upstream, digest string) *tool.Observed {
 	if known == nil {
 		return nil
 	}
-	if day := today(); known.entry.Day < day { // it is not gone
+	if day := today(); known.entry.Day < day { // keeps the entry from expiring
 		known.entry.Day = day
 		t.note(digest, Entry{Day: day})
 	}
 	return known.observed
 }
 
-// Has reports whether anything is known of an upstream, which is quicker to ask.
+// Has reports whether any shape of an upstream is known. It is faster than Observed.
 func (s *Store) Has(upstream string) bool {
 	t := s.topic(upstream)
 	s.mu.Lock()
@@ -150,7 +150,7 @@ func (s *Store) Has(upstream string) bool {
 	return len(t.tools) > 0
 }
 
-// topic returns that of an upstream, with what is kept of it.
+// topic returns the topic of an upstream, with its stored entries.
 func (s *Store) topic(upstream string) *topic {
 	s.mu.Lock()
 	t := s.topics[upstream]
@@ -163,7 +163,7 @@ func (s *Store) topic(upstream string) *topic {
 	known := s.load(upstream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t = s.topics[upstream]; t == nil { // nobody was quicker
+	if t = s.topics[upstream]; t == nil { // no other goroutine was faster
 		t = &topic{tools: map[string]*subject{}, fresh: Known{}}
 		t.adopt(known)
 		s.topics[upstream] = t
@@ -177,13 +177,13 @@ func (s *Store) load(upstream string) Known {
 	}
 	known, err := s.keeper.Load(upstream)
 	if err != nil {
-		s.log.Warn("kept shapes are not used", "upstream", upstream, "reason", err.Error())
+		s.log.Warn("stored shapes are ignored", "upstream", upstream, "reason", err.Error())
 	}
 	return known
 }
 
-// adopt takes what the keeper has, and reports whether it shows. What it has lost
-// it is to get again.
+// adopt merges the stored entries, and reports whether an observed shape has changed.
+// Counts that the storage has lost are saved again.
 func (t *topic) adopt(known Known) (changed bool) {
 	for digest, e := range known {
 		if fresh, ok := t.fresh[digest]; ok {
@@ -204,7 +204,7 @@ func (t *topic) adopt(known Known) (changed bool) {
 	return changed
 }
 
-// set gives the subject another entry, and reports whether that shows.
+// set replaces the entry, and reports whether the observed shape has changed.
 func (sub *subject) set(e Entry) bool {
 	sub.entry = e
 	next := observed(e)
@@ -222,7 +222,7 @@ func observed(e Entry) *tool.Observed {
 	return &tool.Observed{Shape: e.Shape, Count: rounded(e.Count)}
 }
 
-// rounded is the largest of 1, 2, 5, 10, 20, 50 ... that n reaches.
+// rounded returns the largest of 1, 2, 5, 10, 20, 50 ... that is at most n.
 func rounded(n int) int {
 	last := 1
 	for step := 1; ; step *= 10 {
@@ -235,10 +235,10 @@ func rounded(n int) int {
 	}
 }
 
-// note remembers for the keeper.
+// note adds an unsaved entry.
 func (t *topic) note(digest string, e Entry) { t.fresh[digest] = join(t.fresh[digest], e) }
 
-// follow looks at results, tells of changes and keeps them, until Close.
+// follow processes results, reports changes and saves them, until Close.
 func (s *Store) follow() {
 	changed := map[string]bool{}
 	var notify, save <-chan time.Time
@@ -266,7 +266,7 @@ func (s *Store) follow() {
 	}
 }
 
-// orIn is the timer, or a new one if there is none.
+// orIn returns timer, or a new one if it is nil.
 func orIn(timer <-chan time.Time, after time.Duration) <-chan time.Time {
 	if timer == nil {
 		return time.After(after)
@@ -288,7 +288,7 @@ func (s *Store) tell(changed map[string]bool) {
 	clear(changed)
 }
 
-// drain looks at what waits.
+// drain processes queued results.
 func (s *Store) drain() {
 	for {
 		select {
@@ -300,7 +300,7 @@ func (s *Store) drain() {
 	}
 }
 
-// look learns from a result, and reports whether that shows.
+// look processes a result, and reports whether the observed shape has changed.
 func (s *Store) look(next sample) bool {
 	defer s.bytes.Add(-int64(next.weight))
 	t := s.topic(next.upstream)
@@ -314,7 +314,7 @@ func (s *Store) look(next sample) bool {
 	return s.learn(t, next.digest, seen)
 }
 
-// wanted reports whether a result of the definition is to be looked at.
+// wanted counts a result of the definition, and reports whether to use it.
 func (s *Store) wanted(t *topic, digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +339,7 @@ func (s *Store) learn(t *topic, digest string, seen jsontype.Shape) bool {
 	return sub.set(join(sub.entry, one))
 }
 
-// save hands the keeper what it does not have, and learns what it has from others.
+// save merges unsaved entries into the storage, and takes over those of other processes.
 func (s *Store) save() {
 	if s.keeper == nil {
 		return
@@ -347,16 +347,16 @@ func (s *Store) save() {
 	var known Known
 	var err error
 	for upstream, fresh := range s.takeFresh() {
-		if !errors.Is(err, filelock.ErrBusy) { // else none of them waits again
+		if !errors.Is(err, filelock.ErrBusy) { // wait for the lock once only
 			known, err = s.keeper.Merge(upstream, fresh)
 		}
 		if err != nil {
-			s.log.Warn("observed shapes cannot be kept", "upstream", upstream, "error", err.Error())
+			s.log.Warn("save observed shapes", "upstream", upstream, "error", err.Error())
 			known = nil
 		}
 		s.mu.Lock()
 		t := s.topics[upstream]
-		if err != nil { // with the next
+		if err != nil { // the next save retries
 			t.fresh.Join(fresh)
 		}
 		changed := t.adopt(known)
@@ -367,7 +367,7 @@ func (s *Store) save() {
 	}
 }
 
-// takeFresh empties what the keeper does not have.
+// takeFresh removes and returns the unsaved entries, by upstream.
 func (s *Store) takeFresh() map[string]Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -295,7 +295,7 @@ func TestDamagedFile(t *testing.T) {
 			want(t, s, "nothing")
 			s.Learn("up", digest(1), text(`"x"`))
 			s.Close()
-			if !strings.Contains(log.String(), "kept shapes are not used") {
+			if !strings.Contains(log.String(), "stored shapes are ignored") {
 				t.Errorf("log: %s", log.String())
 			}
 			again := resultschema.New(files(t, dir), nil)
@@ -338,7 +338,7 @@ func TestCannotBeKept(t *testing.T) {
 		s.Learn("up", digest(1), text(`1`))
 		time.Sleep(10 * time.Second)
 		want(t, s, `1x {"k":16}`)
-		if !strings.Contains(log.String(), "cannot be kept") {
+		if !strings.Contains(log.String(), "save observed shapes") {
 			t.Errorf("log: %s", log.String())
 		}
 		keep.broken.Store(false)

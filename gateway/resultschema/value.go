@@ -5,10 +5,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxParts is how many blocks of one result are looked at.
+// maxParts is how many blocks of one result are used.
 const maxParts = 128
 
-// shapeOf is the shape of what a program gets.
+// shapeOf returns the shape of the value that a program gets.
 func shapeOf(v tool.Value) (jsontype.Shape, error) {
 	switch {
 	case v.Blob != nil:
@@ -27,7 +27,7 @@ func shapeOf(v tool.Value) (jsontype.Shape, error) {
 	return jsontype.ListOf(all), nil
 }
 
-// weight is about how many bytes a result holds on to.
+// weight returns about how many bytes of memory a result retains.
 func weight(r tool.Result) int {
 	n := len(r.Structured) + len(r.Raw)
 	for _, c := range r.Content {

@@ -16,7 +16,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Builtins are the functions of programs about skills.
+// Builtins returns the functions for programs about skills.
 func (s *Library) Builtins() map[string]toolsearch.Builtin {
 	return map[string]toolsearch.Builtin{
 		"save_skill": toolsearch.NewBuiltin(s.saveForProgram, `"name":{"type":"string"},"code":{"type":"string"},"description":{"type":"string"},"language":{"type":"string"},"params":{"type":"object"},`+
@@ -37,7 +37,7 @@ func (s *Library) saveForProgram(ctx context.Context, args json.RawMessage) (str
 		return "", toolcall.Invalid("arguments must be one JSON object", "")
 	}
 	if in.From != "" {
-		in.Language = "" // it is that of the execution
+		in.Language = "" // the execution determines it
 	}
 	done, err := toolcall.Yield(ctx)
 	if err != nil {
@@ -87,12 +87,12 @@ func (s *Library) Explain(ctx context.Context, lines []bridge.Line) {
 // maxSkillLines is how many lines of one fault are looked up.
 const maxSkillLines = 12
 
-// testTypeScript is the program that runs the tests of a skill.
+// testTypeScript returns the program that runs the tests of a skill.
 func testTypeScript(one skill.Skill) string {
 	return fmt.Sprintf("import %q;\n", toolcall.SkillsID+"/"+one.Name+"/"+skill.TestFile(one.Language))
 }
 
-// nodeFailure is how node:test reports that something failed.
+// nodeFailure matches a failure in the output of node:test.
 var nodeFailure = regexp.MustCompile(`(?m)^(# fail [1-9]|not ok |ℹ fail [1-9])`)
 
 func failedNodeTests(one skill.Skill, e execution.Result) bool {

@@ -2,7 +2,7 @@ package skills
 
 import (
 	"context"
-	_ "embed" // the programs of ours that run in sandboxes
+	_ "embed" // internal programs that run in sandboxes
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,8 +19,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// The code of a skill is read, rewritten and tested in sandboxes, never here. What
-// comes back from there is a skill's word about itself, no more.
+// The code of a skill is parsed, rewritten and tested in sandboxes, never here. The
+// results are untrusted, as the code is.
 
 //go:embed skillcode/analyse.py
 var analysePython string
@@ -32,16 +32,16 @@ var parameterisePython string
 var testPython string
 
 const (
-	// analyseTime and testTime bound the programs that read a skill, and its tests.
+	// analyseTime and testTime are the timeouts of the analysis and of the tests of a skill.
 	analyseTime = 10 * time.Second
 	testTime    = 30 * time.Second
-	// maxSignature and maxFunctions of a skill are what is kept of signatures.
+	// maxSignature is the maximum length of a signature, maxSkillFunctions their number.
 	maxSignature      = 300
 	maxSkillFunctions = 20
 	maxAnalysed       = 2000
 )
 
-// analysis is what the code of a skill says of itself, cleaned.
+// analysis has sanitized facts from the code of a skill.
 type analysis struct {
 	signatures, parameters []string
 	doc                    string
@@ -50,7 +50,7 @@ type analysis struct {
 // compiler analyses, compiles and tests the code of skills.
 type compiler struct{ *Library }
 
-// ask runs an internal Python program on a text and decodes its value.
+// ask runs an internal Python program on texts and decodes its value into answer.
 func (s compiler) ask(ctx context.Context, program string, texts map[string]string, answer any) error {
 	pairs := make([]string, 0, 2*len(texts))
 	for name, text := range texts {
@@ -104,13 +104,13 @@ func (s compiler) analyse(ctx context.Context, one skill.Skill) (analysis, error
 	return newAnalysis(one, found, answer.Doc), nil
 }
 
-// exported is one function of a skill.
+// exported is one exported function of a skill.
 type exported struct {
 	name, signature, doc string
 	parameters           []string
 }
 
-// newAnalysis puts the function first that is called as the skill is, and cleans all.
+// newAnalysis sanitizes all texts, and puts the function first that has the name of the skill.
 func newAnalysis(one skill.Skill, found []exported, doc string) analysis {
 	slices.SortStableFunc(found, func(a, b exported) int {
 		order := map[bool]int{true: 0, false: 1}
@@ -143,7 +143,7 @@ func (s compiler) analyseTypeScript(ctx context.Context, one skill.Skill) (analy
 	return newAnalysis(one, found, doc), nil
 }
 
-// compileSkill reports what is wrong with a skill in TypeScript as a program that imports it sees it.
+// compileSkill returns the compile error of a program that imports a skill in TypeScript, nil if there is none.
 func (s compiler) compileSkill(ctx context.Context, one skill.Skill, program string) error {
 	_, err := s.Executor.Bundle(toolcall.WithCandidate(ctx, &one), sandbox.Job{}, program)
 	if err == nil {
@@ -159,7 +159,7 @@ func (s compiler) compileSkill(ctx context.Context, one skill.Skill, program str
 	return wrong
 }
 
-// lazily fills in the signatures of a skill that was made by hand.
+// lazily fills in the signatures of a skill that has none recorded.
 func (s compiler) lazily(ctx context.Context, one *skill.Skill) {
 	if len(one.Functions) > 0 || one.Code() == "" {
 		return
@@ -173,7 +173,7 @@ func (s compiler) lazily(ctx context.Context, one *skill.Skill) {
 		if err != nil && ctx.Err() != nil {
 			return
 		}
-		found = made // nothing, for code that cannot be read: importing it tells why
+		found = made // empty for invalid code: importing it reports the error
 		s.mu.Lock()
 		if len(s.analysed) >= maxAnalysed {
 			clear(s.analysed)
@@ -185,7 +185,7 @@ func (s compiler) lazily(ctx context.Context, one *skill.Skill) {
 }
 
 // testSkill runs the tests of a skill that is about to be saved, with the rights of the caller.
-// An error says what failed.
+// The error says what failed.
 func (s compiler) testSkill(ctx context.Context, one skill.Skill) error {
 	if strings.TrimSpace(one.Tests()) == "" {
 		return nil
@@ -224,12 +224,12 @@ const maxFailure = 3000
 func failedTests(one skill.Skill, why string) error {
 	message := "not saved: its tests fail\n" + sanitize.Text(strings.TrimSpace(why), maxFailure)
 	if one.Version > 0 {
-		message += "\nthe version before stays"
+		message += "\nthe previous version stays"
 	}
 	return &tool.Error{Kind: tool.Failed, Message: message}
 }
 
-// importSkill answers a program's import of a skill in Python with the skill's files.
+// importSkill returns the files of a skill that a Python program imports, as JSON.
 func (s compiler) importSkill(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct{ Name, Language string }
 	if err := json.Unmarshal(args, &in); err != nil {

@@ -18,10 +18,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// lastExecution means the last of the caller that went well.
+// lastExecution stands for the last successful execution of the caller.
 const lastExecution = "last"
 
-// fromExecution makes a function of a program that went well. The notes tell what was made a parameter.
+// fromExecution makes a function of a successful program. The notes describe the new parameters.
 func (s *Library) fromExecution(ctx context.Context, d SkillDraft, next *skill.Skill) (string, []string, error) {
 	record, err := s.recordedFor(ctx, strings.TrimSpace(d.From))
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Library) fromExecution(ctx context.Context, d SkillDraft, next *skill.S
 	}
 	switch {
 	case record.Status != sandbox.OK:
-		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " failed", Hint: "a skill is made of one that went well"}
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " failed", Hint: "a skill needs a successful execution"}
 	case d.Language != "" && next.Language != record.Language:
 		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " is in " + record.Language, Hint: "leave out language"}
 	}
@@ -66,12 +66,12 @@ func (s *Library) recordedFor(ctx context.Context, id string) (history.Record, e
 	id = s.last[tool.Principal(ctx)+"\x00"+tool.Session(ctx)]
 	s.mu.Unlock()
 	if id == "" {
-		return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "no execution went well in this session", Hint: "run the program first, or give the id of an execution"}
+		return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "no successful execution in this session", Hint: "run the program first, or give the id of an execution"}
 	}
 	return s.opts.History.Recorded(ctx, id)
 }
 
-// rewritten is a program as a function.
+// rewritten is the result of turning a program into a function.
 type rewritten struct {
 	Error  string
 	Code   string
@@ -79,7 +79,7 @@ type rewritten struct {
 	Notes  []string
 }
 
-// parameterise makes a function of a program, with parameters in place of literals.
+// parameterise turns a program into a function, with parameters in place of literals.
 func (s *Library) parameterise(ctx context.Context, record history.Record, function string, params map[string]json.RawMessage, doc string) (made rewritten, err error) {
 	if record.Language == skill.TypeScript {
 		r, err := bundle.Function(record.Code, function, params, doc)

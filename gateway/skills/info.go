@@ -15,12 +15,12 @@ import (
 // SkillInfo is a skill in a list.
 type SkillInfo struct {
 	Name string `json:"name"`
-	// Description, Functions and Parameters are as its author wrote them: text to show, and to believe nothing of.
+	// Description, Functions and Parameters are untrusted text of its author.
 	Description string `json:"description,omitempty"`
 	// Language is python or typescript.
 	Language string `json:"language"`
 	Version  int    `json:"version"`
-	// Scope is private (one's own), shared (everybody's), or pending: it waits for an operator to share it.
+	// Scope is private, shared (with everybody), or pending: an operator must approve sharing it.
 	Scope string `json:"scope"`
 	// Author is who asked for it to be shared.
 	Author string `json:"author,omitempty"`
@@ -31,15 +31,15 @@ type SkillInfo struct {
 	Parameters []string `json:"parameters,omitempty"`
 	// Tested says that it has tests, which passed when it was saved by save_skill.
 	Tested bool `json:"tested"`
-	// Problem is why it cannot be imported, "" if it can. Warnings say which of the tools that it calls are not what they were.
+	// Problem is why it cannot be imported, "" if it can. Warnings name the tools that have changed since it was saved.
 	Problem  string   `json:"problem,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// SkillDetail is all there is to know of a skill.
+// SkillDetail is a skill with all its details.
 type SkillDetail struct {
 	SkillInfo
-	// Versions are those that are kept, the latest first; of what waits for an operator there is one.
+	// Versions are the stored versions, latest first; a pending skill has one.
 	Versions []int `json:"versions,omitempty"`
 	// Digest is the SHA-256 of all its files, which `sallyport skills approve NAME@DIGEST` takes.
 	Digest string `json:"digest"`
@@ -49,7 +49,7 @@ type SkillDetail struct {
 	Text  string `json:"text,omitempty"`
 	// Files are all of its files but SKILL.md.
 	Files []SkillFile `json:"files,omitempty"`
-	// Tools are those that it was written against.
+	// Tools are the tools that it calls, compared with those when it was saved.
 	Tools []SkillTool `json:"tools,omitempty"`
 }
 
@@ -69,7 +69,7 @@ type SkillTool struct {
 
 const scopePending = "pending"
 
-// SkillList returns the skills of the caller and those that are shared, by name; for an operator also those that wait to be shared. It reads
+// SkillList returns the skills of the caller and the shared ones, by name; for an operator also the pending ones. It reads
 // files and runs nothing. Errors are *tool.Error.
 func (s *Library) SkillList(ctx context.Context) ([]SkillInfo, error) {
 	if s.store == nil {
@@ -130,17 +130,17 @@ func (s *Library) SkillOf(ctx context.Context, name string, version int) (SkillD
 	return d, nil
 }
 
-// PendingSkill returns a skill that waits to be shared, for operators only. Errors are *tool.Error.
+// PendingSkill returns a skill whose sharing is pending, for operators only. Errors are *tool.Error.
 func (s *Library) PendingSkill(ctx context.Context, name string) (SkillDetail, error) {
 	switch {
 	case s.store == nil:
 		return SkillDetail{}, noSkills()
 	case tool.Operator(ctx) == "":
-		return SkillDetail{}, toolcall.OperatorsOnly("what waits to be shared")
+		return SkillDetail{}, toolcall.OperatorsOnly("a pending skill")
 	}
 	one, err := s.store.LoadPending(name)
 	if errors.Is(err, skill.ErrNotFound) {
-		return SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "no skill " + sanitize.Line(name, 80) + " waits to be shared"}
+		return SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "no pending skill " + sanitize.Line(name, 80)}
 	}
 	one.Name = name
 	d := s.skillDetail(foundSkill{Skill: one, problem: err})
@@ -159,7 +159,7 @@ func (s *Library) skillDetail(one foundSkill) SkillDetail {
 	return d
 }
 
-// toolState says what became of a tool since it had a digest.
+// toolState compares a tool with its recorded digest.
 func (s *Library) toolState(name, digest string) string {
 	id, err := tool.ParseID(name)
 	if err != nil {

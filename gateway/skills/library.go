@@ -1,5 +1,5 @@
-// Package skills keeps programs that were saved as functions: private ones, shared ones, and those that wait to be shared. Its owner
-// is [Library].
+// Package skills stores programs that were saved as functions: private ones, shared ones, and those that are pending review. Its main
+// type is [Library].
 package skills
 
 import (
@@ -32,17 +32,17 @@ import (
 	"sallyport/sandbox"
 )
 
-// SkillDraft is what is to be saved as a skill. What is empty stays as it is in the version before.
+// SkillDraft is a skill to save. Empty fields keep the values of the previous version.
 type SkillDraft struct {
 	// Name is read by skill.Name.
 	Name        string
 	Code        string
 	Description string
-	// Language is as in Program; "" is that of the version before, or of the execution, or python.
+	// Language is as in Program; "" is that of the previous version, or of the execution, or python.
 	Language string
-	// From is the id of an execution of the caller's that went well, or "last": its program becomes a function.
+	// From is the id of a successful execution of the caller, or "last": its program becomes a function.
 	From string
-	// Params are parameters of that function: each stands in place of the literals that equal its value, which is its default.
+	// Params are parameters of that function: each replaces the literals that equal its value, which is its default.
 	Params map[string]json.RawMessage
 	// Tests run before the skill is accepted.
 	Tests string
@@ -50,9 +50,9 @@ type SkillDraft struct {
 	Scope string
 }
 
-// Options are what skills are made and read with. All but DataDir are required.
+// Options configure a library. All but DataDir are required.
 type Options struct {
-	// DataDir keeps skills, in skills/; "" keeps none.
+	// DataDir stores skills, in skills/; "" disables skills.
 	DataDir      string
 	Settings     config.Source
 	Logger       *slog.Logger
@@ -67,32 +67,32 @@ type Options struct {
 type Executor interface {
 	// Limits returns the limits of a program by the settings in force.
 	Limits(program execution.Program) sandbox.Limits
-	// Bundle makes JavaScript of a program in TypeScript, with the skills that it imports.
+	// Bundle compiles a program in TypeScript to JavaScript, with the skills that it imports.
 	Bundle(ctx context.Context, job sandbox.Job, code string) (string, error)
-	// RunBare runs a program of the gateway's own, without tools.
+	// RunBare runs an internal program of the gateway, without tools.
 	RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error)
 	// RunTests runs the tests of a skill that is about to be saved, with the rights of the caller.
 	RunTests(ctx context.Context, job sandbox.Job, program execution.Program, candidate *skill.Skill) (execution.Result, error)
 }
 
-// Library are the skills of everybody, and what is known of them. It is safe for concurrent use.
+// Library has the skills of all principals, and their search indexes. It is safe for concurrent use.
 type Library struct {
 	// Executor is set before the first call.
 	Executor Executor
 
 	opts  Options
-	store *skill.Store // nil: nothing is kept
+	store *skill.Store // nil: skills are disabled
 
 	mu       sync.Mutex
 	indexes  map[string]*skillIndex // by principal
-	analysed map[string]analysis    // of skills made by hand, by digest
-	last     map[string]string      // the last execution that went well, by who ran it
+	analysed map[string]analysis    // of skills without recorded signatures, by digest
+	last     map[string]string      // the last successful execution, by principal and session
 }
 
-// maxLast is of how many sessions the last execution is remembered.
+// maxLast is how many sessions have their last execution recorded.
 const maxLast = 4096
 
-// New returns the skills of a data directory. Close it.
+// New returns a library. Close it.
 func New(opts Options) *Library {
 	s := &Library{opts: opts, indexes: map[string]*skillIndex{}, analysed: map[string]analysis{}, last: map[string]string{}}
 	if opts.DataDir != "" {
@@ -102,10 +102,10 @@ func New(opts Options) *Library {
 }
 
 func noSkills() error {
-	return &tool.Error{Kind: tool.Denied, Message: "skills are not kept here", Hint: "the operator has set no data directory"}
+	return &tool.Error{Kind: tool.Denied, Message: "skills are disabled", Hint: "the operator has not set a data directory"}
 }
 
-// Ended remembers the last execution that went well, for save_skill(from_execution="last").
+// Ended records the last successful execution, for save_skill(from_execution="last").
 func (s *Library) Ended(ctx context.Context, e execution.Result) {
 	if e.Failed() {
 		return
@@ -169,7 +169,7 @@ func (s *Library) noVersion(ctx context.Context, current foundSkill, version int
 }
 
 func (s *Library) noSkill(ctx context.Context, name string) error {
-	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + sanitize.Line(name, 80), Hint: "list_skills() names those that there are"}
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + sanitize.Line(name, 80), Hint: "list_skills() lists the skills"}
 	if near := suggest.Of(skill.Module(name), s.Modules(ctx)); near != "" {
 		err.Hint = "did you mean skills." + near + "?"
 	}
@@ -190,7 +190,7 @@ func (s *Library) Modules(ctx context.Context) []string {
 	return names
 }
 
-// SaveSkill keeps a new version of a skill for the caller and returns text for the model. Errors are *tool.Error.
+// SaveSkill saves a new version of a skill for the caller and returns text for the model. Errors are *tool.Error.
 func (s *Library) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
 	switch {
 	case s.store == nil:
@@ -267,7 +267,7 @@ func (s *Library) unsaved(ctx context.Context, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the skill could not be saved", Hint: "the operator's log says why", Err: err}
 }
 
-// draft makes the next version of a skill. notes tell what was done to its code.
+// draft makes the next version of a skill. notes describe changes to its code.
 func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, notes []string, err error) {
 	name, err := skill.Name(strings.TrimSpace(d.Name))
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 	return next, notes, s.complete(ctx, &next)
 }
 
-// draftCode is the code of a draft, "" for that of the version before.
+// draftCode returns the code of a draft, "" to keep that of the previous version.
 func (s *Library) draftCode(ctx context.Context, d SkillDraft, next *skill.Skill) (string, []string, error) {
 	switch {
 	case d.From != "" && d.Code != "":
@@ -313,7 +313,7 @@ func (s *Library) draftCode(ctx context.Context, d SkillDraft, next *skill.Skill
 	case d.From != "":
 		return s.fromExecution(ctx, d, next)
 	case len(d.Params) > 0 && d.Code == "":
-		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "params are for from_execution", Hint: `from_execution="last" takes the last program that went well`}
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "params are for from_execution", Hint: `from_execution="last" takes the last successful program`}
 	}
 	next.Language = cmp.Or(next.Language, skill.Python)
 	return d.Code, nil, checkSkillCode(d.Code)
@@ -326,7 +326,7 @@ func checkSkillCode(code string) error {
 	return nil
 }
 
-// complete fills in what is known from the code: signatures, a description where none is given, the tools that it calls.
+// complete fills in fields from the code: signatures, the description if it is empty, the tools that it calls.
 func (s *Library) complete(ctx context.Context, next *skill.Skill) error {
 	found, err := compiler{s}.analyse(ctx, *next)
 	if err != nil {
@@ -345,7 +345,7 @@ func (s *Library) complete(ctx context.Context, next *skill.Skill) error {
 	return nil
 }
 
-// cleanDescription is a description without what does not show, of a length that fits.
+// cleanDescription returns a description without invisible characters, cut to the maximum length.
 func cleanDescription(text string) string {
 	text = strings.TrimSpace(sanitize.Text(text, skill.MaxDescription))
 	for len(text) > skill.MaxDescription {
@@ -358,7 +358,7 @@ func skillBody(s skill.Skill) string {
 	return fmt.Sprintf("# %s\n\n%s\n\n```%s\n%s\n```\n", s.Name, s.Description, s.Language, strings.Join(append([]string{skillImport(s)}, s.Functions...), "\n"))
 }
 
-// LoadSkill tells of a skill all there is, its code too; version 0 is the current one. Errors are *tool.Error.
+// LoadSkill returns the description and the code of a skill as text; version 0 is the current one. Errors are *tool.Error.
 func (s *Library) LoadSkill(ctx context.Context, name string, version int) (string, error) {
 	one, err := s.skill(ctx, name, version)
 	if err != nil {
@@ -395,7 +395,7 @@ func (s *Library) LoadSkill(ctx context.Context, name string, version int) (stri
 // maxSkillText is how much of one skill is returned, in characters.
 const maxSkillText = 32 << 10
 
-// ListSkills tells which skills there are for the caller, or which fit a query. Errors are *tool.Error.
+// ListSkills returns the caller's skills, or those that match a query, as text. Errors are *tool.Error.
 func (s *Library) ListSkills(ctx context.Context, query string) (string, error) {
 	if s.store == nil {
 		return "", noSkills()

@@ -18,21 +18,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Skills are found by search as tools are, each principal's own and those that are
-// shared. Every principal has an index of their own, so no skills change how
-// those of another principal, or tools, are ranked.
+// Search also finds skills: the principal's own ones and shared ones. Every principal
+// has a separate index, so that skills do not affect the ranking of other principals'
+// skills, or of tools.
 
-// maxIndexes is of how many principals skills are kept in memory.
+// maxIndexes is how many principals have their skills in memory.
 const maxIndexes = 64
 
-// skillIndex is what one principal finds.
+// skillIndex is the index of one principal's skills.
 type skillIndex struct {
 	stamp  string
 	skills map[string]foundSkill // by module
 	index  *index.Index
 }
 
-// indexed returns the index of the caller, made again where something has changed. It is called with mu held.
+// indexed returns the index of a principal, and rebuilds it after changes. It is called with mu held.
 func (s *Library) indexed(principal string) (*skillIndex, error) {
 	stamp := s.store.Stamp(principal) + "\x00" + s.store.SharedStamp()
 	old := s.indexes[principal]
@@ -85,7 +85,7 @@ func skillDocument(one skill.Skill) index.Doc {
 	return doc
 }
 
-// Close ends what is kept in memory.
+// Close closes the indexes.
 func (s *Library) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Library) Close() error {
 	return nil
 }
 
-// skillHit is a skill that fits a query.
+// skillHit is a skill that matches a query.
 type skillHit struct {
 	foundSkill
 	cover float64
@@ -104,7 +104,7 @@ type skillHit struct {
 	weak  bool
 }
 
-// findSkills returns the skills of the caller that fit a query, best first; all, by name, for "".
+// findSkills returns the skills of the caller that match a query, best first; all, by name, for "".
 func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]skillHit, error) {
 	if s.store == nil {
 		return nil, nil
@@ -133,7 +133,7 @@ func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]sk
 	return found, nil
 }
 
-// Find returns the skills of the caller that fit a query.
+// Find returns the skills of the caller that match a query.
 func (s *Library) Find(ctx context.Context, query string, limit int) ([]toolsearch.Item, error) {
 	hits, err := s.findSkills(ctx, query, limit)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Library) Find(ctx context.Context, query string, limit int) ([]toolsear
 	return items, nil
 }
 
-// Describe tells all about a skill of the caller.
+// Describe returns the full description of a skill of the caller.
 func (s *Library) Describe(ctx context.Context, name string) (toolsearch.FoundTool, error) {
 	one, err := s.skill(ctx, name, 0)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Library) describeSkill(ctx context.Context, one foundSkill, detail tool
 	return found
 }
 
-// skillText are the signatures of a skill, marked as one.
+// skillText returns the signatures of a skill, with a comment that marks it as one.
 func skillText(one foundSkill) string {
 	mark := " # skill"
 	if one.Language == skill.TypeScript {
@@ -206,7 +206,7 @@ func skillText(one foundSkill) string {
 
 var functionName = regexp.MustCompile(`^(?:async )?([\p{L}_$][\p{L}\p{Nd}_$]*)`)
 
-// skillImport is the line that imports a skill's functions; "" where it has none.
+// skillImport returns the line that imports a skill's functions.
 func skillImport(one skill.Skill) string {
 	var names []string
 	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
@@ -227,7 +227,7 @@ func skillImport(one skill.Skill) string {
 	return "from skills." + one.Module() + " import " + strings.Join(names, ", ")
 }
 
-// importText is that on a line of its own, with the signatures below it.
+// importText returns the import on a line of its own, with the signatures below it.
 func importText(one skill.Skill) string {
 	if one.Code() == "" {
 		return ""
@@ -239,10 +239,10 @@ func importText(one skill.Skill) string {
 	return strings.Join(lines, "\n")
 }
 
-// maxFlags is how much is said of tools that changed.
+// maxFlags is how many changed tools are reported.
 const maxFlags = 3
 
-// skillFlags say which of the tools that a skill calls are not what they were when it was saved.
+// skillFlags returns warnings about called tools that have changed since the skill was saved.
 func (s *Library) skillFlags(one skill.Skill) (flags []string) {
 	for _, name := range slices.Sorted(maps.Keys(one.Tools)) {
 		id, err := tool.ParseID(name)
@@ -254,16 +254,16 @@ func (s *Library) skillFlags(one skill.Skill) (flags []string) {
 		case digest != "":
 			flags = append(flags, sanitize.Line(name, 120)+" changed since it was saved")
 		case s.knows(id.Upstream):
-			flags = append(flags, sanitize.Line(name, 120)+" is not there any more")
+			flags = append(flags, sanitize.Line(name, 120)+" no longer exists")
 		}
 	}
 	if more := len(flags) - maxFlags; more > 0 {
-		flags = append(flags[:maxFlags], fmt.Sprintf("and %d tools more", more))
+		flags = append(flags[:maxFlags], fmt.Sprintf("and %d more tools", more))
 	}
 	return flags
 }
 
-// knows reports whether it is known what an upstream offers: of one that was never reached nothing is missing. One that was taken out of the settings is.
+// knows reports whether the upstream's offer is known, so that a missing tool is gone. It is true for an upstream that was removed from the settings.
 func (s *Library) knows(upstream string) bool {
 	for _, up := range s.opts.Catalog.Upstreams() {
 		if up.ID == upstream {
@@ -280,7 +280,7 @@ var (
 	importedName = regexp.MustCompile(`\w+`)
 )
 
-// toolDigests are the digests of the tools that a program imports, as far as that stands in its text.
+// toolDigests returns the digests of the tools that a program imports, as far as its text shows them.
 func (s *Library) toolDigests(code string) map[string]string {
 	tools := map[string]string{}
 	add := func(upstream, name string) {
@@ -291,7 +291,7 @@ func (s *Library) toolDigests(code string) map[string]string {
 	}
 	list := func(upstream, names string) {
 		for entry := range strings.SplitSeq(names, ",") {
-			add(upstream, importedName.FindString(entry)) // what stands before "as"
+			add(upstream, importedName.FindString(entry)) // the name before "as"
 		}
 	}
 	for _, found := range fromServers.FindAllStringSubmatch(code, -1) {
@@ -308,5 +308,5 @@ func (s *Library) toolDigests(code string) map[string]string {
 	return tools
 }
 
-// maxSkillTools is how many tools of one skill are watched.
+// maxSkillTools is how many tools of one skill are recorded.
 const maxSkillTools = 100

@@ -11,7 +11,7 @@ func (s *Library) SkillLanguage(ctx context.Context, name string) (string, error
 	return found.Language, err
 }
 
-// SkillFunctions returns the names of what a skill of the caller exports, nil where they are not known, and whether there is such a skill.
+// SkillFunctions returns the names of the functions that a skill of the caller exports, nil if they are not known. ok is false if there is no such skill.
 func (s *Library) SkillFunctions(ctx context.Context, name string) (names []string, ok bool) {
 	found, err := s.skill(ctx, name, 0)
 	if err != nil {

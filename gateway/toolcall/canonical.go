@@ -10,9 +10,9 @@ import (
 	"sallyport/internal/approval"
 )
 
-// Canonical returns the one form of arguments that mean the same to a tool with these defaults of its parameters: members in
-// order, numbers by their value (1, 1.0 and 1e0 are one), and no members at the top that are null or their default.
-// What cannot be read so is returned as it is.
+// Canonical returns the canonical form of arguments for a tool with these parameter defaults: members in order, numbers
+// normalized (1, 1.0 and 1e0 are equal), and no top-level members that are null or equal to their default. Arguments that it
+// cannot parse are returned unchanged.
 func Canonical(args json.RawMessage, defaults map[string]any) []byte {
 	canonical, _, err := approval.Readable(args)
 	if err != nil {
@@ -40,7 +40,7 @@ func Canonical(args json.RawMessage, defaults map[string]any) []byte {
 	return short
 }
 
-// Defaults are the defaults of the members at the top that an input schema has.
+// Defaults returns the defaults of the top-level properties of an input schema.
 func Defaults(input json.RawMessage) map[string]any {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -78,7 +78,7 @@ func decodeNumbers(data []byte) (v any, err error) {
 // maxNumber is the longest number that is evaluated, in characters.
 const maxNumber = 64
 
-// normalNumbers writes each number by its value.
+// normalNumbers normalizes each number in a value.
 func normalNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:

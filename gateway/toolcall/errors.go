@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Unknown is the error for an upstream or tool that is not there.
+// Unknown returns the error for an upstream or tool that does not exist.
 func Unknown(what, name, near string) *tool.Error {
 	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, sanitize.Line(name, 150)), Hint: "find it with search_tools"}
 	if near != "" {
@@ -18,12 +18,12 @@ func Unknown(what, name, near string) *tool.Error {
 	return err
 }
 
-// Invalid is the error for a request that another try must change.
+// Invalid returns the error for an invalid request.
 func Invalid(message, hint string) *tool.Error {
 	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
 }
 
-// NotOneOf is the error for a word that is none of those that may stand there.
+// NotOneOf returns the error for an unknown value of an enumeration.
 func NotOneOf(what, word, hint string) *tool.Error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, sanitize.Line(word, 40)), Hint: hint}
 }
@@ -39,7 +39,7 @@ func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// OperatorsOnly is the error for a caller that is no operator.
+// OperatorsOnly returns the error for a caller who is not an operator.
 func OperatorsOnly(what string) error {
 	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
 }

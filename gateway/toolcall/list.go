@@ -12,48 +12,47 @@ import (
 // RecordedCall is one call that a program made.
 type RecordedCall struct {
 	Tool tool.ID `json:"tool"`
-	// Digest is that of the tool's definition at the call, see [tool.Tool.Digest]; "" for what is no upstream's tool.
+	// Digest is the digest of the tool's definition at the call, see [tool.Tool.Digest]; "" for a tool of no upstream.
 	Digest string `json:"digest,omitempty"`
 	// Arguments is the SHA-256 of the arguments in compact JSON, in hex.
 	Arguments string `json:"arguments"`
-	// Decision is what became of it by the policy ("allow", "deny", "ask" for a pending one), "" where there is none. Rule and
-	// Reason say why, Labels are those of what it brought.
+	// Decision is the policy decision ("allow", "deny", "ask" for a pending one), "" without a policy. Rule and Reason say
+	// why, Labels are the labels of the result.
 	Decision string   `json:"decision,omitempty"`
 	Rule     string   `json:"rule,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
 	// Approval is the id of the approval that was requested for it, "" for none.
 	Approval string `json:"approval,omitempty"`
-	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
+	// Outcome is "ok", the kind of the error, or "unfinished" if the program ended before the call.
 	Outcome string `json:"outcome"`
-	// Replayed says that it was not made, but answered from the journal of the execution before.
+	// Replayed says that it was answered from the journal of the resumed execution.
 	Replayed bool `json:"replayed,omitempty"`
-	// Begun is when it began, the zero time where that was not kept.
+	// Begun is when it began, the zero time if unknown.
 	Begun    time.Time     `json:"begun,omitzero"`
 	Duration time.Duration `json:"duration"`
-	// Size is how many bytes of text the result had, or of structured content where there is no text.
+	// Size is the size of the result's text in bytes, or of its structured content if there is no text.
 	Size int64 `json:"size,omitempty"`
 }
 
-// MaxRecords is how many calls of an execution are kept.
+// MaxRecords is the maximum number of recorded calls of an execution.
 const MaxRecords = 1000
 
 // Unfinished is the outcome of a call that was in flight when its program ended.
 const Unfinished = "unfinished"
 
-// List is what a program calls, as it calls it.
+// List records the calls of a program.
 type List struct {
 	mu      sync.Mutex
 	records []RecordedCall
 	made    int
 	bytes   int64 // of the results of all that have ended
-	// samples are the beginnings of results, held their bytes.
+	// samples are the beginnings of results, Held is their size in bytes.
 	samples []string
 	Held    int
 }
 
-// Begin notes a call, gives it what is to be called when it is decided what becomes of it, and returns what is to be called when it has
-// ended. What made says at its end is noted too.
+// Begin records the start of a call. It sets made.Decide, to be called with the verdict, and returns end, to be called with the outcome.
 func (l *List) Begin(made *Attempt) (end func(outcome string, size int64)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +88,7 @@ func (l *List) Add(size int64) {
 	l.bytes += size
 }
 
-// Sums are how many calls were made, and how many bytes their results had.
+// Sums returns the number of calls, and the size of their results in bytes.
 func (l *List) Sums() (made int, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +115,7 @@ func (l *List) Unanswered(least time.Duration) (waited time.Duration, of tool.ID
 	return 0, tool.ID{}
 }
 
-// All returns what was called so far.
+// All returns the recorded calls, and the number of all calls.
 func (l *List) All() ([]RecordedCall, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,10 +124,10 @@ func (l *List) All() ([]RecordedCall, int) {
 
 const maxResultCounted = 16 << 10
 
-// MaxResultsCounted is how much of all results of a program is counted, in bytes.
+// MaxResultsCounted is the maximum size of the samples of a program's results, in bytes.
 const MaxResultsCounted = 64 << 10
 
-// Sample keeps the beginning of a result, to be counted.
+// Sample keeps the beginning of a result, to count its tokens later.
 func (l *List) Sample(r tool.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +146,7 @@ func (l *List) Sample(r tool.Result) {
 	}
 }
 
-// Samples are the beginnings of results, which are let go of, and the bytes of all.
+// Samples returns and releases the samples of results, with the size of all results in bytes.
 func (l *List) Samples() (samples []string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// TrimName is a name as it came in a request, cut where nothing can be called so.
+// TrimName returns a name from a request without surrounding space, truncated to MaxName bytes.
 func TrimName(name string) string {
 	return strings.TrimSpace(name[:min(len(name), MaxName)])
 }
 
-// MaxName is the longest name that is looked for, in bytes; no tool has one that long.
+// MaxName is the maximum length of a name in a lookup, in bytes; names of tools are shorter.
 const MaxName = 1 << 10
 
-// NoTools is the bridge of internal programs, which call no tools.
+// NoTools is the caller for internal programs, which may not call tools.
 type NoTools struct{}
 
 // Call implements [bridge.Caller].
@@ -26,8 +26,8 @@ func (NoTools) Call(context.Context, tool.Call) (tool.Result, error) {
 // WorkflowsID is the upstream id of workflows as functions, and of their requests for approval.
 const WorkflowsID = "workflows"
 
-// GatewayID is the upstream id under which programs reach the gateway itself. No other upstream has it: see [tool.Identifier].
+// GatewayID is the reserved upstream id of the gateway's own tools, see [tool.Identifier].
 const GatewayID = "sallyport"
 
-// SkillsID is what skills are imported from, and the upstream id of them in searches.
+// SkillsID is the module that skills are imported from, and their upstream id in searches.
 const SkillsID = "skills"

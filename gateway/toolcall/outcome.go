@@ -2,7 +2,7 @@ package toolcall
 
 import "sallyport/internal/tool"
 
-// Outcome says in a word how a call went: "ok", or the kind of the error.
+// Outcome returns the outcome of a call: "ok", or the kind of the error.
 func Outcome(result tool.Result, err error) string {
 	switch {
 	case err != nil:
@@ -13,7 +13,7 @@ func Outcome(result tool.Result, err error) string {
 	return "ok"
 }
 
-// TextSize is how much of a result a client without programs would have put into a model's context.
+// TextSize returns the size of a result in a model's context, in bytes, if the model had called the tool itself.
 func TextSize(r tool.Result) int64 {
 	if n := TextBytes(r); n > 0 {
 		return n
@@ -21,7 +21,7 @@ func TextSize(r tool.Result) int64 {
 	return int64(len(r.Structured))
 }
 
-// TextBytes is the size of its texts.
+// TextBytes returns the size of a result's texts in bytes.
 func TextBytes(r tool.Result) (n int64) {
 	for _, c := range r.Content {
 		n += int64(len(c.Text))

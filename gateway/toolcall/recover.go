@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Recover makes an error of a panic during a call, which would end the programs of all others, too. It is deferred.
+// Recover converts a panic during a call to an error. Defer it.
 func Recover(ctx context.Context, log *slog.Logger, c tool.Call, result *tool.Result, err *error) {
 	if cause := recover(); cause != nil {
 		log.ErrorContext(ctx, "panic during a call", "tool", c.Tool, "panic", cause, "stack", string(debug.Stack()))

@@ -42,19 +42,19 @@ func (s Scope) In(ctx context.Context) context.Context {
 // Execution is an execution while its program runs: what its calls have in common.
 type Execution struct {
 	ID, Principal, Session, Client string
-	// Root is the first of the executions that this one resumes, itself for none; of a workflow's program the run.
+	// Root is the first execution in the chain that this one resumes, or itself; for a workflow's program it is the run.
 	Root string
-	// Unattended says that it is a workflow's program: it is suspended at once where no client can be asked.
+	// Unattended says that it is a workflow's program: it is suspended immediately if no client can be asked.
 	Unattended bool
 	// Suspension suspends it when a call waits for approval.
 	Suspension *Suspension
 	// Workspace is the name of its workspace.
 	Workspace string
-	// Peer answers what upstreams and approvals ask a person; nil for none.
+	// Peer answers requests of upstreams and requests for approval; nil for none.
 	Peer tool.Peer
 	// Stub answers its calls in place of upstreams; nil for none.
 	Stub func(ctx context.Context, c tool.Call) (tool.Result, error)
-	// Yield gives up the program's turn during a call that may run programs itself, until done is called.
+	// Yield gives up the program's slot during a call that may run programs itself, until done is called.
 	Yield func() (done func(), err error)
 	Calls *List
 	// Candidate is the skill that it tests; nil if it is no test.
@@ -81,7 +81,7 @@ type Replayer interface {
 	Notes() []string
 }
 
-// NewExecution returns an execution on behalf of the caller in ctx. The caller adds what the program asks for.
+// NewExecution returns an execution on behalf of the caller in ctx. Fields that depend on the program are not set.
 func NewExecution(ctx context.Context, id string) *Execution {
 	by := ScopeOf(ctx).Run
 	return &Execution{
@@ -102,8 +102,8 @@ func ExecutionID(ctx context.Context) string {
 }
 
 // Unattended returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
-// does not wait: its error has a *approvals.Waits, the question stands, and the same call made again finds the answer. Calls are asked
-// about and counted as those of the run. Its programs are suspended at once where no client can be asked.
+// does not wait: its error wraps a *approvals.Waits, the approval stays pending, and a retry of the same call finds the answer.
+// Approvals and limits apply to the run. Its programs are suspended immediately if no client can be asked.
 func Unattended(ctx context.Context, run string) context.Context {
 	s := ScopeOf(ctx)
 	s.Run = run
@@ -132,7 +132,7 @@ func WithCandidate(ctx context.Context, one *skill.Skill) context.Context {
 // ApprovalID returns the approval that a client is being asked for, "" for none.
 func ApprovalID(ctx context.Context) string { return ScopeOf(ctx).Approval }
 
-// Yield gives up the turn of the program that makes the call, if one does, until done is called.
+// Yield gives up the slot of the program that makes the call, if any, until done is called.
 func Yield(ctx context.Context) (done func(), err error) {
 	if r := ExecutionOf(ctx); r != nil && r.Yield != nil {
 		return r.Yield()

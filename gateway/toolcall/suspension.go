@@ -10,12 +10,12 @@ import (
 // heldGrace is how long the other calls of a suspended program may take.
 const heldGrace = 5 * time.Second
 
-// Suspension stops a program while a call of it waits for approval. Its other calls end first. It is safe for concurrent use.
+// Suspension stops a program when one of its calls must wait for approval. Other calls end first. It is safe for concurrent use.
 type Suspension struct {
 	mu    sync.Mutex
 	stop  context.CancelFunc // of the program
-	calls int                // under way
-	still int                // of them, those that end with the program only
+	calls int                // in flight
+	still int                // of them, those that wait for approval
 	asked int
 	held  bool
 	late  *time.Timer
@@ -79,7 +79,7 @@ func (h *Suspension) Suspend() {
 	h.end()
 }
 
-// end stops the program if all calls in flight wait for that. It is called with mu held.
+// end stops the program if all calls in flight wait for approval. mu must be held.
 func (h *Suspension) end() {
 	if h.held && h.calls <= h.still {
 		h.stop()

@@ -1,4 +1,4 @@
-// Package toolcall is the way of one tool call through the gateway: handlers and the middlewares around them.
+// Package toolcall has the handlers and middlewares of tool calls, and the state of a call and its execution.
 package toolcall
 
 import (

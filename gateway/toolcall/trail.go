@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Origin says what brought a label first.
+// Origin is the first source of a label.
 type Origin struct {
 	Label string `json:"label"`
 	// Tool is the tool that returned it. File is the path in a workspace of a file that was written after such results were read.
@@ -22,7 +22,7 @@ type Origin struct {
 	Time      time.Time `json:"time"`
 }
 
-// Trail has the labels of what an execution or a session has read, and counts its calls. It is safe for concurrent use.
+// Trail holds the labels of what an execution or a session has read, and counts its calls. It is safe for concurrent use.
 type Trail struct {
 	mu    sync.Mutex
 	read  map[string]Origin
@@ -44,7 +44,7 @@ func (t *Trail) Add(origins ...Origin) {
 	}
 }
 
-// Count notes that a tool was called.
+// Count counts a call of a tool.
 func (t *Trail) Count(id tool.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,29 +6,29 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verdict says what becomes of a call, and why.
+// Verdict is the decision on a call.
 type Verdict struct {
 	Action policy.Action
-	// Judged says that there are rules, which decided about it; labels are those that it brings.
+	// Judged says that rules decided on it; Labels are the labels of its result.
 	Judged bool
 	Labels []string
-	// Rule names what decided: a rule of the settings, "default", "flow" for a data-flow
-	// rule, "approval" with By for a person's answer; "" where nothing had to.
+	// Rule names the rule that decided: one of the settings, "default", or "flow" for a
+	// data-flow rule; "" for none.
 	Rule string
-	// Reason is for people who are asked or look later, message for the model that is refused.
+	// Reason is for people, Message for the model whose call is refused.
 	Reason, Message string
 	// Approval is the id of the approval that was requested, "" for none.
 	Approval string
-	// Doubt says that a person is asked since the call may have been done already; decision is the answer where it does not
-	// have the call made, and result what the call returned by a person's word.
+	// Doubt says that a person is asked because the call may already have been done. Decision is the answer if it does not
+	// make the call, and Result the result that the person entered.
 	Doubt    bool
 	Decision journal.Decision
 	Result   tool.Result
-	// Limited says that it is denied as a limit is used up.
+	// Limited says that it is denied because a limit is exhausted.
 	Limited bool
 }
 
-// Denied is the error for a call that the rules or a person refuse.
+// Denied returns the error for a call that the rules or a person refuse.
 func (v Verdict) Denied() error {
 	if v.Limited {
 		return &tool.Error{Kind: tool.Limit, Message: v.Message}

@@ -19,13 +19,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Builtin is a function of programs that the gateway itself answers.
+// Builtin is a function for programs that the gateway itself implements.
 type Builtin struct {
 	input func() *argcheck.Schema
 	run   func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// NewBuiltin returns a function that run answers, once the arguments have been checked against properties of JSON Schema.
+// NewBuiltin returns a function that checks its arguments against properties of JSON Schema, then calls run.
 func NewBuiltin(run func(ctx context.Context, args json.RawMessage) (string, error), properties string, required ...string) Builtin {
 	schema := `{"type":"object","additionalProperties":false,"properties":{` + properties + `}`
 	if len(required) > 0 {
@@ -34,7 +34,7 @@ func NewBuiltin(run func(ctx context.Context, args json.RawMessage) (string, err
 	return Builtin{sync.OnceValue(func() *argcheck.Schema { return argcheck.Compile(json.RawMessage(schema + "}")) }), run}
 }
 
-// Builtins returns the functions of programs about tools. Running a program is not among them: a program starts no other.
+// Builtins returns the functions for programs about tools. None runs a program: a program must not start another.
 func (sr *Searcher) Builtins() map[string]Builtin {
 	return map[string]Builtin{
 		"search_tools": NewBuiltin(sr.searchForProgram,
@@ -43,7 +43,7 @@ func (sr *Searcher) Builtins() map[string]Builtin {
 	}
 }
 
-// Answer answers calls of the gateway itself. No call is answered once closed reports true.
+// Answer is middleware that handles calls of built-in functions. They fail once closed reports true.
 func Answer(closed func() bool, all ...map[string]Builtin) toolcall.Middleware {
 	own := map[string]Builtin{}
 	for _, some := range all {
@@ -78,7 +78,7 @@ func (t Builtin) answer(ctx context.Context, args json.RawMessage) (tool.Result,
 	if err != nil {
 		return tool.Result{}, err
 	}
-	// Structured too: a text that looks like JSON is a text all the same.
+	// Structured too, so that a text that looks like JSON stays a string.
 	return tool.Result{Content: []tool.Content{{Type: "text", Text: text}}, Structured: quoted(text)}, nil
 }
 
@@ -103,7 +103,7 @@ func notOwn(id tool.ID, names []string) error {
 }
 
 // searchForProgram is Search without waiting: the caller of the program has
-// waited for the upstreams, and an answer of now is of more use to it.
+// already waited for the upstreams.
 func (sr *Searcher) searchForProgram(ctx context.Context, args json.RawMessage) (string, error) {
 	var s Request
 	if err := json.Unmarshal(args, &s); err != nil { // a limit beyond every int
@@ -120,11 +120,11 @@ func (sr *Searcher) searchForProgram(ctx context.Context, args json.RawMessage) 
 	return found.Text(), nil
 }
 
-// describeBudget is how many tokens it takes to tell what an upstream has.
+// describeBudget is how many tokens the description of an upstream may have.
 const describeBudget = 1500
 
-// describeForProgram tells all about what is named: a tool by its id, or by its
-// own name where only one upstream has it, or else an upstream.
+// describeForProgram describes a tool by its id, or by its own name if only one
+// upstream has it, or else an upstream.
 func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct{ Tool, Language string }
 	if err := json.Unmarshal(args, &in); err != nil {
@@ -168,8 +168,8 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 	return found.Text(), nil
 }
 
-// toolNamed finds the id that a model means by "up.name" or "name", also where
-// it writes either as the upstream does.
+// toolNamed returns the id for "up.name" or "name". Either part may also be the
+// upstream's own spelling.
 func (sr *Searcher) toolNamed(name string) (tool.ID, error) {
 	if up, rest, ok := strings.Cut(name, "."); ok {
 		id := tool.ID{Upstream: up, Name: rest}
@@ -193,7 +193,7 @@ func (sr *Searcher) toolNamed(name string) (tool.ID, error) {
 	return tool.ID{}, sr.noneNamed(name)
 }
 
-// notThere is the error for a built-in function that is none, nil for one that is.
+// notThere returns an error if the built-in function does not exist.
 func (sr *Searcher) notThere(id tool.ID) error {
 	if functionNamed(id.Name) != nil {
 		return nil
@@ -201,7 +201,7 @@ func (sr *Searcher) notThere(id tool.ID) error {
 	return notOwn(id, functionNames())
 }
 
-// named returns the tools of that name, in order of their ids; ours come last, where no upstream has any.
+// named returns the tools of that name, in order of their ids, or the built-in function if no upstream has one.
 func (sr *Searcher) named(name string) []tool.ID {
 	var ids []tool.ID
 	for _, t := range sr.opts.Catalog.Snapshot().Tools {

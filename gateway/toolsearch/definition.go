@@ -8,9 +8,9 @@ import (
 	"sallyport/gateway/toolcall"
 )
 
-// Definition tells all about one tool, or about an upstream or a built-in function: what describe
-// tells a program. The name is as a model writes it; upstream may say which one is meant where
-// the name does not. Errors are *tool.Error.
+// Definition describes one tool, an upstream or a built-in function in full, as describe does for
+// programs. The name is as a model writes it; upstream names the upstream if the name does not.
+// Errors are *tool.Error.
 func (sr *Searcher) Definition(ctx context.Context, name, upstream, language string) (string, error) {
 	name = strings.TrimPrefix(strings.ReplaceAll(toolcall.TrimName(name), "/", "."), "servers.")
 	upstream, err := sr.upstreamID(toolcall.TrimName(upstream))

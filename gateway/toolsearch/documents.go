@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Resources, templates and prompts of the upstreams are found by search as well.
+// Search also finds resources, templates and prompts of the upstreams.
 // They have an index of their own: thousands of files that one server lists must
 // not change how rare a word is among tools, and so how tools are ranked.
 
@@ -22,7 +22,7 @@ const (
 	offersFound = 3
 )
 
-// offerCall is how a program reaches it, in both languages.
+// offerCall returns the call with which a program reads it, in both languages.
 func offerCall(kind index.Kind, name string) string {
 	quoted := literal(name)
 	if kind == index.Prompt {
@@ -31,13 +31,13 @@ func offerCall(kind index.Kind, name string) string {
 	return "resources.read(" + quoted + ")"
 }
 
-// literal is a string literal of both languages, of a text without characters that do not show.
+// literal returns a string literal of both languages, for a text without invisible characters.
 func literal(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// describeOffer says how a program uses what is no tool. Whatever kinds there
-// will be besides these get their lines here.
+// describeOffer says how a program uses a resource, template or prompt. Lines for
+// new kinds belong here.
 func describeOffer(d catalog.Document, detail Detail, lang codegen.Language) FoundTool {
 	found := FoundTool{ID: d.ID, Kind: d.Kind}
 	if detail == Names {
@@ -70,7 +70,7 @@ func describeOffer(d catalog.Document, detail Detail, lang codegen.Language) Fou
 	return found
 }
 
-// promptCall is a call with the prompt's arguments, which all are strings.
+// promptCall returns a call with the prompt's arguments, which are all strings.
 func promptCall(d catalog.Document, lang codegen.Language) string {
 	var args []string
 	for _, a := range d.Arguments {
@@ -85,7 +85,7 @@ func promptCall(d catalog.Document, lang codegen.Language) string {
 	return c + ")"
 }
 
-// fullOffer is all there is to tell.
+// fullOffer returns the full description.
 func fullOffer(d catalog.Document, found FoundTool) string {
 	var b strings.Builder
 	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
@@ -102,8 +102,8 @@ func fullOffer(d catalog.Document, found FoundTool) string {
 	return b.String()
 }
 
-// offersFor are the resources, templates and prompts that may answer a query. Where
-// it names a tool they do not stand before that, whatever they are called.
+// offersFor returns the resources, templates and prompts that match a query. If the query
+// names a tool, they are not listed before it.
 func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64, named bool) (found []other, err error) {
 	known := sr.opts.Catalog.Snapshot().Offers
 	if len(known) == 0 {
@@ -118,7 +118,7 @@ func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Langu
 		at := i < len(there)
 		d, ok := known[catalog.DocumentKey{Kind: hit.Kind, ID: hit.ID}]
 		if !ok || slices.ContainsFunc(found, func(o other) bool { return o.id == hit.ID }) {
-			continue // gone since the index was made, or told of already
+			continue // gone since the index was made, or already found
 		}
 		exact := at || s.Query == hit.ID.Name || names(s.Query, hit.ID)
 		o := other{sought: !named && (exact || weak || hit.Cover > best+surelyMore), fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
@@ -128,7 +128,7 @@ func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Langu
 	return found, nil
 }
 
-// offersAt are the resources at the URI that a query is: an index of words takes it for a path among words.
+// offersAt returns the resources whose URI is the query, which an index of words cannot match.
 func offersAt(known map[catalog.DocumentKey]catalog.Document, s Request) (hits []index.Hit) {
 	if !strings.Contains(s.Query, ":") || strings.ContainsAny(s.Query, " \t\n") {
 		return nil
@@ -152,8 +152,8 @@ func (sr *Searcher) heldTool(id tool.ID) (FoundHeld, bool) {
 	return FoundHeld{ID: id, Reason: reason}, ok
 }
 
-// heldNamed are those that the query names, so that their names are no news to
-// anyone who asked, in addition to those that are known.
+// heldNamed returns the quarantined tools that the query names, without those in
+// known. The caller knows their names already.
 func (sr *Searcher) heldNamed(query string, known []FoundHeld) (found []FoundHeld) {
 	for id, reason := range sr.opts.Catalog.Quarantined() {
 		one := FoundHeld{ID: id, Reason: reason}

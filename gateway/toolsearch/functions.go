@@ -13,20 +13,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What programs can import from "sallyport" is found by search as tools are. It
-// has an index of its own, so that ranking of tools does not depend on it.
+// Search also finds the functions that programs can import from "sallyport". They
+// have an index of their own, so that they do not affect the ranking of tools.
 
 const (
-	// functionFits is how much of a query a built-in function must have to be shown
-	// next to tools: it is there for a model that looks for it.
+	// functionFits is how much of a query a built-in function must match to be shown
+	// next to tools.
 	functionFits = 0.6
-	// toolsPerFunction: there is room for one among that many hits, maxFunctions at most.
+	// toolsPerFunction is the number of hits per function that is shown, at most maxFunctions.
 	toolsPerFunction, maxFunctions = 4, 2
-	// surelyMore is by how much a function must cover more of a query than the best
-	// tool to stand before it.
+	// surelyMore is how much more of a query than the best tool a function must match
+	// to be listed before it.
 	surelyMore = 0.05
-	// allButAll is how much of a query of several words a function must have to be
-	// shown behind tools that have all of it.
+	// allButAll is how much of a query of several words a function must match to be
+	// listed after tools that match all of it.
 	allButAll = 0.85
 )
 
@@ -46,7 +46,7 @@ func functionNames() []string {
 	return names
 }
 
-// functionIndex is an index of the functions alone.
+// functionIndex returns an index of the built-in functions.
 func functionIndex() (*index.Index, error) {
 	var docs []index.Doc
 	for _, f := range runtime.Functions() {
@@ -74,7 +74,7 @@ func describeFunction(f runtime.Function, detail Detail, lang codegen.Language) 
 	return found
 }
 
-// listFunctions is the answer to a search of nothing in particular in ours: all of them.
+// listFunctions returns all built-in functions, for an empty query.
 func listFunctions(found *Found, lang codegen.Language) (list []candidate) {
 	for _, f := range runtime.Functions() {
 		list = append(list, functionCandidate(f, lang))
@@ -87,7 +87,7 @@ func functionCandidate(f runtime.Function, lang codegen.Language) candidate {
 	return candidate{id: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, tell: func(d Detail) FoundTool { return describeFunction(f, d, lang) }}
 }
 
-// searchFunctions is the answer to a search in ours only.
+// searchFunctions searches the built-in functions only.
 func (sr *Searcher) searchFunctions(ctx context.Context, s Request, lang codegen.Language, found *Found) (list []candidate, err error) {
 	results, err := sr.functions.Search(ctx, index.Query{Text: s.Query, Limit: s.candidates()})
 	if err != nil {
@@ -101,17 +101,17 @@ func (sr *Searcher) searchFunctions(ctx context.Context, s Request, lang codegen
 	return list, nil
 }
 
-// other is something besides tools that may answer a query.
+// other is a candidate that is not a tool.
 type other struct {
 	candidate
-	// fits says that it has enough of the query to be shown, sought that it was
-	// looked for rather than a tool.
+	// fits says that it matches enough of the query to be shown, sought that the
+	// query means it rather than a tool.
 	fits, sought bool
 }
 
-// addOthers puts what is no tool and fits the query among the tools that were
-// found: before them where it was looked for, else behind the first of them. best
-// is how much the best tool has of the query.
+// addOthers inserts matching candidates that are not tools: before the tools if the
+// query means them, else after the first tools. best is how much of the query the
+// best tool matches.
 func (sr *Searcher) addOthers(ctx context.Context, s Request, lang codegen.Language, found *Found, tools []candidate, best float64) ([]candidate, error) {
 	weak := found.Weak || len(tools) == 0
 	var others []other
@@ -146,17 +146,17 @@ func (sr *Searcher) addOthers(ctx context.Context, s Request, lang codegen.Langu
 	return slices.Concat(first, tools[:head], last, tools[head:]), nil
 }
 
-// judge says whether a function that covers so much of a query of so many words is to be shown, and where.
+// judge decides whether a function that matches cover of a query of that many words is shown, and where.
 func (o *other) judge(words int, cover, best float64, weak bool, f runtime.Function, query string) {
 	more := cover > best+surelyMore
-	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word fits too much
+	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word matches too much
 	o.sought = o.exact || more || weak && (words > 1 || best < functionFits)
-	// Next to a tool that has all of it there is no need, but for what can hardly mean anything else.
+	// A tool that matches the whole query suffices, unless the query is almost certainly about the function.
 	needed := o.sought || weak || words > 1 && best < 1-surelyMore || words > 2 && cover > allButAll
 	o.fits = o.exact || cover >= functionFits && worded && needed
 }
 
-// functionsFor are the built-in functions that may answer a query.
+// functionsFor returns the built-in functions that match a query.
 func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64) (found []other, err error) {
 	room := maxFunctions
 	if s.Limit > 0 {

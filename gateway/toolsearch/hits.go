@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/policy"
 )
 
-// hits are those of the index that may be called, and the best cover of all. What may not be called goes into found.
+// hits returns the hits that may be called, and the best cover of all. It adds those that must not be called to found.
 func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, all []index.Hit, found *Found) (list []candidate, best float64) {
 	list = make([]candidate, 0, len(all))
 	for i, hit := range all {

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// layout decides how much of what was found is shown, so that an answer keeps to
-// its budget: much of the best, little of the last.
+// layout decides how much of each hit is shown, so that an answer stays within its
+// budget: much of the best hits, little of the last.
 type layout struct {
 	count  func(string) int // tokens
 	found  *Found
 	budget int
-	// used is what the answer has by now, as far as the text is made of found.
+	// used is the number of tokens of the answer so far.
 	used   int
 	writer toolWriter
 }
 
-// layout begins an answer.
+// layout starts an answer.
 func (sr *Searcher) layout(s Request, found *Found) *layout {
 	return &layout{count: sr.countTokens, found: found, budget: s.Budget, writer: newToolWriter(*found)}
 }
 
-// countTokens counts as o200k does, or estimates where that cannot be had.
+// countTokens counts tokens of o200k, or estimates them if the tokenizer is not available.
 func (sr *Searcher) countTokens(text string) int { return sr.opts.Meter.Count(text) }
 
-// share is up to which part of the budget hits are shown at a level, and how many.
+// share is the part of the budget up to which hits are shown at a level, and their maximum number.
 type share struct {
 	level Detail
 	part  float64
@@ -35,16 +35,16 @@ type share struct {
 // every is more hits than there can be.
 const every = MaxLimit + 1
 
-// sureBelow is which part of the first one's score the second may have for the
-// first to be what was asked for: of the judged queries over the catalogue it is so
-// for 33 in 34 of the odd half then, 71 in 74 of all (bench/results/answer-layout.txt).
+// sureBelow is the ratio of the second score to the first below which the first hit
+// counts as certain: among the judged queries over the catalogue it is right for
+// 33 of 34 of the odd half, 71 of 74 of all (bench/results/answer-layout.txt).
 const sureBelow = 0.7
 
-// coversAll is how much of a query the best hit must have to be told with its
-// signature though nothing fits well.
+// coversAll is how much of a query the best hit must match to be shown with its
+// signature if no hit matches well.
 const coversAll = 0.6
 
-// cutType is what stands in a signature for a type that is not written out.
+// cutType replaces a type in a signature that is not written out.
 const cutType = "{...}"
 
 // fill adds candidates to the answer while there is room, best first.
@@ -52,7 +52,7 @@ func (l *layout) fill(s Request, list []candidate) {
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
-	l.used = 1 + l.count(l.found.closing(min(len(list), 1))) // parts that are joined may count one more than by themselves
+	l.used = 1 + l.count(l.found.closing(min(len(list), 1))) // joined parts may count one token more than separate ones
 	if l.found.Listing {
 		l.list(list)
 		return
@@ -69,7 +69,7 @@ func (l *layout) fill(s Request, list []candidate) {
 	}
 }
 
-// add tells of a candidate if there is room for that at this level. The first gets what it needs.
+// add adds a candidate if there is room for it at this level. The first is always added.
 func (l *layout) add(c candidate, s share, first bool) bool {
 	level := s.level
 	if level == Signature && !first && !c.exact && !l.found.Listing {
@@ -95,7 +95,7 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	return true
 }
 
-// shares are how the budget is spent on candidates.
+// shares returns how the budget is split among candidates.
 func (l *layout) shares(s Request, list []candidate) []share {
 	switch top := l.found.Detail; {
 	case top == Names:
@@ -112,8 +112,8 @@ func (l *layout) shares(s Request, list []candidate) []share {
 	return l.rankedShares(list)
 }
 
-// rankedShares goes by how sure it is that the first is what was asked for. The
-// numbers are those that cost a model least, answer and second tries together
+// rankedShares depends on how certain the first hit is. The numbers minimize the
+// tokens that a model reads in total, with repeated searches
 // (bench/results/answer-layout.txt).
 func (l *layout) rankedShares(list []candidate) []share {
 	top := l.found.Detail
@@ -126,7 +126,7 @@ func (l *layout) rankedShares(list []candidate) []share {
 	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, every}}
 }
 
-// weakShares are few lines. The first may be the one all the same.
+// weakShares returns few lines. The first hit may still be right.
 func weakShares(top Detail, most int, list []candidate) []share {
 	if top == Signature && len(list) > 0 && list[0].cover >= coversAll {
 		return []share{{top, 1, 1}, {Summary, 1, most - 1}}
@@ -134,7 +134,7 @@ func weakShares(top Detail, most int, list []candidate) []share {
 	return []share{{Summary, 1, most}}
 }
 
-// exact counts those among the first that the query names.
+// exact counts the exact matches among the first three.
 func exact(list []candidate) (n int) {
 	for _, c := range list[:min(len(list), 3)] {
 		if c.exact {
@@ -144,7 +144,7 @@ func exact(list []candidate) (n int) {
 	return n
 }
 
-// list tells of all candidates alike: as much as there is room for. Nothing ranks them.
+// list shows all candidates at the same level, the most detailed one that fits. They are not ranked.
 func (l *layout) list(list []candidate) {
 	levels := []Detail{Full, Signature, Summary, Names}
 	levels = levels[slices.Index(levels, l.found.Detail):]

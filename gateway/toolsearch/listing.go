@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Text is what a model reads of a search.
+// Text returns the result of a search as text for a model.
 func (f Found) Text() string {
 	var b strings.Builder
 	if f.listsUpstreams() {
@@ -31,7 +31,7 @@ func (f Found) Text() string {
 
 func (f Found) listsUpstreams() bool { return f.Listing && f.Upstream == "" }
 
-// verdict is what stands above the hits where they are not what was asked for.
+// verdict returns the line above the hits if there is no good match.
 func (f Found) verdict() string {
 	switch {
 	case len(f.Tools) == 0 && f.Listing:
@@ -58,15 +58,15 @@ func (f Found) suggestion() string {
 }
 
 const (
-	// maxLikely is how many upstreams are named that look right.
+	// maxLikely is how many likely upstreams are named.
 	maxLikely = 4
-	// maxHeldRank is among how many of the first hits one must be that is quarantined to be told of.
+	// maxHeldRank is how many of the first hits are reported if they are quarantined.
 	maxHeldRank = 5
-	// maxUnknown is how much is repeated of an upstream that does not exist, in characters.
+	// maxUnknown is how much of the name of an unknown upstream is repeated, in characters.
 	maxUnknown = 40
 )
 
-// closing is what stands below so many hits.
+// closing returns the lines below that many hits.
 func (f Found) closing(hits int) string {
 	var b strings.Builder
 	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && (f.Weak || hits == 0) {
@@ -96,7 +96,7 @@ func (f Found) closing(hits int) string {
 	return b.String()
 }
 
-// refused names what the policy refuses, so that a model stops looking for it.
+// refused returns a line with the tools that the policy refuses, so that a model stops looking for them.
 func (f Found) refused() string {
 	var ids []string
 	for _, h := range f.Quarantined {
@@ -110,9 +110,9 @@ func (f Found) refused() string {
 	return "(refused by policy: " + strings.Join(ids, ", ") + ")\n"
 }
 
-// noUpstream says that the query restricts itself to an upstream that does not exist.
+// noUpstream says that the upstream that the query names does not exist.
 func (f Found) noUpstream(more string) string {
-	return "(there is no upstream " + sanitize.Line(f.Unknown, maxUnknown) + more + ")\n"
+	return "(no upstream " + sanitize.Line(f.Unknown, maxUnknown) + more + ")\n"
 }
 
 func plural(tools int) string {
@@ -123,14 +123,14 @@ func plural(tools int) string {
 }
 
 const (
-	// maxProblem is how much is said about each upstream that is not there, in characters.
+	// maxProblem is how much of the problem of each unavailable upstream is shown, in characters.
 	maxProblem = 100
 	// maxMissing is how many of them are listed with the reason, maxMissingNamed how many more by name.
 	maxMissing, maxMissingNamed = 3, 10
 )
 
-// writeMissing names the upstreams that are not there: a tool may be sought in
-// vain because of that, or found and of no use.
+// writeMissing names the unavailable upstreams: their tools may not be found, or
+// their calls may fail.
 func (f Found) writeMissing(b *strings.Builder) {
 	for _, up := range f.Upstreams[:min(len(f.Upstreams), maxMissing)] {
 		what := "not searched"
@@ -153,14 +153,14 @@ func (f Found) writeMissing(b *strings.Builder) {
 	fmt.Fprintf(b, "(not available either: %s%s)\n", strings.Join(names, ", "), more)
 }
 
-// toolWriter writes hits one after the other: those of one upstream that stand
-// together share its import line, and bare names one line. A copy continues from where it is.
+// toolWriter writes hits one after the other: adjacent hits of one upstream share its
+// import line, and hits without details share one line. A copy continues independently.
 type toolWriter struct {
 	detail    Detail
 	language  string
-	header    string // the import line above what was written last
-	ids       string // whose names the line of names has come to, "" before it has begun
-	begun     bool   // something stands above that line
+	header    string // the current import line
+	ids       string // the last upstream in the line of names, "" before that line
+	begun     bool   // something precedes that line
 	explained *once
 }
 
@@ -168,7 +168,7 @@ func newToolWriter(f Found) toolWriter {
 	return toolWriter{detail: f.Detail, language: f.Language}
 }
 
-// text is the next hit.
+// text returns the next hit.
 func (w *toolWriter) text(t FoundTool) string {
 	level := cmp.Or(t.Shown, w.detail)
 	if level == Names {
@@ -196,7 +196,7 @@ func (w *toolWriter) text(t FoundTool) string {
 	return b.String()
 }
 
-// under is the import line that a hit stands below, "" if it is there already.
+// under returns the import line for a hit, "" if it is the current one.
 func (w *toolWriter) under(t FoundTool) string {
 	header := t.header(w.language)
 	if header == w.header {
@@ -206,7 +206,7 @@ func (w *toolWriter) under(t FoundTool) string {
 	return header + "\n"
 }
 
-// id is a hit without details: on a line of its own where only ids
+// id returns a hit without details: on a line of its own where only ids
 // were asked for, else on one line with all of them, "also git: log, add; github: fork".
 func (w *toolWriter) id(t FoundTool) string {
 	if w.detail == Names {
@@ -225,7 +225,7 @@ func (w *toolWriter) id(t FoundTool) string {
 	return t.ID.Upstream + ": " + name
 }
 
-// end closes the line of names.
+// end returns the end of the line of names.
 func (w *toolWriter) end() string {
 	if w.ids != "" {
 		return "\n"
@@ -233,7 +233,7 @@ func (w *toolWriter) end() string {
 	return ""
 }
 
-// mark is what a caller must know before all else.
+// mark returns the warnings about a tool in brackets.
 func (t FoundTool) mark() string {
 	var words []string
 	if t.Destructive {
@@ -251,7 +251,7 @@ func (t FoundTool) mark() string {
 	return " [" + strings.Join(words, ", ") + "]"
 }
 
-// name is the id, or how a program reaches what is no tool.
+// name returns the id, or for other kinds the call with which a program reaches it.
 func (t FoundTool) name() string {
 	switch t.Kind {
 	case index.Resource, index.Template, index.Prompt:
@@ -260,7 +260,7 @@ func (t FoundTool) name() string {
 	return t.ID.String()
 }
 
-// header is the import line of an upstream, for whichever tools are wanted.
+// header returns the import line of an upstream, with ... for the names.
 func (t FoundTool) header(language string) string {
 	if t.Kind != index.Tool && t.Kind != index.Function {
 		return t.Import // the same for all of its kind

@@ -7,16 +7,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-// once remembers what the hits of one answer have said of parameters: servers repeat the same ones in every tool.
+// once records the parameter descriptions in one answer: servers repeat the same ones in every tool.
 type once map[told]tool.ID
 
 type told struct{ upstream, passage string }
 
-// minRepeated is the shortest explanation that is not repeated, in bytes.
+// minRepeated is the length of the shortest description that is not repeated, in bytes.
 const minRepeated = 40
 
-// full is all there is to tell of a tool, the mark behind its signature. Parameters
-// that an earlier hit of the same upstream explained in the same words point to it.
+// full returns the full description of a tool, with mark after its signature. Parameters
+// that an earlier hit of the same upstream describes in the same words refer to it.
 func (o once) full(t FoundTool, mark string) string {
 	text, list := t.Text, t.parts.Parameters
 	at := cmp.Or(t.parts.Signature, len(text))
@@ -29,7 +29,7 @@ func (o once) full(t FoundTool, mark string) string {
 	return text[:first] + strings.Join(append(kept, pointers...), "\n") + text[last:]
 }
 
-// split returns the passages that are new, and a line for each tool that explained some of the others.
+// split returns the new passages, and a line for each tool that describes some of the others.
 func (o once) split(t FoundTool) (kept, pointers []string) {
 	names := map[tool.ID][]string{}
 	var order []tool.ID

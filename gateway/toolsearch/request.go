@@ -9,9 +9,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// readQuery takes out of a query what is not to be sought: which upstream is
-// meant, and words that ask for nothing in particular. It returns an upstream that
-// the query restricts itself to and that does not exist, "" for none.
+// readQuery removes from a query what is not searched for: the upstream filter, and
+// general words. It returns the name of an unknown upstream in the filter, "" for
+// none.
 func (sr *Searcher) readQuery(s *Request) (unknown string) {
 	var rest []string
 	for word := range strings.FieldsSeq(s.Query) {
@@ -42,16 +42,16 @@ func (sr *Searcher) readQuery(s *Request) (unknown string) {
 }
 
 const (
-	// maxGeneral is the longest question in general, in bytes.
+	// maxGeneral is the length of the longest general question, in bytes.
 	maxGeneral = 100
-	// generalWords are those of a question for whatever there is, generalThings those that make it one.
+	// generalWords may be in a question about all tools, of generalThings at least one must be.
 	generalWords = " a access all an any are at available can could do does everything find for from get give have help here how i in is list " +
 		"mcp me my of offer please possible re s server servers show tell the there these this to use what which who with you your "
 	generalThings = " capabilities capability functionality help mcp this tool toolbox tools upstream upstreams you "
 )
 
-// inGeneral reports whether a query asks what there is rather than for something:
-// "*", "list all tools", "what can you do?". What is a tool's name never does.
+// inGeneral reports whether a query asks for all tools rather than a specific one:
+// "*", "list all tools", "what can you do?". The name of a tool never does.
 func (sr *Searcher) inGeneral(query string) bool {
 	if len(query) > maxGeneral {
 		return false

@@ -21,8 +21,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// rerankers are what search has besides the words of the catalog. Each part is there if
-// the settings say so, and search does without it whenever it is not of use.
+// rerankers are the optional inputs to ranking: feedback from calls, and embeddings. Each
+// is enabled by the settings; search works without it if it is disabled or fails.
 type rerankers struct {
 	clicks  atomic.Pointer[clickStore]
 	meaning atomic.Pointer[ranker]
@@ -31,7 +31,7 @@ type rerankers struct {
 	ended bool
 }
 
-// clickStore is the store of clicks, and where it keeps them.
+// clickStore is the feedback store and its files.
 type clickStore struct {
 	*feedback.Store
 	files *feedback.Files // nil: in memory only
@@ -63,7 +63,7 @@ func (r *ranker) close() error {
 	return r.Close()
 }
 
-// Apply has search do what the settings say, from the next query on.
+// Apply applies settings, from the next query on.
 func (sr *Searcher) Apply(cfg config.Search) {
 	sr.rerankers.mu.Lock()
 	defer sr.rerankers.mu.Unlock()
@@ -71,7 +71,7 @@ func (sr *Searcher) Apply(cfg config.Search) {
 		return
 	}
 	if cfg.Learn != (sr.rerankers.clicks.Load() != nil) {
-		sr.warn("close clicks", sr.rerankers.clicks.Swap(sr.openClicks(cfg.Learn)).close())
+		sr.warn("close search feedback", sr.rerankers.clicks.Swap(sr.openClicks(cfg.Learn)).close())
 	}
 	old := sr.rerankers.meaning.Load()
 	if (cfg.Embeddings != nil) != (old != nil) || old != nil && !reflect.DeepEqual(old.settings, *cfg.Embeddings) {
@@ -85,7 +85,7 @@ func (sr *Searcher) warn(what string, err error) {
 	}
 }
 
-// close keeps what was learned.
+// close saves what was learned.
 func (a *rerankers) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *rerankers) close() error {
 	return errors.Join(a.clicks.Swap(nil).close(), a.meaning.Swap(nil).close())
 }
 
-// openClicks begins to learn from what is called, unless that is turned off.
+// openClicks opens the feedback store; it returns nil if on is false.
 func (sr *Searcher) openClicks(on bool) *clickStore {
 	opts := &feedback.Options{Logger: sr.opts.Logger}
 	switch {
@@ -104,13 +104,13 @@ func (sr *Searcher) openClicks(on bool) *clickStore {
 	}
 	files, err := feedback.OpenFiles(filepath.Join(sr.opts.CacheDir, "clicks"))
 	if err != nil {
-		sr.opts.Logger.Warn("clicks are not kept", "error", err)
+		sr.opts.Logger.Warn("search feedback is kept in memory only", "error", err)
 		return &clickStore{Store: feedback.New(nil, opts)}
 	}
 	return &clickStore{feedback.New(files, opts), files}
 }
 
-// openMeaning begins to use an endpoint, if there is one.
+// openMeaning opens the embeddings endpoint of the settings; nil if there is none.
 func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
 	if cfg == nil {
 		return nil
@@ -128,7 +128,7 @@ func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
 		sr.opts.Logger.Warn("embeddings are not used", "error", err.Error())
 		return nil
 	}
-	var showing sync.Mutex // so that the newest is shown last
+	var showing sync.Mutex // so that the newest snapshot is applied last
 	show := func() {
 		showing.Lock()
 		defer showing.Unlock()
@@ -139,20 +139,20 @@ func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
 	return &ranker{r, *cfg, unwatch}
 }
 
-// EmbeddingsOf are the settings of an endpoint as package embeddings takes them.
+// EmbeddingsOf converts the settings of an endpoint for package embeddings.
 func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
 	return embeddings.Settings{URL: cfg.URL, Model: cfg.Model, Headers: maps.Clone(cfg.Headers), Timeout: cfg.Timeout}
 }
 
 const (
-	// aboutTool and aboutUpstream are how much of what a tool and its upstream say of
-	// themselves expresses a tool's meaning, in characters.
+	// aboutTool and aboutUpstream are how much of the descriptions of a tool and its
+	// upstream is embedded, in characters.
 	aboutTool     = 400
 	aboutUpstream = 120
 )
 
 // texts returns the text that is embedded for each tool: its name in words, what it does, and
-// where. Nothing is said of tools that are held.
+// its upstream. Held tools are left out.
 func texts(s *catalog.Snapshot) []embeddings.Document {
 	callable := make(map[tool.ID]bool, len(s.Tools))
 	for _, t := range s.Tools {
@@ -176,7 +176,7 @@ func texts(s *catalog.Snapshot) []embeddings.Document {
 	return all
 }
 
-// spaced writes a name as words: createIssue and create_issue are "create issue".
+// spaced splits a name into words: createIssue and create_issue are "create issue".
 func spaced(name string) string {
 	var b strings.Builder
 	small := false
@@ -193,8 +193,8 @@ func spaced(name string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// aided adds to a query what is known besides its words. It returns how telling
-// each of these is, if clicks are learned from.
+// aided adds the ranking by embeddings and the boosts by feedback to a query. It
+// returns the weights of the query's words if feedback is enabled.
 func (sr *Searcher) aided(ctx context.Context, q *index.Query) (words map[string]float64) {
 	if q.Text == "" {
 		return nil
@@ -209,7 +209,7 @@ func (sr *Searcher) aided(ctx context.Context, q *index.Query) (words map[string
 	return words
 }
 
-// searched remembers what was shown for a query among the tools, for when it is called.
+// searched records which tools were shown for a query, to match later calls.
 func (sr *Searcher) searched(ctx context.Context, found Found) {
 	store := sr.rerankers.clicks.Load()
 	if store == nil || len(found.words) == 0 {
@@ -217,7 +217,7 @@ func (sr *Searcher) searched(ctx context.Context, found Found) {
 	}
 	var shown []tool.ID
 	for _, t := range found.Tools {
-		if sr.opts.Catalog.Digest(t.ID) != "" { // else it is no tool
+		if sr.opts.Catalog.Digest(t.ID) != "" { // else it is not a tool
 			shown = append(shown, t.ID)
 		}
 	}
@@ -228,8 +228,8 @@ func who(ctx context.Context) feedback.Who {
 	return feedback.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
 }
 
-// Learn records successful calls of tools: those of callers that have
-// searched before move up.
+// Learn is middleware that records successful calls: tools that a caller calls after
+// a search rank higher in its next searches.
 func (sr *Searcher) Learn(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		result, err := next(ctx, c)

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Detail says how much Search tells of each tool.
+// Detail is how much Search shows of each tool.
 type Detail string
 
 // The levels of detail.
@@ -30,11 +30,11 @@ const (
 	Signature Detail = "signature"
 	// Full: import, signature, every parameter, the whole description.
 	Full Detail = "full"
-	// brief is Signature with less room, for hits that are not the best. It cannot be requested.
+	// brief is a shorter Signature, for hits other than the best. It cannot be requested.
 	brief Detail = "brief"
 )
 
-// Request asks for tools.
+// Request is a search request.
 type Request struct {
 	// Query is what the model typed; "" lists the upstreams, or the tools of Upstream.
 	Query string
@@ -45,40 +45,40 @@ type Request struct {
 	// Limit is the most tools that come back, at most 200; 0 is as many as the budget allows.
 	Limit int
 	// Budget is how many tokens (o200k) the text of the answer may have: it decides
-	// how many tools come back and how much is shown of each, the best hit in full
-	// whatever it takes. 0 is 400.
+	// how many tools come back and how much is shown of each. The best hit is always
+	// shown in full. 0 is 400.
 	Budget int
 	// Language is that of signatures and imports; "" is python.
 	Language string
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Tools []FoundTool `json:"tools"`
-	// Total is how many tools matched at all.
+	// Total is how many tools matched.
 	Total int `json:"total"`
-	// Weak says that none of them fits well.
+	// Weak says that none of them matches well.
 	Weak bool `json:"weak,omitempty"`
-	// Unmatched are words of the query that no tool has, Suggest what may have been
-	// meant, Likely the upstreams that look right where no tool fits well.
+	// Unmatched are words of the query that no tool has, Suggest similar words,
+	// Likely the upstreams that match where no tool matches well.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Suggest   []string `json:"suggest,omitempty"`
 	Likely    []string `json:"likely_upstreams,omitempty"`
-	// Quarantined would fit, but may not be called.
+	// Quarantined match, but must not be called.
 	Quarantined []FoundHeld `json:"quarantined,omitempty"`
-	// Listing says that nothing in particular was asked for: it is the tools of
-	// Upstream that are listed, or the upstreams.
+	// Listing says that the query was empty: the tools of Upstream are listed, or
+	// the upstreams.
 	Listing bool `json:"listing,omitempty"`
-	// Upstream is the only one that was searched, "" if all were; Unknown is one
-	// that the query restricts itself to and that does not exist.
+	// Upstream is the only one that was searched, "" if all were; Unknown is an
+	// upstream that the query names and that does not exist.
 	Upstream string `json:"upstream,omitempty"`
 	Unknown  string `json:"unknown_upstream,omitempty"`
-	// Upstreams are all where they are listed, else those of the searched that are not available.
+	// Upstreams are all where they are listed, else the searched ones that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
-	// Problem says, where upstreams are listed, why the settings' file as it is
-	// now is not in force; "" if it is.
+	// Problem says, where upstreams are listed, why the current settings file is not
+	// in force; "" if it is.
 	Problem string `json:"problem,omitempty"`
-	// More is how many upstreams there was no room for, where they are listed.
+	// More is how many upstreams were left out of the list for lack of room.
 	More int `json:"more_upstreams,omitempty"`
 	// Offers says in one line how a program reaches the resources and prompts of
 	// Upstream, where its tools are listed; "" if it has none.
@@ -88,31 +88,31 @@ type Found struct {
 	Language string `json:"language"`
 
 	cost  int                // of Text, in tokens
-	words map[string]float64 // of a query among the tools, each with how telling it is
+	words map[string]float64 // words of the query with their weights
 }
 
 // FoundTool is one tool that was found, or something else that a program can
-// use, described as far as there was room.
+// use, in as much detail as there was room for.
 type FoundTool struct {
-	// ID is what search and describe know it by. Its name is the URI of a resource,
-	// and what the upstream calls a prompt.
+	// ID identifies it for search and describe. Its name is the URI of a resource, and
+	// the upstream's name of a prompt.
 	ID tool.ID `json:"id"`
 	// Kind is "" for a tool.
 	Kind    index.Kind `json:"kind,omitempty"`
 	Summary string     `json:"summary,omitempty"`
 	Import  string     `json:"import,omitempty"`
-	// Text is the signature, or for Full all there is to tell.
+	// Text is the signature, or the whole description for Full.
 	Text string `json:"text,omitempty"`
-	// Notes are what the signature does not tell and a caller would get wrong.
+	// Notes are facts that callers need and the signature does not show.
 	Notes []string `json:"notes,omitempty"`
 	// Destructive says that the upstream itself calls the tool destructive.
 	Destructive bool `json:"destructive,omitempty"`
-	// Policy is "ask" where a person is asked about every call of it, "deny" where all are refused.
+	// Policy is "ask" where every call needs approval, "deny" where all calls are refused.
 	Policy string `json:"policy,omitempty"`
 	// Hints are, for Full, what the upstream says of the tool: "read-only",
 	// "destructive", "idempotent", "open-world".
 	Hints []string `json:"hints,omitempty"`
-	// Shown is the detail that there was room for, if it is less than was asked for.
+	// Shown is the detail that there was room for, if less than requested.
 	Shown Detail `json:"shown,omitempty"`
 
 	parts codegen.Description // of Text, for Full
@@ -128,7 +128,7 @@ type FoundHeld struct {
 type FoundUpstream struct {
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	// Tools is how many are known, also of an upstream that was lost.
+	// Tools is how many are known, also of a disconnected upstream.
 	Tools int `json:"tools"`
 	// Held is how many more are quarantined.
 	Held int `json:"quarantined,omitempty"`
@@ -136,7 +136,7 @@ type FoundUpstream struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Search finds tools. Errors are *tool.Error, for a request that makes no sense.
+// Search finds tools. Errors are *tool.Error, for an invalid request.
 func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
 	lang, err := sr.normalize(&s)
 	if err != nil {
@@ -152,7 +152,7 @@ func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
 	return found, err
 }
 
-// search is Search of what is known now.
+// search is Search without waiting for upstreams.
 func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language) (Found, error) {
 	missing := sr.readQuery(&s)
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream, Unknown: missing}
@@ -178,20 +178,20 @@ func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language
 	return found, nil
 }
 
-// candidate is something that a search found, to be told of as far as there is room.
+// candidate is a match of a search, shown if there is room.
 type candidate struct {
 	id    tool.ID
 	score float64
-	// cover is how much of the query it has, 0 to 1.
+	// cover is how much of the query it matches, 0 to 1.
 	cover float64
-	// exact says that it is what the query names.
+	// exact says that the query is its name.
 	exact bool
 	tell  func(Detail) FoundTool
-	// hints are what to know in addition to the signature; nil if there is nothing.
+	// hints returns notes in addition to the signature; nil if there are none.
 	hints func() []string
 }
 
-// candidates are what was found, best first.
+// candidates returns the matches, best first.
 func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Language, found *Found) ([]candidate, error) {
 	switch {
 	case s.Upstream == toolcall.GatewayID && found.Listing:
@@ -221,14 +221,14 @@ func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Lang
 }
 
 const (
-	// together is how many tools of one upstream may be the first without one of
-	// another that has nearly as much of the query, in parts of what the first has.
+	// together is how many of the first tools may be of one upstream if another has a
+	// tool that matches nearly as much: nearlyAs times what the first tool matches.
 	together = 4
 	nearlyAs = 0.9
 )
 
-// besides moves up the best tool of another upstream where the first are all of one:
-// who says the same words most often must not keep others out of the answer.
+// besides moves up the best tool of another upstream if the first tools are all of one,
+// so that repeated words do not keep other upstreams out of the answer.
 func besides(list []candidate) []candidate {
 	other := func(c candidate) bool { return c.id.Upstream != list[0].id.Upstream }
 	if len(list) <= together || slices.ContainsFunc(list[:together+1], other) {
@@ -242,18 +242,18 @@ func besides(list []candidate) []candidate {
 	return slices.Insert(slices.Delete(list, at, at+1), together, moved)
 }
 
-// adopt takes over what an index says of its hits as a whole.
+// adopt copies the totals and suggestions of an index's results.
 func (f *Found) adopt(r index.Results) {
 	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
 }
 
-// names reports whether a query is the name or the id of a tool, in whatever case and with whatever between the words.
+// names reports whether a query is the name or the id of a tool, in any case and with any separators.
 func names(query string, id tool.ID) bool {
 	asked := letters(query)
 	return asked != "" && !strings.ContainsAny(strings.TrimSpace(query), " \t\n") && (asked == letters(id.Name) || asked == letters(id.String()))
 }
 
-// letters is a name without what separates its words.
+// letters returns a name in lower case without separators.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
@@ -274,7 +274,7 @@ func SearchError(err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the search failed", Err: err}
 }
 
-// normalize fills in defaults and refuses what cannot be meant.
+// normalize fills in defaults and rejects invalid values.
 func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 	interpreter, err := execution.Interpreter(s.Language)
 	if err != nil {
@@ -297,7 +297,7 @@ func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 	return codegen.Language(execution.LanguageName(interpreter)), nil
 }
 
-// upstreamID finds an upstream, the gateway's own functions or skills by id, or an upstream by its name in the settings.
+// upstreamID finds an upstream, the built-in functions or skills by id, or an upstream by its name in the settings.
 func (sr *Searcher) upstreamID(name string) (string, error) {
 	if name == toolcall.GatewayID || name == toolcall.SkillsID && !sr.opts.Catalog.Has(toolcall.SkillsID) {
 		return name, nil
@@ -306,7 +306,7 @@ func (sr *Searcher) upstreamID(name string) (string, error) {
 }
 
 const (
-	// MaxQuery is as much of a query as is read, in bytes: it is compared with many names.
+	// MaxQuery is how much of a query is read, in bytes: it is compared with many names.
 	MaxQuery = 4 << 10
 	// MaxLimit is the most hits of one search.
 	MaxLimit = 200
@@ -314,13 +314,13 @@ const (
 	defaultBudget = 400
 	// functionsBudget is enough for all built-in functions with their signatures, in a list.
 	functionsBudget = 600
-	// leastTokens is what a hit costs at least.
+	// leastTokens is the minimum cost of a hit.
 	leastTokens = 5
-	// minCandidates is how many hits are looked at however small the budget is.
+	// minCandidates is how many hits are considered even for a small budget.
 	minCandidates = 20
 )
 
-// candidates is how many hits there can be room for.
+// candidates returns how many hits there can be room for.
 func (s Request) candidates() int {
 	if s.Limit > 0 {
 		return s.Limit
@@ -331,7 +331,7 @@ func (s Request) candidates() int {
 	return min(max(s.Budget/leastTokens, minCandidates), MaxLimit)
 }
 
-// foundUpstreams lists every upstream, or those that were to be searched and are not available.
+// foundUpstreams lists every upstream if all is set, else the searched ones that are not available.
 func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
 	for _, up := range sr.opts.Catalog.Upstreams() {
@@ -343,7 +343,7 @@ func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
 	return ups
 }
 
-// maxNotes is how much is said in addition to the signature of the best hit, in bytes.
+// maxNotes bounds the notes of the best hit, in bytes.
 const maxNotes = 160
 
 func describe(t tool.Tool, detail Detail, lang codegen.Language, usual catalog.Habits) FoundTool {
@@ -370,7 +370,7 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language, usual catalog.H
 	return found
 }
 
-// hints are the annotations that hold, in words.
+// hints returns the names of the annotations that are true.
 func hints(a tool.Annotations) (words []string) {
 	for _, hint := range []struct {
 		holds *bool

@@ -1,6 +1,5 @@
-// Package toolsearch answers a query with ranked hits, told as far as a budget of tokens allows: tools of the catalog, and
-// what is found beside them: functions for programs, resources, prompts, and things of other sources such as skills.
-// Its owner is [Searcher].
+// Package toolsearch answers a query with ranked hits, in as much detail as a budget of tokens allows: tools of the catalog,
+// functions for programs, resources, prompts, and items of other sources such as skills. Its main type is [Searcher].
 package toolsearch
 
 import (
@@ -17,34 +16,34 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Options are what a searcher searches. All but Telemetry and CacheDir are required.
+// Options configure a searcher. All but Telemetry and CacheDir are required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Guard   *guard.Guard
 	// Skills are found under the upstream id [toolcall.SkillsID].
 	Skills Source
 	Logger *slog.Logger
-	// CacheDir keeps what was learned from calls, and vectors of tools; "" is memory.
+	// CacheDir stores what was learned from calls, and vectors of tools; "" keeps them in memory.
 	CacheDir  string
 	Meter     *execution.Meter
 	Telemetry *telemetry.Telemetry
-	// Problem says in one line why the settings' file is not in force, "" if it is.
+	// Problem returns one line that says why the settings file is not in force, "" if it is.
 	Problem func() string
 }
 
-// Source has things that are found beside tools.
+// Source provides items that search finds in addition to tools.
 type Source interface {
-	// Find returns what fits a query of the caller, best first; all, by name, for "".
+	// Find returns the items that match a query of the caller, best first; all items, by name, for "".
 	Find(ctx context.Context, query string, limit int) ([]Item, error)
-	// Describe tells all about one thing.
+	// Describe returns the full description of one item.
 	Describe(ctx context.Context, name string) (FoundTool, error)
 }
 
-// Item is one thing of a source.
+// Item is one item of a source.
 type Item struct {
 	ID   tool.ID
 	Name string
-	// Cover is how much of the query it has, from 0 to 1; Words is how many words the query has. Weak says that it fits badly.
+	// Cover is how much of the query it matches, from 0 to 1; Words is the number of words of the query. Weak marks a bad match.
 	Cover float64
 	Words int
 	Weak  bool
@@ -53,7 +52,7 @@ type Item struct {
 	Tell   func(Detail) FoundTool
 }
 
-// Searcher finds tools, and what else programs can use. It is safe for concurrent use.
+// Searcher finds tools and other things that programs can use. It is safe for concurrent use.
 type Searcher struct {
 	opts      Options
 	functions *index.Index // what programs can import from "sallyport"
@@ -71,5 +70,5 @@ func New(opts Options, cfg config.Search) (*Searcher, error) {
 	return sr, nil
 }
 
-// Close keeps what was learned.
+// Close saves what was learned.
 func (sr *Searcher) Close() error { return errors.Join(sr.rerankers.close(), sr.functions.Close()) }

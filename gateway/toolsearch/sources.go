@@ -4,10 +4,10 @@ import (
 	"context"
 )
 
-// maxSkillsFound is how many skills stand among tools.
+// maxSkillsFound is how many skills are listed among tools.
 const maxSkillsFound = 2
 
-// skillsFor returns the skills that may answer a query.
+// skillsFor returns the skills that match a query.
 func (sr *Searcher) skillsFor(ctx context.Context, s Request, weak bool, best float64, named bool) (list []other, err error) {
 	if s.Query == "" {
 		return nil, nil
@@ -27,7 +27,7 @@ func (sr *Searcher) skillsFor(ctx context.Context, s Request, weak bool, best fl
 	return list, nil
 }
 
-// searchSkills is the answer to a search in skills only.
+// searchSkills searches the skills only.
 func (sr *Searcher) searchSkills(ctx context.Context, s Request, found *Found) (list []candidate, err error) {
 	items, err := sr.opts.Skills.Find(ctx, s.Query, s.candidates())
 	for _, item := range items {

@@ -10,19 +10,19 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ToolView is a tool as people look at it: what it is, and what models and programs see of it.
+// ToolView is a tool for people: its definition, and what models and programs see of it.
 type ToolView struct {
-	// Tool is as it is known, with what its results looked like so far. All text in it is the upstream's.
+	// Tool is the known definition with the observed shape of its results. All its text is the upstream's.
 	Tool tool.Tool
 	// Digest identifies its definition.
 	Digest string
-	// Policy is "ask" where a person is asked about every call of it, "deny" where all are refused, else "".
+	// Policy is "ask" where every call needs approval, "deny" where all calls are refused, else "".
 	Policy string
-	// Texts are what search_tools tells of it, for each language at each detail.
+	// Texts are what search_tools shows of it, for each language and detail.
 	Texts []ToolText
 }
 
-// ToolText is what a model reads of a tool.
+// ToolText is the text about a tool that a model reads.
 type ToolText struct {
 	Language string
 	Detail   Detail

@@ -7,11 +7,11 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// aboutLengths are how much may be said of each upstream where all are listed,
-// in characters: the most for which there is room.
+// aboutLengths returns the maximum lengths of descriptions to try where all upstreams
+// are listed, in characters.
 func aboutLengths() []int { return []int{120, 60, 30, 0} }
 
-// upstreams cuts what is said of the upstreams, and their number, to the budget.
+// upstreams cuts the descriptions of the upstreams, and their number, to the budget.
 func (l *layout) upstreams() {
 	all := l.found.Upstreams
 	for _, length := range aboutLengths() {
@@ -37,7 +37,7 @@ func cutAbout(all []FoundUpstream, length int) []FoundUpstream {
 	return cut
 }
 
-// minProblem is how much is said at least of why an upstream is not there, in characters.
+// minProblem is the minimum length of a shortened problem, in characters.
 const minProblem = 40
 
 func shortened(text string, length int) string {
@@ -72,7 +72,7 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", sanitize.Line(f.Problem, 2*maxProblem))
 	}
 	if len(f.Upstreams) == 0 {
-		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
+		b.WriteString("No upstreams; the operator adds them to upstreams.yaml.")
 		return
 	}
 	b.WriteString("search_tools(upstream=NAME) lists the tools of one; NAME sallyport: helpers for programs (emit, parallel, ...).")

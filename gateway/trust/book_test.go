@@ -240,11 +240,11 @@ func TestLockFile(t *testing.T) {
 	head, digest := "# x\nversion 1\n", strings.Repeat("0", 32)
 	for text, wantErr := range map[string]string{
 		"version 2\n":                                        "line 1: \"version 2\" is not \"version 1\"; a newer sallyport may have written this file",
-		head + "<<<<<<< ours\n":                              "line 3: a merge left its marks; keep the lines of both sides, or of one where both name the same tool",
+		head + "<<<<<<< ours\n":                              "line 3: merge conflict; keep the lines of both sides, or of one where both name the same tool",
 		head + "up \"a\" abc\n":                              `line 3: no digest of 32 hexadecimal digits at the end: "up \"a\" abc"`,
 		head + "up a " + digest:                              `line 3: the name of a tool must be in double quotes`,
 		head + "../x \"a\" " + digest:                        `line 3: "../x" is not the name of an upstream`,
-		head + "up \"a\" " + digest + "\nup \"a\" " + digest: `line 4: tool "a" of up is here twice; keep the line of the definition that you trust`,
+		head + "up \"a\" " + digest + "\nup \"a\" " + digest: `line 4: tool "a" of up is listed twice; keep the line of the definition that you trust`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

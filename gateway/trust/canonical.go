@@ -13,11 +13,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Digest identifies what a model or a policy may be led by in a definition: its
-// name on the wire, title, description, both schemas and annotations. Icons,
-// _meta and execution are left out: no program sees them, and servers put time
-// stamps and versions there. So are our own id and a new name by rename. The
-// order of keys and white space do not count. It is 32 hexadecimal digits.
+// Digest identifies the parts of a definition that influence a model or a policy: its
+// wire name, title, description, both schemas and annotations. Icons, _meta and
+// execution are left out: no program sees them, and servers put time stamps and
+// versions there. So are the tool's id and a rename in the settings. The order of
+// keys and white space do not matter. It is 32 hexadecimal digits.
 func Digest(t tool.Tool) string {
 	return digestOf(Canonical(t))
 }
@@ -27,7 +27,7 @@ func digestOf(definition []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Canonical writes what Digest is about as JSON with sorted keys and no white space.
+// Canonical returns the input of Digest as JSON with sorted keys and no white space.
 func Canonical(t tool.Tool) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteString(`{"annotations":`)
@@ -46,7 +46,7 @@ func Canonical(t tool.Tool) json.RawMessage {
 	return b.Bytes()
 }
 
-// annotations returns them as they were sent, for there are more than we have fields for.
+// annotations returns the annotations as they were sent, including unknown ones.
 func annotations(t tool.Tool) json.RawMessage {
 	var sent struct {
 		Annotations json.RawMessage `json:"annotations"`
@@ -61,8 +61,8 @@ func annotations(t tool.Tool) json.RawMessage {
 	return data
 }
 
-// canonicalJSON sorts keys, keeps numbers as they are written and keeps keys that
-// are there twice. What is no JSON stays apart as a string; nothing is null.
+// canonicalJSON sorts keys, and keeps the spelling of numbers and duplicate keys. It
+// returns invalid JSON as a marked string, and null for no data.
 func canonicalJSON(data json.RawMessage) []byte {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return []byte("null")

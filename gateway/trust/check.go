@@ -13,26 +13,26 @@ import (
 	"sallyport/internal/tool"
 )
 
-// check is one look at all tools of one upstream.
+// check is one check of all tools of one upstream.
 type check struct {
 	book     *Book
 	upstream string
 	policy   config.Trust
 	seen     []seen
-	others   map[string]bool // names of other upstreams' tools; nil until it is wanted
+	others   map[string]bool // names of other upstreams' tools; nil until needed
 	pinned   map[string]string
-	replace  bool // pinned holds digests that replace others
+	replace  bool // digests in pinned replace existing pins
 	held     map[string]Held
 }
 
-// seen is a definition that was listed.
+// seen is a listed definition with its digest.
 type seen struct {
 	tool      tool.Tool
 	canonical []byte
 	digest    string
 }
 
-// lookAt is most of the work of a check, and needs no lock.
+// lookAt computes the digests of tools. It is most of the work of a check, and needs no lock.
 func lookAt(tools []tool.Tool) []seen {
 	all := make([]seen, len(tools))
 	for i, t := range tools {
@@ -57,7 +57,7 @@ func (c *check) one(s seen) {
 	pin := cmp.Or(c.pinned[t.Wire], c.book.pins[c.upstream][t.Wire])
 	switch {
 	case !fit(t.Wire):
-		pin = "" // no line of the file can hold it
+		pin = "" // the file cannot have such a name
 	case pin == digest:
 		return
 	case c.policy == config.TrustAllow:
@@ -101,12 +101,12 @@ func (c *check) findings(t tool.Tool) []Finding {
 	return Inspect(t, c.others)
 }
 
-// pin writes digests into the lock file. Where another process pinned one first,
-// its pin stays, unless these replace what is there.
+// pin writes digests into the lock file. A pin of another process stays, unless
+// replace is set.
 func (b *Book) pin(upstream string, digests map[string]string, replace bool) error {
 	for name, digest := range digests {
 		if !fit(name) {
-			return fmt.Errorf("pin %.80q: the name is not fit for a line of the lock file", name)
+			return fmt.Errorf("pin %.80q: invalid name for the lock file", name)
 		}
 		b.pins.set(upstream, name, digest)
 		b.unsaved.set(upstream, name, digest)
@@ -127,7 +127,7 @@ func (b *Book) pin(upstream string, digests map[string]string, replace bool) err
 	return nil
 }
 
-// fit reports whether a line of the lock file can hold a name.
+// fit reports whether a name is valid in the lock file.
 func fit(name string) bool { return len(name) <= maxName && utf8.ValidString(name) }
 
 func keys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }

@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Visible returns s with every character that does not show, or that changes how
-// others show, written as <U+200B>. Newlines and tabs stay. It is fit for a terminal.
+// Visible returns s with every character that is invisible, or changes how others are
+// displayed, written as <U+200B>. Newlines and tabs stay. It is safe for a terminal.
 func Visible(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -28,7 +28,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// invisible holds for more than sanitize.Hidden: what scripts and emoji need does not show either.
+// invisible is true for more than sanitize.Hidden: also for joiners and selectors of scripts and emoji.
 func invisible(r rune) bool {
 	return sanitize.Hidden(r) || !unicode.IsGraphic(r) || joiner(r) || variation(r) || blank(r)
 }
@@ -37,13 +37,13 @@ func joiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
 func variation(r rune) bool { return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef }
 
-// blank characters are letters or symbols that look like a space, or like nothing.
+// blank reports whether a letter or symbol looks like a space, or like nothing.
 func blank(r rune) bool {
 	return r == '\u2800' || r == '\u3164' || r == '\uffa0' || r == '\u115f' || r == '\u1160' || r == '\u034f' || r == '\u17b4' || r == '\u17b5'
 }
 
-// hidden finds characters that a person does not see and a model reads. What
-// emoji and living scripts need is let through where they need it.
+// hidden finds characters that a person does not see and a model reads. It allows
+// those that emoji and living scripts need.
 func (in *inspector) hidden(where, s string) {
 	if ascii(s) {
 		return
@@ -84,7 +84,7 @@ func hiddenRule(all []rune, i int, r rune) string {
 	case variation(r):
 		return rule(!varies(all, i), "variation selectors")
 	case r == 0xfeff:
-		return rule(i > 0, "invisible characters") // at the start it is the byte order mark of a file that was read in
+		return rule(i > 0, "invisible characters") // at the start it is a byte order mark
 	case r == 0xad:
 		return rule(!between(all, i), "invisible characters")
 	}
@@ -101,7 +101,7 @@ func controlRule(r rune) string {
 	return "control character"
 }
 
-// directs holds for what changes the direction of text, marks for the part of it that honest text has.
+// directs is true for characters that change the direction of text, marks for those of them that benign text has.
 func directs(r rune) bool {
 	return marks(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
@@ -142,7 +142,7 @@ func rightToLeft(all []rune) bool {
 	return false
 }
 
-// joins holds between emoji, and between letters of scripts that have joiners.
+// joins is true between emoji, and between letters of scripts that have joiners.
 func joins(all []rune, i int) bool {
 	if i == 0 || i+1 >= len(all) {
 		return false
@@ -158,13 +158,13 @@ func pictorial(r rune) bool {
 	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r >= 0x2190 && r <= 0x2bff || r >= 0x1f000 && r <= 0x1faff
 }
 
-// joined holds for letters and marks of the scripts in which joiners matter.
+// joined is true for letters and marks of the scripts in which joiners matter.
 func joined(r rune) bool {
 	return unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
 		unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
 }
 
-// varies holds for one selector behind a character that has variants.
+// varies is true for one selector after a character that has variants.
 func varies(all []rune, i int) bool {
 	if i == 0 {
 		return false
@@ -177,7 +177,7 @@ func varies(all []rune, i int) bool {
 		before > 0x7f && unicode.IsPunct(before) || unicode.Is(unicode.Han, before) || before == '©' || before == '®' || before == 'ℹ' || before == 'Ⓜ'
 }
 
-// between holds for a soft hyphen inside a word, where it is of use, in a script with hyphens.
+// between is true for a soft hyphen inside a word that is not ASCII.
 func between(all []rune, i int) bool {
 	return i > 0 && i+1 < len(all) && unicode.IsLetter(all[i-1]) && unicode.IsLetter(all[i+1]) && all[i-1] > 0x7f
 }

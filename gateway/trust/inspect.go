@@ -13,23 +13,23 @@ import (
 type Finding struct {
 	// Rule names what was found, in a word or two.
 	Rule string `json:"rule"`
-	// Where leads to the text in the definition, as inputSchema.properties.path.description.
+	// Where is the path of the text in the definition, such as inputSchema.properties.path.description.
 	Where string `json:"where"`
-	// Text is a piece of it as Visible shows it; at most some 120 runes.
+	// Text is an excerpt of it as Visible shows it, at most 120 runes.
 	Text string `json:"text"`
 }
 
 const (
-	// maxFindings is as many as a person wants to read about one tool.
+	// maxFindings is how many findings of one tool are reported.
 	maxFindings = 10
-	// maxText is how much of one string the rules look at: no author writes more.
+	// maxText is how much of one string is inspected, in bytes.
 	maxText = 256 << 10
 )
 
-// Inspect returns what looks as if it were meant to mislead a model: characters
-// that do not show, and text that gives orders to a model beyond the use of the
-// tool. Others holds the names of other upstreams' tools. It is a tripwire: text
-// that is clever enough passes it.
+// Inspect returns what looks as if it were meant to mislead a model: invisible
+// characters, and instructions to a model beyond the use of the tool. others has the
+// names of other upstreams' tools. Inspect is heuristic: sufficiently clever text
+// passes.
 func Inspect(t tool.Tool, others map[string]bool) []Finding {
 	in := inspector{others: others, weak: map[string]Finding{}}
 	if !fit(t.Wire) {
@@ -76,7 +76,7 @@ func (in *inspector) result() []Finding {
 	return all[:min(len(all), maxFindings)]
 }
 
-// text looks at one string; a name is a word of the protocol, not prose.
+// text inspects one string; name marks identifiers rather than prose.
 func (in *inspector) text(where, s string, name bool) {
 	s = s[:min(len(s), maxText)]
 	in.hidden(where, s)
@@ -86,7 +86,7 @@ func (in *inspector) text(where, s string, name bool) {
 	in.prose(where, s)
 }
 
-// json looks at every string of a schema, the keys too.
+// json inspects every string of a schema, including keys.
 func (in *inspector) json(where string, data json.RawMessage) {
 	if len(data) == 0 {
 		return
@@ -135,7 +135,7 @@ func (in *inspector) object(dec *json.Decoder, where string) error {
 		key, _ := token.(string) // the decoder takes no other key
 		under := where + "." + key
 		if len(under) > 300 {
-			under = where // deep enough to be found
+			under = where // long enough to find the text
 		}
 		if seen[key] {
 			in.add("key twice", where, key)
@@ -150,7 +150,7 @@ func (in *inspector) object(dec *json.Decoder, where string) error {
 	return err
 }
 
-// excerpt shows a piece of text.
+// excerpt returns the visible form of the beginning of s.
 func excerpt(s string) string {
 	s = strings.Join(strings.Fields(Visible(s[:min(len(s), 1000)])), " ")
 	if r := []rune(s); len(r) > 120 {

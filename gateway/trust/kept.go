@@ -17,12 +17,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// kept are definitions on disk, for review: one file per upstream, with a line
-// per tool that is pinned and one per tool that waits. It is a cache: without it
-// the lock file still says what is trusted, but there is nothing to compare with.
+// kept stores definitions for review: one file per upstream, with a line per pinned
+// tool and one per held tool. It is a cache: without it the lock file still has the
+// trusted digests, but there are no definitions to compare with.
 type kept struct {
 	dir string // "" keeps nothing on disk
-	// memory has what is on disk, for the upstreams that this process looked at.
+	// memory has the content of the files of the upstreams that this process has used.
 	memory map[string][]entry
 	states map[string]string
 }
@@ -37,7 +37,7 @@ type entry struct {
 	Name       string          `json:"name"`
 	Digest     string          `json:"digest"`
 	ID         string          `json:"id,omitempty"`
-	Reason     string          `json:"reason,omitempty"` // only for what waits
+	Reason     string          `json:"reason,omitempty"` // only of held tools
 	Findings   []Finding       `json:"findings,omitempty"`
 	Definition json.RawMessage `json:"definition"`
 }
@@ -56,7 +56,7 @@ func (k *kept) file(upstream string) string {
 	return filepath.Join(k.dir, upstream+"-"+hex.EncodeToString(sum[:4])+".jsonl")
 }
 
-// old returns the definition with a digest, nil if it was not kept.
+// old returns the definition with a digest, nil if it was not stored.
 func (k *kept) old(upstream, name, digest string) json.RawMessage {
 	for _, e := range k.load(upstream) {
 		if e.Name == name && e.Digest == digest {
@@ -98,16 +98,16 @@ func readEntries(path string) ([]entry, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
-		if e.Name != "" && digestOf(e.Definition) == e.Digest { // the header is not, nor what was damaged
+		if e.Name != "" && digestOf(e.Definition) == e.Digest { // not the header, nor damaged entries
 			entries = append(entries, e)
 		}
 	}
 	return entries, lines.Err()
 }
 
-// save keeps the pinned definitions that were listed, older ones that are still
-// pinned, and what is held. Its file begins with a digest of all that was listed
-// and decided, so that a list like the last one costs no more than its first line.
+// save writes the listed definitions that are pinned, older ones that are still
+// pinned, and held ones. The file begins with a digest of the input, so that an
+// unchanged list costs no more than reading the first line.
 func (k *kept) save(upstream string, listed []seen, pinned map[string]string, held map[string]Held) error {
 	state := stateOf(listed, pinned, held)
 	if k.state(upstream) == state {
@@ -141,7 +141,7 @@ func (k *kept) save(upstream string, listed []seen, pinned map[string]string, he
 	return nil
 }
 
-// stateOf digests what save is given.
+// stateOf returns a digest of the arguments of save.
 func stateOf(listed []seen, pinned map[string]string, held map[string]Held) string {
 	sum := sha256.New()
 	for _, s := range listed {
@@ -150,7 +150,7 @@ func stateOf(listed []seen, pinned map[string]string, held map[string]Held) stri
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// state returns what the file of an upstream says that it is about.
+// state returns the digest in the file of an upstream, "" if there is none.
 func (k *kept) state(upstream string) string {
 	if k.dir == "" {
 		return k.states[upstream]
@@ -162,11 +162,11 @@ func (k *kept) state(upstream string) string {
 	defer f.Close()
 	line, _ := bufio.NewReaderSize(f, 128).ReadString('\n')
 	var head header
-	_ = json.Unmarshal([]byte(line), &head) // what is no header is no state
+	_ = json.Unmarshal([]byte(line), &head) // no state after an error
 	return head.State
 }
 
-// approve takes the mark of waiting off definitions.
+// approve turns held definitions into pinned ones.
 func (k *kept) approve(upstream string, digests map[string]string) error {
 	entries, err := k.read(upstream)
 	if err != nil {
@@ -177,7 +177,7 @@ func (k *kept) approve(upstream string, digests map[string]string) error {
 		switch approved := digests[e.Name]; {
 		case approved == "":
 		case approved != e.Digest:
-			continue // what was pinned before
+			continue // pinned before
 		default:
 			e.ID, e.Reason, e.Findings = "", "", nil
 		}
@@ -198,14 +198,14 @@ func (k *kept) write(upstream, state string, entries []entry) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(header{state}) // cannot fail, as below: strings, and JSON of our making
+	_ = enc.Encode(header{state}) // cannot fail, as below: strings, and JSON that Canonical wrote
 	for _, e := range entries {
 		_ = enc.Encode(e)
 	}
 	return atomicfile.Replace(k.file(upstream), b.Bytes(), 0o600)
 }
 
-// all returns what waits on disk, by upstream and name.
+// all returns the held definitions on disk, by upstream and name.
 func (k *kept) all() (map[string]map[string]Held, error) {
 	waiting := map[string]map[string]Held{}
 	if k.dir == "" {
@@ -239,7 +239,7 @@ func (e entry) held(upstream string, all []entry) Held {
 	return h
 }
 
-// tool makes a tool of a definition again.
+// tool decodes the definition.
 func (e entry) tool() tool.Tool {
 	var d struct {
 		Annotations tool.Annotations `json:"annotations"`
@@ -248,7 +248,7 @@ func (e entry) tool() tool.Tool {
 		Output      json.RawMessage  `json:"outputSchema"`
 		Title       string           `json:"title"`
 	}
-	_ = json.Unmarshal(e.Definition, &d) // as far as it goes: the definition itself is shown
+	_ = json.Unmarshal(e.Definition, &d) // incomplete after an error: the definition itself is shown
 	if string(d.Output) == "null" {
 		d.Output = nil
 	}

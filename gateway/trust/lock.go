@@ -29,10 +29,10 @@ const (
 # Written by sallyport; commit it. To accept a change: sallyport upstreams review, then approve.
 version 1
 `
-	// maxLock bounds the file, maxName a name in it.
+	// maxLock bounds the file, maxName a name in it, in bytes.
 	maxLock = 32 << 20
 	maxName = 4 << 10
-	// lockPatience is how long another process may change the file.
+	// lockPatience is how long to wait for another process that changes the file.
 	lockPatience = 10 * time.Second
 )
 
@@ -41,7 +41,7 @@ var (
 	digestText   = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// pins are digests by upstream and by name on the wire.
+// pins are digests by upstream and wire name.
 type pins map[string]map[string]string
 
 func (p pins) set(upstream, name, digest string) {
@@ -51,7 +51,7 @@ func (p pins) set(upstream, name, digest string) {
 	p[upstream][name] = digest
 }
 
-// format writes p; the same pins are always the same bytes.
+// format encodes p; equal pins have equal bytes.
 func (p pins) format() []byte {
 	var b bytes.Buffer
 	b.WriteString(lockHead)
@@ -63,7 +63,7 @@ func (p pins) format() []byte {
 	return b.Bytes()
 }
 
-// quote writes a name as a JSON string in which nothing is hidden.
+// quote returns a name as a JSON string without invisible characters.
 func quote(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -89,8 +89,8 @@ func showable(r rune) bool {
 	return !sanitize.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
 }
 
-// parsePins reads what format wrote, and what a merge of two such files by hand
-// may make of it. Errors name the line.
+// parsePins parses the output of format, also after a manual merge of two files.
+// Errors name the line.
 func parsePins(data []byte) (pins, error) {
 	p, versioned := pins{}, false
 	for n := 1; len(data) > 0; n++ {
@@ -101,7 +101,7 @@ func parsePins(data []byte) (pins, error) {
 		switch {
 		case text == "" || strings.HasPrefix(text, "#"):
 		case conflict(text):
-			err = errors.New("a merge left its marks; keep the lines of both sides, or of one where both name the same tool")
+			err = errors.New("merge conflict; keep the lines of both sides, or of one where both name the same tool")
 		case !versioned:
 			if versioned = text == "version 1"; !versioned {
 				err = fmt.Errorf("%q is not \"version 1\"; a newer sallyport may have written this file", sanitize.Line(text, 40))
@@ -135,13 +135,13 @@ func (p pins) parseLine(line string) error {
 	case !strings.HasPrefix(quoted, `"`) || json.Unmarshal([]byte(quoted), &name) != nil || !utf8.ValidString(quoted) || len(name) > maxName:
 		return fmt.Errorf("the name of a tool must be in double quotes: %q", sanitize.Line(line, 80))
 	case p[up][name] != "":
-		return fmt.Errorf("tool %q of %s is here twice; keep the line of the definition that you trust", sanitize.Line(name, 80), up)
+		return fmt.Errorf("tool %q of %s is listed twice; keep the line of the definition that you trust", sanitize.Line(name, 80), up)
 	}
 	p.set(up, name, digest)
 	return nil
 }
 
-// readPins reads the lock file; there may be none.
+// readPins reads the lock file, which may be missing.
 func readPins(path string) (pins, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +165,7 @@ func readPins(path string) (pins, error) {
 	return p, nil
 }
 
-// updatePins changes the lock file while no other process does, and returns what is in it then.
+// updatePins changes the lock file under a lock, and returns its new content.
 func updatePins(path string, change func(pins)) (pins, error) {
 	unlock, err := filelock.Dir(filepath.Dir(path), lockPatience)
 	if err != nil {
@@ -188,13 +188,13 @@ func updatePins(path string, change func(pins)) (pins, error) {
 	return p, err
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies the state of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// stampOf returns the zero stamp for a file that is not there.
+// stampOf returns the stamp of a file, the zero stamp if it is missing.
 func stampOf(path string) stamp {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// A pattern finds text that is addressed to a model rather than about the tool. A
-// strong one holds a definition by itself, of the others it takes two.
+// A pattern finds text that is addressed to a model rather than about the tool. One
+// match of a strong pattern holds a definition, of others it takes two.
 type pattern struct {
 	rule   string
 	strong bool
-	// words of which one is in every match: most texts have none, and are done.
+	// words has substrings of which every match contains one: a quick test that most texts fail.
 	words []string
 	find  *regexp.Regexp
 }
 
-// The patterns see text as fold makes it: lower case, one space, no quotes or markup.
+// The patterns match the output of fold: lower case, single spaces, no quotes or markup.
 var patterns = []pattern{
 	{"overrides instructions", true, []string{"instruction", "prompt", "rules", "guideline", "restriction", "directive", "safeguard"}, regexp.MustCompile(
 		`\b(ignor(e|ing)|disregard(ing)?|forget(ting)?|overrid(e|ing|es)|bypass(ing)?|supersedes?|replaces?|stop following|do not follow) (\w+ ){0,3}?((previous|prior|earlier|above|preceding|all|any|other|system|safety|existing|your|original|former|user'?s?)\b( \w+){0,2}? (instructions?|prompts?|guidelines?|directives?|safeguards)|(previous|prior|earlier|preceding|system|safety|your|original|former)\b( \w+){0,2}? (rules|restrictions))\b`)},
@@ -90,8 +90,8 @@ func (in *inspector) prose(where, s string) {
 	in.crossing(where, text)
 }
 
-// outOfSight returns where text continues behind more empty space than fits on a
-// screen, 0 if it nowhere does.
+// outOfSight returns the offset at which text continues after more empty space than
+// fits on a screen, 0 if there is none.
 func outOfSight(s string) int {
 	lines, spaces := 0, 0
 	for i := range len(s) {
@@ -110,8 +110,8 @@ func outOfSight(s string) int {
 	return 0
 }
 
-// fold makes spellings of the same words alike: compatibility forms, case,
-// lookalike letters, hidden characters, markup, white space.
+// fold normalizes spelling: compatibility forms, case, lookalike letters, hidden
+// characters, markup, white space.
 func fold(s string) string {
 	if !ascii(s) {
 		s = norm.NFKC.String(s)
@@ -130,7 +130,7 @@ func fold(s string) string {
 	return strings.Join(strings.Fields(markup.Replace(s)), " ")
 }
 
-// encoded finds words that base64 hides, and blobs that are too long to be an example.
+// encoded finds sentences in base64, and blobs that are too long to be an example.
 func (in *inspector) encoded(where, s string) {
 	for text := range strings.FieldsFuncSeq(s, func(r rune) bool { return !digit64(r) }) {
 		if len(text) < 24 {
@@ -144,18 +144,18 @@ func (in *inspector) encoded(where, s string) {
 	}
 }
 
-// digit64 holds for the digits of both alphabets of base64.
+// digit64 is true for the digits of both alphabets of base64.
 func digit64(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '-' || r == '_'
 }
 
 func decode(text string) []byte {
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
-	data, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4]) // nil says that it is none
+	data, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4]) // nil if it is not base64
 	return data
 }
 
-// words holds for a sentence of plain letters.
+// words is true for a sentence of ASCII letters.
 func words(data []byte) bool {
 	letters, spaces := 0, 0
 	for _, c := range data {
@@ -176,7 +176,7 @@ func mixedCase(s string) bool {
 }
 
 var (
-	// mention is a name that is no plain word, and what a sentence must say to give orders about it.
+	// mention matches a name that is not a plain word; the others match orders about it.
 	mention = regexp.MustCompile(`[a-z][a-z0-9]*([_.-][a-z0-9]+)+`)
 	instead = regexp.MustCompile(`\b(instead of|rather than|never (use|call|invoke)|do not (use|call|invoke)|don't (use|call|invoke))\b`)
 	orders  = regexp.MustCompile(`\b(always|must|never|instead|first|also|before|whenever|do not|every|make sure|ensure|bcc)\b`)

@@ -12,20 +12,20 @@ import (
 // width is where lines of a readable definition are broken, in runes.
 const width = 100
 
-// Diff shows what would change, as a unified diff of readable definitions; all of
-// the definition where there is none to compare with. It is fit for a terminal:
-// characters that do not show are written as <U+200B>.
+// Diff returns a unified diff of the readable definitions, or the whole new definition
+// if there is no old one. It is safe for a terminal: invisible characters are written
+// as <U+200B>.
 func (h Held) Diff() string {
 	now := Readable(h.New)
 	if h.Old == nil {
 		return now
 	}
 	text := string(diff.Diff("pinned", []byte(Readable(h.Old)), "now", []byte(now)))
-	_, text, _ = strings.Cut(text, "\n") // "diff pinned now", which no unified diff has
+	_, text, _ = strings.Cut(text, "\n") // "diff pinned now" is not part of a unified diff
 	return text
 }
 
-// Readable lays out a definition that [Canonical] wrote, a sentence a line.
+// Readable formats a definition that [Canonical] wrote, with one sentence per line.
 func Readable(definition json.RawMessage) string {
 	var d struct {
 		Name, Title, Description  string
@@ -54,7 +54,7 @@ func Readable(definition json.RawMessage) string {
 	return b.String()
 }
 
-// indent is "" for null.
+// indent returns indented JSON, "" for null.
 func indent(data json.RawMessage) string {
 	var b bytes.Buffer
 	if string(data) == "null" || json.Indent(&b, data, "", "  ") != nil {
@@ -67,7 +67,7 @@ func indent(data json.RawMessage) string {
 	return out.String()
 }
 
-// sentences breaks text behind each, so that a change of one is a change of its line.
+// sentences puts each sentence on its own line, so that a diff shows the changed ones.
 func sentences(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -1,8 +1,8 @@
 // Package trust decides which tool definitions of the upstreams may be used. Its
 // main type is [Book]: it pins the digest of every definition in sallyport.lock
-// when it is first seen, and holds back a definition that has changed since, or a
-// new one that looks as if it were written to mislead a model. What is held waits
-// for a person. Finding misleading text is a tripwire and not a proof.
+// when it is first seen, and holds a definition that has changed since, or a new
+// one that looks as if it were written to mislead a model. Held definitions need
+// approval by a person. The detection of misleading text is heuristic.
 package trust
 
 import (
@@ -20,17 +20,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// FileName is the usual name of the lock file, which lies next to upstreams.yaml.
+// FileName is the usual name of the lock file, next to upstreams.yaml.
 const FileName = "sallyport.lock"
 
-// ErrNotHeld says that what was to be approved does not wait.
-var ErrNotHeld = errors.New("does not wait for approval")
+// ErrNotHeld is the error for approving a definition that is not held.
+var ErrNotHeld = errors.New("not pending approval")
 
-// Held is a definition that waits for approval. All text in it is untrusted.
+// Held is a definition that is pending approval. All its text is untrusted.
 type Held struct {
 	// Upstream is the upstream's name in the settings, Name the tool's on the wire.
 	Upstream, Name string
-	// Tool is the definition that waits, without what its digest leaves out.
+	// Tool is the held definition, without the parts that its digest leaves out.
 	Tool tool.Tool
 	// Digest identifies that definition, see [Digest].
 	Digest string
@@ -39,7 +39,7 @@ type Held struct {
 	// Findings say what looks wrong with its text; there may be some for any reason.
 	Findings []Finding
 	// Old is the definition that it would replace, as [Canonical] writes it; nil
-	// where there was none or it was not kept. New is the one that waits.
+	// if there was none or it was not stored. New is the held one.
 	Old, New json.RawMessage
 }
 
@@ -50,7 +50,7 @@ const (
 	ReasonSuspicious = "suspicious"
 )
 
-// ID names the tool as programs do. A definition that the list had twice has one name.
+// ID returns the tool's id in programs. Definitions with the same wire name have the same id.
 func (h Held) ID(cfg *config.Config) tool.ID {
 	id := tool.ID{Upstream: tool.Identifier(h.Upstream), Name: h.Tool.ID.Name}
 	for _, u := range cfg.Upstreams {
@@ -64,12 +64,12 @@ func (h Held) ID(cfg *config.Config) tool.ID {
 	return id
 }
 
-// Why says in words why it is held.
+// Why returns the reason as text.
 func (h Held) Why() string {
 	switch h.Reason {
 	case ReasonChanged:
 		if h.Old == nil {
-			return "its definition has changed; what it was is not kept here, so this is all of the new one"
+			return "its definition has changed; the old one is not stored here, so this is the whole new one"
 		}
 		return "its definition has changed"
 	case ReasonSuspicious:
@@ -78,8 +78,8 @@ func (h Held) Why() string {
 	return "it is new"
 }
 
-// Book is the lock file and what waits. It is safe for concurrent use, also by
-// several processes: none loses the lines of another.
+// Book has the pins of the lock file and the held definitions. It is safe for concurrent
+// use, also by several processes: none overwrites the lines of another.
 type Book struct {
 	log  *slog.Logger
 	path string
@@ -89,21 +89,21 @@ type Book struct {
 	stamp   stamp
 	pins    pins
 	waiting map[string]map[string]Held // by upstream and name
-	unsaved pins                       // pinned here, but the file could not be written
-	names   map[string][]string        // what each upstream calls its tools
+	unsaved pins                       // pinned in memory, but the file could not be written
+	names   map[string][]string        // wire names of each upstream's tools
 }
 
 // Options of a Book. The zero value is usable.
 type Options struct {
 	// Logger; nil discards. Names of tools are shown quoted, their texts never.
 	Logger *slog.Logger
-	// Dir is a private directory, made if it is missing, where definitions are kept
-	// for review; "" keeps them in memory only, so that another process has no diffs.
+	// Dir is a private directory for definitions to review, created if missing; ""
+	// keeps them in memory only, so that other processes have no diffs.
 	Dir string
 }
 
-// Beside opens the lock file that lies next to the settings, as every verb and the
-// gateway do. What it keeps for review goes below cacheDir; "" keeps nothing.
+// Beside opens the lock file next to the settings file. Definitions to review are
+// stored below cacheDir; "" stores none.
 func Beside(cfg *config.Config, cacheDir string, log *slog.Logger) (*Book, error) {
 	opts := &Options{Logger: log}
 	if cacheDir != "" {
@@ -131,23 +131,23 @@ func Open(path string, opts *Options) (*Book, error) {
 	return b, nil
 }
 
-// Changed reports whether the lock file is another one than at the last Check:
-// someone approved something, and every upstream is worth a Check. It costs one
-// stat. While the lock file cannot be read, Check continues with what it knew.
+// Changed reports whether the lock file has changed since the last Check, for example
+// by an approval, so that every upstream needs a Check. It costs one stat. While the
+// lock file cannot be read, Check uses the last known pins.
 func (b *Book) Changed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return stampOf(b.path) != b.stamp
 }
 
-// refresh reads the lock file again if it is another one.
+// refresh reads the lock file again if it has changed.
 func (b *Book) refresh() error {
 	now := stampOf(b.path)
 	if now == b.stamp {
 		return nil
 	}
 	fresh, err := readPins(b.path)
-	b.stamp = now // a file that is wrong is reported once
+	b.stamp = now // an invalid file is reported once
 	if err != nil {
 		return err
 	}
@@ -162,9 +162,9 @@ func (b *Book) refresh() error {
 	return nil
 }
 
-// Check pins what is new and returns what is held, by name: none of it may be
-// called. The tools are all that the upstream lists now. An error is about the
-// lock file and does not change what is held: pins then last as long as the Book.
+// Check pins new definitions and returns the held ones, by name: they must not be
+// called. tools are all that the upstream lists now. An error is about the lock
+// file; the held definitions are valid, but pins are in memory only.
 func (b *Book) Check(upstream string, policy config.Trust, tools []tool.Tool) (held []Held, err error) {
 	if !upstreamName.MatchString(upstream) {
 		return nil, fmt.Errorf("check definitions: %.80q cannot name an upstream", upstream)
@@ -185,7 +185,7 @@ func (b *Book) Check(upstream string, policy config.Trust, tools []tool.Tool) (h
 	return sorted(c.held), errors.Join(errs...)
 }
 
-// remember keeps the names of tools, which another upstream's text should not mention.
+// remember records the names of tools, which another upstream's text should not mention.
 func (b *Book) remember(upstream string, tools []tool.Tool) {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -216,8 +216,8 @@ func (b *Book) others(upstream string) map[string]bool {
 	return names
 }
 
-// Held returns all that waits, by upstream and name: what this Book held back,
-// and what other processes with the same directory did.
+// Held returns all held definitions, by upstream and name, also those of other
+// processes with the same directory.
 func (b *Book) Held() ([]Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -243,10 +243,10 @@ func (b *Book) Held() ([]Held, error) {
 	return list, errors.Join(errs...)
 }
 
-// Approve pins what is held of an upstream in place of what was pinned: the
-// definitions that Held returned, and no other that may have come since. An
-// error says which of them do not wait any more, or not with that digest; the
-// others are pinned then all the same.
+// Approve pins held definitions in place of the pinned ones: those that Held
+// returned, and none that has arrived since. The error names those that are no
+// longer held, or have another digest; the others are pinned
+// nevertheless.
 func (b *Book) Approve(held ...Held) error {
 	now, err := b.Held()
 	if err != nil {
@@ -257,7 +257,7 @@ func (b *Book) Approve(held ...Held) error {
 	approved, errs := map[string]map[string]string{}, []error(nil)
 	for _, h := range held {
 		if !slices.ContainsFunc(now, func(n Held) bool { return n.Upstream == h.Upstream && n.Name == h.Name && n.Digest == h.Digest }) {
-			errs = append(errs, fmt.Errorf("approve %q of %s: %w in this form", h.Name, h.Upstream, ErrNotHeld))
+			errs = append(errs, fmt.Errorf("approve %q of %s: %w with this digest", h.Name, h.Upstream, ErrNotHeld))
 			continue
 		}
 		if approved[h.Upstream] == nil {

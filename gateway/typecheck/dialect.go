@@ -10,19 +10,19 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// dialect is what one language's server needs to be told, and which of its findings count.
+// dialect has what is specific to one language's server, and which of its findings count.
 type dialect struct {
 	language Language
 	file     string // the program, in Dir
-	warm     string // a program without a fault, which makes the server read what all programs need
+	warm     string // a correct program, which makes the server load common modules
 	files    []string
-	// tell hands changes to notify, and reports whether the server begins afresh.
+	// tell passes changes to notify, and reports whether the server restarts its analysis.
 	tell  func(notify func(method string, params any), changes []Change) bool
 	codes map[string]bool // codes that count
 	words []rewriting
 }
 
-// rewriting makes a message short.
+// rewriting shortens a message.
 type rewriting struct {
 	from *regexp.Regexp
 	to   string
@@ -32,7 +32,7 @@ func (d dialect) uri() string { return "file://" + Dir + "/" + d.file }
 
 const maxWarnings = 50
 
-// maxMessageRunes is what a model reads of one warning.
+// maxMessageRunes is the maximum length of one warning.
 const maxMessageRunes = 160
 
 func dialects() map[Language]dialect {
@@ -86,7 +86,7 @@ func tellPyright(notify func(string, any), changes []Change) bool {
 
 const serversURI = "file:///servers/"
 
-// The kinds of change that the protocol knows.
+// The kinds of change in the protocol.
 const (
 	created = 1 + iota
 	altered
@@ -112,7 +112,7 @@ func tellTypeScript(notify func(string, any), changes []Change) bool {
 	return false
 }
 
-// warnings are the findings that count, in the order of their lines, each told once.
+// warnings returns the findings that count, sorted by line, without duplicates.
 func (d dialect) warnings(found []diagnostic) []Warning {
 	var list []Warning
 	missing := missingOf(found)
@@ -131,10 +131,10 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 	return list
 }
 
-// message is what is said of a finding, on one line.
+// message returns the text of a finding, on one line.
 func (d dialect) message(f diagnostic, missing []lack) string {
 	text := sanitize.Text(f.Message, 4000)
-	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line is the reason of the first
+	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line has the reason
 		text = lines[len(lines)-1]
 	} else {
 		text = lines[0]
@@ -163,7 +163,7 @@ var (
 	quotedInList = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// lack says that a call lacks parameters.
+// lack has the missing parameters of a call.
 type lack struct {
 	start, end int // its lines
 	names      string
@@ -179,7 +179,7 @@ func missingOf(found []diagnostic) []lack {
 	return all
 }
 
-// meant guesses which of the parameters that a call lacks was misspelt: pyright reports the two apart.
+// meant guesses which missing parameter of a call was misspelt: pyright reports the two separately.
 func meant(f diagnostic, missing []lack) string {
 	wrong := noParameter.FindStringSubmatch(f.Message)
 	if wrong == nil {
@@ -212,8 +212,8 @@ func pythonWords() []rewriting {
 
 func typescriptWords() []rewriting {
 	return []rewriting{
-		{regexp.MustCompile(`^Object literal may only specify known properties, but '([^']+)' does not exist in type '.*'\. Did you mean to write '([^']+)'\?$`), `"$1" is no property here; did you mean "$2"?`},
-		{regexp.MustCompile(`^Object literal may only specify known properties, and '([^']+)' does not exist in type '.*'\.$`), `"$1" is no property here`},
+		{regexp.MustCompile(`^Object literal may only specify known properties, but '([^']+)' does not exist in type '.*'\. Did you mean to write '([^']+)'\?$`), `"$1" is not a property here; did you mean "$2"?`},
+		{regexp.MustCompile(`^Object literal may only specify known properties, and '([^']+)' does not exist in type '.*'\.$`), `"$1" is not a property here`},
 		{regexp.MustCompile(`^Property '([^']+)' is missing in type '.*' but required in type '.*'\.$`), `"$1" must be given`},
 		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'Promise<.*>'\.$`), `a Promise has no "$1": is await missing?`},
 		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'typeof import\("/?(.+?)(?:/index)?"\)'\. Did you mean '([^']+)'\?$`), `$2 has no "$1"; did you mean "$3"?`},

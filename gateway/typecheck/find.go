@@ -11,26 +11,26 @@ import (
 	"strings"
 )
 
-// Install is a checker that was found on this machine, and how it is started in a sandbox.
+// Install is a checker on this machine, and how to start it in a sandbox.
 type Install struct {
 	// Folder of the host must be mounted at the constant Folder.
 	Folder string
-	// Node says that node starts it with Args; otherwise Args begin with the path of a binary.
+	// Node says that node runs it with Args; otherwise Args begins with the path of a binary.
 	Node bool
 	Args []string
 	// Files must be in Dir.
 	Files map[string][]byte
 	// Memory is how much it may use, in bytes.
 	Memory int64
-	// Version is what its package says.
+	// Version is the version of its package.
 	Version string
 }
 
-// ErrNone is for a machine without a checker. That is usual, and no fault.
+// ErrNone is the error for a machine without a checker, which is common and not a fault.
 var ErrNone = errors.New("was not found")
 
-// Find looks for the checker of a language: at the path of its command or package, or with "" by the
-// name of its command (pyright, tsc) in PATH; a path without a slash is such a name too. Both must come from their npm packages.
+// Find finds the checker of a language: at the path of its command or package, or for "" by the name
+// of its command (pyright, tsc) in PATH; a path without a slash is also a name. It must belong to its npm package.
 func Find(language Language, path string) (Install, error) {
 	name, command := "pyright", "pyright"
 	if language == TypeScript {
@@ -54,7 +54,7 @@ func Find(language Language, path string) (Install, error) {
 		return Install{}, err
 	}
 	d := dialects()[language]
-	install.Files[d.file] = nil // the server wants it to be there; what it has to check comes over its input
+	install.Files[d.file] = nil // the server needs the file to exist; it gets the program over its input
 	for _, file := range d.files {
 		data, err := files.ReadFile("files/" + file)
 		if err != nil {
@@ -65,7 +65,7 @@ func Find(language Language, path string) (Install, error) {
 	return install, nil
 }
 
-// complete finds what of the package is run.
+// complete finds the server in the package and sets the fields to start it.
 func (i *Install) complete(language Language) error {
 	if language == Python {
 		i.Node, i.Memory = true, 768<<20
@@ -74,7 +74,7 @@ func (i *Install) complete(language Language) error {
 	}
 	major, _, _ := strings.Cut(i.Version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
-		return fmt.Errorf("typescript %s has no language server of its own: 7 or later is needed", i.Version)
+		return fmt.Errorf("typescript %s has no language server: 7 or later is needed", i.Version)
 	}
 	arch := runtime.GOARCH
 	if arch == "amd64" {
@@ -96,7 +96,7 @@ func (i *Install) complete(language Language) error {
 func readable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", path)
+		err = fmt.Errorf("%s is not a file", path)
 	}
 	return err
 }
@@ -112,8 +112,8 @@ func inPath(name string) string {
 	return ""
 }
 
-// packageOf returns folder and version of the npm package of that name which a path belongs to: it may
-// be of the package's folder, of something in it, of a link there, or of a command in a .bin next to it.
+// packageOf returns folder and version of the npm package of that name to which a path belongs: the
+// package's folder, a file in it, a link to either, or a command in a .bin next to it.
 func packageOf(path, name string) (folder, version string) {
 	beside := filepath.Join(filepath.Dir(filepath.Dir(path)), name)
 	for _, from := range []string{path, beside} {

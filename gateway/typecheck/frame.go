@@ -14,20 +14,20 @@ const (
 	maxMessage = 16 << 20
 	maxHeader  = 4 << 10 // one line; bufio's size
 	maxHeaders = 16
-	// maxHeard is how many bytes it may send between two calls, and in answer to one.
+	// maxHeard is how many bytes it may send from one call to the next.
 	maxHeard = 4 * maxMessage
-	// maxFindings is how many findings of a program are looked at, maxFinding how many bytes of each message.
+	// maxFindings is how many findings of a program are read, maxFinding how many bytes of each message.
 	maxFindings, maxFinding = 500, 4000
-	// maxQuestions is how many of its questions at once are answered.
+	// maxQuestions is how many items of one of its requests are answered.
 	maxQuestions = 100
 )
 
 var (
-	errFrame = errors.New("no frame of the language server protocol")
-	errTalks = errors.New("it does not stop talking")
+	errFrame = errors.New("invalid frame of the language server protocol")
+	errTalks = errors.New("it sends too much")
 )
 
-// readFrame reads one message: headers as those of HTTP, of which Content-Length counts, and that many bytes.
+// readFrame reads one message: headers in the format of HTTP, and as many bytes as Content-Length says.
 func readFrame(r *bufio.Reader) ([]byte, error) {
 	length := -1
 	for range maxHeaders {
@@ -48,7 +48,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
 		if err != nil || n > maxMessage || length >= 0 {
-			return nil, fmt.Errorf("%w: a length that is none, too large or given twice", errFrame)
+			return nil, fmt.Errorf("%w: an invalid, too large or duplicate length", errFrame)
 		}
 		length = int(n)
 	}
@@ -65,7 +65,7 @@ func frameError(err error, inside bool) error {
 	return err
 }
 
-// readBody does not trust the length before the bytes are there.
+// readBody reads length bytes. It does not allocate memory for bytes that are not sent.
 func readBody(r io.Reader, length int) ([]byte, error) {
 	if length < 0 {
 		return nil, fmt.Errorf("%w: no length", errFrame)

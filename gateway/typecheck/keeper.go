@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// keeper is the one goroutine of a Checker: it owns the server.
+// keeper runs in the goroutine of a Checker, and owns the server.
 type keeper struct {
 	*Checker
 	server  *server
-	failed  int       // starts and checks in a row that did not work
-	resting time.Time // no server is started before
+	failed  int       // consecutive failed starts and checks
+	resting time.Time // no server is started before this time
 }
 
 var errGivenUp = errors.New("the type checker was given up")
@@ -36,7 +36,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// drain answers the checks that will not be made.
+// drain finishes waiting checks without warnings.
 func (k *keeper) drain() {
 	for {
 		select {
@@ -55,7 +55,7 @@ func (k *keeper) check(ctx context.Context, check *Check) []Warning {
 	if err := k.ensure(ctx); err != nil {
 		return nil
 	}
-	if check.dropped.Load() { // it has warmed the server up, which was all that it could do
+	if check.dropped.Load() { // it has started the server, which suffices
 		return nil
 	}
 	k.tell(ctx)
@@ -79,7 +79,7 @@ func (k *keeper) ensure(ctx context.Context) error {
 	if k.failed >= maxTries || time.Now().Before(k.resting) {
 		return errGivenUp
 	}
-	k.takeChanges() // a new server sees what is there
+	k.takeChanges() // a new server reads the current files
 	process, err := k.start()
 	if err == nil {
 		k.server, err = open(ctx, process, k.dialect)
@@ -93,7 +93,7 @@ func (k *keeper) ensure(ctx context.Context) error {
 	return err
 }
 
-// fail ends the server, and decides when another is started.
+// fail stops the server, and sets when another may be started.
 func (k *keeper) fail(ctx context.Context, err error) {
 	k.stop()
 	if ctx.Err() != nil {
@@ -115,10 +115,10 @@ func (k *keeper) stop() {
 	}
 }
 
-// follow tells a server of changes while no one waits for it.
+// follow applies changes while no check waits.
 func (k *keeper) follow(ctx context.Context) {
 	if k.server == nil {
-		k.takeChanges() // the next one sees what is there
+		k.takeChanges() // the next one reads the current files
 		return
 	}
 	if !k.tell(ctx) {
@@ -129,7 +129,7 @@ func (k *keeper) follow(ctx context.Context) {
 	}
 }
 
-// tell hands the changes to the server, and reports whether that makes it slow at first.
+// tell passes the changes to the server, and reports whether its next check is slow.
 func (k *keeper) tell(ctx context.Context) bool {
 	changes := k.takeChanges()
 	if len(changes) == 0 {

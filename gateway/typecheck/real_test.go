@@ -154,7 +154,7 @@ func TestTypeScript(t *testing.T) {
 		code string
 		want []string
 	}{
-		{"import { create_issue } from 'servers/github';\nawait create_issue({ repo: 'a', titel: 'b' });", []string{`2: "titel" is no property here; did you mean "title"?`}},
+		{"import { create_issue } from 'servers/github';\nawait create_issue({ repo: 'a', titel: 'b' });", []string{`2: "titel" is not a property here; did you mean "title"?`}},
 		{"import { create_issue } from 'servers/github';\nawait create_issue({ repo: 1, title: 'b' });", []string{`2: string is expected, not number`}},
 		{"import { create_issue } from 'servers/github';\nawait create_issue({ repo: 'a' });", []string{`2: "title" must be given`}},
 		{"import * as github from 'servers/github';\nawait github.create_isue({ repo: 'a', title: 'b' });", []string{`2: servers/github has no "create_isue"; did you mean "create_issue"?`}},

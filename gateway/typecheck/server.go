@@ -16,21 +16,21 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// server is one language server that runs, and speaks with one caller at a time. After an error it is of no use.
+// server is one running language server. One goroutine calls it at a time. After an error it is unusable.
 type server struct {
 	process io.ReadWriteCloser
 	dialect dialect
 	answers chan message
 	reading sync.WaitGroup
 	ended   chan struct{} // closed when nothing more will be read
-	err     error         // why; read after ended
+	err     error         // the reason; read it after ended
 	heard   atomic.Int64  // bytes since the last call
 	writing sync.Mutex
 	id      int64
 	version int
 }
 
-// message is what goes over the wire, in both directions.
+// message is a JSON-RPC message, in both directions.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -45,7 +45,7 @@ type responseError struct {
 	Message string `json:"message"`
 }
 
-// open shakes hands with a server that has just been started.
+// open initializes a server that has just been started.
 func open(ctx context.Context, process io.ReadWriteCloser, d dialect) (*server, error) {
 	s := &server{process: process, dialect: d, answers: make(chan message, 1), ended: make(chan struct{})}
 	s.reading.Go(s.read)
@@ -83,10 +83,10 @@ func (s *server) alive() bool {
 	}
 }
 
-// stopped says why a server that is not alive ended.
+// stopped returns why the server has ended.
 func (s *server) stopped() error { return fmt.Errorf("the server ended: %w", s.err) }
 
-// read takes the server's messages until it ends: answers go to who waits, its own questions are answered here.
+// read handles the server's messages until it ends: it passes responses to call, and answers requests.
 func (s *server) read() {
 	defer close(s.ended)
 	r := bufio.NewReaderSize(s.process, maxHeader)
@@ -117,9 +117,9 @@ func (s *server) take(data []byte) error {
 	case m.Method != "" && len(m.ID) > 0:
 		return s.send(message{ID: m.ID, Result: answer(m.Method, params)})
 	case m.Method != "":
-		return nil // what it says unasked is progress and log
+		return nil // notifications are progress and log
 	}
-	select { // one that nobody waits for makes room for the one that is waited for
+	select { // drop an unexpected response
 	case <-s.answers:
 	default:
 	}
@@ -127,7 +127,7 @@ func (s *server) take(data []byte) error {
 	return nil
 }
 
-// answer is what we say to a server's own requests: that all is as its files say.
+// answer returns the result for a server's own request: null for every setting, so that its files apply.
 func answer(method string, params json.RawMessage) json.RawMessage {
 	var nulls []string
 	if method == "workspace/configuration" {
@@ -160,7 +160,7 @@ func (s *server) notify(ctx context.Context, method string, params any) error {
 	return s.send(message{Method: method, Params: params})
 }
 
-// call asks the server and waits. When ctx ends, so does the server.
+// call sends a request and waits for the response. If ctx ends, it stops the server.
 func (s *server) call(ctx context.Context, method string, params, result any) error {
 	defer context.AfterFunc(ctx, func() { _ = s.process.Close() })()
 	s.heard.Store(0)
@@ -197,7 +197,7 @@ func decode(m message, result any) error {
 	return json.Unmarshal(m.Result, result)
 }
 
-// diagnostic is what a server finds.
+// diagnostic is one finding of a server.
 type diagnostic struct {
 	Range struct {
 		Start, End position
@@ -209,7 +209,7 @@ type diagnostic struct {
 
 type position struct{ Line, Character int }
 
-// check has one program checked: it is shown to the server as the content of a file, and taken away again.
+// check checks one program: it opens the program as a file in the server, and closes it afterwards.
 func (s *server) check(ctx context.Context, code string, limit time.Duration) ([]diagnostic, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -232,8 +232,8 @@ func (s *server) check(ctx context.Context, code string, limit time.Duration) ([
 	return found, s.notify(ctx, "textDocument/didClose", map[string]any{"textDocument": document})
 }
 
-// findings reads the first of what a server found, and passes over the rest: read, parts of a list can take a hundred
-// times the memory of what is sent for them.
+// findings decodes the first findings, and skips the rest: decoded elements can take a hundred times the memory of their
+// JSON.
 func findings(report []byte) ([]diagnostic, error) {
 	var found []diagnostic
 	err := elements(report, func(dec *json.Decoder) (more bool, err error) {
@@ -248,7 +248,7 @@ func findings(report []byte) ([]diagnostic, error) {
 	return found, err
 }
 
-// elements calls read for each element of the list "items" of an object, until it wants no more.
+// elements calls read for each element of the list "items" of an object, until it returns false.
 func elements(object []byte, read func(*json.Decoder) (more bool, err error)) error {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if err := seek(dec, "items"); err != nil {
@@ -256,10 +256,10 @@ func elements(object []byte, read func(*json.Decoder) (more bool, err error)) er
 	}
 	switch start, _ := dec.Token(); start { // the whole is known to be JSON
 	case nil, json.Delim('}'):
-		return nil // there is none
+		return nil // no items
 	case json.Delim('['):
 	default:
-		return errors.New("items is no list")
+		return errors.New("items is not a list")
 	}
 	for more := true; more && dec.More(); {
 		var err error
@@ -270,8 +270,8 @@ func elements(object []byte, read func(*json.Decoder) (more bool, err error)) er
 	return nil
 }
 
-// seek reads an object up to the value of a member, or to its end. What stands
-// before is not kept: an answer is read once, where it lies.
+// seek reads an object up to the value of a member, or to its end. It discards the
+// members before.
 func seek(dec *json.Decoder, member string) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') && start != nil {
 		return errors.New("answer must be a JSON object")
@@ -289,7 +289,7 @@ func seek(dec *json.Decoder, member string) error {
 	return nil
 }
 
-// changed tells of files that have changed, and reports whether the server begins afresh for them.
+// changed notifies the server of changed files, and reports whether it restarts its analysis.
 func (s *server) changed(ctx context.Context, changes []Change) (afresh bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

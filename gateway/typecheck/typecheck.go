@@ -3,8 +3,8 @@
 // Server Protocol with pyright or TypeScript, one server per language, which is
 // started for the first program, kept warm, and stopped when it is idle.
 //
-// The server reads what a model wrote, so it is as untrusted as that: who starts
-// it puts it into a sandbox, and what it says is bounded and cleaned here.
+// The server reads programs that a model wrote, so it is untrusted, too: the caller
+// starts it in a sandbox, and this package bounds and sanitizes its output.
 package typecheck
 
 import (
@@ -37,27 +37,27 @@ const (
 //go:embed files
 var files embed.FS
 
-// Warning is something in a program that is probably wrong.
+// Warning is a probable mistake in a program.
 type Warning struct {
 	// Line counts from 1.
 	Line int
-	// Message is one short line without anything that does not show.
+	// Message is one short line without invisible characters.
 	Message string
 }
 
-// Change is a file of the servers tree that is another than before.
+// Change is a changed file of the servers tree.
 type Change struct {
 	// Path is slash-separated, below the tree: "github/create_issue.py".
 	Path string
 	// Data is its content now, nil if it is gone.
 	Data []byte
-	// Added says that it was not there before.
+	// Added says that it is new.
 	Added bool
 }
 
 // Options of a Checker; nil means all defaults.
 type Options struct {
-	// Logger gets when a server is given up; nil discards.
+	// Logger gets failures of servers; nil discards.
 	Logger *slog.Logger
 	// Idle is how long a server may be without a program before it is stopped; 0 is 10 minutes.
 	Idle time.Duration
@@ -68,14 +68,14 @@ type Options struct {
 // The bounds of a check.
 const (
 	maxCode      = 128 << 10 // of a program, in bytes; larger ones are not checked
-	maxQueue     = 8         // checks that wait; of more the newest are not made
-	maxTries     = 5         // starts in a row that end without a check; then the server is given up
+	maxQueue     = 8         // waiting checks; further ones are dropped
+	maxTries     = 5         // failed starts in a row, after which no server is started
 	startTimeout = time.Minute
 	checkTimeout = 10 * time.Second
 )
 
-// Checker checks programs in one language. Its methods may be called at the same
-// time, and on a nil Checker, which finds nothing.
+// Checker checks programs in one language. Its methods are safe for concurrent use,
+// and for a nil Checker, which finds nothing.
 type Checker struct {
 	dialect dialect
 	start   func() (io.ReadWriteCloser, error)
@@ -113,7 +113,7 @@ func New(language Language, start func() (io.ReadWriteCloser, error), opts *Opti
 	return c
 }
 
-// Close stops the server and waits for its end. Checks that wait find nothing. It is idempotent.
+// Close stops the server and waits for its end. Waiting checks find nothing. It is idempotent.
 func (c *Checker) Close() {
 	if c != nil {
 		c.close()
@@ -128,7 +128,7 @@ type Check struct {
 	warnings []Warning
 }
 
-// Check begins to check a program, and does not wait for anything.
+// Check starts to check a program. It does not block.
 func (c *Checker) Check(code string) *Check {
 	if c == nil || len(code) > maxCode {
 		return nil
@@ -142,7 +142,7 @@ func (c *Checker) Check(code string) *Check {
 	}
 }
 
-// Warnings waits for the end of the check, or of ctx, and returns what was found until then: all or nothing.
+// Warnings waits for the end of the check and returns its warnings, nil if ctx ends first.
 func (k *Check) Warnings(ctx context.Context) []Warning {
 	if k == nil {
 		return nil
@@ -155,7 +155,7 @@ func (k *Check) Warnings(ctx context.Context) []Warning {
 	}
 }
 
-// Drop says that no one will ask for the warnings: a check that has not begun is not made.
+// Drop discards the warnings: a check that has not begun is skipped.
 func (k *Check) Drop() {
 	if k != nil {
 		k.dropped.Store(true)
@@ -167,7 +167,7 @@ func (k *Check) finish(warnings []Warning) {
 	close(k.done)
 }
 
-// Changed says that the servers tree has changed. A running server gets the change before the next check.
+// Changed reports changes of the servers tree. A running server gets them before the next check.
 func (c *Checker) Changed(changes []Change) {
 	if c == nil || len(changes) == 0 {
 		return
@@ -189,7 +189,7 @@ func (c *Checker) takeChanges() []Change {
 	return changes
 }
 
-// Changes returns what differs between two states of the servers tree, by path. Neither is changed.
+// Changes returns the differences between two states of the servers tree. It does not modify them.
 func Changes(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {

@@ -11,16 +11,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxAsks is how much an upstream may ask during one call.
+// maxAsks is how many requests an upstream may send during one call.
 const maxAsks = 64
 
 var (
 	errNoCall    = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "unexpected request: it belongs to no call in flight"}
-	errWhoseCall = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it could belong to several calls; they go one at a time from now on, try again"}
+	errWhoseCall = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "ambiguous request: several calls are in flight; calls are serialized from now on, try again"}
 	errAsksMuch  = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "too many requests during one call"}
 )
 
-// isAsk reports whether a request of an upstream is one that goes to the peer of a call.
+// isAsk reports whether a method of an upstream's request is for the peer of a call.
 func isAsk(method string) bool {
 	switch method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
@@ -29,23 +29,23 @@ func isAsk(method string) bool {
 	return false
 }
 
-// askPeer asks the peer and makes sure that what comes back can be sent.
+// askPeer sends a request to the peer and checks that the result is a JSON object.
 func askPeer(ctx context.Context, peer tool.Peer, method string, params json.RawMessage) (json.RawMessage, error) {
 	said, err := peer.Ask(ctx, method, params)
 	if err == nil && (!isObject(said) || !json.Valid(said)) {
-		err = errors.New("the answer is no JSON object")
+		err = errors.New("the answer must be a JSON object")
 	}
 	return said, err
 }
 
-// lane lets calls through that have a peer: all at once, until the upstream has
-// asked something over a connection that does not tell for which call; from then
-// on one at a time, so that it is clear.
+// lane admits calls that have a peer. They are concurrent until the upstream sends a
+// request over a connection that does not tell for which call; from then on they run
+// one at a time, so that the request is unambiguous. It is safe for concurrent use.
 type lane struct {
 	mu    sync.Mutex
 	asks  bool
 	busy  int
-	freed chan struct{} // closed when one leaves; nil unless somebody waits
+	freed chan struct{} // closed when a call leaves; nil unless another waits
 }
 
 func (l *lane) enter(ctx context.Context) error {
@@ -79,15 +79,15 @@ func (l *lane) leave() {
 	}
 }
 
-// narrow makes it one at a time.
+// narrow makes calls run one at a time from now on.
 func (l *lane) narrow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asks = true
 }
 
-// asked passes a request of the upstream on to the peer of the call that it
-// belongs to: owner, if the connection tells, or else the only one there is.
+// asked forwards a request of the upstream to the peer of its call: owner, if
+// the connection tells, or else the only call in flight.
 func (w *wire) asked(req *jsonrpc.Request, owner *exchange) {
 	var err error
 	if owner == nil {
@@ -116,8 +116,8 @@ func (w *wire) onlyExchange() (*exchange, error) {
 	return nil, errWhoseCall
 }
 
-// ask has the peer asked concurrently with the pump, until the call or the wire ends, or
-// the upstream takes the request back.
+// ask sends the request to the peer in a goroutine, until the call or the wire ends, or
+// the upstream cancels the request.
 func (e *exchange) ask(w *wire, req *jsonrpc.Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,7 +151,7 @@ func (e *exchange) forget(id jsonrpc.ID) {
 	delete(e.asking, id)
 }
 
-// takeBack ends what the upstream does not want to know any more.
+// takeBack cancels a request to a peer that the upstream has canceled.
 func (w *wire) takeBack(params json.RawMessage) {
 	id, ok := parseID(member(params, "requestId"))
 	if !ok || !id.IsValid() {
@@ -166,8 +166,8 @@ func (w *wire) takeBack(params json.RawMessage) {
 	}
 }
 
-// peerError is the response for the upstream when a peer gave no answer: an error
-// of the protocol as it is, of others only what is meant to be read.
+// peerError is the error response to the upstream when a peer failed: a JSON-RPC
+// error unchanged, of other errors only the public message.
 func peerError(err error) error {
 	if err == nil {
 		return nil

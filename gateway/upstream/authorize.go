@@ -16,39 +16,39 @@ import (
 )
 
 const (
-	// authorizeLimit bounds one try to get an authorization.
+	// authorizeLimit bounds one attempt to get an authorization.
 	authorizeLimit = 5 * time.Minute
-	// scopePause is how long it stands that a scope cannot be had, before it is
-	// tried again to get it; tokenPause the same of a token, which is needed sooner.
+	// scopePause is how long a failure to get a scope is remembered before the next
+	// attempt; tokenPause is the same for a token, which is needed sooner.
 	scopePause = time.Minute
 	tokenPause = time.Second
-	// maxFlights bounds what is kept of tries: an upstream can ask for any number of scopes.
+	// maxFlights bounds the attempts that are kept: an upstream can request any number of scopes.
 	maxFlights = 16
 )
 
-// guard gives requests their access token, and gets a new one when the server
-// refuses: once for all who were refused, and once for each of them. It only
-// sees requests to the upstream's own origin.
+// guard adds the access token to requests, and gets a new one when the server refuses
+// it: concurrent refusals share one attempt, and each request is retried once. It only
+// sees requests to the upstream's own origin. It is safe for concurrent use.
 type guard struct {
-	auth   Authorizer // nil: requests go as they are
-	remedy string     // what somebody can do about a refusal
+	auth   Authorizer // nil sends requests unchanged
+	remedy string     // what a user can do about a refusal
 	veil   veil
 	// spawn runs f in a goroutine, with a context that ends with the link.
 	spawn func(f func(ctx context.Context))
 
 	mu    sync.Mutex
-	round int // how often a new authorization was got
-	// flights are the tries to get one that are under way or have failed, by what
-	// was wanted: that a scope cannot be had says nothing of another, or of a token.
+	round int // number of new authorizations so far
+	// flights holds the attempts in flight and the failed ones, by the scope they were
+	// for: a failure for one scope does not apply to another, or to a token.
 	flights map[string]*flight
-	denied  *loginError // why nothing is sent any more, nil while it is
-	learned string      // the last token that was hidden
+	denied  *loginError // why no further request is sent, nil if requests are
+	learned string      // the last token that was added to the redacted values
 }
 
-// secretive is an [Authorizer] that knows more secrets than the token of a request.
+// secretive is an [Authorizer] with more secrets than the token of a request.
 type secretive interface{ Secrets() []string }
 
-// hide keeps a token out of what the upstream sends, with all that it belongs to.
+// hide redacts a token, and the authorizer's other secrets, in what the upstream sends.
 func (g *guard) hide(token string) {
 	g.mu.Lock()
 	known := g.learned == token && token != ""
@@ -63,23 +63,23 @@ func (g *guard) hide(token string) {
 	g.veil.learn(token)
 }
 
-// loginWanted is an error of an [Authorizer] that only a person can mend; its
+// loginWanted is an error of an [Authorizer] that only a user can resolve; its
 // text says what to do.
 type loginWanted interface {
 	error
 	NeedsLogin() bool
 }
 
-// flight is one try to get an authorization, shared by all who wait for it. err
-// and ended may be read once done is closed.
+// flight is one attempt to get an authorization, shared by all requests that wait for
+// it. err and ended may be read once done is closed.
 type flight struct {
 	done  chan struct{}
-	pause time.Duration // how long a failure stands
+	pause time.Duration // how long a failure is remembered
 	err   error
 	ended time.Time
 }
 
-// over reports whether it has failed so long ago that it says nothing any more.
+// over reports whether the failure is too old to be reused.
 func (f *flight) over() bool {
 	select {
 	case <-f.done:
@@ -89,7 +89,7 @@ func (f *flight) over() bool {
 	}
 }
 
-// refusedError is why one request came to nothing, as a JSON-RPC error says it.
+// refusedError is why one request failed, as code and message of a JSON-RPC error.
 type refusedError struct {
 	code   int64
 	reason string
@@ -97,11 +97,10 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.reason }
 
-// remedial is an [Authorizer] that knows better than we do what can be done
-// about a refusal of what it has got.
+// remedial is an [Authorizer] with its own advice for a refused token.
 type remedial interface{ Remedy() string }
 
-// remedyFor returns what a user can do when the upstream refuses us.
+// remedyFor returns what a user can do when the upstream refuses the authorization.
 func remedyFor(s Settings, auth Authorizer) string {
 	if hasKey(s) {
 		return "check its Authorization header"
@@ -112,9 +111,9 @@ func remedyFor(s Settings, auth Authorizer) string {
 	return "a person has to run: sallyport auth login " + s.ID
 }
 
-// send sends a request with its token, and once more with a new one if that is
-// refused. The error is a *loginError if the upstream is closed to us until
-// the user acts, a *refusedError if only this request is.
+// send sends a request with its token, and retries once with a new one if that is
+// refused. The error is a *loginError if no request can succeed until a user
+// acts, a *refusedError if only this request was refused.
 func (g *guard) send(req *http.Request, base http.RoundTripper) (*http.Response, error) {
 	if err := g.refusal(); err != nil {
 		return nil, err
@@ -139,7 +138,7 @@ func (g *guard) send(req *http.Request, base http.RoundTripper) (*http.Response,
 	return nil, g.giveUp(req.Context(), resp, status(resp), nil)
 }
 
-// try sends a request once, and returns which round its token is of.
+// try sends a request once, and returns the number of authorizations before it.
 func (g *guard) try(req *http.Request, base http.RoundTripper) (*http.Response, int, error) {
 	g.mu.Lock()
 	round := g.round
@@ -155,8 +154,8 @@ func (g *guard) try(req *http.Request, base http.RoundTripper) (*http.Response, 
 	return resp, round, err
 }
 
-// token returns the access token, "" if there is none. To get a fresh one may
-// take a request of its own, so it does not outlast ctx.
+// token returns the access token, "" if there is none. A refresh may need a
+// request, for which the caller waits at most until ctx ends.
 func (g *guard) token(ctx context.Context) (string, error) {
 	if g.auth == nil {
 		return "", nil
@@ -175,14 +174,14 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		}
 		token, err := source.Token()
 		if err != nil {
-			g.hide("") // the refusal may say what was sent
+			g.hide("") // the error response may repeat what was sent
 		}
 		result <- got{token, err}
 	})
 	select {
 	case r := <-result:
 		if _, refused := errors.AsType[*oauth2.RetrieveError](r.err); refused {
-			return "", nil // the upstream refuses too, and then Authorize has its turn
+			return "", nil // the upstream refuses too, and Authorize handles that
 		}
 		if e, ok := errors.AsType[loginWanted](r.err); ok && e.NeedsLogin() {
 			return "", g.close(&loginError{r.err.Error(), ""})
@@ -200,14 +199,14 @@ func (g *guard) token(ctx context.Context) (string, error) {
 	}
 }
 
-// renew gets a new authorization after a refusal, unless another call has got one
-// since the request was sent. It takes care of the response's body.
+// renew gets a new authorization after a refusal, unless another call got one since
+// the request was sent. It closes the response's body and replaces it by its beginning.
 func (g *guard) renew(req *http.Request, resp *http.Response, round int) error {
 	if g.auth == nil {
 		_ = resp.Body.Close()
 		return errors.New("")
 	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // of use, but not needed
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // optional
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(head))
 	f := g.join(req, resp, round)
@@ -249,7 +248,7 @@ func (g *guard) join(req *http.Request, resp *http.Response, round int) *flight 
 	return f
 }
 
-// wanted says in a word what a refusal wants, and how long it stands that it cannot be had.
+// wanted returns a key for the scope that a refusal requires, "" for a token, and how long a failure is remembered.
 func wanted(resp *http.Response) (string, time.Duration) {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "", tokenPause
@@ -270,9 +269,9 @@ func (g *guard) land(want string, f *flight, err error) {
 	close(f.done)
 }
 
-// giveUp says why a refused request is not sent again. If the server does not
-// know us at all, and no try to change that failed for a passing reason, nothing
-// else is sent either. cause may be nil.
+// giveUp returns the error for a refused request that is not retried. If the server
+// does not accept any token, and no attempt to get one failed temporarily, further
+// requests are refused too. cause may be nil.
 func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -287,14 +286,14 @@ func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, 
 	case resp.StatusCode != http.StatusUnauthorized:
 		return &refusedError{codeScope, reason}
 	case ok && login.NeedsLogin():
-		return g.close(&loginError{login.Error(), ""}) // it says itself what to do
+		return g.close(&loginError{login.Error(), ""}) // its text says what to do
 	case g.auth != nil && cause != nil:
 		return &refusedError{codeHTTP - http.StatusUnauthorized, reason}
 	}
 	return g.close(&loginError{reason, g.remedy})
 }
 
-// close refuses everything from now on, for the first reason given.
+// close refuses all further requests, for the first reason given.
 func (g *guard) close(why *loginError) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -313,7 +312,7 @@ func (g *guard) refusal() error {
 	return nil
 }
 
-// refuses reports whether a new authorization could change the answer.
+// refuses reports whether a new authorization could change the response.
 func refuses(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -324,7 +323,7 @@ func refuses(resp *http.Response) bool {
 	return false
 }
 
-// rewound returns a request that can be sent again.
+// rewound returns a copy of a request with its body at the start.
 func rewound(req *http.Request) (*http.Request, error) {
 	again := req.Clone(req.Context())
 	if req.GetBody == nil {

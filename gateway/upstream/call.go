@@ -17,13 +17,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// reservedMeta begins the members of _meta that are the protocol's own.
+// reservedMeta is the prefix of the protocol's own members of _meta.
 const reservedMeta = "io.modelcontextprotocol/"
 
 // metaLogLevel carries the log level; the SDK's own name for it is deprecated.
 const metaLogLevel = reservedMeta + "logLevel"
 
-// callOn runs one call on one link, within the time that a call may take.
+// callOn runs one call on one link, within the time limit of a call.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
 	if call.Peer != nil && l.meta == nil {
 		if err := s.lane.enter(ctx); err != nil {
@@ -69,7 +69,7 @@ func (s *Session) resultOf(r *request, raw json.RawMessage) (tool.Result, error)
 	return result, nil
 }
 
-// request is what a call asks of the upstream, before it is written down for the wire.
+// request is a call before it is encoded for the wire.
 type request struct {
 	call   tool.Call
 	method string
@@ -77,14 +77,14 @@ type request struct {
 	args   json.RawMessage
 	// more are the members of params in addition to those of the method and _meta; nil for most calls.
 	more    map[string]json.RawMessage
-	headers map[string]string // that repeat arguments, over HTTP, and say which trace it is of
-	// traceparent names its trace, "" for none; untraced hides that from the upstream.
+	headers map[string]string // over HTTP: those that repeat arguments, and the trace context
+	// traceparent is its trace context, "" for none; untraced hides it from the upstream.
 	traceparent string
 	untraced    bool
 	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
-// requestOf makes what is to be sent of a call, once the upstream is ready.
+// requestOf builds the request of a call, once the list of tools is up to date.
 func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {
 	args, err := objectOf(call.Args)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *request) set(name string, value json.RawMessage) {
 	r.more[name] = value
 }
 
-// aim makes a request of a call of one of the other methods. Its params are the arguments.
+// aim prepares a request of another method than tools/call. Its params are the arguments.
 func (s *Session) aim(l *link, r *request) error {
 	switch r.method {
 	case tool.ReadResource:
@@ -137,14 +137,14 @@ func (s *Session) aim(l *link, r *request) error {
 		r.read = parseOther
 	case tool.Subscribe, tool.Unsubscribe, tool.SetLogLevel:
 		r.read = parseOther
-		if l.meta != nil { // gone from the protocol: see noteWish
+		if l.meta != nil { // removed in this revision: the session keeps the subscription and sends nothing
 			if r.method != tool.SetLogLevel && !l.declares("resources", "subscribe") {
-				return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s lets nobody subscribe to its resources", s.settings.ID)}
+				return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s does not support resource subscriptions", s.settings.ID)}
 			}
 			r.method = ""
 		}
 	default:
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s cannot be asked for %s", s.settings.ID, sanitize.Line(strconv.Quote(r.method), 80))}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s: unsupported method %s", s.settings.ID, sanitize.Line(strconv.Quote(r.method), 80))}
 	}
 	for name, value := range members(r.args) {
 		if name != "_meta" {
@@ -154,7 +154,7 @@ func (s *Session) aim(l *link, r *request) error {
 	return nil
 }
 
-// params encodes the request. token is our progress token, for a call with a peer.
+// params encodes the params of the request. token is the progress token of a call with a peer, 0 for none.
 func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 	meta, err := r.meta(l, token)
 	if err != nil {
@@ -182,9 +182,9 @@ func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 	return marshal(fields)
 }
 
-// meta is what the protocol wants to be told, and around it what the caller
-// says. The caller's own capabilities and log level stand; all else of the
-// protocol is ours.
+// meta returns the _meta of the request: the protocol's members of the link, and the
+// caller's own. Of the protocol's members, the caller's capabilities and log level
+// take precedence; the others are the link's.
 func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	base := l.meta
 	if r.call.Peer != nil || r.call.Rounds {
@@ -217,7 +217,7 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	return marshal(fields)
 }
 
-// passes reports whether a member of a caller's _meta goes to the upstream.
+// passes reports whether a member of a caller's _meta is forwarded to the upstream.
 func (l *link) passes(name string) bool {
 	if name == mcp.MetaKeyClientCapabilities || name == metaLogLevel {
 		return l.meta != nil
@@ -225,8 +225,8 @@ func (l *link) passes(name string) bool {
 	return name != "progressToken" && !strings.HasPrefix(name, reservedMeta)
 }
 
-// levelFor is the log level that goes into a request with that token: as from
-// revision 2026-07-28 on there is no other way to set it.
+// levelFor returns the log level for a request with that token, nil for none. From
+// revision 2026-07-28 on, requests are the only way to set it.
 func (l *link) levelFor(token int64) json.RawMessage {
 	if token == 0 || l.meta == nil {
 		return nil
@@ -234,7 +234,7 @@ func (l *link) levelFor(token int64) json.RawMessage {
 	return l.wishes.logLevel()
 }
 
-// withToken adds a progress token to what is an object already, or nil.
+// withToken adds a progress token to meta, which is an object or nil; token 0 adds none.
 func withToken(meta json.RawMessage, token int64) json.RawMessage {
 	if token == 0 {
 		return meta

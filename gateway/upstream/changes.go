@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// changes are the lists that an upstream reported as changed, until they are listed again.
+// changes records the lists that an upstream reported as changed, until they are listed again.
 type changes struct {
 	mu    sync.Mutex
 	parts parts
-	// next is closed when the list that is to be made of the tools has been taken over, now that of the one that is
-	// being made; nil for none.
+	// next is closed when the tools have been listed for the changes after the last take; now is closed when the
+	// listing in progress is done. nil for none.
 	next, now chan struct{}
-	note      chan struct{} // holds one
-	hurry     chan struct{} // somebody waits for the list; holds one
+	note      chan struct{} // signals a change; capacity 1
+	hurry     chan struct{} // signals that a call waits for the list; capacity 1
 }
 
 func newChanges() *changes {
@@ -30,7 +30,7 @@ func (c *changes) add(p parts) {
 	raise(c.note)
 }
 
-// take returns the parts, and forgets them. When they have been listed, done is called.
+// take returns and clears the changed parts. The caller calls done when they have been listed.
 func (c *changes) take() parts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *changes) take() parts {
 	return p
 }
 
-// done lets those go on who wait for what take began.
+// done wakes the calls that wait for the listing since the last take.
 func (c *changes) done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *changes) done() {
 	}
 }
 
-// pending returns what is closed when the tools have been listed that are said to have changed so far, nil if none are.
+// pending returns a channel that is closed when the tools reported as changed so far have been listed, nil if there are none.
 func (c *changes) pending() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func raise(flag chan struct{}) {
 	}
 }
 
-// listed waits until the list of tools is one that the upstream has not called out of date, or its connection is gone.
+// listed waits until the list of tools includes the changes that the upstream reported, or its connection is lost.
 func (s *Session) listed(ctx context.Context, l *link) error {
 	pending := s.changed.pending()
 	if pending == nil {
@@ -83,7 +83,7 @@ func (s *Session) listed(ctx context.Context, l *link) error {
 	return nil
 }
 
-// Refresh connects, or asks a connected upstream again for its tools.
+// Refresh connects, or lists the tools of a connected upstream again.
 func (s *Session) Refresh(ctx context.Context) error {
 	queue{s}.use()
 	defer queue{s}.unuse()
@@ -98,6 +98,6 @@ func (s *Session) Refresh(ctx context.Context) error {
 	if err := s.listed(ctx, l); err != nil || l.alive() {
 		return err
 	}
-	_, err = s.connected(ctx) // it has found that the session is over
+	_, err = s.connected(ctx) // the listing found that the session was lost
 	return err
 }

@@ -8,16 +8,16 @@ import (
 	"sallyport/gateway/upstream/jsontext"
 )
 
-// tooDeep is an answer of which parts are nested deeper than [jsontext.MaxDepth]; rest is
-// the result without them, which is good enough for a list.
+// tooDeep is the error of a response with parts nested deeper than [jsontext.MaxDepth]; rest
+// is the result without them, which suffices for a list.
 type tooDeep struct{ rest []byte }
 
 func (*tooDeep) Error() string {
 	return fmt.Sprintf("it is nested deeper than %d levels", jsontext.MaxDepth)
 }
 
-// shallow is the message without what was pruned of it: an answer becomes
-// [tooDeep], of anything else nothing is left.
+// shallow returns the message to use for a pruned one: a response becomes a [tooDeep]
+// error, any other message is dropped (nil).
 func shallow(msg jsonrpc.Message) jsonrpc.Message {
 	resp, ok := msg.(*jsonrpc.Response)
 	switch {

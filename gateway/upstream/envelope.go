@@ -13,8 +13,8 @@ import (
 	"sallyport/gateway/upstream/jsontext"
 )
 
-// envelope is a JSON-RPC message of any kind. What scan fills in are parts of the
-// message itself, not copies.
+// envelope is a JSON-RPC message of any kind. The members that scan sets are parts of
+// the message, not copies.
 type envelope struct {
 	Version json.RawMessage `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -24,16 +24,16 @@ type envelope struct {
 	Error   json.RawMessage `json:"error"`
 }
 
-// longestKey is the length in bytes of the longest name of a member that is looked at.
+// longestKey is the length in bytes of the longest member name that is read.
 const longestKey = 64
 
-// scan reads the members of the object that data begins with, even where that is
-// no JSON, and returns the length of the object, len(data) if it has no end.
+// scan reads the members of the object at the start of data, even if it is invalid JSON,
+// and returns the length of the object, len(data) if it has no end.
 func (e *envelope) scan(data []byte) int { return scan(data, e.note) }
 
-// scan tells note the members of the object, or the elements of the list, that data begins
-// with, even where that is no JSON. They are parts of data, not copies; an element has no
-// key. It returns the length of the object or list, len(data) if it has no end.
+// scan calls note for each member of the object, or element of the list, at the start of
+// data, even if it is invalid JSON. Values are parts of data, not copies; an element has
+// the key "". It returns the length of the object or list, len(data) if it has no end.
 func scan(data []byte, note func(key string, value json.RawMessage)) int {
 	depth, m := 0, field{note: note, data: data, from: -1}
 	for i := 0; i < len(data); i++ {
@@ -63,7 +63,7 @@ func scan(data []byte, note func(key string, value json.RawMessage)) int {
 	return len(data)
 }
 
-// field is the member of the outermost object, or the element of the outermost list, that a scan is at.
+// field is the state of a scan: the current member of the outermost object, or element of the outermost list.
 type field struct {
 	note func(key string, value json.RawMessage)
 	data []byte
@@ -72,14 +72,14 @@ type field struct {
 	from int // where its value begins, -1 before that
 }
 
-// name takes a string that begins and ends there for the key, unless it is in the value.
+// name takes the string at begin to end as the key, unless it is part of a value.
 func (m *field) name(begin, end int) {
 	if m.from < 0 && end < len(m.data) && end-begin < longestKey {
 		m.key = text(m.data[begin : end+1])
 	}
 }
 
-// mark is at what stands between keys and values.
+// mark handles a delimiter: a colon, a comma or a closing bracket.
 func (m *field) mark(c byte, at int) {
 	if c == ':' {
 		if m.from < 0 {
@@ -102,26 +102,26 @@ func (e *envelope) note(key string, value json.RawMessage) {
 		"jsonrpc": &e.Version, "id": &e.ID, "method": &e.Method, "params": &e.Params, "result": &e.Result, "error": &e.Error,
 	}[key]
 	if to != nil {
-		*to = value // of two of a name the last counts, as nearly everywhere
+		*to = value // the last of duplicate members counts, as in encoding/json
 	}
 }
 
-// failure returns the error of an answer, nil if it has none. One that is not as
-// it should be is an error all the same.
+// failure returns the error of a response, nil if it has none. A malformed error
+// object is an error too.
 func (e *envelope) failure() *jsonrpc.Error {
 	if len(e.Error) == 0 || string(e.Error) == "null" {
 		return nil
 	}
 	fields := members(e.Error)
 	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text(fields["message"]), Data: fields["data"]}
-	_ = json.Unmarshal(orNull(fields["code"]), &failure.Code) // what is no number is an internal error
+	_ = json.Unmarshal(orNull(fields["code"]), &failure.Code) // an invalid code leaves the internal error
 	if failure.Message == "" {
 		failure.Message = cmp.Or(text(e.Error), "an error without a message")
 	}
 	return failure
 }
 
-// garbled is why an answer fails its call that is there but cannot be read.
+// garbled is the error of a call whose response is malformed.
 type garbled struct{ why string }
 
 func (g *garbled) Error() string { return g.why }
@@ -131,10 +131,10 @@ func isGarbled(err error) bool {
 	return ok
 }
 
-// parseEnvelope returns nil for what is no JSON-RPC message. An answer that is
-// malformed but has a readable id becomes a response with the error
-// [garbled]; an error that says that it has no id, one whose ID is not valid. NaN and Infinity, which many servers write, are
-// read as null. The message keeps parts of data.
+// parseEnvelope parses a JSON-RPC message; it returns nil for anything else. A
+// malformed response with a readable ID becomes a response with the error [garbled];
+// an error response without an ID has an invalid ID. NaN and Infinity, which many
+// servers write, are read as null. The message keeps parts of data.
 func parseEnvelope(data []byte) jsonrpc.Message {
 	if !mayBeMessage(data) {
 		return nil
@@ -168,7 +168,7 @@ func parseEnvelope(data []byte) jsonrpc.Message {
 	return &jsonrpc.Response{ID: id, Result: env.Result}
 }
 
-// fault says what is wrong with the members, "" for nothing.
+// fault returns what is wrong with the members, "" for nothing. id reports whether the ID is valid.
 func (e *envelope) fault(id bool) string {
 	switch {
 	case text(e.Version) != "2.0":
@@ -189,8 +189,8 @@ func (e *envelope) request(id jsonrpc.ID, why string) jsonrpc.Message {
 	return &jsonrpc.Request{ID: id, Method: method, Params: e.Params}
 }
 
-// garbled returns nil where nothing says that this was to be an answer, and to
-// what: servers write logs as JSON, too, and parts of messages between others.
+// garbled returns a response with an error, nil if data is not recognizable as a response to
+// one of our requests: servers also write logs as JSON, and fragments of messages.
 func (e *envelope) garbled(id jsonrpc.ID, why string) jsonrpc.Message {
 	if n, ok := id.Raw().(int64); !id.IsValid() || e.Version == nil && (!ok || n < firstID) {
 		return nil
@@ -202,16 +202,16 @@ func syntaxFault(data []byte) string {
 	var nothing json.RawMessage
 	err := json.Unmarshal(data, &nothing)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("it is no JSON: %s, at byte %d of %d", err, syntax.Offset, len(data))
+		return fmt.Sprintf("invalid JSON: %s, at byte %d of %d", err, syntax.Offset, len(data))
 	}
-	return "it is no JSON"
+	return "invalid JSON"
 }
 
-// notFinite are the words outside of strings that Python and others write for
-// numbers that JSON does not have.
+// notFinite are the words that Python and others write for non-finite numbers,
+// which JSON does not have.
 var notFinite = [][]byte{[]byte("-Infinity"), []byte("Infinity"), []byte("NaN"), []byte("-inf"), []byte("inf"), []byte("nan")}
 
-// finite replaces numbers that JSON does not have by null; ok is false if there are none.
+// finite replaces non-finite numbers by null; ok is false if there are none.
 func finite(data []byte) (out []byte, ok bool) {
 	from := 0
 	for i := 0; i < len(data); i++ {
@@ -235,12 +235,12 @@ func finite(data []byte) (out []byte, ok bool) {
 	return append(out, data[from:]...), true
 }
 
-// opening is how a message begins behind text that does not belong to it.
+// opening matches the start of a message after other text.
 var opening = regexp.MustCompile(`\{\s*"(?:jsonrpc|id|result|error)"\s*:`)
 
-// rescue finds the answers in a line that is no message as a whole: behind a
-// progress bar, before other text, or one that cannot be read. Requests are not
-// taken from there: who logs what was received would ask us our own questions.
+// rescue finds the responses in a line that is not a message as a whole: after a
+// progress bar, before other text, or next to a malformed message. It ignores
+// requests: a server that logs what it receives would send back our own requests.
 func rescue(line []byte) (answers []jsonrpc.Message) {
 	for len(line) > 0 {
 		if line[0] != '{' {

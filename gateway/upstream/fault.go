@@ -22,28 +22,30 @@ import (
 )
 
 const (
-	// shownReason and shownAnswer bound, in runes, what an error quotes of an upstream.
+	// shownReason and shownAnswer bound, in runes, the text of an upstream in an error.
 	shownReason = 300
 	shownAnswer = 2000
-	// shownAtAll bounds what is looked at to show some of it, in bytes.
+	// shownAtAll bounds the text that is cleaned before it is truncated, in bytes.
 	shownAtAll = 64 << 10
 )
 
-// rejected is how the SDK marks what it could not send; it does not export it.
+// rejected is the SDK's error for a message that it could not send; it does not export it.
 var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
-// veil makes text of an upstream fit to be shown: cleaned, bounded, and without
-// the values of the settings' environment, headers and URL.
+// veil prepares text of an upstream for display: cleaned, bounded, and without the
+// values of the settings' environment, headers and URL. It also redacts secrets in
+// messages.
 type veil struct {
 	values *strings.Replacer
-	// mask keeps secrets out of all that an upstream sends. Unlike values, which are for
-	// errors only, it knows what looks like a secret: a path or a mode in the environment may be in a result.
+	// mask redacts secrets in everything that an upstream sends. Unlike values, which are for
+	// errors only, it has only values that look like secrets: a result may contain a path
+	// or a mode of the environment.
 	mask *redact.Mask // nil hides nothing
 	book *redact.Book
 	id   string
 }
 
-// learn hides tokens, too.
+// learn adds tokens to the redacted values.
 func (v veil) learn(tokens ...string) {
 	for _, token := range tokens {
 		v.book.Learn(v.id, token)
@@ -77,7 +79,7 @@ func newVeil(s Settings, book *redact.Book) veil {
 
 func replacer(secrets []string) *strings.Replacer {
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < redact.Shortest })
-	// The longest first: the replacer takes the first that fits.
+	// The longest first: the replacer uses the first match.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range secrets {
@@ -89,7 +91,7 @@ func replacer(secrets []string) *strings.Replacer {
 func (v veil) line(s string, limit int) string { return sanitize.Line(v.hide(s), limit) }
 func (v veil) text(s string, limit int) string { return sanitize.Text(v.hide(s), limit) }
 
-// hide looks twice: cleaning may join what invisible characters kept apart.
+// hide redacts before and after cleaning, which removes invisible characters within secrets.
 func (v veil) hide(s string) string {
 	s = s[:min(len(s), shownAtAll)]
 	return v.blot(sanitize.Text(v.blot(s), shownAtAll))
@@ -97,7 +99,7 @@ func (v veil) hide(s string) string {
 
 func (v veil) blot(s string) string { return v.mask.Text(v.values.Replace(s)) }
 
-// describe puts an error into one line that may be shown to anyone.
+// describe returns an error as one redacted line.
 func (v veil) describe(err error) string {
 	if err == nil {
 		return "unknown reason"
@@ -105,23 +107,23 @@ func (v veil) describe(err error) string {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e.Message
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which may hold a key
+	if e, ok := errors.AsType[*url.Error](err); ok { // its text has the URL, which may contain a key
 		return v.line(e.Err.Error(), shownReason)
 	}
 	if e := answered(err); e != nil {
 		return v.line(e.Message, shownReason)
 	}
 	if errors.Is(err, mcp.ErrSessionMissing) {
-		return "the server has forgotten the session"
+		return "the server no longer knows the session"
 	}
 	return v.line(err.Error(), shownReason)
 }
 
-// faults makes errors of what goes wrong with a session.
+// faults builds the errors of a session.
 type faults struct{ *Session }
 
-// callError turns the error of a call into one that a program can act on. ctx is
-// the caller's, limited the one with the time limit of a call.
+// callError turns the error of a call into one that a program can handle. ctx is
+// the caller's context, limited the one with the time limit of the call.
 func (s faults) callError(ctx, limited context.Context, name string, waited time.Duration, err error) *tool.Error {
 	id := tool.ID{Upstream: s.settings.ID, Name: name}
 	again := s.repeatable(id)
@@ -131,14 +133,14 @@ func (s faults) callError(ctx, limited context.Context, name string, waited time
 	case limited.Err() != nil:
 		return &tool.Error{Kind: tool.Timeout, Err: err,
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
-			Hint:    "it may have done its work all the same", Retryable: again}
+			Hint:    "it may still have taken effect", Retryable: again}
 	}
 	if _, deep := errors.AsType[*tooDeep](err); deep || isGarbled(err) {
 		return s.badAnswer(name, err)
 	}
 	if isTooLong(err) {
 		return &tool.Error{Kind: tool.Upstream, Err: err, Message: fmt.Sprintf("%s: upstream failed: %s", id, err),
-			Hint: "it may have done its work; ask for less: a page, a filter, fewer fields (or raise max_message of the upstream)"}
+			Hint: "it may have taken effect; ask for less: a page, a filter, fewer fields (or raise max_message of the upstream)"}
 	}
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
@@ -165,15 +167,15 @@ func (s faults) callError(ctx, limited context.Context, name string, waited time
 		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err))}
 }
 
-// passes reports whether a call that ended so may end otherwise next time: not
-// one with too large an answer, nor one that the server refuses.
+// passes reports whether a call that failed with err may succeed next time: not
+// with too large a response, nor when the server refuses it.
 func passes(err error) bool {
 	status := httpStatus(err)
 	return !errors.Is(err, errFlood) && !isTooLong(err) && (status == 0 || status >= 500 || status == http.StatusRequestTimeout)
 }
 
-// answered returns the JSON-RPC error with which the upstream answered, nil if it
-// is another error.
+// answered returns the JSON-RPC error of an upstream's response, nil for any other
+// error.
 func answered(err error) *jsonrpc.Error {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || e.Code == rejected.Code && e.Message == rejected.Message {
@@ -182,7 +184,7 @@ func answered(err error) *jsonrpc.Error {
 	return e
 }
 
-// kindOf classes the code of a JSON-RPC error that answered tools/call.
+// kindOf maps the code of a JSON-RPC error of tools/call to a kind.
 func kindOf(code int64) tool.Kind {
 	switch code {
 	case jsonrpc.CodeInvalidParams:
@@ -193,7 +195,7 @@ func kindOf(code int64) tool.Kind {
 	return tool.Failed
 }
 
-// connectError says why an attempt failed. limited is the attempt's own context.
+// connectError is the error of a failed attempt. limited is the attempt's own context.
 func (s faults) connectError(limited context.Context, err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
@@ -218,13 +220,13 @@ func (s faults) connectError(limited context.Context, err error) *tool.Error {
 	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err, Retryable: kind == tool.Upstream && !s.cannotStart(err)}
 }
 
-// cannotStart reports whether there is no program to start, nor will there be next time.
+// cannotStart reports whether the program cannot be started, and a retry would fail too.
 func (s faults) cannotStart(err error) bool {
 	return s.settings.Command != "" && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
-// scopeMissing returns what a call came to that wants a wider authorization, nil
-// if it came to something else.
+// scopeMissing returns the login error of a call that lacks a scope, nil for any
+// other error.
 func (s faults) scopeMissing(err error) *loginError {
 	switch e := answered(err); {
 	case e == nil:
@@ -237,7 +239,7 @@ func (s faults) scopeMissing(err error) *loginError {
 	return nil
 }
 
-// lostError says why a link was lost.
+// lostError is the error of a lost link.
 func (s faults) lostError(err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
@@ -245,7 +247,7 @@ func (s faults) lostError(err error) *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Err: err, Message: fmt.Sprintf("upstream %s is down: %s", s.settings.ID, s.veil.describe(err))}
 }
 
-// loginNeeded is denied, not a failure: no program can mend it, nor does another attempt.
+// loginNeeded is the error of a missing authorization. Its kind is denied: neither a program nor a retry can resolve it.
 func (s faults) loginNeeded(e *loginError) *tool.Error {
 	return &tool.Error{Kind: tool.Denied, Err: e, Hint: e.remedy,
 		Message: fmt.Sprintf("upstream %s needs authorization: %s", s.settings.ID, s.veil.line(e.reason, shownReason))}
@@ -255,7 +257,7 @@ func (s faults) closedError() *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Message: "the session with upstream " + s.settings.ID + " is closed", Err: errClosed}
 }
 
-// gaveUp is the error of a caller after the end of its ctx.
+// gaveUp is the error of a caller whose ctx has ended.
 func (s faults) gaveUp(ctx context.Context) *tool.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Kind: tool.Timeout, Message: "time ran out waiting for upstream " + s.settings.ID, Err: ctx.Err()}
@@ -265,7 +267,7 @@ func (s faults) gaveUp(ctx context.Context) *tool.Error {
 
 func (s faults) badAnswer(name string, err error) *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Err: err,
-		Message: fmt.Sprintf("%s.%s answered with something that is no result: %s", s.settings.ID, name, s.veil.describe(err))}
+		Message: fmt.Sprintf("%s.%s returned an invalid result: %s", s.settings.ID, name, s.veil.describe(err))}
 }
 
 func (s faults) unknownTool(name string, names []string) *tool.Error {
@@ -276,7 +278,7 @@ func (s faults) unknownTool(name string, names []string) *tool.Error {
 	return e
 }
 
-// seconds writes a duration as a person would: "0.2s", "60s".
+// seconds formats a duration in seconds: "0.2s", "60s".
 func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.3gs", d.Seconds())
 }

@@ -23,13 +23,13 @@ import (
 const (
 	// defaultMaxMessage bounds one message of an upstream, in bytes.
 	defaultMaxMessage = 64 << 20
-	// junkLogged is how many lines of junk one process may put into the log.
+	// junkLogged is how many invalid lines of one process are logged.
 	junkLogged = 10
 )
 
 var _ mcp.Connection = (*pipe)(nil)
 
-// tooLong is why a link was closed: its upstream sent a message above this limit.
+// tooLong is the error for a message of an upstream above this limit, in bytes.
 type tooLong int64
 
 func (n tooLong) Error() string {
@@ -44,9 +44,9 @@ func isTooLong(err error) bool {
 	return ok
 }
 
-// pipe is the connection to a process: one JSON-RPC message a line, both ways.
-// It is not mcp.IOTransport because there one line that is no message, a
-// greeting or a log line on stdout, is the end of the connection.
+// pipe is the connection to a process: one JSON-RPC message per line, both ways.
+// mcp.IOTransport is not used because it closes the connection on a line that is
+// not a message, such as a greeting or a log line on stdout.
 type pipe struct {
 	process *process.Process
 	frames  *framer
@@ -68,22 +68,22 @@ func newPipe(p *process.Process, most int64, room *budget.Budget, log *slog.Logg
 	seen := 0
 	c.frames = &framer{in: bufio.NewReaderSize(p.Stdout, 64<<10), max: int(most), long: budget.Parcel{Budget: room, Done: c.closed}, junk: func(line []byte) {
 		if seen++; seen <= junkLogged {
-			log.Warn("skip line on stdout that is no message", "line", v.line(string(line), 200))
+			log.Warn("skip line on stdout that is not a message", "line", v.line(string(line), 200))
 		}
 	}}
 	c.sender.Go(c.send)
 	return c
 }
 
-// send writes what Write takes. A process that has stopped reading its input
-// blocks this goroutine, not a caller with a deadline.
+// send writes the queued messages. A process that does not read its input blocks
+// this goroutine, not a caller with a deadline.
 func (c *pipe) send() {
 	var first sync.Once
 	for {
 		select {
 		case frame := <-c.out:
 			if _, err := c.process.Stdin.Write(frame); err != nil {
-				return // its output ends too, or else calls run into their limit
+				return // the output ends too, or calls time out
 			}
 			first.Do(func() { close(c.written) })
 		case <-c.closed:
@@ -107,7 +107,7 @@ func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// ending says why there is nothing more to read.
+// ending returns why the output ended.
 func (c *pipe) ending(err error) error {
 	if isTooLong(err) {
 		return err
@@ -143,7 +143,7 @@ func (c *pipe) begun() bool {
 	}
 }
 
-// Close implements mcp.Connection: the process sees the end of its input.
+// Close implements mcp.Connection: it closes the input of the process.
 func (c *pipe) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	err := c.process.Stdin.Close()
@@ -154,17 +154,17 @@ func (c *pipe) Close() error {
 // SessionID implements mcp.Connection.
 func (c *pipe) SessionID() string { return "" }
 
-// framer reads JSON-RPC messages, one a line, and hands every other line to junk.
+// framer reads JSON-RPC messages, one per line, and passes every other line to junk.
 type framer struct {
 	in   *bufio.Reader
 	max  int
 	junk func(line []byte)
-	long budget.Parcel // a line that did not fit into the reader's buffer
-	// spoiled is the answer in place of one that was too long, nil for none.
+	long budget.Parcel // a line that does not fit into the reader's buffer
+	// spoiled is the error response in place of one that was too long, nil for none.
 	spoiled *jsonrpc.Response
 }
 
-// next returns the messages of the next line that holds any, at least one.
+// next returns the messages of the next line that has any, at least one.
 func (f *framer) next() ([]jsonrpc.Message, error) {
 	for {
 		line, err := f.line()
@@ -187,8 +187,8 @@ func (f *framer) next() ([]jsonrpc.Message, error) {
 	}
 }
 
-// line returns the next line, in memory of its own. Of a line that is too
-// long and cannot be a message only the beginning is returned.
+// line returns a copy of the next line. Of a long line that cannot be a message
+// it returns only the beginning.
 func (f *framer) line() ([]byte, error) {
 	part, err := f.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -209,11 +209,11 @@ func (f *framer) line() ([]byte, error) {
 	return f.long.Take(), err
 }
 
-// passedOver is how many bytes beyond the limit are read of a line when its message is discarded.
+// passedOver is how many bytes of a line beyond the limit are skipped before the link is closed.
 const passedOver = 128 << 20
 
-// tooLong passes over the rest of a line that holds a message which is too long, so that only the
-// call fails that it answers. The link is dead where that cannot be known, or the line has no end.
+// tooLong skips the rest of a message that is too long, so that only the call fails that it
+// responds to. It returns an error, which closes the link, if the ID is unknown or the line has no end.
 func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
 	var env envelope
 	env.scan(f.long.Parts[0])
@@ -238,10 +238,10 @@ func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
 	return nil, err
 }
 
-// lastID is the end of a message with the id after its result: one brace, so that no id in the result is meant.
+// lastID matches the end of a message with the ID after its result: one brace, so that it is not an ID within the result.
 var lastID = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
-// longestTail is how many bytes before its last part are kept of a line that is passed over.
+// longestTail is how many bytes before the last part of a skipped line are kept.
 const longestTail = 256
 
 func mayBeMessage(line []byte) bool {
@@ -249,11 +249,11 @@ func mayBeMessage(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
-// mayHold reports whether a line that begins so may be a message, or have one behind other text.
+// mayHold reports whether a line that begins with line may contain a message, also after other text.
 func mayHold(line []byte) bool { return mayBeMessage(line) || opening.Match(line) }
 
-// parseFrame reads a line that holds one message or, as revision 2025-03-26
-// allowed, an array of them. What is no message is returned as junk.
+// parseFrame parses a line with one message or, as revision 2025-03-26 allowed,
+// an array of them. Anything else is returned as junk.
 func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	line, deep := jsontext.Prune(line)
 	frames := []json.RawMessage{line}
@@ -282,8 +282,9 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	return msgs, junk
 }
 
-// parseMessage returns nil for what is no JSON-RPC message. jsonrpc.DecodeMessage
-// would do, but allocates 32 KiB each time. See [tooDeep] for what is nested too deep.
+// parseMessage parses a JSON-RPC message; it returns nil for anything else. It replaces
+// jsonrpc.DecodeMessage, which allocates 32 KiB each time. A response that is nested
+// too deep has the error [tooDeep].
 func parseMessage(data []byte) jsonrpc.Message {
 	data, deep := jsontext.Prune(data)
 	msg := parseEnvelope(data)
@@ -293,7 +294,7 @@ func parseMessage(data []byte) jsonrpc.Message {
 	return msg
 }
 
-// parseID reads a number, a string, or nothing; ok is false for anything else.
+// parseID parses an ID: a number, a string, or none; ok is false for anything else.
 func parseID(raw json.RawMessage) (id jsonrpc.ID, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return id, true

@@ -12,40 +12,40 @@ import (
 	"strings"
 )
 
-// headerPrefix begins the names of the headers that repeat arguments of a call.
+// headerPrefix is the prefix of the headers that repeat arguments of a call.
 const headerPrefix = "Mcp-Param-"
 
-// maxHeaderDepth is how deep in a schema a property may lie that goes into a header.
+// maxHeaderDepth is the deepest level of a property that is repeated in a header.
 const maxHeaderDepth = 32
 
-// headered is what the headers of a call need to know of a schema: a property
-// marked with x-mcp-header is repeated in a header of that name, so that proxies
-// can go by it (MCP 2026-07-28).
+// headered is the part of a schema that declares headers: a property with
+// x-mcp-header is repeated in a header of that name, which proxies can read
+// (MCP 2026-07-28).
 type headered struct {
 	Type       json.RawMessage            `json:"type"`
 	Header     json.RawMessage            `json:"x-mcp-header"`
 	Properties map[string]json.RawMessage `json:"properties"`
 }
 
-// binding is one property that goes into a header.
+// binding maps one property to a header.
 type binding struct {
 	path   []string
 	header string
 }
 
-// checkHeaders says what is wrong with the headers that a schema wants.
+// checkHeaders returns an error if a schema declares invalid headers.
 func checkHeaders(schema json.RawMessage) error {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
-		return nil // as nearly all
+		return nil // the common case
 	}
 	_, err := bindings(schema, nil, map[string]bool{})
 	return err
 }
 
-// bindings walks through the properties of a schema, at every depth.
+// bindings returns the headers of the properties of a schema, at every depth.
 func bindings(schema json.RawMessage, path []string, seen map[string]bool) ([]binding, error) {
 	var s headered
-	_ = json.Unmarshal(schema, &s) // what is odd in another way hurts no header
+	_ = json.Unmarshal(schema, &s) // other defects do not affect the headers
 	var found []binding
 	if s.Header != nil && len(path) > 0 {
 		name := text(s.Header)
@@ -71,11 +71,11 @@ func bindings(schema json.RawMessage, path []string, seen map[string]bool) ([]bi
 func checkHeader(name, kind string, seen map[string]bool) error {
 	switch {
 	case name == "" || strings.ContainsFunc(name, notToken):
-		return errors.New("x-mcp-header is no name of a header")
+		return errors.New("x-mcp-header is not a valid header name")
 	case !slices.Contains([]string{"string", "integer", "boolean"}, kind):
 		return errors.New("x-mcp-header is for strings, integers and booleans only")
 	case seen[strings.ToLower(name)]:
-		return errors.New("x-mcp-header is there twice")
+		return errors.New("x-mcp-header is duplicated")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func notToken(r rune) bool {
 	return r > '~' || r <= ' ' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
 }
 
-// headersOf returns the headers that repeat arguments, nil for most calls.
+// headersOf returns the headers that repeat arguments, nil for none.
 func headersOf(schema, args json.RawMessage) map[string]string {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil
@@ -107,8 +107,8 @@ func headersOf(schema, args json.RawMessage) map[string]string {
 	return headers
 }
 
-// headerValue writes a string, a boolean or a safe integer for a header, in
-// base64 if it could not stand there as it is.
+// headerValue encodes a string, a boolean or a safe integer for a header, in
+// base64 if it is not a valid header value.
 func headerValue(raw json.RawMessage) (string, bool) {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {

@@ -202,7 +202,7 @@ func TestHTTPSessionLostUnderWay(t *testing.T) {
 	}()
 	<-begun
 	call(t, s, "echo", `{"second":true}`)
-	wantError(t, <-first, tool.Upstream, "forgotten the session", "may or may not have taken effect")
+	wantError(t, <-first, tool.Upstream, "no longer knows the session", "may or may not have taken effect")
 	if n := calls.Load(); n != 3 {
 		t.Errorf("%d calls arrived, want the first once and the second twice", n)
 	}

@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	// codeHTTP, less an HTTP status, marks the JSON-RPC error that we make of it;
-	// codeScope one that asks for a wider authorization. No server has a reason to
-	// use them, and gains nothing if it does.
+	// codeHTTP minus an HTTP status is the code of the JSON-RPC error for that status;
+	// codeScope is the code for a missing scope. A server that sends these codes itself
+	// gains nothing.
 	codeHTTP  = -1_000_000
 	codeScope = -1_001_000
-	// codeScopeSaid is codeScope with a message that says what to do.
+	// codeScopeSaid is codeScope with a message that includes the remedy.
 	codeScopeSaid = -1_001_001
 
 	// farewell bounds the DELETE that ends a session.
 	farewell = time.Second
-	// maxErrorBody bounds what is read of an answer that is an error, in bytes.
+	// maxErrorBody bounds what is read of an error response, in bytes.
 	maxErrorBody = 64 << 10
 
 	versionHeader = "Mcp-Protocol-Version"
@@ -43,9 +43,9 @@ const (
 	nameHeader    = "Mcp-Name"
 )
 
-// dialHTTP makes the connection to an HTTP server: of the kind that the settings
-// say, or streamable unless the server turned out not to know that. ctx is the
-// attempt's own; the connection outlives it.
+// dialHTTP connects to an HTTP server, by the transport of the settings, or by
+// streamable HTTP unless the server turned out not to support it. ctx bounds the
+// attempt; the connection outlives it.
 func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	endpoint, err := url.Parse(d.settings.URL)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
@@ -85,16 +85,16 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	return c, nil
 }
 
-// errands are goroutines of a link that begin at any time of its life.
+// errands runs the goroutines of a link, which start at any time before its end.
 type errands struct {
-	life  context.Context //nolint:containedctx // the life of what runs, not of a call
+	life  context.Context //nolint:containedctx // of the goroutines, not of a call
 	mu    sync.Mutex
 	ended bool
 	work  sync.WaitGroup
 }
 
-// run runs f with the link's life as context, or not at all when that is over:
-// a caller that waits for f waits for the end of the link too.
+// run starts f with the link's context, or does nothing after the end of the link:
+// a caller that waits for f must also wait for the end of the link.
 func (e *errands) run(f func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *errands) run(f func(ctx context.Context)) {
 	}
 }
 
-// wait ends it. The life must be over.
+// wait rejects further goroutines and waits for the running ones. The link's context must be canceled.
 func (e *errands) wait() {
 	e.mu.Lock()
 	e.ended = true
@@ -113,13 +113,13 @@ func (e *errands) wait() {
 
 func (d *dialer) overSSE() bool { return d.settings.Transport == "sse" || d.old.Load() }
 
-// dialStreamable makes the connection to a streamable HTTP server. Nothing is sent yet.
+// dialStreamable returns the connection to a streamable HTTP server. It sends nothing yet.
 func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, error) {
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	transport := &mcp.StreamableClientTransport{
 		Endpoint: d.settings.URL, HTTPClient: client, MaxEventSize: int(door.most),
-		// Without a connection of its own type the SDK does not open this stream;
-		// see listener, which also outlives proxies that cut it.
+		// The SDK opens this stream only on its own connection type; listener does it
+		// here, and also reopens it after a proxy has cut it.
 		DisableStandaloneSSE: true,
 	}
 	conn, err := transport.Connect(life)
@@ -136,7 +136,7 @@ func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, 
 	}, nil
 }
 
-// dialStream makes the connection to a server of HTTP with SSE.
+// dialStream connects to a server of HTTP with SSE (revision 2024-11-05).
 func (d *dialer) dialStream(ctx, life context.Context, door *door) (*carrier, error) {
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	conn, stop, err := dialSSE(ctx, life, door, client, d.settings.URL)
@@ -146,9 +146,9 @@ func (d *dialer) dialStream(ctx, life context.Context, door *door) (*carrier, er
 	return &carrier{conn: conn, stop: stop}, nil
 }
 
-// outdated reports whether a server refused the handshake as one does that knows
-// only HTTP with SSE, and has not been asked for that yet. An error that is MCP's
-// own comes from a server that understood.
+// outdated reports whether a server refused the handshake like one that supports only
+// HTTP with SSE, and that transport has not been tried yet. A JSON-RPC error comes from
+// a server that supports streamable HTTP.
 func (d *dialer) outdated(err error) bool {
 	if d.settings.URL == "" || d.settings.Transport == "streamable" || d.overSSE() {
 		return false
@@ -160,7 +160,7 @@ func (d *dialer) outdated(err error) bool {
 	return false
 }
 
-// httpStatus returns the status that door.explain made an error of, 0 if it did not.
+// httpStatus returns the HTTP status that err was made from, 0 for any other error.
 func httpStatus(err error) int {
 	if e := answered(err); e != nil && e.Code <= codeHTTP && e.Code > codeHTTP-1000 {
 		return int(codeHTTP - e.Code)
@@ -190,21 +190,21 @@ func newTransport(socket string) (*http.Transport, *sockets.Set) {
 	}, sockets
 }
 
-// joiner returns a function that gives a request's context a second end: that of life.
+// joiner returns a function that derives a context which also ends with life.
 func joiner(life context.Context) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		if life.Err() != nil {
-			cancel() // now; AfterFunc would do it a little later
+			cancel() // at once; AfterFunc would do it later
 		}
 		stop := context.AfterFunc(life, cancel)
 		return ctx, func() { stop(); cancel() }
 	}
 }
 
-// door is the one way out to an HTTP server. It adds the headers, lets nothing
-// go to another origin, ends every exchange with the link, bounds what comes
-// back and says what an error status means.
+// door is the only RoundTripper for an HTTP server. It adds the headers, rejects
+// requests to another origin, cancels requests at the end of the link, bounds
+// responses and turns an error status into a JSON-RPC error.
 type door struct {
 	base    http.RoundTripper
 	origin  string
@@ -231,7 +231,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("request to another origin")
 	}
 	ctx, cancel := d.join(req.Context())
-	if err := ctx.Err(); err != nil { // before it can keep a connection open
+	if err := ctx.Err(); err != nil { // before it uses a connection
 		cancel()
 		return nil, err
 	}
@@ -262,8 +262,8 @@ func within(ctx context.Context, cancel context.CancelFunc, limit time.Duration)
 	return limited, func() { stop(); cancel() }
 }
 
-// dress adds what the SDK does not: the settings' headers, where the protocol
-// has no use of its own for them, and the revision of a legacy session.
+// dress adds the headers that the SDK does not: those of the settings, unless the
+// protocol has set them, and the revision of a legacy session.
 func (d *door) dress(req *http.Request) {
 	for name, value := range d.headers {
 		if strings.EqualFold(name, "Host") {
@@ -274,52 +274,52 @@ func (d *door) dress(req *http.Request) {
 	}
 	repeatArguments(req.Context(), req.Header)
 	if name := req.Header.Get(nameHeader); strings.ContainsFunc(name, unicode.IsControl) {
-		req.Header.Set(nameHeader, headerText(name)) // sent as it is, it would be no header
+		req.Header.Set(nameHeader, headerText(name)) // a control character is invalid in a header
 	}
 	if version := d.version.Load(); version != nil && req.Header.Get(versionHeader) == "" {
 		req.Header.Set(versionHeader, *version)
 	}
 }
 
-// redirect lets only those go on that stay where they are meant for: the body
-// holds the arguments of a call, and the headers the keys.
+// redirect allows only redirects within the origin: the body has the arguments
+// of a call, and the headers the keys.
 func (d *door) redirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case originOf(req.URL) != d.origin:
 		return fmt.Errorf("the server redirects to %s, which is another origin", originOf(req.URL))
 	case req.Method != via[0].Method:
-		return errors.New("the server redirects and drops the request")
+		return errors.New("the redirect changes the HTTP method")
 	case len(via) > 5:
-		return errors.New("the server redirects without end")
+		return errors.New("too many redirects")
 	}
 	return nil
 }
 
-// explain turns an error status into a JSON-RPC error, unless the body is one
-// already. The SDK takes any other body for the end of the connection, and with
-// it of every other call.
+// explain turns an error status into a JSON-RPC error, unless the body already is
+// one. On any other body the SDK would close the connection, and with it fail
+// every other call.
 func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
-		return replaceBody(resp, resp.StatusCode, nil) // the SDK knows: the session is gone
+		return replaceBody(resp, resp.StatusCode, nil) // the SDK recognizes it as a lost session
 	}
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is treated like none
 	var said envelope
 	if json.Unmarshal(data, &said) == nil && text(said.Version) == "2.0" {
 		if failure := said.failure(); failure != nil {
-			return failureOf(failure) // whatever its id, which may be null
+			return failureOf(failure) // with any ID, which may be null
 		}
 	}
 	return failure(codeHTTP-int64(resp.StatusCode), status(resp))
 }
 
-// failure is a response that fails one request only.
+// failure returns a response that fails only its own request.
 func failure(code int64, message string) *http.Response {
 	return failureOf(&jsonrpc.Error{Code: code, Message: message})
 }
 
 func failureOf(err *jsonrpc.Error) *http.Response {
-	data, _ := marshal(struct { // what was read as JSON, or is a string, can be written
+	data, _ := marshal(struct { // cannot fail: its members are strings, or valid JSON
 		Version string         `json:"jsonrpc"`
 		ID      int            `json:"id"`
 		Error   *jsonrpc.Error `json:"error"`
@@ -335,7 +335,7 @@ func replaceBody(resp *http.Response, status int, data []byte) *http.Response {
 	return &changed
 }
 
-// body is a response's body with an end: done is called when it is closed.
+// body is a response's body with a size limit; done is called when it is closed.
 type body struct {
 	io.ReadCloser
 	most int64 // bytes of it; negative means no limit
@@ -343,7 +343,7 @@ type body struct {
 	done context.CancelFunc
 }
 
-// limit bounds one message. A stream of events has no end; each of its events is bounded where it is read.
+// limit returns the limit of a body: one message, or none for a stream of events, where each event is bounded when it is read.
 func (d *door) limit(resp *http.Response) int64 {
 	if isStream(resp) {
 		return -1

@@ -20,24 +20,24 @@ import (
 const (
 	// modern is the first revision without initialize and sessions.
 	modern = "2026-07-28"
-	// legacy is the last one with them.
+	// legacy is the last revision with them.
 	legacy = "2025-11-25"
 
 	// streamPatience is how long a legacy HTTP server may take to open its stream.
 	streamPatience = 500 * time.Millisecond
 
-	// askingCapabilities is what a caller declares that can be asked.
+	// askingCapabilities are the client capabilities declared for a call with a peer.
 	askingCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
 )
 
-// carrier is what a connection runs on: a process or an HTTP client.
+// carrier is the transport of a link: a process or an HTTP client.
 type carrier struct {
 	conn mcp.Connection
-	// stop ends it, politely first, within 2 s. It is called once.
+	// stop ends it, gracefully first, within 2 s. It is called once.
 	stop func()
-	// release, if there is one, frees what stop leaves, once it is no longer used.
+	// release, if set, frees the remaining resources after stop.
 	release func()
-	// listen, if there is one, gets what the server says unasked, until ctx ends.
+	// listen, if set, receives the server's unsolicited messages, until ctx ends.
 	listen func(ctx context.Context, w *wire)
 	// settled, if set, is called with the negotiated protocol revision.
 	settled func(version string)
@@ -52,11 +52,11 @@ type dialer struct {
 	onChange func(parts)
 	lane     *lane
 	wishes   *wishes
-	// dialCarrier starts what a link runs on; a test has it in memory.
+	// dialCarrier starts the transport of a link; tests replace it by one in memory.
 	dialCarrier func(ctx context.Context) (*carrier, error)
-	// pinned is set once the upstream turned out to hang on server/discover.
+	// pinned is set once the upstream hung on server/discover.
 	pinned atomic.Bool
-	// old is set once it turned out to know nothing newer than HTTP with SSE.
+	// old is set once the upstream turned out to support only HTTP with SSE.
 	old atomic.Bool
 	// process is the last one started, nil for HTTP.
 	process atomic.Pointer[process.Process]
@@ -68,17 +68,17 @@ func newDialer(s *Session) *dialer {
 	return d
 }
 
-// forget makes the next dial find out again how the upstream wants to be talked to.
+// forget makes the next dial detect protocol and transport again.
 func (d *dialer) forget() {
 	d.pinned.Store(false)
 	d.old.Store(false)
 }
 
-// dial connects and lists what the upstream offers. Nothing is left open after an error.
+// dial connects and lists the upstream's offer. It leaves nothing open after an error.
 func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 	l, err := d.open(ctx)
 	if errors.Is(err, errStuck) {
-		d.log.Warn("upstream hangs on server/discover, starting it again without")
+		d.log.Warn("upstream hangs on server/discover, restarting it with initialize")
 		d.pinned.Store(true)
 		l, err = d.open(ctx)
 	}
@@ -97,8 +97,8 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 	return l, listed, nil
 }
 
-// openOld tries HTTP with SSE after refused, which stays the error if the server
-// does not know that either.
+// openOld tries HTTP with SSE after the error refused, which it returns if the server
+// does not support that either.
 func (d *dialer) openOld(ctx context.Context, refused error) (*link, error) {
 	d.old.Store(true)
 	l, err := d.open(ctx)
@@ -112,7 +112,7 @@ func (d *dialer) openOld(ctx context.Context, refused error) (*link, error) {
 	return nil, err
 }
 
-// open starts what the link runs on and shakes hands.
+// open starts the transport of a link and does the handshake.
 func (d *dialer) open(ctx context.Context) (*link, error) {
 	c, err := d.dialCarrier(ctx)
 	if err != nil {
@@ -136,8 +136,8 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// awaitStream waits a little until a legacy HTTP server has opened its stream,
-// where it may ask something during the very first call.
+// awaitStream waits a short time for a legacy HTTP server to open its stream,
+// on which it may send a request during the first call.
 func (l *link) awaitStream(ctx context.Context) {
 	if !l.asks || l.carrier.listen == nil || l.protocol >= modern {
 		return
@@ -151,7 +151,7 @@ func (l *link) awaitStream(ctx context.Context) {
 	}
 }
 
-// hear begins to listen to what the upstream says unasked.
+// hear starts to receive the upstream's unsolicited messages.
 func (l *link) hear() {
 	if l.protocol >= modern {
 		l.wire.background(l.listen)
@@ -180,19 +180,19 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 
 func (d *dialer) client() *mcp.Client {
 	return mcp.NewClient(d.implementation(), &mcp.ClientOptions{
-		Logger:         slog.New(slog.DiscardHandler), // it would log an upstream's text as it is
+		Logger:         slog.New(slog.DiscardHandler), // it would log an upstream's text unredacted
 		Capabilities:   d.capabilities(),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 }
 
-// capabilities is what upstreams may ask of us: what is not declared is not asked for.
+// capabilities returns the client capabilities, which bound what upstreams may request.
 func (d *dialer) capabilities() *mcp.ClientCapabilities {
 	if !d.opts.Asks {
 		return &mcp.ClientCapabilities{}
 	}
 	can := &mcp.ClientCapabilities{
-		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // servers of older revisions ask for it
+		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // servers of older revisions use it
 		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 	}
 	if !d.opts.NoRoots {
@@ -206,7 +206,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) pin() *mcp.ClientSessionOptions {
-	if d.pinned.Load() || d.settings.URL != "" && d.overSSE() { // which is older than server/discover
+	if d.pinned.Load() || d.settings.URL != "" && d.overSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil
@@ -220,16 +220,16 @@ type link struct {
 	settings Settings
 	log      *slog.Logger
 	born     time.Time
-	patience time.Duration // with lists that it can do without
+	patience time.Duration // time limit of the optional lists
 	served   atomic.Bool   // a call has succeeded
 	closing  sync.Once
 
-	// What the handshake told; name and version are cleaned.
+	// From the handshake; name and version are cleaned.
 	name, version, protocol string
 	server                  tool.Server
 	capabilities            map[string]json.RawMessage // of the server
-	// meta goes into every request from revision 2026-07-28 on, metaAsking into
-	// those with a caller that can be asked, and into lists; both nil before.
+	// meta is sent in every request from revision 2026-07-28 on, metaAsking in
+	// calls with a peer and in lists; both are nil before that revision.
 	meta, metaAsking json.RawMessage
 	asks             bool
 	wishes           *wishes
@@ -255,7 +255,7 @@ func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 	}
 }
 
-// metaWith is what the protocol wants to be told in every request.
+// metaWith returns the _meta that the protocol requires in every request.
 func (l *link) metaWith(self *mcp.Implementation, capabilities string) json.RawMessage {
 	meta, _ := json.Marshal(map[string]any{ // cannot fail
 		mcp.MetaKeyProtocolVersion:    l.protocol,
@@ -274,10 +274,10 @@ func (l *link) alive() bool {
 	}
 }
 
-// proven reports whether the link was of use, so that its end is no reason to wait before the next.
+// proven reports whether the link worked, so that the next attempt needs no backoff.
 func (l *link) proven() bool { return l.served.Load() || time.Since(l.born) > steady }
 
-// send sends the request of a call and returns the result as it was sent.
+// send sends the request of a call and returns the raw result.
 func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	if len(r.headers) > 0 {
 		ctx = context.WithValue(ctx, headersKey{}, r.headers)
@@ -297,7 +297,7 @@ func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	return l.wire.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: r.method, Params: params})
 }
 
-// page asks for one page of a list; the first if cursor is nil.
+// page requests one page of a list; the first if cursor is nil.
 func (l *link) page(ctx context.Context, method string, cursor *string) (json.RawMessage, error) {
 	return l.request(ctx, method, struct {
 		Cursor *string         `json:"cursor,omitempty"`
@@ -313,7 +313,7 @@ func (l *link) request(ctx context.Context, method string, params any) (json.Raw
 	return l.wire.request(ctx, method, data)
 }
 
-// close ends the link and waits until nothing of it is left, at most 2 s. It is idempotent.
+// close ends the link and waits, at most 2 s, until its goroutines and process have ended. It is idempotent.
 func (l *link) close() {
 	l.closing.Do(func() {
 		l.wire.fail(errClosed)

@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The most that is taken of one list of an upstream. The largest of 48 real
-// servers has 345 tools, and the largest definition of a tool 85 KB.
+// Limits of one list of an upstream. The largest of 48 real servers has 345
+// tools, and the largest definition of a tool has 85 KB.
 const (
 	maxPages      = 1000
 	maxEntries    = 10_000
@@ -27,22 +27,22 @@ const (
 	maxCursor     = 64 << 10 // bytes
 )
 
-// anyArguments stands in for an input schema that is not an object.
+// anyArguments replaces an input schema that is not an object.
 const anyArguments = `{"type":"object"}`
 
-// family is one kind of list: how it is asked for and how its entries are read.
+// family is one kind of list: its method and how its entries are parsed.
 type family[T any] struct {
 	method string // "tools/list"
 	member string // of a page, that holds the entries: "tools"
 	noun   string // for the log: "tool"
-	// parse reads one entry and returns the name that no other may have.
+	// parse parses one entry and returns its unique name.
 	parse func(definition json.RawMessage) (entry T, name string, err error)
 }
 
 func toolFamily(s Settings) family[tool.Tool] {
 	return family[tool.Tool]{"tools/list", "tools", "tool", func(definition json.RawMessage) (tool.Tool, string, error) {
 		t, err := parseTool(definition)
-		if err == nil && s.URL != "" { // over a pipe there are no headers
+		if err == nil && s.URL != "" { // stdio has no headers
 			err = checkHeaders(t.Input)
 		}
 		return t, t.Wire, err
@@ -61,7 +61,7 @@ func promptFamily() family[tool.Prompt] {
 	return family[tool.Prompt]{"prompts/list", "prompts", "prompt", parsePrompt}
 }
 
-// list asks for all pages and returns the entries in the order in which they came.
+// list requests all pages and returns the entries in the order received.
 func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
 	g := &gathering[T]{family: f, log: journal{link: l, noun: f.noun}, seen: map[string]bool{}, link: l}
 	defer g.log.close()
@@ -69,10 +69,10 @@ func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
 	for range maxPages {
 		raw, err := l.page(ctx, f.method, cursor)
 		if deep, ok := errors.AsType[*tooDeep](err); ok {
-			raw, err = deep.rest, nil // take leaves out the entries that it is not the whole of
+			raw, err = deep.rest, nil // pruned entries are skipped
 		}
 		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
-			return g.found, nil // declared, but not there
+			return g.found, nil // declared, but not implemented
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.method, err)
@@ -98,12 +98,12 @@ type gathering[T any] struct {
 	size  int
 }
 
-// take reads one page and returns the cursor of the next, nil if that was the last.
+// take adds one page and returns the cursor of the next, nil if it is the last.
 func (g *gathering[T]) take(raw json.RawMessage) (*string, error) {
 	var page map[string]json.RawMessage
 	var entries []json.RawMessage
 	if json.Unmarshal(raw, &page) != nil || page == nil || json.Unmarshal(orNull(page[g.member]), &entries) != nil {
-		return nil, fmt.Errorf("the answer is no list of %s", g.member)
+		return nil, fmt.Errorf("the result is not a list of %s", g.member)
 	}
 	for _, definition := range entries {
 		if len(g.found) == maxEntries || g.size > maxList {
@@ -114,7 +114,7 @@ func (g *gathering[T]) take(raw json.RawMessage) (*string, error) {
 	}
 	var cursor *string
 	if json.Unmarshal(orNull(page["nextCursor"]), &cursor) != nil {
-		return nil, errors.New("its cursor is no string")
+		return nil, errors.New("nextCursor is not a string")
 	}
 	return g.next(cursor), nil
 }
@@ -126,8 +126,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// next returns the cursor, unless there is no next page or it has been
-// used before. Before revision 2026-07-28 servers also wrote "" for the end.
+// next returns the cursor, nil if there is no next page or the cursor was used
+// before. Before revision 2026-07-28 servers also sent "" at the end.
 func (g *gathering[T]) next(cursor *string) *string {
 	if cursor == nil || *cursor == "" && g.link.protocol < modern {
 		return nil
@@ -162,8 +162,8 @@ func (g *gathering[T]) add(definition json.RawMessage) {
 	}
 }
 
-// journal tells of what is left out of a list, each by its name: the first few
-// in a line of their own, the rest together.
+// journal logs the skipped entries of a list by name: the first few in a line
+// each, the rest together.
 type journal struct {
 	link *link
 	noun string
@@ -188,14 +188,14 @@ func (j *journal) close() {
 
 func (l *link) show(s string) string { return l.wire.veil.line(s, 80) }
 
-// parseTool reads one definition. What is not as the protocol wants it is left
-// out field by field: an upstream with one odd annotation is still of use. The
-// schemas stay the bytes that were sent but for white space, so that the order of properties does too.
+// parseTool parses one definition. It ignores invalid fields one by one: a tool
+// with one invalid annotation is still usable. The schemas keep the bytes that were
+// sent except white space, and so the order of properties.
 func parseTool(definition json.RawMessage) (tool.Tool, error) {
 	definition = compact(definition)
 	fields := members(definition)
 	if fields == nil {
-		return tool.Tool{}, errors.New("it is no JSON object")
+		return tool.Tool{}, errors.New("not a JSON object")
 	}
 	t := tool.Tool{
 		Wire:        text(fields["name"]),
@@ -220,8 +220,8 @@ func parseTool(definition json.RawMessage) (tool.Tool, error) {
 	return t, nil
 }
 
-// compact returns raw without white space, in which form the cache keeps it: a definition that
-// has not changed is then the same bytes in each run.
+// compact returns raw without white space, as in the cache: an unchanged definition then
+// has the same bytes in each run.
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -230,8 +230,8 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// shared returns the part of raw that reads like the copy of it, so that the
-// copy need not be kept.
+// shared returns the part of raw that is equal to part, so that the copy need
+// not be kept.
 func shared(raw, part json.RawMessage) json.RawMessage {
 	if i := bytes.Index(raw, part); i >= 0 {
 		return raw[i : i+len(part) : i+len(part)]
@@ -283,7 +283,7 @@ func parsePrompt(definition json.RawMessage) (tool.Prompt, string, error) {
 		Name: text(fields["name"]), Title: text(fields["title"]), Description: text(fields["description"]), Raw: definition,
 	}
 	var arguments []json.RawMessage
-	_ = json.Unmarshal(orNull(fields["arguments"]), &arguments) // none, if that is no list
+	_ = json.Unmarshal(orNull(fields["arguments"]), &arguments) // none if it is not a list
 	for _, raw := range arguments {
 		fields := members(raw)
 		a := tool.Argument{Name: text(fields["name"]), Description: text(fields["description"])}
@@ -337,7 +337,7 @@ func isObject(raw json.RawMessage) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
-// objectOf checks the arguments of a call, which its JSON must be an object.
+// objectOf checks that the arguments of a call are a JSON object; none become {}.
 func objectOf(args json.RawMessage) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(args)
 	if len(trimmed) == 0 || string(trimmed) == "null" {
@@ -349,7 +349,7 @@ func objectOf(args json.RawMessage) (json.RawMessage, error) {
 	return trimmed, nil
 }
 
-// marshal is json.Marshal without changing "<" and its like in what is passed on.
+// marshal is json.Marshal without escaping HTML characters.
 func marshal(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

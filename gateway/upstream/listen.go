@@ -14,15 +14,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxSubscriptions is how many resources of one upstream may be watched at once.
+// maxSubscriptions is the number of resources of one upstream that callers may subscribe to.
 const maxSubscriptions = 1000
 
-// wishes is what callers wanted to be told by the upstream. It outlives a link:
-// the next one asks for it again.
+// wishes holds the callers' subscriptions and log level. It outlives a link: they are
+// restored on the next one. It is safe for concurrent use.
 type wishes struct {
 	mu      sync.Mutex
-	uris    map[string]bool // resources that are watched
-	level   json.RawMessage // of log messages; nil if nobody has said
+	uris    map[string]bool // subscribed resources
+	level   json.RawMessage // of log messages; nil if not set
 	changed chan struct{}   // closed and replaced when the uris change
 }
 
@@ -55,14 +55,14 @@ func (w *wishes) logLevel() json.RawMessage {
 	return w.level
 }
 
-// watched returns the URIs, and what closes when they change.
+// watched returns the URIs, and a channel that is closed when they change.
 func (w *wishes) watched() ([]string, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.uris)), w.changed
 }
 
-// noteWish remembers what a call asked for that succeeded.
+// noteWish records the subscription or log level of a successful call.
 func (s *Session) noteWish(call tool.Call) {
 	switch call.Tool.Method() {
 	case tool.Subscribe, tool.Unsubscribe:
@@ -72,7 +72,7 @@ func (s *Session) noteWish(call tool.Call) {
 	}
 }
 
-// repeatWishes asks a server of an older revision again for what callers want to be told.
+// repeatWishes restores subscriptions and log level on a server of an older revision.
 func (l *link) repeatWishes(ctx context.Context) {
 	ask := func(method string, params any) {
 		if _, err := l.request(ctx, method, params); err != nil {
@@ -88,7 +88,7 @@ func (l *link) repeatWishes(ctx context.Context) {
 	}
 }
 
-// interests is what subscriptions/listen asks for.
+// interests are the notifications that subscriptions/listen requests.
 type interests struct {
 	Tools     bool     `json:"toolsListChanged,omitempty"`
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
@@ -117,9 +117,9 @@ func (l *link) interests() (want interests, listed parts, changed <-chan struct{
 	return want, listed, changed
 }
 
-// listen holds the subscriptions/listen of a link from revision 2026-07-28 on,
-// until ctx ends. A stream that breaks is opened again, soon at first, and as
-// a change may have been missed in between, so the lists are requested again.
+// listen keeps the subscriptions/listen stream of a link of revision 2026-07-28 or
+// later open until ctx ends. It reopens a broken stream with exponential backoff and
+// requests the lists again, since a change may have been missed.
 func (l *link) listen(ctx context.Context) {
 	wait := listenMin / 10
 	for {
@@ -130,7 +130,7 @@ func (l *link) listen(ctx context.Context) {
 			return
 		}
 		select {
-		case <-changed: // what is wanted, not the stream
+		case <-changed: // the subscriptions changed, the stream is intact
 			continue
 		default:
 		}
@@ -154,8 +154,8 @@ func awaits(ctx context.Context, changed <-chan struct{}) bool {
 	}
 }
 
-// listenOnce holds one stream until it breaks or other things are wanted, and
-// reports whether it is worth another try.
+// listenOnce holds one stream until it breaks or the subscriptions change, and
+// reports whether to retry.
 func (l *link) listenOnce(ctx context.Context, want interests, changed <-chan struct{}) bool {
 	if !want.Tools && !want.Prompts && !want.Resources && len(want.URIs) == 0 {
 		return false

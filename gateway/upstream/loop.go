@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// relistDelay gathers a burst of list_changed into one list.
+	// relistDelay combines a burst of list_changed notifications into one listing.
 	relistDelay = 100 * time.Millisecond
-	// relistGap keeps an upstream that says so without end from being listed without end.
+	// relistGap is the minimum time between two listings.
 	relistGap = time.Second
 	// hurriedGap is relistGap where a call waits for the list.
 	hurriedGap = 100 * time.Millisecond
 )
 
-// attempt is one try to connect, shared by all who wait for it. link and err
-// may be read once done is closed.
+// attempt is one attempt to connect, shared by all callers that wait for it. link and
+// err may be read once done is closed.
 type attempt struct {
 	done chan struct{}
 	link *link
 	err  *tool.Error
 }
 
-// connected returns the live link, making it first if needed.
+// connected returns the live link, connecting first if needed.
 func (s *Session) connected(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, a, err := s.join()
@@ -43,7 +43,7 @@ func (s *Session) connected(ctx context.Context) (*link, error) {
 	return a.link, nil
 }
 
-// join returns the live link, or the attempt to wait for, or why there is
+// join returns the live link, or the attempt to wait for, or an error if there is
 // neither. It is called with mu held.
 func (s *Session) join() (*link, *attempt, error) {
 	if s.state.Status == Closed {
@@ -52,7 +52,7 @@ func (s *Session) join() (*link, *attempt, error) {
 	if s.settings.Problem != "" {
 		return nil, nil, s.unusable()
 	}
-	if s.attempt == nil && s.link != nil && s.link.alive() { // during an attempt OnOffer has not been told yet
+	if s.attempt == nil && s.link != nil && s.link.alive() { // during an attempt OnOffer has not been called yet
 		return s.link, nil, nil
 	}
 	s.bury()
@@ -65,11 +65,11 @@ func (s *Session) join() (*link, *attempt, error) {
 	s.attempt = &attempt{done: make(chan struct{})}
 	s.setStatus(Connecting, "")
 	s.startLoop()
-	s.wake <- struct{}{} // there is room: only one attempt exists
+	s.wake <- struct{}{} // does not block: only one attempt exists
 	return nil, s.attempt, nil
 }
 
-// bury notes that the link is dead, if it is, and has it cleaned up. It is called with mu held.
+// bury records the loss of a dead link and closes it in the background. It is called with mu held.
 func (s *Session) bury() {
 	l := s.link
 	if l == nil || l.alive() || s.state.Status == Closed {
@@ -80,8 +80,8 @@ func (s *Session) bury() {
 	if l.proven() {
 		s.backoff = backoff{}
 	}
-	// An upstream that worked is tried again at once; one that dies before it has
-	// done anything, or that does not let us in any more, is not.
+	// An upstream that worked is retried at once; one that dies before its first
+	// successful call, or that requires a login, is not.
 	if reason := (faults{s}).lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgives(err) {
 		s.setStatus(Failed, reason)
 	} else {
@@ -101,7 +101,7 @@ func (s *Session) startLoop() {
 	go s.loop(ctx)
 }
 
-// loop is the one goroutine that connects, lists and calls OnTools. Close ends it and waits.
+// loop is the only goroutine that connects, lists and calls OnOffer. Close ends it and waits.
 func (s *Session) loop(ctx context.Context) {
 	defer close(s.stopped)
 	var lost <-chan struct{}
@@ -137,7 +137,7 @@ func (s *Session) loop(ctx context.Context) {
 	}
 }
 
-// connect makes the attempt that was asked for and returns what closes when the new link dies.
+// connect makes the requested attempt and returns a channel that is closed when the new link dies.
 func (s *Session) connect(ctx context.Context) <-chan struct{} {
 	limited, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
 	defer cancel()
@@ -147,7 +147,7 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 		if l != nil {
 			l.close()
 		}
-		return nil // the loop ends and tells those who wait
+		return nil // the loop ends the attempt
 	case err != nil:
 		s.settle(nil, faults{s}.connectError(limited, err))
 		return nil
@@ -159,7 +159,7 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 	return l.wire.dead
 }
 
-// adopt makes l the live link and reports whether its offer differs from the one known.
+// adopt makes l the live link and reports whether its offer differs from the known one.
 func (s *Session) adopt(l *link, listed harvest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Session) adopt(l *link, listed harvest) bool {
 	return s.catalog.merge(listed)
 }
 
-// settle ends the attempt for all who wait for it.
+// settle finishes the attempt for all callers that wait for it.
 func (s *Session) settle(l *link, err *tool.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Session) settle(l *link, err *tool.Error) {
 	}
 }
 
-// relist asks again for what has changed. A list that cannot be had leaves the old one.
+// relist requests the changed lists again. It keeps the old list if that fails.
 func (s *Session) relist(ctx context.Context) {
 	wanted := s.changed.take()
 	defer s.changed.done()

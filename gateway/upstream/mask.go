@@ -2,8 +2,8 @@ package upstream
 
 import "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-// message keeps secrets out of all that an upstream sends: results, definitions,
-// questions and notifications, before anybody reads them.
+// message redacts secrets in every message of an upstream: results, definitions,
+// requests and notifications, before they are processed.
 func (v veil) message(msg jsonrpc.Message) {
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:

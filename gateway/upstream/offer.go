@@ -15,7 +15,7 @@ import (
 // maxInstructions bounds what is kept of a server's instructions, in bytes.
 const maxInstructions = 64 << 10
 
-// parts is a set of what an offer consists of.
+// parts is a set of the parts of an offer.
 type parts uint8
 
 const (
@@ -27,14 +27,14 @@ const (
 	allParts = toolPart | resourcePart | templatePart | promptPart
 )
 
-// harvest is what one listing brought: those parts of the offer that could be had.
+// harvest is the outcome of one listing: the parts of the offer that were listed.
 type harvest struct {
 	offer tool.Offer
 	got   parts
 }
 
-// list asks for the wanted parts. A list of tools that fails is an error; one of
-// the others is left out, with a line in the log, and gets only a part of the time.
+// list requests the wanted parts. A failed list of tools is an error; the other
+// lists are optional: they have a shorter time limit, and failures are only logged.
 func (l *link) list(ctx context.Context, wanted parts) (harvest, error) {
 	h := harvest{offer: tool.Offer{Server: l.server}}
 	if wanted&toolPart != 0 {
@@ -59,7 +59,7 @@ func (l *link) list(ctx context.Context, wanted parts) (harvest, error) {
 	return h, l.wire.reason()
 }
 
-// reap lists one of the parts that may be missing; none of them if p is empty.
+// reap lists one of the optional parts; it does nothing if p is empty.
 func reap[T any](ctx context.Context, l *link, h *harvest, p parts, capability string, f family[T], into *[]T) {
 	if p == 0 {
 		return
@@ -67,7 +67,7 @@ func reap[T any](ctx context.Context, l *link, h *harvest, p parts, capability s
 	if l.offers(capability) {
 		found, err := list(ctx, l, f)
 		if err != nil {
-			l.log.Warn("list of the upstream cannot be had", "method", f.method, "reason", l.wire.veil.describe(err))
+			l.log.Warn("cannot list", "method", f.method, "reason", l.wire.veil.describe(err))
 			return
 		}
 		*into = found
@@ -78,26 +78,26 @@ func reap[T any](ctx context.Context, l *link, h *harvest, p parts, capability s
 // offers reports whether the server declared the capability.
 func (l *link) offers(capability string) bool { return isObject(l.capabilities[capability]) }
 
-// saysNothing reports whether it declared nothing that can be listed; then it is worth asking for tools.
+// saysNothing reports whether the server declared neither resources nor prompts; then its tools are listed even if undeclared.
 func (l *link) saysNothing() bool { return !l.offers("resources") && !l.offers("prompts") }
 
-// catalog is an upstream's offer as the session keeps it.
+// catalog is an upstream's offer with its indexes.
 type catalog struct {
 	offer  tool.Offer
 	wire   map[string]string // tool.ID.Name to the name in tools/call
 	index  map[string]int    // tool.ID.Name to its place in offer.Tools
 	digest [sha256.Size]byte
-	listed bool // it is from a list, not only from a cache
+	listed bool // from a listing, not only from the cache
 }
 
-// prime fills the catalog with what a cache knows.
+// prime fills the catalog with a cached offer; nil is none.
 func (c *catalog) prime(known *tool.Offer) {
 	if known != nil {
 		c.set(*known)
 	}
 }
 
-// merge takes over what was listed and reports whether the offer differs from the last.
+// merge applies a listing and reports whether the offer differs from the last.
 func (c *catalog) merge(h harvest) bool {
 	next := c.offer
 	next.Server = h.offer.Server
@@ -127,7 +127,7 @@ func (c *catalog) set(offer tool.Offer) {
 	}
 }
 
-// digestOf tells offers apart. It goes by the definitions as they were sent.
+// digestOf returns a digest of an offer, of the definitions as they were sent.
 func digestOf(offer tool.Offer) (digest [sha256.Size]byte) {
 	sum := sha256.New()
 	part := func(raw []byte) {
@@ -150,7 +150,7 @@ func digestOf(offer tool.Offer) (digest [sha256.Size]byte) {
 	for _, p := range offer.Prompts {
 		part(p.Raw)
 	}
-	server, _ := json.Marshal(offer.Server) // the capabilities were JSON, or else all are alike
+	server, _ := json.Marshal(offer.Server) // fails only if the capabilities are invalid JSON
 	part(server)
 	sum.Sum(digest[:0])
 	return digest
@@ -172,7 +172,7 @@ func (c *catalog) names() []string {
 	return names
 }
 
-// copied is the offer with lists of its own.
+// copied returns the offer with copies of its lists.
 func (c *catalog) copied() tool.Offer {
 	offer := c.offer
 	offer.Tools = slices.Clone(offer.Tools)
@@ -182,8 +182,8 @@ func (c *catalog) copied() tool.Offer {
 	return offer
 }
 
-// nameTools leaves out what the settings exclude, gives every other tool its id,
-// and sorts them by it.
+// nameTools removes the tools that the settings exclude, assigns the others their
+// IDs, and sorts by ID.
 func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 	found = slices.DeleteFunc(found, func(t tool.Tool) bool { return !l.settings.takes(t.Wire) })
 	ids := tool.Identifiers(l.renamed(found))
@@ -194,7 +194,7 @@ func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 	skipped := journal{link: l, noun: "tool"}
 	defer skipped.close()
 	return slices.CompactFunc(found, func(a, b tool.Tool) bool {
-		if a.ID != b.ID { // only a name made to look like another's id gets here
+		if a.ID != b.ID { // equal only if a name imitates the ID of another
 			return false
 		}
 		skipped.skip(b.Wire, "its identifier is taken")
@@ -202,18 +202,18 @@ func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 	})
 }
 
-// takes reports whether a tool with that name on the wire is one that we want.
+// takes reports whether the settings include a tool with that name on the wire.
 func (s Settings) takes(wire string) bool {
 	fits := func(glob string) bool {
 		ok, err := path.Match(glob, wire)
-		return err == nil && ok // the configuration refuses what is no pattern
+		return err == nil && ok // invalid patterns are rejected when the configuration is read
 	}
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, fits)) && !slices.ContainsFunc(s.Exclude, fits)
 }
 
-// renamed returns the names that ids are made of. A new name with an identifier
-// another tool has, by its own name or a new one, is refused: that tool, and
-// every other that wanted it, keeps its own.
+// renamed returns the names for the IDs, after the settings' renames. A rename whose
+// identifier is that of another tool, by its own name or a rename, is dropped: every
+// tool that was to get that name keeps its own.
 func (l *link) renamed(found []tool.Tool) []string {
 	names := make([]string, len(found))
 	for i, t := range found {
@@ -221,7 +221,7 @@ func (l *link) renamed(found []tool.Tool) []string {
 			names[i] = l.settings.Rename[t.Wire]
 		}
 	}
-	for clash := true; clash; { // one that goes back to its own name may be in the way of another
+	for clash := true; clash; { // a tool that keeps its own name may collide with another rename
 		clash = false
 		owners := map[string]int{}
 		for _, name := range names {
@@ -238,7 +238,7 @@ func (l *link) renamed(found []tool.Tool) []string {
 	return names
 }
 
-// cut returns at most n bytes of s, whole runes.
+// cut truncates s to at most n bytes, at a rune boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

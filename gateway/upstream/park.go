@@ -16,35 +16,35 @@ import (
 const (
 	backoffMin = 200 * time.Millisecond
 	backoffMax = 30 * time.Second
-	// parkAfter is how many failures in a row, without a connection of use between them, park a session.
+	// parkAfter is how many consecutive failures, without a working connection between them, park a session.
 	parkAfter = 5
 	parkMin   = time.Minute
-	parkMax   = 24 * time.Minute // with what chance adds, 30
-	// steady is how long a link without a single successful call must last to count as a good one.
+	parkMax   = 24 * time.Minute // 30 with jitter
+	// steady is how long a link without a successful call must last to count as working.
 	steady = 10 * time.Second
 )
 
-// backoff spaces the attempts: nothing before the first, then 200 ms doubling,
-// then, parked, one minute doubling to 24; each up to a quarter longer by chance so
-// that sessions do not try in step.
+// backoff delays the attempts: none before the first, then 200 ms doubling,
+// then, parked, one minute doubling to 24, with a jitter of up to a quarter
+// so that sessions do not retry at the same time.
 type backoff struct {
 	failures int
 	parks    int  // pauses of a parked session so far; 0 is not parked
-	login    bool // the last failure was that somebody has to log in
-	hopeless bool // the last failure will come again
+	login    bool // the last failure requires a login
+	hopeless bool // the last failure is permanent
 	until    time.Time
 	forgiven bool // a lost session since the last good link
 }
 
-// forgives reports whether a link is no reason to wait that did nothing before its
-// session was lost: once, as a server that was started again loses it.
+// forgives reports whether a lost session needs no backoff although its link did not
+// work yet: once, since a restarted server loses its sessions.
 func (b *backoff) forgives(err error) bool {
 	first := !b.forgiven && b.failures == 0 && errors.Is(err, mcp.ErrSessionMissing)
 	b.forgiven = b.forgiven || first
 	return first
 }
 
-// fail notes a failure. One that only a person can mend parks at once.
+// fail records a failure. One that requires a login parks at once.
 func (b *backoff) fail(login bool) {
 	b.failures++
 	b.login = login
@@ -63,7 +63,7 @@ func (b *backoff) status() Status {
 	return Failed
 }
 
-// failed notes that an attempt or a link failed for that reason. It is called with mu held.
+// failed records the failure of an attempt or a link. It is called with mu held.
 func (s *Session) failed(reason string, err error) {
 	s.backoff.fail(needsLogin(err))
 	e, ok := errors.AsType[*tool.Error](err)
@@ -71,14 +71,14 @@ func (s *Session) failed(reason string, err error) {
 	s.setStatus(s.backoff.status(), reason)
 }
 
-// Reset forgets past failures: the next Call or Connect tries at once, and finds
-// out again which protocol the upstream speaks. It leaves a session alone
-// that is connected or connecting.
+// Reset clears past failures: the next Call or Connect tries at once, and detects the
+// upstream's protocol again. It has no effect on a session that is connected or
+// connecting.
 func (s *Session) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.settings.Problem != "" {
-		return // only other settings mend that
+		return // only new settings fix that
 	}
 	s.backoff = backoff{}
 	s.dialer.forget()
@@ -87,27 +87,27 @@ func (s *Session) Reset() {
 	}
 }
 
-// tooSoon refuses an attempt while the backoff lasts. It is called with mu held.
+// tooSoon is the error of an attempt during the backoff. It is called with mu held.
 func (s *Session) tooSoon(wait time.Duration) *tool.Error {
 	e := &tool.Error{Kind: tool.Upstream, Message: s.state.Error, Hint: "next attempt in " + about(wait), Retryable: !s.backoff.hopeless}
 	switch {
-	case s.backoff.login: // says itself what to do
+	case s.backoff.login: // the message has the remedy
 		e.Kind, e.Hint, e.Retryable = tool.Denied, "", false
 	case s.backoff.parks > 0:
-		e.Hint = fmt.Sprintf("parked after %d failures: somebody has to look at it; %s", s.backoff.failures, e.Hint)
+		e.Hint = fmt.Sprintf("parked after %d failures: check the upstream; %s", s.backoff.failures, e.Hint)
 	}
 	return e
 }
 
-// unusable is why settings with a problem lead nowhere.
+// unusable is the error of a session whose settings have a problem.
 func (s *Session) unusable() *tool.Error {
 	return &tool.Error{
 		Kind: tool.Upstream, Message: "cannot connect to upstream " + s.settings.ID + ": " + sanitize.Line(s.settings.Problem, shownReason),
-		Hint: "somebody has to mend the settings, do without it; `sallyport doctor` says how",
+		Hint: "a person must fix the settings (see `sallyport doctor`); do without it",
 	}
 }
 
-// about is seconds for a wait that may be long.
+// about formats a wait in minutes if it is long, else in seconds.
 func about(d time.Duration) string {
 	if d >= time.Minute {
 		return fmt.Sprintf("%d min", (d+time.Minute-1)/time.Minute)
@@ -115,8 +115,8 @@ func about(d time.Duration) string {
 	return seconds(d)
 }
 
-// loginError is why an upstream refuses us until a user does something about
-// it; remedy is what, "" if reason says it.
+// loginError is why an upstream refuses requests until a user acts; remedy is
+// what to do, "" if reason includes it.
 type loginError struct{ reason, remedy string }
 
 func (e *loginError) Error() string {
@@ -131,8 +131,8 @@ func needsLogin(err error) bool {
 	return ok
 }
 
-// hasKey reports whether the settings have an authorization of their own, which
-// no login can mend.
+// hasKey reports whether the settings have an Authorization header, which a login
+// does not replace.
 func hasKey(s Settings) bool {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {

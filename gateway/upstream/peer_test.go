@@ -104,7 +104,7 @@ func TestMethods(t *testing.T) {
 		_, err := s.Call(t.Context(), named(tool.ReadResource, `{"uri":"mem://none"}`))
 		wantError(t, err, tool.Invalid, "no such resource")
 		_, err = s.Call(t.Context(), named("tools/list", ""))
-		wantError(t, err, tool.Invalid, "cannot be asked")
+		wantError(t, err, tool.Invalid, "unsupported method")
 	}
 }
 
@@ -377,7 +377,7 @@ func TestRoundsThatEndBadly(t *testing.T) {
 		t.Errorf("asked %d times", len(p.asked))
 	}
 	_, err = s.Call(t.Context(), named("input", ""))
-	wantError(t, err, tool.Failed, "mem.input: the upstream wants a person's answer", "a program cannot give one")
+	wantError(t, err, tool.Failed, "mem.input: the upstream requires input", "a program cannot answer")
 	_, err = (&peer{answer: func(context.Context, string) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.Denied, Message: "she said no"}
 	}}).run(t, s, named("input", ""))
@@ -386,7 +386,7 @@ func TestRoundsThatEndBadly(t *testing.T) {
 	_, err = p.run(t, s, named("many_questions", ""))
 	wantError(t, err, tool.Failed, "100 questions at once")
 	_, err = s.Call(t.Context(), named("odd_type", ""))
-	wantError(t, err, tool.Upstream, "of a type that nobody here knows")
+	wantError(t, err, tool.Upstream, "unknown resultType")
 	if p.asked != nil {
 		t.Errorf("asked %v", p.asked)
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// probePoll is how often we look whether a process has read its input.
+// probePoll is the interval of checks whether a process has read its input.
 const probePoll = 20 * time.Millisecond
 
-// reader is a connection that can tell whether the other side has begun to read.
+// reader is a connection that can tell whether the peer has started to read.
 type reader interface {
 	// begun reports whether some of what was written has been read.
 	begun() bool
 }
 
-// discover sends server/discover, with a limit that the SDK does not have. There
-// are servers that ignore methods that they do not know; to the SDK such a
-// server hangs until ctx ends, and then there is no time left for initialize.
+// discover sends server/discover with a time limit, which the SDK lacks. Some
+// servers do not answer unknown methods; the SDK would wait for such a server until
+// ctx ends, with no time left for initialize.
 //
 // The clock starts when the server has begun to read its input, not when it was
-// started: a slow start is no reason to take a server for an old one. After one
-// limit the SDK gets "method not found", and continues with
-// initialize over the same connection. After two more without any answer the
-// server must be stuck in server/discover; it is started again without.
+// started: a slow start does not indicate an old revision. After one limit the SDK
+// gets "method not found", and continues with initialize over the same connection.
+// After two more limits without any response the server is stuck in server/discover;
+// it is restarted with initialize only.
 func (w *wire) discover(ctx context.Context, req *jsonrpc.Request) error {
 	select {
-	case <-w.heard: // it has answered once, and is asked again in another revision
+	case <-w.heard: // it has responded once; this is a request in another revision
 		return w.below.Write(ctx, req)
 	default:
 	}
@@ -50,7 +50,7 @@ func (w *wire) discover(ctx context.Context, req *jsonrpc.Request) error {
 	if err == nil || silent.Load() {
 		return nil
 	}
-	w.hear() // a refusal is an answer
+	w.hear() // an error is a response
 	return err
 }
 
@@ -60,7 +60,7 @@ func (w *wire) untilBegun() {
 	}
 }
 
-// quiet waits and reports whether the upstream said nothing in that time.
+// quiet waits for d and reports whether the upstream sent no response in that time.
 func (w *wire) quiet(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,34 +11,34 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What an upstream may send in addition to its responses, for each call and for each link:
-// more is dropped.
+// Limits of an upstream's notifications, for each call and for each link; more are
+// dropped.
 const (
 	noticeBurst = 200
 	noticeRate  = 100     // a second
 	maxNotice   = 1 << 20 // bytes of one
 )
 
-// exchange is one of our requests, in flight for a peer.
+// exchange is an in-flight request with a peer. It is safe for concurrent use.
 type exchange struct {
 	peer   tool.Peer
 	token  json.RawMessage // the caller's own progress token, nil if it gave none
 	budget *rate.Limiter
-	// begin makes the context of something that the upstream asks during the call.
+	// begin returns the context of a request that the upstream sends during the call.
 	begin func() (context.Context, context.CancelFunc)
 	asks  sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool // the call is about to return, the peer is not to be used any more
+	closed bool // the call is about to return: the peer must not be used
 	asked  int
 	asking map[jsonrpc.ID]context.CancelFunc
 }
 
-// progress passes on what an upstream tells during a request.
+// progress forwards the notifications of an upstream during a request.
 type progress struct{ *wire }
 
-// exchange notes that the request with that id is for a peer. close ends that,
-// and waits until the peer is not used any more.
+// exchange registers the request with that ID as one with a peer. closeIt unregisters
+// it and waits until the peer is no longer used.
 func (w progress) exchange(ctx context.Context, id int64, call tool.Call) (e *exchange, closeIt func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	e = &exchange{
@@ -77,8 +77,8 @@ func (e *exchange) notify(method string, params json.RawMessage) {
 	}
 }
 
-// notified handles one notification of the upstream. owner is the call in the
-// answer it came, nil if the connection does not tell.
+// notified handles one notification of the upstream. owner is the call in whose
+// response it arrived, nil if the connection does not tell.
 func (w progress) notified(msg *jsonrpc.Request, owner *exchange) {
 	switch msg.Method {
 	case "notifications/tools/list_changed":
@@ -98,8 +98,8 @@ func (w progress) notified(msg *jsonrpc.Request, owner *exchange) {
 	}
 }
 
-// said passes a log message on: to the call that it came with or, where
-// that is unknown, to all that are in flight, or else to OnNotice.
+// said forwards a log message to the call that it arrived with or, if that is
+// unknown, to all calls in flight, or else to OnNotice.
 func (w progress) said(msg *jsonrpc.Request, owner *exchange) {
 	if len(msg.Params) > maxNotice {
 		return
@@ -123,7 +123,7 @@ func (w progress) tell(msg *jsonrpc.Request) {
 	}
 }
 
-// underWay returns the exchanges of this moment.
+// underWay returns the exchanges in flight.
 func (w progress) underWay() []*exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,8 +134,8 @@ func (w progress) underWay() []*exchange {
 	return all
 }
 
-// progressed passes progress on to the call with its token, under the
-// token that the caller chose itself, if it did.
+// progressed forwards progress to the call with its token, with the caller's
+// own token if it has one.
 func (w progress) progressed(params json.RawMessage) {
 	fields := members(params)
 	var token int64

@@ -8,15 +8,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// defaultConcurrency is how many calls of one upstream may be under way at once.
+// defaultConcurrency is how many calls of one upstream may be in flight at once.
 const defaultConcurrency = 32
 
 // queue counts the calls in flight.
 type queue struct{ *Session }
 
-// enter waits for a place among the calls that may be under way: first come,
-// first served, at most for the time that a call may take. A caller that it lets
-// in calls leave. The time limit of the call itself has not begun yet.
+// enter waits for a slot among the concurrent calls, in FIFO order, at most for the
+// time limit of a call, which starts only afterwards. On success the caller must
+// call leave.
 func (s queue) enter(ctx context.Context) error {
 	s.use()
 	if s.places.TryAcquire(1) {
@@ -41,7 +41,7 @@ func (s queue) leave() {
 	s.unuse()
 }
 
-// use keeps the session from being taken for idle until unuse.
+// use marks the session as in use, not idle, until unuse.
 func (s queue) use() { s.users.Add(1) }
 
 func (s queue) unuse() {
@@ -49,9 +49,9 @@ func (s queue) unuse() {
 	s.users.Add(-1)
 }
 
-// rest stops a link that was idle for as long as the settings say, and
-// returns what tells when to look again, nil if there is nothing to stop. Only
-// the loop calls it, so that the next process starts when this one is gone.
+// rest stops a link that was idle for the time in the settings. Otherwise it returns
+// a timer for the next check, nil if there is no link to stop. Only the loop calls
+// it, so that the next process starts after this one has ended.
 func (s queue) rest() <-chan time.Time {
 	s.mu.Lock()
 	l := s.link
@@ -63,7 +63,7 @@ func (s queue) rest() <-chan time.Time {
 		s.mu.Unlock()
 		return time.After(wait)
 	}
-	// Later callers find no link, and ask the loop for the next.
+	// Later callers find no link, and request a new one from the loop.
 	s.link = nil
 	s.backoff = backoff{}
 	s.setStatus(Idle, "")
@@ -73,7 +73,7 @@ func (s queue) rest() <-chan time.Time {
 	return nil
 }
 
-// untilIdle returns how long the session must stay unused to count as idle.
+// untilIdle returns how much longer the session must stay unused to count as idle.
 func (s queue) untilIdle() time.Duration {
 	if s.users.Load() > 0 {
 		return s.settings.Idle

@@ -8,9 +8,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// repeatable reports whether a call may be sent again when it is not known what
-// became of it: only if the tool's definition, as it is now, says that a second
-// run does no harm. What it does not say is no. Reading is harmless by itself.
+// repeatable reports whether a call with unknown outcome may be sent again: a method
+// that only reads, or a tool whose current definition declares it read-only or
+// idempotent.
 func (s *Session) repeatable(id tool.ID) bool {
 	switch id.Method() {
 	case "tools/call":
@@ -27,23 +27,23 @@ func (s *Session) repeatable(id tool.ID) bool {
 
 func isTrue(hint *bool) bool { return hint != nil && *hint }
 
-// cutShort is what the SDK makes of a stream that ended before the answer; it does not export it.
+// cutShort is the text of the SDK's error for a stream that ended before the response; it does not export the error.
 const cutShort = "request terminated without response"
 
-// wasLost reports whether a call failed because its connection broke: it was
-// neither answered, nor ended by its time limit, nor by us.
+// wasLost reports whether a call failed because its connection broke: without a
+// response, and not by its time limit or by us.
 func (l *link) wasLost(ctx context.Context, err error) bool {
 	switch {
 	case ctx.Err() != nil, answered(err) != nil, isToolError(err), needsLogin(err):
 		return false
 	case errors.Is(err, errClosed), errors.Is(err, errFlood), isTooLong(err):
-		return false // it would come to the same
+		return false // a retry would fail too
 	}
 	return !l.alive() || err.Error() == cutShort
 }
 
-// repeat sends a call once more, over a new connection if the old one is gone,
-// within the time of the first try. If there is none to be had, lost stays the error.
+// repeat sends a call once more, over a new connection if the old one was lost,
+// within the time limit of the first attempt. If it cannot connect, it returns lost.
 func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.RawMessage, error) {
 	l, err := s.connected(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.
 	if err != nil {
 		return nil, err
 	}
-	if !isUnheard(lost) && !s.repeatable(call.Tool) { // by the definition of now
+	if !isUnheard(lost) && !s.repeatable(call.Tool) { // by the current definition
 		return nil, lost
 	}
 	raw, err := s.converse(ctx, l, r)
@@ -63,19 +63,19 @@ func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.
 	return raw, err
 }
 
-// unheard is the error of a request to a session that the server had ended
-// before, so that it did not act on it. To send it again in a new session, which
-// the protocol wants, is safe.
+// unheard is the error of a request to a session that the server no longer knows,
+// so that it did not process the request. Sending it again in a new session is
+// safe, and what the protocol requires.
 type unheard struct{ error }
 
 func (u *unheard) Unwrap() error { return u.error }
 
-// undelivered is the error of a request that did not leave: the connection failed.
+// undelivered is the error of a request that was not sent: the connection failed.
 type undelivered struct{ error }
 
 func (u *undelivered) Unwrap() error { return u.error }
 
-// notBegun reports whether a call that failed so has certainly not been begun.
+// notBegun reports whether a call that failed with err was certainly not started.
 func notBegun(err error) bool {
 	_, ok := errors.AsType[*undelivered](err)
 	return ok || isUnheard(err)

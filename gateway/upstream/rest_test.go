@@ -177,7 +177,7 @@ func TestParkedSaysWhy(t *testing.T) {
 		if wait := time.Until(state.RetryAt); state.Status != Parked || state.Login || wait < parkMin || tries != parkAfter {
 			t.Errorf("after %d tries, for %v: %+v", tries, wait, state)
 		}
-		want := "cannot connect to upstream m: no database (parked after 5 failures: somebody has to look at it; next attempt in 2 min)"
+		want := "cannot connect to upstream m: no database (parked after 5 failures: check the upstream; next attempt in 2 min)"
 		if err := s.Connect(t.Context()); err == nil || err.Error() != want || tool.AsError(err).Kind != tool.Upstream {
 			t.Errorf("error %v, want %s", err, want)
 		}

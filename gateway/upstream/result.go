@@ -10,11 +10,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// parseRead reads the result of resources/read: texts and blobs.
+// parseRead parses the result of resources/read: texts and blobs.
 func parseRead(raw json.RawMessage) (tool.Result, error) {
 	var contents []json.RawMessage
 	if json.Unmarshal(orNull(member(raw, "contents")), &contents) != nil || !isObject(raw) {
-		return tool.Result{}, errors.New("its contents are no list")
+		return tool.Result{}, errors.New("contents is not a list")
 	}
 	result := tool.Result{Raw: raw}
 	for _, resource := range contents {
@@ -27,26 +27,26 @@ func parseRead(raw json.RawMessage) (tool.Result, error) {
 	return result, nil
 }
 
-// parseOther takes the result of another method as it is.
+// parseOther returns the result of another method unparsed.
 func parseOther(raw json.RawMessage) (tool.Result, error) {
 	if !isObject(raw) {
-		return tool.Result{}, errors.New("it is no JSON object")
+		return tool.Result{}, errors.New("not a JSON object")
 	}
 	return tool.Result{Structured: raw, Raw: raw}, nil
 }
 
-// parseResult reads the result of tools/call. Only what is no result at all is an
-// error; a block that is odd or of an unknown type is kept as it was sent. Results can
-// be large: what can be a part of raw is no copy.
+// parseResult parses the result of tools/call. Only an invalid result as a whole is an
+// error; an invalid block or one of unknown type is kept as sent. Results can be
+// large: values are parts of raw instead of copies where possible.
 func parseResult(raw json.RawMessage) (tool.Result, error) {
 	if !isObject(raw) {
-		return tool.Result{}, errors.New("it is no JSON object")
+		return tool.Result{}, errors.New("not a JSON object")
 	}
 	fields := partsOf(raw)
 	result := tool.Result{Structured: fields["structuredContent"], Raw: raw}
 	content := fields["content"]
 	if len(content) > 0 && content[0] != '[' && string(content) != "null" {
-		return tool.Result{}, errors.New("its content is no list")
+		return tool.Result{}, errors.New("content is not a list")
 	}
 	if failed := flag(fields["isError"]); failed != nil {
 		result.IsError = *failed
@@ -122,7 +122,7 @@ func resourceBlock(c tool.Content, resource, raw json.RawMessage) tool.Content {
 // one gives an empty slice that is not nil.
 func decodeBase64(raw json.RawMessage) ([]byte, error) {
 	if len(raw) < 2 || raw[0] != '"' {
-		return nil, errors.New("no string")
+		return nil, errors.New("not a string")
 	}
 	encoded := raw[1 : len(raw)-1]
 	if bytes.IndexByte(encoded, '\\') >= 0 {

@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// maxRounds is how often one call may be answered with questions.
+	// maxRounds is how often one call may require input.
 	maxRounds = 16
-	// maxQuestions is how many of them one answer may hold.
+	// maxQuestions is the number of input requests in one result.
 	maxQuestions = 16
-	// busyWait is the pause before a call is repeated that was answered with no
-	// question, as servers do that have too much to do; it doubles each time.
+	// busyWait is the pause before a call is repeated whose result has no input
+	// requests, as overloaded servers send; it doubles each time.
 	busyWait = 100 * time.Millisecond
 )
 
 var (
-	errUnknownType = errors.New("its answer is of a type that nobody here knows")
-	errNoQuestions = errors.New("it asks in a way that is no question")
+	errUnknownType = errors.New("unknown resultType")
+	errNoQuestions = errors.New("invalid inputRequests")
 )
 
-// inputRequired is an answer that asks instead (MCP 2026-07-28).
+// inputRequired is a result that requests input (MCP 2026-07-28).
 type inputRequired struct {
 	Requests map[string]json.RawMessage `json:"inputRequests"`
 	State    json.RawMessage            `json:"requestState"`
 }
 
-// asksFor returns what a result asks for, nil if it is complete.
+// asksFor returns the input that a result requires, nil if it is complete.
 func asksFor(raw json.RawMessage) (*inputRequired, error) {
 	if bytes.Contains(raw, []byte(`"resultType":"complete"`)) && !bytes.Contains(raw, []byte("input_required")) {
-		return nil, nil // as nearly all, and quick
+		return nil, nil // the common case
 	}
 	var asked struct {
 		Type json.RawMessage `json:"resultType"`
 	}
-	_ = json.Unmarshal(raw, &asked) // no result at all will be found to be none
+	_ = json.Unmarshal(raw, &asked) // an invalid result is detected later
 	switch kind := text(asked.Type); kind {
 	case "", "complete":
 		return nil, nil
@@ -59,10 +59,10 @@ func asksFor(raw json.RawMessage) (*inputRequired, error) {
 	return &required, nil
 }
 
-// converse sends the request, and again with the answers of the call's peer for
-// as long as the upstream answers with questions, and returns the last result.
+// converse sends the request, and repeats it with the responses of the call's peer
+// as long as the upstream requires input. It returns the last result.
 func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMessage, error) {
-	if r.method == "" { // answered here, see noteWish
+	if r.method == "" { // nothing to send in this revision
 		return json.RawMessage("{}"), nil
 	}
 	wait := busyWait
@@ -91,7 +91,7 @@ func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMe
 	return nil, s.unanswered(r, fmt.Sprintf("it still asks after %d rounds", maxRounds), nil)
 }
 
-// answer has the questions answered, one after the other, and puts the answers into the next request.
+// answer sends the input requests to the peer, one after the other, and adds the responses to the next request.
 func (s *Session) answer(ctx context.Context, r *request, asked *inputRequired) error {
 	if len(asked.Requests) > maxQuestions {
 		return s.unanswered(r, fmt.Sprintf("it asks %d questions at once", len(asked.Requests)), nil)
@@ -128,15 +128,15 @@ func (s *Session) answer(ctx context.Context, r *request, asked *inputRequired) 
 	return err
 }
 
-// unanswered is the error of a call when its upstream requires input and gets none.
+// unanswered is the error of a call whose upstream requires input and gets none.
 func (s *Session) unanswered(r *request, what string, err error) *tool.Error {
-	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream wants a person's answer (%s)",
+	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream requires input (%s)",
 		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, what)}
 	switch {
 	case err != nil:
 		e.Message += ": " + s.veil.describe(err)
 	case r.call.Peer == nil:
-		e.Hint = "a program cannot give one; call it with arguments that leave nothing to ask"
+		e.Hint = "a program cannot answer; pass arguments that require no input"
 	}
 	return e
 }

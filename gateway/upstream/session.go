@@ -5,17 +5,18 @@
 // upstream does affects more than calls to it.
 //
 // From the outside in:
-//   - session.go and loop.go decide when to connect, park.go how long to wait after
+//   - session.go and loop.go decide when to connect, backoff.go how long to wait after
 //     a failure, queue.go how many calls run at once and when an idle upstream stops;
-//   - link.go is one connection, made and ended; probe.go finds the protocol's
-//     revision, and wire.go carries our requests next to those of the SDK;
-//   - it runs on package process (which kills what a
-//     killed gateway leaves), or on httpbase.go, stream.go, sse.go and authorize.go;
-//   - call.go and headers.go write a call down, repeat.go says whether it may be sent
-//     twice, fault.go what an error is for the caller;
-//   - list.go and offer.go read what there is, result.go what comes back;
-//   - progress.go, tap.go, ask.go, rounds.go and listen.go hear what an upstream says
-//     or asks unasked, and take it to the call that it belongs to.
+//   - link.go is one connection from handshake to end; probe.go detects the protocol's
+//     revision, and wire.go sends our requests next to those of the SDK;
+//   - its transport is package process (which also kills the process group if the
+//     gateway is killed), or httpbase.go, stream.go, sse.go and authorize.go;
+//   - call.go and headers.go encode a call, retry.go decides whether it may be sent
+//     twice, errors.go builds the errors for the caller, redactor.go hides secrets;
+//   - list.go and offer.go read the offer, result.go the results;
+//   - progress.go, intercept.go, peerrequests.go, inputrequired.go and listen.go handle
+//     an upstream's notifications and requests, and forward them to the call that
+//     they belong to.
 package upstream
 
 import (
@@ -41,8 +42,8 @@ import (
 type Settings struct {
 	// ID is the upstream's part of every tool id.
 	ID string
-	// Problem says what is wrong with these settings; "" is nothing. With a problem
-	// no connection is attempted: the session is Parked with that reason.
+	// Problem says what is wrong with these settings; "" is nothing. With a problem the
+	// session never connects: it is Parked with that reason.
 	Problem string
 
 	// Command is the program to start, looked up in PATH if it has no slash.
@@ -71,18 +72,18 @@ type Settings struct {
 
 	// Timeout bounds one call of one tool; 0 means 60 s.
 	Timeout time.Duration
-	// Concurrency is how many calls may be under way at once, more wait; 0 means 32.
+	// Concurrency is how many calls may be in flight at once, more wait; 0 means 32.
 	Concurrency int
 	// MaxMessage bounds one message of the upstream, in bytes; 0 means 64 MiB.
 	MaxMessage int64
 	// Idle is how long it may be without a call before it is stopped; 0 is never.
 	Idle time.Duration
-	// NoTraceContext keeps from it which trace a call is of.
+	// NoTraceContext disables sending the trace context of calls.
 	NoTraceContext bool
 }
 
-// Authorizer gives requests over HTTP their access token, and gets a new one
-// where the server refuses.
+// Authorizer provides the access token of HTTP requests, and gets a new one when
+// the server refuses it.
 type Authorizer = auth.OAuthHandler
 
 // Options configure a [Session]. The zero value is usable.
@@ -94,15 +95,15 @@ type Options struct {
 	// from the last, always from the same goroutine and before the Connect that
 	// caused it returns. The session waits for it: it must not Connect, Call or Close.
 	OnOffer func(offer tool.Offer)
-	// Known is what the upstream offered when it was last seen, as a cache kept
-	// it; nil is nothing. Until the session has been connected, it answers from it.
+	// Known is the cached offer of the upstream; nil is none. The session returns
+	// it until it has connected.
 	Known *tool.Offer
-	// Auth authorizes requests over HTTP; nil sends them as they are.
+	// Auth authorizes requests over HTTP; nil sends them unchanged.
 	Auth Authorizer
-	// Asks declares that calls may come with a [tool.Peer] that can be asked
-	// (elicitation, sampling, roots). Upstreams show other tools then.
+	// Asks declares that calls may have a [tool.Peer] that handles requests
+	// (elicitation, sampling, roots). Some upstreams then offer other tools.
 	Asks bool
-	// NoRoots says that such a peer is not asked for folders.
+	// NoRoots excludes roots from these requests.
 	NoRoots bool
 	// OnNotice is called with notifications that belong to no call: that a
 	// resource was updated or an elicitation completed, and log messages outside of
@@ -116,10 +117,10 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// Version is the gateway's own, as the upstream sees it; "" means "dev".
 	Version string
-	// Secrets are hidden in all that the upstream sends, in addition to those that the settings
-	// hold; tokens in use are added to it. nil is none.
+	// Secrets are redacted in everything that the upstream sends, in addition to those in the
+	// settings; tokens in use are added to it. nil is none.
 	Secrets *redact.Book
-	// Budget bounds the memory of large messages, of all sessions that share it; nil is one of its own.
+	// Budget bounds the memory of large messages of all sessions that share it; nil gives the session its own.
 	Budget *budget.Budget
 }
 
@@ -149,36 +150,35 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Status says what a session is doing.
+// Status is the state of a session's connection.
 type Status string
 
 // The states of a session.
 const (
 	// Idle: not connected, or stopped for lack of calls; the next Call connects.
 	Idle Status = "idle"
-	// Connecting: an attempt is under way.
+	// Connecting: an attempt is in progress.
 	Connecting Status = "connecting"
-	// Ready: connected, calls go through.
+	// Ready: connected.
 	Ready Status = "ready"
 	// Failed: the last attempt failed, or the connection was lost. The next Call tries again.
 	Failed Status = "failed"
-	// Parked: it failed too often, or wants an authorization that is not there.
-	// Calls fail at once, with the reason; now and then one is let through to try again.
+	// Parked: it failed too often, or requires an authorization that is missing.
+	// Calls fail at once, with the reason, except for occasional retries.
 	Parked Status = "parked"
-	// Closed: Close was called; it stays so.
+	// Closed: Close was called. It is final.
 	Closed Status = "closed"
 )
 
-// State is what is known about a session at one moment. All text in it is
-// bounded, cleaned of control characters and of the values of the settings'
-// environment and headers.
+// State is a snapshot of a session. All text in it is bounded, and cleaned of
+// control characters and of the values of the settings' environment and headers.
 type State struct {
 	Status Status
 	// Since is when Status last changed.
 	Since time.Time
 	// Error says why the session is Failed or Parked, "" otherwise.
 	Error string
-	// Login says that it is Parked until a user logs in.
+	// Login reports whether it is Parked until a user logs in.
 	Login bool
 	// RetryAt is the end of the time in which calls fail at once; zero if there is none.
 	RetryAt time.Time
@@ -186,11 +186,11 @@ type State struct {
 	ServerName    string
 	ServerVersion string
 	Protocol      string
-	// Tools is how many tools are known.
+	// Tools is the number of known tools.
 	Tools int
 	// PID is the process of a stdio upstream, 0 if none runs.
 	PID int
-	// Stderr is the end of what the process wrote there, at most 8 KiB.
+	// Stderr is the end of the process's stderr, at most 8 KiB.
 	Stderr string
 }
 
@@ -204,20 +204,20 @@ type Session struct {
 	lane     lane
 	wishes   *wishes
 
-	wake    chan struct{} // an attempt is wanted; holds one
-	changed *changes      // the lists that the upstream says have changed
+	wake    chan struct{} // requests an attempt; capacity 1
+	changed *changes      // the lists that the upstream reported as changed
 	closing sync.Once
-	burying sync.WaitGroup // lost links that are being cleaned up
+	burying sync.WaitGroup // lost links that are being closed
 
 	made   time.Time
-	places *semaphore.Weighted // of the calls that may be under way
-	users  atomic.Int64        // callers that wait for something or have a call under way
-	used   atomic.Int64        // when the last of them left, in ns after made
+	places *semaphore.Weighted // limits the calls in flight
+	users  atomic.Int64        // callers that wait or have a call in flight
+	used   atomic.Int64        // when the last of them left, in ns since the session was made
 
 	mu      sync.Mutex
 	state   State
 	link    *link    // nil unless connected
-	attempt *attempt // nil unless one is wanted or under way
+	attempt *attempt // nil unless one is requested or in progress
 	catalog catalog
 	backoff backoff
 	cancel  context.CancelFunc // ends the loop; nil before the first attempt
@@ -259,9 +259,9 @@ func New(settings Settings, opts *Options) *Session {
 	return s
 }
 
-// Connect connects and lists the tools; it does nothing if the session is
-// ready. Concurrent callers share one attempt, which continues if ctx ends. After
-// a failure it fails at once, with the same reason, until [State].RetryAt.
+// Connect connects and lists the offer; it does nothing if the session is ready.
+// Concurrent callers share one attempt, which continues if ctx ends. After a
+// failure it fails at once, with the same reason, until [State].RetryAt.
 func (s *Session) Connect(ctx context.Context) error {
 	queue{s}.use()
 	defer queue{s}.unuse()
@@ -269,27 +269,27 @@ func (s *Session) Connect(ctx context.Context) error {
 	return err
 }
 
-// Tools returns the last known list, sorted by ID, also when the connection is
-// gone. The caller may keep the slice but must not change what the schemas hold.
+// Tools returns the last known list, sorted by ID, also without a connection.
+// The caller may keep the slice but must not modify the schemas.
 func (s *Session) Tools() []tool.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.catalog.offer.Tools)
 }
 
-// Offer returns all that is known of what the upstream offers, also when the
-// connection is gone. The caller must not change what it holds.
+// Offer returns the last known offer of the upstream, also without a
+// connection. The caller must not modify its contents.
 func (s *Session) Offer() tool.Offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.catalog.copied()
 }
 
-// Call runs the tool with that tool.ID.Name, or asks for the method that stands
-// in its place (see [tool.Call]), connecting first if needed. The arguments are a
-// JSON object, or empty for none. A tool that answers isError is no error here:
-// see [tool.Result]. Errors are *tool.Error. A call that loses its connection is
-// repeated once if the tool says that it is read-only or idempotent, never else.
+// Call calls the tool with that tool.ID.Name, or the method in its place (see
+// [tool.Call]), connecting first if needed. The arguments are a JSON object, or
+// empty for none. A tool's isError is not an error of Call: see [tool.Result].
+// Errors are *tool.Error. A call that loses its connection is repeated once if
+// the tool is declared read-only or idempotent, never otherwise.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if _, err := objectOf(call.Args); err != nil {
 		return tool.Result{}, err
@@ -305,7 +305,7 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return s.callOn(ctx, l, call)
 }
 
-// State returns what is known about the session now.
+// State returns the current state of the session.
 func (s *Session) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *Session) State() State {
 }
 
 // Close ends the session and everything that it started: within 2 s no process
-// of the upstream's group is left. Calls under way fail. It is idempotent, and
+// of the upstream's group is left. Calls in flight fail. It is idempotent, and
 // every caller waits until it is done.
 func (s *Session) Close() error {
 	s.closing.Do(func() {
@@ -334,9 +334,9 @@ func (s *Session) Close() error {
 			return // never connected
 		}
 		cancel()
-		s.closeLink() // at once, not after what the loop is doing
+		s.closeLink() // at once, without waiting for the loop
 		<-s.stopped
-		s.closeLink() // the one that the loop had just made
+		s.closeLink() // one that the loop made meanwhile
 		s.burying.Wait()
 	})
 	return nil
@@ -351,7 +351,7 @@ func (s *Session) closeLink() {
 	}
 }
 
-// setStatus is called with mu held. Closed is the last word.
+// setStatus is called with mu held. Closed is final.
 func (s *Session) setStatus(status Status, reason string) {
 	if s.state.Status == Closed {
 		return

@@ -23,24 +23,24 @@ var (
 	errNoStream    = errors.New("the server offers no stream of events")
 )
 
-// sseConn is the transport of revision 2024-11-05: the server says everything on
-// one stream of events. The first one has the address for our messages. The
-// SDK's own follows that address anywhere, takes every event for a message, and
-// does not tell why the stream ended.
+// sseConn is the transport of revision 2024-11-05: the server sends everything on
+// one stream of events. The first event has the URL for our messages. The SDK's
+// transport accepts a URL of any origin, takes every event for a message, and does
+// not return why the stream ended.
 type sseConn struct {
 	client *http.Client
 	most   int64
 	room   *budget.Budget
 	origin string
-	post   string // the address; set before the connection is handed out
+	post   string // the URL for messages; set before the connection is returned
 
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
-	why      error // set before closed is
+	why      error // set before closed is closed
 }
 
-// dialSSE opens the stream, which lasts as long as life, and waits for the address.
+// dialSSE opens the stream, which lasts until life ends, and waits for the URL for messages.
 func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint string) (*sseConn, func(), error) {
 	c := &sseConn{
 		client: client, most: d.most, room: d.room, origin: d.origin,
@@ -69,7 +69,7 @@ func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint s
 
 // listen reads the stream to its end and returns why it ended.
 func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- string) error {
-	ctx, refuse := context.WithCancelCause(ctx) // to close the body would wait for a read to end
+	ctx, refuse := context.WithCancelCause(ctx) // closing the body would wait for a pending read
 	defer refuse(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- stri
 	return errStreamEnded
 }
 
-// resolve makes the address for our messages of what the server says of it. They
-// carry keys and arguments, which are meant for this server only.
+// resolve returns the URL for our messages from the endpoint event. It must be of the
+// same origin, as messages contain keys and arguments.
 func (c *sseConn) resolve(base *url.URL, ref string) (string, error) {
 	address, err := base.Parse(ref)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *sseConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		return nil, ctx.Err()
 	}
 	select {
-	case msg := <-c.incoming: // it came before the end
+	case msg := <-c.incoming: // received before the end
 		return msg, nil
 	default:
 		return nil, c.why
@@ -182,7 +182,7 @@ func (c *sseConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if resp.StatusCode < 300 {
 		return nil
 	}
-	said, _ := io.ReadAll(resp.Body) // which the door has made
+	said, _ := io.ReadAll(resp.Body) // made by the RoundTripper
 	if answer, ok := parseMessage(said).(*jsonrpc.Response); ok && answer.Error != nil {
 		return answer.Error
 	}

@@ -126,7 +126,7 @@ func TestCallErrors(t *testing.T) {
 		{"echo", "[1]", tool.Invalid, "must be a JSON object, not [1]"},
 		{"echo", `{"a":`, tool.Invalid, "must be a JSON object"},
 		{"refuse", "{}", tool.Invalid, "mem.refuse: city is required"},
-		{"nonsense", "{}", tool.Upstream, "no JSON object"},
+		{"nonsense", "{}", tool.Upstream, "not a JSON object"},
 	}
 	for _, test := range tests {
 		_, err := callContext(t.Context(), s, test.name, test.args)

@@ -19,10 +19,10 @@ const (
 	listenMax = 30 * time.Second
 )
 
-// listener holds the stream on which an HTTP server of a revision before
-// 2026-07-28 sends unsolicited notifications, such as that its tools changed. The
-// SDK would end the session when a proxy has cut an idle stream a few times; to
-// us a stream that ends is only a reason to open the next one.
+// listener keeps the stream open on which an HTTP server of a revision before
+// 2026-07-28 sends unsolicited notifications, such as changes of its tools. The
+// SDK ends the session when a proxy has cut an idle stream a few times; the
+// listener reopens the stream.
 type listener struct {
 	url    string
 	client *http.Client
@@ -51,7 +51,7 @@ func (l *listener) run(ctx context.Context) {
 	}
 }
 
-// once opens the stream, reads it to its end and reports whether it is worth another try.
+// once opens the stream, reads it to its end and reports whether to retry.
 func (l *listener) once(ctx context.Context) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -77,13 +77,13 @@ func (l *listener) once(ctx context.Context) bool {
 		return true
 	}
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
-		return false // 405, or a page: it is not offered
+		return false // 405 or another content type: not supported
 	}
-	_ = readEvents(resp.Body, l.most, budget.Parcel{Budget: l.room, Done: ctx.Done()}, l.take) // its end is its end
+	_ = readEvents(resp.Body, l.most, budget.Parcel{Budget: l.room, Done: ctx.Done()}, l.take) // any error ends the stream
 	return ctx.Err() == nil
 }
 
-// take hands a request or notification on. Answers come with the requests, not here.
+// take accepts a request or notification. Responses arrive with their requests, not here.
 func (l *listener) take(e event) {
 	if e.id != "" {
 		l.last = e.id
@@ -99,7 +99,7 @@ type event struct {
 	data     []byte
 }
 
-// readEvents reads server-sent events until r ends or one is longer than most bytes. line counts what is read.
+// readEvents reads server-sent events until r ends or one is longer than most bytes. line is the buffer of a line.
 func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) error {
 	in := bufio.NewReader(r)
 	var name, id string
@@ -115,7 +115,7 @@ func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) err
 		text = bytes.TrimSuffix(text, []byte("\r"))
 		field, value, _ := bytes.Cut(text, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
-		if len(field) > 0 || len(text) == 0 { // a comment is not kept
+		if len(field) > 0 || len(text) == 0 { // comments are not kept
 			size += len(text) + 1
 		}
 		if size > most {
@@ -135,7 +135,7 @@ func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) err
 	}
 }
 
-// readLine returns the next line without its end, in memory of its own.
+// readLine returns a copy of the next line without its end.
 func readLine(in *bufio.Reader, most int, line *budget.Parcel) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -155,7 +155,7 @@ func readLine(in *bufio.Reader, most int, line *budget.Parcel) ([]byte, error) {
 	}
 }
 
-// joinLines makes no copy of a single line, as nearly all events have.
+// joinLines joins the lines of an event; it does not copy a single line, the common case.
 func joinLines(lines [][]byte) []byte {
 	if len(lines) == 1 {
 		return lines[0]

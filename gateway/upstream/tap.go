@@ -16,10 +16,10 @@ import (
 	"sallyport/gateway/upstream/budget"
 )
 
-// errNoMessage is why an answer over HTTP is of no use.
-var errNoMessage error = &garbled{"the answer is no JSON-RPC message"}
+// errNoMessage is the error of an HTTP response that is not a message.
+var errNoMessage error = &garbled{"the response is not a JSON-RPC message"}
 
-// exchangeKey and headersKey are what a request over HTTP carries in its context.
+// exchangeKey and headersKey are the context keys of an HTTP request.
 type (
 	exchangeKey struct{}
 	headersKey  struct{}
@@ -33,16 +33,16 @@ func repeatArguments(ctx context.Context, header http.Header) {
 	}
 }
 
-// tap looks at an answer before the SDK does. In a stream of events, what is no
-// message is left out, as the SDK would take it for the end of the session; what
-// else the server says is taken out, so that it is known to belong to the call.
-// A response that the SDK could not read is given to who waits for it.
+// tap processes an HTTP response before the SDK does. From a stream of events it
+// removes events that are not messages, on which the SDK would end the session, and
+// the server's requests and notifications, which it assigns to the call. A response
+// that the SDK could not read is delivered to its waiting request.
 func tap(req *http.Request, resp *http.Response, limit int64, room *budget.Budget) {
 	message := budget.Parcel{Budget: room, Done: req.Context().Done()}
 	t, _ := req.Context().Value(exchangeKey{}).(*tapped)
 	switch {
 	case t == nil && req.Method != http.MethodPost:
-		// a GET opens a stream that answers nothing, unless it resumes one
+		// a GET opens a stream without responses, unless it resumes one
 	case isStream(resp):
 		resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit, event: message}
 	case resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
@@ -50,24 +50,24 @@ func tap(req *http.Request, resp *http.Response, limit int64, room *budget.Budge
 	}
 }
 
-// streamFactor is how many times the limit of one message the events of one answer may have together.
+// streamFactor times the limit of one message is the limit of all events of one HTTP response.
 const streamFactor = 4
 
-// tapped is one of our requests in flight over HTTP; owner is nil without a peer.
+// tapped is an in-flight request over HTTP; owner is nil without a peer.
 type tapped struct {
 	wire  *wire
 	owner *exchange
 	id    jsonrpc.ID
 }
 
-// spoil ends the request, and only that, with an error. It returns what the SDK gets for an answer.
+// spoil fails only this request. It returns the response for the SDK.
 func (t *tapped) spoil(err error) []byte {
 	return t.plainly(&jsonrpc.Response{ID: t.id, Error: err})
 }
 
-// plainly returns nil for a response that the SDK reads, or else what is to stand
-// in its place. A response to one of our requests is delivered here: the SDK would
-// copy it, and does not read all that we do. t may be nil.
+// plainly returns nil for a response that the SDK can read, or else its replacement. A
+// response to one of our requests is delivered here: the SDK would copy it, and reads
+// fewer responses than we do. t may be nil.
 func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
 	if t != nil {
 		if !resp.ID.IsValid() {
@@ -90,7 +90,7 @@ func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
 
 func encoded(resp *jsonrpc.Response) []byte {
 	data, err := jsonrpc.EncodeMessage(resp)
-	if err != nil { // its data was no JSON after all
+	if err != nil { // its data is invalid JSON
 		return nil
 	}
 	return data
@@ -117,7 +117,7 @@ func (t *tappedMessage) Read(p []byte) (int, error) {
 	return t.whole.Read(p)
 }
 
-// check returns what the SDK gets for that body, or for one that could not be read.
+// check returns the body for the SDK: data, or a replacement, also if reading failed with err.
 func (t *tappedMessage) check(data []byte, err error) []byte {
 	if err != nil {
 		return t.spoil(err)
@@ -141,11 +141,11 @@ type tappedBody struct {
 	io.Closer
 	in    *bufio.Reader
 	limit int64
-	event budget.Parcel // that is being read
+	event budget.Parcel // the one that is being read
 	total int64         // bytes of all events
-	ready []byte        // an event, or what is left of it
+	ready []byte        // an event, or the rest of it
 	ended error
-	// through is set once an event was too long: from there on nothing is looked at.
+	// through is set once an event was too long: the rest is passed through unread.
 	through bool
 }
 
@@ -190,13 +190,13 @@ func (t *tappedBody) gather() (event []byte, ok bool) {
 	return t.event.Take(), true
 }
 
-// dataOf returns the data of an event, and all else that it has.
+// dataOf splits an event into its data and its other lines.
 func dataOf(event []byte) (data, rest []byte) {
 	for line := range bytes.Lines(event) {
 		value, ok := bytes.CutPrefix(line, []byte("data:"))
 		switch {
 		case ok && data == nil:
-			data = slices.Clip(value) // no copy, as there is one line nearly always
+			data = slices.Clip(value) // no copy: there usually is one line
 		case ok:
 			data = append(data, value...)
 		default:
@@ -219,7 +219,7 @@ func (t *tappedBody) next() {
 	}
 	switch msg := parseMessage(bytes.TrimSpace(data)).(type) {
 	case nil:
-		t.ready = rest // the id of the event, if it has one
+		t.ready = rest // the ID of the event, if any
 	case *jsonrpc.Request:
 		if t.tapped != nil {
 			t.ready = rest
@@ -234,8 +234,8 @@ func (t *tappedBody) next() {
 	}
 }
 
-// overrun is for an event that is too long. The SDK has the same limit, but to it
-// such an event is the end of all requests.
+// overrun handles an event that is too long by failing its request. The SDK has the
+// same limit, but fails all requests.
 func (t *tappedBody) overrun(event []byte) {
 	if t.tapped == nil {
 		t.ready, t.through = event, true

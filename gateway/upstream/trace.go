@@ -6,15 +6,15 @@ import (
 	"sallyport/internal/telemetry"
 )
 
-// parentField names the trace of a request, as a header and as a member of _meta.
+// parentField is the name of the trace context of a request, as a header and as a member of _meta.
 const parentField = "traceparent"
 
-// isTrace reports whether a member of _meta is about the trace of a request.
+// isTrace reports whether a member of _meta belongs to the trace context.
 func isTrace(name string) bool {
 	return name == parentField || name == "tracestate" || name == "baggage"
 }
 
-// trace adds the trace context to a request, where tracing is on and the upstream may have it.
+// trace adds the trace context to a request, if tracing is on and the settings allow it.
 func (s *Session) trace(ctx context.Context, r *request) {
 	if r.untraced = s.settings.NoTraceContext; r.untraced {
 		return

@@ -18,30 +18,30 @@ import (
 )
 
 var (
-	// errClosed is why a link is dead that we ended ourselves.
+	// errClosed is the error of a link that we closed.
 	errClosed = errors.New("the session was closed")
-	// errStuck is why a link is dead that never answered after server/discover.
+	// errStuck is the error of a link without any response after server/discover.
 	errStuck = errors.New("no answer to either server/discover or initialize")
-	// errFlood is why a link was closed: its upstream sent more pings than we could answer.
+	// errFlood is the error of a link whose upstream sent more requests than could be answered.
 	errFlood = errors.New("sends requests without reading the answers")
 )
 
 const (
-	// firstID keeps our request ids clear of the SDK's, which count from 1, and
-	// inside 32 bits for servers that hold them so.
+	// firstID separates our request IDs from the SDK's, which count from 1, within
+	// 32 bits for servers that store them so.
 	firstID = 1_000_000
-	// mayOwe is how many requests of an upstream may wait for our answer. Few
-	// servers send any, as we declare nothing that they could ask for but ping.
+	// mayOwe is how many requests of an upstream may wait for our response. Few
+	// servers send any other than ping.
 	mayOwe = 256
-	// cancelPatience bounds the telling of an upstream that a call is not wanted any more.
+	// cancelPatience bounds sending a cancellation to an upstream.
 	cancelPatience = 5 * time.Second
 )
 
-// wire is the connection that the SDK gets. The SDK shakes hands over it,
-// answers pings. Our own requests, lists and calls, go out next to it and their answers come back as the bytes that
-// were sent: decoded into the SDK's types they would lose integers over 2^53,
-// block types that it does not know, the order of a schema's properties, and
-// gain annotations that were not sent.
+// wire is the connection that the SDK uses for the handshake and to answer pings. Our
+// own requests, lists and calls, bypass the SDK, and their results are the bytes that
+// were sent: the SDK's types would lose integers over 2^53, unknown block types and the
+// order of a schema's properties, and add annotations that were not sent. It is safe
+// for concurrent use.
 type wire struct {
 	below mcp.Connection
 	probe time.Duration
@@ -49,18 +49,18 @@ type wire struct {
 	veil  veil
 	// changed is called with what the upstream reports as changed.
 	changed func(parts)
-	owed    atomic.Int32 // answers that the upstream has not been given yet
+	owed    atomic.Int32 // requests of the upstream without our response
 
 	toSDK  chan jsonrpc.Message
-	heard  chan struct{} // closed at the first answer to the SDK, or when none is waited for
-	dead   chan struct{} // closed once why is set
+	heard  chan struct{} // closed at the first response to the SDK, or after the handshake
+	dead   chan struct{} // closed once the error is set
 	why    error
 	goners sync.WaitGroup // our goroutines
 	end    context.CancelFunc
-	// spawn runs f in one of goners, with a context that ends with the wire.
+	// spawn runs f in a goroutine, with a context that ends with the wire.
 	spawn func(f func(ctx context.Context))
 
-	// asks says that a call may have a peer that can be asked; lane is for such calls.
+	// asks reports whether calls may have a peer that handles requests; lane is for such calls.
 	asks bool
 	lane *lane
 	// notice is called with notifications that belong to no call, within the budget.
@@ -72,7 +72,7 @@ type wire struct {
 	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
 	greeted     atomic.Pointer[json.RawMessage]
 	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
-	hangsUp     atomic.Bool  // who closes the stream of an answer has cancelled the call
+	hangsUp     atomic.Bool  // closing the stream of a response cancels the call
 	hearOnce    sync.Once
 	streaming   chan struct{} // closed once a legacy HTTP server has answered the request for a stream
 	streamOnce  sync.Once
@@ -82,12 +82,12 @@ type wire struct {
 	ended   bool
 	nextID  int64
 	pending map[jsonrpc.ID]chan *jsonrpc.Response
-	lasting map[jsonrpc.ID]bool // those of pending that are answered at the end of a stream
-	// exchanges are our requests for a peer, by their id, which is also their progress token.
+	lasting map[jsonrpc.ID]bool // those of pending whose response comes at the end of a stream
+	// exchanges are the requests with a peer, by ID, which is also the progress token.
 	exchanges map[int64]*exchange
 }
 
-// newWire starts reading from the connection below. The caller it calls shut in the end.
+// newWire starts to read from the carrier's connection. The caller must call shut in the end.
 func newWire(c *carrier, d *dialer) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{
@@ -109,8 +109,8 @@ func newWire(c *carrier, d *dialer) *wire {
 	return w
 }
 
-// background runs f concurrently with the wire, unless that has ended, and reports whether
-// it does; shut waits for it.
+// background runs f in a goroutine, unless the wire has ended, and reports whether it
+// does; shut waits for it.
 func (w *wire) background(f func(ctx context.Context)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *wire) background(f func(ctx context.Context)) bool {
 	return !w.ended
 }
 
-// pump reads until the connection breaks, and sorts what comes.
+// pump reads and dispatches messages until the connection breaks.
 func (w *wire) pump(ctx context.Context) {
 	for {
 		msg, err := w.below.Read(ctx)
@@ -132,13 +132,13 @@ func (w *wire) pump(ctx context.Context) {
 	}
 }
 
-// accept takes a message of which it is not known to which call it belongs.
+// accept dispatches a message that is not known to belong to a call.
 func (w *wire) accept(msg jsonrpc.Message) { w.acceptFrom(msg, nil) }
 
-// acceptFrom hands an answer to the request that waits for it, or else to the
-// SDK; what the upstream asks to the peer of a call, or else to the SDK, which
-// answers a ping and refuses what it does not know. owner is the call in the
-// answer the message came, nil if the connection does not tell.
+// acceptFrom dispatches a message. A response goes to the request that waits for it,
+// or else to the SDK; a request of the upstream to the peer of a call, or else to the
+// SDK, which answers a ping and rejects unknown methods. owner is the call in whose
+// response the message arrived, nil if the connection does not tell.
 func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 	w.veil.message(msg)
 	switch msg := msg.(type) {
@@ -146,7 +146,7 @@ func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 		switch {
 		case w.deliver(msg):
 			return
-		case isTooLong(msg.Error): // whoever it was for would wait for ever
+		case isTooLong(msg.Error): // its request would wait for ever
 			w.fail(msg.Error)
 			return
 		case !w.fromHandshake(msg):
@@ -178,21 +178,21 @@ func (w *wire) inject(msg jsonrpc.Message) {
 	}
 }
 
-// fromHandshake reports whether a response to none of our requests is for the SDK.
+// fromHandshake reports whether a response that matches none of our requests is for the SDK.
 func (w *wire) fromHandshake(resp *jsonrpc.Response) bool {
 	n, numeric := resp.ID.Raw().(int64)
 	if resp.ID.IsValid() && !(isGarbled(resp.Error) && numeric && n >= firstID) {
 		return true
 	}
-	w.log.Warn("skip answer that belongs to no request", "reason", w.veil.describe(resp.Error))
+	w.log.Warn("skip response without a matching request", "reason", w.veil.describe(resp.Error))
 	return false
 }
 
-// meant returns the id of the request that an answer is for: its own, or the only
-// one under way if it has none that can be read. It is called with mu held.
+// meant returns the ID of the request that a response is for: its own, or that of the
+// only request in flight if it has none. It is called with mu held.
 func (w *wire) meant(resp *jsonrpc.Response) jsonrpc.ID {
 	switch id := resp.ID.Raw().(type) {
-	case string: // some servers answer a number so
+	case string: // some servers return a number as a string
 		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
 			return numericID(n)
 		}
@@ -218,15 +218,15 @@ func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	if ok {
 		delete(w.pending, id)
 		if n, ok := id.Raw().(int64); ok {
-			delete(w.exchanges, n) // what comes after the answer does not belong to the call
+			delete(w.exchanges, n) // later messages do not belong to the call
 		}
-		answer <- resp // holds one, and nobody else sends
+		answer <- resp // does not block: capacity 1, one sender
 	}
 	return ok
 }
 
-// learn keeps what the server said in the handshake, and tells of the revision
-// that initialize settled: an HTTP request has to name it.
+// learn stores the server's handshake result, and reports the revision that
+// initialize negotiated, which HTTP requests must send.
 func (w *wire) learn(resp *jsonrpc.Response) {
 	if resp.ID == w.greeting.Load() && resp.Error == nil {
 		w.greeted.Store(&resp.Result)
@@ -242,7 +242,7 @@ func (w *wire) learn(resp *jsonrpc.Response) {
 	}
 }
 
-// handshake returns the server's answer to server/discover or initialize, as it was sent.
+// handshake returns the raw result of server/discover or initialize, nil if there is none.
 func (w *wire) handshake() json.RawMessage {
 	if raw := w.greeted.Load(); raw != nil {
 		return *raw
@@ -250,20 +250,19 @@ func (w *wire) handshake() json.RawMessage {
 	return nil
 }
 
-// streams notes that the server has answered the request for its stream, or refused it.
+// streams records that the server responded to the request for its stream, or refused it.
 func (w *wire) streams() { w.streamOnce.Do(func() { close(w.streaming) }) }
 
 func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
 
-// request sends one of our own requests and waits for the result, as it was
-// sent. The error is ctx's, a *jsonrpc.Error if the upstream answered with one,
-// or else why the wire is dead.
+// request sends one of our own requests and waits for the raw result. The error
+// is ctx's, the *jsonrpc.Error of the upstream, or else why the wire is dead.
 func (w *wire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	id, answer := w.expect()
 	return w.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: method, Params: params})
 }
 
-// stream is request for what may last and fail without harm to the wire.
+// stream is request for a long-lived response, whose failure does not end the wire.
 func (w *wire) stream(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	n, answer := w.expect()
 	req := &jsonrpc.Request{ID: numericID(n), Method: method, Params: params}
@@ -277,7 +276,7 @@ func (w *wire) stream(ctx context.Context, method string, params json.RawMessage
 	return w.result(ctx, answer, req.ID)
 }
 
-// await sends a request and waits for the answer that is expected of it.
+// await sends a registered request and waits for its result.
 func (w *wire) await(ctx context.Context, answer chan *jsonrpc.Response, req *jsonrpc.Request) (json.RawMessage, error) {
 	if ctx.Value(exchangeKey{}) == nil {
 		ctx = context.WithValue(ctx, exchangeKey{}, &tapped{wire: w, id: req.ID})
@@ -300,15 +299,15 @@ func (w *wire) result(ctx context.Context, answer chan *jsonrpc.Response, id jso
 	case <-w.dead:
 	}
 	select {
-	case resp := <-answer: // it came before the end
+	case resp := <-answer: // received before the end
 		return resp.Result, resp.Error
 	default:
 		return nil, w.why
 	}
 }
 
-// expect returns the id of a new request and where its answer comes. Anyone who
-// calls it calls await or forget.
+// expect registers a new request and returns its ID and the channel for its
+// response. The caller must call await or forget.
 func (w *wire) expect() (int64, chan *jsonrpc.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,18 +324,18 @@ func (w *wire) forget(id jsonrpc.ID) {
 	delete(w.lasting, id)
 }
 
-// unsent says what a failed write means. Over HTTP a write lasts until the
-// server begins to answer, so the request may well have arrived.
+// unsent returns the error for a failed write. Over HTTP a write lasts until the
+// server starts to respond, so the request may have arrived.
 func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 	if ctx.Err() != nil {
 		w.cancel(id)
 		return ctx.Err()
 	}
-	if errors.Is(err, mcp.ErrSessionMissing) { // it does not know us any more, and has not done anything
+	if errors.Is(err, mcp.ErrSessionMissing) { // the session is unknown, so the request was not processed
 		w.fail(err)
 		return &unheard{err}
 	}
-	if _, ok := errors.AsType[*url.Error](err); ok { // no server there, or it hung up
+	if _, ok := errors.AsType[*url.Error](err); ok { // no server, or it closed the connection
 		w.fail(err)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
@@ -345,7 +344,7 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 	return w.cause(err)
 }
 
-// cancel tells the upstream, in the background, that request id was canceled.
+// cancel notifies the upstream, in the background, that a request was canceled.
 func (w *wire) cancel(id jsonrpc.ID) {
 	if w.hangsUp.Load() {
 		return
@@ -360,7 +359,7 @@ func (w *wire) cancel(id jsonrpc.ID) {
 	})
 }
 
-// fail makes the wire dead, for the first reason given.
+// fail ends the wire with the first error given.
 func (w *wire) fail(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -390,7 +389,7 @@ func (w *wire) reason() error {
 	}
 }
 
-// shut ends the wire and waits for its goroutines. What lies below must have been stopped.
+// shut ends the wire and waits for its goroutines. The carrier must have been stopped.
 func (w *wire) shut() {
 	_ = w.Close()
 	w.mu.Lock()
@@ -419,7 +418,7 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 // end of the connection, so only failures that end it are reported.
 func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
-	if !ok { // an answer to the upstream, which is welcome to refuse it
+	if !ok { // a response to the upstream, which may reject it
 		w.quietly(ctx, msg)
 		w.owed.Add(-1)
 		return nil
@@ -456,6 +455,6 @@ func (w *wire) Close() error {
 func (w *wire) SessionID() string { return w.below.SessionID() }
 
 func numericID(n int64) jsonrpc.ID {
-	id, _ := jsonrpc.MakeID(float64(n)) // a number always is one
+	id, _ := jsonrpc.MakeID(float64(n)) // a number is always valid
 	return id
 }

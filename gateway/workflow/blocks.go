@@ -12,13 +12,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errSibling ends the siblings of a step that has failed.
-var errSibling = &tool.Error{Kind: tool.Canceled, Message: "canceled: something beside it failed"}
+// errSibling is the cause with which the siblings of a failed step are canceled.
+var errSibling = &tool.Error{Kind: tool.Canceled, Message: "canceled: a sibling step failed"}
 
 // blockRun runs the steps that contain others.
 type blockRun struct{ *run }
 
-// part runs steps that have an end of their own in the log: a branch, or one pass of a loop.
+// part runs the steps of a branch or of one loop iteration and logs their end.
 func (r blockRun) part(ctx context.Context, f *frame, steps []*node, at spot, line int) (any, error) {
 	if before, ok, err := at.past.ended(); ok || err != nil {
 		return before.value, before.error(err)
@@ -34,7 +34,7 @@ func (r blockRun) part(ctx context.Context, f *frame, steps []*node, at spot, li
 	return out.value, err
 }
 
-// parallel runs branches side by side.
+// parallel runs branches concurrently.
 func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	values := make([]any, len(n.blocks))
 	err := r.beside(ctx, len(n.blocks), len(n.blocks), func(ctx context.Context, i int) (err error) {
@@ -52,7 +52,7 @@ func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at spot) (res
 	return result{status: outcomeOK, value: all}, nil
 }
 
-// beside calls do for each number below count, with limited concurrency. After the first failure the others are stopped, and no more begin.
+// beside calls do for 0 to count-1 in at most width goroutines. After the first error it cancels the others and starts no more; it returns that error.
 func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
 	width = min(width, count)
 	if width < 1 {
@@ -75,7 +75,7 @@ func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx cont
 					break
 				}
 			}
-			if left.Add(-1) > 0 { // the last hands over to whoever waits
+			if left.Add(-1) > 0 { // the last one leaves its place to the caller, which continues
 				r.state.busy(-1)
 			}
 		})
@@ -92,7 +92,7 @@ func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEa
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each goes over a list, not %s", expr.Describe(v))}
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each needs a list, not %s", expr.Describe(v))}
 	}
 	if err := r.meter.loop(len(items)-at.past.passes(), len(n.blocks[0].steps)); err != nil {
 		return result{}, err
@@ -107,7 +107,7 @@ func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEa
 	return result{status: outcomeOK, value: values}, err
 }
 
-// choose runs the steps of the first case that holds.
+// choose runs the steps of the first case whose condition is true, else the default.
 func (r blockRun) choose(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	chosen := len(n.blocks) - 1
 	for i, when := range n.when {
@@ -125,7 +125,7 @@ func (r blockRun) choose(ctx context.Context, f *frame, n *node, at spot) (resul
 	return result{status: outcomeOK, value: v}, err
 }
 
-// block is the place of a named sequence: "case[0]" is two names to the log.
+// block returns the location of a named block. A name such as "case[0]" is two path elements in the log.
 func (p spot) block(name string) spot {
 	inner := spot{p.path + "." + name, p.past}
 	for rest := name; rest != ""; {
@@ -136,7 +136,7 @@ func (p spot) block(name string) spot {
 	return inner
 }
 
-// while runs its steps as long as its condition holds.
+// while repeats its steps while the condition is true.
 func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, at spot) (result, error) {
 	var last any
 	for i := 0; ; i++ {
@@ -149,7 +149,7 @@ func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, 
 			return result{status: outcomeOK, value: last}, nil
 		}
 		if i == do.Max {
-			return result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the condition of while still holds after %d times", do.Max), Hint: "raise max, or mend the condition"}
+			return result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the while condition still holds after %d iterations", do.Max), Hint: "raise max, or fix the condition"}
 		}
 		if _, ended, _ := at.past.in(index(i)).ended(); !ended {
 			if err := r.meter.loop(1, 0); err != nil {
@@ -162,7 +162,7 @@ func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, 
 	}
 }
 
-// try runs steps, others when one of them fails, and in the end those that run whatever happens.
+// try runs the steps of try, those of catch if one fails, and those of finally in any case.
 func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot) (result, error) {
 	v, err := r.sequence(ctx, f.within(nil), n.blocks[0].steps, at.block("try"))
 	if fault, ok := errors.AsType[*failure](err); ok && ctx.Err() == nil && do.Catch != nil {
@@ -175,7 +175,7 @@ func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at s
 	return result{status: outcomeOK, value: v}, nil
 }
 
-// finally runs what runs in any case, and returns the error that counts: that from before, else its own.
+// finally runs the finally steps. It returns the earlier error, if any, else its own.
 func (r blockRun) finally(ctx context.Context, f *frame, n *node, at spot, before error) error {
 	if steps := n.blocks[2].steps; len(steps) > 0 && !errors.Is(before, errGone) {
 		if ctx.Err() != nil {

@@ -8,20 +8,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// clock ends a context after a time that does not go on while it is paused: it implements [tool.Clock], so calls that wait
-// for a person stop it too. Clocks of what it stands within are paused with it.
+// clock cancels a context after a time limit. The time does not run while the clock is paused: it implements [tool.Clock], so
+// that calls that wait for a person pause it. Pausing a clock also pauses the clocks of the enclosing contexts.
 type clock struct {
 	outer tool.Clock
 	stop  func()
 
 	mu     sync.Mutex
 	left   time.Duration
-	since  time.Time // when it last began to run
+	since  time.Time // when it was last started
 	pauses int
 	timer  *time.Timer
 }
 
-// bounded returns a context that ends with the cause after a time; 0 is never. Call stop when it is not needed any more.
+// bounded returns a context that is canceled with cause after limit; 0 means no limit. Call stop to release it.
 func bounded(ctx context.Context, limit time.Duration, cause error) (_ context.Context, stop func()) {
 	if limit <= 0 {
 		return ctx, func() {}

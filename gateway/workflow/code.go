@@ -16,10 +16,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// codeRun runs the steps that are programs.
+// codeRun runs code and skill steps.
 type codeRun struct{ *run }
 
-// code runs a program. One that was interrupted is continued: calls that it had made are not made again.
+// code runs a program. An interrupted program is resumed: the calls that it has made are not repeated.
 func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spot, attempt int) (result, error) {
 	args, err := toolRun(r).arguments(ctx, f, n)
 	if err != nil {
@@ -33,17 +33,17 @@ func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at 
 	if err != nil || do.Returns == nil {
 		return out, err
 	}
-	return out, fits(do.Returns, out.value, "what the code comes to")
+	return out, fits(do.Returns, out.value, "the code's result")
 }
 
-// setsResult finds a program that leaves its result in a variable of that name.
+// setsResult matches a Python program that assigns the variable result.
 var setsResult = regexp.MustCompile(`(?m)^result\s*(:[^=\n]*)?=[^=]`)
 
-// skill calls a function of a skill, in a generated program.
+// skill calls a skill function in a generated program.
 func (r codeRun) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at spot, attempt int) (result, error) {
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || !identifier.MatchString(name) || !identifier.MatchString(function) {
-		return result{}, &tool.Error{Kind: tool.Invalid, Message: do.Name.Text + " is no function of a skill", Hint: "write skill.function"}
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: do.Name.Text + " is not a skill function", Hint: "write skill.function"}
 	}
 	args, err := toolRun(r).arguments(ctx, f, n)
 	if err != nil {
@@ -58,10 +58,10 @@ func (r codeRun) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, a
 	return r.runProgram(ctx, n, at, attempt, skillProgram(language, name, function, do.With), args)
 }
 
-// identifier is a name that can stand in a program of either language.
+// identifier matches a valid identifier in both languages.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// skillProgram calls a function with the variables that have the names of its arguments: by name in Python, in the order of the file in TypeScript.
+// skillProgram returns a program that calls a skill function. Arguments are variables, passed by name in Python and in file order in TypeScript.
 func skillProgram(language, name, function string, with spec.Value) execution.Program {
 	var args []string
 	for _, m := range with.Members {
@@ -76,7 +76,7 @@ func skillProgram(language, name, function string, with spec.Value) execution.Pr
 	return execution.Program{Language: language, Code: fmt.Sprintf("from skills.%s import %s as _call\n_call(%s)\n", name, function, strings.Join(args, ", "))}
 }
 
-// runProgram runs a program, and continues with it while calls of it wait for people.
+// runProgram runs a program, and resumes it after each approval that its calls need.
 func (r codeRun) runProgram(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage) (result, error) {
 	if out, done, err := toolRun(r).instead(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
@@ -109,7 +109,7 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at spot, attempt int, 
 	}
 }
 
-// before are the executions of a program that the log knows of, the newest last.
+// before returns the logged execution ids of this attempt, the newest last.
 func (r codeRun) before(ctx context.Context, at spot, attempt int) ([]string, error) {
 	if at.past == nil || at.past.attempt != attempt {
 		return nil, nil
@@ -122,7 +122,7 @@ func (r codeRun) before(ctx context.Context, at spot, attempt int) ([]string, er
 	return slices.Clone(at.past.executions), nil
 }
 
-// execute runs a program that is on record before it begins: the newest of those before that has done something is continued.
+// execute logs a new execution and then runs the program. It resumes the newest of the earlier executions that has a journal.
 func (r codeRun) execute(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r codeRun) execute(ctx context.Context, n *node, at spot, attempt int, p e
 		p.Resume = id
 		r.programs.Store(at.path, p.ID)
 		e, err := r.engine.door.Execute(ctx, p)
-		if !errors.Is(err, history.ErrNoExecution) { // else it was killed before it had done anything
+		if !errors.Is(err, history.ErrNoExecution) { // else it was killed before its journal existed
 			return e, notResumed(err)
 		}
 	}
@@ -148,8 +148,8 @@ func (r codeRun) execute(ctx context.Context, n *node, at spot, attempt int, p e
 	return r.engine.door.Execute(ctx, p)
 }
 
-// earlier is the last execution of the step before this attempt, "" for none. A retry is one that the step's own rule has made,
-// and not a user that resumed the run.
+// earlier returns the last execution of the step before this attempt, "" for none. retry is true if the step's retry rule started
+// this attempt, and false if a user resumed the run.
 func (r codeRun) earlier(at spot) (id string, retry bool) {
 	if last, ok := r.programs.Load(at.path); ok {
 		id, _ = last.(string)
@@ -161,7 +161,7 @@ func (r codeRun) earlier(at spot) (id string, retry bool) {
 	return at.past.earlier, !at.past.reentered
 }
 
-// notResumed is the error of a program that cannot be continued: its journal is not kept any more, or there never was one.
+// notResumed converts the error of a program that cannot be resumed, because its journal was removed or never existed.
 func notResumed(err error) error {
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && (wrong.Kind == tool.NotFound || wrong.Kind == tool.Invalid) {
 		return interruptedError(wrong.Message)
@@ -169,7 +169,7 @@ func notResumed(err error) error {
 	return err
 }
 
-// programResult is the result of a step by how its program ended.
+// programResult converts the result of a program to the result of its step.
 func programResult(e execution.Result) (result, error) {
 	if e.Failed() {
 		return result{}, programError(e)
@@ -185,17 +185,17 @@ func programResult(e execution.Result) (result, error) {
 	}
 	v, err := decode([]byte(e.Value.Text))
 	if err != nil {
-		return result{}, &tool.Error{Kind: tool.Invalid, Message: "what the code comes to is no JSON: " + err.Error()}
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: "the code's result is not JSON: " + err.Error()}
 	}
 	return normal(v, maxOutput)
 }
 
-// programErrors are the kinds of the ways in which a program ends that did not go well.
+// programErrors maps the status of a failed program to an error kind.
 var programErrors = map[string]tool.Kind{"failed": tool.Failed, "exited": tool.Failed, "timeout": tool.Timeout, "canceled": tool.Canceled, "crashed": tool.Internal}
 
 func programError(e execution.Result) error {
 	kind, known := programErrors[string(e.Status)]
-	if !known { // at one of its limits
+	if !known { // a resource limit
 		kind = tool.Limit
 	}
 	failed := &tool.Error{Kind: kind, Message: "the code ended: " + string(e.Status)}

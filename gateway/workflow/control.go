@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// asker names the caller, for the record.
+// asker returns the name of the caller, for the log.
 func asker(ctx context.Context) string {
 	return cmp.Or(tool.Operator(ctx), tool.Principal(ctx))
 }
 
-// Cancel stops a run: its steps under way are stopped, what stands in finally runs. That it is to be is on record when Cancel returns.
-// One that is over already is no error. Errors are *tool.Error.
+// Cancel cancels a run: its running steps are stopped, its finally steps run. The request is logged when Cancel returns.
+// Canceling a finished run is not an error. Errors are *tool.Error.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	run, l, err := e.find(ctx, id)
 	if err != nil || run.Status.Over() {
@@ -37,7 +37,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return l.underWay(ctx)
 }
 
-// underWay waits until a run is interpreted, or will never be.
+// underWay waits until the interpreter of a run has started, or returns why it will not.
 func (l *live) underWay(ctx context.Context) error {
 	for {
 		_, changed, left := l.state.now()
@@ -54,8 +54,8 @@ func (l *live) underWay(ctx context.Context) error {
 	}
 }
 
-// Resume continues with a run that has failed or was canceled: what had failed is made again, what had ended is not. One without an engine is
-// continued as it is. Errors are *tool.Error.
+// Resume continues a failed or canceled run: failed steps run again, successful ones do not. A run that no engine has is
+// continued where it stopped. Errors are *tool.Error.
 func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	switch {
@@ -64,9 +64,9 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	case l != nil && !run.Status.Over():
 		return run, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("cannot resume run %s: it is %s", id, run.Status)}
 	case run.Status == OK:
-		return run, &tool.Error{Kind: tool.Invalid, Message: "cannot resume run " + id + ": it ended well", Hint: "replay it from a step, or start another"}
+		return run, &tool.Error{Kind: tool.Invalid, Message: "cannot resume run " + id + ": it succeeded", Hint: "replay it from a step, or start another run"}
 	}
-	if l != nil { // its end is just being noted
+	if l != nil { // its end is being recorded
 		select {
 		case <-l.ended:
 		case <-ctx.Done():
@@ -88,7 +88,7 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	return run, nil
 }
 
-// reenter notes that a run that was over continues.
+// reenter logs that a finished run continues.
 func (e *Engine) reenter(ctx context.Context, l *live) error {
 	if err := (liveRuns{e}).readLog(ctx, l); err != nil {
 		return e.unread(l.id, err)
@@ -104,8 +104,8 @@ func (e *Engine) reenter(ctx context.Context, l *live) error {
 	return nil
 }
 
-// Replay starts a new run that takes over what had ended in another before a step of it began, and does all from there. The step is a
-// path as events have it. Errors are *tool.Error.
+// Replay starts a new run that reuses the results of another run up to a step, and runs everything from that step on. The step is a
+// path as in [Event].Path. Errors are *tool.Error.
 func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	if _, _, err := e.find(ctx, id); err != nil {
 		return Run{}, err
@@ -130,14 +130,14 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	return e.create(ctx, p, started, nil, more)
 }
 
-// cut is where a replay begins.
+// cut is the point of a log at which a replay begins.
 type cut struct {
 	started Started
-	at      int             // the number of the event at which it ends
-	ended   map[string]bool // the steps that had ended well by then
+	at      int             // the number of the first event that is not reused
+	ended   map[string]bool // by path: whether a step ended before it, and successfully
 }
 
-// cutAt finds the first event of a step.
+// cutAt returns the cut at the first event of a step.
 func (e *Engine) cutAt(ctx context.Context, id, step string) (cut, error) {
 	c := cut{ended: map[string]bool{}}
 	var names []string
@@ -159,10 +159,10 @@ func (e *Engine) cutAt(ctx context.Context, id, step string) (cut, error) {
 			c.ended[event.Path] = wentWell(event)
 		}
 	}
-	return c, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("run %s has made no step %s", id, sanitize.Line(step, 100)), Hint: "its steps are " + strings.Join(names, ", ")}
+	return c, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("run %s has no step %s", id, sanitize.Line(step, 100)), Hint: "its steps are " + strings.Join(names, ", ")}
 }
 
-// inside reports whether a path is that of a step, or of something within it.
+// inside reports whether path is the path of step or of something nested in it.
 func inside(path, step string) bool {
 	rest, ok := strings.CutPrefix(path, step)
 	return ok && step != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -172,10 +172,10 @@ func wentWell(e Event) bool {
 	return e.Outcome == outcomeOK || e.Outcome == outcomeSkipped || e.Outcome == outcomeCached
 }
 
-// maxTakenOver is how much of a run a replay takes over, in bytes.
+// maxTakenOver limits the events that a replay copies, in bytes.
 const maxTakenOver = 32 << 20
 
-// takenOver are the events of a run that its replay begins with.
+// takenOver returns the events that a replay copies from a run.
 func (e *Engine) takenOver(ctx context.Context, id string, c cut) (list []Event, err error) {
 	var size int64
 	for event, err := range e.logs.Read(ctx, id, 0) {
@@ -190,14 +190,14 @@ func (e *Engine) takenOver(ctx context.Context, id string, c cut) (list []Event,
 		}
 		event.N = 0
 		if size += sizeOf(event); size > maxTakenOver {
-			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("what had ended before that step has over %d MiB", maxTakenOver>>20), Hint: "replay from an earlier step, or start another run"}
+			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the events before that step exceed %d MiB", maxTakenOver>>20), Hint: "replay from an earlier step, or start another run"}
 		}
 		list = append(list, event)
 	}
 	return list, nil
 }
 
-// takes reports whether an event is taken over: ends that went well, and how what had not ended by then began if it holds other steps.
+// takes reports whether an event is copied: successful ends, and the starts of successful steps and of blocks that had not ended.
 func (c cut) takes(e Event) bool {
 	switch e.Kind {
 	case Ended:

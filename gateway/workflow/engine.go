@@ -18,56 +18,56 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Catalog knows what steps use: *gateway.Gateway.
+// Catalog looks up what steps use. *gateway.Gateway implements it.
 type Catalog interface {
-	// Tool returns a tool as it is known now.
+	// Tool returns the current definition of a tool.
 	Tool(id tool.ID) (tool.Tool, bool)
-	// SkillLanguage returns the language of a skill of the caller in ctx: python or typescript.
+	// SkillLanguage returns the language of a skill, python or typescript. Skills belong to the caller in ctx.
 	SkillLanguage(ctx context.Context, name string) (string, error)
 }
 
-// Labels carry what was read, see [gateway.Origin], into a run and back: *gateway.Gateway.
+// Labels transfer the labels of data that was read (see [toolcall.Origin]) into a run and back. *gateway.Gateway implements it.
 type Labels interface {
 	Read(ctx context.Context) []toolcall.Origin
 	Recall(ctx context.Context, read []toolcall.Origin)
 }
 
-// carrier shares tokens of personal data between a run and its starter: Labels may be one.
+// carrier is optionally implemented by Labels. It shares the tokens of personal data between a run and its starter.
 type carrier interface {
 	Carry(from, to context.Context)
 }
 
 // Options configure an engine. Records and Definitions are required.
 type Options struct {
-	// Records keep the runs. Who opened them closes them, after the engine.
+	// Records store the runs. The caller closes them after the engine.
 	Records *store.Store
-	// Definitions are the workflows as they are now; asked at each start, from any goroutine.
+	// Definitions returns the current workflows. It is called at each start, from any goroutine.
 	Definitions func() []*spec.Definition
-	// Logger gets what an operator should know; nil discards.
+	// Logger is for the operator; nil discards.
 	Logger *slog.Logger
-	// Env returns a variable of the environment; nil has none.
+	// Env looks up an environment variable; nil has none.
 	Env func(name string) (string, bool)
-	// People are asked for approvals; nil for none: a step that asks fails.
+	// People asks for approvals; if nil, a step that needs one fails.
 	People People
-	// Catalog says which tools do no harm when they are called again, and what skills are written in; nil knows none.
+	// Catalog says which tools are safe to repeat, and the languages of skills; nil knows none.
 	Catalog Catalog
-	// Labels carry what was read into runs and back; nil carries nothing.
+	// Labels transfers data labels into runs and back; nil transfers nothing.
 	Labels Labels
-	// Attention is called when a run waits for a person, and for each change of what it waits for. It must not block.
+	// Attention is called when a run waits for a person, and when what it waits for changes. It must not block.
 	Attention func(Run)
-	// Instead answers for steps in tests, see [Instead]. Hurry makes retries at once, and Now says when runs start; nil is time.Now.
+	// Instead stubs steps in tests, see [Instead]. Hurry retries without delay. Now returns the start time of runs; nil is time.Now.
 	Instead Instead
 	Hurry   bool
 	Now     func() time.Time
-	// Telemetry counts runs and keeps traces of them; nil does not.
+	// Telemetry records metrics and traces of runs; nil records nothing.
 	Telemetry *telemetry.Telemetry
-	// Alone says that the engine continues with no run by itself, but with those that are started, resumed or answered through it.
+	// Alone: the engine does not continue stored runs by itself, only runs that are started, resumed or answered through it.
 	Alone bool
-	// Runs is how many go on at once, besides those that wait; 0 is 64.
+	// Runs limits concurrent runs, not counting those that wait; 0 is 64.
 	Runs int
 	// Limits bound each run.
 	Limits Limits
-	// Keep is how long runs are kept after their end; 0 is 30 days.
+	// Keep is how long finished runs are stored; 0 is 30 days.
 	Keep time.Duration
 }
 
@@ -87,7 +87,7 @@ func (o Options) withDefaults() Options {
 
 const (
 	defaultRuns = 64
-	// maxLeaves is how many steps are under way at once, in all runs.
+	// maxLeaves limits concurrent steps over all runs.
 	maxLeaves = 256
 )
 
@@ -102,17 +102,17 @@ type Engine struct {
 	timers   *store.Schedules
 	queue    *queue
 	asked    *bell
-	leaves   chan struct{} // one for each step under way
-	by       string        // what claims are by
+	leaves   chan struct{} // a semaphore: one element for each running step
+	by       string        // the name in Claimed events
 
-	base   context.Context //nolint:containedctx // ends when the engine does, and all runs with it
+	base   context.Context //nolint:containedctx // is canceled when the engine closes, which ends all runs
 	end    context.CancelCauseFunc
 	work   sync.WaitGroup
 	unring func()
 	closed sync.Once
 }
 
-// Open starts an engine: it continues with all runs that are not over, in the background. Close it.
+// Open starts an engine. In the background, it continues all unfinished runs. The caller must close it.
 func Open(door Door, opts *Options) (*Engine, error) {
 	if opts == nil || opts.Records == nil || opts.Definitions == nil {
 		return nil, errors.New("open engine: records and definitions are required")
@@ -143,7 +143,7 @@ func Open(door Door, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops all runs where they are, and waits for that; they go on at the next Open. It is idempotent.
+// Close stops all runs and waits for them; they continue at the next Open. It is idempotent.
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
 		e.queue.close()
@@ -154,20 +154,20 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// takeOver takes over the runs that are not over.
+// takeOver queues the unfinished runs of the store.
 func (e *Engine) takeOver() {
 	defer e.queue.open()
 	mended, err := e.logs.Mend(e.base)
 	if err != nil && e.base.Err() == nil {
-		e.log.Error("damaged runs are not in the list", "error", err)
+		e.log.Error("cannot restore damaged runs", "error", err)
 	}
 	for _, run := range mended {
-		e.log.Warn("a run is in the list again, by its log: its entry was damaged", "run", run.ID, "workflow", run.Workflow)
+		e.log.Warn("restored the damaged list entry of a run from its log", "run", run.ID, "workflow", run.Workflow)
 	}
 	for run, err := range e.logs.Summaries(e.base) {
 		if err != nil {
 			if e.base.Err() == nil {
-				e.log.Error("runs of before cannot be read", "error", err)
+				e.log.Error("cannot read earlier runs", "error", err)
 			}
 			return
 		}
@@ -177,20 +177,20 @@ func (e *Engine) takeOver() {
 	}
 }
 
-// begun reports whether there is anything of a run that was to be started: who wanted to start it may have been killed before.
+// begun reports whether a run has a log. A process that was killed during a start leaves a run without one, which begun removes.
 func (e *Engine) begun(id string) bool {
 	next, stop := iter.Pull2(e.logs.Read(e.base, id, 0))
 	defer stop()
-	if _, _, ok := next(); ok { // also what cannot be read, as whoever goes on with it finds out
+	if _, _, ok := next(); ok { // also if unreadable: continuing the run reports that
 		return true
 	}
 	if err := e.logs.Remove(e.base, id); err != nil && e.base.Err() == nil {
-		e.log.Warn("run that was never begun is not removed", "run", id, "error", err)
+		e.log.Warn("cannot remove a run that never started", "run", id, "error", err)
 	}
 	return false
 }
 
-// left is a run that another process, or another Open, has left.
+// left returns the live run for a stored run, which another process or an earlier Open has left.
 func (e *Engine) left(run Run) *live {
 	began := run.Status != Queued
 	run.Status, run.Waiting = Queued, nil
@@ -199,20 +199,20 @@ func (e *Engine) left(run Run) *live {
 	return l
 }
 
-// limit says how many runs of a run's workflow may go on at once, by the definition as it is now.
+// limit sets the concurrency limit of a run from the current definition of its workflow.
 func (e *Engine) limit(l *live) {
 	if d, err := e.definition(l.workflow); err == nil {
 		l.limit = d.Concurrency
 	}
 }
 
-// told notes how a run stands, after that has changed. The end of a run is noted while the engine closes, too: the log has it.
+// told stores the summary of a run after a change. While the engine closes, it stores only the ends of runs, which the log has.
 func (e *Engine) told(run Run) {
 	if e.base.Err() != nil && !run.Status.Over() {
 		return
 	}
 	if err := e.logs.PutSummary(context.WithoutCancel(e.base), run); err != nil {
-		e.log.Warn("run is not noted in the list", "run", run.ID, "error", err)
+		e.log.Warn("cannot update a run in the list", "run", run.ID, "error", err)
 	}
 	if run.Status == Waiting {
 		e.queue.settle()
@@ -222,7 +222,7 @@ func (e *Engine) told(run Run) {
 	}
 }
 
-// forPerson reports whether a run waits for one.
+// forPerson reports whether a run waits for a person.
 func forPerson(run Run) bool {
 	for _, p := range run.Waiting {
 		if p.For != forTime {
@@ -232,8 +232,8 @@ func forPerson(run Run) bool {
 	return false
 }
 
-// enter waits until one more step may be under way. Call leave after it. A step of a run that another run waits for need not: that
-// one's step has entered.
+// enter acquires a step slot; leave releases it. A run that was started by a step of another run needs none, since that
+// step holds one.
 func (r *run) enter(ctx context.Context) (leave func(), err error) {
 	if ofRun(r.started.Parent) {
 		return func() {}, nil
@@ -247,7 +247,7 @@ func (r *run) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// identity is who does what a run does.
+// identity returns ctx with the principal, session, workspace and client of a run.
 func identity(ctx context.Context, s Started) context.Context {
 	ctx = tool.WithSession(tool.WithPrincipal(ctx, s.Principal), "workflow:"+s.ID)
 	if s.Workspace != "" {
@@ -256,7 +256,7 @@ func identity(ctx context.Context, s Started) context.Context {
 	return tool.WithClient(ctx, "workflow "+s.Workflow)
 }
 
-// now is when a run starts.
+// now returns the start time of a run.
 func (e *Engine) now() time.Time {
 	if e.opts.Now != nil {
 		return e.opts.Now()

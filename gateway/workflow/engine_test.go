@@ -74,7 +74,7 @@ outputs: {n: {value: "${{ steps.again.output.n }}"}}`, ``, workflow.OK, `{"n":3}
 	{"while without an end", `
 steps:
   - {id: again, while: "true", max: 2, steps: [{id: s, tool: t.echo}]}`, ``, workflow.Failed,
-		"again: limit: the condition of while still holds after 2 times", []string{`echo {}`, `echo {}`}},
+		"again: limit: the while condition still holds after 2 iterations", []string{`echo {}`, `echo {}`}},
 	{"a failure that is caught", `
 steps:
   - id: guard

@@ -38,7 +38,7 @@ func TestFence(t *testing.T) {
 		if err != nil || r.Status != workflow.OK {
 			t.Fatalf("it is %s: %+v, %v", r.Status, r.Error, err)
 		}
-		if _, err := first.Wait(t.Context(), r.ID); err == nil || !strings.Contains(err.Error(), "is not gone on with here") {
+		if _, err := first.Wait(t.Context(), r.ID); err == nil || !strings.Contains(err.Error(), "is not continued here") {
 			t.Errorf("the engine that had it before says %v", err)
 		}
 		if got, want := strings.Join(d.made(), "|"), `echo {}|nap {}|nap {}|echo {"last":true}`; got != want {
@@ -87,7 +87,7 @@ func TestNestedBounds(t *testing.T) {
 		"outer": "steps: [{id: a, workflow: inner, with: {x: one}}]", "inner": inner, "lost": "steps: [{id: a, workflow: iner}]",
 	})
 	for name, want := range map[string]string{
-		"ping": "a.b: invalid: workflows run each other without end, or too deep: ping > pong > ping", "outer": "a: invalid: workflow inner: input x got string, want integer",
+		"ping": "a.b: invalid: workflows nest without end, or too deep: ping > pong > ping", "outer": "a: invalid: workflow inner: input x got string, want integer",
 		"lost": "a: not_found: there is no workflow iner",
 	} {
 		r := run(t, e, workflow.Start{Workflow: name})

@@ -15,17 +15,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// formTime is how long a form can be answered that does not say.
+// formTime is the default timeout of a form.
 const formTime = 24 * time.Hour
 
-// filling is a form that is being filled at a step: what is answered is on record. It implements [forms.Filler].
+// filling is a form that is being filled at a step. Answers are logged. It implements [forms.Filler].
 type filling struct {
 	run  *run
 	at   spot
 	form *forms.Form
 	env  forms.Env
 
-	mu    sync.Mutex // held by whoever asks or answers
+	mu    sync.Mutex // guards state, and serializes questions and answers
 	state *forms.State
 }
 
@@ -57,7 +57,7 @@ func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at 
 	return normal(v, maxOutput)
 }
 
-// filling is a form as the log has it.
+// filling returns the form with the answers from the log.
 func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
 	fill := &filling{run: r.run, at: at, form: n.form, state: &forms.State{}}
 	fill.env = forms.Env{Vars: f.vars, Call: func(ctx context.Context, c forms.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
@@ -69,7 +69,7 @@ func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
 	return fill, nil
 }
 
-// formCall calls a tool that values of a form come from: a step of its own, so that it is not called again.
+// formCall calls a tool that provides values of a form. It is logged like a step, so that it is not repeated.
 func (r formRun) formCall(ctx context.Context, n *node, at spot, c forms.Call) (any, error) {
 	inner := at.block(c.Key)
 	if before, ok, err := inner.past.ended(); ok || err != nil {
@@ -102,7 +102,7 @@ func (f *filling) Next(ctx context.Context) (*forms.Ask, error) {
 	return f.form.Next(ctx, f.env, f.state)
 }
 
-// Answer implements [forms.Filler]. What is right of the answer is on record when it returns.
+// Answer implements [forms.Filler]. The valid answers are logged when it returns.
 func (f *filling) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
 	return f.answer(ctx, values, "")
 }
@@ -121,14 +121,14 @@ func (f *filling) answer(ctx context.Context, values map[string]any, by string) 
 	return problems, f.run.log.write(ctx, Event{Kind: Answered, Path: f.at.path, Input: kept, By: by})
 }
 
-// answerOf is an answer to a form.
+// answerOf is an answer to a form, and the channel for its result.
 type answerOf struct {
 	values map[string]any
 	by     string
 	told   chan error
 }
 
-// askForm waits until a form is complete: the starter of the run is asked first, all others can answer by Answer.
+// askForm waits until a form is complete. It asks the starter of the run; anyone else can answer with [Engine.Answer].
 func (r formRun) askForm(ctx context.Context, fill *filling, ask *forms.Ask, do *spec.Form) error {
 	until := time.Now().Add(cmp.Or(do.Timeout, formTime))
 	if p := fill.at.past.waited(); p != nil && p.For == forForm {
@@ -139,10 +139,10 @@ func (r formRun) askForm(ctx context.Context, fill *filling, ask *forms.Ask, do 
 		return err
 	}
 	answers := make(chan answerOf)
-	shut := r.desk.add(fill.at.path, answers) // before anybody can see that the run waits for it
+	shut := r.desk.add(fill.at.path, answers) // before the run is seen to wait for it
 	defer shut()
 	return waitRun(r).hold(ctx, fill.at, p, func() error {
-		defer shut() // and until nobody can
+		defer shut() // and until it is not seen to wait any more
 		ctx, stop := context.WithDeadlineCause(ctx, until, &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"})
 		defer stop()
 		asked, wait := r.askPeer(ctx, fill)
@@ -152,7 +152,7 @@ func (r formRun) askForm(ctx context.Context, fill *filling, ask *forms.Ask, do 
 	})
 }
 
-// take takes answers until the form is complete.
+// take receives answers until the form is complete.
 func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerOf, asked <-chan error, until time.Time) error {
 	for {
 		select {
@@ -168,14 +168,14 @@ func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerO
 			if next, err := fill.Next(ctx); next == nil || err != nil {
 				return err
 			}
-			asked = nil // the client does not want to; others may
+			asked = nil // the client declined; others may answer
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// answer takes one answer, tells who gave it what is wrong, and says what is asked now.
+// answer applies one answer, replies with its problems, and updates the pending questions.
 func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
 	problems, err := fill.answer(ctx, a.values, a.by)
 	var ask *forms.Ask
@@ -189,7 +189,7 @@ func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until ti
 		}
 	}
 	if ask == nil {
-		r.state.waitsNoMore(fill.at.path) // whoever answered finds the run as it is now
+		r.state.waitsNoMore(fill.at.path) // so that the answering caller sees the new state
 	}
 	switch {
 	case err != nil:
@@ -215,7 +215,7 @@ func pendingForm(path string, ask *forms.Ask, until time.Time) (Pending, error) 
 	return Pending{Step: path, For: forForm, Until: until.UTC(), Form: shown}, err
 }
 
-// askPeer asks the starter of the run, if that is possible. What is returned first gets nil or an error when that is over; wait for it in the end.
+// askPeer asks the starter of the run in the background, if possible. over receives the result; wait waits for the goroutine.
 func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error, wait func()) {
 	if r.peer == nil {
 		return nil, func() {}
@@ -229,13 +229,13 @@ func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error,
 	return done, work.Wait
 }
 
-// desk is where answers to forms come in. The zero value is ready.
+// desk holds the open forms of a run. The zero value is ready to use; it is safe for concurrent use.
 type desk struct {
 	mu   sync.Mutex
 	open map[string]chan answerOf // by the path of the step
 }
 
-// add opens a form to answers, until close is called.
+// add registers a form until close is called.
 func (d *desk) add(path string, answers chan answerOf) (close func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -250,7 +250,7 @@ func (d *desk) add(path string, answers chan answerOf) (close func()) {
 	}
 }
 
-// find returns the form at a step, the only one for "".
+// find returns the form at a step; "" finds the only open form.
 func (d *desk) find(path string) chan answerOf {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,8 +262,8 @@ func (d *desk) find(path string) chan answerOf {
 	return d.open[path]
 }
 
-// Answer answers a form of a run: an object of values by field, or some of them. What is right is kept; the error, of kind invalid,
-// says by field what is wrong with the rest. The step is the path of the form, "" where only one waits. Errors are *tool.Error.
+// Answer answers a form of a run. values is a JSON object of some or all fields. Valid values are stored; the error, of kind invalid,
+// lists the problems of the others by field. step is the path of the form, "" if only one is open. Errors are *tool.Error.
 func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMessage) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	if err != nil {
@@ -275,7 +275,7 @@ func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMes
 	v, err := decode(values)
 	given, ok := v.(map[string]any)
 	if err != nil || !ok {
-		return run, &tool.Error{Kind: tool.Invalid, Message: "answers are an object in JSON, by field"}
+		return run, &tool.Error{Kind: tool.Invalid, Message: "answers must be a JSON object, by field"}
 	}
 	if l == nil {
 		l = e.queue.put(e.left(run))
@@ -292,7 +292,7 @@ func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMes
 	return run, nil
 }
 
-// form waits until a form of a run is open, or it is clear that none will.
+// form waits for a form of a run to be open. It returns an error if none will be.
 func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
 	if err := l.underWay(ctx); err != nil {
 		return nil, err
@@ -319,9 +319,9 @@ func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
 }
 
 func noForm(run Run, step string) error {
-	wrong := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("run %s waits for no form at %s", run.ID, sanitize.Line(step, 100))}
+	wrong := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("run %s has no open form at %s", run.ID, sanitize.Line(step, 100))}
 	if step == "" {
-		wrong.Message = "run " + run.ID + " waits for no form, or for several"
+		wrong.Message = "run " + run.ID + " has no open form, or several"
 	}
 	for _, p := range run.Waiting {
 		if p.For == forForm {
@@ -334,12 +334,12 @@ func noForm(run Run, step string) error {
 	return wrong
 }
 
-// give hands an answer over, and returns what is wrong with it.
+// give submits an answer, and returns its problems as an error.
 func (l *live) give(ctx context.Context, step string, answers chan answerOf, a answerOf) error {
 	for {
 		_, changed, _ := l.state.now()
 		if l.run.desk.find(step) != answers {
-			return &tool.Error{Kind: tool.Invalid, Message: "the form does not wait any more"}
+			return &tool.Error{Kind: tool.Invalid, Message: "the form is no longer open"}
 		}
 		select {
 		case answers <- a:

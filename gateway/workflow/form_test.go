@@ -83,7 +83,7 @@ func TestFormByClient(t *testing.T) {
 	want := []string{
 		"workflow w: inputs of w",
 		"workflow w: An entry of Ann",
-		"workflow w: An entry of Ann\ncopy: \"nobody\" is no email address; an address is wanted, such as ann@example.org",
+		"workflow w: An entry of Ann\ncopy: \"nobody\" is not an email address; an address is wanted, such as ann@example.org",
 	}
 	if strings.Join(c.asked, "|") != strings.Join(want, "|") {
 		t.Errorf("asked: %q", c.asked)
@@ -109,10 +109,10 @@ func TestFormWaits(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for _, try := range []struct{ answers, wrong string }{
-		{`[]`, "answers are an object"},
+		{`[]`, "answers must be a JSON object"},
 		{`{"kind": "chair", "count": 1}`, "kind: \"chair\" is none of the options"},
 		{`{"colour": 1}`, "colour: there is no such field"},
-		{`{"copy": "nobody"}`, "copy: \"nobody\" is no email address"},
+		{`{"copy": "nobody"}`, "copy: \"nobody\" is not an email address"},
 		{`{"kind": "pen", "place": "desk"}`, "place: \"desk\" is none of the options"},
 	} {
 		if _, err := e.Answer(t.Context(), r.ID, "", json.RawMessage(try.answers)); err == nil || !strings.HasPrefix(err.Error(), try.wrong) || tool.AsError(err).Kind != tool.Invalid {

@@ -9,11 +9,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// frame is what expressions see at one place of a run. It belongs to one goroutine.
+// frame holds the variables of expressions at one location of a run. It is not safe for concurrent use.
 type frame struct {
 	vars  map[string]any
 	steps map[string]any
-	// chain are the names of the workflows that it stands in, outermost first.
+	// chain are the names of the enclosing workflows, outermost first.
 	chain []string
 }
 
@@ -23,7 +23,7 @@ func newFrame(vars map[string]any, chain []string) *frame {
 	return f
 }
 
-// within returns a frame for steps within one: it sees the same, and names besides; what it adds is its own.
+// within returns a frame for a nested block: a copy of f with additional variables. Changes of the copy do not affect f.
 func (f *frame) within(names map[string]any) *frame {
 	inner := &frame{vars: maps.Clone(f.vars), steps: maps.Clone(f.steps), chain: f.chain}
 	maps.Copy(inner.vars, names)
@@ -31,7 +31,7 @@ func (f *frame) within(names map[string]any) *frame {
 	return inner
 }
 
-// put shows what a step came to to those after it.
+// put makes the result of a step visible to later steps.
 func (f *frame) put(id string, r result) {
 	seen := map[string]any{"output": r.value, "status": r.status, "error": nil}
 	if r.fault != nil {
@@ -40,7 +40,7 @@ func (f *frame) put(id string, r result) {
 	f.steps[id] = seen
 }
 
-// eval evaluates a binding, with further names.
+// eval evaluates a binding, with additional variables.
 func (f *frame) eval(ctx context.Context, b *template.Binding, names map[string]any) (any, error) {
 	vars := f.vars
 	if len(names) > 0 {
@@ -50,7 +50,7 @@ func (f *frame) eval(ctx context.Context, b *template.Binding, names map[string]
 	return b.Eval(ctx, vars)
 }
 
-// text evaluates a binding that has to come to a text.
+// text evaluates a binding to a string. what names it in errors.
 func (f *frame) text(ctx context.Context, b *template.Binding, what string) (string, error) {
 	v, err := f.eval(ctx, b, nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *frame) text(ctx context.Context, b *template.Binding, what string) (str
 	}
 	s, ok := v.(string)
 	if !ok {
-		return "", &tool.Error{Kind: tool.Invalid, Message: what + " comes to no text"}
+		return "", &tool.Error{Kind: tool.Invalid, Message: what + " is not a text"}
 	}
 	return s, nil
 }
@@ -67,12 +67,12 @@ func (f *frame) text(ctx context.Context, b *template.Binding, what string) (str
 type result struct {
 	status string
 	value  any
-	raw    json.RawMessage // of the value, where it is known
+	raw    json.RawMessage // value as JSON, nil if not encoded yet
 	fault  *Fault
-	final  bool // the step's "output" has no say in it
+	final  bool // the step's "output" is not applied
 }
 
-// faultValue is a fault as expressions see it.
+// faultValue returns a fault as a value for expressions.
 func faultValue(f Fault) map[string]any {
 	return map[string]any{"kind": string(f.Kind), "message": f.Message, "hint": f.Hint, "step": f.Step}
 }

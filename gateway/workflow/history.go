@@ -18,24 +18,24 @@ const (
 	outcomeCanceled = "canceled"
 )
 
-// past is what the log says of one step, and of those within it. A nil past is one of which it says nothing.
+// past is the logged state of one step and of the steps nested in it. A nil past means that nothing is logged.
 type past struct {
 	within map[string]*past
 	// last is the newest event of the step itself.
 	last EventKind
-	// attempt is that of the last Began or Retrying, until is when the next may begin.
+	// attempt is the number in the last Began or Retrying event, until the earliest start of the next.
 	attempt int
 	until   time.Time
-	resting bool // it is to be made again, and has not begun
-	begun   int  // how often it has begun, in all attempts
-	// executions are those that the attempt has begun, the newest last.
+	resting bool // a retry is due and has not started
+	begun   int  // how often it was started, in all attempts
+	// executions are the execution ids of the attempt, the newest last.
 	executions []string
 	pending    *Pending
 	answers    []json.RawMessage
-	// earlier is the last execution of the attempt before, or of the run before it was resumed (reentered); "" for none.
+	// earlier is the last execution of the previous attempt, or from before the run was resumed (reentered); "" for none.
 	earlier   string
 	reentered bool
-	// called: the attempt has called a tool. uncertain: before the run was resumed, that may have been done.
+	// called: the attempt has called a tool. uncertain: a call from before the run was resumed may have been executed.
 	called, uncertain bool
 	start             *Started // of a nested workflow
 	outcome           string   // "" where it has not ended
@@ -43,7 +43,7 @@ type past struct {
 	fault             *Fault
 }
 
-// in returns what is known of a step within.
+// in returns the history of a nested step, nil for none.
 func (p *past) in(name string) *past {
 	if p == nil {
 		return nil
@@ -51,7 +51,7 @@ func (p *past) in(name string) *past {
 	return p.within[name]
 }
 
-// make returns the past of a path, which it adds where there is none.
+// make returns the history of a path, and adds it if it is missing.
 func (p *past) make(path string) *past {
 	for path != "" {
 		var name string
@@ -81,30 +81,30 @@ func cutPath(path string) (name, rest string) {
 	return path[:at], path[at:]
 }
 
-// pastRun is what a log says of a run so far. Of what has ended it has only its result, so a long loop takes no more
-// room than its results.
+// pastRun is the state of a run, built from its log. Finished steps are reduced to their results, so that the memory
+// of a long loop is bounded by its results.
 type pastRun struct {
 	started   Started
 	created   time.Time
 	root      past
-	steps     int // how many have ended, passes of loops too
-	passes    int // how many of them are passes
+	steps     int // how many have ended, including loop iterations
+	passes    int // how many of them are loop iterations
 	retries   int
 	entries   int           // how often it was resumed
-	bytes     int64         // of the log, about
-	used      time.Duration // how long it has been running, without waits and without the time that nobody had it
+	bytes     int64         // approximate size of the log
+	used      time.Duration // running time, without waits and without time when no engine had it
 	waiting   map[string]bool
 	last      time.Time
-	read      []json.RawMessage // labels, as the events have them
+	read      []json.RawMessage // data labels from the events
 	claimed   bool
 	stopping  bool
-	stoppedBy string // who wanted that
+	stoppedBy string // who canceled it
 	over      *Event
 }
 
 func newPastRun() *pastRun { return &pastRun{waiting: map[string]bool{}} }
 
-// learn keeps labels of what was read.
+// learn appends the data labels of an event.
 func (h *pastRun) learn(read json.RawMessage) {
 	if len(read) > 0 {
 		h.read = append(h.read, read)
@@ -137,7 +137,7 @@ func (h *pastRun) add(e Event) {
 	}
 }
 
-// clock counts the time between two events while the run was not waiting, nor without a gateway.
+// clock adds the time since the previous event, unless the run was waiting or had no engine.
 func (h *pastRun) clock(e Event) {
 	if e.Kind != Claimed && e.Kind != Reentered && len(h.waiting) == 0 && !h.last.IsZero() && h.claimed {
 		h.used += max(e.Time.Sub(h.last), 0)
@@ -176,7 +176,7 @@ func (h *pastRun) step(e Event) {
 			last: Ended, attempt: p.attempt, begun: p.begun, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
 			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
 		}
-		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else somebody may go on with it
+		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else a resumed run needs them
 			p.within, p.start = nil, nil
 		}
 	}
@@ -199,7 +199,7 @@ func (p *past) begin(e Event) {
 	p.pending, p.resting = nil, false
 }
 
-// reenter makes what has failed or was canceled be made again. What was done in consequence of a failure (catch, finally) is too.
+// reenter resets failed and canceled steps so that they run again, including catch and finally blocks that ran after a failure.
 func (p *past) reenter() {
 	for name, inner := range p.within {
 		inner.reenter()
@@ -215,7 +215,7 @@ func (p *past) reenter() {
 	}
 }
 
-// lastExecution is the newest execution of the step, "" for none.
+// lastExecution returns the newest execution of the step, "" for none.
 func (p *past) lastExecution() string {
 	if len(p.executions) == 0 {
 		return p.earlier
@@ -223,12 +223,12 @@ func (p *past) lastExecution() string {
 	return p.executions[len(p.executions)-1]
 }
 
-// mayBeDone reports whether a call that failed may have been done all the same: the upstream itself has not said that it failed.
+// mayBeDone reports whether a failed call may have been executed anyway: the error did not come from the tool itself.
 func mayBeDone(f *Fault) bool {
 	return f != nil && !f.Retryable && slices.Contains([]tool.Kind{tool.Timeout, tool.Canceled, tool.Upstream, tool.Limit, tool.Internal}, f.Kind)
 }
 
-// ended returns what a step came to before, if it did.
+// ended returns the logged result of a step, and whether it has one.
 func (p *past) ended() (result, bool, error) {
 	if p == nil || p.outcome == "" {
 		return result{}, false, nil
@@ -240,7 +240,7 @@ func (p *past) ended() (result, bool, error) {
 	return result{status: p.outcome, value: value, fault: p.fault}, true, nil
 }
 
-// beganAt is the attempt that had begun, 0 for none.
+// beganAt returns the number of the started attempt, 0 for none.
 func (p *past) beganAt() int {
 	if p == nil {
 		return 0
@@ -248,7 +248,7 @@ func (p *past) beganAt() int {
 	return p.attempt
 }
 
-// passes is how many passes of a loop have ended.
+// passes returns how many iterations of a loop have ended.
 func (p *past) passes() (n int) {
 	if p == nil {
 		return 0
@@ -261,7 +261,7 @@ func (p *past) passes() (n int) {
 	return n
 }
 
-// waited is what the step waited for when the log ended, nil for nothing.
+// waited returns what the step was waiting for at the end of the log, nil for nothing.
 func (p *past) waited() *Pending {
 	if p == nil {
 		return nil

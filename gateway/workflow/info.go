@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// Definitions returns the workflows as they are now, by name.
+// Definitions returns the current workflows, sorted by name.
 func (e *Engine) Definitions() []Info {
 	defs := e.opts.Definitions()
 	list := make([]Info, 0, len(defs))
@@ -20,7 +20,7 @@ func (e *Engine) Definitions() []Info {
 	return list
 }
 
-// InfoOf is what a list says of a workflow; now is what its schedules are due next after.
+// InfoOf returns the list entry of a workflow. now is the time after which schedules are next due.
 func InfoOf(d *spec.Definition, now time.Time) Info {
 	info := Info{Name: d.Name, Description: d.Description, Path: d.Path, Digest: d.Digest, Exposed: d.Expose, Webhook: d.On.Webhook != nil,
 		Inputs: spec.InputSchema(d), Outputs: spec.OutputSchema(d), Steps: outline(d.Steps)}
@@ -59,7 +59,7 @@ func outline(steps []spec.Step) []Outline {
 	return list
 }
 
-// OutlineOf is what a list says of a step.
+// OutlineOf returns the outline of a step.
 func OutlineOf(s *spec.Step) Outline {
 	o := Outline{ID: s.ID.Text, Description: s.Description}
 	if s.If != nil {
@@ -69,7 +69,7 @@ func OutlineOf(s *spec.Step) Outline {
 	return o
 }
 
-// does says what a step does.
+// does sets the kind and target of a step.
 func (o *Outline) does(do spec.Action) {
 	switch do := do.(type) {
 	case *spec.Tool:
@@ -89,7 +89,7 @@ func (o *Outline) does(do spec.Action) {
 	}
 }
 
-// holds says which steps are within.
+// holds sets the kind and the nested steps of a block step.
 func (o *Outline) holds(do spec.Action) {
 	switch do := do.(type) {
 	case *spec.Parallel:

@@ -22,21 +22,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxInputs is how large all inputs of a run may be together.
+// maxInputs limits the size of all inputs of a run together, in bytes.
 const maxInputs = 1 << 20
 
-// inputs checks what a workflow is started with, and adds defaults. All errors are reported together.
+// inputs validates the inputs of a workflow and adds defaults. It reports all problems together.
 func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, env map[string]any, peer tool.Peer) (map[string]any, error) {
 	if len(given) > maxInputs {
 		return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("inputs have at most %d bytes together, not %d", maxInputs, len(given))}
 	}
 	v, err := decode(given)
 	if err != nil {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are no JSON: " + sanitize.Line(err.Error(), 200)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are not JSON: " + sanitize.Line(err.Error(), 200)}
 	}
 	in, ok := orEmpty(v).(map[string]any)
 	if !ok {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are an object, not " + expr.Describe(v)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs must be an object, not " + expr.Describe(v)}
 	}
 	problems := unknownInputs(p, in)
 	if len(problems) == 0 && peer != nil {
@@ -55,7 +55,7 @@ func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, 
 	return in, nil
 }
 
-// ask asks the starter of a workflow for missing inputs. What is not answered stays missing.
+// ask asks the starter of a workflow for missing inputs. Unanswered inputs stay missing.
 func (p *program) ask(ctx context.Context, in map[string]any, peer tool.Peer) error {
 	schemas := map[string][]byte{}
 	for _, one := range p.Inputs {
@@ -93,7 +93,7 @@ func unknownInputs(p *program, in map[string]any) (problems []string) {
 	return problems
 }
 
-// input checks one input, which gets its default where it is not given, and says what is wrong with it.
+// input validates one input, after setting its default if it is missing. It returns the problem, "" for none.
 func (p *program) input(ctx context.Context, i int, in, env map[string]any) string {
 	one := p.Inputs[i]
 	name := one.Name.Text
@@ -117,7 +117,7 @@ func (p *program) input(ctx context.Context, i int, in, env map[string]any) stri
 	return ""
 }
 
-// outputs evaluates and checks what a workflow ends with.
+// outputs evaluates and validates the outputs of a workflow.
 func (r *run) outputs(ctx context.Context, f *frame, p *program) (map[string]any, error) {
 	out := make(map[string]any, len(p.Outputs))
 	for i, one := range p.Outputs {
@@ -135,7 +135,7 @@ func (r *run) outputs(ctx context.Context, f *frame, p *program) (map[string]any
 	return out, nil
 }
 
-// environment are the variables that a definition names.
+// environment returns the environment variables that a definition names; nil for unset ones.
 func (e *Engine) environment(d *spec.Definition) map[string]any {
 	env := map[string]any{}
 	for _, name := range d.Env {
@@ -149,7 +149,7 @@ func (e *Engine) environment(d *spec.Definition) map[string]any {
 	return env
 }
 
-// fits checks a value against a schema of a definition; nil and an empty one are any. The error is of kind invalid.
+// fits validates a value against a JSON Schema; an empty schema allows any value. The error is of kind invalid and starts with what.
 func fits(schema []byte, value any, what string) error {
 	if len(schema) == 0 {
 		return nil
@@ -186,7 +186,7 @@ type noLoader struct{}
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// misfits are the innermost of what is wrong, in words.
+// misfits appends the messages of the innermost validation errors to list.
 func misfits(wrong *jsonschema.ValidationError, list []string) []string {
 	if len(wrong.Causes) == 0 && len(list) < maxProblems {
 		text := wrong.ErrorKind.LocalizedString(message.NewPrinter(language.English))

@@ -15,21 +15,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// onceFor is for how long what a step did once is not done again.
+// onceFor is how long the result of an idempotency key is reused.
 const onceFor = 30 * 24 * time.Hour
 
-// keeping is where the output of a step is taken from, and put. The zero value is nowhere.
+// keeping is the cache entry for the output of a step. The zero value is no cache.
 type keeping struct {
 	in    *runlog.Results
 	key   string
 	until time.Duration
-	must  bool // that it cannot be kept fails the step
+	must  bool // a cache error fails the step
 }
 
-// keptRun keeps the results of steps and finds them again.
+// keptRun stores and reuses the outputs of steps.
 type keptRun struct{ *run }
 
-// keeps says by the step's rules where its output is kept.
+// keeps returns the cache entry for a step, by its "cache" or "idempotency_key".
 func (r keptRun) keeps(ctx context.Context, f *frame, n *node) (keeping, error) {
 	switch {
 	case n.idempotency != nil:
@@ -38,7 +38,7 @@ func (r keptRun) keeps(ctx context.Context, f *frame, n *node) (keeping, error) 
 			return keeping{}, err
 		}
 		if v == nil || v == "" {
-			return keeping{}, &tool.Error{Kind: tool.Invalid, Message: "the idempotency_key comes to nothing"}
+			return keeping{}, &tool.Error{Kind: tool.Invalid, Message: "the idempotency_key is empty"}
 		}
 		key, err := r.keyOf(n, "once", v)
 		return keeping{r.engine.logs.Once(), key, onceFor, true}, err
@@ -53,7 +53,7 @@ func (r keptRun) keeps(ctx context.Context, f *frame, n *node) (keeping, error) 
 	return keeping{}, nil
 }
 
-// cacheKey is what must be the same for an output to be taken over.
+// cacheKey returns the value that must be equal for an output to be reused.
 func (r keptRun) cacheKey(ctx context.Context, f *frame, n *node) (any, error) {
 	if n.key != nil {
 		return f.eval(ctx, n.key, nil)
@@ -68,7 +68,7 @@ func (r keptRun) cacheKey(ctx context.Context, f *frame, n *node) (any, error) {
 	return []any{with, r.does(n)}, nil
 }
 
-// does is what a step does, so that another tool or program has another key.
+// does identifies the action of a step, so that another tool or program has another key.
 func (r keptRun) does(n *node) any {
 	switch do := n.Do.(type) {
 	case *spec.Tool:
@@ -87,7 +87,7 @@ func (r keptRun) does(n *node) any {
 	return r.program.Digest
 }
 
-// keyOf is a key that is unique to the principal, the workflow and the step.
+// keyOf returns a hash of the value, the principal, the workflow and the step.
 func (r keptRun) keyOf(n *node, kind string, v any) (string, error) {
 	data, err := json.Marshal([]any{kind, r.started.Principal, r.started.Workflow, n.ID.Text, v})
 	if err != nil {
@@ -97,7 +97,7 @@ func (r keptRun) keyOf(n *node, kind string, v any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// kept takes over what was kept.
+// kept returns the cached output of a step, and whether there is one.
 func (r keptRun) kept(ctx context.Context, k keeping) (result, bool, error) {
 	if k.in == nil {
 		return result{}, false, nil
@@ -115,7 +115,7 @@ func (r keptRun) kept(ctx context.Context, k keeping) (result, bool, error) {
 	return result{}, false, r.notKept(k, err)
 }
 
-// keep keeps what a step came to.
+// keep caches the output of a step.
 func (r keptRun) keep(ctx context.Context, k keeping, out result) error {
 	if k.in == nil || out.status != outcomeOK {
 		return nil
@@ -127,25 +127,25 @@ func (r keptRun) keep(ctx context.Context, k keeping, out result) error {
 	return r.notKept(k, err)
 }
 
-// notKept is the error of a step when its output must be kept and cannot be; for other steps it is logged.
+// notKept returns an error for the step if its cache entry is required, else it logs err.
 func (r keptRun) notKept(k keeping, err error) error {
 	if err == nil {
 		return nil
 	}
 	if k.must {
-		return &tool.Error{Kind: tool.Internal, Message: "that the step was done cannot be kept, or not be read", Hint: "the operator's log says why", Err: err}
+		return &tool.Error{Kind: tool.Internal, Message: "cannot write or read the record of the finished step", Hint: "the operator's log says why", Err: err}
 	}
-	r.engine.log.Warn("output of a step is not kept", "run", r.id, "error", err)
+	r.engine.log.Warn("cannot cache the output of a step", "run", r.id, "error", err)
 	return nil
 }
 
-// turns lets of several steps that are done once by the same key one go at a time. The zero value is ready.
+// turns is a mutex per key: steps with the same idempotency key run one at a time. The zero value is ready to use.
 type turns struct {
 	mu   sync.Mutex
-	busy map[string]chan struct{} // closed when it is the next one's turn
+	busy map[string]chan struct{} // closed on unlock
 }
 
-// take waits for the turn of a step. Call leave after it.
+// take acquires the lock of a key; leave releases it.
 func (t *turns) take(ctx context.Context, k keeping) (leave func(), err error) {
 	if !k.must {
 		return func() {}, nil

@@ -72,8 +72,8 @@ outputs: {got: {value: "${{ steps.a.output.got }}"}}`})
 		`{"name":"Ann","count":0}`:               "input name 'Ann' does not match pattern '^[a-z]+$'; input count minimum: got 0, want 1",
 		`{"nam":"ann"}`:                          "there is no input nam (did you mean name?); input name is missing",
 		`{"name":"ann","count":"x"}`:             "input count got string, want integer",
-		`[1]`:                                    "the inputs are an object, not a list",
-		`{"name":"ann","name":"bob"}`:            "the inputs are no JSON",
+		`[1]`:                                    "the inputs must be an object, not a list",
+		`{"name":"ann","name":"bob"}`:            "the inputs are not JSON",
 		`{"name":"` + strings.Repeat("x", 2<<20): "inputs have at most 1048576 bytes",
 	} {
 		begun, err := e.Start(t.Context(), workflow.Start{Workflow: "flow", Inputs: []byte(inputs)})

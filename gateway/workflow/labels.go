@@ -8,7 +8,7 @@ import (
 	"sallyport/gateway/toolcall"
 )
 
-// origins are the labels of what a run has read. Those that its log knows are not written again. It is safe for concurrent use.
+// origins are the data labels of a run. Labels that are logged are not logged again. It is safe for concurrent use.
 type origins struct {
 	labels Labels // nil where there are none
 
@@ -16,7 +16,7 @@ type origins struct {
 	known map[string]bool
 }
 
-// recall notes in the run's session what its log says was read.
+// recall adds the logged labels to the run's session.
 func (o *origins) recall(ctx context.Context, logged []json.RawMessage) {
 	if o.labels == nil {
 		return
@@ -30,7 +30,7 @@ func (o *origins) recall(ctx context.Context, logged []json.RawMessage) {
 	}
 }
 
-// news returns those that were not known, and knows them from now on.
+// news adds the labels, and returns those that are new.
 func (o *origins) news(read []toolcall.Origin) (fresh []toolcall.Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +47,7 @@ func (o *origins) news(read []toolcall.Origin) (fresh []toolcall.Origin) {
 	return fresh
 }
 
-// fresh returns what was read since it was asked for last, for an event; nil for nothing.
+// fresh returns the labels since the last call as JSON for an event, nil for none.
 func (o *origins) fresh(ctx context.Context) json.RawMessage {
 	if o.labels == nil {
 		return nil

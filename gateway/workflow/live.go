@@ -11,10 +11,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// liveRuns has the runs that this process makes.
+// liveRuns runs the runs of this process.
 type liveRuns struct{ *Engine }
 
-// run has a run until it is over, or the engine closes.
+// run executes a run until it ends or the engine closes.
 func (e liveRuns) run(l *live) {
 	defer close(l.ended)
 	defer e.queue.remove(l)
@@ -29,19 +29,19 @@ func (e liveRuns) run(l *live) {
 	}
 }
 
-// gone notes that a run is not ours any more though it is not over.
+// gone records that this engine gives up a run that has not ended.
 func (e liveRuns) gone(l *live, err error) {
 	if e.base.Err() == nil {
-		e.log.Error("run is not gone on with", "run", l.id, "error", err)
+		e.log.Error("run is not continued", "run", l.id, "error", err)
 	}
-	if errors.Is(err, store.ErrCorrupt) { // nobody else will either
-		fault := &Fault{Kind: tool.Internal, Message: "events of the run may be damaged, so it is not gone on with", Hint: "`sallyport doctor` says what is lost; start another run"}
+	if errors.Is(err, store.ErrCorrupt) { // no other engine can continue it either
+		fault := &Fault{Kind: tool.Internal, Message: "events of the run may be damaged, so it is not continued", Hint: "`sallyport doctor` says what is lost; start another run"}
 		l.state.alter(func(run *Run) { run.Status, run.Error, run.Ended, run.Waiting = Failed, fault, time.Now().UTC(), nil })
 	}
-	l.state.leave(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not gone on with here", Hint: "it goes on with the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
+	l.state.leave(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not continued here", Hint: "it continues at the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
 }
 
-// take reads the log of a run, where that is not known, and claims it.
+// take claims a run. It reads the log first if needed.
 func (e liveRuns) take(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
 	if l.writer == nil {
 		if err := e.readLog(ctx, l); err != nil {
@@ -60,13 +60,13 @@ func (e liveRuns) take(ctx context.Context, l *live, abandon context.CancelCause
 	})
 	r.history = h
 	l.state.alter(func(run *Run) { run.Inputs, run.Steps = h.started.Inputs, h.steps })
-	if h.over != nil { // it was, and its summary did not say so
+	if h.over != nil { // it had ended, and its summary was not updated
 		return r, nil
 	}
 	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.by})
 }
 
-// meterOf is that of a run that continues here, nil for none.
+// meterOf returns the meter of a run in this engine, nil for none.
 func (e liveRuns) meterOf(id string) *meter {
 	l := e.queue.get(id)
 	if l == nil {
@@ -80,7 +80,7 @@ func (e liveRuns) meterOf(id string) *meter {
 	return l.run.meter
 }
 
-// readLog reads what a run has done, and its definition.
+// readLog reads the history and the definition of a run from its log.
 func (e liveRuns) readLog(ctx context.Context, l *live) error {
 	h := newPastRun()
 	w, err := e.logs.Take(ctx, l.id, func(event Event) error {
@@ -97,16 +97,16 @@ func (e liveRuns) readLog(ctx context.Context, l *live) error {
 	return nil
 }
 
-// programOf is the program of a run, or of a nested workflow, by its log.
+// programOf returns the program of a run or nested workflow, from its logged definition.
 func (e liveRuns) programOf(s Started) (*program, error) {
 	d, err := parse(s)
-	if err != nil { // an older version took it
+	if err != nil { // an older version accepted it
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "the definition of the run cannot be read any more: " + err.Error(), Hint: "start another run"}
 	}
 	return e.programs.of(d)
 }
 
-// parse reads the definition of a run again, as it was when it was started.
+// parse parses the definition of a run, as it was at the start.
 func parse(s Started) (*spec.Definition, error) {
 	return spec.Parse(s.Path, []byte(s.Source), func(name string) ([]byte, error) {
 		text, ok := s.Files[name]
@@ -117,14 +117,14 @@ func parse(s Started) (*spec.Definition, error) {
 	})
 }
 
-// context is what everything that the run does is done with.
+// context returns the context of everything that the run does.
 func (r *run) context(hard context.Context) context.Context {
 	ctx := withHard(identity(hard, r.started))
 	r.read.recall(ctx, r.history.read)
 	return ctx
 }
 
-// finish interprets the run and writes its end.
+// finish interprets the run and logs its end.
 func (r *run) finish(ctx context.Context, l *live) error {
 	end := r.history.over
 	if end == nil {
@@ -148,7 +148,7 @@ func (r *run) finish(ctx context.Context, l *live) error {
 	return nil
 }
 
-// begin lets a run be canceled from now on, and interprets it.
+// begin makes a run cancelable and interprets it.
 func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -166,14 +166,14 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 	return r.interpret(ctx, r.history)
 }
 
-// cancel stops the run, once the request to cancel is on record.
+// cancel logs the request to cancel and stops the run.
 func (r *run) cancel(ctx context.Context, by string) error {
 	err := r.log.write(ctx, Event{Kind: Stopping, By: by})
 	r.stop(canceledBy(by))
 	return err
 }
 
-// ending is the last event of a run.
+// ending returns the last event of a run.
 func ending(out json.RawMessage, err error) *Event {
 	if err == nil {
 		return &Event{Kind: Over, Status: OK, Output: out}

@@ -11,15 +11,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Limits bound one run: the workflows nested in it, and the runs that its steps start, count for it too. A zero is the default.
+// Limits bound one run, including its nested workflows and the runs that its steps start. Zero fields have defaults.
 type Limits struct {
-	// Items is how many passes its loops make, all for_each and while together; default 10,000.
+	// Items limits loop iterations, for all for_each and while together; default 10,000.
 	Items int
-	// Steps is how many steps it makes, retries too; default 100,000.
+	// Steps limits steps, including retries; default 100,000.
 	Steps int
-	// Bytes is how large its log may become; default 64 MiB.
+	// Bytes limits the size of its log; default 64 MiB.
 	Bytes int64
-	// Time is how long it may go on, without the time that it waits; default 24h.
+	// Time limits its running time, without waits; default 24h.
 	Time time.Duration
 }
 
@@ -27,23 +27,23 @@ func (l Limits) withDefaults() Limits {
 	return Limits{cmp.Or(l.Items, 10_000), cmp.Or(l.Steps, 100_000), cmp.Or(l.Bytes, 64<<20), cmp.Or(l.Time, 24*time.Hour)}
 }
 
-// graceSteps is how many more steps a run may make after it has ended at a limit: what stands in finally.
+// graceSteps is how many steps a run may make after it has reached a limit, for its finally blocks.
 const graceSteps = 100
 
-// meter counts what a run uses, and ends it where it has used up a limit. All methods are safe for concurrent use.
+// meter counts the usage of a run, and ends the run at a limit. All methods are safe for concurrent use.
 type meter struct {
 	limits Limits
-	up     *meter // of the run whose step started this one
+	up     *meter // the meter of the run whose step started this one
 
 	items, steps, bytes atomic.Int64
 
 	mu    sync.Mutex
 	end   context.CancelCauseFunc // ends the run
-	over  error                   // the limit that is used up
-	after int                     // steps since
+	over  error                   // the first limit that was exceeded
+	after int                     // steps since then
 }
 
-// limited says which limit ends a run, and how to change it.
+// limited returns the error for an exceeded limit, with a hint how to change it.
 func limited(name, message string, more ...any) error {
 	return &tool.Error{
 		Kind: tool.Limit, Message: fmt.Sprintf(message, more...) + " (workflows.limits." + name + ")",
@@ -51,19 +51,19 @@ func limited(name, message string, more ...any) error {
 	}
 }
 
-// timedOut is the error of a run that has used up its time.
+// timedOut returns the error for the time limit.
 func (l Limits) timedOut() error {
-	return limited("time", "the run took longer than %v without its waits", l.Time)
+	return limited("time", "the run took longer than %v, waits excluded", l.Time)
 }
 
-// open says how the run is ended.
+// open sets the function that ends the run.
 func (m *meter) open(end context.CancelCauseFunc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.end = end
 }
 
-// spent ends the run where it does more than a limit allows; the steps of finally that are left may go on.
+// spent ends the run with err at the first call. Later calls allow graceSteps more steps, for finally blocks.
 func (m *meter) spent(n int, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *meter) spent(n int, err error) error {
 	return err
 }
 
-// loop counts passes of a loop that are about to be made, of so many steps each at least. The error says that none may be.
+// loop counts loop iterations before they run, with at least so many steps each. If it returns an error, none may run.
 func (m *meter) loop(passes, steps int) error {
 	for ; m != nil; m = m.up {
 		n, made := m.items.Add(int64(passes)), m.steps.Load()
@@ -98,7 +98,7 @@ func (m *meter) loop(passes, steps int) error {
 	return nil
 }
 
-// step counts a step that has ended, or an attempt that has failed. The error says that the run ends.
+// step counts a finished step or a failed attempt. If it returns an error, the run ends.
 func (m *meter) step() (first error) {
 	for ; m != nil; m = m.up {
 		n, size := m.steps.Add(1), m.bytes.Load()
@@ -118,14 +118,14 @@ func (m *meter) step() (first error) {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }
 
-// wrote counts an event.
+// wrote adds the size of a logged event.
 func (m *meter) wrote(e Event) {
 	for size := sizeOf(e); m != nil; m = m.up {
 		m.bytes.Add(size)
 	}
 }
 
-// resumed is what a run has used before.
+// resumed sets the counters to the usage of the run so far.
 func (m *meter) resumed(h *pastRun) {
 	m.items.Store(int64(h.passes))
 	m.steps.Store(int64(h.steps + h.retries))

@@ -13,10 +13,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxDepth is how deep workflows may stand in each other.
+// maxDepth limits the nesting of workflows.
 const maxDepth = 8
 
-// nested runs another workflow within the run, by its definition as it is when the step begins.
+// nested runs another workflow within the run, with the definition at the time when the step starts.
 func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at spot, attempt int) (result, error) {
 	args, err := toolRun{r}.arguments(ctx, f, n)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at
 		return out, err
 	}
 	if slices.Contains(f.chain, do.Name.Text) || len(f.chain) > maxDepth {
-		return result{}, &tool.Error{Kind: tool.Invalid, Message: "workflows run each other without end, or too deep: " + strings.Join(append(slices.Clone(f.chain), do.Name.Text), " > ")}
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: "workflows nest without end, or too deep: " + strings.Join(append(slices.Clone(f.chain), do.Name.Text), " > ")}
 	}
 	begun, p, err := r.beginNested(ctx, do.Name.Text, args, at, attempt)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at
 	return result{status: outcomeOK, value: out}, err
 }
 
-// beginNested returns what a nested workflow begins with: as the log has it, else as it is now.
+// beginNested returns the start data and program of a nested workflow: from the log, else from the current definition, which it logs.
 func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at spot, attempt int) (Started, *program, error) {
 	if at.past != nil && at.past.start != nil {
 		p, err := liveRuns{r.engine}.programOf(*at.past.start)
@@ -70,7 +70,7 @@ func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage
 	return begun, p, nil
 }
 
-// prepare is what a workflow is started with: its text, and its inputs, checked.
+// prepare returns the start data of a workflow: its source and its validated inputs.
 func (e *Engine) prepare(ctx context.Context, p *program, given json.RawMessage, peer tool.Peer) (Started, error) {
 	env := e.environment(p.Definition)
 	in, err := e.inputs(ctx, p, given, env, peer)
@@ -85,7 +85,7 @@ func (e *Engine) prepare(ctx context.Context, p *program, given json.RawMessage,
 	return s, err
 }
 
-// filesOf are the files that a definition has its code in.
+// filesOf returns the code files of a definition by name, nil for none.
 func filesOf(d *spec.Definition) map[string]string {
 	files := map[string]string{}
 	spec.Walk(d.Steps, func(s *spec.Step, _ []*spec.Step) {
@@ -99,7 +99,7 @@ func filesOf(d *spec.Definition) map[string]string {
 	return files
 }
 
-// definition returns a workflow as it is now.
+// definition returns the current definition of a workflow.
 func (e *Engine) definition(name string) (*spec.Definition, error) {
 	var names []string
 	for _, d := range e.opts.Definitions() {

@@ -13,32 +13,32 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Host is what the functions of workflows need of the gateway that they are attached to: *gateway.Gateway.
+// Host is the gateway that exposed workflows are attached to. *gateway.Gateway implements it.
 type Host interface {
 	Labels
 	// Patience is how long a call may wait for people.
 	Patience(ctx context.Context, call tool.Call) time.Duration
-	// Closing reports whether the gateway is about to end.
+	// Closing reports whether the gateway is closing.
 	Closing() bool
 }
 
-// maxChain is how many runs may have been started by each other's steps and programs.
+// maxChain limits chains of runs that start each other.
 const maxChain = 8
 
-// own are the exposed workflows as an upstream's tools.
+// own is an in-process upstream whose tools are the exposed workflows.
 type own struct {
 	engine *Engine
 	host   Host
 }
 
-// Own are the workflows with "expose: true" as an upstream of the gateway, for [catalog.Catalog.Attach] under the id
-// [gateway.WorkflowsID]. A call starts a run on behalf of the caller and waits for its outputs. A run that fails is a result with isError.
+// Own returns the workflows with "expose: true" as an upstream of the gateway, for [catalog.Catalog.Attach] under the id
+// [toolcall.WorkflowsID]. A call starts a run on behalf of the caller and waits for its outputs. A failed run is a result with isError.
 //
-// While the run waits for people, so does the call, as long as one that needs approval would; then it fails, and the run continues by
-// itself. When the caller goes away the run is canceled, unless it waits for people, or the gateway ends.
+// While the run waits for people, the call waits too, up to the approval timeout; then it fails, and the run continues by
+// itself. When the caller disconnects, the run is canceled unless it waits for people or the gateway is closing.
 func (e *Engine) Own(host Host) catalog.InProcess { return &own{e, host} }
 
-// Offer implements [gateway.Own].
+// Offer implements [catalog.InProcess].
 func (o *own) Offer() (offer tool.Offer) {
 	for _, w := range o.engine.Definitions() {
 		if w.Exposed {
@@ -48,7 +48,7 @@ func (o *own) Offer() (offer tool.Offer) {
 	return offer
 }
 
-// Call implements [gateway.Own].
+// Call implements [catalog.InProcess].
 func (o *own) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := o.exposed(call.Tool.Name); err != nil {
 		return tool.Result{}, err
@@ -75,22 +75,22 @@ func (o *own) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return ownResult(run)
 }
 
-// exposed refuses what is not offered any more.
+// exposed returns an error if a workflow is not exposed.
 func (o *own) exposed(name string) error {
 	d, err := o.engine.definition(name)
 	if err != nil {
 		return err
 	}
 	if !d.Expose {
-		return &tool.Error{Kind: tool.NotFound, Message: "workflow " + name + " is not exposed", Hint: "its definition says so with expose: true"}
+		return &tool.Error{Kind: tool.NotFound, Message: "workflow " + name + " is not exposed", Hint: "set expose: true in its definition"}
 	}
 	return nil
 }
 
-// ofRun reports whether who started a run is another run, which waits for it.
+// ofRun reports whether the parent of a run is another run, which waits for it, and not an execution.
 func ofRun(parent string) bool { return strings.HasPrefix(parent, "r-") }
 
-// chain refuses runs that start each other without an end, and one that would wait for the end of a run which waits for it.
+// chain returns an error if runs would start each other endlessly, or wait for each other because of a concurrency limit.
 func (o *own) chain(ctx context.Context, s Start) error {
 	d, err := o.engine.definition(s.Workflow)
 	if err != nil {
@@ -104,20 +104,20 @@ func (o *own) chain(ctx context.Context, s Start) error {
 		}
 		run, _, err := o.engine.find(ctx, parent)
 		if err != nil {
-			return nil //nolint:nilerr // it is forgotten: the chain begins there
+			return nil //nolint:nilerr // it was removed: the chain begins there
 		}
 		if run.Workflow == s.Workflow {
 			same++
 		}
 		if limit := d.Concurrency.Limit; limit > 0 && same >= limit {
-			return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s may have %d runs at once, and waits for this one with all of them", s.Workflow, limit), Hint: "raise its concurrency, or do not have it start itself"}
+			return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s may have %d runs at once, and all of them wait for this one", s.Workflow, limit), Hint: "raise its concurrency, or do not have it start itself"}
 		}
 		parent = run.Parent
 	}
 	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d workflows have started each other already", maxChain), Hint: "a workflow that calls itself needs an end"}
 }
 
-// wait waits until a run is over.
+// wait waits until a run has ended.
 func (o *own) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	for {
 		now, err := o.engine.Settled(ctx, run.ID)
@@ -136,7 +136,7 @@ func (o *own) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	}
 }
 
-// people waits until a run that waits for people continues, as long as there is patience for that. The clock of a program stands still.
+// people waits until a run that waits for people continues, up to the approval timeout. It pauses the clock of the calling program.
 func (o *own) people(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	defer tool.Pause(ctx)()
 	limited, cancel := context.WithTimeout(ctx, o.host.Patience(ctx, call))
@@ -148,7 +148,7 @@ func (o *own) people(ctx context.Context, run Run, call tool.Call) (Run, error) 
 	return now, err
 }
 
-// waitsForPerson says what a person has to do, and that the run continues then.
+// waitsForPerson returns the error for a run that still waits for a person, with what the person has to do.
 func waitsForPerson(run Run) error {
 	var what, how []string
 	for _, p := range run.Waiting {
@@ -162,12 +162,12 @@ func waitsForPerson(run Run) error {
 	const most = 4
 	how = how[:min(len(how), most)]
 	return &tool.Error{
-		Kind: tool.Denied, Message: fmt.Sprintf("run %s of workflow %s waits for %s, and nobody could be asked in time; it goes on by itself then", run.ID, run.Workflow, strings.Join(what[:min(len(what), most)], ", ")),
+		Kind: tool.Denied, Message: fmt.Sprintf("run %s of workflow %s waits for %s, and nobody could be asked in time; it continues by itself then", run.ID, run.Workflow, strings.Join(what[:min(len(what), most)], ", ")),
 		Hint: "do not call it again, tell the user: " + strings.Join(how, ", ") + "; `sallyport workflow show " + run.ID + "` has its outputs",
 	}
 }
 
-// abandoned cancels the run of a caller that has gone. A run that waits for people continues, and so does one when the gateway ends.
+// abandoned cancels the run of a caller that has disconnected, unless the run waits for people or the gateway is closing.
 func (o *own) abandoned(ctx context.Context, run Run) error {
 	gone := tool.AsError(context.Cause(ctx))
 	if o.host.Closing() || errors.Is(o.engine.base.Err(), context.Canceled) {
@@ -178,12 +178,12 @@ func (o *own) abandoned(ctx context.Context, run Run) error {
 		return gone
 	}
 	if err := o.engine.Cancel(ctx, run.ID); err != nil {
-		o.engine.log.Warn("run of a caller that has gone is not canceled", "run", run.ID, "error", err)
+		o.engine.log.Warn("cannot cancel the run of a caller that has gone", "run", run.ID, "error", err)
 	}
 	return gone
 }
 
-// ownResult is what the caller of a run that is over gets.
+// ownResult returns the call result for a finished run.
 func ownResult(run Run) (tool.Result, error) {
 	switch run.Status {
 	case OK:
@@ -198,7 +198,7 @@ func ownResult(run Run) (tool.Result, error) {
 	return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: failedText(run)}}}, nil
 }
 
-// failedText tells why a run failed.
+// failedText describes why a run failed.
 func failedText(run Run) string {
 	text := "workflow " + run.Workflow + " failed (run " + run.ID + ")"
 	f := run.Error

@@ -180,7 +180,7 @@ func TestInterrupted(t *testing.T) {
 				second := engine(t, d, workflow.Options{People: p, Records: records}, texts)
 				synctest.Wait()
 				for question := range p.questions() {
-					if !strings.Contains(question, "Make it again?") {
+					if !strings.Contains(question, "Repeat it?") {
 						t.Errorf("it asks %q", question)
 					}
 					p.say(question, row.answer)

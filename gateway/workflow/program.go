@@ -16,21 +16,21 @@ type node struct {
 	*spec.Step
 
 	cond, output, key, idempotency *template.Binding
-	// with are its arguments; of a loop the list, of a wait the time or the message.
+	// with is the arguments; for a loop the list, for a wait the time or the message.
 	with *template.Binding
-	// when are the conditions of a switch, or that of a loop.
+	// when are the conditions of a switch, or the one of a while.
 	when   []*template.Binding
 	blocks []block
 	form   *forms.Form
 }
 
-// block is a sequence of steps within a step; name is what it is called in paths.
+// block is a sequence of steps within a step; name is its name in paths.
 type block struct {
 	name  string
 	steps []*node
 }
 
-// program is a definition that can be run. It is safe for concurrent use.
+// program is a compiled definition. It is immutable.
 type program struct {
 	*spec.Definition
 	steps    []*node
@@ -38,13 +38,13 @@ type program struct {
 	outputs  []*template.Binding // by output
 }
 
-// compiler makes a program of a definition, and notes what is wrong with it.
+// compiler compiles a definition and collects its faults.
 type compiler struct {
 	def    *spec.Definition
 	faults []error
 }
 
-// compile compiles all expressions of a definition. The error is a *tool.Error of kind invalid that shows where each fault is.
+// compile compiles all expressions of a definition. The error is a *tool.Error of kind invalid with the location of each fault.
 func compile(d *spec.Definition) (*program, error) {
 	c := &compiler{def: d}
 	scope := template.Any()
@@ -163,10 +163,10 @@ func (c *compiler) wait(s template.Scope, n *node, do *spec.Wait) {
 	}
 }
 
-// free is a variable of any type.
+// free returns a variable of any type.
 func free(name string) expr.Var { return expr.Var{Name: name, Type: expr.Any} }
 
-// loopName is the name that a definition gives, or the usual one.
+// loopName returns the name in a definition, or the default.
 func loopName(given spec.Text, usual string) string {
 	if given.Text != "" {
 		return given.Text
@@ -174,16 +174,16 @@ func loopName(given spec.Text, usual string) string {
 	return usual
 }
 
-// maxPrograms is how many compiled definitions are kept.
+// maxPrograms limits the cache of compiled definitions.
 const maxPrograms = 128
 
-// programs keeps compiled definitions, by what they were made of.
+// programs is a cache of compiled definitions by path and digest. It is safe for concurrent use.
 type programs struct {
 	mu   sync.Mutex
 	kept map[string]*program
 }
 
-// of returns the program of a definition.
+// of returns the program of a definition, from the cache if possible.
 func (k *programs) of(d *spec.Definition) (*program, error) {
 	key := d.Path + "\x00" + d.Digest
 	k.mu.Lock()

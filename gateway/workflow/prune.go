@@ -2,10 +2,10 @@ package workflow
 
 import "time"
 
-// pruneEvery is how often runs go that have been over for long.
+// pruneEvery is the interval at which old runs are removed.
 const pruneEvery = 6 * time.Hour
 
-// prune forgets runs that have been over for as long as they are kept.
+// prune removes runs after their retention, until the engine closes.
 func (e *Engine) prune() {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
@@ -14,9 +14,9 @@ func (e *Engine) prune() {
 		case e.base.Err() != nil:
 			return
 		case err != nil:
-			e.log.Warn("old runs are not removed", "error", err)
+			e.log.Warn("cannot remove old runs", "error", err)
 		case removed > 0:
-			e.log.Info("old runs are removed", "runs", removed)
+			e.log.Info("removed old runs", "runs", removed)
 		}
 		select {
 		case <-tick.C:

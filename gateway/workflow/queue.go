@@ -13,38 +13,38 @@ import (
 	"sallyport/internal/tool"
 )
 
-// live is a run that an engine has and that is not over.
+// live is an unfinished run of an engine.
 type live struct {
 	id, workflow string
 	limit        spec.Concurrency
 	state        *state
-	first        bool // it had begun before: it need not wait for its turn
+	first        bool // it had started before, and does not wait in the queue
 
-	// These are of a run that was just started or resumed; else they are read from its log.
+	// These are set for a run that was just started or resumed; else they are read from its log.
 	program *program
 	writer  *runlog.Writer
 	history *pastRun
 	broken  error // why there is no program
 	peer    tool.Peer
-	place   telemetry.Place // of whoever started it
+	place   telemetry.Place // of its starter
 
 	mu       sync.Mutex
 	run      *run // once it is interpreted
-	canceled bool // it is to be canceled, as by says
+	canceled bool // by has requested cancellation
 	by       string
-	going    bool          // the queue's: it has had its turn
+	going    bool          // guarded by the queue: it was started
 	began    chan struct{} // closed when run is set
-	ended    chan struct{} // closed when the engine does not have it any more
+	ended    chan struct{} // closed when the engine has released it
 }
 
-// queue decides when runs have their turn. It is safe for concurrent use.
+// queue starts runs in order within the concurrency limits. It is safe for concurrent use.
 type queue struct {
 	most int
-	let  func(*live) // begins a run; it does not block
+	let  func(*live) // starts a run; it must not block
 
 	mu    sync.Mutex
 	all   map[string]*live
-	ready bool // those of before are known
+	ready bool // the stored runs are loaded
 	over  bool
 	known chan struct{} // closed when ready
 }
@@ -53,7 +53,7 @@ func newQueue(most int, let func(*live)) *queue {
 	return &queue{most: most, let: let, all: map[string]*live{}, known: make(chan struct{})}
 }
 
-// open begins to let runs go on.
+// open marks the stored runs as loaded and starts runs.
 func (q *queue) open() {
 	q.mu.Lock()
 	q.ready = true
@@ -62,14 +62,14 @@ func (q *queue) open() {
 	q.settle()
 }
 
-// close lets none begin any more.
+// close stops starting runs.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.over = true
 }
 
-// put adds a run, unless it is there: then it returns the one that is.
+// put adds a run and returns it, or returns the present run with the same id.
 func (q *queue) put(l *live) *live {
 	q.mu.Lock()
 	if known := q.all[l.id]; known != nil {
@@ -82,14 +82,14 @@ func (q *queue) put(l *live) *live {
 	return l
 }
 
-// get returns a run, nil for none.
+// get returns a run by id, nil for none.
 func (q *queue) get(id string) *live {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.all[id]
 }
 
-// remove removes a run that is over, or taken by another engine.
+// remove removes a run that has ended or was claimed by another engine.
 func (q *queue) remove(l *live) {
 	q.mu.Lock()
 	if q.all[l.id] == l {
@@ -99,7 +99,7 @@ func (q *queue) remove(l *live) {
 	q.settle()
 }
 
-// of returns the runs of a workflow that have not ended, the oldest first. It is called with mu held.
+// of returns the unfinished runs of a workflow, the oldest first. The caller must hold mu.
 func (q *queue) of(workflow string) []*live {
 	var list []*live
 	for _, l := range q.all {
@@ -120,7 +120,7 @@ func (l *live) since() time.Time {
 	return run.Started
 }
 
-// room says whether one more run of a workflow may be started, by its rule for when there are too many, and which make room for it.
+// room reports whether another run of a workflow may start, by its concurrency policy, and which runs must be canceled for it.
 func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
 	if d.Concurrency.Limit == 0 {
 		return nil, true
@@ -138,14 +138,14 @@ func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
 	return nil, true
 }
 
-// settle starts the runs that are next.
+// settle starts the next runs.
 func (q *queue) settle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.ready || q.over {
 		return
 	}
-	going, counts := 0, map[string]int{} // a run that another waits for takes no room: else both might wait for ever
+	going, counts := 0, map[string]int{} // a run that another run waits for does not count, to avoid a deadlock
 	var waiting []*live
 	for _, l := range q.all {
 		if !l.going {
@@ -172,7 +172,7 @@ func (q *queue) settle() {
 	}
 }
 
-// mayGo reports whether it is the turn of a run, where so many others of its workflow go on.
+// mayGo reports whether a run may start. room: the global limit allows it; others is the number of running runs of its workflow.
 func (l *live) mayGo(room bool, others int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *live) mayGo(room bool, others int) bool {
 	return room && (l.limit.Limit == 0 || others < l.limit.Limit)
 }
 
-// stop cancels a run, also one that has not begun, and returns when that is on record.
+// stop cancels a run. It returns when the request is logged; a run that has not started logs it at its start.
 func (l *live) stop(ctx context.Context, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +196,7 @@ func (l *live) stop(ctx context.Context, by string) error {
 	return l.run.cancel(ctx, by)
 }
 
-// begun says that a run is interpreted from now on.
+// begun attaches the interpreter of a run, and cancels it if that was requested.
 func (l *live) begun(ctx context.Context, r *run) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

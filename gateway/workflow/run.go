@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// finalTime is how long what stands in finally may take after a run was stopped.
+	// finalTime limits the finally blocks of a stopped run.
 	finalTime = 30 * time.Second
 )
 
-// errGone ends what a run does without a word in its log: the engine closes, or the log cannot be written. It continues from there when it is entered again.
-var errGone = errors.New("the run is not ours any more")
+// errGone stops a run without logging an end: the engine closes, or the log cannot be written. The run can be continued from its log.
+var errGone = errors.New("the run is no longer owned by this engine")
 
-// failure is the end of a step or a run that did not go well.
+// failure is the error of a failed or canceled step or run.
 type failure struct {
 	fault    Fault
 	canceled bool
 }
 
-// Error says what went wrong.
+// Error returns the message of the fault.
 func (f *failure) Error() string { return f.fault.Message }
 
 func (f *failure) outcome() string {
@@ -39,20 +39,20 @@ func (f *failure) outcome() string {
 	return outcomeFailed
 }
 
-// run is a run while this engine has it: the interpreter of its definition.
+// run interprets the definition of a run in this engine.
 type run struct {
 	engine  *Engine
 	id      string
 	program *program
 	started Started
-	history *pastRun // of before it was entered
+	history *pastRun // from before this engine claimed it
 	entry   int      // how often it was resumed
 	peer    tool.Peer
 	log     *journal
 	read    *origins
 	steps   atomic.Int64
 	meter   *meter
-	// programs has the last execution of each step, by path, that this engine has begun.
+	// programs has the last execution that this engine started for each step, by path.
 	programs sync.Map
 
 	stop context.CancelCauseFunc // cancels it
@@ -61,7 +61,7 @@ type run struct {
 	desk  desk
 }
 
-// spot is where in a run a step is, and what the log says of it.
+// spot is the location of a step in a run, and its history from the log.
 type spot struct {
 	path string
 	past *past
@@ -76,12 +76,12 @@ func (p spot) in(name string) spot {
 
 func (p spot) pass(i int) spot { return spot{p.path + index(i), p.past.in(index(i))} }
 
-// anew is the place for another attempt, which starts from the beginning.
+// anew returns the location for a retry, which has no history.
 func (p spot) anew() spot { return spot{p.path, nil} }
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// interpret runs the definition from its top. What the log says has ended is not run again.
+// interpret runs the definition from its first step. Steps that have ended in the log are not repeated.
 func (r *run) interpret(ctx context.Context, h *pastRun) (json.RawMessage, error) {
 	inner, end := r.limited(ctx, h.used)
 	defer end()
@@ -100,7 +100,7 @@ func (r *run) interpret(ctx context.Context, h *pastRun) (json.RawMessage, error
 	return encode(out, maxOutput)
 }
 
-// limited returns a context that ends when the run has used up a limit, its own timeout too.
+// limited returns a context that is canceled when the run exceeds a limit or its own timeout.
 func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Context, end func()) {
 	inner, cancel := context.WithCancelCause(ctx)
 	r.meter.open(cancel)
@@ -116,7 +116,7 @@ func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Contex
 	}
 }
 
-// vars are the variables that all expressions see.
+// vars returns the variables that all expressions see.
 func (r *run) vars(h *pastRun) (map[string]any, error) {
 	inputs, err := decode(r.started.Inputs)
 	env, err2 := decode(r.started.Env)
@@ -136,7 +136,7 @@ func orEmpty(v any) any {
 	return v
 }
 
-// sequence runs steps one after the other; its result is that of the last step that was not skipped.
+// sequence runs steps in order. It returns the value of the last step that was not skipped.
 func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (any, error) {
 	var last any
 	for _, n := range steps {
@@ -152,7 +152,7 @@ func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (a
 	return last, nil
 }
 
-// stopped returns the error for what has not begun where the run was stopped, nil where it continues.
+// stopped returns the cause with which ctx was canceled, nil if it was not.
 func (r *run) stopped(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -164,8 +164,8 @@ func (r *run) stopped(ctx context.Context) error {
 	return cause
 }
 
-// failed makes a failure of an error that came up at a place. Where inner has ended and outer has not, its cause is why;
-// where both have, the step was canceled.
+// failed converts an error to a failure at a location. If only inner has ended, its cause is the reason;
+// if both have, the step was canceled.
 func (r *run) failed(outer, inner context.Context, path string, line int, err error) error {
 	if errors.Is(err, errGone) || errors.Is(context.Cause(outer), errGone) {
 		return errGone
@@ -175,7 +175,7 @@ func (r *run) failed(outer, inner context.Context, path string, line int, err er
 	}
 	f, known := errors.AsType[*failure](err)
 	if cause := context.Cause(inner); cause != nil {
-		if known && path == "" { // it was the run's time
+		if known && path == "" { // the run's time limit
 			path, line = f.fault.Step, f.fault.Line
 		}
 		return &failure{fault: faultOf(cause, path, line)}
@@ -194,7 +194,7 @@ const (
 	maxHint  = 500
 )
 
-// faultOf words an error for people and models. What upstreams say is made plain.
+// faultOf converts an error to a fault. Texts of upstreams are sanitized and shortened.
 func faultOf(err error, path string, line int) Fault {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.fault
@@ -214,7 +214,7 @@ func canceledBy(who string) error {
 	return &tool.Error{Kind: tool.Canceled, Message: "canceled" + who}
 }
 
-// detached returns a context for what must be done after ctx has ended; it ends when the run is given up, and after a time.
+// detached returns a context for cleanup after ctx has ended. It ends after finalTime, or when the engine releases the run.
 func (r *run) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	bare, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	hard := hardOf(ctx)
@@ -229,7 +229,7 @@ func (r *run) detached(ctx context.Context) (context.Context, context.CancelFunc
 
 type hardKey struct{}
 
-// withHard keeps in a context the one that ends only when the run is given up.
+// withHard stores ctx in itself as the context that ends only when the engine releases the run.
 func withHard(ctx context.Context) context.Context { return context.WithValue(ctx, hardKey{}, ctx) }
 
 func hardOf(ctx context.Context) context.Context {
@@ -237,7 +237,7 @@ func hardOf(ctx context.Context) context.Context {
 	return hard
 }
 
-// journal writes a run's events, in the order in which they come. What can wait goes with the next that cannot.
+// journal writes the events of a run in order. Events that can be derived again are buffered until the next durable write.
 type journal struct {
 	writer *runlog.Writer
 	meter  *meter
@@ -246,8 +246,8 @@ type journal struct {
 	mu      sync.Mutex
 	settled sync.Cond
 	queue   []Event
-	queued  int // how many have come, in all
-	written int // how many of them are on the disk
+	queued  int // number of events so far
+	written int // how many of them are on disk
 	writing bool
 	err     error
 }
@@ -258,7 +258,7 @@ func newJournal(w *runlog.Writer, m *meter, lost func(error)) *journal {
 	return j
 }
 
-// note adds an event that can be derived again from those that are there: it is written with the next.
+// note buffers an event that can be derived again from earlier ones. It is written with the next write.
 func (j *journal) note(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -272,7 +272,7 @@ func (j *journal) add(e Event) {
 	j.queued++
 }
 
-// write adds an event, and returns when it and all before it are on the disk.
+// write adds an event, and returns when it and all earlier ones are on disk.
 func (j *journal) write(ctx context.Context, e Event) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -287,7 +287,7 @@ func (j *journal) write(ctx context.Context, e Event) error {
 	return j.err
 }
 
-// flush writes what is queued. It is called with mu held.
+// flush writes the queued events. The caller must hold mu.
 func (j *journal) flush(ctx context.Context) {
 	batch := j.queue
 	j.queue, j.writing = nil, true
@@ -303,5 +303,5 @@ func (j *journal) flush(ctx context.Context) {
 	j.settled.Broadcast()
 }
 
-// sizeOf is about how much room an event takes.
+// sizeOf estimates the size of an event in bytes.
 func sizeOf(e Event) int64 { return int64(200 + len(e.Path) + len(e.Input) + len(e.Output)) }

@@ -21,7 +21,7 @@ func noRun(id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no run " + sanitize.Line(id, 60), Hint: "`sallyport workflow runs` lists them"}
 }
 
-// find returns a run of the caller, from where it is now. The live is nil where this engine does not have it.
+// find returns a run that the caller may see. The live run is nil if this engine does not have it.
 func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 	if err := e.ready(ctx); err != nil {
 		return Run{}, nil, err
@@ -51,7 +51,7 @@ func (e *Engine) unread(id string, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "run " + sanitize.Line(id, 60) + " cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// stored returns a run as the store has it, with its inputs and outputs.
+// stored returns a run with its inputs and outputs, which it reads from the log if needed.
 func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	if err != nil || l != nil && run.Inputs != nil {
@@ -64,7 +64,7 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 		if event.Start != nil {
 			run.Inputs = event.Start.Inputs
 		}
-		break // the first says it
+		break // the first event has them
 	}
 	switch last, err := e.logs.Last(ctx, id); {
 	case errors.Is(err, store.ErrNotFound):
@@ -76,10 +76,10 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 	return run, nil
 }
 
-// Run returns a run of the caller as it stands, of anybody for an operator. Errors are *tool.Error.
+// Run returns the current state of a run of the caller, or of any run for an operator. Errors are *tool.Error.
 func (e *Engine) Run(ctx context.Context, id string) (Run, error) { return e.stored(ctx, id) }
 
-// Runs returns those of the caller, or any for an operator, the newest first, without their inputs and outputs. Errors are *tool.Error.
+// Runs returns the runs of the caller, or all for an operator, the newest first, without inputs and outputs. Errors are *tool.Error.
 func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	return list, nil
 }
 
-// Wait returns a run when it is over; when ctx ends before, with its error. Errors are *tool.Error.
+// Wait waits until a run has ended and returns it. If ctx ends first, it returns the current state and an error. Errors are *tool.Error.
 func (e *Engine) Wait(ctx context.Context, id string) (Run, error) {
 	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() })
 }
 
-// Settled returns a run when it is over, or waits only for a person. Errors are *tool.Error.
+// Settled waits until a run has ended or waits for a person, and returns it. Errors are *tool.Error.
 func (e *Engine) Settled(ctx context.Context, id string) (Run, error) {
 	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() || run.Status == Waiting && forPerson(run) })
 }
@@ -118,7 +118,7 @@ func (e *Engine) until(ctx context.Context, id string, enough func(Run) bool) (R
 	run, l, err := e.find(ctx, id)
 	if err != nil || l == nil {
 		if err == nil && !run.Status.Over() {
-			return run, &tool.Error{Kind: tool.Invalid, Message: "run " + run.ID + " does not go on here", Hint: "sallyport workflow resume " + run.ID}
+			return run, &tool.Error{Kind: tool.Invalid, Message: "run " + run.ID + " is not active here", Hint: "sallyport workflow resume " + run.ID}
 		}
 		if err != nil {
 			return run, err
@@ -141,7 +141,7 @@ func (e *Engine) until(ctx context.Context, id string, enough func(Run) bool) (R
 	}
 }
 
-// Events walks over the events of a run with numbers (from 1) above after. The walk ends at the first error, a *tool.Error.
+// Events iterates over the events of a run with numbers (from 1) above after. It ends at the first error, a *tool.Error.
 func (e *Engine) Events(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if _, _, err := e.find(ctx, id); err != nil {
@@ -160,10 +160,10 @@ func (e *Engine) Events(ctx context.Context, id string, after int) iter.Seq2[Eve
 	}
 }
 
-// errOver ends the following of a run.
+// errOver ends Follow at the end of a run.
 var errOver = errors.New("the run is over")
 
-// Follow calls do with what Events would yield and then with each event as it comes, until the run is over, ctx ends or do fails.
+// Follow calls do with the events after a number, and then with each new event, until the run ends, ctx ends or do fails.
 func (e *Engine) Follow(ctx context.Context, id string, after int, do func(Event) error) error {
 	run, _, err := e.find(ctx, id)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Start starts a run on behalf of the caller in ctx. It is on record when Start returns, and continues whatever becomes of ctx; its
-// Peer is asked until ctx ends. Errors are *tool.Error: invalid with all that is wrong with the inputs, limit where there are too many runs.
+// Start starts a run on behalf of the caller in ctx. The run is logged when Start returns, and continues after ctx ends; its
+// Peer is asked until ctx ends. Errors are *tool.Error: invalid with all problems of the inputs, limit for too many runs.
 func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	if err := e.ready(ctx); err != nil {
 		return Run{}, err
@@ -51,7 +51,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	return e.create(ctx, p, started, approvals.OnePeer(ctx, s.Peer), nil)
 }
 
-// ready waits until it is known which runs there are.
+// ready waits until the stored runs are loaded.
 func (e *Engine) ready(ctx context.Context) error {
 	select {
 	case <-e.queue.known:
@@ -65,14 +65,14 @@ func (e *Engine) ready(ctx context.Context) error {
 	return nil
 }
 
-// create puts a run on record, with further events, and gives it its turn.
+// create logs a new run, with the events more, and queues it.
 func (e *Engine) create(ctx context.Context, p *program, started Started, peer tool.Peer, more []Event) (Run, error) {
 	if run, err := e.stored(ctx, started.ID); err == nil {
-		return run, nil // the same start once more
+		return run, nil // the start is repeated
 	}
 	leave, ok := e.queue.room(p.Definition)
 	if !ok {
-		return Run{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s has %d runs already, which is all that it may", p.Name, p.Concurrency.Limit), Hint: "wait for the end of one"}
+		return Run{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s has %d runs already, its limit", p.Name, p.Concurrency.Limit), Hint: "wait until one ends"}
 	}
 	now := e.now().UTC()
 	run := Run{ID: started.ID, Workflow: p.Name, Digest: p.Digest, Status: Queued, Trigger: started.Trigger, Principal: started.Principal,
@@ -98,11 +98,11 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	return run, nil
 }
 
-// unkept is the error of what cannot be put on record.
+// unkept returns the error for a run that cannot be recorded, and logs it.
 func (e *Engine) unkept(id string, err error) error {
 	e.log.Error("run cannot be recorded", "run", id, "error", err)
 	if errors.Is(err, store.ErrFull) {
-		return &tool.Error{Kind: tool.Limit, Message: "there is no room for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}
+		return &tool.Error{Kind: tool.Limit, Message: "no space for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}
 	}
-	return &tool.Error{Kind: tool.Internal, Message: "the run cannot be put on record", Hint: "the operator's log says why", Err: err}
+	return &tool.Error{Kind: tool.Internal, Message: "the run cannot be recorded", Hint: "the operator's log says why", Err: err}
 }

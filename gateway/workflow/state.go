@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// state is how a run stands, while an engine has it. It is safe for concurrent use.
+// state is the current state of a run in an engine. It is safe for concurrent use.
 type state struct {
-	// told is called after the status, or what is waited for, has become another; one call at a time.
+	// told is called after the status or the pending waits have changed; one call at a time.
 	told func(Run)
 
 	mu      sync.Mutex
 	run     Run
-	active  int           // branches that go on
+	active  int           // branches that are running
 	changed chan struct{} // closed when it changes
-	left    error         // why the engine does not have it any more, though it is not over
+	left    error         // why the engine has released an unfinished run
 	telling sync.Mutex
 }
 
@@ -22,7 +22,7 @@ func newState(run Run, told func(Run)) *state {
 	return &state{told: told, run: run, changed: make(chan struct{})}
 }
 
-// now returns how the run stands, and what is closed when it changes.
+// now returns the run, a channel that is closed at the next change, and why the engine has released it, if so.
 func (s *state) now() (Run, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *state) now() (Run, <-chan struct{}, error) {
 	return run, s.changed, s.left
 }
 
-// alter changes how the run stands, and tells of it where that matters to others.
+// alter changes the run. It calls told if the status or the number of pending waits has changed.
 func (s *state) alter(do func(*Run)) {
 	s.mu.Lock()
 	before, waits := s.run.Status, len(s.run.Waiting)
@@ -60,12 +60,12 @@ func (s *state) tell() {
 	s.told(run)
 }
 
-// busy counts branches that begin to go on, or end.
+// busy adds n to the number of running branches.
 func (s *state) busy(n int) {
 	s.alter(func(*Run) { s.active += n })
 }
 
-// wait notes that a branch waits, until leave is called.
+// wait records that a branch waits, until leave is called.
 func (s *state) wait(p Pending) (leave func()) {
 	s.alter(func(run *Run) {
 		run.Waiting = append(run.Waiting, p)
@@ -74,7 +74,7 @@ func (s *state) wait(p Pending) (leave func()) {
 	return func() { s.waitsNoMore(p.Step) }
 }
 
-// waitsNoMore notes that the branch that waited at a step continues. Only the first time counts.
+// waitsNoMore records that the branch that waited at a step continues. It is idempotent.
 func (s *state) waitsNoMore(step string) {
 	s.alter(func(run *Run) {
 		before := len(run.Waiting)
@@ -83,7 +83,7 @@ func (s *state) waitsNoMore(step string) {
 	})
 }
 
-// ask replaces what is asked for at a step that waits.
+// ask replaces what a step waits for.
 func (s *state) ask(p Pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,14 +94,14 @@ func (s *state) ask(p Pending) {
 	}
 }
 
-// ended notes how many steps have ended.
+// ended sets the number of finished steps.
 func (s *state) ended(steps int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run.Steps = max(s.run.Steps, steps)
 }
 
-// leave says that the engine does not have the run any more.
+// leave records why the engine has released the run.
 func (s *state) leave(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

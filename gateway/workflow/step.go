@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// step runs one step, unless the log says that it has ended. An error is a *failure, or errGone.
+// step runs one step, or returns its result from the log. Errors are *failure or errGone.
 func (r *run) step(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	if before, ok, err := at.past.ended(); ok || err != nil {
 		return before, before.error(err)
@@ -29,7 +29,7 @@ func (r *run) step(ctx context.Context, f *frame, n *node, at spot) (result, err
 	return r.end(ctx, at, n.Line, out, err, leaf(n))
 }
 
-// error is that of a result that was on record already.
+// error returns the error of a result from the log.
 func (r result) error(unreadable error) error {
 	if unreadable != nil {
 		return &failure{fault: Fault{Kind: tool.Internal, Message: "the log of the run cannot be read"}}
@@ -44,7 +44,7 @@ func (r result) error(unreadable error) error {
 	return nil
 }
 
-// leaf reports whether what a step came to cannot be derived again from what stands within it.
+// leaf reports whether the result of a step cannot be derived again from nested steps.
 func leaf(n *node) bool {
 	switch n.Do.(type) {
 	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Wait, *spec.Form:
@@ -53,7 +53,7 @@ func leaf(n *node) bool {
 	return false
 }
 
-// perform runs a step after its condition held, as its cache and its key allow.
+// perform runs a step if its condition is true, and uses its cache and idempotency key.
 func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	if n.cond != nil {
 		holds, err := n.cond.Bool(ctx, f.vars)
@@ -83,7 +83,7 @@ func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, 
 	return out, err
 }
 
-// end writes what a step came to. What can be derived again goes with the next event that cannot.
+// end logs the result of a step. Unless durable, the event is buffered.
 func (r *run) end(ctx context.Context, at spot, line int, out result, err error, durable bool) (result, error) {
 	if errors.Is(err, errGone) {
 		return result{}, err
@@ -109,7 +109,7 @@ func (r *run) end(ctx context.Context, at spot, line int, out result, err error,
 	return out, r.count(at, line, err)
 }
 
-// count counts a step that has ended, and ends a run that is at a limit.
+// count counts a finished step, and returns an error if the run exceeds a limit.
 func (r *run) count(at spot, line int, err error) error {
 	r.state.ended(int(r.steps.Add(1)))
 	if full := r.meter.step(); full != nil && err == nil {
@@ -118,7 +118,7 @@ func (r *run) count(at spot, line int, err error) error {
 	return err
 }
 
-// json is the value as its event has it.
+// json returns the value as JSON for its event.
 func (r result) json() (json.RawMessage, error) {
 	if r.raw != nil || r.status == outcomeSkipped {
 		return r.raw, nil
@@ -126,7 +126,7 @@ func (r result) json() (json.RawMessage, error) {
 	return encode(r.value, maxList)
 }
 
-// attempts makes a step, and again after failures that its rule names.
+// attempts runs a step with retries.
 func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	attempt := max(at.past.beganAt(), 1)
 	if at.past != nil && at.past.resting {
@@ -155,7 +155,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result,
 	}
 }
 
-// again reports whether a step is made again after an attempt failed.
+// again reports whether a step is retried after a failed attempt.
 func (n *node) again(attempt int, err error) bool {
 	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errGone) {
 		return false
@@ -167,7 +167,7 @@ func (n *node) again(attempt int, err error) bool {
 	return kind == tool.Timeout || kind == tool.Upstream || kind == tool.Limit
 }
 
-// pause is how long is waited after an attempt.
+// pause returns the delay after a failed attempt.
 func (n *node) pause(attempt int) time.Duration {
 	wait, most := n.Retry.Wait, n.Retry.Max
 	if wait == 0 {
@@ -182,7 +182,7 @@ func (n *node) pause(attempt int) time.Duration {
 	return min(wait, most)
 }
 
-// attempt makes a step once, in the time that it has, and evaluates its output.
+// attempt runs a step once within its timeout, and evaluates its output.
 func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
 	inner, stop := bounded(ctx, n.Timeout, tookLonger(n.Timeout))
 	defer stop()
@@ -202,7 +202,7 @@ func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt i
 	return normal(v, maxOutput)
 }
 
-// normal is the result of a value that JSON may not represent.
+// normal returns the result for a value after a round trip through JSON.
 func normal(v any, most int) (result, error) {
 	raw, err := encode(v, most)
 	if err != nil {
@@ -215,10 +215,10 @@ func normal(v any, most int) (result, error) {
 	return result{status: outcomeOK, value: value, raw: raw}, nil
 }
 
-// do does what the step is for.
+// do runs the action of the step.
 func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
 	if !leaf(n) && at.past.beganAt() != attempt {
-		if _, nested := n.Do.(*spec.Nested); !nested { // which says what begins
+		if _, nested := n.Do.(*spec.Nested); !nested { // it logs more itself
 			r.log.note(Event{Kind: Began, Path: at.path, Attempt: attempt})
 		}
 	}
@@ -249,7 +249,7 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (
 	return result{}, &tool.Error{Kind: tool.Internal, Message: fmt.Sprintf("a step of kind %T cannot be run", n.Do)}
 }
 
-// began says that an attempt of a step begins, with what it does; it is on the disk when began returns.
+// began logs the start of an attempt; the event is on disk when it returns. A large input is replaced by its hash.
 func (r *run) began(ctx context.Context, at spot, attempt int, e Event) error {
 	if len(e.Input) > maxInput {
 		sum := sha256.Sum256(e.Input)
@@ -259,7 +259,7 @@ func (r *run) began(ctx context.Context, at spot, attempt int, e Event) error {
 	return r.log.write(ctx, e)
 }
 
-// rest waits until a retry may begin.
+// rest waits until a retry may start.
 func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
 	if r.engine.opts.Hurry {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/store"
 )
 
-// alarm has the store wake a run at a time, so that it continues also if its engine has lost it by then. What is
-// soon needs none. Call off when it is not needed any more.
+// alarm sets a stored timer for a run, so that the run continues even if its engine is gone by then. Short
+// waits need none. off removes the timer.
 func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off func()) {
 	if time.Until(at) < longRest {
 		return func() {}
@@ -18,19 +18,19 @@ func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off
 	sum := sha256.Sum256([]byte(path))
 	key := store.Key{run, hex.EncodeToString(sum[:8])}
 	if err := e.timers.At(context.WithoutCancel(ctx), key, at, nil); err != nil {
-		e.log.Warn("alarm of a run cannot be set", "run", run, "error", err)
+		e.log.Warn("cannot set the timer of a run", "run", run, "error", err)
 	}
 	return func() {
-		if hardOf(ctx).Err() != nil || time.Until(at) <= 0 { // it is to wake who goes on, or has rung
+		if hardOf(ctx).Err() != nil || time.Until(at) <= 0 { // it is for the next engine, or has fired
 			return
 		}
 		if err := e.timers.Remove(context.WithoutCancel(ctx), key); err != nil {
-			e.log.Warn("alarm of a run is not taken back", "run", run, "error", err)
+			e.log.Warn("cannot remove the timer of a run", "run", run, "error", err)
 		}
 	}
 }
 
-// wake continues runs that are due and have no engine.
+// wake continues runs whose timers fire and that are not in the queue.
 func (e *Engine) wake() {
 	<-e.queue.known
 	err := e.timers.Fired(e.base, func(f store.Firing) error {
@@ -44,6 +44,6 @@ func (e *Engine) wake() {
 		return nil
 	})
 	if e.base.Err() == nil {
-		e.log.Error("alarms of runs are not heard", "error", err)
+		e.log.Error("cannot receive the timers of runs", "error", err)
 	}
 }

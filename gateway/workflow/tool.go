@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What becomes of a step that had begun when its gateway was killed.
+// What to do with a step that was running when its gateway was killed.
 const (
 	interruptedRetry = "retry"
 	interruptedFail  = "fail"
@@ -24,7 +24,7 @@ const (
 // toolRun calls tools for steps.
 type toolRun struct{ *run }
 
-// tool calls a tool. A call that policy wants approved waits for that, and is made again then.
+// tool calls a tool. A call that needs approval waits for it and is then repeated.
 func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spot, attempt int) (result, error) {
 	id, err := tool.ParseID(do.Name.Text)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at 
 	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
 }
 
-// callApproved makes a call, and again when it has been approved, where it must be.
+// callApproved makes a call, and repeats it after approval if it needs one.
 func (r toolRun) callApproved(ctx context.Context, at spot, attempt int, call tool.Call) (result, error) {
 	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
 		if err := waitRun(r).approved(ctx, at, *pending); err != nil {
@@ -62,7 +62,7 @@ func (r toolRun) callApproved(ctx context.Context, at spot, attempt int, call to
 	}
 }
 
-// call makes one call, which is on record before it leaves.
+// call makes one call, which is logged before.
 func (r toolRun) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r toolRun) call(ctx context.Context, at spot, attempt int, call tool.Call)
 	return r.engine.door.Call(toolcall.Unattended(atStep(ctx, r.id, at.path), r.id), call)
 }
 
-// toolResult is the result of a step by the result of its tool.
+// toolResult converts the result of a tool to the result of its step.
 func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 	if err != nil {
 		return result{}, err
@@ -83,7 +83,7 @@ func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 	if answer.IsError {
 		text := answer.Text()
 		if text == "" {
-			text = "it does not say why"
+			text = "no reason given"
 		}
 		return result{}, &tool.Error{Kind: tool.Failed, Message: id.String() + " failed: " + text}
 	}
@@ -100,12 +100,12 @@ func (r toolRun) arguments(ctx context.Context, f *frame, n *node) (json.RawMess
 		v = map[string]any{}
 	}
 	if _, ok := v.(map[string]any); !ok {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "with comes to " + expr.Describe(v) + ", not an object"}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "with is " + expr.Describe(v) + ", not an object"}
 	}
 	return encode(v, maxOutput)
 }
 
-// instead lets tests answer for a step.
+// instead asks the stub of a test for the result of a step, see [Instead].
 func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, input json.RawMessage) (result, bool, error) {
 	ask := r.engine.opts.Instead
 	if ask == nil {
@@ -129,8 +129,8 @@ func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, inp
 	return result{status: outcomeOK, value: value, raw: output, final: true}, true, err
 }
 
-// goOn decides about a step that may have been done already, by the step's rule: done is false where it is to be made, true
-// where a person says that it was done, with this result.
+// goOn decides by the step's rule about a step that may already be done. done is false if the step must run, true
+// if a person reports it as done, with this result.
 func (r toolRun) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) (out result, done bool, err error) {
 	if !at.past.interrupted(attempt) {
 		return result{}, false, nil
@@ -139,7 +139,7 @@ func (r toolRun) goOn(ctx context.Context, n *node, at spot, attempt int, harmle
 	switch {
 	case rule == "" && harmless:
 		rule = interruptedRetry
-	case rule == "", at.past.uncertain && rule == interruptedFail: // somebody has resumed the run since
+	case rule == "", at.past.uncertain && rule == interruptedFail: // the run was resumed since
 		rule = interruptedAsk
 	}
 	switch rule {
@@ -148,29 +148,29 @@ func (r toolRun) goOn(ctx context.Context, n *node, at spot, attempt int, harmle
 	case interruptedAsk:
 		return r.askAgain(ctx, at)
 	}
-	return result{}, false, interruptedError("its rule is not to make it again")
+	return result{}, false, interruptedError("its rule forbids a repeat")
 }
 
 func interruptedError(why string) error {
-	return &tool.Error{Kind: tool.Canceled, Message: "the step did not come to its end: it may have been done, and " + why,
-		Hint: "look whether it was done; `interrupted: retry` in the definition has it made again"}
+	return &tool.Error{Kind: tool.Canceled, Message: "the step was interrupted: it may have been done, and " + why,
+		Hint: "check whether it was done; `interrupted: retry` in the definition repeats it"}
 }
 
-// interrupted reports whether an attempt had begun to do something, and it is not known whether it was done.
+// interrupted reports whether an attempt was started and it is unknown whether it was completed.
 func (p *past) interrupted(attempt int) bool {
 	return p != nil && max(p.attempt, 1) == attempt && (p.uncertain || p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
 }
 
-// askAgain asks a person whether a step is made again that was interrupted. Each time that it has begun is a question of its own.
+// askAgain asks a person whether to repeat an interrupted step. Each start of the step is a new question.
 func (r toolRun) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
-	message := fmt.Sprintf("Step %s of workflow %s did not come to its end. It may have been done already. Make it again?", at.path, r.started.Workflow)
+	message := fmt.Sprintf("Step %s of workflow %s was interrupted. It may have been done already. Repeat it?", at.path, r.started.Workflow)
 	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}
 	a, err = waitRun(r).answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
 	if f := tool.AsError(err); err != nil && (f.Kind == tool.Denied || f.Kind == tool.Timeout) && ctx.Err() == nil {
-		return result{}, false, interruptedError("it is not to be made again")
+		return result{}, false, interruptedError("it must not be repeated")
 	}
 	if err != nil || a.State != approval.Done {
 		return result{}, false, err
@@ -186,7 +186,7 @@ func (r toolRun) askAgain(ctx context.Context, at spot) (out result, done bool, 
 	return out, true, err
 }
 
-// harmless reports whether a tool can be called a second time without doing more, by its own word.
+// harmless reports whether a tool declares itself read-only or idempotent.
 func (e *Engine) harmless(id tool.ID) bool {
 	if e.opts.Catalog == nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// traced has a run until it is over, or the engine closes, within a span. That of a run which is continued after a restart
-// begins a trace of its own: who started it is answered long ago.
+// traced executes a run within a span. The span of a run that is continued after a restart
+// starts a new trace, since the request that started the run has ended.
 func (r *run) traced(ctx context.Context, l *live) error {
 	ctx, span := r.engine.opts.Telemetry.Start(l.place.In(ctx), telemetry.Inside, "invoke_workflow", l.workflow)
 	span.Set("gen_ai.operation.name", "invoke_workflow")
@@ -28,7 +28,7 @@ func (r *run) traced(ctx context.Context, l *live) error {
 	return err
 }
 
-// stepSpan is the span of one attempt of a step.
+// stepSpan starts the span of one attempt of a step.
 func (r *run) stepSpan(ctx context.Context, n *node, at spot, attempt int) (context.Context, *telemetry.Span) {
 	ctx, span := r.engine.opts.Telemetry.Start(ctx, telemetry.Inside, "step", n.ID.Text)
 	span.Set("sallyport.step.path", at.path)
@@ -36,7 +36,7 @@ func (r *run) stepSpan(ctx context.Context, n *node, at spot, attempt int) (cont
 	return ctx, span
 }
 
-// wentHow says in a word how an attempt of a step went.
+// wentHow returns the outcome of an attempt for its span: the error kind or the status.
 func wentHow(out result, err error) string {
 	if err != nil {
 		return string(faultOf(err, "", 0).Kind)

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// maxOutput is how large the output of a step may be, as JSON; maxList that of a loop.
+	// maxOutput limits the output of a step as JSON, in bytes; maxList that of a loop.
 	maxOutput = 8 << 20
 	maxList   = 32 << 20
-	// maxInput is how much of a step's input its event has.
+	// maxInput limits a step's input in its event.
 	maxInput = 64 << 10
 )
 
-// encode writes a value as compact JSON of at most so many bytes.
+// encode returns a value as compact JSON of at most so many bytes.
 func encode(v any, most int) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the value is no JSON", Err: err}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the value is not JSON", Err: err}
 	}
 	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 	if len(data) > most {
@@ -33,11 +33,11 @@ func encode(v any, most int) (json.RawMessage, error) {
 }
 
 func tooLarge(size, most int) error {
-	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the output has %d bytes of JSON, of at most %d", size, most), Hint: "take less at once, or keep it in a file of a workspace"}
+	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the output has %d bytes of JSON, the limit is %d", size, most), Hint: "return less, or write it to a workspace file"}
 }
 
-// decode reads JSON into what expressions work with; what is not there is null. What it returns for the same bytes is always
-// the same, so a run that is entered again sees what it saw before.
+// decode decodes JSON to a value for expressions; empty data is nil. The result for the same bytes is always
+// the same, so a continued run sees the same values.
 func decode(data []byte) (any, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil

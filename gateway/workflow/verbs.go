@@ -11,25 +11,25 @@ import (
 // Start says which run to start.
 type Start struct {
 	Workflow string
-	// Inputs is an object in JSON; nil is an empty one.
+	// Inputs is a JSON object; nil is an empty one.
 	Inputs json.RawMessage
-	// Trigger is as in Run.
+	// Trigger is as in [Run].
 	Trigger string
-	// Key makes the start happen once: where a run was started with the same workflow and key, it is returned. "" is none.
+	// Key makes the start idempotent: if a run was started with the same workflow and key, it is returned. "" is none.
 	Key string
-	// Peer can be asked for what is missing, at once; nil cannot.
+	// Peer is asked for missing inputs; nil asks nobody.
 	Peer tool.Peer
-	// Parent is the execution that starts it; "" is none.
+	// Parent is the execution or run that starts it; "" is none.
 	Parent string
-	// Read says what the inputs were read from, in addition to what its starter has read.
+	// Read are the labels of the inputs' sources, in addition to the labels of its starter.
 	Read []toolcall.Origin
 }
 
-// Filter says which runs are meant. The zero value is all.
+// Filter selects runs. The zero value selects all.
 type Filter struct {
 	Workflow string
 	Status   Status
-	// Limit is how many at most, the newest; 0 is all.
+	// Limit limits the number of runs to the newest; 0 is no limit.
 	Limit int
 }
 

@@ -21,13 +21,13 @@ const (
 	forForm     = "form"
 )
 
-// whyInterrupted is in the Pending of a question whether a step is made again.
+// whyInterrupted is the Pending.Why of a question whether to repeat an interrupted step.
 const whyInterrupted = "interrupted"
 
-// longRest is how long a retry's pause is from which on the run counts as waiting.
+// longRest is the retry delay from which on the run counts as waiting.
 const longRest = 10 * time.Second
 
-// People can be asked about runs: *gateway.Gateway.
+// People asks people about runs. The gateway's approver implements it.
 type People interface {
 	Inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error)
 	Approval(ctx context.Context, id string) (approvals.Approval, error)
@@ -35,7 +35,7 @@ type People interface {
 	WatchApprovals(f func()) (stop func())
 }
 
-// waitRun has steps wait for times and people.
+// waitRun runs wait steps and waits for approvals.
 type waitRun struct{ *run }
 
 // wait waits for a time or a person.
@@ -56,10 +56,10 @@ func (r waitRun) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at 
 	return result{status: outcomeOK}, r.sleep(ctx, at, until)
 }
 
-// maxWait is the longest time that a step waits.
+// maxWait limits the time that a step waits.
 const maxWait = 366 * 24 * time.Hour
 
-// until is when a wait is over.
+// until returns the time at which a wait ends.
 func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time.Time, error) {
 	text, err := f.text(ctx, n.with, "the time to wait")
 	if err != nil {
@@ -69,11 +69,11 @@ func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (t
 	if do.For != nil {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time to wait", sanitize.Line(text, 60)), Hint: "write 90s, 5m or 1h30m"}
+			return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is not a duration", sanitize.Line(text, 60)), Hint: "write 90s, 5m or 1h30m"}
 		}
 		until = time.Now().Add(d)
 	} else if until, err = time.Parse(time.RFC3339, text); err != nil {
-		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is no time", sanitize.Line(text, 60)), Hint: "write it as 2026-11-22T09:00:00Z"}
+		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q is not a time", sanitize.Line(text, 60)), Hint: "write it as 2026-11-22T09:00:00Z"}
 	}
 	if time.Until(until) > maxWait {
 		return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: "a step waits for 366 days at most, not until " + until.UTC().Format(time.RFC3339)}
@@ -81,7 +81,7 @@ func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (t
 	return until, nil
 }
 
-// sleep waits until a time. It is on record, so who continues with the run waits for the same.
+// sleep waits until a time, which it logs: a continued run waits until the same time.
 func (r waitRun) sleep(ctx context.Context, at spot, until time.Time) error {
 	return r.hold(ctx, at, Pending{Step: at.path, For: forTime, Until: until.UTC()}, func() error {
 		defer r.engine.alarm(ctx, r.id, at.path, until)()
@@ -101,7 +101,7 @@ func pause(ctx context.Context, until time.Time) error {
 	}
 }
 
-// hold notes what a step waits for, on record and in how the run stands, while wait waits.
+// hold logs what a step waits for, shows it in the state of the run, and calls wait. It pauses the clocks of ctx.
 func (r waitRun) hold(ctx context.Context, at spot, p Pending, wait func() error) error {
 	if known := at.past.waited(); known == nil || known.For != p.For || known.Approval != p.Approval || !known.Until.Equal(p.Until) {
 		if err := r.log.write(ctx, Event{Kind: Waits, Path: at.path, Pending: &p}); err != nil {
@@ -113,7 +113,7 @@ func (r waitRun) hold(ctx context.Context, at spot, p Pending, wait func() error
 	return wait()
 }
 
-// waitApproval asks a person whether to go on.
+// waitApproval asks a person for approval and waits for it.
 func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Approval, at spot, attempt int) (result, error) {
 	message, err := f.text(ctx, n.with, "the message")
 	if err != nil {
@@ -129,7 +129,7 @@ func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.A
 	return normal(map[string]any{"approved": true, "by": a.By, "note": a.Note}, maxOutput)
 }
 
-// inquire asks people something; the same question of the same attempt is asked once.
+// inquire creates a question to people. The same question of the same attempt is asked once.
 func (r waitRun) inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
 	if r.engine.opts.People == nil {
 		return approvals.Approval{}, &tool.Error{Kind: tool.Denied, Message: "nobody can be asked here", Hint: "run it in a gateway: sallyport serve"}
@@ -139,7 +139,7 @@ func (r waitRun) inquire(ctx context.Context, q approvals.Question) (approvals.A
 	return r.engine.opts.People.Inquire(ctx, q)
 }
 
-// approved waits until a call's question has an answer, whatever that is: the call finds it when it is made again.
+// approved waits until the approval of a call is decided. A refusal is not an error here: the repeated call reports it.
 func (r waitRun) approved(ctx context.Context, at spot, p Pending) error {
 	_, err := r.answered(ctx, at, p)
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Denied {
@@ -148,7 +148,7 @@ func (r waitRun) approved(ctx context.Context, at spot, p Pending) error {
 	return err
 }
 
-// allApproved waits until all of the questions have an answer.
+// allApproved waits until all of the approvals are decided.
 func (r waitRun) allApproved(ctx context.Context, at spot, list []approvals.Approval) error {
 	for _, a := range list {
 		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
@@ -158,7 +158,7 @@ func (r waitRun) allApproved(ctx context.Context, at spot, list []approvals.Appr
 	return nil
 }
 
-// answered waits for a person's answer. A refusal is an error of kind denied.
+// answered waits for a person's answer. A refusal is an error of kind denied. If ctx ends first, the question is withdrawn.
 func (r waitRun) answered(ctx context.Context, at spot, p Pending) (a approvals.Approval, err error) {
 	err = r.hold(ctx, at, p, func() error {
 		for {
@@ -178,7 +178,7 @@ func (r waitRun) answered(ctx context.Context, at spot, p Pending) (a approvals.
 	return a, err
 }
 
-// verdict is what an answer says.
+// verdict returns nil for an approval, else the error for its state.
 func verdict(a approvals.Approval) error {
 	switch a.State {
 	case approval.Allowed, approval.Used, approval.Done:
@@ -197,17 +197,17 @@ func verdict(a approvals.Approval) error {
 	return &tool.Error{Kind: tool.Denied, Message: message}
 }
 
-// withdraw takes back a question that a canceled run does not need an answer to. What was given up is asked again by who continues.
+// withdraw withdraws the question of a canceled run. The question of a released run stays open for the engine that continues the run.
 func (r waitRun) withdraw(ctx context.Context, id string) {
 	if hard := hardOf(ctx); hard != nil && hard.Err() != nil {
 		return
 	}
 	if err := r.engine.opts.People.Withdraw(context.WithoutCancel(ctx), id); err != nil {
-		r.engine.log.Debug("question is not withdrawn", "run", r.id, "approval", id, "error", err)
+		r.engine.log.Debug("cannot withdraw a question", "run", r.id, "approval", id, "error", err)
 	}
 }
 
-// bell wakes all who wait for answers.
+// bell notifies all goroutines that wait for answers. It is safe for concurrent use.
 type bell struct {
 	mu   sync.Mutex
 	ring chan struct{}
@@ -215,7 +215,7 @@ type bell struct {
 
 func newBell() *bell { return &bell{ring: make(chan struct{})} }
 
-// tell wakes them.
+// tell wakes all waiting goroutines.
 func (b *bell) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,14 +223,14 @@ func (b *bell) tell() {
 	b.ring = make(chan struct{})
 }
 
-// changed returns what is closed by the next tell.
+// changed returns a channel that the next tell closes.
 func (b *bell) changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ring
 }
 
-// wait returns after a tell, or when a question expires, which causes no tell.
+// wait returns when changed is closed, or when a question expires, for which there is no notification.
 func (b *bell) wait(ctx context.Context, changed <-chan struct{}, expires time.Time) error {
 	timer := time.NewTimer(max(time.Until(expires)+time.Second, time.Second))
 	defer timer.Stop()

@@ -1,6 +1,6 @@
-// Package workflow runs workflows: definitions (package spec) made of steps that call tools through the gateway's one
-// door. Its main type is [Engine]. A run is a log of events in the store: each step's start and end is written, fenced by
-// what it must follow, before anything continues. An engine that reads the log can resume the run, and repeats no step that has ended.
+// Package workflow runs workflows: definitions (package spec) of steps that call tools through the gateway.
+// Its main type is [Engine]. A run is a log of events in the store: the start and end of each step is written, and fenced by
+// the preceding record, before the run continues. An engine can resume a run from its log, and does not repeat finished steps.
 package workflow
 
 import (
@@ -11,27 +11,27 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Door is what the engine needs of the gateway.
+// Door calls tools and executes programs. The gateway implements it.
 type Door interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 }
 
-// What a run is and what its log says is package runlog's.
+// Types of package runlog.
 type (
-	// Status is how a run stands.
+	// Status is the status of a run.
 	Status = runlog.Status
-	// Run is one run of a workflow, as it stands.
+	// Run is the current state of one run of a workflow.
 	Run = runlog.Run
-	// Fault is why a step or a run failed.
+	// Fault is the error of a step or run.
 	Fault = runlog.Fault
 	// Pending is something that a run waits for.
 	Pending = runlog.Pending
 	// Event is one line of a run's log.
 	Event = runlog.Event
-	// EventKind is what an event says.
+	// EventKind is the kind of an event.
 	EventKind = runlog.EventKind
-	// Started is what a run was started with.
+	// Started is the start data of a run.
 	Started = runlog.Started
 )
 

@@ -13,7 +13,7 @@ import (
 // maxFileChanges is the largest number of changes that is reported per program.
 const maxFileChanges = 1000
 
-// Tracked is a workspace that notes what a program changes in it.
+// Tracked is a workspace that records the changes of a program.
 type Tracked struct {
 	Space
 
@@ -38,7 +38,7 @@ func (c *Tracked) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 	defer c.mu.Unlock()
 	for _, f := range seen {
 		_, written := updated.Versions[f.Path]
-		own := strings.HasPrefix(f.Path, workspace.Output+"/") // old output is removed by us
+		own := strings.HasPrefix(f.Path, workspace.Output+"/") // the gateway removes old output
 		if written || f.Gone && !own {
 			c.note(f)
 		}
@@ -46,7 +46,7 @@ func (c *Tracked) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 	return updated, err
 }
 
-// note is called with mu held.
+// note adds a change. mu must be held.
 func (c *Tracked) note(f execution.FileChange) {
 	c.changes = slices.DeleteFunc(c.changes, func(old execution.FileChange) bool { return old.Path == f.Path })
 	if len(c.changes) < maxFileChanges {
@@ -54,7 +54,7 @@ func (c *Tracked) note(f execution.FileChange) {
 	}
 }
 
-// Changes is what has changed, by path.
+// Changes returns the changes, sorted by path.
 func (c *Tracked) Changes() []execution.FileChange {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// FileWrite is what is to become of a file of a workspace.
+// FileWrite is a change of a file in a workspace.
 type FileWrite struct {
 	// Workspace is as in Program.
 	Workspace string
@@ -25,11 +25,11 @@ type FileWrite struct {
 	Path string
 	// Verb says what Content does.
 	Verb FileVerb
-	// Content is the text: all of it, what is added, or what stands in place of Old.
+	// Content is the whole text, the text to append, or the replacement of Old.
 	Content string
-	// Old is the text in the file that an Edit replaces. It must occur once.
+	// Old is the text that FileEdit replaces. It must occur exactly once.
 	Old string
-	// Code says that a name without an ending is one of Python.
+	// Code says that a name without an extension is a Python file.
 	Code bool
 }
 
@@ -40,16 +40,16 @@ type FileVerb string
 const (
 	// FileMake creates a file.
 	FileMake FileVerb = "made"
-	// FileAppend adds to one, on a line of its own.
+	// FileAppend appends to a file, on a new line.
 	FileAppend FileVerb = "added to"
-	// FileReplace makes one or replaces it.
+	// FileReplace creates or replaces a file.
 	FileReplace FileVerb = "wrote"
-	// FileEdit replaces a text in one.
+	// FileEdit replaces a text in a file.
 	FileEdit FileVerb = "edited"
 )
 
 const (
-	// maxEdited is how large a file can be that is changed here, in bytes.
+	// maxEdited is the maximum size of a file to change, in bytes.
 	maxEdited = 16 << 20
 	// writeTries is the number of attempts to change a file that others change at the same time.
 	writeTries = 10
@@ -98,7 +98,7 @@ func (s *Workspaces) files(ctx context.Context, asked string) (Space, error) {
 	return s.opts.Watch(ctx, ws, name), nil
 }
 
-// filePath returns the path in a workspace that a request means.
+// filePath returns the clean path in a workspace for the path in a request.
 func filePath(asked string) (string, error) {
 	clean := strings.TrimPrefix(asked, "/workspace/")
 	for strings.HasPrefix(clean, "./") {
@@ -106,14 +106,14 @@ func filePath(asked string) (string, error) {
 	}
 	if err := workspace.Check(clean); err != nil {
 		return "", &tool.Error{
-			Kind: tool.Invalid, Message: fmt.Sprintf("no file can be called %q: %v", sanitize.Line(asked, 80), err),
+			Kind: tool.Invalid, Message: fmt.Sprintf("invalid file name %q: %v", sanitize.Line(asked, 80), err),
 			Hint: "a path below /workspace, such as src/app.py",
 		}
 	}
 	return clean, nil
 }
 
-// codePath adds the ending of Python to a name that has none, if there is no such file.
+// codePath adds .py to a name without an extension, unless a file with that name exists.
 func codePath(ws Space, name string, fresh bool) string {
 	if path.Ext(name) != "" || workspace.Check(name+".py") != nil {
 		return name
@@ -173,7 +173,7 @@ func load(ws Space, name string) (workspace.File, string, error) {
 
 var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", maxEdited>>20)
 
-// apply is the new content.
+// apply returns the new content of the file.
 func (w FileWrite) apply(ws Space, content string, exists bool) (string, error) {
 	switch {
 	case w.Verb == FileMake && exists:
@@ -191,13 +191,13 @@ func (w FileWrite) apply(ws Space, content string, exists bool) (string, error) 
 	return w.edit(content)
 }
 
-// edit replaces the one place where Old is.
+// edit replaces the single occurrence of Old.
 func (w FileWrite) edit(content string) (string, error) {
 	old, fresh := w.Old, w.Content
 	if old == "" {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "old_text is empty", Hint: "give the text to be replaced, or content for the whole file"}
 	}
-	if strings.Contains(content, "\r\n") && !strings.Contains(content, old) { // models read and write the one kind of line ends
+	if strings.Contains(content, "\r\n") && !strings.Contains(content, old) { // models see and write only \n
 		old, fresh = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(fresh, "\n", "\r\n")
 	}
 	at := strings.Index(content, old)
@@ -210,7 +210,7 @@ func (w FileWrite) edit(content string) (string, error) {
 	return content[:at] + fresh + content[at+len(old):], nil
 }
 
-// places are the lines where a text begins, a few of them, and how often it is there; occurrences may overlap.
+// places returns the first few lines where a text occurs, and the number of occurrences, which may overlap.
 func places(content, text string) (lines string, times int) {
 	var first []string
 	line, from := 1, 0
@@ -233,7 +233,7 @@ func places(content, text string) (lines string, times int) {
 	}
 }
 
-// nearLine says where the first line of a text is, but for its white space.
+// nearLine returns a hint with the line that equals the first line of a text except for white space.
 func nearLine(content, text string) string {
 	want, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	want = strings.TrimSpace(want)
@@ -247,7 +247,7 @@ func nearLine(content, text string) string {
 	return "read the file again, white space counts"
 }
 
-// unreadable says why there is nothing to read at a path.
+// unreadable returns the error for a file that cannot be read.
 func unreadable(ws Space, name string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		if inner := errors.Unwrap(err); inner != nil {
@@ -262,10 +262,10 @@ func unreadable(ws Space, name string, err error) error {
 	return missing
 }
 
-// maxNear is how many files are compared with a name that is not there.
+// maxNear is the maximum number of files that are compared with an unknown name.
 const maxNear = 2000
 
-// nearFile is a file with the same name elsewhere, or nearly the same path.
+// nearFile returns a file with the same name in another folder, or with a similar path.
 func nearFile(ws Space, name string) string {
 	var paths []string
 	for f, err := range ws.Files() {
@@ -291,7 +291,7 @@ func countLines(text string) int {
 	return n
 }
 
-// isBinary reports whether the beginning of a file is no text.
+// isBinary reports whether the beginning of a file is not text.
 func isBinary(head []byte) bool {
 	return bytes.IndexByte(head, 0) >= 0 || strings.ContainsRune(strings.ToValidUTF8(string(head[:max(0, len(head)-3)]), "\x00"), 0)
 }

@@ -23,7 +23,7 @@ import (
 // WorkspaceInfo is a workspace that the caller can name.
 type WorkspaceInfo struct {
 	Name string `json:"name"`
-	// Mapped says that it is a folder of the operator's, ReadOnly that programs change nothing in it.
+	// Mapped says that it is a folder of the operator, ReadOnly that programs cannot change it.
 	Mapped   bool `json:"mapped,omitempty"`
 	ReadOnly bool `json:"read_only,omitempty"`
 }
@@ -39,10 +39,10 @@ type WorkspaceFile struct {
 	Tag string `json:"tag"`
 }
 
-// MaxFile is how large a file can be that is written whole, in bytes: larger ones are a program's.
+// MaxFile is the maximum size of a file that is written as a whole, in bytes; programs can write larger ones.
 const MaxFile = maxEdited
 
-// maxFileList is how many files are listed.
+// maxFileList is the maximum number of listed files.
 const maxFileList = 10_000
 
 // ListWorkspaces returns the workspaces that the caller has, by name. Errors are *tool.Error.
@@ -69,12 +69,12 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
-		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + sanitize.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
+		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + sanitize.Line(name, 64), Hint: "a program or a written file creates it"}
 	}
 	return s.files(ctx, name)
 }
 
-// FilesOf returns the files of a workspace with paths that begin with a text, by path, and whether there are more than 10,000. Errors
+// FilesOf returns the files of a workspace with a path prefix, sorted by path, at most 10,000, and whether there are more. Errors
 // are *tool.Error.
 func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
 	ws, err := s.existing(ctx, name)
@@ -131,8 +131,8 @@ type openFile struct {
 // Close implements [io.Closer].
 func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.Close()) }
 
-// ChangeFile writes a whole file of a workspace, which it makes where there is none, or removes it, for nil. With a tag it does so only
-// if the file is unchanged; "*" is any existing file. The change is on disk on return. Errors are *tool.Error.
+// ChangeFile writes a whole file of a workspace, creating it if necessary, or removes it if content is nil. With a tag it fails if the
+// file has changed; "*" matches any existing file. The change is on disk on return. Errors are *tool.Error.
 func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
 	open := s.files
 	if content == nil {
@@ -184,7 +184,7 @@ func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile,
 	return done, false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; "), Err: ErrFileRefused}
 }
 
-// ErrFileChanged says that a file was changed concurrently, ErrFileRefused that the workspace has no room for it, or takes no such file.
+// ErrFileChanged says that a file was changed concurrently, ErrFileRefused that the workspace is full or rejects such a file.
 var (
 	ErrFileChanged = errors.New("the file was changed")
 	ErrFileRefused = errors.New("the file was not taken")
@@ -202,5 +202,5 @@ func missingFile(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &tool.Error{Kind: tool.NotFound, Message: "there is no file " + sanitize.Line(path, 300)}
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(path, 300) + " cannot be read", Hint: "it is no regular file, perhaps", Err: err}
+	return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(path, 300) + " cannot be read", Hint: "it may not be a regular file", Err: err}
 }

@@ -22,20 +22,20 @@ import (
 type FileRead struct {
 	// Workspace and Path are as in FileWrite.
 	Workspace, Path string
-	// Start and End are lines, counted from 1, both included; 0 is the first and the last.
+	// Start and End are line numbers from 1, inclusive; 0 is the first and the last line.
 	Start, End int
 	// Code is as in FileWrite.
 	Code bool
 }
 
 const (
-	// maxRead is how much of a file is shown at once, in bytes.
+	// maxRead is the maximum size of an excerpt, in bytes.
 	maxRead = 16 << 10
-	// binaryHead is how much is looked at to tell a text from something else.
+	// binaryHead is the number of bytes that are checked for binary content.
 	binaryHead = 8 << 10
 )
 
-// ReadFile returns the text of a file, at most 16 KiB of it, and says how to go on. Errors are *tool.Error.
+// ReadFile returns the text of a file, at most 16 KiB, and how to continue. Errors are *tool.Error.
 func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
 	ws, err := s.files(ctx, r.Workspace)
 	if err != nil {
@@ -70,12 +70,12 @@ func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
 	return e.text(), nil
 }
 
-// excerpt is what is shown of a file.
+// excerpt is a part of a file.
 type excerpt struct {
 	start, end int
 	shown      strings.Builder
 	lines      int // of the whole file
-	cut        int // the first line that is not shown as a whole, 0 for none
+	cut        int // the first line that does not fit, 0 for none
 }
 
 func (e *excerpt) read(in *bufio.Reader) error {
@@ -109,7 +109,7 @@ func (e *excerpt) take(line int, part []byte) {
 	room := maxRead - e.shown.Len()
 	if len(part) > room {
 		e.cut = line
-		if line > e.start { // whole lines, if it is not the first that is too long
+		if line > e.start { // cut only the first line in the middle
 			return
 		}
 		part = part[:room]
@@ -117,7 +117,7 @@ func (e *excerpt) take(line int, part []byte) {
 	e.shown.Write(part)
 }
 
-// text is the excerpt as a model reads it: nothing is said where all is shown.
+// text returns the excerpt for a model, with a note if it is not the whole file.
 func (e *excerpt) text() string {
 	raw := strings.ToValidUTF8(e.shown.String(), "\uFFFD")
 	if e.lines == 0 {
@@ -143,12 +143,12 @@ func (e *excerpt) text() string {
 }
 
 const (
-	// maxListed is how many files are listed one by one, maxFolded how many lines a list of folders has.
+	// maxListed is the maximum number of files that are listed individually, maxFolded the maximum number of lines.
 	maxListed = 100
 	maxFolded = 200
 )
 
-// ListFiles tells what a workspace holds at or below a path, "" for all of it. Errors are *tool.Error.
+// ListFiles lists the files of a workspace at or below a path, "" for all. Errors are *tool.Error.
 func (s *Workspaces) ListFiles(ctx context.Context, asked, below string) (string, error) {
 	ws, err := s.files(ctx, asked)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Workspaces) ListFiles(ctx context.Context, asked, below string) (string
 	return listing(files, below, bytes, s.limits().Workspace), nil
 }
 
-// listing is one line for each file, or for each file and folder of the first level, and one for all.
+// listing returns one line for each file, or if there are many for each file and folder of the first level, and a total.
 func listing(files []workspace.File, below string, bytes, quota int64) string {
 	var lines []string
 	number := 0
@@ -208,7 +208,7 @@ func listing(files []workspace.File, below string, bytes, quota int64) string {
 	return strings.Join(append(lines, total), "\n")
 }
 
-// plainly tells each file, and each folder that is empty.
+// plainly lists each file, and each empty folder.
 func plainly(files []workspace.File) []string {
 	full := map[string]bool{}
 	for _, f := range files {
@@ -226,7 +226,7 @@ func plainly(files []workspace.File) []string {
 	return lines
 }
 
-// folded tells what is right below a folder, folders with what they hold.
+// folded lists the direct children of a folder, folders with the totals of their files.
 func folded(files []workspace.File, below string) []string {
 	type folder struct {
 		files int
@@ -256,7 +256,7 @@ func folded(files []workspace.File, below string) []string {
 	return lines
 }
 
-// size is a number of bytes for a reader.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n < 10_000:

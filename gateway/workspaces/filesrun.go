@@ -10,7 +10,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// LoadProgram makes the code of a program of the file that it names, if it names one.
+// LoadProgram reads the code of a program from its File, if set.
 func (s *Workspaces) LoadProgram(ctx context.Context, p *execution.Program) error {
 	if p.File == "" {
 		return nil
@@ -43,7 +43,7 @@ func (s *Workspaces) LoadProgram(ctx context.Context, p *execution.Program) erro
 	return nil
 }
 
-// languageOf tells the language of a program by its name.
+// languageOf returns the language of a program by its file extension.
 func languageOf(name string) (string, error) {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".py":
@@ -51,10 +51,10 @@ func languageOf(name string) (string, error) {
 	case ".ts", ".mts", ".js", ".mjs":
 		return "typescript", nil
 	}
-	return "", &tool.Error{Kind: tool.Invalid, Message: name + " is no program: its name ends in none of .py, .ts, .mts, .js, .mjs"}
+	return "", &tool.Error{Kind: tool.Invalid, Message: name + " is not a program: use .py, .ts, .mts, .js or .mjs"}
 }
 
-// SaveProgram writes a program to the file that it names, if it names one, and makes it that file's.
+// SaveProgram writes the code of a program to SaveAs, if set, and sets File to it.
 func (s *Workspaces) SaveProgram(ctx context.Context, p *execution.Program, interpreter sandbox.Interpreter) error {
 	if p.SaveAs == "" || p.File != "" {
 		return nil

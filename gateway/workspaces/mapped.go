@@ -17,13 +17,13 @@ import (
 	"sallyport/sandbox"
 )
 
-// Mapping returns the mapped folder with a name, if the caller may use it. For other callers the name is a workspace of their own.
+// Mapping returns the mapped folder with a name, if the caller may use it. For other callers the name is their own workspace.
 func (s *Workspaces) Mapping(ctx context.Context, name string) (config.Mapped, bool) {
 	m, ok := s.opts.Settings.Load().Workspaces[name]
 	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
 }
 
-// Key names a workspace for sessions. A name that is mapped to another folder has another key.
+// Key returns the key of a workspace for sessions. It changes if the name is mapped to another folder.
 func (s *Workspaces) Key(ctx context.Context, name string) string {
 	if m, ok := s.Mapping(ctx, name); ok {
 		return name + "\x00" + m.Mode + m.Path
@@ -31,7 +31,7 @@ func (s *Workspaces) Key(ctx context.Context, name string) string {
 	return name
 }
 
-// mapped opens a folder of the operator's. What is cut from output is kept below all, where the principal's own workspaces are.
+// mapped opens a folder of the operator. Truncated output is stored below all, the directory of the principal's workspaces.
 func (s *Workspaces) mapped(name string, m config.Mapped, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
 	folder, err := s.mappable(m)
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Workspaces) mapped(name string, m config.Mapped, all string, limits san
 	return ws, nil
 }
 
-// mappable returns the folder itself, or why no program may have it. The settings have been checked by
-// their words alone; here links are followed, and what only we know counts too.
+// mappable returns the resolved folder, or an error if programs must not have it. The check of the settings
+// does not resolve links and does not know the gateway's own directories; this one does.
 func (s *Workspaces) mappable(m config.Mapped) (string, error) {
 	folder, err := filepath.EvalSymlinks(m.Path)
 	if err != nil {
@@ -63,13 +63,13 @@ func (s *Workspaces) mappable(m config.Mapped) (string, error) {
 	}
 	for _, system := range []string{"/proc", "/sys", "/dev"} {
 		if config.Within(folder, system) {
-			return "", fmt.Errorf("%s is of the system", folder)
+			return "", fmt.Errorf("%s is a system directory", folder)
 		}
 	}
 	cfg := s.opts.Settings.Load()
-	home, _ := os.UserHomeDir() // none is none
+	home, _ := os.UserHomeDir() // "" is ignored
 	inside := append([]string{string(filepath.Separator), home, s.opts.DataDir, s.opts.CacheDir, os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")}, cfg.Files...)
-	if m.Mode == config.ModeWrite { // who can change them has programs run on the host
+	if m.Mode == config.ModeWrite { // changing these files can run commands on the host
 		inside = append(inside, cfg.Path, s.opts.LockFile)
 	}
 	for _, held := range inside {
@@ -85,7 +85,7 @@ func (s *Workspaces) mappable(m config.Mapped) (string, error) {
 	return folder, nil
 }
 
-// real is a path without links, as far as it is there.
+// real resolves the links of the existing part of a path.
 func real(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func real(path string) string {
 	}
 }
 
-// Fits returns an error for a mapped folder that is larger than the limits of programs.
+// Fits returns an error for a mapped folder that exceeds the limits of programs.
 func Fits(ws Space, name string, limits sandbox.Limits) error {
 	m, ok := ws.(*workspace.Mapped)
 	if !ok {
@@ -128,10 +128,10 @@ func Fits(ws Space, name string, limits sandbox.Limits) error {
 	}
 }
 
-// maxTold is how many notes are remembered as told.
+// maxTold is the maximum number of remembered notes.
 const maxTold = 1000
 
-// NewNotes returns the notes on a program without those on a mapped folder that its caller has had before.
+// NewNotes returns the notes on a program without those about a mapped folder that the caller has already seen.
 func (s *Workspaces) NewNotes(ctx context.Context, name string, notes []string) []string {
 	if _, ok := s.Mapping(ctx, name); !ok {
 		return notes
@@ -139,13 +139,13 @@ func (s *Workspaces) NewNotes(ctx context.Context, name string, notes []string) 
 	return s.notes.once(strings.Join([]string{tool.Principal(ctx), tool.Session(ctx), name}, "\x00"), notes)
 }
 
-// shownNotes remembers which notes callers have had. They are not repeated with every program.
+// shownNotes remembers the notes that callers have seen, so that they are not repeated with every program.
 type shownNotes struct {
 	mu    sync.Mutex
 	notes []string
 }
 
-// once leaves out what was told before of what is not in the sandbox.
+// once removes the notes about excluded files that the caller has already seen.
 func (t *shownNotes) once(who string, notes []string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

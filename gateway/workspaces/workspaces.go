@@ -1,4 +1,4 @@
-// Package workspaces opens the file trees that outlive programs: those of principals, by name, and folders of the host that the settings map.
+// Package workspaces opens the file trees that outlive programs: those of principals, by name, and folders of the host mapped by the settings.
 package workspaces
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxWorkspaces is how many a principal can have.
+	// maxWorkspaces is the maximum number per principal.
 	maxWorkspaces = 100
 )
 
@@ -32,21 +32,21 @@ type Space interface {
 	Close() error
 }
 
-// Options are where workspaces are kept. The files of the gateway itself cannot be mapped.
+// Options are the dependencies of [Workspaces]. The gateway's own files cannot be mapped.
 type Options struct {
-	// DataDir holds workspaces; "" keeps none.
+	// DataDir stores workspaces; with "" none are stored.
 	DataDir string
-	// CacheDir and LockFile belong to the gateway.
+	// CacheDir and LockFile are files of the gateway.
 	CacheDir, LockFile string
 	// Settings are the settings in force.
 	Settings config.Source
-	// Watch wraps a workspace that is opened for a caller's files.
+	// Watch wraps a workspace that is opened for the file tools.
 	Watch func(ctx context.Context, ws Space, name string) Space
 	// Logger is for the operator.
 	Logger *slog.Logger
 }
 
-// Workspaces opens the workspaces of principals, and folders of the host that the settings map. It is safe for concurrent use.
+// Workspaces opens the workspaces of principals, and folders of the host mapped by the settings. It is safe for concurrent use.
 type Workspaces struct {
 	opts  Options
 	notes shownNotes
@@ -55,26 +55,26 @@ type Workspaces struct {
 // New returns the workspaces in a data directory.
 func New(opts Options) *Workspaces { return &Workspaces{opts: opts} }
 
-// limits are those of the settings.
+// limits returns the limits in the settings.
 func (s *Workspaces) limits() sandbox.Limits {
 	return execution.Program{}.Limits(s.opts.Settings.Load().Sandbox)
 }
 
-// Name says which workspace is meant: the one that was asked for, else that of the request.
+// Name returns the name of a workspace: asked, or else that of the request, or else the default.
 func Name(ctx context.Context, asked string) (string, error) {
 	name := cmp.Or(asked, tool.Workspace(ctx), execution.DefaultWorkspace)
 	if err := workspace.Name(name); err != nil {
 		return "", &tool.Error{
-			Kind: tool.Invalid, Message: fmt.Sprintf("workspace cannot be %q", sanitize.Line(name, 80)),
+			Kind: tool.Invalid, Message: fmt.Sprintf("invalid workspace name %q", sanitize.Line(name, 80)),
 			Hint: "use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first",
 		}
 	}
 	return name, nil
 }
 
-// Open opens what /workspace holds for the caller, to be closed after the
-// program; nil where nothing is kept. Each principal has some of their own, by names.
-// careful keeps concurrent changes of others.
+// Open opens a workspace of the caller, to be closed after the program; nil without
+// a data directory. Each principal has its own workspaces. careful preserves concurrent
+// changes of others.
 func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limits, careful bool) (Space, error) {
 	all := ""
 	if s.opts.DataDir != "" {
@@ -98,7 +98,7 @@ func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limit
 	return ws, nil
 }
 
-// OpenFor opens what /workspace holds for a program.
+// OpenFor opens the workspace of a program.
 func (s *Workspaces) OpenFor(ctx context.Context, p execution.Program, limits sandbox.Limits) (Space, error) {
 	if p.Folder == "" {
 		return s.Open(ctx, p.Workspace, limits, false)
@@ -110,7 +110,7 @@ func (s *Workspaces) OpenFor(ctx context.Context, p execution.Program, limits sa
 	return ws, nil
 }
 
-// ownWorkspace bounds a workspace of a principal's.
+// ownWorkspace returns the options of a principal's workspace.
 func ownWorkspace(limits sandbox.Limits) workspace.Options {
 	return workspace.Options{Bytes: limits.Workspace, Inodes: limits.Inodes, Sync: true}
 }
@@ -122,10 +122,10 @@ func unopened(err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened", Hint: "try again; if it stays, the operator's log says why", Err: err}
 }
 
-// roomForWorkspace reports that there are too many workspaces for another one.
+// roomForWorkspace returns an error if a new workspace would exceed the maximum number.
 func roomForWorkspace(all, name string) error {
 	if _, err := os.Lstat(filepath.Join(all, name)); !errors.Is(err, fs.ErrNotExist) {
-		return nil // whoever opens it sees what else is wrong
+		return nil // other errors occur again when it is opened
 	}
 	names := workspaceNames(all)
 	if len(names) < maxWorkspaces {
@@ -137,9 +137,9 @@ func roomForWorkspace(all, name string) error {
 	}
 }
 
-// workspaceNames are those that a principal has, sorted.
+// workspaceNames returns the names of a principal's workspaces, sorted.
 func workspaceNames(all string) []string {
-	entries, _ := os.ReadDir(all) // none is none
+	entries, _ := os.ReadDir(all) // a missing directory has none
 	var names []string
 	for _, e := range entries {
 		if e.IsDir() && workspace.Name(e.Name()) == nil {
@@ -149,7 +149,7 @@ func workspaceNames(all string) []string {
 	return names
 }
 
-// Usage tells how much the caller's workspace holds, "" where none is kept.
+// Usage describes the usage of the caller's workspace, "" without a data directory.
 func (s *Workspaces) Usage(ctx context.Context, limits sandbox.Limits) (string, error) {
 	name, err := Name(ctx, "")
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Workspaces) Usage(ctx context.Context, limits sandbox.Limits) (string, 
 	var size, count int64
 	for f, err := range ws.Files() {
 		if err != nil && f.Path != "" {
-			continue // what is neither file nor folder
+			continue // neither file nor folder
 		}
 		if err != nil {
 			return "", err

@@ -1,9 +1,9 @@
-// Package wordvec turns words into vectors that lie near to each other where the
-// words mean much the same: "parcel" and "package", "get rid of" and "delete".
-// Its main type is [Model], a table with a vector for each of some thirty
-// thousand English words. The vector of a text is the weighed sum of those of its
-// words, so it costs microseconds and needs neither a network nor a model at work.
-// tools/vectors made the table, and says from what.
+// Package wordvec embeds words as vectors, which are similar for words with similar
+// meanings: "parcel" and "package", "get rid of" and "delete". Its main type is
+// [Model], a table of static vectors for about thirty thousand English words. The
+// vector of a text is the weighted sum of the vectors of its words, so it costs
+// microseconds and needs neither a network nor model inference. tools/vectors builds
+// the table and describes its sources.
 package wordvec
 
 import (
@@ -18,34 +18,34 @@ import (
 // Dim is the number of dimensions.
 const Dim = 96
 
-// unit is what 1 is in a component of a vector. No component of a text's vector
-// comes near to 1: what is beyond 127 is cut.
+// unit is the fixed-point value of 1 in a component of a vector. Components of texts
+// are far below 1, so the limit of 127 cuts hardly any.
 const unit = 256
 
-// Vector is the meaning of a text, of length 1 but for rounding.
+// Vector is the embedding of a text. It has length 1, up to rounding.
 type Vector [Dim]int8
 
-// Word is a word of the table; Unknown is any that is not in it.
+// Word identifies a word of the table; Unknown stands for all others.
 type Word uint16
 
 // Unknown is the zero value of Word.
 const Unknown Word = 0
 
-// Part is a run of words of a text. The parts of one text count by their weights, however long they are.
+// Part is a weighted part of a text. Its length does not change its weight.
 type Part struct {
 	Words  []Word
 	Weight float32
 }
 
-// ErrData is what Load returns for something else than a table of this version.
+// ErrData is returned by Load for data that is not a table of this version.
 var ErrData = errors.New("not a table of word vectors")
 
-// table is what tools/vectors wrote: see encode there for its form.
+// table is the output of tools/vectors; encode there documents its format.
 //
 //go:embed vectors.bin
 var table []byte
 
-// Model knows the vectors of words. It does not change: all methods are safe for concurrent use.
+// Model maps words to vectors. It is immutable: all methods are safe for concurrent use.
 type Model struct {
 	words  map[string]Word
 	scales []byte // a float32 each
@@ -53,16 +53,16 @@ type Model struct {
 	sum    uint32
 }
 
-// header is magic, number of words, bytes of their texts.
+// The header is the magic, the number of words and the bytes of their texts.
 const (
 	magic      = "words96\n"
 	headerSize = len(magic) + 8
 )
 
-// New returns the model that is built in. It takes some milliseconds; keep it.
+// New returns the built-in model. It takes some milliseconds, so callers should keep the result.
 func New() (*Model, error) { return Load(table) }
 
-// Load reads a table. The model continues reading data.
+// Load parses a table. The model keeps a reference to data. It returns ErrData for an invalid table.
 func Load(data []byte) (*Model, error) {
 	if len(data) < headerSize || string(data[:len(magic)]) != magic {
 		return nil, ErrData
@@ -82,10 +82,10 @@ func Load(data []byte) (*Model, error) {
 	return m, nil
 }
 
-// Sum is another for another table.
+// Sum returns the checksum of the table.
 func (m *Model) Sum() uint32 { return m.sum }
 
-// Find returns the word that text is, in lower case, or of which it is another form.
+// Find returns the word for text, which must be in lower case, or for its base form; Unknown if there is none.
 func (m *Model) Find(text string) Word {
 	if w, ok := m.words[text]; ok {
 		return w
@@ -100,8 +100,8 @@ func (m *Model) Find(text string) Word {
 	return Unknown
 }
 
-// Embed returns the meaning of a text. It reports whether it knows enough of
-// the words to tell: at least half, and what they mean must not cancel out.
+// Embed returns the vector of a text. It returns false if fewer than half of the
+// words are known, or if their vectors cancel out.
 func (m *Model) Embed(parts ...Part) (Vector, bool) {
 	var sum [Dim]float32
 	known, all := 0, 0
@@ -121,7 +121,7 @@ func (m *Model) Embed(parts ...Part) (Vector, bool) {
 	return v, true
 }
 
-// add adds a part and returns how many of its words are known.
+// add adds a part to sum and returns the number of its known words.
 func (m *Model) add(sum *[Dim]float32, p Part) (known int) {
 	var part [Dim]float32
 	for _, w := range p.Words {
@@ -150,11 +150,11 @@ func length(v *[Dim]float32) float32 {
 	return float32(math.Sqrt(float64(sum)))
 }
 
-// Likeness returns the cosine of the angle between two vectors: 1 for the same
-// meaning, about 0 for what has nothing to do with each other.
+// Likeness returns the cosine similarity of two vectors: 1 for the same meaning,
+// about 0 for unrelated texts.
 func (v *Vector) Likeness(o *Vector) float32 { return float32(v.dot(o)) / (unit * unit) }
 
-// dot has four lanes: one would wait for its own sum.
+// dot returns the dot product. Four accumulators break the dependency between additions.
 func (v *Vector) dot(o *Vector) int32 {
 	var a, b, c, d int32
 	x, y := v[:], o[:]

@@ -16,41 +16,41 @@ import (
 )
 
 const (
-	// Folder is where tokens are kept, in the data directory. It is not for backups: what was revoked must not come back.
+	// Folder is the folder of the tokens in the data directory. Backups exclude it, as a restore must not bring back revoked tokens.
 	Folder = "access"
-	// tokensFile has the tokens, usedFile when each was used last, which is worth less.
+	// tokensFile has the tokens, usedFile when each was used last. Losing usedFile is harmless.
 	tokensFile, usedFile = "tokens.json", "used.json"
 	fileVersion          = 1
-	// maxFile is how large a file can be, in bytes; maxTokens is how many tokens there can be.
+	// maxFile bounds a file, in bytes; maxTokens bounds the number of tokens.
 	maxFile, maxTokens = 4 << 20, 1000
 	lockPatience       = 5 * time.Second
 )
 
-// Token is what is known of a token.
+// Token describes a token. It does not hold the token itself.
 type Token struct {
 	ID     string       `json:"id"`
 	Name   string       `json:"name"`
 	Scopes []tool.Scope `json:"scopes"`
-	// Created and Expires are in UTC; without Expires it is good until it is revoked.
+	// Created and Expires are in UTC; nil Expires means valid until it is revoked.
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Rate is its own, instead of the settings'.
+	// Rate replaces the rate limit of the settings; zero does not.
 	Rate Rate `json:"rate,omitzero"`
 	// Digest is the SHA-256 of the token.
 	Digest string `json:"sha256"`
-	// Used is when it was used last, to a minute; nil: never. It is kept apart.
+	// Used is when it was used last, to a minute; nil: never. It is stored in another file.
 	Used *time.Time `json:"-"`
 }
 
-// Expired reports whether its time is over.
+// Expired reports whether the token has expired at a time.
 func (t Token) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }
 
-// kept is the body of the file.
+// kept is the body of tokensFile.
 type kept struct {
 	Tokens []Token `json:"tokens"`
 }
 
-// readTokens reads the file; none is no tokens.
+// readTokens reads the tokens of a folder. Without a file there are none.
 func readTokens(dir string) ([]Token, error) {
 	var all kept
 	err := readSealed(dir, tokensFile, &all)
@@ -59,7 +59,7 @@ func readTokens(dir string) ([]Token, error) {
 	}
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Failed, Message: "the tokens in " + filepath.Join(dir, tokensFile) + " cannot be read: " + err.Error(),
-			Hint: "none of them is taken; remove the file, and make them anew with sallyport token create", Err: err}
+			Hint: "all tokens are refused; remove the file, and create new ones with sallyport token create", Err: err}
 	}
 	return all.Tokens, nil
 }
@@ -81,7 +81,7 @@ func readSealed(dir, name string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// writeSealed replaces a file, for good when it returns.
+// writeSealed replaces a file. It is synced to the disk when writeSealed returns.
 func writeSealed(dir, name string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -116,11 +116,11 @@ func syncFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	_ = f.Sync() // not every file system can
+	_ = f.Sync() // not supported by every file system
 	return f.Close()
 }
 
-// edit changes the tokens of a data directory, under its lock.
+// edit changes the tokens of a data directory, with the folder locked.
 func edit(dataDir string, change func(all []Token) ([]Token, error)) error {
 	dir := filepath.Join(dataDir, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxKeys is how many principals and addresses are counted apart; all beyond them share one count.
+// maxKeys bounds the number of principals and addresses with their own limiter; all others share one.
 const maxKeys = 4096
 
-// Limits count how often each of many does something: a whole period's worth at once, after that as it comes in. It
-// is safe for concurrent use.
+// Limits are token buckets by key, such as a principal or an address. The burst is the count of the rate. It is safe for
+// concurrent use.
 type Limits struct {
 	usual Rate
 
@@ -27,7 +27,7 @@ type counted struct {
 	rate Rate
 }
 
-// NewLimits returns counts with a rate for those who have none of their own; 0 is no limit.
+// NewLimits returns limits with a default rate; 0 is no limit.
 func NewLimits(usual Rate) *Limits {
 	return &Limits{usual: usual, byKey: map[string]*counted{}, others: newCounted(usual)}
 }
@@ -41,16 +41,16 @@ func newCounted(r Rate) *counted {
 
 // Standing is the remaining quota of a caller.
 type Standing struct {
-	// OK says that it may be done. If not, it may After some time.
+	// OK reports that the request is allowed. If not, a retry is allowed after After.
 	OK    bool
 	After time.Duration
-	// Rate is the limit, Left how often more at once, and Full when all of it is back.
+	// Rate is the limit, Left the number of requests that are allowed now, and Full the time until Left is Rate.Count.
 	Rate Rate
 	Left int
 	Full time.Duration
 }
 
-// Take counts one. own, if any, is the rate of this key.
+// Take counts one request of a key. A nonzero own replaces the default rate.
 func (l *Limits) Take(key string, own Rate) Standing {
 	now := time.Now()
 	l.mu.Lock()
@@ -69,12 +69,12 @@ func (l *Limits) Take(key string, own Rate) Standing {
 	return s
 }
 
-// seconds rounds up: a retry after them succeeds.
+// seconds rounds up to seconds, so that a retry after them succeeds.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(max(s, 0))) * time.Second
 }
 
-// of returns the count of a key. It is called with mu held.
+// of returns the limiter of a key. It is called with mu held.
 func (l *Limits) of(key string, own Rate, now time.Time) *counted {
 	wanted := l.usual
 	if own.Count > 0 {
@@ -91,7 +91,7 @@ func (l *Limits) of(key string, own Rate, now time.Time) *counted {
 	return c
 }
 
-// forget drops the counts that are as if nothing had been done, once a second: a flood of addresses must not cost more.
+// forget drops full limiters, at most once a second, and reports whether there is room. It is called with mu held.
 func (l *Limits) forget(now time.Time) bool {
 	if now.Sub(l.swept) < time.Second {
 		return false

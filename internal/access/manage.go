@@ -13,27 +13,27 @@ import (
 	"sallyport/internal/tool"
 )
 
-// namePattern is a name that looks the same everywhere.
+// namePattern matches the names of tokens.
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// Wish is a token that is to be made.
+// Wish describes a token to create.
 type Wish struct {
-	// Name is its own among all; its principal is token:NAME.
+	// Name is unique; the principal of the token is token:NAME.
 	Name   string
 	Scopes []tool.Scope
-	// Life is how long it is good; 0: until it is revoked.
+	// Life is how long it is valid; 0: until it is revoked.
 	Life time.Duration
-	// Rate is how many requests it is good for, instead of the settings'.
+	// Rate replaces the rate limit of the settings; zero does not.
 	Rate Rate
 }
 
-// Create makes a token in a data directory. The text of it is nowhere else.
+// Create creates a token in a data directory. The returned text is the token, which is not stored.
 func Create(dataDir string, w Wish) (text string, made Token, err error) {
 	if !namePattern.MatchString(w.Name) {
-		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is no name for a token", sanitize.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
+		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid token name %s", sanitize.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
 	}
 	if len(w.Scopes) == 0 {
-		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: "a token without a scope opens nothing", Hint: "for example --scope mcp, or --scope read,execute"}
+		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: "a token needs at least one scope", Hint: "for example --scope mcp, or --scope read,execute"}
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	made = Token{Name: w.Name, Scopes: slices.Clone(w.Scopes), Created: now, Rate: w.Rate}
@@ -45,7 +45,7 @@ func Create(dataDir string, w Wish) (text string, made Token, err error) {
 	made.Digest = digest(text)
 	err = edit(dataDir, func(all []Token) ([]Token, error) {
 		if slices.ContainsFunc(all, func(t Token) bool { return t.Name == w.Name }) {
-			return nil, &tool.Error{Kind: tool.Failed, Message: "there is a token " + w.Name + " already", Hint: "sallyport token revoke " + w.Name + " ends it; a new one of that name has its workspaces"}
+			return nil, &tool.Error{Kind: tool.Failed, Message: "token " + w.Name + " already exists", Hint: "sallyport token revoke " + w.Name + " revokes it; a new one of that name has its workspaces"}
 		}
 		if len(all) >= maxTokens {
 			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("there are %d tokens already", len(all)), Hint: "sallyport token list shows which are not used"}
@@ -55,7 +55,7 @@ func Create(dataDir string, w Wish) (text string, made Token, err error) {
 	return text, made, err
 }
 
-// Revoke ends a token by its name, or its id.
+// Revoke revokes a token by its name or its id.
 func Revoke(dataDir, name string) error {
 	return edit(dataDir, func(all []Token) ([]Token, error) {
 		at := slices.IndexFunc(all, func(t Token) bool { return t.Name == name || t.ID == name })
@@ -74,10 +74,10 @@ func nearName(name string, all []Token) string {
 	if near := suggest.Of(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
-	return "sallyport token list shows those that there are"
+	return "list them with sallyport token list"
 }
 
-// List returns the tokens of a data directory, by name.
+// List returns the tokens of a data directory, sorted by name.
 func List(dataDir string) ([]Token, error) {
 	dir := filepath.Join(dataDir, Folder)
 	all, err := readTokens(dir)
@@ -94,14 +94,14 @@ func List(dataDir string) ([]Token, error) {
 	return all, nil
 }
 
-// ParseScopes reads the names of scopes.
+// ParseScopes parses the names of scopes, and drops duplicates.
 func ParseScopes(names []string) ([]tool.Scope, error) {
 	var all []tool.Scope
 	known := tool.Scopes()
 	for _, name := range names {
 		scope := tool.Scope(name)
 		if !slices.Contains(known, scope) {
-			return nil, &tool.Error{Kind: tool.Invalid, Message: "there is no scope " + sanitize.Line(name, 60), Hint: scopeHint(name, known)}
+			return nil, &tool.Error{Kind: tool.Invalid, Message: "unknown scope " + sanitize.Line(name, 60), Hint: scopeHint(name, known)}
 		}
 		if !slices.Contains(all, scope) {
 			all = append(all, scope)

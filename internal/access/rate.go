@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Rate is how often something may be done; 0 of it is no limit.
+// Rate is a rate limit of Count per Per; a Count of 0 is no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration
@@ -17,7 +17,7 @@ type Rate struct {
 // maxCount is the most that a rate can be.
 const maxCount = 1_000_000
 
-// ParseRate reads N/s, N/m or N/h; 0 is no limit.
+// ParseRate parses N/s, N/m or N/h; 0 is no limit.
 func ParseRate(text string) (Rate, error) {
 	if text == "0" {
 		return Rate{}, nil
@@ -31,7 +31,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{n, per}, nil
 }
 
-// String returns the rate as ParseRate reads it.
+// String returns the rate in the form of ParseRate.
 func (r Rate) String() string {
 	switch r.Per {
 	case time.Second:

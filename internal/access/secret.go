@@ -12,22 +12,22 @@ import (
 )
 
 // A token is sp_ID_SECRETSUM, all but the underscores of letters and digits: an id of 8, by which it is found, a secret
-// of 43 (256 bits), and a checksum of 6 over all before it. So a typing mistake is distinguished from a wrong token, and
-// scanners for secrets know one when they see it.
+// of 43 (256 bits), and a checksum of 6 over all before it. The checksum distinguishes a mistyped token from an unknown
+// one, and lets secret scanners recognize tokens.
 
 const (
 	idLength, secretLength, sumLength = 8, 43, 6
-	// Prefix is how every token begins.
+	// Prefix is the prefix of every token.
 	Prefix = "sp_"
 )
 
-// shape is what a token looks like.
+// shape matches tokens.
 var shape = regexp.MustCompile(`^sp_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$`)
 
-// ErrMistyped says that a text begins as a token does and is none.
+// ErrMistyped reports a text with the prefix of a token but another form or a wrong checksum.
 var ErrMistyped = errors.New("the token is mistyped or cut short")
 
-// newSecret makes a token with an id of its own.
+// newSecret returns a random token and its id.
 func newSecret() (id, token string) {
 	id = sixtyTwo(random(8), idLength)
 	body := Prefix + id + "_" + sixtyTwo(random(32), secretLength)
@@ -40,7 +40,7 @@ func random(bytes int) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// sixtyTwo writes a number with letters and digits, the last of them, as many as are asked for.
+// sixtyTwo returns the last length digits of a number in base 62.
 func sixtyTwo(n *big.Int, length int) string {
 	text := n.Text(62)
 	if len(text) > length {
@@ -53,7 +53,7 @@ func checksum(body string) string {
 	return sixtyTwo(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumLength)
 }
 
-// idOf returns the id of a token, "" for another kind of token.
+// idOf returns the id of a token, "" for a token of another kind. The error is ErrMistyped.
 func idOf(token string) (string, error) {
 	if !strings.HasPrefix(token, Prefix) {
 		return "", nil
@@ -65,11 +65,11 @@ func idOf(token string) (string, error) {
 	return found[1], nil
 }
 
-// digest is what is kept of a token. It has 256 random bits, so it cannot be guessed.
+// digest returns the SHA-256 of a token in hex. It needs no salt, as a token has 256 random bits.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// randomName is a random text that cannot be guessed.
+// randomName returns a random text of 52 characters that cannot be guessed.
 func randomName() string { return rand.Text() + rand.Text() }

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// codeLife is how long a one-time code is good.
+	// codeLife is how long a one-time code is valid.
 	codeLife = time.Minute
 	// sessionIdle is how long a session lasts without a request, sessionLife how long at most.
 	sessionIdle, sessionLife = 12 * time.Hour, 7 * 24 * time.Hour
-	// maxCodes and maxSessions are how many there can be; the oldest code, and the session that was used the longest time ago, makes room.
+	// maxCodes and maxSessions bound the numbers of codes and sessions. The oldest code or the least recently used session is evicted.
 	maxCodes, maxSessions = 16, 256
 )
 
-// OperatorName is who stands on record for what is done in a session that a one-time code has opened.
+// OperatorName is the operator in records of what is done in a session that was opened with a one-time code.
 const OperatorName = "dashboard"
 
-// Sessions are those of browsers, and the one-time codes that open some. They are in memory: a restart ends all. What
-// opens them is kept as a digest. It is safe for concurrent use.
+// Sessions holds browser sessions and one-time login codes. They are in memory only, so a restart ends them. Cookies and
+// codes are held as digests. It is safe for concurrent use.
 type Sessions struct {
 	tokens *Tokens
 
 	mu    sync.Mutex
-	codes map[[sha256.Size]byte]time.Time // when each ends
+	codes map[[sha256.Size]byte]time.Time // when each expires
 	open  map[[sha256.Size]byte]*session
 }
 
@@ -35,12 +35,12 @@ type session struct {
 	begun, asked time.Time
 }
 
-// NewSessions returns sessions that end with the tokens by which they were opened.
+// NewSessions returns sessions that end when the tokens that opened them are revoked or expire.
 func NewSessions(tokens *Tokens) *Sessions {
 	return &Sessions{tokens: tokens, codes: map[[sha256.Size]byte]time.Time{}, open: map[[sha256.Size]byte]*session{}}
 }
 
-// Code makes a code by which a browser can come in once, within a minute, as an operator.
+// Code returns a new code with which a browser can log in once, within a minute, as an operator.
 func (s *Sessions) Code() string {
 	code := randomName()
 	s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *Sessions) Code() string {
 	return code
 }
 
-// Redeem returns the visitor of a code, which is used up.
+// Redeem returns the visitor of a code and invalidates the code. It returns false for an invalid code.
 func (s *Sessions) Redeem(code string) (Visitor, bool) {
 	key := sha256.Sum256([]byte(code))
 	s.mu.Lock()
@@ -74,7 +74,7 @@ func (s *Sessions) Redeem(code string) (Visitor, bool) {
 	return Visitor{By: BySession, Scopes: tool.Scopes(), Operator: OperatorName}, true
 }
 
-// Open begins a session of a visitor, and returns what its browser has to bring along.
+// Open begins a session of a visitor, and returns its cookie.
 func (s *Sessions) Open(v Visitor) (cookie string) {
 	cookie = randomName()
 	v.By = BySession
@@ -119,7 +119,7 @@ func (s *Sessions) Of(cookie string) (Visitor, bool) {
 	return one.visitor, true
 }
 
-// lasts reports whether a session continues: neither its time nor that of its token is over.
+// lasts reports whether a session is valid: neither it nor its token has expired.
 func (s *Sessions) lasts(one *session) bool {
 	now := time.Now()
 	if now.Sub(one.asked) >= sessionIdle || now.Sub(one.begun) >= sessionLife {

@@ -15,25 +15,25 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ErrUnknown says that a token is good for nothing; why is in the error's own words, which are for the log.
+// ErrUnknown reports an invalid token. Details in the error are for the log only.
 var ErrUnknown = errors.New("unknown token")
 
-// usedStep is how exact it is known when a token was used last.
+// usedStep is the resolution of the last use of a token.
 const usedStep = time.Minute
 
-// Tokens are those of a data directory, as a gateway looks at them while others make and revoke them. A file that
-// cannot be read opens nothing. It is safe for concurrent use; nil has no tokens.
+// Tokens are the tokens of a data directory. It reloads them when another process changes the file; if the file cannot
+// be read, there are none. It is safe for concurrent use; nil has no tokens.
 type Tokens struct {
 	dir   string
 	log   *slog.Logger
 	mu    sync.Mutex
-	seen  os.FileInfo // of the file when it was read; nil: there was none
+	seen  os.FileInfo // of the file when it was last read; nil: it did not exist
 	byID  map[string]Token
-	used  map[string]time.Time // since the last Keep, and what was kept before
-	fresh bool                 // used has what is not kept
+	used  map[string]time.Time // the last use of each token, by id
+	fresh bool                 // used has changes that are not saved
 }
 
-// OpenTokens returns the tokens of a data directory; "" has none. A nil log discards.
+// OpenTokens returns the tokens of a data directory; nil if it is "". A nil log discards.
 func OpenTokens(dataDir string, log *slog.Logger) *Tokens {
 	if dataDir == "" {
 		return nil
@@ -48,7 +48,7 @@ func OpenTokens(dataDir string, log *slog.Logger) *Tokens {
 	return t
 }
 
-// Exist reports whether there are any that can be used.
+// Exist reports whether there are any tokens.
 func (t *Tokens) Exist() bool {
 	if t == nil {
 		return false
@@ -59,7 +59,7 @@ func (t *Tokens) Exist() bool {
 	return len(t.byID) > 0
 }
 
-// Check returns who brings a token. The error is ErrUnknown or ErrMistyped.
+// Check returns the visitor of a token. The error is ErrUnknown or ErrMistyped.
 func (t *Tokens) Check(token string) (Visitor, error) {
 	id, err := idOf(token)
 	if t == nil || err != nil || id == "" {
@@ -91,7 +91,7 @@ func visitorOf(t Token) Visitor {
 	return v
 }
 
-// Alive reports whether the token of an id is still good. "" always is: what came in by no token ends by none.
+// Alive reports whether the token with an id is still valid. It is true for "", which stands for sessions without a token.
 func (t *Tokens) Alive(id string) bool {
 	if id == "" {
 		return true
@@ -106,7 +106,7 @@ func (t *Tokens) Alive(id string) bool {
 	return ok && !known.Expired(time.Now())
 }
 
-// look reads the file if it is another than before. It is called with mu held.
+// look reads the file if it has changed. It is called with mu held.
 func (t *Tokens) look() {
 	path := filepath.Join(t.dir, tokensFile)
 	info, err := os.Stat(path)
@@ -122,7 +122,7 @@ func (t *Tokens) look() {
 	t.seen, t.byID = info, map[string]Token{}
 	all, err := readTokens(t.dir)
 	if err != nil {
-		t.log.Error("no token of sallyport token is taken", "error", err)
+		t.log.Error("all tokens of sallyport token are refused", "error", err)
 		return
 	}
 	for _, one := range all {
@@ -130,7 +130,7 @@ func (t *Tokens) look() {
 	}
 }
 
-// Keep writes down when tokens were used last, if that has changed.
+// Keep saves when tokens were used last, if that has changed.
 func (t *Tokens) Keep() {
 	if t == nil {
 		return
@@ -144,7 +144,7 @@ func (t *Tokens) Keep() {
 	}
 	unlock, err := filelock.Dir(t.dir, time.Second)
 	if err != nil {
-		return // it is worth no more
+		return // not worth a longer wait
 	}
 	defer unlock()
 	for id, at := range readUsed(t.dir) {
@@ -154,11 +154,11 @@ func (t *Tokens) Keep() {
 	}
 	maps.DeleteFunc(used, func(id string, _ time.Time) bool { _, ok := known[id]; return !ok })
 	if err := writeSealed(t.dir, usedFile, used); err != nil {
-		t.log.Warn("when tokens were used is not kept", "error", err)
+		t.log.Warn("cannot save when tokens were used", "error", err)
 	}
 }
 
-// readUsed returns when each token was used last, by its id; what cannot be read is not known.
+// readUsed returns when each token was used last, by its id. It is empty if the file cannot be read.
 func readUsed(dir string) map[string]time.Time {
 	used := map[string]time.Time{}
 	if readSealed(dir, usedFile, &used) != nil || used == nil {

@@ -1,5 +1,5 @@
-// Package access knows who may come in over HTTP, and with what: tokens made by sallyport token ([Tokens]), what they
-// may do, browser sessions ([Sessions]) and rate limits ([Limits]). A [Visitor] is the caller of a request.
+// Package access controls access over HTTP: tokens made by sallyport token ([Tokens]) with their scopes, browser
+// sessions ([Sessions]) and rate limits ([Limits]). A [Visitor] is the caller of a request.
 package access
 
 import (
@@ -10,12 +10,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Way is how a visitor came in.
+// Way is how a visitor is authenticated.
 type Way string
 
-// The ways to come in.
+// The ways of authentication.
 const (
-	// ByNothing: no token is asked for, or not for what was asked.
+	// ByNothing: no token is required, or not for this request.
 	ByNothing Way = ""
 	// BySettings: a token of http.tokens.
 	BySettings Way = "settings"
@@ -27,32 +27,32 @@ const (
 	BySession Way = "session"
 )
 
-// Visitor is who makes a request over HTTP.
+// Visitor is the caller of an HTTP request.
 type Visitor struct {
-	// By says how it came in.
+	// By is how it is authenticated.
 	By Way
 	// Principal is its name, "" without a token.
 	Principal string
-	// Scopes are what it may do.
+	// Scopes are the scopes that it has.
 	Scopes []tool.Scope
-	// Operator is the name of an operator for the record, "" for everybody else.
+	// Operator is the name of the operator for records, "" if it is not an operator.
 	Operator string
-	// Token is the id of the token of [Tokens] that it came in by, itself or when its session began.
+	// Token is the id of the token of [Tokens] that authenticated it or opened its session.
 	Token string
 	// Expires is when it must log in again; zero: never.
 	Expires time.Time
-	// Rate is how many requests its token is good for, instead of the settings'.
+	// Rate is the rate limit of its token; zero: that of the settings.
 	Rate Rate
 }
 
-// May reports whether the visitor may do something. An operator may do all.
+// May reports whether the visitor has a scope. An operator has all.
 func (v Visitor) May(scope tool.Scope) bool {
 	return v.Operator != "" || slices.Contains(v.Scopes, scope)
 }
 
 type visitorKey struct{}
 
-// Into says in a context who asks, for all that stand below: principal, scopes and whether it is an operator.
+// Into returns a context with the visitor, its principal and scopes, and whether it is an operator.
 func (v Visitor) Into(ctx context.Context) context.Context {
 	ctx = tool.WithRemote(tool.WithPrincipal(context.WithValue(ctx, visitorKey{}, v), v.Principal))
 	ctx = tool.WithScopes(ctx, v.Scopes)
@@ -62,7 +62,7 @@ func (v Visitor) Into(ctx context.Context) context.Context {
 	return ctx
 }
 
-// VisitorOf returns who makes the request of a context; false where it is none over HTTP.
+// VisitorOf returns the visitor in a context; false if the context is not of an HTTP request.
 func VisitorOf(ctx context.Context) (Visitor, bool) {
 	v, ok := ctx.Value(visitorKey{}).(Visitor)
 	return v, ok

@@ -1,5 +1,5 @@
-// Package adminsock is the side door of a gateway that runs, for anyone who owns its data directory: a Unix socket there
-// that takes connections of the same user only. Its main type is [Listener]; several processes may each have one.
+// Package adminsock provides the control socket of a running gateway: a Unix socket in its data directory that accepts
+// only connections of the same user. Its main type is [Listener]; several processes may each have one.
 package adminsock
 
 import (
@@ -16,11 +16,11 @@ import (
 	"sync"
 )
 
-// Folder is where in the data directory the sockets are.
+// Folder is the folder of the sockets in the data directory.
 const Folder = "control"
 
-// ErrUnsupported says that this system cannot tell who speaks through a socket.
-var ErrUnsupported = errors.New("there are no control sockets on this system")
+// ErrUnsupported reports that this system cannot identify the user of a connection.
+var ErrUnsupported = errors.New("control sockets are not supported on this system")
 
 const ending = ".sock"
 
@@ -30,7 +30,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Listener takes connections of our own user. It is a [net.Listener], safe for concurrent use.
+// Listener accepts connections of the process's own user. It is a [net.Listener], safe for concurrent use.
 type Listener struct {
 	*net.UnixListener
 	path string
@@ -39,8 +39,8 @@ type Listener struct {
 	gone func() error
 }
 
-// Listen makes a socket in a data directory, which need not be there. Close removes it; that of a process which was
-// killed goes with the next [Dial] or Listen. A path that is too long for a socket is an error, on Linux there is none.
+// Listen creates a socket in a data directory, which need not exist. Close removes it; [Sockets] and Listen remove those
+// of killed processes. A path that is too long for a socket is an error, except on Linux, where there is no limit.
 func Listen(data string, opts *Options) (*Listener, error) {
 	if opts == nil || opts.Logger == nil {
 		opts = &Options{Logger: slog.New(slog.DiscardHandler)}
@@ -61,7 +61,7 @@ func Listen(data string, opts *Options) (*Listener, error) {
 	return &Listener{UnixListener: inner, path: path, log: opts.Logger, gone: sync.OnceValue(func() error { return os.Remove(path) })}, nil
 }
 
-// folder makes the folder of the sockets, which no one else can look into.
+// folder creates the folder of the sockets, which only its owner can access.
 func folder(data string) (string, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return "", err
@@ -73,19 +73,19 @@ func folder(data string) (string, error) {
 	return dir, checkPrivate(dir)
 }
 
-// checkPrivate refuses a folder that others can reach.
+// checkPrivate returns an error if other users can access a folder.
 func checkPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() || !ours(info) || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s must be a folder of this user's that nobody else can read", dir)
+		return fmt.Errorf("%s must be a folder that belongs to this user and that nobody else can read", dir)
 	}
 	return nil
 }
 
-// listen makes a socket under another name first: anyone who finds it under its own finds it listening.
+// listen creates the socket under a temporary name and renames it, so that it is never visible before it is listening.
 func listen(path string) (*net.UnixListener, error) {
 	half := path + ".new"
 	near, done, err := short(half)
@@ -108,7 +108,7 @@ func listen(path string) (*net.UnixListener, error) {
 	return inner, nil
 }
 
-// Accept returns the next connection of our own user; others are closed.
+// Accept returns the next connection of the process's own user. It closes others.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -129,8 +129,8 @@ func (l *Listener) Close() error {
 	return errors.Join(l.gone(), l.UnixListener.Close())
 }
 
-// Sockets returns the paths of the sockets in a data directory that someone listens at, sorted. Those that
-// processes have left behind are removed.
+// Sockets returns the paths of the sockets in a data directory with a listener, sorted. It removes those that killed
+// processes left behind.
 func Sockets(data string) []string {
 	dir := filepath.Join(data, Folder)
 	if checkPrivate(dir) != nil {
@@ -139,7 +139,7 @@ func Sockets(data string) []string {
 	return sweep(dir)
 }
 
-// sweep returns the sockets that are alive, and removes all others.
+// sweep returns the sockets with a listener, and removes all others.
 func sweep(dir string) (alive []string) {
 	entries, _ := os.ReadDir(dir) // sorted
 	for _, entry := range entries {
@@ -169,5 +169,5 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", near)
 }
 
-// maxPath is how long the path of a socket can be everywhere, in bytes.
+// maxPath is the longest path of a socket that all systems accept, in bytes.
 const maxPath = 100

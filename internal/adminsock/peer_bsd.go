@@ -17,7 +17,7 @@ func userOf(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// short refuses a path that a socket's address has no room for.
+// short returns an error if a path is too long for a socket's address.
 func short(path string) (near string, done func(), err error) {
 	if len(path) > maxPath {
 		return "", nil, fmt.Errorf("the path %s is too long for a socket (%d bytes at most); --data can be another directory", path, maxPath)

@@ -17,7 +17,7 @@ func userOf(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// short returns a name for a path that a socket's address has room for, until done is called.
+// short returns a name for a path that fits a socket's address. It is valid until done is called.
 func short(path string) (near string, done func(), err error) {
 	if len(path) <= maxPath {
 		return path, func() {}, nil

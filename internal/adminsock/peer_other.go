@@ -6,8 +6,8 @@ import "net"
 
 const supported = false
 
-// peer cannot tell.
+// peer is not supported.
 func peer(*net.UnixConn) (int, error) { return -1, ErrUnsupported }
 
-// short refuses: who would connect could not be told.
+// short is not supported, as peer is not.
 func short(string) (string, func(), error) { return "", nil, ErrUnsupported }

@@ -1,7 +1,7 @@
-// Package approval keeps what people are asked about calls of tools, and what they have answered. Its main type is
-// [Book]. How people are asked, and who may answer, is decided above it.
+// Package approval stores requests for the approval of tool calls, and their answers. Its main type is [Book]. Callers
+// decide how people are asked, and who may answer.
 //
-// A question is answered once, by one person, before it expires. What was allowed covers what was asked and no more:
+// A question is answered once, by one person, before it expires. An approval covers exactly what was asked:
 // this call (its digest has tool and arguments) of this execution or of one that resumes it, once; or any call of the
 // same tool under the same rule, until the execution or the session ends.
 package approval
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// State is how a question stands.
+// State is the state of a question.
 type State string
 
 // The states. Waiting is the only one that can be answered, Allowed the only one that lets a call through.
@@ -21,16 +21,16 @@ const (
 	Allowed   State = "allowed"
 	Denied    State = "denied"
 	Done      State = "done"      // a person says that the call was done already
-	Used      State = "used"      // allowed once, and that was made use of
+	Used      State = "used"      // allowed once, and the call was made
 	Expired   State = "expired"   // nobody answered in time
-	Withdrawn State = "withdrawn" // whoever wanted the call has gone
+	Withdrawn State = "withdrawn" // the caller no longer needs the call
 	Lost      State = "lost"      // its record was damaged: the same call made again asks again
 )
 
-// Scope says for how long an answer holds.
+// Scope is how long an answer is valid.
 type Scope string
 
-// The scopes. The wider two are for any arguments.
+// The scopes. Execution and Session cover any arguments.
 const (
 	Once      Scope = "once"
 	Execution Scope = "execution"
@@ -42,76 +42,77 @@ type Request struct {
 	Principal string `json:"principal,omitempty"`
 	// Session identifies the client's session, see [tool.Session]. It cannot be used to join that session.
 	Session string `json:"session,omitempty"`
-	// Execution is the id of the one that asks, Root of the first of those that it resumes, itself where there is none;
-	// both "" for a call that is of no program. Of a run of a workflow both are the run's id, Root also that of its programs.
+	// Execution is the id of the execution that makes the call. Root is that of the first execution in its chain of resumes,
+	// or its own. Both are "" for a call outside of a program. For a workflow run both are the run's id, which is also the
+	// Root of its programs.
 	Execution string `json:"execution,omitempty"`
 	Root      string `json:"root,omitempty"`
 	Upstream  string `json:"upstream"`
-	// Tool is the tool's whole id.
+	// Tool is the full id of the tool.
 	Tool string `json:"tool"`
-	// Arguments are as a person may read them, cut where they are long. They have tokens, never personal data.
+	// Arguments are the arguments for display, truncated. They have tokens in place of personal data.
 	Arguments string `json:"arguments,omitempty"`
-	// Digest is that of the tool, its definition and all of the arguments.
+	// Digest is a digest of the tool, its definition and all arguments.
 	Digest string `json:"digest"`
-	// Rule is what wants the call approved, and Reason why.
+	// Rule is the rule that requires the approval, and Reason why.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Single says that it is answered for once only.
+	// Single restricts an answer to the scope Once.
 	Single bool `json:"single,omitempty"`
-	// Doubt says that the call may have been done already: it can be answered with Done, and is allowed for this call only.
+	// Doubt reports that the call may have been done already: Done is a possible answer, and an approval is for this call only.
 	Doubt bool `json:"doubt,omitempty"`
-	// Standing says that the caller does not wait and fetches the answer later. A denial is returned once, too.
+	// Standing reports that the caller does not wait and fetches the answer later. A denial, too, is returned only once.
 	Standing bool `json:"standing,omitempty"`
-	// Expire is how long it can be answered, and what was allowed once be used after that; 0 is what the book says, [MaxExpire] the most.
+	// Expire is how long it can be answered, and then how long an approval for once can be used; 0 is the book's default, [MaxExpire] the maximum.
 	Expire time.Duration `json:"-"`
 }
 
-// MaxExpire is the longest that a question can be answered.
+// MaxExpire is the maximum of Request.Expire.
 const MaxExpire = 7 * 24 * time.Hour
 
 // Approval is a question, and its answer once there is one.
 type Approval struct {
-	// ID is "a-" and 130 random bits.
+	// ID is "a-" followed by 130 random bits.
 	ID string `json:"id"`
 	Request
 	State State     `json:"state"`
 	Asked time.Time `json:"asked"`
 	// Expires is the deadline for an answer, and then for its use. An answer for a session ends with the session.
 	Expires time.Time `json:"expires"`
-	// Answered is when, Scope for how long, By by whom, and Note what they said.
+	// Answered is the time of the answer, Scope its scope, By the person, and Note their message.
 	Answered time.Time `json:"answered,omitzero"`
 	Scope    Scope     `json:"scope,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Note     string    `json:"note,omitempty"`
-	// Result is what a call returned that was done already, as the person who answered says; nil where it is not known.
+	// Result is the result of a call that was done already, from the person's answer; nil if it is not known.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Told says that a denial of a standing request was returned to its caller.
+	// Told reports that a denial of a standing request was returned to its caller.
 	Told bool `json:"told,omitempty"`
 }
 
-// Answer is what a person says.
+// Answer is the answer of a person.
 type Answer struct {
-	// Allow lets the call through; else it is denied.
+	// Allow allows the call; otherwise it is denied.
 	Allow bool
-	// Scope is for how long it is allowed; "" is once. A denial is of this call, for as long as its execution continues.
+	// Scope is the scope of an approval; "" is Once. A denial is for this call, as long as its execution continues.
 	Scope Scope
-	// Done says that the call was done already, with Result (JSON) if that is known; in place of Allow, of a question of doubt.
+	// Done answers a question with Doubt: the call was done already, with Result (JSON) if it is known. Allow must be false.
 	Done   bool
 	Result json.RawMessage
-	// By says who answers, for the record; Note is for the caller, "" for none.
+	// By is the person who answers, for records; Note is a message for the caller, "" for none.
 	By, Note string
 }
 
 // Errors of a [Book].
 var (
-	ErrNotFound = errors.New("there is no such approval")
-	ErrAnswered = errors.New("it has been answered already")
-	ErrExpired  = errors.New("it has expired")
-	ErrInvalid  = errors.New("that is no answer")
-	ErrMany     = errors.New("too many calls wait for approval already")
+	ErrNotFound = errors.New("no such approval")
+	ErrAnswered = errors.New("already answered")
+	ErrExpired  = errors.New("the approval has expired")
+	ErrInvalid  = errors.New("invalid answer")
+	ErrMany     = errors.New("too many pending approvals")
 )
 
-// Covers reports whether a question that was allowed lets a call through, but for its scope's end.
+// Covers reports whether an approval allows a call. It does not check whether the scope has ended.
 func (a *Approval) Covers(r Request) bool {
 	if a.State != Allowed || a.Principal != r.Principal || a.Doubt != r.Doubt {
 		return false
@@ -127,13 +128,13 @@ func (a *Approval) Covers(r Request) bool {
 	}
 }
 
-// isSame reports whether it is about this very call: of the same execution, or of one that resumes it, or the
-// same client's where no program calls.
+// isSame reports whether the approval is for exactly this call: in the same execution or one that resumes it, or in
+// the same session if no program makes the call.
 func (a *Approval) isSame(r Request) bool {
 	return a.Principal == r.Principal && a.Digest == r.Digest && a.Root == r.Root && (a.Root != "" || a.Session == r.Session)
 }
 
-// at returns the approval as it stands at a time.
+// at returns the approval with its state at a time.
 func (a Approval) at(now time.Time) Approval {
 	if a.State == Waiting && !now.Before(a.Expires) {
 		a.State = Expired

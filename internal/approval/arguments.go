@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxShown is how much of arguments a person reads, maxShownText how much of each text in them, in characters.
+	// maxShown bounds the displayed arguments, maxShownText each string in them, in characters.
 	maxShown     = 2000
 	maxShownText = 400
 	// maxNested is the largest depth of arguments that are displayed.
 	maxNested = 64
 )
 
-// Readable returns arguments in the one form that all that mean the same have, and as a person reads them. What names a
-// member twice is refused: who reads it and who does it might take different ones.
+// Readable returns arguments in canonical form, and for display. A duplicate member name is an error, as the reader and
+// the tool might use different values.
 func Readable(args json.RawMessage) (canonical []byte, shown string, err error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
@@ -43,7 +43,7 @@ func Readable(args json.RawMessage) (canonical []byte, shown string, err error) 
 	if canonical, err = unescaped(value); err != nil {
 		return nil, "", err
 	}
-	if bytes.Contains(bytes.ToLower(args), []byte(`\ud`)) { // halves of pairs have no text of their own
+	if bytes.Contains(bytes.ToLower(args), []byte(`\ud`)) { // lone surrogates are lost in decoding
 		canonical = append(canonical, args...)
 	}
 	short, err := unescaped(shortened(value))
@@ -66,11 +66,11 @@ func unescaped(v any) ([]byte, error) {
 }
 
 var (
-	errNoJSON = errors.New("they are no JSON")
+	errNoJSON = errors.New("they are not JSON")
 	errDeep   = errors.New("they are nested too deeply")
 )
 
-// single reads one value, in which no member is named twice, and not more than depth others are within each other.
+// single decodes one value, of at most depth nested values. Duplicate member names are an error.
 func single(dec *json.Decoder, depth int) (any, error) {
 	token, err := dec.Token()
 	switch {
@@ -118,7 +118,7 @@ func members(dec *json.Decoder, depth int) (map[string]any, error) {
 	return object, nil
 }
 
-// shortened is a value with long texts cut, so that the others are seen.
+// shortened returns a value with long strings truncated, so that the rest fits the display.
 func shortened(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -130,7 +130,7 @@ func shortened(v any) any {
 		short := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			key := sanitize.Line(name, 100)
-			if key != name { // it hides something, perhaps that it is not another
+			if key != name { // it has hidden characters, perhaps to look like another name
 				key = sanitize.Line(strconv.QuoteToASCII(name), 100)
 			}
 			for _, taken := short[key]; taken; _, taken = short[key] {

@@ -19,9 +19,9 @@ func TestReadable(t *testing.T) {
 		"names that look one": {`{"to": 1, "t\u200bo": 2}`, `{"\"t\\u200bo\"":2,"to":1}`, ""},
 		"a member twice":      {`{"to": "me", "to": "you"}`, "", `"to" is in them twice`},
 		"twice, deeper":       {`{"a": [{"to": 1, "\u0074o": 2}]}`, "", `"to" is in them twice`},
-		"no JSON":             {`{"a": `, "", "they are no JSON"},
-		"more than one":       {`{} {}`, "", "they are no JSON"},
-		"no text":             {"{\"a\": \"\xff\"}", "", "they are no JSON"},
+		"no JSON":             {`{"a": `, "", "they are not JSON"},
+		"more than one":       {`{} {}`, "", "they are not JSON"},
+		"no text":             {"{\"a\": \"\xff\"}", "", "they are not JSON"},
 		"deep":                {strings.Repeat("[", 1<<20), "", "they are nested too deeply"},
 	} {
 		_, shown, err := approval.Readable([]byte(c.args))

@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// maxWaiting is how many questions of one principal may wait, maxKept how many of all are kept.
+	// maxWaiting bounds the pending questions of one principal, maxKept all stored questions.
 	maxWaiting = 64
 	maxKept    = 8192
 	// maxResult is the longest result that a person can give.
 	maxResult = 32 << 10
-	// maxAge is for how long one is kept.
+	// maxAge is how long a question is stored.
 	maxAge = 8 * 24 * time.Hour
-	// sessionIdle is after which time without a call what was allowed for a session must be asked again.
+	// sessionIdle is the time without a call after which an approval for a session ends.
 	sessionIdle = 30 * time.Minute
-	// MaxOwn is how many of one principal are kept.
+	// MaxOwn bounds the stored questions of one principal.
 	MaxOwn = 256
-	// patience is how long the store may take.
+	// patience bounds an operation of the store.
 	patience = 2 * time.Second
 )
 
-// Limits are those of the bucket of a [Book].
+// Limits returns the limits for the bucket of a [Book].
 func Limits() store.Limits {
 	return store.Limits{Records: 2 * maxKept, Age: maxAge, Bytes: 32 << 20, Record: 64 << 10}
 }
 
 // Options configure a book; nil means all defaults.
 type Options struct {
-	// Expire is how long a question can be answered, and a single approval be used after that; nil is an hour.
+	// Expire is how long a question can be answered, and then how long an approval for once can be used; nil is an hour.
 	Expire func() time.Duration
-	// Record puts each question, answer and use on record before it counts; its error ends that. nil does nothing.
+	// Record is called before each question, answer and use; its error cancels the operation. nil does nothing.
 	Record func(ctx context.Context, a Approval) error
 }
 
-// Book holds approvals, in memory and in a bucket that only it writes. It is safe for concurrent use.
+// Book stores approvals in memory and in a bucket that only it writes. It is safe for concurrent use.
 type Book struct {
 	kept *store.Bucket
 	opts Options
@@ -54,7 +54,7 @@ type Book struct {
 	mu     sync.Mutex
 	loaded bool
 	pages  map[string]*page
-	alive  map[string]time.Time // last use of what was allowed for a session, in this run
+	alive  map[string]time.Time // last use of approvals for a session, in this process
 	bell   chan struct{}        // closed at the next change
 }
 
@@ -62,11 +62,11 @@ type page struct {
 	Approval
 	key      store.Key
 	revision uint64
-	// awaited: a call of this process waits for it, and only that call gets what was allowed once.
+	// awaited: a call of this process waits for it, and only that call can use an approval for once.
 	awaited bool
 }
 
-// NewBook returns the book of what a bucket has, which is read when it is first asked for.
+// NewBook returns a book with the approvals of a bucket, which it reads on first use.
 func NewBook(kept *store.Bucket, opts *Options) *Book {
 	b := &Book{kept: kept, pages: map[string]*page{}, alive: map[string]time.Time{}, bell: make(chan struct{})}
 	if opts != nil {
@@ -81,20 +81,20 @@ func NewBook(kept *store.Bucket, opts *Options) *Book {
 	return b
 }
 
-// Changed returns what is closed when a question or an answer comes.
+// Changed returns a channel that is closed at the next new question or answer.
 func (b *Book) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bell
 }
 
-// ring is called with mu held.
+// ring wakes those that wait for a change. It is called with mu held.
 func (b *Book) ring() {
 	close(b.bell)
 	b.bell = make(chan struct{})
 }
 
-// load is called with mu held.
+// load reads the bucket, once. It is called with mu held.
 func (b *Book) load(ctx context.Context) error {
 	if b.loaded {
 		return nil
@@ -113,7 +113,7 @@ func (b *Book) load(ctx context.Context) error {
 	return nil
 }
 
-// enter locks the book, with all in it; the caller unlocks mu and calls done, whatever the error.
+// enter locks mu, loads the book and drops old entries. The caller must call done, which unlocks mu, even after an error.
 func (b *Book) enter(ctx context.Context) (limited context.Context, done func(), err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	b.mu.Lock()
@@ -122,7 +122,7 @@ func (b *Book) enter(ctx context.Context) (limited context.Context, done func(),
 	return limited, func() { b.mu.Unlock(); cancel() }, err
 }
 
-// forget drops what is of no use to anybody. It is called with mu held.
+// forget drops expired entries. It is called with mu held.
 func (b *Book) forget(now time.Time) {
 	for id, used := range b.alive {
 		if now.Sub(used) >= sessionIdle {
@@ -136,8 +136,8 @@ func (b *Book) forget(now time.Time) {
 	}
 }
 
-// blank returns the page for a new question, nil where too many wait. The records of one principal are written over, so
-// that no principal evicts those of another. It is called with mu held.
+// blank returns the page for a new question, nil if too many are pending. A principal with MaxOwn questions overwrites
+// its own oldest, so that it does not evict those of others. It is called with mu held.
 func (b *Book) blank(principal string, now time.Time) *page {
 	var own, over []*page
 	for _, p := range b.pages {
@@ -164,7 +164,7 @@ func (b *Book) blank(principal string, now time.Time) *page {
 }
 
 // Ask adds a request for approval; its caller waits until Leave. An earlier one for the same call that has no waiting caller
-// is taken up again. Errors are ErrMany, and those of the store and of Options.Record.
+// is reused. Errors are ErrMany, and those of the store and of Options.Record.
 func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -199,7 +199,7 @@ func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 }
 
 // Stand adds a request without a waiting caller. An earlier one for the same call is returned as it is,
-// with its answer if it has one; an expired one counts no more. Errors are those of Ask.
+// with its answer if it has one; an expired one is ignored. Errors are those of Ask.
 func (b *Book) Stand(ctx context.Context, r Request) (Approval, error) {
 	if a, ok, err := b.asked(ctx, r); ok || err != nil {
 		return a, err
@@ -209,7 +209,7 @@ func (b *Book) Stand(ctx context.Context, r Request) (Approval, error) {
 	return a, err
 }
 
-// asked returns the last question that asks the same and was not dropped.
+// asked returns the last question for the same call that is pending or answered.
 func (b *Book) asked(ctx context.Context, r Request) (last Approval, ok bool, err error) {
 	_, done, err := b.enter(ctx)
 	defer done()
@@ -224,7 +224,7 @@ func (b *Book) asked(ctx context.Context, r Request) (last Approval, ok bool, er
 	return last, ok, nil
 }
 
-// Leave says that the caller no longer waits. The request stays pending: the same call, made again, finds the answer.
+// Leave marks that the caller no longer waits. The request stays pending: the same call, made again, finds the answer.
 func (b *Book) Leave(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -233,10 +233,10 @@ func (b *Book) Leave(id string) {
 	}
 }
 
-// final reports whether the answer is that the call is not made.
+// final reports whether the answer is that the call is not to be made.
 func (a *Approval) final() bool { return a.State == Denied || a.State == Done }
 
-// write puts a change on record and into the store, and then into the book. It is called with mu held.
+// write records a change and writes it to the store, and then to the book. It is called with mu held.
 func (b *Book) write(ctx context.Context, p *page, next Approval) error {
 	if err := b.opts.Record(ctx, next); err != nil {
 		return fmt.Errorf("record approval: %w", err)
@@ -247,7 +247,7 @@ func (b *Book) write(ctx context.Context, p *page, next Approval) error {
 	}
 	revision, err := b.put(ctx, p.key, data, p.revision)
 	if errors.Is(err, store.ErrConflict) {
-		b.loaded = false // somebody else has written
+		b.loaded = false // another process has written it
 		return ErrAnswered
 	}
 	if err != nil {
@@ -303,7 +303,7 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 	return next, nil
 }
 
-// takes says what is wrong with an answer, nil if nothing is.
+// takes returns what is wrong with an answer, nil if it is valid.
 func (p *page) takes(answer Answer, now time.Time) error {
 	switch state := p.at(now).State; {
 	case state == Expired:
@@ -311,16 +311,16 @@ func (p *page) takes(answer Answer, now time.Time) error {
 	case state != Waiting:
 		return ErrAnswered
 	case answer.Done && (answer.Allow || !p.Doubt), len(answer.Result) > maxResult, answer.Result != nil && (!answer.Done || !json.Valid(answer.Result)):
-		return fmt.Errorf("%w: only a call that may have been done can be done already, with a result in JSON of at most %d bytes", ErrInvalid, maxResult)
+		return fmt.Errorf("%w: done is only for a call that may have been done, with a JSON result of at most %d bytes", ErrInvalid, maxResult)
 	case answer.Allow && answer.Scope == Execution && p.Root == "":
-		return fmt.Errorf("%w: it is of no execution", ErrInvalid)
+		return fmt.Errorf("%w: it belongs to no execution", ErrInvalid)
 	case answer.Allow && answer.Scope != Once && p.Single:
-		return fmt.Errorf("%w: it is answered once", ErrInvalid)
+		return fmt.Errorf("%w: it can only be allowed once", ErrInvalid)
 	}
 	return nil
 }
 
-// Lose notes an approval with a damaged record, unless the book has it. It allows no call.
+// Lose adds an approval with a damaged record as Lost, unless the book has it. It allows no call.
 func (b *Book) Lose(ctx context.Context, a Approval) error {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -336,7 +336,7 @@ func (b *Book) Lose(ctx context.Context, a Approval) error {
 	return nil
 }
 
-// Withdraw says that an answer is no longer needed.
+// Withdraw marks that an answer is no longer needed.
 func (b *Book) Withdraw(ctx context.Context, id string) error {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -349,9 +349,9 @@ func (b *Book) Withdraw(ctx context.Context, id string) error {
 	return b.write(ctx, p, next)
 }
 
-// Find returns what has been decided about a call: the answer that lets it through or denies it; decided is false where
-// an approval is needed. It uses up what was allowed once, so only one of two concurrent calls gets it. own is the
-// question that the caller waits for, "" for none.
+// Find returns the answer that allows or denies a call; decided is false if an approval is needed. It uses up an approval
+// for once, so only one of two concurrent calls gets it. own is the id of the question that the caller waits for, ""
+// for none.
 func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -379,7 +379,7 @@ func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, dec
 	return found, true, nil
 }
 
-// Renew takes back that an approval was used: the call was not made.
+// Renew makes a used approval available again, as its call was not made.
 func (b *Book) Renew(ctx context.Context, id string) error {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -392,7 +392,8 @@ func (b *Book) Renew(ctx context.Context, id string) error {
 	return b.write(ctx, p, next)
 }
 
-// find prefers a denial of the very call to all else, and what is not used up to what is. It is called with mu held.
+// find returns the answer for a call: a denial of exactly this call first, then an approval with a wide scope, then one
+// for once. It is called with mu held.
 func (b *Book) find(r Request, own string, now time.Time) (best *page) {
 	for _, p := range b.pages {
 		switch {
@@ -406,7 +407,7 @@ func (b *Book) find(r Request, own string, now time.Time) (best *page) {
 	return best
 }
 
-// good reports whether what was allowed lets a call through. It is called with mu held.
+// good reports whether a page allows a call now. It is called with mu held.
 func (b *Book) good(p *page, r Request, own string, now time.Time) bool {
 	_, alive := b.alive[p.ID]
 	switch {
@@ -420,7 +421,7 @@ func (b *Book) good(p *page, r Request, own string, now time.Time) bool {
 	return now.Before(p.Expires)
 }
 
-// Get returns one question as it stands.
+// Get returns one question with its current state. The error is ErrNotFound or that of the store.
 func (b *Book) Get(ctx context.Context, id string) (Approval, error) {
 	_, done, err := b.enter(ctx)
 	defer done()
@@ -434,7 +435,7 @@ func (b *Book) Get(ctx context.Context, id string) (Approval, error) {
 	return p.at(time.Now()), nil
 }
 
-// List returns all that is kept, the newest first.
+// List returns all stored questions, the newest first.
 func (b *Book) List(ctx context.Context) ([]Approval, error) {
 	_, done, err := b.enter(ctx)
 	defer done()

@@ -19,7 +19,7 @@ import (
 
 const module = "sallyport"
 
-// A pkg is what go list tells of one package of the house.
+// A pkg is the output of go list for one package of the module.
 type pkg struct {
 	ImportPath   string
 	Dir          string
@@ -37,13 +37,13 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/")
 func (p pkg) testImports() []string { return slices.Concat(p.TestImports, p.XTestImports) }
 
 func TestImportsRunDown(t *testing.T) {
-	report(t, "imports a room that it must not", list(t), func(p pkg) []string {
+	report(t, "imports a package that it must not", list(t), func(p pkg) []string {
 		return append(roomFaults(p, p.Imports, false), roomFaults(p, p.testImports(), true)...)
 	})
 }
 
 func TestForeignLibraryHasOneOwner(t *testing.T) {
-	report(t, "imports what another room owns", list(t), func(p pkg) []string {
+	report(t, "imports a library of other packages", list(t), func(p pkg) []string {
 		return append(ownerFaults(p, p.Imports, false), ownerFaults(p, p.testImports(), true)...)
 	})
 }
@@ -53,11 +53,11 @@ func TestDirectDependencyIsListed(t *testing.T) {
 		return strangerFaults(slices.Concat(p.Imports, p.testImports()))
 	})
 	if len(dependencies) > maxDependencies {
-		t.Errorf("%d direct dependencies are listed, more than %d: do without one", len(dependencies), maxDependencies)
+		t.Errorf("%d direct dependencies are listed, more than %d: remove one", len(dependencies), maxDependencies)
 	}
 	direct := required(t)
 	if len(direct) == 0 {
-		t.Log("go.mod calls every requirement indirect, as it does until the first go mod tidy: nothing to compare")
+		t.Log("go.mod has only indirect requirements, as before the first go mod tidy: nothing to compare")
 		return
 	}
 	for _, fault := range requireFaults(direct) {
@@ -71,11 +71,11 @@ func TestPackageSaysWhatItIs(t *testing.T) {
 		if slices.ContainsFunc(files, func(name string) bool { return hasPackageComment(t, filepath.Join(p.Dir, name)) }) {
 			return nil
 		}
-		return []string{"begin one file with // Package NAME and its job"}
+		return []string{"begin one file with // Package NAME and its purpose"}
 	})
 }
 
-// TestRulesCatch breaks each rule on purpose: a table that nothing can break guards nothing.
+// TestRulesCatch checks that a violation of each rule is found.
 func TestRulesCatch(t *testing.T) {
 	all := func(p pkg) []string {
 		return slices.Concat(roomFaults(p, p.Imports, false), roomFaults(p, p.testImports(), true),
@@ -145,7 +145,7 @@ func matchesAny(patterns []string, name string) bool {
 func roomFaults(p pkg, imports []string, inTest bool) []string {
 	i := slices.IndexFunc(rooms, func(r room) bool { return matches(r.name, p.name()) })
 	if i < 0 {
-		return []string{"no room in rules_test.go holds this package: say there what it may import, and why"}
+		return []string{"no rule in rules_test.go matches this package: add what it may import, and why"}
 	}
 	r := rooms[i]
 	allowed := append([]string{r.name}, r.imports...)
@@ -177,7 +177,7 @@ func ownerFaults(p pkg, imports []string, inTest bool) []string {
 	return faults
 }
 
-// strangerFaults names the imports that are neither the standard library's, nor ours, nor of a listed dependency.
+// strangerFaults returns the imports outside the standard library, the module and the listed dependencies.
 func strangerFaults(imports []string) []string {
 	var faults []string
 	for _, path := range imports {
@@ -185,7 +185,7 @@ func strangerFaults(imports []string) []string {
 		if !strings.Contains(host, ".") || listed(path) {
 			continue
 		}
-		faults = append(faults, path+": say in rules_test.go what it is for")
+		faults = append(faults, path+": add to rules_test.go what it is for")
 	}
 	return faults
 }
@@ -199,12 +199,12 @@ func listed(path string) bool {
 	return false
 }
 
-// requireFaults compares go.mod's direct requirements with the table, both ways.
+// requireFaults compares the direct requirements of go.mod with the table, in both directions.
 func requireFaults(direct []string) []string {
 	var faults []string
 	for _, path := range direct {
 		if dependencies[path] == "" {
-			faults = append(faults, "go.mod requires "+path+", and rules_test.go does not say what it is for")
+			faults = append(faults, "go.mod requires "+path+", which is not in rules_test.go")
 		}
 	}
 	for path := range dependencies {
@@ -216,7 +216,7 @@ func requireFaults(direct []string) []string {
 	return faults
 }
 
-// report fails the test once per package that has faults, with each fault on a line of its own.
+// report fails the test once for each package with faults, with a line for each fault.
 func report(t *testing.T, what string, pkgs []pkg, faults func(pkg) []string) {
 	t.Helper()
 	for _, p := range pkgs {
@@ -237,7 +237,7 @@ func hasPackageComment(t *testing.T, path string) bool {
 	return file.Doc != nil && strings.TrimSpace(file.Doc.Text()) != ""
 }
 
-// list asks go list for every package of the module.
+// list returns every package of the module, from go list.
 func list(t *testing.T) []pkg {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(goCommand(t, "list", "-e", "-json", "./...")))
@@ -254,7 +254,7 @@ func list(t *testing.T) []pkg {
 		pkgs = append(pkgs, p)
 	}
 	if !slices.ContainsFunc(pkgs, func(p pkg) bool { return p.name() == "internal/archtest" }) {
-		t.Fatalf("go list names %d packages, and this one is not among them", len(pkgs))
+		t.Fatalf("go list returns %d packages without this one", len(pkgs))
 	}
 	return pkgs
 }

@@ -1,3 +1,3 @@
-// Package archtest holds the rules of the house that a compiler does not check: which package may import which, who owns
-// which foreign library, what each direct dependency is for, and that every package says what it is. It has only tests.
+// Package archtest tests architecture rules that the compiler does not check: which package may import which, which
+// packages may use a library, what each direct dependency is for, and that every package has a package comment.
 package archtest

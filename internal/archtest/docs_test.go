@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// notFiles look like files or rooms of ours in the docs, and are none.
+// notFiles are names in the docs that look like files or packages of this repository, and are not.
 var notFiles = map[string]string{
 	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
 	"workflows/hello.yaml": "an example of a definition", "NAME_test.yaml": "how tests are called",
@@ -23,11 +23,11 @@ var notFiles = map[string]string{
 var (
 	inBackticks = regexp.MustCompile("`([^`\n]+)`")
 	fileName    = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)*\.(go|md|py|ts|mjs|sh|txt|txtar|yaml|yml|json|jsonl|lock|mod)$`)
-	testName    = regexp.MustCompile(`\.(Test|Fuzz|Benchmark)\w+$`) // of a room: sandbox.TestAttacksAreListed looks whether it is there
+	testName    = regexp.MustCompile(`\.(Test|Fuzz|Benchmark)\w+$`) // of a package; sandbox.TestAttacksAreListed checks that it exists
 	roomName    = regexp.MustCompile(`^(cmd|gateway|codegen|sandbox|index|internal|bench|tools|docs)(/[\w.-]+)*/?$`)
 )
 
-// TestDocsNameWhatExists holds the docs to the tree: a file by its path or the end of it, a room by its path.
+// TestDocsNameWhatExists checks that files and packages in the docs exist: a file by its path or the end of it, a package by its path.
 func TestDocsNameWhatExists(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	paths := tree(t, root)

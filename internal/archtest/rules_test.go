@@ -1,224 +1,224 @@
 package archtest
 
-// A room is one package of the house, or a folder of them, and what of the house it may import.
-// Rooms are tried in order and the first that matches a package counts, so a narrow one stands above a wide one.
+// A room is a rule: which packages of the module a package, or all packages in a folder, may import.
+// The first rule that matches a package applies, so a specific rule comes before a general one.
 type room struct {
 	name    string   // "gateway", or "sandbox/..." for the package and all below it
-	imports []string // patterns like name; a room may always import itself
-	tests   []string // what its test files may import as well
+	imports []string // patterns like name; a package may always import itself
+	tests   []string // what its test files may import in addition
 	why     string
 }
 
-// product is what the verbs wire together.
+// product are the packages that the verbs use.
 var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "tools/upstreams"}
 
-// verbs are the packages of the groups of verbs, which are strangers to each other.
+// verbs returns the rules of the packages with verbs, which do not import each other.
 func verbs() (all []room) {
 	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "doctorcmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
 		r := room{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
-			"what several groups of verbs need is in cli: groups do not import each other"}
+			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
 			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/tokencount", "bench/local", "bench/stats", "bench/suite")
 		}
 		all = append(all, r)
 	}
 	return append(all, room{"cmd/sallyport/internal/cli", product, nil,
-		"cli is what verbs share, and knows none of them"})
+		"cli is shared by the verbs, so it imports none of them"})
 }
 
-// Imports run down only: cmd, then the two faces, then workflow, then gateway, then its four peers, then internal.
+// Packages import only lower layers: cmd, the interfaces (mcpserver, httpapi, dashboard), workflow, gateway, its four peers, internal.
 var rooms = append(verbs(), []room{
 	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite"}, // a model to work with
-		"cmd wires everything together; its verb bench alone measures with what make bench measures with"},
+		"cmd wires everything together; only its verb bench uses the packages of make bench"},
 	{"bench/tokencount", []string{"bench/ordered"}, nil,
-		"what a conversation costs is reckoned from what was said alone"},
+		"tokens are counted from the transcript only"},
 	{"bench/ordered", nil, nil,
-		"JSON is JSON"},
+		"it handles JSON only"},
 	{"bench/stats", nil, nil,
-		"what many measurements come to is reckoned from them alone"},
+		"statistics are computed from the measurements only"},
 	{"bench/suite", []string{"bench/tokencount", "tools/upstreams"}, []string{"internal/testutil/..."},
-		"a task knows the world that it is asked of, and neither the product nor who plays it"},
+		"a task depends on its world, not on the product or the agent"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
-		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
-	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the front door
-		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/httpapi", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
-		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
+		"a benchmark uses the product as a client or through a package's API, never through cmd"},
+	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
+		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
+	{"gateway/httpapi", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
+		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/dashboard", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
-		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
+		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
 	{"gateway/httpserver", []string{"internal/..."}, nil,
-		"the front door hands requests on to faces that it is given; it knows who came, and no verb"},
-	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
-		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
+		"the server authenticates requests and passes them to the handlers that it is given"},
+	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
+		"a workflow calls tools only through Gateway.Call, which applies policy, privacy, limits and audit"},
 	{"gateway/upstream/process", []string{"internal/..."}, nil,
-		"a program is started and ended without knowing what is said to it"},
+		"starting and stopping a process is independent of the protocol"},
 	{"gateway/upstream/budget", []string{"internal/..."}, nil,
-		"memory is counted without knowing what messages say"},
+		"memory accounting is independent of the content of messages"},
 	{"gateway/upstream/jsontext", []string{"internal/..."}, nil,
-		"a text is read without knowing what it is an answer to"},
+		"parsing a text is independent of the request"},
 	{"gateway/upstream", []string{"gateway/upstream/process", "gateway/upstream/budget", "gateway/upstream/jsontext", "internal/..."}, nil,
-		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
-	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // what tests log in to
-		"a token for an upstream is got without knowing sessions: a session asks an Authorizer"},
+		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
+	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
+		"getting a token is independent of sessions: a session uses an Authorizer"},
 	{"gateway/upstream/...", []string{"gateway/upstream", "internal/..."}, nil,
-		"what tests and proves a session stands above it and below the gateway"},
+		"tests of sessions are above upstream and below the gateway"},
 	{"gateway/resultschema", []string{"internal/..."}, nil,
-		"what results look like is learned and kept from calls alone"},
+		"result schemas are learned from calls only"},
 	{"gateway/typecheck", []string{"internal/..."}, []string{"sandbox", "codegen/..."}, // real checkers, in real sandboxes, on real wrappers
-		"a checker speaks with a language server over a pipe; who starts it, and in what sandbox, is the gateway's matter"},
+		"a checker communicates with a language server over a pipe; the gateway starts it in a sandbox"},
 	{"gateway/feedback", []string{"internal/..."}, nil,
-		"which tools were used after which words is learned and kept from ids and words alone"},
+		"feedback is learned from tool ids and query words only"},
 	{"gateway/embeddings", []string{"internal/..."}, nil,
-		"an endpoint turns texts into vectors and ranks ids by them; what is a tool's text is the gateway's matter"},
+		"it computes vectors of texts and ranks ids by them; the gateway defines the text of a tool"},
 	{"gateway/trust", []string{"internal/..."}, nil,
-		"whether a definition may be trusted is decided from its text and the lock file alone"},
+		"trust is decided from the definition and the lock file only"},
 	{"gateway/toolcall", []string{"internal/..."}, nil,
-		"a call's way is the same whatever stands on it"},
+		"the types of a call are independent of the middleware"},
 	{"gateway/execution", []string{"gateway/toolcall", "gateway/typecheck", "sandbox/...", "internal/..."}, nil,
-		"a program and its result are plain values, which every room above may pass on"},
+		"a program and its result are plain values that all higher packages may use"},
 	{"gateway/workspaces", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
-		"files are opened by name for a caller; what reads and runs them stands above"},
+		"it opens files by name for a caller; higher packages read and run them"},
 	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
-		"an environment is made in sandboxes that the gateway lends"},
+		"an environment is built in sandboxes that the gateway provides"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
-		"what ran is recorded from its result and its calls alone"},
+		"executions are recorded from their results and calls only"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
-		"people are asked about a call by what the verdict says; the rules stand above"},
+		"people are asked about a call by its decision; higher packages have the rules"},
 	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/resultschema", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
-		"what upstreams offer is known without knowing who calls it or what is decided about calls"},
+		"the catalog is independent of callers and of decisions about calls"},
 	{"gateway/guard", []string{"gateway/toolcall", "gateway/catalog", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
-		"what becomes of a call is decided from its definition and what was read; the catalog tells the definition"},
+		"a call is decided by its definition, from the catalog, and the labels that were read"},
 	{"gateway/toolsearch", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/guard", "gateway/trust", "gateway/feedback", "gateway/embeddings", "codegen/...", "index/...", "internal/..."}, nil,
-		"a query becomes ranked hits of what the catalog and other sources have; what a source is, stands above"},
+		"it ranks hits from the catalog and other sources; higher packages define the sources"},
 	{"gateway/replay", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/privacy", "gateway/history", "gateway/guard", "internal/..."}, nil,
-		"a call is answered from a journal and from what its tool says of itself; programs are run above"},
+		"a call is answered from a journal and the annotations of its tool; higher packages run programs"},
 	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard", "gateway/replay", "gateway/typecheck", "codegen/...", "sandbox/...", "internal/..."}, nil,
-		"a program is run with what the rooms below give it; skills and those who run programs stand above"},
+		"it runs a program with lower packages; skills and callers are above"},
 	{"gateway/skills", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/environments", "gateway/history", "gateway/auditor", "gateway/guard", "gateway/toolsearch", "codegen/...", "sandbox/...", "index", "internal/..."}, nil,
-		"a skill is saved, found and read here; its code is run by the executor that the library is given"},
+		"it saves, finds and reads skills; the executor that it is given runs their code"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
-		"what is put on record comes from calls and results; the digests of definitions are told by the gateway"},
+		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
-		"personal data is a middleware's matter, which knows calls and settings alone"},
+		"privacy is a middleware that depends on calls and settings only"},
 	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
-		"the gateway is the wiring of its rooms; a face or the workflow engine stands on it"},
+		"the gateway wires its packages; handlers and the workflow engine are above it"},
 	{"codegen/...", []string{"internal/..."}, nil,
-		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
+		"the peers under gateway are independent: codegen turns tools into files in memory and runs nothing"},
 	{"sandbox/runsc", []string{"internal/..."}, nil,
-		"runsc is one adapter to one program; what a sandbox is for is decided above it"},
+		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
 	{"sandbox/image", []string{"internal/..."}, nil,
-		"an image becomes a directory; what is done with it is decided above"},
+		"it unpacks an image to a directory; higher packages use the directory"},
 	{"sandbox/deps", []string{"sandbox", "internal/..."}, []string{"codegen/runtime", "sandbox/image/..."},
-		"packages are installed in a sandbox and become a layer of others"},
+		"it installs packages in a sandbox, whose files become a layer of other sandboxes"},
 	{"sandbox/bridge", []string{"internal/..."}, nil,
-		"the bridge turns frames into calls of the one-method Caller that it is handed; it knows no runtime and no gateway"},
+		"the bridge turns frames into calls of a Caller; it is independent of the runtime and the gateway"},
 	{"sandbox/...", []string{"internal/..."}, []string{"codegen/runtime"}, // the real guest, in real sandboxes
-		"the peers under gateway are strangers to each other, and a worker uses the sandbox without the gateway"},
+		"the peers under gateway are independent, and a worker uses the sandbox without the gateway"},
 	{"index/...", []string{"internal/..."}, nil,
-		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
+		"the peers under gateway are independent: the index ranks documents and needs no upstream"},
 	{"tools", nil, nil,
 		"tools holds the scripts of the build and their test"},
 	{"tools/upstreams", nil, nil,
-		"the pinned npm servers are named once, for make and for whoever installs them from the program"},
+		"the pinned npm servers are listed once, for make and for the programs that install them"},
 	{"tools/vectors", []string{"index", "internal/testutil/ireval"}, nil,
-		"what index/wordvec has built in is learned from tools as index reads them, when somebody says so and never in a build"},
+		"the built-in data of index/wordvec is generated from tools as index reads them, manually and never in a build"},
 	{"tools/names", []string{"internal/names", "internal/pii"}, nil,
-		"what internal/names has built in is made when somebody says so and never in a build, and judged beside what is found by form"},
+		"the built-in data of internal/names is generated manually and never in a build, and evaluated together with pii"},
 	{"internal/jsontype", nil, nil,
-		"what values have in common is a part of the vocabulary, and stands on the standard library alone"},
+		"JSON types are shared by all packages, so they use only the standard library"},
 	{"internal/tool", []string{"internal/jsontype"}, nil,
-		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone, and on the shapes that a tool's results have"},
+		"internal/tool has the types that all packages share, so it uses only the standard library and internal/jsontype"},
 	{"internal/argcheck", []string{"internal/suggest", "internal/sanitize", "internal/tool"}, nil,
-		"arguments are checked against a schema from the two texts alone"},
+		"arguments are checked from the schema and the arguments only"},
 	{"internal/...", []string{"internal/..."}, nil,
-		"internal is the ground floor: nothing there imports a room above"},
+		"internal is the lowest layer: it imports no higher package"},
 }...)
 
-// An owner is the only place that may import a library: whoever wants another one changes it in one room.
+// An owner is a rule for a library: only its packages may import the library, so that it can be replaced in one place.
 type owner struct {
 	library string   // an import path and all below it, foreign or of the standard library
 	rooms   []string // patterns of the packages that may import it
-	tests   []string // patterns of the packages whose test files may import it as well
+	tests   []string // patterns of the packages whose test files may import it in addition
 	why     string
 }
 
 var owners = []owner{
 	{"github.com/modelcontextprotocol/go-sdk", []string{"gateway/upstream/...", "gateway/mcpserver", "bench/..."},
 		[]string{"cmd/...", "gateway/..."},
-		"the SDK's types stop at the two doors of the protocol; between them the words are internal/tool's"},
+		"only client and server of the protocol use the SDK's types; other packages use internal/tool"},
 	{"github.com/blevesearch", []string{"index/...", "bench/search/baseline"}, nil,
-		"bleve is how index searches, not what it offers; the benchmark sets it up as others do, to compare with"},
+		"bleve is an implementation detail of index; the benchmark uses it as a baseline"},
 	{"github.com/RoaringBitmap", []string{"index"}, nil,
-		"what bleve names deleted documents with, to segments of ours too"},
+		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
-		"the bridge is the only way out of a sandbox, so there is one place that reads its frames"},
+		"the bridge is the only connection out of a sandbox, so one package reads its frames"},
 	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/workflow/spec", "gateway/workflow/flowtest"}, nil,
-		"YAML that a person wrote is read strictly, with carets, in the two packages that do that; yamledit edits it, clients reads other programs' settings"},
+		"yamlstrict reads YAML of people strictly, with positions of errors; yamledit edits it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
 	{"github.com/tailscale/hujson", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
 	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth"}, // its keyring in memory
-		"there is one place that knows where secrets lie"},
+		"only one package reads the keyring"},
 	{"github.com/zitadel/oidc", []string{"gateway/httpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
-		"tokens of clients are checked at the front door; in tests it is the authorization server"},
+		"the HTTP server checks access tokens; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
-		"keys are zitadel/oidc's matter; its storage interface, which the authorization server of the tests has, names their types"},
-	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // what people bundle their programs with
-		"esbuild is how codegen compiles TypeScript, not what it offers"},
+		"zitadel/oidc's storage interface, which the authorization server of the tests implements, uses its key types"},
+	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // as people bundle their programs
+		"esbuild is an implementation detail of codegen"},
 	{"github.com/nats-io", []string{"internal/store"}, nil,
-		"records and logs are kept in one place, which the next engine would be behind as well"},
+		"only one package depends on the storage engine, so that it can be replaced"},
 	{"github.com/robfig/cron", []string{"internal/store"}, nil,
-		"what a schedule may say, and when it is due, is known where it is kept"},
+		"schedules are parsed and evaluated where they are stored"},
 	{"github.com/nyaruka/phonenumbers", []string{"internal/pii"}, nil,
-		"what personal data looks like is known in one place"},
+		"only one package recognizes personal data"},
 	{"cel.dev/cel-go", []string{"internal/expr"}, nil,
-		"what expressions may cost, and how what is wrong with one is said, is decided in one place, for policy and workflows alike"},
+		"one package defines cost limits and error messages of expressions, for policy and workflows"},
 	{"github.com/spf13", []string{"cmd/..."}, nil,
-		"the command line is cmd's alone; everything else takes plain arguments"},
+		"only cmd parses the command line; other packages take plain arguments"},
 	{"github.com/tiktoken-go/tokenizer", []string{"internal/tokens", "cmd/...", "bench/..."}, nil,
-		"a vocabulary costs megabytes and start-up time; only what reports token counts pays for it"},
+		"a vocabulary costs megabytes and start-up time; only packages that report token counts load it"},
 	{"go.opentelemetry.io", []string{"internal/telemetry/..."}, nil,
-		"what is measured and told to others is decided in one place, and all else speaks of spans and counts"},
+		"one package defines and exports telemetry; other packages use its spans and counters"},
 	{"github.com/prometheus", []string{"internal/telemetry/..."}, nil,
-		"what is measured and told to others is decided in one place, and all else speaks of spans and counts"},
+		"one package defines and exports telemetry; other packages use its spans and counters"},
 	{"google.golang.org/protobuf", []string{"internal/telemetry/..."}, nil,
 		"OTLP is the only protobuf here"},
 	{"github.com/opencontainers/runtime-spec", []string{"sandbox/..."}, nil,
 		"only the sandbox writes an OCI bundle"},
 	{"github.com/google/go-containerregistry", []string{"sandbox/image/..."}, nil,
-		"an image is pulled and verified in one place, and is a directory to all others"},
+		"one package pulls and verifies images; other packages use directories"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
-		"a page is looked at in a real browser in tests alone, and one package knows how that is driven"},
+		"only tests use a real browser, and one package drives it"},
 	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/remote", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
-		"four places start processes: the runtime, ssh to another machine's runtime, the stdio upstreams, the doctor; the rest of sandbox, and testutil, only look for programs, and .golangci.yml holds it to that"},
+		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams and the doctor; other packages in sandbox, and testutil, only look up programs, which .golangci.yml checks"},
 }
 
-// Every direct dependency and what it is for. A new one needs a line here and a reason to be more than these.
+// dependencies are all direct dependencies and what each is for.
 var dependencies = map[string]string{
 	"cel.dev/cel-go":                         "expressions in the policy and in workflows: typed, bounded",
 	"github.com/blevesearch/bleve/v2":        "search over tools",
-	"github.com/blevesearch/bleve_index_api": "the types that bleve's own interfaces speak",
-	// These two are parts of bleve: its interface of a segment is spoken in them, and a segment of
-	// ours makes an index in half the time. They add nothing to what is built.
+	"github.com/blevesearch/bleve_index_api": "the types of bleve's interfaces",
+	// These two are parts of bleve and add nothing to the binary. Its interface of a segment uses their types; an own
+	// segment implementation halves the time to build an index.
 	"github.com/RoaringBitmap/roaring/v2":          "the sets in bleve's interface of a segment",
 	"github.com/blevesearch/scorch_segment_api/v2": "bleve's interface of a segment",
-	"github.com/chromedp/cdproto":                  "the commands of that protocol that chromedp has no verb for",
+	"github.com/chromedp/cdproto":                  "commands of that protocol that chromedp does not wrap",
 	"github.com/chromedp/chromedp":                 "Chromium, driven over its DevTools protocol, in tests",
 	"github.com/evanw/esbuild":                     "TypeScript to JavaScript",
-	"github.com/go-jose/go-jose/v4":                "the key types that zitadel/oidc's storage interface speaks, in tests",
+	"github.com/go-jose/go-jose/v4":                "the key types of zitadel/oidc's storage interface, in tests",
 	"github.com/google/go-cmp":                     "readable differences in tests",
 	"github.com/google/go-containerregistry":       "OCI images: pulled, verified, flattened",
 	"github.com/gorilla/websocket":                 "the bridge between sandbox and gateway",
-	"github.com/minio/highwayhash":                 "the checksum that the engine of the records keeps of each; the engine has it built in already",
+	"github.com/minio/highwayhash":                 "the checksum of each record in the storage engine, which depends on it already",
 	"github.com/modelcontextprotocol/go-sdk":       "the protocol, as client and as server",
 	"github.com/nats-io/nats-server/v2":            "records and logs, embedded: durable, fenced, and the same on a cluster",
-	"github.com/nats-io/nats.go":                   "how one speaks with it",
-	"github.com/nyaruka/phonenumbers":              "the numbering plans of all countries, to tell telephone numbers from others",
+	"github.com/nats-io/nats.go":                   "its client",
+	"github.com/nyaruka/phonenumbers":              "the numbering plans of all countries, to recognize telephone numbers",
 	"github.com/opencontainers/runtime-spec":       "the types of an OCI bundle",
 	"github.com/pelletier/go-toml/v2":              "Codex's settings",
 	// These are one library in many modules.
-	"go.opentelemetry.io/otel":                                          "traces and metrics as all collectors take them: attributes, the context of a trace",
+	"go.opentelemetry.io/otel":                                          "traces and metrics: attributes, trace context",
 	"go.opentelemetry.io/otel/metric":                                   "its instruments",
 	"go.opentelemetry.io/otel/trace":                                    "its spans",
 	"go.opentelemetry.io/otel/sdk":                                      "sampling, batches, the resource",
@@ -227,10 +227,10 @@ var dependencies = map[string]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": "metrics over OTLP",
 	"go.opentelemetry.io/otel/exporters/prometheus":                     "metrics under the names that Prometheus has for them",
 	"go.opentelemetry.io/proto/otlp":                                    "the messages of OTLP, for the collector of the tests",
-	"google.golang.org/protobuf":                                        "how they are read there",
-	"github.com/prometheus/client_golang":                               "the page of metrics, with those of Go and of the process",
-	"github.com/robfig/cron/v3":                                         "fields of schedules, checked and reckoned with: the engine keeps times only, and its own parser is this one, unexported",
-	"github.com/rogpeppe/go-internal":                                   "testscript: the command line is tested as it is typed; and the diffs of reviews",
+	"google.golang.org/protobuf":                                        "decoding of these messages",
+	"github.com/prometheus/client_golang":                               "the metrics page, with metrics of Go and of the process",
+	"github.com/robfig/cron/v3":                                         "parsing and evaluation of schedules: the engine stores times only, and its parser, this one, is not exported",
+	"github.com/rogpeppe/go-internal":                                   "testscript for tests of the command line, and the diffs of reviews",
 	"github.com/santhosh-tekuri/jsonschema/v6":                          "checks of arguments against a tool's schema",
 	"github.com/spf13/cobra":                                            "the command line",
 	"github.com/spf13/pflag":                                            "the flags of cobra's commands, as manual pages list them",
@@ -238,18 +238,18 @@ var dependencies = map[string]string{
 	"github.com/tiktoken-go/tokenizer":                                  "token counts, without a network",
 	"github.com/zalando/go-keyring":                                     "the operating system's keyring",
 	"github.com/zitadel/oidc/v3":                                        "checks of access tokens over HTTP, and the authorization server of the tests",
-	"github.com/yosida95/uritemplate/v3":                                "which upstream a resource is of that only a template names",
+	"github.com/yosida95/uritemplate/v3":                                "matching a resource URI to the template of an upstream",
 	"golang.org/x/oauth2":                                               "tokens and their refresh",
-	"golang.org/x/sync":                                                 "a queue of calls that is first come, first served",
+	"golang.org/x/sync":                                                 "a FIFO queue of calls",
 	"golang.org/x/sys":                                                  "system calls that the standard library lacks",
-	"golang.org/x/text":                                                 "the printer that the schema checker words its findings with",
-	"golang.org/x/time":                                                 "how much an upstream may say unasked",
+	"golang.org/x/text":                                                 "the message printer of the schema checker",
+	"golang.org/x/time":                                                 "rate limits of unsolicited messages of upstreams",
 	"gopkg.in/yaml.v3":                                                  "upstreams.yaml and workflows",
 }
 
 const maxDependencies = 46
 
-// gatewayRooms returns the packages that the gateway is made of, and others.
+// gatewayRooms returns the packages of the gateway, and others.
 func gatewayRooms(others ...string) []string {
 	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
 }

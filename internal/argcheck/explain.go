@@ -97,7 +97,7 @@ func weigh(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
 	return n, meant
 }
 
-// text is the message for one violation, "" if another message covers it.
+// text returns the message for one violation, "" if another message covers it.
 func (f *explainer) text(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
@@ -116,8 +116,8 @@ func (f *explainer) text(e *jsonschema.ValidationError) string {
 	return e.ErrorKind.LocalizedString(f.printer)
 }
 
-// missing tells of a property that is not there while another with a name much
-// like it is, inside of the parameters; those themselves have a hint of their own.
+// missing describes a missing property if a property with a similar name is given, else
+// it returns "". At the top level a hint does that.
 func (f *explainer) missing(e *jsonschema.ValidationError, names []string) string {
 	if len(e.InstanceLocation) == 0 {
 		return ""
@@ -133,7 +133,7 @@ func (f *explainer) missing(e *jsonschema.ValidationError, names []string) strin
 	return ""
 }
 
-// unknown tells of properties that a schema forbids, and what it has instead.
+// unknown describes properties that a schema forbids, and those that it has instead.
 func (f *explainer) unknown(e *jsonschema.ValidationError, names, known []string) string {
 	slices.Sort(names)
 	var parts []string
@@ -152,7 +152,7 @@ func (f *explainer) unknown(e *jsonschema.ValidationError, names, known []string
 	return strings.Join(parts, ", ")
 }
 
-// enumText tells of a text that is none of those allowed, "" if it is no text.
+// enumText describes a string that is not one of the allowed ones, "" if the value or an allowed one is not a string.
 func enumText(k *kind.Enum) string {
 	got, ok := k.Got.(string)
 	var want []string

@@ -1,6 +1,5 @@
-// Package atomicfile replaces the content of a file that belongs to a person, at
-// once or not at all: its mode stays, a symbolic link is followed, and a backup
-// next to it can be kept.
+// Package atomicfile atomically replaces the content of a user's file: it keeps the
+// file's mode, follows symbolic links, and can write a backup next to the file.
 package atomicfile
 
 import (
@@ -14,27 +13,27 @@ import (
 )
 
 var (
-	// ErrReadOnly says that no one may write the file.
+	// ErrReadOnly reports that the file has no write permission.
 	ErrReadOnly = errors.New("is read-only")
-	// ErrChanged says that the file is not what was read before.
+	// ErrChanged reports that the file has changed since it was read.
 	ErrChanged = errors.New("was changed by someone else in the meantime; try again")
 )
 
 // Options of [File]; nil is the zero value.
 type Options struct {
-	// Mode is that of a file that is not there yet; 0 is 0644.
+	// Mode is the mode of a new file; 0 is 0644.
 	Mode fs.FileMode
-	// Force gives a file that is there Mode too.
+	// Force sets Mode also for an existing file.
 	Force bool
-	// Backup keeps what was there in a file next to it, with a new name.
+	// Backup writes the old content to a new file next to it.
 	Backup bool
 	// Now is the time in the backup's name; zero is the present.
 	Now time.Time
 }
 
-// File makes path hold data. The file must still hold old; a nil old means that
-// there is none yet, and then its directory is made too. It returns the path of
-// the backup, "" if none was asked for or there was nothing to keep.
+// File replaces the content of path with data. The file must still contain old; a nil
+// old means that it does not exist, and then its directory is created too. It returns
+// the path of the backup, "" if there is none.
 func File(path string, old, data []byte, opts *Options) (backup string, err error) {
 	if opts == nil {
 		opts = &Options{}
@@ -51,7 +50,7 @@ func File(path string, old, data []byte, opts *Options) (backup string, err erro
 	return backup, Replace(path, data, mode)
 }
 
-// target follows links and checks that the file may be replaced.
+// target follows links and checks that the file may be replaced. It returns the real path and the mode to write.
 func target(path string, old []byte, opts *Options) (string, fs.FileMode, error) {
 	mode := opts.Mode
 	if mode == 0 {
@@ -60,7 +59,7 @@ func target(path string, old []byte, opts *Options) (string, fs.FileMode, error)
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && old == nil {
 		if _, err := os.Lstat(path); err == nil {
-			return "", 0, fmt.Errorf("write %s: is a link to nothing", path)
+			return "", 0, fmt.Errorf("write %s: is a dangling link", path)
 		}
 		return path, mode, os.MkdirAll(filepath.Dir(path), 0o755)
 	}
@@ -82,14 +81,14 @@ func target(path string, old []byte, opts *Options) (string, fs.FileMode, error)
 	if !opts.Force {
 		mode = info.Mode().Perm()
 	}
-	f, err := os.OpenFile(real, os.O_WRONLY, 0) // may we? a rename would not ask
+	f, err := os.OpenFile(real, os.O_WRONLY, 0) // check permission, which a rename does not need
 	if err != nil {
 		return "", 0, err
 	}
 	return real, mode, f.Close()
 }
 
-// keep writes the backup under a name that nothing has.
+// keep writes the backup under an unused name, which it returns.
 func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, error) {
 	if now.IsZero() {
 		now = time.Now()
@@ -112,8 +111,8 @@ func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, er
 	}
 }
 
-// Replace puts a file with that content and mode in the place of another, in one
-// step: anyone who reads has the old one or the new one, also after a crash.
+// Replace atomically replaces the file at path with one of that content and mode: a
+// reader gets the old or the new content, also after a crash.
 func Replace(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

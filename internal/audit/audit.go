@@ -2,7 +2,7 @@
 // Its main type is [Log], which [Open] keeps in a directory: files of one JSON object per line, and a signed head
 // that says how far they go. Several processes may append to one log; [Read] and [Verify] need no process at all.
 //
-// A record that Append has acknowledged survives a kill of the process; it is synced to the disk a moment later.
+// A record that Append has acknowledged survives a kill of the process; it is synced to the disk within Options.Sync.
 // A failed append is an error, and the caller must not do what was to be recorded.
 package audit
 
@@ -22,11 +22,11 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// What can be wrong, to be asked for with errors.Is.
+// Errors of a log, for errors.Is.
 var (
-	// ErrDamaged: the end of the log is no record, so that nothing can follow it.
+	// ErrDamaged: a line is not a record. If it is the last one, nothing can be appended.
 	ErrDamaged = errors.New("the audit log is damaged")
-	// ErrGone: the files that this process has written to are not there any more.
+	// ErrGone: the files of the log no longer exist.
 	ErrGone = errors.New("the audit log is gone")
 	// ErrClosed: the log was closed.
 	ErrClosed = errors.New("the audit log is closed")
@@ -38,13 +38,13 @@ type Options struct {
 	Logger *slog.Logger
 	// Opened is written before the first record of this process, as a log.opened.
 	Opened Event
-	// Segment is how large a file of records may become, in bytes; 0 is 16 MiB.
+	// Segment bounds a file of records, in bytes; 0 is 16 MiB.
 	Segment int64
-	// Keep is how old a record may become, Size how many bytes all may take; 0 is without end. Whole files go, the oldest
-	// first, when a new one is begun, and when Prune is called.
+	// Keep bounds the age of a record, Size the bytes of all; 0 is unlimited. Whole files are removed, the oldest first, when
+	// a new one is created, and when Prune is called.
 	Keep time.Duration
 	Size int64
-	// Sync is how long a record may wait for the disk; 0 is 200 ms.
+	// Sync is the longest delay until a record is synced to the disk; 0 is 200 ms.
 	Sync time.Duration
 	// Patience is how long Append waits for other processes; 0 is 2 s.
 	Patience time.Duration
@@ -79,20 +79,20 @@ type Log struct {
 
 	mu     sync.Mutex
 	lock   *filelock.Lock // nil after Close
-	file   *os.File       // the last segment; nil: it has to be looked for
-	full   bool           // it is to be followed by another
-	size   int64          // of what is in it
-	at     end            // its last record
+	file   *os.File       // the last segment; nil: it must be found first
+	full   bool           // the next record needs a new segment
+	size   int64          // of the segment
+	at     end            // the last record
 	opened bool           // a log.opened was written
 
-	synced atomic.Pointer[error] // what the last sync came to
+	synced atomic.Pointer[error] // the error of the last sync, nil if it succeeded
 	grown  chan struct{}         // has one when something was appended since the last sync
 	wakes  wakes
 	ending chan struct{}
 	work   sync.WaitGroup
 }
 
-// Open opens the log in a directory, and makes both if they are not there. Nothing is appended yet. Close it.
+// Open opens the log in a directory, and creates both if they do not exist. It appends nothing. The caller must Close it.
 func Open(dir string, opts *Options) (*Log, error) {
 	l := &Log{dir: dir, opts: opts.withDefaults(), grown: make(chan struct{}, 1), ending: make(chan struct{})}
 	l.log = l.opts.Logger
@@ -128,14 +128,14 @@ func (l *Log) open() error {
 	return nil
 }
 
-// writable is for finding out at the start that nothing could be kept.
+// writable checks that files can be created in dir.
 func writable(dir string) error {
 	path := filepath.Join(dir, ".probe")
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path))
 }
 
-// Digest returns a keyed digest of what a record must not hold: without the key of this log one cannot try
-// what it is of. Empty data has none.
+// Digest returns a keyed digest of data that a record must not contain. Without the key of this log it cannot be
+// compared with guesses. The digest of empty data is "".
 func (l *Log) Digest(data []byte) string {
 	if len(data) == 0 {
 		return ""
@@ -174,7 +174,7 @@ func (l *Log) append(e Event) error {
 	})
 }
 
-// locked does something as the only process, at the end of the log. It is called with mu held.
+// locked calls do with the log locked against other processes, and positioned at its end. It is called with mu held.
 func (l *Log) locked(do func() error) error {
 	if l.lock == nil {
 		return ErrClosed
@@ -182,14 +182,14 @@ func (l *Log) locked(do func() error) error {
 	if err := l.lock.Take(l.opts.Patience); err != nil {
 		return err
 	}
-	defer func() { l.lock.Leave() }() // of another one, where the directory was another
+	defer func() { l.lock.Leave() }() // l.lock is another one if the directory was replaced
 	if err := l.catchUp(); err != nil {
 		return err
 	}
 	return do()
 }
 
-// catchUp finds the end of the log, where it may be elsewhere than this process left it.
+// catchUp finds the end of the log, which other processes may have moved.
 func (l *Log) catchUp() error {
 	if l.file != nil {
 		info, err := l.file.Stat()
@@ -217,7 +217,7 @@ func (l *Log) catchUp() error {
 	return l.noteLoss(known, rest)
 }
 
-// grew reads what others appended to the segment since this process did, and reports whether that could be read.
+// grew reads what other processes appended to the segment, and reports whether it was complete records.
 func (l *Log) grew(size int64) bool {
 	more := size - l.size
 	if more < 0 || more > maxLine {
@@ -236,7 +236,7 @@ func (l *Log) grew(size int64) bool {
 	return true
 }
 
-// sameDirectory locks the directory that is there now, which may be another than the one that was opened.
+// sameDirectory locks the current directory at the path, if it is not the one that was opened.
 func (l *Log) sameDirectory() error {
 	if same, err := l.lock.Same(l.dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -258,7 +258,7 @@ func (l *Log) sameDirectory() error {
 	return l.load(l.at.seq == 0)
 }
 
-// load reads the keys, which may be made where there are no records yet.
+// load reads the keys. With mayMake it creates them if they do not exist.
 func (l *Log) load(mayMake bool) error {
 	k, err := loadKeys(l.dir, mayMake)
 	if err == nil {
@@ -267,7 +267,7 @@ func (l *Log) load(mayMake bool) error {
 	return err
 }
 
-// openLast opens the segment to write to. What a crash left at its end is taken off.
+// openLast opens the segment to write to, and truncates what a crash left at its end.
 func (l *Log) openLast(in segment, rest torn) error {
 	if in.path == "" {
 		return l.begin()
@@ -276,7 +276,7 @@ func (l *Log) openLast(in segment, rest torn) error {
 	if err != nil {
 		return err
 	}
-	if sealed(info) { // a crash came between two
+	if sealed(info) { // a crash came before the next one was created
 		return l.begin()
 	}
 	f, err := os.OpenFile(in.path, os.O_RDWR|os.O_APPEND, 0)
@@ -292,7 +292,7 @@ func (l *Log) openLast(in segment, rest torn) error {
 	return nil
 }
 
-// begin makes the segment for the next record.
+// begin creates the segment for the next record.
 func (l *Log) begin() error {
 	f, err := os.OpenFile(segmentPath(l.dir, l.at.seq+1), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -302,8 +302,8 @@ func (l *Log) begin() error {
 	return nil
 }
 
-// noteLoss puts on record what is missing: half a record after a crash, or records that were there once, as
-// this process or the published head knows.
+// noteLoss records what is missing: an incomplete record after a crash, or removed records, which this process or the
+// published head knows.
 func (l *Log) noteLoss(known end, rest torn) error {
 	if rest.bytes > 0 {
 		if err := l.write(Event{Kind: LogTorn, Bytes: rest.bytes, Note: rest.sum}); err != nil {
@@ -319,7 +319,7 @@ func (l *Log) noteLoss(known end, rest torn) error {
 	return l.gap(known)
 }
 
-// gap puts on record that records up to a known one are missing. The next record has the number after that.
+// gap records that records up to a known one are missing. The next record has the number after it.
 func (l *Log) gap(known end) error {
 	l.log.Error("records of the audit log were removed", "directory", l.dir, "after", l.at.seq, "through", known.seq)
 	before := l.at
@@ -331,7 +331,7 @@ func (l *Log) gap(known end) error {
 	return err
 }
 
-// write appends a record with one write. It is called by the only process, at the end of the log.
+// write appends a record with one write. It is called with the log locked, at its end.
 func (l *Log) write(e Event) error {
 	e.Seq, e.Time = l.at.seq+1, time.Now().UTC()
 	line, hash, err := encode(e, l.at.hash)
@@ -342,7 +342,7 @@ func (l *Log) write(e Event) error {
 		if err := l.roll(); err != nil {
 			return err
 		}
-		return l.write(e) // after what was pruned
+		return l.write(e) // roll may have appended records about pruning
 	}
 	n, err := l.file.Write(line)
 	if err != nil {
@@ -350,14 +350,14 @@ func (l *Log) write(e Event) error {
 			err = errors.Join(err, l.file.Truncate(l.size))
 		}
 		_ = l.file.Close()
-		l.file = nil // it is looked at again before anything follows
+		l.file = nil // it is opened and checked again before the next write
 		return err
 	}
 	l.at, l.size = end{e.Seq, hash}, l.size+int64(n)
 	return nil
 }
 
-// roll continues in a new segment, and lets old ones go.
+// roll continues in a new segment, and prunes old ones.
 func (l *Log) roll() error {
 	l.full = true // until there is a new one
 	if err := errors.Join(l.file.Sync(), l.file.Chmod(0o400)); err != nil {
@@ -370,13 +370,13 @@ func (l *Log) roll() error {
 	if err := old.Close(); err != nil {
 		return err
 	}
-	if err := l.prune(time.Now()); err != nil { // no reason to refuse what is to be recorded
+	if err := l.prune(time.Now()); err != nil { // not a reason to refuse the record
 		l.log.Error("old audit records stay", "directory", l.dir, "error", err)
 	}
 	return nil
 }
 
-// keepSynced writes to the disk what was appended, and publishes the head, until Close.
+// keepSynced syncs appended records to the disk, and publishes the head, until Close.
 func (l *Log) keepSynced() {
 	for {
 		select {
@@ -394,7 +394,7 @@ func (l *Log) keepSynced() {
 	}
 }
 
-// noteSync keeps what a sync came to. While syncing fails nothing may be appended; it is tried again.
+// noteSync stores the result of a sync. While syncing fails, appends fail, and the sync is retried.
 func (l *Log) noteSync(err error) {
 	if err == nil {
 		if l.synced.Swap(nil) != nil {
@@ -411,7 +411,7 @@ func (l *Log) noteSync(err error) {
 	}
 }
 
-// Sync writes to the disk what was appended before, and publishes the head.
+// Sync syncs all appended records to the disk, and publishes the head.
 func (l *Log) Sync(context.Context) error {
 	l.mu.Lock()
 	file, at := l.file, l.at
@@ -429,7 +429,7 @@ func (l *Log) Sync(context.Context) error {
 	return l.publish(at)
 }
 
-// publish writes the head, unless a newer one is there. It is called with mu held.
+// publish writes the head, unless a newer one is published. It is called with mu held.
 func (l *Log) publish(at end) error {
 	if l.lock == nil {
 		return nil
@@ -454,7 +454,7 @@ func (l *Log) Head() Head {
 	return l.keys.Load().sign(Head{Seq: l.at.seq, Hash: l.at.hash, Time: time.Now().UTC()})
 }
 
-// Close writes to the disk what was appended, and ends the log. It is idempotent.
+// Close syncs the log and closes it. It is idempotent.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	select {

@@ -206,7 +206,7 @@ func TestPruneDamaged(t *testing.T) {
 	for i := range 50 {
 		add(t, l, call(fmt.Sprint("a.u", i)))
 	}
-	if got := verify(t, dir, nil); got.OK() || got.Count != 59 || !strings.Contains(got.Problems[0].Text, "no record") {
+	if got := verify(t, dir, nil); got.OK() || got.Count != 59 || !strings.Contains(got.Problems[0].Text, "not a record") {
 		t.Errorf("%+v", got)
 	}
 }

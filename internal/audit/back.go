@@ -15,9 +15,9 @@ import (
 // blockSize is how much of a file is read at once from its end, in bytes.
 const blockSize = 64 << 10
 
-// Back walks over the records of a directory from the newest one with a number below before (0: from the newest of all)
-// to the oldest. What is newer is passed over without a look at it. It needs memory for one record, however long the log is; lines
-// that are no records come with an error that is an ErrDamaged, and the walk continues; another error ends it.
+// Back yields the records of a directory with a number below before (0: all records), the newest first. Newer records are
+// skipped without decoding. It holds one record in memory, however long the log is. A line that is not a record comes with
+// an error that is an ErrDamaged, and the walk continues; another error ends it.
 func Back(dir string, before uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		all, err := segments(dir)
@@ -36,10 +36,10 @@ func Back(dir string, before uint64) iter.Seq2[Record, error] {
 	}
 }
 
-// back walks over one file, and reports whether the one before is wanted too.
+// back yields the records of one file, and reports whether to continue with the file before it.
 func back(s segment, before uint64, yield func(Record, error) bool) bool {
 	f, err := os.Open(s.path)
-	if errors.Is(err, fs.ErrNotExist) { // it was pruned: so is all before
+	if errors.Is(err, fs.ErrNotExist) { // it was pruned, and so were all before it
 		return false
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func back(s segment, before uint64, yield func(Record, error) bool) bool {
 	return true
 }
 
-// seqOf reads the number at the beginning of a line.
+// seqOf returns the record number at the beginning of a line.
 func seqOf(line []byte) (seq uint64, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
 	end := bytes.IndexByte(rest, ',')
@@ -82,13 +82,13 @@ func seqOf(line []byte) (seq uint64, ok bool) {
 	return seq, err == nil
 }
 
-// backLines reads the whole lines of a file, the last first. What follows the last newline is no line yet. Of a line that is
-// longer than any record only its end comes.
+// backLines reads the complete lines of a file, the last first. It ignores what follows the last newline. Of a line that is
+// longer than any record it returns only the end.
 type backLines struct {
 	file  *os.File
-	at    int64  // what lies before has not been read
-	rest  []byte // what was read and not given yet
-	fresh int    // so much of rest may have newlines
+	at    int64  // offset; the bytes before it are unread
+	rest  []byte // bytes that were read and not returned
+	fresh int    // length of the part of rest that may have newlines
 	whole bool   // a newline follows rest
 }
 
@@ -100,7 +100,7 @@ func newBackLines(f *os.File) (*backLines, error) {
 	return &backLines{file: f, at: info.Size()}, nil
 }
 
-// next returns the line before the last one; io.EOF: there is none.
+// next returns the line before the one it returned last. It returns io.EOF if there is none.
 func (b *backLines) next() ([]byte, error) {
 	for {
 		line, whole := b.rest, b.whole
@@ -120,7 +120,7 @@ func (b *backLines) next() ([]byte, error) {
 	}
 }
 
-// read puts the block before before rest.
+// read reads the block before rest and prepends it.
 func (b *backLines) read() error {
 	n := min(blockSize, b.at)
 	block := make([]byte, n, int(n)+len(b.rest))

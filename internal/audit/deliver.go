@@ -21,50 +21,50 @@ import (
 	"sallyport/internal/sleep"
 )
 
-// Sink is another place that records go to. Send is called by one goroutine, with records in their order; after an error it gets
-// the same ones again, so that a record may come twice and never not at all.
+// Sink is a destination of records. Send is called by one goroutine, with records in order. After an error it is called with
+// the same records again: delivery is at least once.
 type Sink interface {
 	Send(ctx context.Context, records []Record) error
 }
 
-// ErrRefused is what Send returns, wrapped, when the other side will not take these records whenever they come: of several it
-// gets a part then, and one that is refused alone is passed over.
+// ErrRefused is returned by Send, wrapped, if a retry cannot succeed. A batch is then sent in smaller parts, and a single
+// refused record is skipped.
 var ErrRefused = errors.New("the records were refused")
 
-// State tells how far a sink is.
+// State is the delivery state of a sink.
 type State struct {
 	Name string `json:"name"`
-	// Seq is the last record that it took, Sent when.
+	// Seq is the last record that it accepted, Sent when.
 	Seq  uint64    `json:"seq"`
 	Sent time.Time `json:"sent"`
-	// Error is why the last attempt failed, "" if it did not; Since when it fails, Failures how often it did.
+	// Error is why the last attempt failed, "" if it succeeded; Since when it has been failing, Failures the number of failures.
 	Error    string    `json:"error,omitempty"`
 	Since    time.Time `json:"since"`
 	Failures int       `json:"failures,omitempty"`
-	// Lost is how many records it will never get: pruned before it took them, or refused.
+	// Lost is how many records it will never get: those pruned before delivery, damaged or refused.
 	Lost uint64 `json:"lost,omitempty"`
 }
 
 const (
-	// sinksFolder has a state for each sink. The process with its lock delivers.
+	// sinksFolder has a state file for each sink. The process that holds its lock delivers.
 	sinksFolder = "sinks"
 	stateSuffix = ".json"
-	// maxBatch is how many records are sent at once, maxBatchBytes how large they are together.
+	// maxBatch bounds the records that are sent at once, maxBatchBytes their total size.
 	maxBatch      = 200
 	maxBatchBytes = 512 << 10
-	// gather is how long a record may wait for others, to be sent with them.
+	// gather is how long a record may wait to be sent together with others.
 	gather = 250 * time.Millisecond
-	// sendTime bounds one attempt, lastTime the last one before the end.
+	// sendTime bounds one attempt, lastTime the final attempt when delivery ends.
 	sendTime = 30 * time.Second
 	lastTime = 2 * time.Second
-	// firstRest and longestRest are between attempts.
+	// firstRest and longestRest are the least and the greatest delay between attempts.
 	firstRest   = time.Second
 	longestRest = time.Minute
-	// lockRest is how often a process looks whether the one that delivers has gone.
+	// lockRest is how often a process checks whether the one that delivers has ended.
 	lockRest = 5 * time.Second
 )
 
-// States returns how far the sinks of a log are that were ever sent to.
+// States returns the states of all sinks that records of a log were ever sent to.
 func States(dir string) ([]State, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, sinksFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func States(dir string) ([]State, error) {
 
 func statePath(dir, name string) string { return filepath.Join(dir, sinksFolder, name+stateSuffix) }
 
-// loadState returns the state of a sink; one that was never sent to has none, and begins with the first record.
+// loadState returns the state of a sink. Without a state file, delivery begins with the first record.
 func loadState(dir, name string) (State, error) {
 	s := State{Name: name}
 	data, err := os.ReadFile(statePath(dir, name))
@@ -96,18 +96,18 @@ func loadState(dir, name string) (State, error) {
 	return s, err
 }
 
-// delivery is one sink while it is sent to.
+// delivery is the running delivery to one sink.
 type delivery struct {
 	log   *Log
 	sink  Sink
 	slog  *slog.Logger
 	state State
-	keep  bool // the state is in a file
+	keep  bool // save the state in a file
 	in    *Reader
 }
 
-// Deliver sends all records to sinks, by their names, until ctx ends: those that are there, and then each as it comes. Each
-// sink has a line of its own. Of several processes one delivers; the others take over when it goes.
+// Deliver sends all records to sinks, by their names, until ctx ends: the existing records, and then each new one. The sinks
+// are independent of each other. One process delivers; others wait and take over when it ends.
 func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 	folder := filepath.Join(l.dir, sinksFolder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -129,7 +129,7 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 		work.Go(func() {
 			state, err := loadState(l.dir, name)
 			if err != nil {
-				l.log.Warn("how far a sink was is not known, so it gets all records again", "sink", name, "error", err)
+				l.log.Warn("cannot read the state of a sink: it gets all records again", "sink", name, "error", err)
 				state = State{Name: name}
 			}
 			d := &delivery{log: l, sink: sink, slog: l.log, state: state, keep: true}
@@ -140,7 +140,7 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 	return nil
 }
 
-// run sends until ctx ends, and then what is there once more.
+// run sends records until ctx ends, and then sends the remaining ones.
 func (d *delivery) run(ctx context.Context) {
 	d.in = NewReader(d.log.dir, d.state.Seq+1)
 	defer func() { _ = d.in.Close() }()
@@ -157,7 +157,7 @@ func (d *delivery) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-grown:
 			_ = sleep.For(ctx, gather)
-		case <-time.After(2 * pollEvery): // another process may append, too
+		case <-time.After(2 * pollEvery): // other processes may append, too
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
@@ -170,13 +170,13 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// again has what was not sent read again.
+// again moves the reader back to the first record that was not sent.
 func (d *delivery) again() {
 	_ = d.in.Close()
 	d.in = NewReader(d.log.dir, d.state.Seq+1)
 }
 
-// batch reads what is there, up to a limit.
+// batch reads the available records, up to the limits.
 func (d *delivery) batch() (batch []Record) {
 	size := 0
 	for len(batch) < maxBatch && size < maxBatchBytes {
@@ -201,7 +201,7 @@ func (d *delivery) batch() (batch []Record) {
 	return batch
 }
 
-// send tries until the sink has all of a batch, and reports false when ctx has ended before.
+// send retries until the sink has accepted all of a batch. It returns false if ctx ends before.
 func (d *delivery) send(ctx context.Context, batch []Record) bool {
 	rest := firstRest
 	for len(batch) > 0 {
@@ -223,7 +223,7 @@ func (d *delivery) send(ctx context.Context, batch []Record) bool {
 	return true
 }
 
-// attempt sends a batch, or as much of its beginning as is not refused, and returns what is done.
+// attempt sends a batch, or a smaller part from its beginning if it is refused, and returns the records that are done.
 func (d *delivery) attempt(ctx context.Context, batch []Record) ([]Record, error) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, sendTime)
@@ -234,20 +234,20 @@ func (d *delivery) attempt(ctx context.Context, batch []Record) ([]Record, error
 		}
 		if len(batch) == 1 {
 			d.state.Lost++
-			d.slog.Error("a record was refused and is passed over", "sink", d.state.Name, "record", batch[0].Seq, "error", sanitize.Line(err.Error(), 300))
+			d.slog.Error("a record was refused and is skipped", "sink", d.state.Name, "record", batch[0].Seq, "error", sanitize.Line(err.Error(), 300))
 			return batch, nil
 		}
 		batch = batch[:len(batch)/2]
 	}
 }
 
-// sent notes how far the sink is.
+// sent updates the state after a successful attempt.
 func (d *delivery) sent(batch []Record) {
 	if first := batch[0].Seq; d.state.Seq > 0 && first > d.state.Seq+1 && batch[0].Kind != LogGap {
 		d.state.Lost += first - d.state.Seq - 1
 	}
 	if d.state.Error != "" {
-		d.slog.Info("a sink takes audit records again", "sink", d.state.Name, "failures", d.state.Failures)
+		d.slog.Info("a sink accepts audit records again", "sink", d.state.Name, "failures", d.state.Failures)
 	}
 	d.state.Seq, d.state.Sent = batch[len(batch)-1].Seq, time.Now().UTC()
 	d.state.Error, d.state.Since, d.state.Failures = "", time.Time{}, 0
@@ -257,14 +257,14 @@ func (d *delivery) sent(batch []Record) {
 func (d *delivery) failed(err error) {
 	if d.state.Error == "" {
 		d.state.Since = time.Now().UTC()
-		d.slog.Warn("a sink takes no audit records, it is tried again", "sink", d.state.Name, "error", sanitize.Line(err.Error(), 300))
+		d.slog.Warn("a sink accepts no audit records, retrying", "sink", d.state.Name, "error", sanitize.Line(err.Error(), 300))
 	}
 	d.state.Error = sanitize.Line(err.Error(), 300)
 	d.state.Failures++
 	d.save()
 }
 
-// save keeps the state. One that is lost has records sent again.
+// save writes the state. If that fails, records may be sent again later.
 func (d *delivery) save() {
 	if !d.keep {
 		return
@@ -278,14 +278,14 @@ func (d *delivery) save() {
 		err = os.Rename(path+".tmp", path)
 	}
 	if err != nil {
-		d.slog.Error("how far a sink is cannot be kept", "sink", d.state.Name, "error", err)
+		d.slog.Error("cannot save the state of a sink", "sink", d.state.Name, "error", err)
 	}
 }
 
-// grave reports whether a person should look at it.
+// grave reports whether an event is a sign of damage to the log.
 func grave(k Kind) bool { return slices.Contains([]Kind{LogGap, LogTorn}, k) }
 
-// Severity says how much an event matters: "info", "warn" for what was refused, "error" for what is wrong with the record itself.
+// Severity returns the severity of an event: "warn" for refusals, "error" for damage to the log, otherwise "info".
 func (e Event) Severity() string {
 	switch {
 	case grave(e.Kind):

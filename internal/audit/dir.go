@@ -2,8 +2,8 @@ package audit
 
 import "path/filepath"
 
-// Dir is where a data directory has its audit record.
+// Dir returns the directory of the audit log in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, Folder) }
 
-// Folder is where in the data directory the record is.
+// Folder is the folder of the audit log in the data directory.
 const Folder = "audit"

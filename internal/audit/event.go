@@ -9,15 +9,15 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Kind says what happened.
+// Kind is the kind of an event.
 type Kind string
 
 // The kinds of events.
 const (
-	// ExecutionStart and ExecutionEnd are a program's. A start without an end is of a program that ran when its gateway was killed.
+	// ExecutionStart and ExecutionEnd are of a program. The end is missing if the gateway was killed while it ran.
 	ExecutionStart Kind = "execution.start"
 	ExecutionEnd   Kind = "execution.end"
-	// Call is what was decided about a call, before it is made; Result is how it went, which a refused one has none of.
+	// Call is the decision about a call, before it is made; Result is its outcome, if it was not refused.
 	Call   Kind = "call"
 	Result Kind = "result"
 	// ApprovalAsked and ApprovalAnswered: a person was asked about a call, and the answer.
@@ -26,7 +26,7 @@ const (
 	// PolicyChanged and SettingsChanged have digests in Before and After.
 	PolicyChanged   Kind = "policy.changed"
 	SettingsChanged Kind = "settings.changed"
-	// DefinitionApproved: a person let a tool's definition be called. SkillShared and SkillApproved: a skill is to be for all.
+	// DefinitionApproved: a person approved the definition of a tool. SkillShared: a skill was offered to all; SkillApproved: that was approved.
 	DefinitionApproved Kind = "definition.approved"
 	SkillShared        Kind = "skill.shared"
 	SkillApproved      Kind = "skill.approved"
@@ -34,18 +34,18 @@ const (
 	// Login and LoginRefused are of clients over HTTP.
 	Login        Kind = "login"
 	LoginRefused Kind = "login.refused"
-	// TokenMade and TokenRevoked are about who may come in over HTTP.
+	// TokenMade and TokenRevoked are about tokens for HTTP.
 	TokenMade    Kind = "token.made"
 	TokenRevoked Kind = "token.revoked"
-	// LogOpened: a process began to write here. LogPruned: a file of old records went, through record Through with the hash
-	// Before. LogTorn: a crash had left half a record. LogGap: records up to Through were there once, and were not any more.
+	// LogOpened: a process began to write. LogPruned: a file of old records was removed, up to record Through with the hash
+	// Before. LogTorn: a crash left an incomplete record. LogGap: records up to Through are missing.
 	LogOpened Kind = "log.opened"
 	LogPruned Kind = "log.pruned"
 	LogTorn   Kind = "log.torn"
 	LogGap    Kind = "log.gap"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []string {
 	return []string{
 		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
@@ -54,8 +54,8 @@ func Kinds() []string {
 	}
 }
 
-// Event is one record. What does not apply is empty. No field holds an argument, a result, a secret or the text of
-// an error: of those there are digests, sizes and kinds. Texts are bounded and cleaned when the event is written.
+// Event is one record. Fields that do not apply are empty. No field holds an argument, a result, a secret or the text
+// of an error, only digests, sizes and kinds of them. Texts are truncated and sanitized when the event is written.
 type Event struct {
 	// Seq numbers the records of a log, from 1. Time is when it was written. Append sets both.
 	Seq  uint64    `json:"seq"`
@@ -70,15 +70,15 @@ type Event struct {
 	From string `json:"from,omitempty"`
 
 	Execution string `json:"execution,omitempty"`
-	// Resumes is the execution that this one continues with.
+	// Resumes is the execution that this one resumes.
 	Resumes     string `json:"resumes,omitempty"`
 	Language    string `json:"language,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Workspace   string `json:"workspace,omitempty"`
-	// Code is the SHA-256 of the program in hex, Text the program itself where the settings want it.
+	// Code is the SHA-256 of the program in hex, Text the program itself if the settings enable that.
 	Code string `json:"code,omitempty"`
 	Text string `json:"text,omitempty"`
-	// Output is what a program said, where the settings want it.
+	// Output is the output of a program, if the settings enable that.
 	Output string `json:"output,omitempty"`
 	Limits string `json:"limits,omitempty"`
 
@@ -86,28 +86,28 @@ type Event struct {
 	// Definition is the digest of the tool's definition. Arguments is the keyed digest of a call's arguments, see [Log.Digest].
 	Definition string `json:"definition,omitempty"`
 	Arguments  string `json:"arguments,omitempty"`
-	// Decision is allow, deny or ask; Rule what decided, Approval the id of what a person was asked, By who answered or changed something.
+	// Decision is allow, deny or ask; Rule is the rule that decided, Approval the id of an approval, By the person who answered or changed something.
 	Decision string `json:"decision,omitempty"`
 	Rule     string `json:"rule,omitempty"`
 	Approval string `json:"approval,omitempty"`
 	By       string `json:"by,omitempty"`
 
-	// Outcome is in a word; Exit a program's exit status.
+	// Outcome is the outcome in a word; Exit a program's exit status.
 	Outcome string `json:"outcome,omitempty"`
 	Exit    int    `json:"exit,omitempty"`
-	// Micros is how long it took, in microseconds.
+	// Micros is the duration in microseconds.
 	Micros int64 `json:"duration_us,omitempty"`
-	// Calls is how many calls an execution made. Bytes is the size of a result's or an answer's text.
+	// Calls is the number of calls of an execution. Bytes is the size of the text of a result or an answer.
 	Calls int   `json:"calls,omitempty"`
 	Bytes int64 `json:"bytes,omitempty"`
-	// Saved estimates the tokens (o200k_base) that a model did not read: those of the bytes that stayed in the program, at the rate of what
-	// was counted so far.
+	// Saved estimates the tokens (o200k_base) that a model did not read: those of the bytes that stayed in the program, at the ratio of
+	// tokens to bytes that was counted so far.
 	Saved int64 `json:"tokens_saved,omitempty"`
 
-	// Kept says that the gateway keeps a record of the execution or approval besides this one, in its data directory.
+	// Kept reports that the gateway also stores a record of the execution or approval in its data directory.
 	Kept bool `json:"kept,omitempty"`
 
-	// Before and After are digests of what changed. Through is the last record that a log.pruned or log.gap speaks of.
+	// Before and After are digests of what changed. Through is the last record that a log.pruned or log.gap is about.
 	Before  string `json:"before,omitempty"`
 	After   string `json:"after,omitempty"`
 	Through uint64 `json:"through,omitempty"`
@@ -115,13 +115,13 @@ type Event struct {
 }
 
 const (
-	// maxField is how long a text is in a record, in runes, maxText how long a program, in bytes.
+	// maxField and maxNote bound the texts in a record, in runes, maxText a program or an output, in bytes.
 	maxField = 200
 	maxNote  = 400
 	maxText  = 64 << 10
 )
 
-// bounded returns the event with every text short, valid and in one line.
+// bounded returns the event with every text truncated, valid UTF-8, and in one line unless it is a program or an output.
 func (e Event) bounded() Event {
 	for _, field := range []*string{
 		(*string)(&e.Kind), &e.Principal, &e.Session, &e.Client, &e.From, &e.Execution, &e.Resumes, &e.Language, &e.Environment, &e.Workspace, &e.Code, &e.Limits,
@@ -134,7 +134,7 @@ func (e Event) bounded() Event {
 	return e
 }
 
-// boundLines is bound for text of several lines.
+// boundLines truncates a text of several lines.
 func boundLines(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "\n[cut, " + sum(text) + "]"
@@ -142,10 +142,10 @@ func boundLines(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// bound returns a text that fits as it is, and of any other what can be shown of it, with a digest of all of it.
+// bound returns a text unchanged if it is short and printable, else a sanitized and truncated one with a digest of the original.
 func bound(text string, limit int) string {
 	if len(text) <= limit && isWord(text) {
-		return text // as nearly all are
+		return text // the common case
 	}
 	short := sanitize.Line(text, limit)
 	if short == text {
@@ -154,7 +154,7 @@ func bound(text string, limit int) string {
 	return short + " [" + sum(text) + "]"
 }
 
-// isWord reports whether a text has nothing but what can be seen of ASCII, and no space.
+// isWord reports whether a text has only printable ASCII characters without spaces.
 func isWord(text string) bool {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] >= 0x7f {

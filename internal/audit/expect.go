@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Expected is what the store of records should have according to a log, see [Event.Kept].
+// Expected lists what the store of records should have according to a log, see [Event.Kept].
 type Expected struct {
 	// Executions are the ends of the newest programs, the oldest first.
 	Executions []Event
@@ -16,7 +16,7 @@ type Expected struct {
 	Approvals map[string]Event
 }
 
-// Expect reads what was written in a directory since a time. most is how many executions it returns.
+// Expect returns what was recorded in a directory since a time, with at most most executions.
 func Expect(ctx context.Context, dir string, since time.Time, most int) (Expected, error) {
 	e := Expected{Approvals: map[string]Event{}}
 	from, err := Since(dir, since)
@@ -31,7 +31,7 @@ func Expect(ctx context.Context, dir string, since time.Time, most int) (Expecte
 		case ctx.Err() != nil:
 			return e, ctx.Err()
 		case errors.Is(err, ErrDamaged):
-			continue // log verify tells of it
+			continue // log verify reports it
 		case err != nil:
 			return e, err
 		case r.Kept && !r.Time.Before(since):

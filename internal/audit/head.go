@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// headFile holds the newest head that was published here.
+// headFile is the file with the published head.
 const headFile = "head"
 
-// Head says how far a log goes: that the record Seq has this hash, and so which records all before it are.
-// Kept somewhere else, it proves later that none of them was touched.
+// Head identifies the end of a log: the number and the hash of its last record, which covers all records before it.
+// Stored elsewhere, it later proves that none of them was changed.
 type Head struct {
 	Seq  uint64    `json:"seq"`
 	Hash string    `json:"hash"`
@@ -37,17 +37,17 @@ func (k keys) sign(h Head) Head {
 	return h
 }
 
-// check reports whether the head was signed with the private key of a public one.
+// check reports whether the head has a valid signature for a public key.
 func (h Head) check(public string) bool {
 	key, err := hex.DecodeString(public)
 	signature, err2 := hex.DecodeString(h.Signature)
 	return err == nil && err2 == nil && len(key) == ed25519.PublicKeySize && h.Key == public && ed25519.Verify(key, h.signed(), signature)
 }
 
-// String is a head in one word, as ParseHead reads it: SEQ:HASH.
+// String returns the head as SEQ:HASH, a form of ParseHead.
 func (h Head) String() string { return strconv.FormatUint(h.Seq, 10) + ":" + h.Hash }
 
-// ParseHead reads a head that was kept: as JSON, or as SEQ:HASH.
+// ParseHead parses a head in JSON or as SEQ:HASH.
 func ParseHead(text string) (Head, error) {
 	text = strings.TrimSpace(text)
 	var h Head
@@ -66,7 +66,7 @@ func ParseHead(text string) (Head, error) {
 	return h, nil
 }
 
-// readHead returns the head that was published in a directory.
+// readHead returns the published head of a directory.
 func readHead(dir string) (Head, error) {
 	text, err := os.ReadFile(filepath.Join(dir, headFile))
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// keyFile holds the seed of all keys of a log, in hex. Only its owner can read it.
+// keyFile is the file with the seed of all keys of a log, in hex. Only its owner can read it.
 const keyFile = "key"
 
-// keys are those of one log: one pair signs its head, a secret digests what could be guessed.
+// keys are the keys of one log: a key pair that signs its head, and a secret key for digests.
 type keys struct {
 	private ed25519.PrivateKey
 	digest  []byte
 }
 
-// loadKeys reads the keys of a log, and makes them if made is set and there are none yet.
+// loadKeys reads the keys of a log. With mayMake it creates them if there are none.
 func loadKeys(dir string, mayMake bool) (keys, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
@@ -35,12 +35,12 @@ func loadKeys(dir string, mayMake bool) (keys, error) {
 	}
 	seed, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return keys{}, fmt.Errorf("%w: %s is no key", ErrDamaged, path)
+		return keys{}, fmt.Errorf("%w: %s is not a key", ErrDamaged, path)
 	}
 	return keys{ed25519.NewKeyFromSeed(derive(seed, "head")), derive(seed, "digest")}, nil
 }
 
-// makeKey is called with the lock held.
+// makeKey creates the key file and returns its content. It is called with the log locked.
 func makeKey(dir string) ([]byte, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	_, _ = rand.Read(seed) // it never fails
@@ -54,19 +54,19 @@ func derive(seed []byte, purpose string) []byte {
 	return mac.Sum(nil)
 }
 
-// public is the key that heads are checked with, in hex.
+// public returns the public key that verifies heads, in hex.
 func (k keys) public() string {
 	return hex.EncodeToString(k.private.Public().(ed25519.PublicKey))
 }
 
-// digestOf is a keyed digest: without the key its input cannot be guessed by trial.
+// digestOf returns a keyed digest, which cannot be compared with guesses without the key.
 func (k keys) digestOf(data []byte) string {
 	mac := hmac.New(sha256.New, k.digest)
 	mac.Write(data)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// replace writes a file that only its owner can read, as a whole and synced. One at a time may do it for a path.
+// replace atomically replaces a file with one that only its owner can read, and syncs it. Calls for the same path must not be concurrent.
 func replace(path string, data []byte) error {
 	temporary := path + ".tmp"
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

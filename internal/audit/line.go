@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Record is an event as it was written.
+// Record is a written event with its hashes.
 type Record struct {
 	Event
 	// Prev is the hash of the record before, Hash that of this one, in hex.
@@ -29,21 +29,21 @@ const (
 	prevMember = `,"prev":"`
 	hashMember = `,"hash":"`
 	hexSize    = 2 * sha256.Size
-	// tail is what a line ends with behind the event.
+	// tailSize is the length of the members after the event.
 	tailSize = len(prevMember) + hexSize + 1 + len(hashMember) + hexSize + 2
-	// maxLine is more than any record has.
+	// maxLine bounds a line, in bytes. Records are shorter.
 	maxLine = 1 << 20
 )
 
 var (
-	errNoRecord = errors.New("it is no record")
+	errNoRecord = errors.New("it is not a record")
 	errEdited   = errors.New("its hash is wrong")
 )
 
-// noHash stands before the first record.
+// noHash is the hash before the first record.
 var noHash = strings.Repeat("0", hexSize)
 
-// encode writes the line of an event that follows the record with the hash prev, and the hash of it.
+// encode returns the line of an event that follows the record with the hash prev, and its own hash.
 func encode(e Event, prev string) (line []byte, hash string, err error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -60,8 +60,8 @@ func encode(e Event, prev string) (line []byte, hash string, err error) {
 	return b.Bytes(), hash, nil
 }
 
-// decode reads a line without its newline. The error of one that was changed is errEdited, of one that was not written by us
-// errNoRecord; of the former the record is what it says now.
+// decode decodes a line without its newline. The error is errEdited, with the record, if the hash is wrong, and errNoRecord if
+// the line has another form.
 func decode(line []byte) (Record, error) {
 	if len(line) > maxLine || len(line) <= tailSize || line[0] != '{' || bytes.IndexByte(line, '\n') >= 0 {
 		return Record{}, errNoRecord

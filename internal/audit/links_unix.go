@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// removed reports whether an open file has no name any more.
+// removed reports whether an open file was removed.
 func removed(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Nlink == 0

@@ -14,13 +14,13 @@ import (
 // Mirror is the copy of a log in the store of records, line by line as the files have it.
 type Mirror struct{ log *store.Log }
 
-// mirrorKey is what all batches of the copy are under.
+// mirrorKey returns the key of all batches of the copy.
 func mirrorKey() store.Key { return store.Key{"records"} }
 
-// maxMirror is how much of the store the copy takes at most, in bytes: it has the newest records.
+// maxMirror bounds the copy in the store, in bytes. It has the newest records.
 const maxMirror = 256 << 20
 
-// NewMirror returns the copy in a store, of records that are kept so long and so many bytes (0: without end).
+// NewMirror returns the copy in a store. keep bounds the age of its records, size their bytes; 0 is no limit, except that of maxMirror.
 func NewMirror(in *store.Store, keep time.Duration, size int64) (*Mirror, error) {
 	if size == 0 || size > maxMirror {
 		size = maxMirror
@@ -53,7 +53,7 @@ func (m *Mirror) Last(ctx context.Context) (seq uint64, hash string, err error) 
 	}
 	r, err := decode(entry.Value[bytes.LastIndexByte(entry.Value, '\n')+1:])
 	if err != nil {
-		return 0, "", fmt.Errorf("%w: its copy: %w", ErrDamaged, err)
+		return 0, "", fmt.Errorf("%w: the copy: %w", ErrDamaged, err)
 	}
 	return r.Seq, r.Hash, nil
 }
@@ -75,7 +75,7 @@ func (m *Mirror) Lines(ctx context.Context) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Mirror copies all records to the store until ctx ends. What the copy has and the files do not have any more is put on record first.
+// Mirror copies all records to the store until ctx ends. First it records a gap if the files lack records that the copy has.
 func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
 	seq, hash, err := m.Last(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
 	return nil
 }
 
-// missed puts on record that records are missing, if they are.
+// missed records a gap if the log ends before a known record.
 func (l *Log) missed(known end) error {
 	if known.seq == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Prune lets go the files of records that the settings do not keep, and puts on record which.
+// Prune removes the files of records beyond the limits of Options, and records which.
 func (l *Log) Prune() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -18,8 +18,8 @@ func (l *Log) Prune() error {
 	return nil
 }
 
-// prune is called by the only process, at the end of the log. A file goes when all in it is too old, or all files together are
-// too large; the last never does. The record comes first: a file that was to be removed and still exists is harmless.
+// prune removes a file if all its records are too old, or if all files together are too large, but never the last file. It
+// writes the record first: a recorded file that still exists is harmless. It is called with the log locked, at its end.
 func (l *Log) prune(now time.Time) error {
 	all, err := segments(l.dir)
 	if err != nil {

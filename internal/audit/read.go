@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Reader reads the records of a directory while others append to it. It is for one goroutine. Close it.
+// Reader reads the records of a directory while other processes append to it. It is not safe for concurrent use. The caller must Close it.
 type Reader struct {
 	dir  string
-	from uint64 // the next record that is wanted
-	came bool   // it has come: what follows is passed on in the order in which it stands
+	from uint64 // the number of the next record to return
+	came bool   // a record was returned: all that follow are returned in the order of the files
 	file *os.File
 	in   *bufio.Reader
 	seg  segment
@@ -26,10 +26,10 @@ type Reader struct {
 	line int   // its number in the file, from 1
 }
 
-// NewReader returns a reader of the records in a directory from a number on.
+// NewReader returns a reader of the records in a directory, from the number from on.
 func NewReader(dir string, from uint64) *Reader { return &Reader{dir: dir, from: max(from, 1)} }
 
-// Close ends the reading.
+// Close closes the reader.
 func (r *Reader) Close() error {
 	if r.file == nil {
 		return nil
@@ -37,8 +37,8 @@ func (r *Reader) Close() error {
 	return r.file.Close()
 }
 
-// Next returns the next record. io.EOF is the end for now. Of a line that is no record, or was changed,
-// the error is an ErrDamaged, and the next call continues behind it.
+// Next returns the next record. The error is io.EOF if there is none yet, and an ErrDamaged for a line that is not a
+// record or was changed; the next call continues after it.
 func (r *Reader) Next() (Record, error) {
 	for {
 		if r.file == nil {
@@ -66,7 +66,7 @@ func (r *Reader) Next() (Record, error) {
 	}
 }
 
-// open begins with the file that has the record that is wanted, or with the first one after it.
+// open opens the file with the next record, or the first file after it.
 func (r *Reader) open() error {
 	all, err := segments(r.dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(all) == 0 {
@@ -96,7 +96,7 @@ func (r *Reader) start(s segment) error {
 	return nil
 }
 
-// follow continues in the next file once this one is at its end for good, else it is an io.EOF.
+// follow continues with the next file, if there is one and this file is complete, else it returns io.EOF.
 func (r *Reader) follow() error {
 	all, err := segments(r.dir)
 	if err != nil {
@@ -117,14 +117,14 @@ func (r *Reader) follow() error {
 	return io.EOF
 }
 
-// complete reports whether there is a whole line behind what was read.
+// complete reports whether a complete line follows what was read.
 func (r *Reader) complete(size int64) bool {
 	rest, err := io.ReadAll(io.NewSectionReader(r.file, r.at, min(size-r.at, maxLine+1)))
 	return err == nil && slices.Contains(rest, '\n')
 }
 
-// readLine returns the next whole line without its newline; io.EOF where there is none yet. Of one that is longer
-// than any record, it returns the beginning.
+// readLine returns the next complete line without its newline, or io.EOF if there is none yet. Of a line that is
+// longer than any record it returns the beginning.
 func (r *Reader) readLine() ([]byte, error) {
 	var line []byte
 	var size int64
@@ -137,7 +137,7 @@ func (r *Reader) readLine() ([]byte, error) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err != nil { // begin again here when there is more
+		if err != nil { // read the incomplete line again later
 			if _, wrong := r.file.Seek(r.at, io.SeekStart); wrong != nil {
 				return nil, wrong
 			}
@@ -150,7 +150,7 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-// Read walks over the records of a directory from a number on, until there are no more. Lines that are no records come
+// Read yields the records of a directory from a number on, until there are no more. A line that is not a record comes
 // with an error that is an ErrDamaged, and the walk continues; another error ends it.
 func Read(dir string, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -168,7 +168,7 @@ func Read(dir string, from uint64) iter.Seq2[Record, error] {
 	}
 }
 
-// Since returns the number of a record from which on a reader finds all that were written at a time or later.
+// Since returns a number such that all records written at a time or later have that number or a higher one.
 func Since(dir string, then time.Time) (uint64, error) {
 	all, err := segments(dir)
 	if err != nil {
@@ -192,11 +192,11 @@ func Since(dir string, then time.Time) (uint64, error) {
 	return from, nil
 }
 
-// pollEvery is how often a log is looked at for what other processes append.
+// pollEvery is the interval of checks for records of other processes.
 const pollEvery = 500 * time.Millisecond
 
-// Follow calls do with the records of a directory from a number on, and then with each as it is appended, until ctx ends or do
-// fails, and returns that.
+// Follow calls do with the records of a directory from a number on, and then with each new one, until ctx ends or do fails. It
+// returns that error.
 func Follow(ctx context.Context, dir string, from uint64, do func(Record, error) error) error {
 	r := NewReader(dir, from)
 	defer func() { _ = r.Close() }()
@@ -222,7 +222,7 @@ func Follow(ctx context.Context, dir string, from uint64, do func(Record, error)
 	}
 }
 
-// wakes tells those who wait that something was appended.
+// wakes notifies waiting goroutines of appended records.
 type wakes struct {
 	mu sync.Mutex
 	ch chan struct{}

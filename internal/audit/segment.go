@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A segment is a file of records; its name has the number of its first one. The last is written to, the others are
-// only read (and have no mode to write, which tells other processes to look for the next).
+// A segment is a file of records, named by the number of its first record. Only the last one is written to. The others
+// are read-only, by which other processes notice that there is a next one.
 const (
 	segmentPrefix = "records-"
 	segmentSuffix = ".jsonl"
@@ -30,7 +30,7 @@ func segmentPath(dir string, first uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%016d%s", segmentPrefix, first, segmentSuffix))
 }
 
-// segments lists the files of records, the oldest first.
+// segments returns the files of records, the oldest first.
 func segments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -48,20 +48,20 @@ func segments(dir string) ([]segment, error) {
 	return all, nil
 }
 
-// end is where a log ends.
+// end is the last record of a log: its number and hash.
 type end struct {
 	seq  uint64
 	hash string
 }
 
-// torn is what a crash left behind the last whole record of a segment.
+// torn describes an incomplete record at the end of a segment, after a crash.
 type torn struct {
 	bytes int64
 	sum   string
 }
 
-// lastRecord reads the end of a segment: its last record, how many bytes all whole ones take, and what follows them.
-// A segment without a record is an io.EOF.
+// lastRecord reads the end of a segment: its last record, the size of all complete records, and what follows them. The
+// error is io.EOF if the segment has no record.
 func lastRecord(path string) (last Record, size int64, rest torn, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func lastRecord(path string) (last Record, size int64, rest torn, err error) {
 	return last, size, rest, err
 }
 
-// lastOf returns where the records of a directory end, and the segment and the size of what is whole in it.
+// lastOf returns the end of the log in a directory, its last segment, the size of the complete records in it, and what follows them.
 func lastOf(dir string) (at end, in segment, size int64, rest torn, err error) {
 	all, err := segments(dir)
 	if err != nil {
@@ -119,5 +119,5 @@ func lastOf(dir string) (at end, in segment, size int64, rest torn, err error) {
 	return at, in, size, rest, nil
 }
 
-// sealed reports whether a segment is not written to any more.
+// sealed reports whether a segment is complete, so that it is read-only.
 func sealed(info fs.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 }

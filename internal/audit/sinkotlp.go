@@ -73,7 +73,7 @@ func text(s string) otlpValue { return otlpValue{String: &s} }
 
 func integer(n int64) otlpValue { s := strconv.FormatInt(n, 10); return otlpValue{Int: &s} }
 
-// attributes are the members of a record that say something, under the names that they have in its line.
+// attributes returns the nonzero members of a record, with their JSON names.
 func attributes(r Record) (all []otlpAttribute) {
 	v := reflect.ValueOf(r.Event)
 	for i, field := range reflect.VisibleFields(v.Type()) {
@@ -125,7 +125,7 @@ func (o *otlp) Send(ctx context.Context, records []Record) error {
 			Message  string          `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
-	_ = json.Unmarshal(answer, &got) // a server that says nothing has taken all
+	_ = json.Unmarshal(answer, &got) // without a body all records were accepted
 	if n := strings.Trim(string(got.PartialSuccess.Rejected), `"`); n != "" && n != "0" {
 		return fmt.Errorf("%w: %s of %d: %s", ErrRefused, sanitize.Line(n, 20), len(records), sanitize.Line(got.PartialSuccess.Message, 200))
 	}

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// NewSinks makes the sinks of the settings, by their names. version is ours.
+// NewSinks returns the sinks of the settings, by their names. version is that of sallyport.
 func NewSinks(set config.AuditSinks, version string) (map[string]Sink, error) {
 	sinks := map[string]Sink{}
 	if set.Problem != "" {
@@ -41,13 +41,13 @@ func NewSinks(set config.AuditSinks, version string) (map[string]Sink, error) {
 }
 
 const (
-	// webTime bounds one request to a sink, maxAnswer what is read of its answer.
+	// webTime bounds one request to a sink, maxAnswer its response in bytes.
 	webTime   = 20 * time.Second
 	maxAnswer = 1 << 20
 )
 
-// web is a client without redirects: what it carries is for one server. What comes
-// back is without the secrets that it carries, for errors quote it and are kept.
+// web is an HTTP client that follows no redirects, as requests have secrets. It removes
+// these secrets from responses, as errors that quote responses are stored.
 type web struct {
 	client *http.Client
 	mask   *redact.Mask
@@ -60,11 +60,11 @@ func newWeb(secrets []string) web {
 	}
 }
 
-// answer sends a request and reads its answer. One that the server will never take is an ErrRefused.
+// answer sends a request and returns the response body. The error is an ErrRefused if a retry cannot succeed.
 func (w web) answer(r *http.Request) ([]byte, error) {
 	response, err := w.client.Do(r)
 	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which has the record in it, and may have a key
+		if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which has the record and may have a key
 			err = e.Err
 		}
 		return nil, err
@@ -81,22 +81,22 @@ func (w web) answer(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// withoutTexts is the line of a record without what may be long: the program and what it said. It is for those who take no more.
+// withoutTexts returns the line of a record without the program and its output, for transports with a size limit.
 func (r Record) withoutTexts() []byte {
 	r.Text, r.Output = "", ""
 	line, err := json.Marshal(r)
-	if err != nil { // strings and numbers can always be written
+	if err != nil { // cannot happen: strings and numbers only
 		return []byte("{}")
 	}
 	return line
 }
 
-// Summary says in a line what a record is about.
+// Summary returns a summary of the event in one line.
 func (e Event) Summary() string {
 	return strings.Join(strings.Fields(strings.Join([]string{string(e.Kind), e.Tool, e.Decision, e.Outcome, e.Principal}, " ")), " ")
 }
 
-// hostName is this machine's, "-" where it has none.
+// hostName returns the name of this machine, "-" if it has none.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -105,7 +105,7 @@ func hostName() string {
 	return cmp.Or(name, "-")
 }
 
-// post makes a request with JSON in it.
+// post returns a POST request with a JSON body.
 func post(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// surreal makes a record in the table execution_log of a SurrealDB for each execution that has ended, over its HTTP interface.
-// The values go in a variable of the statement, as JSON, and are never a part of it. The id is the execution's, so that one that
-// comes twice is one.
+// surreal creates a row in the table execution_log of a SurrealDB for each ended execution, over its HTTP interface. The values
+// are passed as a JSON variable and are never part of the statement. The id of the row is that of the execution, so that a
+// repeated delivery creates no second row.
 type surreal struct {
 	set config.SurrealDB
 	url string
 	web web
-	// snippets are the programs of executions that have not ended yet, where they are on record.
+	// snippets are the programs of executions that have not ended yet, by execution id.
 	snippets map[string]string
 }
 
 const (
 	surrealStatement = "CREATE execution_log CONTENT $row;"
-	// maxSnippet is how much of a program or of what it said goes there, in bytes: variables are a part of the URL.
+	// maxSnippet bounds the program and the output in a row, in bytes, as variables are part of the URL.
 	maxSnippet = 4 << 10
-	// maxSnippets is how many programs are remembered.
+	// maxSnippets bounds the number of snippets.
 	maxSnippets = 1000
 )
 
@@ -66,7 +66,7 @@ func (s *surreal) Send(ctx context.Context, records []Record) error {
 			}
 		}
 	}
-	for _, r := range records { // only now: what is sent again must find them
+	for _, r := range records { // only now, as a failed batch is sent again
 		if r.Kind == ExecutionEnd {
 			delete(s.snippets, r.Execution)
 		}
@@ -92,8 +92,8 @@ func (s *surreal) row(r Record) surrealRow {
 	}
 }
 
-// asText keeps SurrealDB from taking a text for something else: in a variable that is JSON, a text like "a:b" is a record's id
-// to it, and others are dates or UUIDs.
+// asText changes a text that SurrealDB would convert to another type: in a JSON variable it takes a text like "a:b" for a
+// record id, and others for dates or UUIDs.
 func asText(text string) string {
 	if text != "" && len(strings.Fields(text)) == 1 && strings.ContainsAny(text, ":-") {
 		return text + " ."
@@ -101,7 +101,7 @@ func asText(text string) string {
 	return text
 }
 
-// cut returns at most maxSnippet bytes of a text.
+// cut truncates a text to maxSnippet bytes.
 func cut(text string) string {
 	if len(text) <= maxSnippet {
 		return text
@@ -113,7 +113,7 @@ func cut(text string) string {
 	return text + "…"
 }
 
-// create makes one row. One that is there already is no error.
+// create creates one row. An existing row is not an error.
 func (s *surreal) create(ctx context.Context, row surrealRow) error {
 	value, err := json.Marshal(row)
 	if err != nil {
@@ -148,7 +148,7 @@ func withoutQuery(err error) error {
 	return err
 }
 
-// surrealResult reads what became of the statement: a statement that fails is an answer like another.
+// surrealResult returns the error of the statement in a response, as SurrealDB reports it with HTTP 200.
 func surrealResult(answer []byte) error {
 	var results []struct {
 		Status string          `json:"status"`
@@ -156,7 +156,7 @@ func surrealResult(answer []byte) error {
 		Detail string          `json:"detail"` // before version 1.0
 	}
 	if err := json.Unmarshal(answer, &results); err != nil || len(results) == 0 {
-		return fmt.Errorf("the answer is none of SurrealDB's: %s", sanitize.Line(string(answer), 100))
+		return fmt.Errorf("not a response of SurrealDB: %s", sanitize.Line(string(answer), 100))
 	}
 	for _, one := range results {
 		why := string(one.Result) + one.Detail

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// maxDatagram is the largest message of syslog over UDP or a Unix socket, in bytes; a longer one goes without its texts.
+	// maxDatagram is the largest message over UDP or a Unix datagram socket, in bytes; a longer one is sent without its texts.
 	maxDatagram = 8 << 10
-	// dialTime bounds connecting, writeTime writing one batch.
+	// dialTime bounds a dial, writeTime the write of one batch.
 	dialTime  = 10 * time.Second
 	writeTime = 20 * time.Second
 )
 
 // syslog sends each record as a message of RFC 5424: over TCP and TLS with its length before it (RFC 6587, RFC 5425), else
-// one to a datagram. It is for one goroutine.
+// one to a datagram. It is not safe for concurrent use.
 type syslog struct {
 	network, address string
 	facility         int
@@ -41,7 +41,7 @@ func newSyslog(set config.Syslog) (*syslog, error) {
 	return &syslog{network: network, address: address, facility: set.Facility, host: token(hostName(), 255)}, nil
 }
 
-// token is a text as a field of the header takes it: visible ASCII without spaces, "-" for none.
+// token returns text as a header field: printable ASCII without spaces, "-" if it is empty.
 func token(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -55,7 +55,7 @@ func token(text string, most int) string {
 	return text[:min(most, len(text))]
 }
 
-// message is a record in RFC 5424. Its text is the line of the record, which has no control characters.
+// message formats a record as RFC 5424. Its text is the line of the record, which has no control characters.
 func (s *syslog) message(r Record, line []byte) []byte {
 	severity := map[string]int{"error": 3, "warn": 4, "info": 6}[r.Severity()]
 	return fmt.Appendf(nil, "<%d>1 %s %s sallyport %d %s - %s", s.facility*8+severity,
@@ -91,7 +91,7 @@ func (s *syslog) broken(err error) error {
 	return err
 }
 
-// connect makes a connection, unless the current one is still good.
+// connect dials, unless there is an open connection.
 func (s *syslog) connect(ctx context.Context) error {
 	if s.conn != nil && (!s.stream || s.open()) {
 		return nil
@@ -118,7 +118,7 @@ func (s *syslog) connect(ctx context.Context) error {
 	return err
 }
 
-// open reports whether the other side has not ended the connection: a write would not tell at once. Nothing is ever said to us.
+// open reports whether the server has not closed the connection, which a write would not detect at once. The server sends no data.
 func (s *syslog) open() bool {
 	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false

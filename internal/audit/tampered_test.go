@@ -39,7 +39,7 @@ func TestTampered(t *testing.T) {
 		{"nothing", func(l [][]byte) [][]byte { return l }, 0, ""},
 		{"edited", func(l [][]byte) [][]byte { l[6] = bytes.Replace(l[6], []byte("allow"), []byte("deny!"), 1); return l }, 7, "edited"},
 		{"hash edited", func(l [][]byte) [][]byte { l[6][len(l[6])-4] ^= 1; return l }, 7, ""}, // edited or, where that is no digit any more, no record
-		{"no record", func(l [][]byte) [][]byte { l[6] = []byte("{}"); return l }, 7, "no record"},
+		{"no record", func(l [][]byte) [][]byte { l[6] = []byte("{}"); return l }, 7, "not a record"},
 		{"time changed", func(l [][]byte) [][]byte {
 			l[6] = bytes.Replace(l[6], []byte(`"time":"2`), []byte(`"time":"3`), 1)
 			return l
@@ -49,8 +49,8 @@ func TestTampered(t *testing.T) {
 		{"several removed", func(l [][]byte) [][]byte { return slices.Delete(l, 6, 9) }, 7, "records 7 to 9 are missing"},
 		{"first removed", func(l [][]byte) [][]byte { return slices.Delete(l, 0, 2) }, 1, "records 1 to 2 are missing"},
 		{"reordered", func(l [][]byte) [][]byte { l[6], l[7] = l[7], l[6]; return l }, 7, "missing"},
-		{"inserted", func(l [][]byte) [][]byte { return slices.Insert(l, 6, line) }, 2, "put in"},
-		{"repeated", func(l [][]byte) [][]byte { return slices.Insert(l, 7, l[6]) }, 7, "put in"},
+		{"inserted", func(l [][]byte) [][]byte { return slices.Insert(l, 6, line) }, 2, "inserted"},
+		{"repeated", func(l [][]byte) [][]byte { return slices.Insert(l, 7, l[6]) }, 7, "inserted"},
 		{"tail cut", func(l [][]byte) [][]byte { return l[:len(l)-2] }, 30, "records 30 to 31 are missing"},
 		{"all but one", func(l [][]byte) [][]byte { return l[:1] }, 2, "records 2 to 31 are missing"},
 	} {

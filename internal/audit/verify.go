@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Checks says what Verify holds a log to besides itself; nil is nothing.
+// Checks are additional inputs of Verify; nil means none.
 type Checks struct {
-	// Heads were published and kept elsewhere.
+	// Heads are heads that were stored elsewhere.
 	Heads []Head
-	// Mirror yields the lines of a copy, in their order; nil: there is none.
+	// Mirror yields the lines of a copy, in order; nil means no copy.
 	Mirror iter.Seq2[[]byte, error]
 }
 
 // Report is what Verify found.
 type Report struct {
-	// First and Last are the numbers of the first and the last record that are there; 0 where there are none.
+	// First and Last are the numbers of the first and the last record; 0 if there are none.
 	First uint64    `json:"first"`
 	Last  uint64    `json:"last"`
 	Hash  string    `json:"hash,omitempty"`
@@ -33,23 +33,23 @@ type Report struct {
 	// Mirrored is how many records were compared with the copy, Kept how many heads were found in the log.
 	Mirrored int `json:"mirrored,omitempty"`
 	Kept     int `json:"heads,omitempty"`
-	// Problems say what is wrong, the first bad record first; none: the log is whole.
+	// Problems are all problems in the order of the records; without any the log is intact.
 	Problems []Problem `json:"problems"`
-	// Notes are what a reader may want to know and what is no proof of anything.
+	// Notes are remarks that are not problems.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Problem is one thing that is wrong.
+// Problem is one problem of a log.
 type Problem struct {
-	// Seq is the first record that is concerned.
+	// Seq is the first affected record.
 	Seq uint64 `json:"seq"`
-	// File and Line are where it stands; "" and 0 where nothing does.
+	// File and Line are its position; "" and 0 if it is missing.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 }
 
-// String is the problem in a line.
+// String formats the problem in a line.
 func (p Problem) String() string {
 	text := fmt.Sprintf("record %d: %s", p.Seq, p.Text)
 	if p.File != "" {
@@ -58,10 +58,10 @@ func (p Problem) String() string {
 	return text
 }
 
-// OK reports whether nothing is wrong.
+// OK reports whether there are no problems.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// maxProblems is how many are reported.
+// maxProblems bounds the reported problems.
 const maxProblems = 20
 
 // verifier is the state of one Verify.
@@ -69,21 +69,21 @@ type verifier struct {
 	Report
 	dir    string
 	prev   Record
-	before Problem           // where prev stands
-	anchor Record            // the first record, where it is not the first of all
+	before Problem           // the position of prev
+	anchor Record            // the first record in the files
 	pruned map[uint64]string // what log.pruned records say
 	wanted map[uint64][]claim
 	mirror *mirrored
 }
 
-// claim is that a record has a hash, and by whom.
+// claim is the hash that a record should have, and where that is known from.
 type claim struct {
 	hash, by string
-	other    bool // the record has another
+	other    bool // the record has another hash
 }
 
-// Verify reads all records of a directory and reports whether any was changed, removed, moved or put in. It needs no process to
-// run, and may run concurrently with appends. An error means that the check could not be made.
+// Verify reads all records of a directory and reports whether any was changed, removed, moved or inserted. It needs no running
+// gateway, and may run concurrently with appends. An error means that the check could not be completed.
 func Verify(dir string, checks *Checks) (Report, error) {
 	if checks == nil {
 		checks = &Checks{}
@@ -91,7 +91,7 @@ func Verify(dir string, checks *Checks) (Report, error) {
 	v := &verifier{dir: dir, pruned: map[uint64]string{}, wanted: map[uint64][]claim{}}
 	v.Problems = []Problem{}
 	for _, h := range checks.Heads {
-		v.wanted[h.Seq] = append(v.wanted[h.Seq], claim{hash: h.Hash, by: "the head that was kept"})
+		v.wanted[h.Seq] = append(v.wanted[h.Seq], claim{hash: h.Hash, by: "the given head"})
 	}
 	head, published := v.published()
 	if checks.Mirror != nil {
@@ -119,12 +119,12 @@ func (v *verifier) problem(p Problem) {
 	}
 }
 
-// published looks at the head in the directory. It is read before the records, which may grow during the check.
+// published returns the published head. It is read before the records, which may grow during the check.
 func (v *verifier) published() (Head, bool) {
 	keys, err := loadKeys(v.dir, false)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) || v.hasRecords() {
-			v.Notes = append(v.Notes, "there is no key here, so that the published head cannot be checked")
+			v.Notes = append(v.Notes, "there is no key, so the published head cannot be checked")
 		}
 		return Head{}, false
 	}
@@ -132,7 +132,7 @@ func (v *verifier) published() (Head, bool) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if v.hasRecords() {
-			v.Notes = append(v.Notes, "no head is published here: records that were cut off at the end would not be missed")
+			v.Notes = append(v.Notes, "no head is published: records that were removed at the end cannot be detected")
 		}
 		return Head{}, false
 	case err != nil || !head.check(keys.public()):
@@ -164,10 +164,10 @@ func (v *verifier) walk() error {
 		if err != nil {
 			place.Seq, place.Text = v.Last+1, "it was edited"
 			if errors.Is(err, errNoRecord) {
-				place.Text = "this line is no record"
+				place.Text = "this line is not a record"
 			}
 			v.problem(place)
-			if record.Seq != v.Last+1 { // nothing in it can be believed
+			if record.Seq != v.Last+1 { // its content cannot be trusted
 				continue
 			}
 		}
@@ -183,18 +183,18 @@ func (v *verifier) torn(r *Reader) {
 		return
 	}
 	if info, err := r.file.Stat(); err == nil && info.Size() > r.at {
-		v.Notes = append(v.Notes, "the last line is not whole: it is being written, or a crash came in between")
+		v.Notes = append(v.Notes, "the last line is incomplete: it is being written, or was cut off by a crash")
 	}
 }
 
-// take looks at the next record.
+// take checks the next record.
 func (v *verifier) take(r Record, place Problem) error {
 	place.Seq = r.Seq
 	switch {
 	case v.Count == 0:
 		v.First, v.anchor = r.Seq, r
 	case r.Kind == LogGap && r.Prev == v.prev.Hash && r.Seq > v.Last:
-		place.Seq, place.Text = v.Last+1, fmt.Sprintf("records %d to %d were removed; it was noticed %s", v.Last+1, r.Through, r.Time.Format(time.RFC3339))
+		place.Seq, place.Text = v.Last+1, fmt.Sprintf("records %d to %d were removed; this was detected %s", v.Last+1, r.Through, r.Time.Format(time.RFC3339))
 		v.problem(place)
 	case r.Prev != v.prev.Hash || r.Seq != v.Last+1:
 		v.problem(v.outOfOrder(r, place))
@@ -217,25 +217,25 @@ func (v *verifier) take(r Record, place Problem) error {
 	return v.compare(r, place)
 }
 
-// outOfOrder says what is wrong with a record that does not follow the one before.
+// outOfOrder returns the problem of a record that does not follow the one before.
 func (v *verifier) outOfOrder(r Record, place Problem) Problem {
 	switch {
 	case r.Seq == v.Last+1:
 		place = v.before
-		place.Text = "it was replaced: the record after it was written behind another one"
+		place.Text = "it was replaced: the record after it was written after another one"
 	case r.Seq > v.Last+1:
 		place.Seq, place.Text = v.Last+1, "it is missing"
 		if r.Seq > v.Last+2 {
 			place.Text = fmt.Sprintf("records %d to %d are missing", v.Last+1, r.Seq-1)
 		}
-		place.Text += ", or stand elsewhere"
+		place.Text += ", or they were moved"
 	default:
-		place.Text = "it stands behind record " + strconv.FormatUint(v.prev.Seq, 10) + ": it was moved or put in"
+		place.Text = "it follows record " + strconv.FormatUint(v.prev.Seq, 10) + ": it was moved or inserted"
 	}
 	return place
 }
 
-// beginning holds the first record to being the first of all, or to what was said when those before it were pruned.
+// beginning checks that the first record is number 1, or that the records before it were pruned.
 func (v *verifier) beginning() {
 	if v.Count == 0 || v.anchor.Seq == 1 && v.anchor.Prev == noHash {
 		return
@@ -247,26 +247,26 @@ func (v *verifier) beginning() {
 	v.Problems = append([]Problem{{Seq: 1, Text: fmt.Sprintf("records 1 to %d are missing, and no record says that they were pruned", v.anchor.Seq-1)}}, v.Problems...)
 }
 
-// claims tells which of the kept and published hashes the log does not have.
+// claims reports the given and published heads that the log does not have.
 func (v *verifier) claims() {
 	for seq, list := range v.wanted {
 		for _, c := range list {
 			switch {
 			case c.hash == "":
 			case v.Pruned > 0 && seq <= v.Pruned:
-				v.Notes = append(v.Notes, fmt.Sprintf("%s is of record %d, which was pruned: it proves nothing any more", c.by, seq))
+				v.Notes = append(v.Notes, fmt.Sprintf("%s is of record %d, which was pruned, so it cannot be checked", c.by, seq))
 			case seq > v.Last:
 				if c.by != "the published head" {
 					v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("records %d to %d are missing: %s is %d:%s", v.Last+1, seq, c.by, seq, c.hash)})
 				}
 			case c.other:
-				v.problem(Problem{Seq: seq, Text: "it is not the one of " + c.by + ": it, or one before it, was replaced"})
+				v.problem(Problem{Seq: seq, Text: "it does not match " + c.by + ": it, or one before it, was replaced"})
 			}
 		}
 	}
 }
 
-// mirrored is a copy of the log while it is compared.
+// mirrored reads the copy of the log for the comparison.
 type mirrored struct {
 	next func() ([]byte, error, bool)
 	line []byte
@@ -292,7 +292,7 @@ func (m *mirrored) forward() error {
 	return nil
 }
 
-// compare holds a record to the copy's. The copy may begin later or earlier, and end earlier.
+// compare compares a record with the copy. The copy may begin later or earlier, and end earlier.
 func (v *verifier) compare(r Record, place Problem) error {
 	m := v.mirror
 	if m == nil {
@@ -300,7 +300,7 @@ func (v *verifier) compare(r Record, place Problem) error {
 	}
 	for !m.over && m.seq < r.Seq {
 		if m.seq > v.First && m.line != nil {
-			v.problem(Problem{Seq: m.seq, Text: "it is in the copy of the records, and not in the file"})
+			v.problem(Problem{Seq: m.seq, Text: "it is in the copy, but not in the file"})
 		}
 		if err := m.forward(); err != nil {
 			return err
@@ -318,7 +318,7 @@ func (v *verifier) compare(r Record, place Problem) error {
 	return nil
 }
 
-// mirrorEnd tells of what only the copy has.
+// mirrorEnd reports records at the end that only the copy has.
 func (v *verifier) mirrorEnd() error {
 	m := v.mirror
 	if m == nil {
@@ -330,18 +330,18 @@ func (v *verifier) mirrorEnd() error {
 		}
 	}
 	if !m.over && !v.appended(m.seq) {
-		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("record %d is in the copy of the records, and the file ends at %d", m.seq, v.Last)})
+		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("record %d is in the copy, but the file ends at %d", m.seq, v.Last)})
 	}
 	return nil
 }
 
-// appended reports whether a record has come to the files since they were read.
+// appended reports whether a record was appended to the files since they were read.
 func (v *verifier) appended(seq uint64) bool {
 	at, _, _, _, err := lastOf(v.dir)
 	return err == nil && at.seq >= seq && v.Last > 0
 }
 
-// HeadOf returns the newest head of a directory, signed, without a process that runs.
+// HeadOf returns the current head of a directory, signed. It needs no running gateway.
 func HeadOf(dir string) (Head, error) {
 	keys, err := loadKeys(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -355,7 +355,7 @@ func HeadOf(dir string) (Head, error) {
 		return Head{}, err
 	}
 	if at.seq == 0 {
-		return Head{}, fmt.Errorf("%w: there are no records: %w", ErrGone, os.ErrNotExist)
+		return Head{}, fmt.Errorf("%w: no records: %w", ErrGone, os.ErrNotExist)
 	}
 	return keys.sign(Head{Seq: at.seq, Hash: at.hash, Time: time.Now().UTC()}), nil
 }

@@ -1,5 +1,5 @@
-// Package backup makes one file of a directory, and the directory of such a file: a tar of plain files and folders,
-// compressed with gzip. Its functions are [Write] and [Restore]; what Restore reads may come from anybody.
+// Package backup writes a directory to one file, a gzip-compressed tar of regular files and folders, and restores it. Its
+// functions are [Write] and [Restore]. The input of Restore is not trusted.
 package backup
 
 import (
@@ -18,11 +18,11 @@ import (
 
 // Source is a folder that goes into a backup.
 type Source struct {
-	// Dir is the folder; one that is not there is left out.
+	// Dir is the folder. It is skipped if it does not exist.
 	Dir string
 	// As is its path in the backup, "" for the top.
 	As string
-	// Without are names at its top that are left out.
+	// Without are names at its top level that are excluded.
 	Without []string
 }
 
@@ -30,21 +30,21 @@ type Source struct {
 type Summary struct {
 	Files int
 	Bytes int64
-	// Skipped are paths of what is no plain file and no folder, at most 20 of them.
+	// Skipped are paths that are neither regular files nor folders, at most 20 of them.
 	Skipped []string
 }
 
-// maxSkipped is how many paths a summary names.
+// maxSkipped bounds Summary.Skipped.
 const maxSkipped = 20
 
-// about is the first entry, by which a backup is known.
+// about is the name of the first entry, which identifies a backup; version is its content.
 const (
 	about   = ".sallyport-backup"
 	version = "sallyport backup 1\n"
 )
 
-// Write writes a backup. A file that is written to in the meantime is as it was at some moment if it is replaced by
-// renaming; one that becomes shorter is an error.
+// Write writes a backup. It is consistent for each file that others replace by renaming. A file that becomes shorter
+// while it is read is an error.
 func Write(ctx context.Context, w io.Writer, sources []Source) (Summary, error) {
 	zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *writer) folder(ctx context.Context, s Source) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && name != ".":
-			return nil // it has gone since
+			return nil // it was removed in the meantime
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
@@ -136,7 +136,7 @@ func (w *writer) file(root *os.Root, name, as string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%q has become something else", as)
+		return fmt.Errorf("%q is no longer a regular file", as)
 	}
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: as, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX}
 	if err := w.tar.WriteHeader(header); err != nil {

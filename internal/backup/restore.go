@@ -16,23 +16,23 @@ import (
 	"unicode/utf8"
 )
 
-// What a backup can be refused for, to be asked for with errors.Is.
+// Errors of Restore, for errors.Is.
 var (
-	// ErrNotBackup: the file is none, or it is cut off or damaged.
+	// ErrNotBackup: the input is not a backup, or it is truncated or damaged.
 	ErrNotBackup = errors.New("not a backup of sallyport, or damaged")
-	// ErrUnsafe: it has in it what no backup has: links, devices, paths that lead out of the folder.
+	// ErrUnsafe: it contains links, devices or paths that lead out of the folder.
 	ErrUnsafe = errors.New("the backup is not safe to restore")
-	// ErrTooLarge: it has more in it than Limits allow.
+	// ErrTooLarge: it exceeds the Limits.
 	ErrTooLarge = errors.New("the backup is too large")
-	// ErrNotEmpty: there is something where it would go.
-	ErrNotEmpty = errors.New("there is something already")
+	// ErrNotEmpty: the target directory is not empty.
+	ErrNotEmpty = errors.New("the directory is not empty")
 )
 
 // Limits bound what is restored; nil means all defaults.
 type Limits struct {
-	// Bytes of all files; 0 is 64 GiB.
+	// Bytes bounds the size of all files together; 0 is 64 GiB.
 	Bytes int64
-	// Entries are files and folders; 0 is 1,000,000.
+	// Entries bounds the number of files and folders; 0 is 1,000,000.
 	Entries int
 }
 
@@ -55,8 +55,8 @@ const (
 	maxPath  = 4096 // in bytes
 )
 
-// Restore makes a directory of a backup, all of it or nothing. The directory must be empty or absent. It gets
-// files and folders that only their owner can read, and nothing outside of it is written.
+// Restore restores a backup to a directory, all of it or nothing. The directory must be empty or absent. Only the
+// owner can read its files and folders, and nothing outside of it is written.
 func Restore(ctx context.Context, r io.Reader, dir string, limits *Limits) (Summary, error) {
 	if err := vacant(dir); err != nil {
 		return Summary{}, err
@@ -79,7 +79,7 @@ func Restore(ctx context.Context, r io.Reader, dir string, limits *Limits) (Summ
 	return summary, nil
 }
 
-// vacant refuses a place where something is.
+// vacant returns an error if dir is not empty or absent.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +94,7 @@ func vacant(dir string) error {
 	return nil
 }
 
-// replace puts a folder where there is none, or an empty one.
+// replace moves temporary to dir, which is empty or absent.
 func replace(temporary, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -140,7 +140,7 @@ func unpack(ctx context.Context, from io.Reader, dir string, limits Limits) (Sum
 	return Summary{}, ctx.Err()
 }
 
-// end reads what is left, which is nothing but padding, so that the check sum is compared.
+// end reads the rest, which is padding, so that the checksum is verified.
 func (r *reader) end(zipped io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(zipped, 1<<20))
 	if err == nil && n == 1<<20 {
@@ -152,7 +152,7 @@ func (r *reader) end(zipped io.Reader) error {
 	return nil
 }
 
-// mark reads the first entry.
+// mark reads the first entry and checks that it identifies a backup.
 func (r *reader) mark() error {
 	header, err := r.tar.Next()
 	if err != nil || header.Name != about || header.Size > 100 {
@@ -182,10 +182,10 @@ func (r *reader) entry(header *tar.Header) error {
 	return r.file(name, header)
 }
 
-// safe returns the path of an entry, in the form of the system, or refuses it.
+// safe returns the path of an entry with the separators of the system. The error is an ErrUnsafe.
 func safe(header *tar.Header) (string, error) {
 	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
-		return "", fmt.Errorf("%w: %.80q is no file and no folder", ErrUnsafe, header.Name)
+		return "", fmt.Errorf("%w: %.80q is neither a file nor a folder", ErrUnsafe, header.Name)
 	}
 	name := header.Name
 	if header.Typeflag == tar.TypeDir {

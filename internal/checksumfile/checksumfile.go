@@ -1,6 +1,5 @@
-// Package checksumfile keeps what a process knows in files that others may damage: the
-// first line of one says its version and the checksum of the rest. A file is
-// replaced as a whole, so that the old one or the new one exists at any moment.
+// Package checksumfile stores data in files with a header line: a version and the
+// checksum of the rest, which detects damage. A file is replaced atomically.
 package checksumfile
 
 import (
@@ -25,7 +24,7 @@ type header struct {
 	Sum     string `json:"sha256"` // of what follows
 }
 
-// Seal puts the header before body.
+// Seal returns body with a header before it.
 func Seal(version int, body []byte) ([]byte, error) {
 	head, err := json.Marshal(header{version, checksum(body)})
 	if err != nil {
@@ -34,8 +33,8 @@ func Seal(version int, body []byte) ([]byte, error) {
 	return slices.Concat(head, []byte("\n"), body), nil
 }
 
-// Open returns the body of what Seal made of the same version. An error says
-// what is wrong with the file.
+// Open checks data from Seal and returns its body. The version must be the same. An
+// error describes what is wrong.
 func Open(version int, data []byte) ([]byte, error) {
 	head, body, _ := bytes.Cut(data, []byte("\n"))
 	var h header
@@ -43,7 +42,7 @@ func Open(version int, data []byte) ([]byte, error) {
 		return nil, errors.New("it has no header")
 	}
 	if h.Version != version {
-		return nil, fmt.Errorf("it is of version %d, not %d", h.Version, version)
+		return nil, fmt.Errorf("it has version %d, not %d", h.Version, version)
 	}
 	if checksum(body) != h.Sum {
 		return nil, errors.New("its checksum is wrong")
@@ -56,7 +55,7 @@ func checksum(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Read reads a regular file of at most limit bytes. A pipe in its place is not waited for.
+// Read reads a regular file of at most limit bytes. It does not block on a named pipe.
 func Read(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -68,14 +67,14 @@ func Read(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) 
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, nil, errors.New("it is no file of ours")
+		return nil, nil, errors.New("it is not a regular file, or too large")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	return data, info, err
 }
 
-// Write replaces a file by one that only its owner can read. It is not synced:
-// what a crash of the machine cuts short has a wrong checksum.
+// Write atomically replaces a file with one that only its owner can read. It is not
+// synced: a file that is incomplete after a crash of the machine has a wrong checksum.
 func Write(root *os.Root, name string, data []byte) error {
 	temp, err := Temp(root, func(w io.Writer) error { _, err := w.Write(data); return err })
 	if err != nil {
@@ -89,7 +88,7 @@ func Write(root *os.Root, name string, data []byte) error {
 
 const tempSuffix = ".tmp"
 
-// Temp makes a file with a name of its own, ".….tmp", that only its owner can read.
+// Temp creates a file with a unique name, ".….tmp", that only its owner can read, and returns the name.
 func Temp(root *os.Root, write func(io.Writer) error) (string, error) {
 	name := "." + rand.Text() + tempSuffix
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

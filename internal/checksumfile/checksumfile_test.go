@@ -39,7 +39,7 @@ func TestDamage(t *testing.T) {
 		"cut short":     {good[:len(good)-1], "its checksum is wrong"},
 		"longer":        {append(bytes.Clone(good), '\n'), "its checksum is wrong"},
 		"one bit":       {bytes.Replace(good, []byte("known"), []byte("knowo"), 1), "its checksum is wrong"},
-		"other version": {bytes.Replace(good, []byte(`"version":3`), []byte(`"version":4`), 1), "it is of version 4, not 3"},
+		"other version": {bytes.Replace(good, []byte(`"version":3`), []byte(`"version":4`), 1), "it has version 4, not 3"},
 	} {
 		if body, err := checksumfile.Open(3, test.data); err == nil || err.Error() != test.want || body != nil {
 			t.Errorf("%s: %q, %v; want %q", name, body, err, test.want)
@@ -76,7 +76,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, limit := range map[string]int64{"pipe": 10, "folder": 1 << 20, "a": 6} {
-		if data, _, err := checksumfile.Read(root, name, limit); err == nil || !strings.Contains(err.Error(), "no file of ours") {
+		if data, _, err := checksumfile.Read(root, name, limit); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// lockPatience is how long another process may change a file.
+	// lockPatience bounds the wait for the lock of another process.
 	lockPatience = 2 * time.Second
-	// tempAge is when a file that was to become another is one that a killed process left.
+	// tempAge is the age of a temporary file after which its process was killed.
 	tempAge = time.Hour
 )
 
-// Kind says what the files of a folder are.
+// Kind describes the files of a folder.
 type Kind struct {
-	// Version changes when a file of another version would be misread.
+	// Version is the version of their format.
 	Version int
-	// Suffix is the end of their names, with its dot.
+	// Suffix is the extension of their names, with its dot.
 	Suffix string
 	// Limit bounds one file, in bytes.
 	Limit int64
 }
 
-// Folder is a directory of sealed files of one kind, for its owner's eyes only.
-// Files are named without their suffix. Processes may share the directory; a
-// folder is safe for concurrent use. Close it.
+// Folder is a directory of files of one kind, which only its owner can read. Names
+// are without their suffix. Processes may share the directory. It is safe for
+// concurrent use. The caller must Close it.
 type Folder struct {
 	dir  string
 	kind Kind
 	root *os.Root
 }
 
-// OpenFolder makes the directory if it is not there.
+// OpenFolder opens a directory, and creates it if it does not exist.
 func OpenFolder(dir string, kind Kind) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func OpenFolder(dir string, kind Kind) (*Folder, error) {
 func (f *Folder) Close() error { return f.root.Close() }
 
 // Read returns the body of a file. The error is fs.ErrNotExist if there is none,
-// else it says why the file is of no use.
+// else it describes what is wrong with the file.
 func (f *Folder) Read(name string) ([]byte, error) {
 	data, _, err := Read(f.root, name+f.kind.Suffix, f.kind.Limit)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *Folder) Write(name string, body []byte) error {
 	return Write(f.root, name+f.kind.Suffix, data)
 }
 
-// Lock keeps other processes from locking the folder until unlock.
+// Lock locks the folder against other processes until unlock is called.
 func (f *Folder) Lock() (unlock func(), err error) { return filelock.Dir(f.dir, lockPatience) }
 
 // Touch marks a file as used now.
@@ -81,7 +81,7 @@ func (f *Folder) Touch(name string) error {
 // Remove removes a file.
 func (f *Folder) Remove(name string) error { return f.root.Remove(name + f.kind.Suffix) }
 
-// Names returns the files that there are, the one used last first.
+// Names returns the names of all files, the most recently used first.
 func (f *Folder) Names() ([]string, error) {
 	used, err := f.used(f.kind.Suffix)
 	names := make([]string, 0, len(used))
@@ -92,7 +92,7 @@ func (f *Folder) Names() ([]string, error) {
 	return names, err
 }
 
-// used returns the regular files with names that end so, and when each was used.
+// used returns the regular files with a suffix, and when each was last used.
 func (f *Folder) used(suffix string) (map[string]time.Time, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	used := map[string]time.Time{}
@@ -104,8 +104,8 @@ func (f *Folder) used(suffix string) (map[string]time.Time, error) {
 	return used, err
 }
 
-// Sweep removes all but the files used last, those that no one has used for so
-// long, and what a killed process left half written. What cannot be removed stays until the next time.
+// Sweep removes all but the most most recently used files, files that were not used
+// for the duration unused, and temporary files of killed processes. It ignores errors.
 func (f *Folder) Sweep(most int, unused time.Duration) {
 	names, _ := f.Names()
 	for i, name := range names {

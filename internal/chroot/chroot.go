@@ -1,5 +1,5 @@
-// Package chroot follows paths as a process would with the root directory in an
-// [os.Root]: links that are absolute, or that climb too far, stay inside.
+// Package chroot resolves paths in an [os.Root] as a process would after chroot:
+// absolute links, and links with too many "..", stay inside the root.
 package chroot
 
 import (
@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many links a path may lead over, as in the kernel.
+// maxLinks bounds the links in a path, as in the kernel.
 const maxLinks = 40
 
 // Resolve returns the path below root that name leads to, with every link
@@ -56,8 +56,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 	return at, nil
 }
 
-// split takes a path into its parts. A slash or "." at the end says that it is a
-// folder, which no one here needs to know.
+// split splits a path into its parts. It drops empty parts and ".", also at the end.
 func split(name string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {
@@ -68,7 +67,7 @@ func split(name string) []string {
 	return parts
 }
 
-// fault names the whole path, and not how far it went.
+// fault returns a *fs.PathError with the whole path, not the part that failed.
 func fault(name string, err error) error {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		err = inner.Err

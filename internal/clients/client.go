@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// format is the language of a file.
+// format is the format of a file.
 type format string
 
 const (
@@ -17,13 +17,13 @@ const (
 
 // Client is one program with MCP servers in its settings.
 type Client struct {
-	// Name is how it is typed, Title how it calls itself.
+	// Name is its name on the command line, Title its own name.
 	Name, Title string
 
 	format format
-	// key is the top-level key that the servers stand under.
+	// key is the top-level key of the servers.
 	key string
-	// unit is that of the key timeout; 0: it is not known.
+	// unit is the unit of the key timeout; 0: unknown.
 	unit time.Duration
 	// bare: $NAME is a variable, as ${NAME} is.
 	bare bool
@@ -38,7 +38,7 @@ type Client struct {
 	project string
 }
 
-// All returns the clients that we know, by name.
+// All returns the known clients, sorted by name.
 func All() []Client {
 	return []Client{
 		{Name: "claude-code", Title: "Claude Code", format: jsonFormat, key: "mcpServers", unit: time.Millisecond,
@@ -79,7 +79,7 @@ func zedFile(p Place) string {
 	return p.dotConfig("zed", "settings.json")
 }
 
-// Find returns the client of that name.
+// Find returns the client with a name.
 func Find(name string) (Client, bool) {
 	all := All()
 	at := slices.IndexFunc(all, func(c Client) bool { return c.Name == name })
@@ -112,8 +112,8 @@ func (c Client) projectDir(file string, p Place) string {
 	return ""
 }
 
-// Guess says which client a file belongs to, by its place and else by the keys in
-// it. Settings that several clients write alike count as those of Claude Code.
+// Guess returns the client that a file belongs to, by its path or else by its keys.
+// The format that several clients share counts as that of Claude Code.
 func Guess(file string, data []byte, p Place) (Client, bool) {
 	for _, c := range All() {
 		if file == c.UserFile(p) || c.projectDir(file, p) != "" {

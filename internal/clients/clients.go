@@ -1,11 +1,11 @@
-// Package clients knows the settings of other MCP clients: where their files lie,
-// how servers are written in them, and how ours is put in. Its main type is
-// [Client]. What is read becomes a [Server] in our own words, with every secret
-// taken out of it; what cannot be kept is a note. Nothing is ever started.
+// Package clients reads and edits the settings of other MCP clients: the paths of
+// their files, the formats of their servers, and how sallyport is added. Its main type
+// is [Client]. It converts each server to a [Server] without secrets; what cannot be
+// converted becomes a note. It starts no processes.
 //
 // client.go is the table of clients; read.go, fields.go and template.go read;
-// secret.go and names.go find what is secret and give it a variable; edit.go,
-// json.go and toml.go change a file and keep every other byte of it.
+// secret.go and names.go find secrets and assign variables to them; edit.go, json.go
+// and toml.go edit a file without changing other bytes.
 package clients
 
 import (
@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/config"
 )
 
-// Place is the machine and the moment: where homes are and what is set.
+// Place describes the system and user whose settings are read: home directory and environment.
 type Place struct {
 	// OS is as runtime.GOOS.
 	OS string
 	// Home is the user's home directory, Dir the absolute directory that projects are looked for in.
 	Home, Dir string
-	// Getenv is as os.LookupEnv; nil has no variable.
+	// Getenv is like os.LookupEnv; nil means an empty environment.
 	Getenv func(string) (string, bool)
 }
 
@@ -37,7 +37,7 @@ func (p Place) home(parts ...string) string {
 	return filepath.Join(append([]string{p.Home}, parts...)...)
 }
 
-// config is a path below where programs of this system keep their settings.
+// config returns a path below the directory for settings of programs on this system.
 func (p Place) config(parts ...string) string {
 	base := p.home(".config")
 	switch {
@@ -61,7 +61,7 @@ func (p Place) dotConfig(parts ...string) string {
 	return p.config(parts...)
 }
 
-// below is a path below the directory that a variable names, else below the home directory.
+// below returns a path below the directory in a variable, or else below the home directory.
 func (p Place) below(variable, folder, file string) string {
 	if dir := p.env(variable); dir != "" {
 		return filepath.Join(dir, file)
@@ -71,33 +71,33 @@ func (p Place) below(variable, folder, file string) string {
 
 // Server is one server of a client's settings.
 type Server struct {
-	// Label is its name as it was written.
+	// Label is its name in the client's settings.
 	Label string
-	// Entry is the upstream that it becomes. Its name fits our rules; it may clash with another.
+	// Entry is the upstream that it becomes. Its name is valid, but may clash with another.
 	Entry config.Entry
-	// Secrets are the values that were taken out of Entry, by the variable that stands there now.
+	// Secrets are the values that were replaced in Entry, by the variables that replace them.
 	Secrets config.Secrets
-	// Notes say, a line each and without values, what was changed or not carried over.
+	// Notes are lines about what was changed or not imported. They have no values.
 	Notes []string
-	// Skip says why it does not become an upstream, "" if it does.
+	// Skip is why it does not become an upstream, "" if it does.
 	Skip string
-	// Self says that it is Sallyport.
+	// Self reports that it is Sallyport itself.
 	Self bool
 
 	at []string // the keys that lead to it in the file
 }
 
-// Self is how a client starts us.
+// Self is the command by which a client starts sallyport.
 type Self struct {
-	// Command is the absolute path of our binary, Args are its arguments.
+	// Command is the absolute path of the binary, Args are its arguments.
 	Command string
 	Args    []string
 }
 
-// OurName is the name of our entry in every client's settings.
+// OurName is the name of sallyport's entry in every client's settings.
 const OurName = "sallyport"
 
-// isSelf recognises us by the name of the program, also behind another one that starts it.
+// isSelf reports whether an entry starts sallyport, directly or through another program.
 func isSelf(e config.Entry) bool {
 	if isSallyport(e.Command) {
 		return true

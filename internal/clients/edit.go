@@ -9,12 +9,11 @@ import (
 	"sallyport/internal/yamledit"
 )
 
-// ErrUnsafe says that the file cannot be edited without a change to something else.
+// ErrUnsafe reports that the file cannot be edited without changing something else.
 var ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
 
-// Install returns data with our entry in it, new or brought up to date, and else
-// byte for byte the same; data that has it already comes back as it is. An entry
-// of our name that is not ours is an error.
+// Install returns data with sallyport's entry added or updated, and otherwise
+// unchanged. An entry with that name that does not start sallyport is an error.
 func (c Client) Install(data []byte, self Self, p Place) ([]byte, error) {
 	doc, err := c.document(data)
 	if err != nil {
@@ -45,7 +44,7 @@ func (c Client) Install(data []byte, self Self, p Place) ([]byte, error) {
 	return made, c.verify(data, made, path, c.entry(self))
 }
 
-// Remove returns data without the servers, and else byte for byte the same.
+// Remove returns data without the servers, and otherwise unchanged.
 func (c Client) Remove(data []byte, servers ...Server) ([]byte, error) {
 	for _, s := range servers {
 		made, err := c.remove(data, s.at)
@@ -60,7 +59,7 @@ func (c Client) Remove(data []byte, servers ...Server) ([]byte, error) {
 	return data, nil
 }
 
-// entry is ours, as the client would read it.
+// entry returns sallyport's entry in decoded form.
 func (c Client) entry(self Self) map[string]any {
 	args := make([]any, len(self.Args))
 	for i, arg := range self.Args {
@@ -86,7 +85,7 @@ func (c Client) add(data []byte, self Self) ([]byte, error) {
 	return addMember(data, c.key, OurName, c.members(self))
 }
 
-// gooseEntry is ours, with the keys that Goose requires.
+// gooseEntry is sallyport's entry with the keys that Goose requires.
 type gooseEntry struct {
 	Name    string   `yaml:"name"`
 	Type    string   `yaml:"type"`
@@ -114,7 +113,7 @@ func (c Client) remove(data []byte, at []string) ([]byte, error) {
 	return removeMember(data, at)
 }
 
-// verify holds an edit to its promise: made reads as data does, but for what is at path.
+// verify checks that made decodes to the same value as data, except for the entry at path.
 func (c Client) verify(data, made []byte, path []string, entry map[string]any) error {
 	before, err := c.document(data)
 	if err != nil {
@@ -142,7 +141,7 @@ func dig(doc map[string]any, path []string) any {
 	return doc[path[len(path)-1]]
 }
 
-// cut removes what is at path, and mappings that are empty then.
+// cut removes the value at path, and mappings that are empty then.
 func cut(doc map[string]any, path []string) {
 	inner, ok := doc[path[0]].(map[string]any)
 	switch {
@@ -157,7 +156,7 @@ func cut(doc map[string]any, path []string) {
 	}
 }
 
-// same compares what was read with what is meant, whatever kinds of numbers and lists they have.
+// same reports whether a decoded entry equals meant, regardless of the types of numbers and lists.
 func same(read any, meant map[string]any) bool {
 	fields, ok := read.(map[string]any)
 	if !ok || len(fields) != len(meant) {

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// reading is the reading of one server.
+// reading converts one server of a client's settings.
 type reading struct {
 	*Reader
 	client  Client
@@ -25,7 +25,7 @@ type reading struct {
 	prefix  string // of the variables that it gets
 	used    map[string]bool
 	out     Server
-	// secretive: the text that is being read is secret by its name.
+	// secretive: the name of the current text marks it as secret.
 	secretive bool
 }
 
@@ -63,7 +63,7 @@ func (r *reading) server() Server {
 	return r.out
 }
 
-// flatten brings older ways to write things into the one of today.
+// flatten converts older formats of an entry to the current one.
 func (r *reading) flatten() {
 	for _, key := range []string{"command", "config"} {
 		inner, ok := r.raw.fields[key].(map[string]any)
@@ -81,7 +81,7 @@ func (r *reading) flatten() {
 	}
 }
 
-// isPart reports whether a type is that of something built into its client.
+// isPart reports whether a type is of a built-in part of the client.
 func isPart(kind string) bool {
 	return slices.Contains([]string{"builtin", "platform", "frontend", "inline_python", "extension"}, kind)
 }
@@ -105,7 +105,7 @@ func (r *reading) stdio(e *config.Entry) {
 	}
 }
 
-// passed are variables that a client passes on from its own environment or keyring.
+// passed adds variables that a client passes on from its own environment or keyring.
 func (r *reading) passed(env config.Values) {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); r.mayPass(name) {
@@ -164,7 +164,7 @@ func (r *reading) remote(e *config.Entry, kind, address string) {
 	r.oauth(e)
 }
 
-// remoteEnv are variables that Goose puts into headers.
+// remoteEnv imports variables that Goose puts into headers.
 func (r *reading) remoteEnv() {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); nameOnly.MatchString(name) {
@@ -182,7 +182,7 @@ func (r *reading) remoteEnv() {
 	}
 }
 
-// socket takes an address apart that leads to a Unix socket.
+// socket sets URL and Socket from an address, which may name a Unix socket.
 func (r *reading) socket(e *config.Entry, address string) {
 	if socket := r.word("socket"); socket != "" {
 		e.Socket = r.text(plainText, "", socket)
@@ -239,7 +239,7 @@ func (r *reading) oauth(e *config.Entry) {
 	}
 }
 
-// cwd is absolute, or nothing: our settings lie elsewhere.
+// cwd returns the working directory as an absolute path, or "", as upstreams.yaml is in another directory.
 func (r *reading) cwd() string {
 	dir := r.word("cwd", "working_directory")
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
@@ -285,7 +285,7 @@ func (r *reading) limits(e *config.Entry) {
 	e.Timeout = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(time.Duration(timeout).String())
 }
 
-// globs makes patterns of names, which stand for themselves.
+// globs returns globs that match the names literally.
 func globs(names []string) []string {
 	escape := strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`, "$", "$$")
 	var all []string
@@ -331,7 +331,7 @@ func empty(value any) bool {
 	return false
 }
 
-// address is the URL under whichever key there is.
+// address returns the URL of the first key that has one.
 func (r *reading) address() string { return r.word("httpUrl", "serverUrl", "url", "uri") }
 
 func (r *reading) description() string {
@@ -348,7 +348,7 @@ func (r *reading) has(keys ...string) bool {
 	return false
 }
 
-// word is the text under the first of the keys that has one.
+// word returns the string of the first of the keys that has one.
 func (r *reading) word(keys ...string) string {
 	for _, key := range keys {
 		value, there := r.raw.fields[key]
@@ -373,7 +373,7 @@ func (r *reading) items(keys ...string) []any {
 	return nil
 }
 
-// list is the texts of a list.
+// list returns the strings of the first of the keys that has a list.
 func (r *reading) list(keys ...string) []string {
 	var all []string
 	for _, item := range r.items(keys...) {
@@ -384,7 +384,7 @@ func (r *reading) list(keys ...string) []string {
 	return all
 }
 
-// dict is the mapping under the first of the keys that has one.
+// dict returns the mapping of the first of the keys that has one.
 func (r *reading) dict(keys ...string) map[string]any {
 	for _, key := range keys {
 		if fields, ok := r.raw.fields[key].(map[string]any); ok {
@@ -403,7 +403,7 @@ func (r *reading) flag(key string) (value, ok bool) {
 	return value, ok
 }
 
-// scalar is the text of a value that may be a number or a truth.
+// scalar returns a string, number or boolean as text.
 func (r *reading) scalar(value any, what string) (string, bool) {
 	switch v := value.(type) {
 	case string:

@@ -28,7 +28,7 @@ func apply(data []byte, all ...splice) []byte {
 	return append(out, data[at:]...)
 }
 
-// jsonFile is a file and its tree.
+// jsonFile is a JSON file and its syntax tree.
 type jsonFile struct {
 	data []byte
 	root hujson.Value
@@ -53,7 +53,7 @@ func parseJSON(data []byte) (*jsonFile, error) {
 
 var indented = regexp.MustCompile(`(?m)^([ \t]+)\S`)
 
-// unitOf is the indentation of the first line that has one.
+// unitOf returns the indentation of the first indented line, two spaces by default.
 func unitOf(data []byte) string {
 	if m := indented.FindSubmatch(data); m != nil && len(m[1]) <= 8 {
 		return string(m[1])
@@ -61,10 +61,10 @@ func unitOf(data []byte) string {
 	return "  "
 }
 
-// mark is the byte order mark, which hujson does not know.
+// mark is the byte order mark, which hujson does not support.
 const mark = "\ufeff"
 
-// addMember puts an object of fields into the object at the top-level key section.
+// addMember adds a member with an object of fields to the object at the top-level key section.
 func addMember(data []byte, section, name string, fields [][2]any) ([]byte, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
 		made, err := addMember(rest, section, name, fields)
@@ -101,7 +101,7 @@ func addMember(data []byte, section, name string, fields [][2]any) ([]byte, erro
 	return f.insert(&root.Members[at].Value, name, func(indent, eol string) string { return object(fields, indent, f.unit, eol) }), nil
 }
 
-// only returns where a member is, -1 if it is not there; twice is an error.
+// only returns the index of a member, -1 if there is none. A duplicate is an error.
 func only(o *hujson.Object, name string) (int, error) {
 	found := -1
 	for i, m := range o.Members {
@@ -116,9 +116,9 @@ func only(o *hujson.Object, name string) (int, error) {
 	return found, nil
 }
 
-// insert puts a member at the end of an object: on lines of its own, unless all of
-// the object stands on one line with something in it. value writes the member's
-// value for an indentation, on one line if the line end is "".
+// insert adds a member at the end of an object: on separate lines, unless the object
+// is not empty and on one line. value formats the member's value for an indentation,
+// on one line if eol is "".
 func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol string) string) []byte {
 	o := at.Value.(*hujson.Object)
 	closing := at.EndOffset - 1
@@ -154,13 +154,13 @@ func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol 
 	return apply(f.data, append(comma, splice{line, line, text + f.eol})...)
 }
 
-// indentAt is the white space that the line of an offset starts with.
+// indentAt returns the indentation of the line of an offset.
 func (f *jsonFile) indentAt(offset int) string {
 	line := f.data[bytes.LastIndexByte(f.data[:offset], '\n')+1 : offset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// indentOf is that of a member which starts its line, else otherwise.
+// indentOf returns the indentation of a member that starts its line, or else otherwise.
 func (f *jsonFile) indentOf(name hujson.Value, otherwise string) string {
 	line := f.data[bytes.LastIndexByte(f.data[:name.StartOffset], '\n')+1 : name.StartOffset]
 	if len(bytes.TrimLeft(line, " \t")) > 0 {
@@ -177,7 +177,7 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// object writes fields below an indentation; "" as the end of lines writes them on one.
+// object formats fields with an indentation, on one line if eol is "".
 func object(fields [][2]any, indent, unit, eol string) string {
 	var b strings.Builder
 	b.WriteString("{")
@@ -209,8 +209,8 @@ func object(fields [][2]any, indent, unit, eol string) string {
 	return b.String() + "}"
 }
 
-// removeMember takes the member at a path away, with its comma and, where nothing
-// else stands there, its lines. Comments stay.
+// removeMember removes the member at a path, with its comma, and its lines if nothing
+// else is on them. Comments stay.
 func removeMember(data []byte, path []string) ([]byte, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
 		made, err := removeMember(rest, path)

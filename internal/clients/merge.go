@@ -18,21 +18,21 @@ type Found struct {
 	Servers []Server
 }
 
-// Row says what became of one server.
+// Row is the result of the import of one server.
 type Row struct {
-	// Name is that of the upstream, or the server's own if there is none.
+	// Name is the name of the upstream, or of the server if there is none.
 	Name string
 	// From is the client's title.
 	From string
-	// Entry is the upstream as it was added or as it was there; Secrets belong to it.
+	// Entry is the added or the existing upstream; Secrets belong to it.
 	Entry   config.Entry
 	Secrets config.Secrets
 	Outcome Outcome
-	// Notes are the server's, and one on the outcome.
+	// Notes are those of the server, and one about the outcome.
 	Notes []string
 }
 
-// Outcome says in a word what became of a server.
+// Outcome is the result of an import in a word.
 type Outcome string
 
 // The outcomes.
@@ -42,10 +42,9 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Merge adds to f what was found. A server with a definition that is there already,
-// under whichever name, is not added again; one with the name of another
-// definition gets the name of its client behind its own. What would not load is
-// skipped.
+// Merge adds the found servers to f. A server whose definition exists already, under
+// any name, is not added again. If its name is used by another definition, the name of
+// its client is appended. A server that would not load is skipped.
 func Merge(f *config.File, found []Found) ([]Row, error) {
 	entries, err := f.Entries()
 	if err != nil {
@@ -84,7 +83,7 @@ func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
 	return config.Entry{}, false
 }
 
-// Replaced returns the servers with definitions that f has.
+// Replaced returns the servers whose definitions f has.
 func Replaced(f *config.File, servers []Server) ([]Server, error) {
 	entries, err := f.Entries()
 	if err != nil {
@@ -121,7 +120,7 @@ func (r *Row) add(f *config.File, entries []config.Entry, client string) {
 	r.Outcome = Added
 }
 
-// freeName is name, or name-client, or name-client-2 and so on.
+// freeName returns the first unused of name, name-client, name-client-2 and so on.
 func freeName(name, client string, ids map[string]string) string {
 	made := name
 	for n := 1; ; n++ {
@@ -136,7 +135,7 @@ func freeName(name, client string, ids map[string]string) string {
 	}
 }
 
-// SecretsOf returns the secrets of all rows that became upstreams, or were there.
+// SecretsOf returns the secrets of all rows that are upstreams.
 func SecretsOf(rows []Row) config.Secrets {
 	all := config.Secrets{}
 	for _, row := range rows {

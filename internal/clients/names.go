@@ -16,7 +16,7 @@ var (
 
 const maxName = 64
 
-// upstreamName makes a name fit our rule: a letter, then letters, digits, "-" and "_".
+// upstreamName converts a label to a valid name: a letter, then letters, digits, "-" and "_".
 func upstreamName(label string) string {
 	if i := strings.LastIndexAny(label, "/"); i >= 0 && i+1 < len(label) && strings.Count(label, "/") == 1 && strings.Contains(label[:i], ".") {
 		label = label[i+1:] // com.example/name, as the registry writes it
@@ -31,7 +31,7 @@ func upstreamName(label string) string {
 	return strings.TrimRight(name[:min(len(name), maxName)], "-_")
 }
 
-// variableName makes a name for a variable of the environment.
+// variableName converts text to the name of an environment variable.
 func variableName(text string) string {
 	name := strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(camel.ReplaceAllString(text, "${1}_${2}"), "_"), "_"))
 	switch {
@@ -43,14 +43,14 @@ func variableName(text string) string {
 	return name[:min(len(name), maxName)]
 }
 
-// generic names do not identify the owner of a secret, so two servers may have them.
+// generic reports whether a name does not identify the owner of a secret, so that several servers may use it.
 func generic(name string) bool {
 	return slices.Contains([]string{"API_KEY", "APIKEY", "KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "AUTHORIZATION", "AUTH_TOKEN", "ACCESS_TOKEN",
 		"API_TOKEN", "API_SECRET", "BEARER_TOKEN", "CLIENT_SECRET", "SECRET_KEY", "ACCESS_KEY", "PASS", "CREDENTIALS", "COOKIE", "DSN", "MCP_TOKEN"}, name)
 }
 
-// give finds a variable for a secret: the name that it has, or one with the
-// server's, if that has another value here or in the environment.
+// give assigns a variable to a secret and returns its name: the given name, or one
+// with the server's prefix if that name has another value.
 func (r *reading) give(name, value, where string) string {
 	own := r.prefix + "_" + strings.TrimPrefix(name, r.prefix+"_")
 	candidates := []string{name, own}
@@ -70,7 +70,7 @@ func (r *reading) give(name, value, where string) string {
 	}
 }
 
-// free reports whether a variable may stand for a value.
+// free reports whether a variable is unused or has the value.
 func (r *reading) free(name, value string) bool {
 	if other, ok := r.taken[name]; ok {
 		return other == value

@@ -14,32 +14,32 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Bounds of a settings file; some clients keep their history in it.
+// Limits of a settings file. They are large, as some clients store their history in it.
 const (
 	maxFile  = 64 << 20
 	maxSmall = 1 << 20 // TOML and YAML, which people write
 	maxDepth = 500
 )
 
-// ErrSyntax says that the file is not what its client could read.
+// ErrSyntax reports that the file cannot be parsed.
 var ErrSyntax = errors.New("cannot be read")
 
-// Reader reads settings. It remembers which variables it has given out, so that
-// one never names two secrets. It is not safe for concurrent use.
+// Reader reads settings. It remembers which variables it has assigned, so that no
+// variable is assigned to two secrets. It is not safe for concurrent use.
 type Reader struct {
 	place Place
-	taken map[string]string // what the variables stand for
+	taken map[string]string // the values of assigned variables
 }
 
-// NewReader returns a reader that has given out no variable.
+// NewReader returns a reader without assigned variables.
 func NewReader(p Place) *Reader { return &Reader{place: p, taken: map[string]string{}} }
 
-// sections are the parts of a file that say something of servers.
+// sections are the parts of a file that concern servers.
 type sections struct {
-	found   bool // the key is there
+	found   bool // the key of the servers exists
 	servers []rawServer
 	inputs  map[string]input
-	allowed []string // Gemini: only these, if there is any
+	allowed []string // Gemini: only these servers, if not empty
 	barred  []string
 	notes   []string
 }
@@ -50,7 +50,7 @@ type rawServer struct {
 	fields map[string]any
 }
 
-// input is a question that VS Code asks.
+// input is an input variable of VS Code.
 type input struct {
 	ID, Description, Default string
 	Password                 bool
@@ -128,7 +128,7 @@ func (c Client) document(data []byte) (map[string]any, error) {
 
 var lineInError = regexp.MustCompile(`line (\d+)`)
 
-// placeOf is where a parser says that the fault is. What else it says may quote a secret.
+// placeOf returns the line of a parser's error. The rest of the error may quote a secret.
 func placeOf(err error) string {
 	if fault, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := fault.Position()
@@ -140,9 +140,8 @@ func placeOf(err error) string {
 	return ""
 }
 
-// tooDeep keeps parsers from a depth that a stack does not hold. It knows strings
-// and comments, so that a bracket in one hides none outside. The parser of YAML
-// has a limit of its own.
+// tooDeep reports whether data is nested so deeply that parsing might overflow the
+// stack. It skips strings and comments. The YAML parser has its own limit.
 func tooDeep(data []byte, f format) bool {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -219,11 +218,11 @@ func (s *sections) take(doc map[string]any, keys ...string) {
 			s.servers = append(s.servers, rawServer{name, at, fields})
 			continue
 		}
-		s.notes = append(s.notes, fmt.Sprintf("%.80q is no server", name))
+		s.notes = append(s.notes, fmt.Sprintf("%.80q is not a server", name))
 	}
 }
 
-// takeProjects reads what Claude Code keeps for each project, of the one that we are in.
+// takeProjects reads the servers that Claude Code stores for the project in dir.
 func (s *sections) takeProjects(doc map[string]any, key, dir string) {
 	projects, _ := doc["projects"].(map[string]any)
 	others := 0

@@ -8,22 +8,22 @@ import (
 	"unicode"
 )
 
-// textKind says where a text stands, and with it what may be secret in it.
+// textKind is the place of a text, which determines what may be secret in it.
 type textKind int
 
 const (
-	plainText textKind = iota // nothing but what looks like a secret by itself
-	urlText                   // and user, password and query
-	envText                   // and what its name says is one; so the next three
+	plainText textKind = iota // only parts that look like secrets
+	urlText                   // also user, password and query
+	envText                   // also by its name, as for the next three
 	headerText
 	argText
 	authText
 )
 
-// named reports whether the name of a text may say that it is secret.
+// named reports whether the name of a text can mark it as secret.
 func named(kind textKind) bool { return kind >= envText }
 
-// where tells a person where a secret was.
+// where describes where a secret was found.
 func where(kind textKind, name string) string {
 	switch kind {
 	case envText:
@@ -55,8 +55,8 @@ var (
 	known     = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(gh[pousr]_|github_pat_|glpat-|glrt-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abeprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|SG\.|shp(at|ss|ca)_|lin_api_|ntn_|secret_|tvly-|fc-|pplx-|gsk_|r8_|figd_|sntry[su]_|dapi|ATATT|nvapi-|phx_|rnd_|eyJ|BSA)[A-Za-z0-9_.=/+-]{10,}`)
 )
 
-// secretWords are words of names with secret values, harmlessWords those that
-// say, as the last one, that only something about a secret is meant.
+// secretWords returns words that mark a name as secret, harmlessWords those that, as
+// the last word, mark it as not secret: TOKEN_URL.
 func secretWords() []string {
 	return []string{"KEY", "KEYS", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASS", "PWD", "PASSPHRASE", "PASSCODE",
 		"AUTH", "AUTHORIZATION", "CREDENTIAL", "CREDENTIALS", "BEARER", "COOKIE", "PAT", "DSN", "JWT", "SIGNATURE", "WEBHOOK", "OTP", "PIN", "SID"}
@@ -67,7 +67,7 @@ func harmlessWords() []string {
 		"SCOPE", "SCOPES", "REGION", "PROVIDER", "TTL", "EXPIRY", "TIMEOUT", "LIMIT", "HEADER", "FORMAT", "ALGORITHM", "ISSUER", "AUDIENCE", "REQUIRED"}
 }
 
-// secretName reports whether what is called so is secret.
+// secretName reports whether a name marks its value as secret.
 func secretName(name string) bool {
 	words := strings.Split(strings.ToUpper(separator.ReplaceAllString(camel.ReplaceAllString(name, "${1}_${2}"), "_")), "_")
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
@@ -87,7 +87,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// secretValue reports whether a text looks like a secret whatever it is called.
+// secretValue reports whether a text looks like a secret regardless of its name.
 func secretValue(text string) bool {
 	if known.MatchString(text) || jwt.MatchString(text) || uuid.MatchString(text) || strings.Contains(text, "PRIVATE KEY-----") {
 		return true
@@ -99,7 +99,7 @@ func secretValue(text string) bool {
 	return slices.ContainsFunc(words, random)
 }
 
-// random reports whether a word is long, of letters and digits that take turns, and of many kinds.
+// random reports whether a word looks random: long, with alternating letters and digits, and high entropy.
 func random(word string) bool {
 	if len(word) < 16 {
 		return false
@@ -129,7 +129,7 @@ func random(word string) bool {
 	return turns >= 4 && entropy > 2.8 && (digits >= 2 || turns >= 6)
 }
 
-// real reports whether a value with the name of a secret can be one.
+// real reports whether the value of a secret name can be a secret.
 func real(text string) bool {
 	text = strings.TrimSpace(text)
 	return text != "" && !harmless.MatchString(text) && !pathLike(text)
@@ -149,8 +149,8 @@ func pathLike(text string) bool {
 	return false
 }
 
-// hide puts variables in the place of what is secret. The name is that of the
-// variable or header that holds the text.
+// hide replaces secrets in a text with variables. name is the variable or header of
+// the text.
 func (r *reading) hide(kind textKind, name string, parts []part) []part {
 	var out []part
 	for _, p := range parts {
@@ -167,7 +167,7 @@ func (r *reading) hide(kind textKind, name string, parts []part) []part {
 	return out
 }
 
-// hideNamed hides all of a text but the scheme of an authorization.
+// hideNamed replaces a whole text, except the scheme of an authorization.
 func (r *reading) hideNamed(kind textKind, name, text string) []part {
 	start := scheme.FindString(text)
 	rest := text[len(start):]
@@ -199,7 +199,7 @@ type span struct {
 	where    string
 }
 
-// hideInside hides what looks like a secret within a text: parts of URLs, or all of it.
+// hideInside replaces what looks like a secret: parts of URLs, or the whole text.
 func (r *reading) hideInside(kind textKind, name, text string) []part {
 	spans := r.urlSpans(kind, text)
 	if len(spans) == 0 && secretValue(text) {
@@ -263,7 +263,7 @@ func (r *reading) urlSpans(kind textKind, text string) []span {
 	return spans
 }
 
-// args reads arguments, where a name may stand before its value, in it or as a header.
+// args converts arguments. A value may follow its flag, be part of it, or be in a header.
 func (r *reading) args(raw []string) []string {
 	var out []string
 	for i, arg := range raw {
@@ -294,7 +294,7 @@ func (r *reading) arg(flag, arg string) string {
 	return r.text(plainText, "", arg)
 }
 
-// argVariable is the variable for an argument: that of a flag belongs to this server.
+// argVariable returns the variable for an argument: for a flag one with the server's prefix.
 func (r *reading) argVariable(name string, flag bool) string {
 	if flag {
 		return r.prefix + "_" + variableName(name)
@@ -302,8 +302,8 @@ func (r *reading) argVariable(name string, flag bool) string {
 	return name
 }
 
-// LooksSecret reports whether a text, or what it is called, looks like a secret
-// that should be a reference. A text with a reference in it does not.
+// LooksSecret reports whether a text, by its name or value, looks like a secret that
+// should be a reference. It returns false for a text with a reference in it.
 func LooksSecret(name, text string) bool {
 	if strings.Contains(text, "${") {
 		return false

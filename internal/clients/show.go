@@ -13,9 +13,9 @@ var (
 	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
 )
 
-// Diff shows which lines an edit removes and adds, with their numbers, and no
-// secret of the file: other lines are not shown, and what is secret by its name
-// or looks, or is one of the servers' secrets, is dots.
+// Diff returns the lines that an edit removes and adds, with their numbers and without
+// secrets: it shows no other lines, and redacts values that look secret by name or
+// value, or are secrets of the servers.
 func Diff(file string, before, after []byte, servers []Server) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", file, file)
@@ -44,8 +44,8 @@ type hunk struct {
 	removed, added []string
 }
 
-// hunks compares texts that differ in few places: after each difference it looks
-// for the nearest place where both go on alike for a while.
+// hunks compares texts that differ in few places. After each difference it finds the
+// nearest place where both texts have several equal lines.
 func hunks(a, b []string) []hunk {
 	var all []hunk
 	i, j := 0, 0
@@ -61,7 +61,7 @@ func hunks(a, b []string) []hunk {
 	return all
 }
 
-// meeting returns how much of each is different.
+// meeting returns the number of lines of each that are different.
 func meeting(a, b []string) (int, int) {
 	const enough, far = 3, 400
 	for sum := 1; sum <= far && sum <= len(a)+len(b); sum++ {
@@ -84,7 +84,7 @@ func alike(a, b []string, enough int) bool {
 
 const dots = `"…"`
 
-// veil hides what is secret in a line.
+// veil redacts the secrets in a line.
 func veil(line string, servers []Server) string {
 	for _, s := range servers {
 		for _, value := range s.Secrets {

@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Other programs' placeholders become our references: ${NAME}, ${NAME:-default}
-// and ${file:PATH}. Literal text is escaped, so that it stays literal.
+// Placeholders of other programs are converted to references of upstreams.yaml: ${NAME},
+// ${NAME:-default} and ${file:PATH}. Literal text is escaped.
 
 var (
 	nameOnly    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -18,13 +18,13 @@ var (
 	bareName    = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
-// part is a piece of a text: a reference, as it is written in our settings, or plain.
+// part is a part of a text: a reference in the syntax of upstreams.yaml, or literal text.
 type part struct {
 	text      string
 	reference bool
 }
 
-// text makes a value ours: placeholders become references, secrets variables.
+// text converts a value: placeholders to references, and secrets to variables.
 func (r *reading) text(kind textKind, name, value string) string {
 	var b strings.Builder
 	r.secretive = named(kind) && secretName(name)
@@ -39,7 +39,7 @@ func (r *reading) text(kind textKind, name, value string) string {
 	return b.String()
 }
 
-// escape doubles each $ that would not stand for itself; more says that a reference follows.
+// escape doubles each $ that would be special; more reports that a reference follows.
 func escape(text string, more bool) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -74,7 +74,7 @@ func (r *reading) parts(value string) []part {
 	return all
 }
 
-// placeholder reads the one that text starts with, which stands behind before; its length is 0 if there is none.
+// placeholder converts the placeholder at the start of text, which follows before, and returns its length, 0 if there is none.
 func (r *reading) placeholder(before, text string) (part, int) {
 	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bare {
 		return reference(m[1]), len(m[0])
@@ -106,7 +106,7 @@ func reference(name string) part { return part{"${" + name + "}", true} }
 
 func literal(text string) part { return part{text, false} }
 
-// resolve is what stands between ${ and }.
+// resolve converts the content of a ${...} placeholder.
 func (r *reading) resolve(before, inside string) part {
 	switch inside {
 	case "workspaceFolder", "workspaceRoot", "cwd":
@@ -143,8 +143,8 @@ func (r *reading) resolve(before, inside string) part {
 	return reference(name)
 }
 
-// workspace is the folder of the project. The user's own settings have none; then
-// it is the one that we are in.
+// workspace returns the folder of the project, or the current directory for the user's
+// own settings.
 func (r *reading) workspace() string {
 	if r.project != "" {
 		return r.project
@@ -155,8 +155,8 @@ func (r *reading) workspace() string {
 
 var assignment = regexp.MustCompile(`(?:([A-Za-z0-9_.-]+)=|://[^/@?#]*:)$`)
 
-// defaulted keeps a default, unless it is a secret: by its looks, by its variable's
-// name, or by what it is put into.
+// defaulted converts a placeholder with a default. The default becomes a variable if it
+// is secret by its value, the variable's name, or the text before it.
 func (r *reading) defaulted(before, name, otherwise string) part {
 	secret := r.secretive || secretName(name) || secretValue(otherwise) || userinfo.MatchString(otherwise)
 	if m := assignment.FindStringSubmatch(before); m != nil {
@@ -168,7 +168,7 @@ func (r *reading) defaulted(before, name, otherwise string) part {
 	return reference(r.give(name, otherwise, "the default of "+name))
 }
 
-// asked is a question of VS Code's, which becomes a variable.
+// asked converts an input of VS Code to a variable.
 func (r *reading) asked(id string) part {
 	name := variableName(id)
 	if _, set := r.taken[name]; set {

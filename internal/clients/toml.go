@@ -9,7 +9,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// addTable writes our entry as a table at the end of the file.
+// addTable appends sallyport's entry as a table.
 func addTable(data []byte, section string, self Self) []byte {
 	eol := "\n"
 	if at := bytes.IndexByte(data, '\n'); at > 0 && data[at-1] == '\r' {
@@ -45,8 +45,8 @@ var tableHeader = regexp.MustCompile(`^[ \t]*\[\[?[ \t]*((?:[A-Za-z0-9_-]+|"[^"\
 
 var tableKey = regexp.MustCompile(`[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*'`)
 
-// removeTable takes the table of a server and those below it away. Comments above
-// the next table stay. The caller checks the result.
+// removeTable removes the table of a server and its subtables. Comments above the next
+// table stay. The caller verifies the result.
 func removeTable(data []byte, section, name string) ([]byte, error) {
 	var out, held []byte // held are blank lines and comments, which may belong to the next table
 	removing, removed := false, false
@@ -74,7 +74,7 @@ func removeTable(data []byte, section, name string) ([]byte, error) {
 	return appendHeld(out, held), nil
 }
 
-// appendHeld leaves one of two blank lines that meet where a table was.
+// appendHeld appends held to out. It drops one of two adjacent blank lines.
 func appendHeld(out, held []byte) []byte {
 	first := bytes.IndexByte(held, '\n') + 1
 	if first > 0 && len(bytes.TrimSpace(held[:first])) == 0 && (bytes.HasSuffix(out, []byte("\n\n")) || bytes.HasSuffix(out, []byte("\r\n\r\n"))) {
@@ -83,7 +83,7 @@ func appendHeld(out, held []byte) []byte {
 	return append(out, held...)
 }
 
-// isTable reports whether a header is that of section.name or of something below it.
+// isTable reports whether a header is that of section.name or of a subtable.
 func isTable(header, section, name string) bool {
 	keys := tableKey.FindAllString(header, 3)
 	if len(keys) < 2 {

@@ -30,7 +30,7 @@ func yamlDoc(data []byte) (map[string]any, error) {
 	return nil, errors.New("it is not a mapping")
 }
 
-// yamlValue makes plain maps, lists and scalars of a node; budget is how many more nodes it may have.
+// yamlValue converts a node to maps, lists and scalars; budget is the remaining number of nodes.
 func yamlValue(n *yaml.Node, budget *int, depth int) (any, error) {
 	if *budget--; *budget < 0 || depth > maxDepth {
 		return nil, errors.New("it is too large")

@@ -9,12 +9,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Approval says how long people have who are asked about a call.
+// Approval sets the time limits of approvals.
 type Approval struct {
-	// Wait is how long a program waits at a call that its own client cannot be asked about, before it is stopped, to be
-	// resumed when someone has approved; default 30s.
+	// Wait is how long a program waits for an approval if its client cannot be asked. Then it is stopped, to be resumed
+	// after the approval; default 30s.
 	Wait time.Duration
-	// Expire is how long a question can be answered, and then how long an approval of one call is good for; default 1h.
+	// Expire is how long an approval can be answered, and then how long an approval of one call is valid; default 1h.
 	Expire time.Duration
 }
 

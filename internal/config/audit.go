@@ -16,19 +16,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Audit says what is put on record of what happens, and for how long. The record is in the data directory.
+// Audit configures the audit record, which is in the data directory.
 type Audit struct {
-	// Off records nothing.
+	// Off turns the record off.
 	Off bool
-	// Required is that the settings say enabled: true, so that nothing starts where nothing can be recorded.
+	// Required reports that the settings have enabled: true. Then the gateway does not start without a record.
 	Required bool
-	// Code is what is kept of programs: AuditDigest (default) or AuditText.
+	// Code is what is recorded of programs: AuditDigest (default) or AuditText.
 	Code string
-	// Keep is how old a record becomes; default 90 days.
+	// Keep is how long a record is kept; default 90 days.
 	Keep time.Duration
-	// Size bounds the files of the record; default 1GiB. The oldest go.
+	// Size bounds the files of the record; default 1GiB. The oldest files are removed.
 	Size Size
-	// Sinks are where records are sent to as well.
+	// Sinks are additional destinations of records.
 	Sinks AuditSinks
 }
 
@@ -38,16 +38,16 @@ const (
 	AuditText   = "text"
 )
 
-// AuditSinks are where records are sent to besides the files; each is nil where it is not wanted.
+// AuditSinks are destinations of records in addition to the files; each is nil if it is not configured.
 type AuditSinks struct {
 	Syslog    *Syslog
 	OTLP      *OTLP
 	SurrealDB *SurrealDB
-	// Problem says which references here have no value; nothing must be sent then. "" if all have one.
+	// Problem describes references without a value, "" if all have one. Unless it is "", nothing may be sent.
 	Problem string
 }
 
-// Syslog is a server that takes RFC 5424.
+// Syslog is a syslog server (RFC 5424).
 type Syslog struct {
 	// Address is unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
 	Address string
@@ -55,9 +55,9 @@ type Syslog struct {
 	Facility int
 }
 
-// OTLP is a collector that takes OTLP logs over HTTP, as JSON.
+// OTLP is a collector for OTLP over HTTP.
 type OTLP struct {
-	// URL is that of the endpoint, to which "/v1/logs" is added unless it ends so.
+	// URL is the URL of the endpoint. "/v1/logs" is appended unless it ends with that.
 	URL string
 	// Headers go out with every request.
 	Headers Secrets
@@ -67,13 +67,13 @@ type OTLP struct {
 type SurrealDB struct {
 	// URL is that of the server, as in http://127.0.0.1:8000.
 	URL string
-	// Namespace and Database say where in it.
+	// Namespace and Database name the database.
 	Namespace, Database string
-	// User and Password, or Token, log in.
+	// User and Password, or Token, are the credentials.
 	User     string
 	Password Secret
 	Token    Secret
-	// Output sends what programs print as well, up to 4 KiB of each; it is in the record then. Default false.
+	// Output also sends the output of programs, up to 4 KiB of each, which is then part of the record. Default false.
 	Output bool
 }
 
@@ -125,7 +125,7 @@ func (a Audit) problems(at path) []problem {
 		between(at.To("size"), a.Size, MiB, TiB),
 	)
 	if a.Sinks.Problem != "" {
-		return all // their values mean nothing
+		return all // their values are undefined
 	}
 	if s := a.Sinks.Syslog; s != nil {
 		all = append(all, s.problems(sinks.To("syslog"))...)
@@ -185,12 +185,12 @@ func (s SurrealDB) problems(at path) []problem {
 		}
 	}
 	if s.Token != "" && (s.User != "" || s.Password != "") {
-		all = append(all, problem{at: at.To("token"), onKey: true, message: "a token stands instead of user and password; keep one"})
+		all = append(all, problem{at: at.To("token"), onKey: true, message: "a token replaces user and password; keep one"})
 	}
 	return all
 }
 
-// Known returns the secrets that log in to the sinks.
+// Known returns the credentials of the sinks.
 func (s AuditSinks) Known() (all []string) {
 	if o := s.OTLP; o != nil {
 		all = slices.Concat(all, redact.Values(o.Headers), redact.OfURL(o.URL))

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// scopeToken is RFC 6749's.
+// scopeToken matches a scope-token of RFC 6749.
 var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 
-// set reports whether the file says anything about authorization.
+// set reports whether any setting differs from the defaults.
 func (a Auth) set() bool {
 	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
 		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto"
@@ -27,7 +27,7 @@ func (u Upstream) authProblems(at path) []problem {
 	all = append(all, oneOfProblem(under.To("store"), a.Store, stores)...)
 	if name := u.authorization(); name != "" && a.set() && a.Type != "none" {
 		all = append(all, problem{at: at.To("headers").To(name), onKey: true,
-			message: fmt.Sprintf(`header %q and "auth" would both say who we are; keep one`, name)})
+			message: fmt.Sprintf(`header %q and "auth" would both authenticate; keep one`, name)})
 	}
 	if a.RedirectPort != 0 {
 		all = append(all, between(under.To("redirect_port"), a.RedirectPort, 1024, 65535)...)
@@ -51,7 +51,7 @@ func (u Upstream) authorization() string {
 	return ""
 }
 
-// clientProblems finds what says too much or too little about which client we are.
+// clientProblems returns missing and conflicting settings of the OAuth client.
 func (a Auth) clientProblems(at path) []problem {
 	var all []problem
 	useless := func(name string, set bool) {
@@ -97,8 +97,8 @@ func scopeProblems(at path, scopes []string) []problem {
 	return all
 }
 
-// isURL holds for an absolute https URL, and where loopback is set also for a
-// plain http one of this machine.
+// isURL reports whether text is an absolute https URL, or with loopback also an http
+// URL of this machine.
 func isURL(text string, loopback bool) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {

@@ -1,7 +1,7 @@
-// Package config reads upstreams.yaml, the one file that says which upstreams
-// the gateway connects to and what an execution may use. Its main type is
-// [Config]. Reading is strict: whatever the file says that is not understood is
-// an [Error] with the line, a caret, and what was probably meant.
+// Package config reads upstreams.yaml, the one file with the upstreams that the
+// gateway connects to and the limits of executions. Its main type is [Config].
+// Reading is strict: anything unknown in the file is an [Error] with the line, a
+// caret, and a suggestion.
 package config
 
 import (
@@ -15,15 +15,15 @@ import (
 //  1. add the field here, with its unit and its default in the doc comment;
 //  2. give it its default in Default (or in defaultUpstream);
 //  3. add one line to the table of keys in decode.go, which gives it its type;
-//  4. if not every value makes sense, add its check to validate.go or its neighbours;
+//  4. if not every value is valid, add its check to validate.go or its neighbours;
 //  5. show it, as a comment, in the upstreams.yaml at the root;
 //  6. add a bad value of it to testdata/errors and run go test -update.
 
-// Config is what upstreams.yaml says, with every default filled in. Printing or
+// Config is the content of upstreams.yaml, with every default filled in. Printing or
 // logging it shows no value of an environment variable or header. It is safe
 // for concurrent readers.
 type Config struct {
-	// Path is the file that it came from, as it was given to Load or Parse.
+	// Path is the path of the file, as it was passed to Load or Parse.
 	Path string
 	// Dir is the absolute directory of that file; relative paths in the file start there.
 	Dir string
@@ -34,45 +34,45 @@ type Config struct {
 	Upstreams []Upstream
 	// Sandbox limits every execution.
 	Sandbox Sandbox
-	// Environments are what executions can ask for by name; the one called "default" is what they get unasked.
+	// Environments are the environments that executions can select by name; "default" is used if they select none.
 	Environments map[string]Environment
-	// Workspaces are folders of the operator's that programs can have as theirs, by name.
+	// Workspaces are folders of the operator that programs can use as their workspace, by name.
 	Workspaces map[string]Mapped
-	// Trust is what happens to tool definitions that are new or have changed; default pin.
+	// Trust is the policy for tool definitions that are new or have changed; default pin.
 	Trust Trust
-	// Observe learns what results look like where upstreams do not say; default true.
+	// Observe learns the schemas of results that upstreams do not declare; default true.
 	Observe bool
-	// Search is how tools are found.
+	// Search configures the search for tools.
 	Search Search
-	// Skills says what becomes of the code that programs save.
+	// Skills configures the code that programs save.
 	Skills Skills
-	// Workflows says where workflows are, and what their runs may use.
+	// Workflows configures workflows and the limits of their runs.
 	Workflows Workflows
-	// Privacy is what happens to personal data in results.
+	// Privacy configures the handling of personal data in results.
 	Privacy Privacy
-	// Journal says how long what programs did can be continued.
+	// Journal configures the journals, by which executions can be resumed.
 	Journal Journal
-	// Approval says how long people have who are asked about calls.
+	// Approval sets the time limits of approvals.
 	Approval Approval
-	// Policy says which calls are made, asked about or refused; default: all are made, but for data flows that labels tell of.
+	// Policy decides which calls are allowed, need approval or are denied; default: all are allowed, except data flows that labels restrict.
 	Policy policy.Settings
-	// Audit says what is put on record.
+	// Audit configures the audit record.
 	Audit Audit
-	// Telemetry says where traces and metrics are sent to; default nowhere.
+	// Telemetry configures the export of traces and metrics; default none.
 	Telemetry Telemetry
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
-	// Files are the absolute paths of EnvFile and of the files that ${file:...}
-	// references named, so that anyone who watches Path can watch them too.
+	// Files are the absolute paths of EnvFile and of the files in ${file:...}
+	// references, to be watched together with Path.
 	Files []string
-	// References are the values that references had, by what stands between "${" and "}", and the
-	// variables of EnvFile: by the ID of the upstream in whose entry they are, "" for all else.
+	// References are the values of references, by the text between "${" and "}", and of the variables of
+	// EnvFile. They are grouped by the ID of the upstream in whose entry they are, "" for all others.
 	References map[string]Secrets
 }
 
-// Skills says what becomes of the code that programs save as skills.
+// Skills configures the code that programs save as skills.
 type Skills struct {
 	// Shared lets a skill be offered to all principals (scope: shared); default false.
 	Shared bool
@@ -80,7 +80,7 @@ type Skills struct {
 	Review bool
 }
 
-// Trust says what may be called of what an upstream offers.
+// Trust is the policy for the tool definitions of an upstream.
 type Trust string
 
 // The values of Trust.
@@ -94,27 +94,27 @@ const (
 	TrustAllow Trust = "allow"
 )
 
-// Search says what search uses in addition to the words of the catalog.
+// Search configures what search uses in addition to the text of the catalog.
 type Search struct {
-	// Learn moves tools up that were called after a search like the one at hand. What
-	// it keeps stays on this machine; default true.
+	// Learn ranks tools higher that were called after similar searches. The learned data
+	// stays on this machine; default true.
 	Learn bool
-	// Embeddings is an endpoint that turns texts into vectors; nil: there is none.
+	// Embeddings is an endpoint for embeddings; nil: none.
 	Embeddings *Embeddings
 }
 
-// Embeddings is an endpoint of the OpenAI-compatible kind.
+// Embeddings is an OpenAI-compatible endpoint for embeddings.
 type Embeddings struct {
-	// URL is that of the API, to which "/embeddings" is added unless it ends so.
+	// URL is the URL of the API. "/embeddings" is appended unless it ends with that.
 	URL string
-	// Model is the name that the endpoint knows it by.
+	// Model is the name of the model at the endpoint.
 	Model string
 	// Headers go out with every request.
 	Headers Secrets
-	// Timeout bounds the wait for the vector of a query, after which the words alone decide; default 300ms.
+	// Timeout bounds the wait for the vector of a query. After that search uses words only; default 300ms.
 	Timeout time.Duration
-	// Problem says which references here have no value; the endpoint must not be
-	// asked then. "" if all have one.
+	// Problem describes references without a value, "" if all have one. Unless it is "",
+	// the endpoint must not be used.
 	Problem string
 }
 
@@ -122,8 +122,8 @@ type Embeddings struct {
 type HTTP struct {
 	// Tokens are bearer tokens that clients may present, by a name for the log.
 	Tokens Secrets
-	// Operators are who may see and answer what waits for approval, of all principals, at /api: names of Tokens,
-	// or oauth:SUBJECT for who has an access token. No one, without.
+	// Operators are the principals that may see and answer approvals of all principals, at /api: names of Tokens, or
+	// oauth:SUBJECT for the subject of an access token. Default none.
 	Operators []string
 	// Origins are further Origin values that browsers may send; loopback ones may always.
 	Origins []string
@@ -131,16 +131,16 @@ type HTTP struct {
 	Hosts []string
 	// Body bounds a request's body; default 8MiB.
 	Body Size
-	// Grace is how long running executions may go on after a signal to stop; default 20s.
+	// Grace is how long running executions may continue after a signal to stop; default 20s.
 	Grace time.Duration
-	// RequireToken refuses who brings no token on this machine, too. From elsewhere everybody needs one anyway.
+	// RequireToken requires a token also for requests from this machine. Other machines always need one.
 	RequireToken bool
-	// Limits are how often each token, and each address without one, may ask.
+	// Limits are the rate limits of each token, and of each address without one.
 	Limits HTTPLimits
-	// OAuth makes the gateway an OAuth 2.1 resource server; nil: it is none.
+	// OAuth makes the gateway an OAuth 2.1 resource server; nil does not.
 	OAuth *ResourceServer
-	// Problem says, as an Error prints it, which references here have no value; "" if
-	// all have one. HTTP must not be served then; all else is not concerned.
+	// Problem describes references without a value, in the form of an Error, "" if all have
+	// one. Unless it is "", HTTP must not be served; other sections are not affected.
 	Problem string
 }
 
@@ -152,31 +152,31 @@ type HTTPLimits struct {
 	Executions access.Rate
 }
 
-// ResourceServer says whose access tokens (JWT, RFC 9068) are accepted over HTTP.
+// ResourceServer configures which access tokens (JWT, RFC 9068) are accepted over HTTP.
 type ResourceServer struct {
 	// Issuer is the URL of the authorization server, whose keys are found by discovery.
 	Issuer string
-	// Audience is what a token must be for: the URL of our own /mcp.
+	// Audience is the required audience of a token: the URL of the gateway's /mcp.
 	Audience string
-	// Scopes that a token must have; may be empty.
+	// Scopes are the required scopes of a token; may be empty.
 	Scopes []string
 }
 
-// Upstream says how to reach one MCP server: over stdio if Command is set, over
+// Upstream is one MCP server, reached over stdio if Command is set, over
 // streamable HTTP if URL is set; exactly one of them is.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
 	// ID is tool.Identifier(Name), unique among the upstreams.
 	ID string
-	// Description tells a model in a few words what it would find there; optional.
+	// Description is a short description for models; optional.
 	Description string
 
 	// Command is the program to start, looked up in PATH if it has no slash.
 	Command string
 	// Args are its arguments, without the program's name.
 	Args []string
-	// Env is added to the little environment that every upstream gets.
+	// Env is added to the minimal environment of every upstream.
 	Env Secrets
 	// Dir is its working directory (key cwd), absolute; default: Config.Dir.
 	Dir string
@@ -187,10 +187,10 @@ type Upstream struct {
 	Headers Secrets
 	// Socket is the path of a Unix socket to reach URL through, absolute; "" is TCP.
 	Socket string
-	// Transport is how URL is spoken to: auto (default), streamable or sse.
+	// Transport is the transport for URL: auto (default), streamable or sse.
 	Transport string
-	// Auth says how an OAuth token is got for URL. The zero value: by discovery,
-	// when the server asks for one and someone has logged in.
+	// Auth configures how to get an OAuth token for URL. The zero value: by discovery,
+	// when the server requires one and someone has logged in.
 	Auth Auth
 
 	// Include and Exclude are globs (as path.Match) over wire names of tools; an
@@ -204,32 +204,32 @@ type Upstream struct {
 	// Privacy is the mode of this upstream; "" is Config.Privacy.Mode.
 	Privacy PrivacyMode
 
-	// Labels say what is read from it, or sent to it: private, untrusted, external, or a word of the operator's.
+	// Labels classify the data that is read from it, or sent to it: private, untrusted, external, or a custom word.
 	Labels []string
 	// ToolLabels are further labels of tools, by globs (as path.Match) over their names, on the wire or in programs, and of methods (resources/read).
 	ToolLabels map[string][]string
 
-	// NoTraceContext keeps from it which trace a call is of (traceparent), also where a client would pass that on; key trace_context, default true.
+	// NoTraceContext sends it no trace context (traceparent), not even that of a client; key trace_context, default true.
 	NoTraceContext bool
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration
-	// Concurrency is how many calls may be under way at once, more wait; default 32.
+	// Concurrency bounds concurrent calls, more wait; default 32.
 	Concurrency int
 	// MaxMessage bounds one message of the upstream; default 64MiB.
 	MaxMessage Size
-	// Eager starts it with the gateway, and again when it ends; default: at the first call.
+	// Eager starts it with the gateway, and restarts it when it ends; default: at the first call.
 	Eager bool
 	// Idle is how long it may be without a call before it is stopped; 0 is never; default 10m.
 	Idle time.Duration
 	// Disabled keeps the entry in the file but leaves it out of the gateway.
 	Disabled bool
-	// Problem says which references in the entry have no value: "the variable A is
-	// not set". The other fields must not be used to reach it then. "" if all have one.
+	// Problem describes references without a value, such as "the variable A is not set",
+	// "" if all have one. Unless it is "", the other fields must not be used to connect.
 	Problem string
 }
 
-// Auth says how an access token for an upstream over HTTP is got.
+// Auth configures how to get an access token for an upstream over HTTP.
 type Auth struct {
 	// Type is "" or oauth (authorization code with PKCE, by `sallyport auth login`),
 	// client_credentials, or none (never try).
@@ -237,12 +237,12 @@ type Auth struct {
 	// ClientID and ClientSecret are of a pre-registered client; "" registers one.
 	ClientID     string
 	ClientSecret Secret
-	// Issuer is the URL of the only authorization server that may be asked; "" is
-	// the one that the upstream names.
+	// Issuer is the URL of the only authorization server to use; "" is the one that the
+	// upstream names.
 	Issuer string
 	// ClientMetadata is the URL of a client id metadata document to use as client id.
 	ClientMetadata string
-	// Scopes to ask for; empty: what the server's metadata says.
+	// Scopes are the requested scopes; empty: those in the server's metadata.
 	Scopes []string
 	// RedirectPort is the loopback port of the login's redirect; 0 is any.
 	RedirectPort int
@@ -251,15 +251,15 @@ type Auth struct {
 }
 
 // Secrets maps names to values that may be secret: the environment of a process
-// or the headers of a request. It is a plain map[string]string to code, but
-// shows only its names when it is printed, logged or marshalled.
+// or the headers of a request. When it is printed, logged or marshalled it shows
+// only the names.
 type Secrets map[string]string
 
-// Sandbox holds the limits of one execution and where its tools are.
+// Sandbox holds the limits of one execution and the paths of its programs.
 type Sandbox struct {
 	// Timeout is wall clock time; default 60s.
 	Timeout time.Duration
-	// Memory is all that the sandbox may use, the interpreter included; default 512MiB.
+	// Memory bounds the memory of the sandbox, including the interpreter; default 512MiB.
 	Memory Size
 	// Processes counts threads too; default 32.
 	Processes int
@@ -269,31 +269,31 @@ type Sandbox struct {
 	CPU time.Duration
 	// FileSize bounds each file that a program writes; default 256MiB.
 	FileSize Size
-	// Workspace is how much fits into /workspace, Inodes how many files and folders; default 256MiB and 50000.
+	// Workspace bounds the size of /workspace, Inodes its files and folders; default 256MiB and 50000.
 	Workspace Size
 	Inodes    int
-	// Output is how much of stdout and stderr together is kept for the model; default 16KiB.
+	// Output bounds stdout and stderr together that the model gets; default 16KiB.
 	Output Size
-	// Calls is how many tool calls one execution may make; default 1000.
+	// Calls bounds the tool calls of one execution; default 1000.
 	Calls int
-	// Concurrency is how many of them may be under way at once; default 16.
+	// Concurrency bounds its concurrent calls; default 16.
 	Concurrency int
-	// Traffic bounds the bytes between a program and its tools, both ways together; default 1GiB.
+	// Traffic bounds the bytes between a program and its tools, in both directions together; default 1GiB.
 	Traffic Size
 
-	// Parallel is how many programs run at once, without those that wait for a person; default 4. Queue is how many more wait
-	// for their turn, each for QueueWait at most; defaults 64 and 30s. Those of workflows do not count: they wait as long as it takes.
+	// Parallel bounds concurrent programs, without those that wait for a person; default 4. Queue bounds the programs that
+	// wait in the queue, each for at most QueueWait; defaults 64 and 30s. Programs of workflows do not count and wait without a limit.
 	Parallel, Queue int
 	QueueWait       time.Duration
-	// Pool says how many sandboxes wait for programs.
+	// Pool configures the pool of started sandboxes.
 	Pool Pool
-	// SessionIdle is how long what a session has in memory waits for its next program; default 10m.
+	// SessionIdle is how long the interpreter of an idle session is kept; default 10m.
 	SessionIdle time.Duration
-	// Masked are paths below the host's /usr that no program sees, in addition to /usr/local/etc and others that none ever does.
+	// Masked are paths below the host's /usr that are hidden from programs, in addition to /usr/local/etc and others that always are.
 	Masked []string
 
-	// Remote is the machine whose sandboxes programs run in, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport];
-	// default "": this one.
+	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]; default "": this
+	// machine.
 	Remote string
 	// Runsc is the path of runsc; default "": look it up.
 	Runsc string
@@ -302,29 +302,29 @@ type Sandbox struct {
 	// Node is the path of node; default "": look it up.
 	Node string
 
-	// Typecheck has programs checked while they run, where a checker is found; default true.
+	// Typecheck type-checks programs while they run, if a checker is found; default true.
 	Typecheck bool
 	// Pyright and Tsc are the paths of the checkers of Python and TypeScript; default "": look them up.
 	Pyright, Tsc string
 }
 
-// Pool bounds the sandboxes that wait, started, for programs.
+// Pool bounds the started sandboxes that wait for programs.
 type Pool struct {
-	// Min waits of each interpreter when nothing continues; default 1.
+	// Min is the number of waiting sandboxes of each interpreter when the gateway is idle; default 1.
 	Min int
-	// Max waits at most; 0 is no pool; default 4.
+	// Max is the greatest number of waiting sandboxes; 0 is no pool; default 4.
 	Max int
-	// Memory bounds what all that wait use together; default 512MiB.
+	// Memory bounds the memory of all waiting sandboxes together; default 512MiB.
 	Memory Size
 }
 
-// Environment is an interpreter plus dependencies that executions can ask for by name.
+// Environment is an interpreter plus dependencies that executions can select by name.
 type Environment struct {
-	// Description tells a model in a few words what it is for; optional.
+	// Description is a short description for models; optional.
 	Description string
 	// Image is an OCI image by digest, Root a directory; at most one is set, and neither is the host's /usr.
 	Image, Root string
-	// Python and TypeScript say what is installed for each.
+	// Python and TypeScript are the packages of each language.
 	Python     PythonPackages
 	TypeScript NodePackages
 	// Install lets the model install what is missing, by install_dependencies; default false.
@@ -335,7 +335,7 @@ type Environment struct {
 type PythonPackages struct {
 	// Interpreter is the path of the interpreter; "" looks it up.
 	Interpreter string
-	// Base is a venv, a uv environment or a conda prefix of the host that is used as it is.
+	// Base is a venv, a uv environment or a conda prefix of the host, which is used unchanged.
 	Base string
 	// Requirements are in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
 	Requirements []string

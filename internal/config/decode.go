@@ -10,13 +10,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// decoder walks the nodes of a file into a Config and collects what is wrong.
+// decoder decodes the nodes of a file into a Config and collects errors.
 type decoder struct {
 	*yamlstrict.Decoder
 	dir string
 	// refs is lenient inside a disabled upstream: its variables may be unset.
 	refs *resolver
-	// excused takes references without a value where they are no fault of the file; nil: they are.
+	// excused is called for references without a value; nil makes them errors of the file.
 	excused func(at path, n *yaml.Node, b badReference)
 }
 
@@ -179,7 +179,7 @@ func (d *decoder) resourceServer(at path, n *yaml.Node, r *ResourceServer) {
 	})
 }
 
-// disabled looks ahead, for the key may stand below what it is about.
+// disabled reports whether an entry has disabled: true. It looks ahead, as the key may follow others.
 func disabled(n *yaml.Node) bool {
 	value := yamlstrict.ValueOf(n, "disabled")
 	if value == nil {
@@ -189,7 +189,7 @@ func disabled(n *yaml.Node) bool {
 	return err == "" && on
 }
 
-// maxProblem is how much of what is wrong with one upstream is said, in bytes.
+// maxProblem bounds the text of problems of one upstream, in bytes.
 const maxProblem = 300
 
 // withProblem adds one more problem to a text, once, unless it is long enough.
@@ -203,8 +203,8 @@ func withProblem(text, more string) string {
 	return text + "; " + more
 }
 
-// report gives problems their place in the file. A problem that is only there
-// because of a fault that is known already is left out.
+// report adds problems with their positions in the file. It skips those that are
+// consequences of errors that are already reported.
 func (d *decoder) report(problems []problem) {
 	for _, p := range problems {
 		if !d.Bad(p.at) && !d.Bad(p.needs...) {

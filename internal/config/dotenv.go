@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// The format is what shells and programs read alike: NAME=value, with or without
-// "export", '...', "...", \ and #. Where they would differ it is an error here,
-// but for "$", which is a plain one everywhere. There is no library for it: those
-// that are about put variables in, and show values in their errors.
+// The format is the common subset of shells and dotenv libraries: NAME=value, with or
+// without "export", '...', "...", \ and #. Where they differ it is an error, except for
+// "$", which is always literal. The usual libraries do not fit: they expand variables,
+// and show values in their errors.
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// lineError is what is wrong with a line; it holds no text of it but names.
+// lineError is an error in a line. It contains no text of the line except names.
 type lineError struct {
 	line    int
 	message string
@@ -23,8 +23,8 @@ type lineError struct {
 
 func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.message) }
 
-// ParseEnv reads lines such as export NAME='value', as env_file has them. Errors
-// say the line and show no value.
+// ParseEnv parses the format of env_file: lines such as export NAME='value'. Errors have
+// the line number and show no value.
 func ParseEnv(data []byte) (Secrets, error) {
 	p := envParser{rest: strings.TrimPrefix(string(data), "\ufeff"), line: 1}
 	vars, lines := Secrets{}, map[string]int{}
@@ -46,13 +46,13 @@ func ParseEnv(data []byte) (Secrets, error) {
 	return vars, nil
 }
 
-// envParser goes through a text; line is that of rest.
+// envParser is the state of ParseEnv; line is the line number of rest.
 type envParser struct {
 	rest string
 	line int
 }
 
-// next reads one variable, or a line without one.
+// next reads one variable; name is "" for a line without one.
 func (p *envParser) next() (name, value string, err error) {
 	p.rest = strings.TrimLeft(p.rest, " \t")
 	if p.end() {
@@ -71,7 +71,7 @@ func (p *envParser) next() (name, value string, err error) {
 	return name, value, err
 }
 
-// end reads the end of a line, with its comment, if that is what comes next.
+// end skips the end of a line, with a comment, and reports whether there was one.
 func (p *envParser) end() bool {
 	line, rest, _ := strings.Cut(p.rest, "\n")
 	if line != "" && line != "\r" && line[0] != '#' {
@@ -82,7 +82,7 @@ func (p *envParser) end() bool {
 	return true
 }
 
-// value reads up to the end of the line: pieces, in quotes or not.
+// value reads a value: quoted and unquoted pieces up to the end of the line.
 func (p *envParser) value() (string, error) {
 	var out strings.Builder
 	for {
@@ -101,7 +101,7 @@ func (p *envParser) value() (string, error) {
 	}
 }
 
-// piece reads what begins with c; nil is the end of the line.
+// piece reads the piece that begins with c; nil is the end of the line.
 func (p *envParser) piece(c byte) (*string, error) {
 	switch c {
 	case ' ', '\t':
@@ -135,7 +135,7 @@ func (p *envParser) quoted(text, rest string, closed bool) (*string, error) {
 	return &text, nil
 }
 
-// double reads up to the other double quote.
+// double reads a string in double quotes.
 func (p *envParser) double() (*string, error) {
 	var out strings.Builder
 	p.rest = p.rest[1:]
@@ -161,7 +161,7 @@ func (p *envParser) double() (*string, error) {
 	}
 }
 
-// escaped reads a "\" and one of the characters that it may stand before.
+// escaped reads a "\" and one of the allowed characters.
 func (p *envParser) escaped(allowed, otherwise string) (*string, error) {
 	if len(p.rest) < 2 || !strings.Contains(allowed, p.rest[1:2]) {
 		return nil, errors.New(`a "\" cannot stand here; ` + otherwise)
@@ -183,9 +183,8 @@ func unescape(c string) string {
 	return c
 }
 
-// MergeEnv returns data with a line for each of vars that it does not have, as
-// ParseEnv and a shell read it. A name that data has with another value is an
-// error, which shows neither.
+// MergeEnv returns data with a line added for each of vars that it does not have. A
+// variable that data has with another value is an error, which shows neither value.
 func MergeEnv(data []byte, vars Secrets) ([]byte, error) {
 	old, err := ParseEnv(data)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Entry is an upstream as a file has it: in its texts references stand for
-// themselves, and what is empty is left out. Secrets in it are references.
+// Entry is an upstream in the form of the file: references are not resolved, and
+// empty fields are omitted. Secrets are references.
 type Entry struct {
 	Name        string     `yaml:"-"`
 	Description string     `yaml:"description,omitempty"`
@@ -61,19 +61,18 @@ func (e Entry) Same(o Entry) bool {
 		e.URL == o.URL && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 
-// File is the text of a settings file that is being edited. Its methods change
-// Data and nothing on disk; Save writes it. Everything that is not about an entry
-// that is added or removed stays as it is, byte for byte.
+// File is a settings file that is edited in memory. Save writes it. Edits change only
+// the bytes of the added or removed entry.
 type File struct {
-	// Path is where it lies, Data what is to be written there.
+	// Path is the path of the file, Data the edited content.
 	Path   string
 	Data   []byte
 	old    []byte
 	getenv func(string) (string, bool)
 }
 
-// Open reads a file to edit; one that is not there yet is empty. A file with
-// errors, but for variables that are not set, is refused with these errors.
+// Open reads a file for editing; a missing file is empty. It returns the errors of an
+// invalid file, except for references without a value.
 func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,8 +88,8 @@ func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 	return f, f.check(data)
 }
 
-// stand is what every reference that has no value is taken for while a file is
-// edited: it fits wherever a reference may stand.
+// stand is the value of every reference without a value while a file is edited. It
+// is valid wherever a reference is allowed.
 const stand = "http://unset"
 
 // check parses data as it would be loaded if every reference had a value.
@@ -108,8 +107,8 @@ func (f *File) parse(data []byte) (*Config, error) {
 	return Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
 }
 
-// Config returns the settings as they would be loaded if every reference had a
-// value: good enough to show, not to connect.
+// Config returns the settings as if every reference had a value. They can be shown,
+// but not used to connect.
 func (f *File) Config() (*Config, error) { return f.parse(f.Data) }
 
 func (f *File) lookup(name string) (string, bool) {
@@ -140,8 +139,8 @@ func (f *File) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// Add puts an entry behind the others. What would not load is an error, and
-// leaves the file as it was.
+// Add appends an entry. If the result would not load, it returns an error and does not
+// change the file.
 func (f *File) Add(e Entry) error {
 	data, err := yamledit.Add(f.Data, "upstreams", e.Name, e)
 	if err != nil {
@@ -162,8 +161,8 @@ func (f *File) EnvFile() string {
 	return c.EnvFile
 }
 
-// SetEnvFile names a file for env_file, which there must not be yet. One that lies
-// below the file's directory is named from there.
+// SetEnvFile sets the key env_file, which must not exist yet. A path below the file's
+// directory is written as a relative path.
 func (f *File) SetEnvFile(file string) error {
 	dir, err := filepath.Abs(filepath.Dir(f.Path))
 	if err != nil {
@@ -182,7 +181,7 @@ func (f *File) SetEnvFile(file string) error {
 	return f.take(data)
 }
 
-// Remove takes an entry away, with the comment directly above it.
+// Remove removes an entry, with the comment directly above it.
 func (f *File) Remove(name string) error {
 	data, err := yamledit.Remove(f.Data, "upstreams", name)
 	if err != nil {
@@ -202,7 +201,7 @@ func (f *File) take(data []byte) error {
 // Changed reports whether Save has something to write.
 func (f *File) Changed() bool { return string(f.Data) != string(f.old) }
 
-// Save writes the file, at once or not at all.
+// Save writes the file atomically.
 func (f *File) Save() error {
 	if !f.Changed() {
 		return nil

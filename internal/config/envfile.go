@@ -28,7 +28,7 @@ func ReadEnv(path string) (Secrets, error) {
 	return ParseEnv(data)
 }
 
-// readPrivate looks before it opens, for opening a pipe would wait for its writer.
+// readPrivate reads a file that only its owner can read. It checks the type before it opens the file, as opening a pipe would block.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,12 +79,12 @@ func (d *decoder) envFile(root *yaml.Node, c *Config) {
 	if err != nil {
 		d.Fail(at, n, "%s", envFileMessage(shown(d.Source.Path, name), err))
 	}
-	for name, value := range d.refs.vars { // somebody's, whether it is referenced or not
+	for name, value := range d.refs.vars { // secret even if it is not referenced
 		d.refs.note(name, value, nil)
 	}
 }
 
-// shown is a path of the file as someone reaches it who reached the file as file.
+// shown returns a path in the settings file for display, relative to the same directory as file.
 func shown(file, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)

@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// DefaultEnvironment is the one that executions get unasked; the file need not name it.
+// DefaultEnvironment is the environment of executions that select none. It need not be in the file.
 const DefaultEnvironment = "default"
 
 var (
@@ -95,7 +95,7 @@ func (e Environment) problems(at path) []problem {
 	return all
 }
 
-// rootProblems are about what the root file system is, and what cannot be had together.
+// rootProblems returns problems of image and root, and conflicts with other keys.
 func (e Environment) rootProblems(at path) []problem {
 	var all []problem
 	add := func(at path, message string) { all = append(all, problem{at: at, message: message}) }
@@ -115,7 +115,7 @@ func (e Environment) rootProblems(at path) []problem {
 	return append(all, e.insideProblems(at)...)
 }
 
-// insideProblems are about what an image or a root brings itself.
+// insideProblems returns problems of settings inside an image or a root.
 func (e Environment) insideProblems(at path) []problem {
 	var all []problem
 	python, typescript := at.To("python"), at.To("typescript")

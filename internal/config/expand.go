@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// reference is what may stand between "${" and "}", besides file:PATH and keyring:NAME.
+// reference matches the text between "${" and "}", except for file:PATH and keyring:NAME.
 var reference = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?$`)
 
 // badReference is a reference that cannot be expanded, by its offset in the text.
 type badReference struct {
 	offset int
-	// missing is how the reference starts after "${", if that it has no value is all that is wrong.
+	// missing is the start of the reference after "${", if its only problem is that it has no value.
 	missing string
 	message string
 	// fix says what to do; empty where message does.
@@ -28,7 +28,7 @@ func (b *badReference) again() *badReference {
 	return &other
 }
 
-// text is the whole message; owner is what the reference belongs to.
+// text returns the whole message; owner is the upstream or section of the reference.
 func (b *badReference) text(owner string) string {
 	if b.fix == "" {
 		return b.message
@@ -38,7 +38,7 @@ func (b *badReference) text(owner string) string {
 
 // expand replaces ${NAME}, ${NAME:-default} where NAME is unset or empty,
 // ${file:PATH} and ${keyring:NAME}, and makes "$$" a "$"; every other "$" stays.
-// What it puts in is not expanded again. A bad reference stays as it is written.
+// Values are not expanded again. A bad reference stays unchanged.
 func (r *resolver) expand(text string) (string, []badReference) {
 	var out strings.Builder
 	var bad []badReference

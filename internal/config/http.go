@@ -12,10 +12,10 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// minToken keeps a token from being guessed.
+// minToken is the least length of a token, against guessing.
 const minToken = 16
 
-// bearer is RFC 6750's b64token.
+// bearer matches a b64token of RFC 6750.
 var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
@@ -68,7 +68,7 @@ func (h HTTP) tokenProblems(at path) []problem {
 	return all
 }
 
-// operatorProblems are the invalid names of operators.
+// operatorProblems returns problems of invalid operators.
 func (h HTTP) operatorProblems(at path) (all []problem) {
 	for i, name := range h.Operators {
 		message := ""
@@ -90,7 +90,7 @@ func (h HTTP) operatorProblems(at path) (all []problem) {
 	return all
 }
 
-// isOrigin holds for what a browser sends, "null" excepted.
+// isOrigin reports whether text is a valid Origin of a browser other than "null".
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == strings.ToLower(text)

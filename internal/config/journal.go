@@ -9,18 +9,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Journal says how long what programs did can be continued.
+// Journal configures the journals, by which executions can be resumed.
 type Journal struct {
-	// Keep is how long the calls and results of a program are kept that did not end well; default 24h. 0 keeps no results:
+	// Keep is how long the calls and results of a failed program are kept; default 24h. With 0 no results are kept and
 	// nothing can be resumed.
 	Keep time.Duration
-	// Size is how much all of them take on the disk, the oldest go; default 256MiB.
+	// Size bounds all journals on the disk; the oldest are removed; default 256MiB.
 	Size Size
-	// Successes keeps those of programs, too, that ended well, with the arguments of calls: a workflow can be made of them; default true.
-	// They go first where room is needed.
+	// Successes also keeps journals of successful programs, with the arguments of calls, to create workflows from them; default true.
+	// They are removed first when Size is exceeded.
 	Successes bool
-	// Sync has a call on the disk before it leaves, unless its tool only reads or is idempotent, so that after a loss of power, too, it is
-	// known that it may have been done; default true.
+	// Sync syncs a call to the disk before it is sent, unless its tool is read-only or idempotent, so that after a power failure it is
+	// known that the call may have been done; default true.
 	Sync bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/redact"
 )
 
-// Known returns the values in the settings that are secret, by the ID of the upstream with the
-// entry has them, "" for all else. Values of a file or a keyring are, whatever they look like.
+// Known returns the secret values in the settings, by the ID of the upstream whose entry has them,
+// "" for all others. Values from a file or a keyring are always secret.
 func (c *Config) Known() map[string][]string {
 	all := map[string][]string{"": c.ownSecrets()}
 	for _, up := range c.Upstreams {
@@ -25,7 +25,7 @@ func (c *Config) Known() map[string][]string {
 	return all
 }
 
-// secretsIn returns what is secret of what references had.
+// secretsIn returns the secret values of references.
 func secretsIn(references Secrets) (secrets []string) {
 	for name, value := range references {
 		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") {
@@ -36,12 +36,12 @@ func secretsIn(references Secrets) (secrets []string) {
 	return secrets
 }
 
-// secrets are those of an upstream's entry.
+// secrets returns the secrets in an upstream's entry.
 func (u Upstream) secrets() []string {
 	return slices.Concat(redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), []string{string(u.Auth.ClientSecret)})
 }
 
-// ownSecrets are those that the gateway itself needs.
+// ownSecrets returns the secrets that belong to no upstream.
 func (c *Config) ownSecrets() []string {
 	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), redact.OfURL(c.Sandbox.Remote))
 	if e := c.Search.Embeddings; e != nil {

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// Error is one fault of a file.
+// Error is one error in a file.
 type Error = yamlstrict.Error
 
 // Load reads the file at path, see [Parse]. Variables come from getenv, as in
@@ -30,9 +30,9 @@ func (s Sources) Load(path string) (*Config, error) {
 	return s.Parse(path, data)
 }
 
-// Parse reads data as Load does; path is for messages and for Config.Dir. What
-// is wrong with data comes as one *Error or as several, joined, in the order of
-// the file; at most ten are spelled out.
+// Parse parses data as Load does; path is for messages and for Config.Dir. Errors in
+// data are returned as one *Error or several joined, in the order of the file, at
+// most ten.
 func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
 	return Sources{Getenv: getenv}.Parse(path, data)
 }
@@ -66,8 +66,8 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 // Find returns the path of the file to load: explicit if it is not empty, else
 // $SALLYPORT_CONFIG, else ./upstreams.yaml, else
 // $XDG_CONFIG_HOME/sallyport/upstreams.yaml (~/.config without that variable).
-// If there is none, the error wraps fs.ErrNotExist and lists where it looked. A
-// place that was named but has no file is an error; no other place is tried then.
+// If there is none, the error wraps fs.ErrNotExist and lists the paths it tried. If
+// explicit or $SALLYPORT_CONFIG names a missing file, it tries no other path.
 func Find(explicit string, getenv func(string) (string, bool)) (string, error) {
 	env := func(name string) string {
 		if getenv == nil {
@@ -96,7 +96,7 @@ func usualPlaces(xdg, home string) []string {
 	return places
 }
 
-// findIn returns the first path with something at it; origin says who named it.
+// findIn returns the first path that exists; origin is what named it, "" for the usual paths.
 func findIn(origin string, paths ...string) (string, error) {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {

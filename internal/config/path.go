@@ -12,10 +12,10 @@ type (
 	key    = yamlstrict.Key
 )
 
-// named are the sections with user-defined member names, and what one of them is called.
+// named maps sections with user-defined member names to the noun for a member.
 var named = map[string]string{"upstreams": "upstream", "environments": "environment", "workspaces": "workspace"}
 
-// label names the value at p to someone who sees where it stands.
+// label returns the name of the value at p for messages that also have the line.
 func label(p path) string {
 	if len(p) < 2 || named[p[0]] == "" {
 		return p.Label()
@@ -26,7 +26,7 @@ func label(p path) string {
 	return fmt.Sprintf("%.80q", p[2:].String())
 }
 
-// owner names the upstream, environment or section that p is in.
+// owner returns the name of the upstream, environment or section of p.
 func owner(p path) string {
 	if len(p) > 1 && named[p[0]] != "" {
 		return fmt.Sprintf("%s %.40q", named[p[0]], p[1])

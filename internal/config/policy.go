@@ -35,7 +35,7 @@ func (d policyDecoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 		{"rules", func(at path, n *yaml.Node) { s.Rules = yamlstrict.List(d.Decoder, at, n, d.rule) }},
 		{"tests", func(at path, n *yaml.Node) { s.Tests = yamlstrict.List(d.Decoder, at, n, d.policyTest) }},
 	})
-	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone is no policy
+	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone does not turn the policy on
 }
 
 func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {
@@ -58,7 +58,7 @@ func (d policyDecoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 	})
 }
 
-// expression reads a text as it is: what a variable has must not become a part of an expression.
+// expression reads a text without expanding references, whose values must not become part of an expression.
 func (d policyDecoder) expression(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		if d.Allowed(at, n) && n.Kind == yaml.ScalarNode && (n.Tag == "!!bool" || n.Tag == "!!int") || d.IsText(at, n) {
@@ -95,24 +95,24 @@ func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, 
 	return all
 }
 
-// json reads what stands there as the JSON of a call's arguments.
+// json reads a mapping as the JSON arguments of a call.
 func (d policyDecoder) json(at path, n *yaml.Node) json.RawMessage {
 	if !d.Plainly(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
 		return nil
 	}
 	var value map[string]any
 	if err := n.Decode(&value); err != nil {
-		d.Fail(at, n, "%s is no JSON object", label(at))
+		d.Fail(at, n, "%s is not a JSON object", label(at))
 		return nil
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		d.Fail(at, n, "%s has a value that JSON does not have, or a key that is no string", label(at))
+		d.Fail(at, n, "%s has a value that JSON does not have, or a key that is not a string", label(at))
 	}
 	return data
 }
 
-// policyProblems are those of the rules, each at the key that it is about, and names of upstreams that are none.
+// policyProblems returns the problems of rules and tests, each at its key, and unknown upstreams.
 func (c *Config) policyProblems(at path) []problem {
 	var all []problem
 	for _, p := range policy.Check(c.Policy) {
@@ -141,7 +141,7 @@ func (c *Config) policyProblems(at path) []problem {
 	return all
 }
 
-// policyProblem is at the key that a problem names, or at what is above it where the key is not there.
+// policyProblem returns a problem at its key, or at the parent if the key is missing.
 func (c *Config) policyProblem(under path, p policy.Problem) problem {
 	owner := under
 	if p.Key != "" {
@@ -153,7 +153,7 @@ func (c *Config) policyProblem(under path, p policy.Problem) problem {
 	return problem{at: under, or: owner, message: p.Message, inside: p.At}
 }
 
-// strangeGlob returns what is wrong with a name of an unknown upstream.
+// strangeGlob returns a message if the upstream of a tool glob is unknown, else "".
 func (c *Config) strangeGlob(text string) string {
 	up, _, ok := strings.Cut(text, ".")
 	if !ok || strings.ContainsAny(up, `*?[\`) {
@@ -172,7 +172,7 @@ func (c *Config) strangeGlob(text string) string {
 	return fmt.Sprintf("there is no upstream %.40q; there are %s", up, someOf(names))
 }
 
-// someOf names the first few.
+// someOf joins the first few names.
 func someOf(names []string) string {
 	const few = 8
 	if len(names) > few {
@@ -190,7 +190,7 @@ func (d policyDecoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
 	})
 }
 
-// knownLabels are those that data-flow rules know.
+// knownLabels are the labels with a meaning for data-flow rules.
 var knownLabels = []string{policy.Private, policy.Untrusted, policy.External}
 
 func (u Upstream) labelProblems(at path) []problem {
@@ -198,7 +198,7 @@ func (u Upstream) labelProblems(at path) []problem {
 	for _, tools := range slices.Sorted(maps.Keys(u.ToolLabels)) {
 		under := at.To("tool_labels").To(tools)
 		if _, err := glob.Match(tools, ""); err != nil || tools == "" {
-			all = append(all, problem{at: under, onKey: true, message: "this is no glob of tools' names"})
+			all = append(all, problem{at: under, onKey: true, message: "this is not a valid glob of tool names"})
 		}
 		all = append(all, labelProblems(under, u.ToolLabels[tools])...)
 	}

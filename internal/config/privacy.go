@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// PrivacyMode says what happens to personal data in the results of an upstream.
+// PrivacyMode is how personal data in the results of an upstream is handled.
 type PrivacyMode string
 
 // The values of PrivacyMode.
@@ -23,31 +23,31 @@ const (
 	PrivacyOff PrivacyMode = "off"
 	// PrivacyDetect: kinds and counts are logged.
 	PrivacyDetect PrivacyMode = "detect"
-	// PrivacyTokenize: tokens stand in its place.
+	// PrivacyTokenize: it is replaced with tokens.
 	PrivacyTokenize PrivacyMode = "tokenize"
-	// PrivacyBlock: a result that has any is refused.
+	// PrivacyBlock: a result with personal data is refused.
 	PrivacyBlock PrivacyMode = "block"
 )
 
-// RestoreToModel is what Privacy.RestoreTo holds where a model may see values again, by restore_pii.
+// RestoreToModel in Privacy.RestoreTo lets models see values again, by restore_pii.
 const RestoreToModel = "model"
 
-// Privacy says what happens to personal data.
+// Privacy configures the handling of personal data.
 type Privacy struct {
-	// Mode is that of all upstreams without one of their own; "" is off, the default.
+	// Mode is the mode of upstreams without their own; "" is off, the default.
 	Mode PrivacyMode
-	// Kinds are those to find, see pii.Kinds; default all.
+	// Kinds are the kinds to find, see pii.Kinds; default all.
 	Kinds []string
 	// Custom are regular expressions (RE2) of further kinds, by name.
 	Custom map[string]string
 	// Fields are JSON paths of values to take, by globs of tools (upstream.tool).
 	Fields map[string][]string
-	// Allow are values, domains and globs of what is left alone.
+	// Allow are values, domains and globs that are not personal data.
 	Allow []string
-	// RestoreTo are globs of tools that get values back, in addition to those of the upstream that
-	// a value came from; "model" is restore_pii. RestoreNever are those that get none, and wins.
+	// RestoreTo are globs of tools that get values back, in addition to those of the upstream that a
+	// value came from; "model" is restore_pii. RestoreNever are tools that get none; it has precedence.
 	RestoreTo, RestoreNever []string
-	// Recognizer is a service that finds names and addresses in prose; nil: there is none.
+	// Recognizer is a service that finds names and addresses in prose; nil: none.
 	Recognizer *Recognizer
 }
 
@@ -106,7 +106,7 @@ func kindProblems(at path, named []string) []problem {
 		if near := suggest.Of(k, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
+		all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("unknown kind %.40q; %s", k, hint)})
 	}
 	return all
 }
@@ -118,7 +118,7 @@ func customProblems(at path, custom map[string]string) []problem {
 		if wrong := pii.CheckName(name); wrong != "" {
 			all = append(all, problem{at: under, onKey: true, message: wrong})
 		} else if re, err := regexp.Compile(custom[name]); err != nil {
-			all = append(all, problem{at: under, message: "this is no regular expression (RE2): " + strings.TrimPrefix(err.Error(), "error parsing regexp: ")})
+			all = append(all, problem{at: under, message: "this is not a regular expression (RE2): " + strings.TrimPrefix(err.Error(), "error parsing regexp: ")})
 		} else if re.MatchString("") {
 			all = append(all, problem{at: under, message: "this expression matches an empty text, so it would be found everywhere"})
 		}
@@ -146,7 +146,7 @@ func allowProblems(at path, allow []string) []problem {
 	var all []problem
 	for i, a := range allow {
 		if _, err := glob.Match(a, ""); err != nil || a == "" {
-			all = append(all, problem{at: at.Item(i), message: "this is no value, domain or glob"})
+			all = append(all, problem{at: at.Item(i), message: "this is not a value, domain or glob"})
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ import (
 
 // The profiles: groups of tools that clients see in addition to search_tools and execute_code.
 const (
-	// ProfileCore is those two. It is always there.
+	// ProfileCore is those two tools. It is always on.
 	ProfileCore = "core"
 	// ProfileFiles makes and edits files of the workspace without a program.
 	ProfileFiles = "files"
@@ -20,9 +20,9 @@ const (
 	ProfileSkills = "skills"
 	// ProfilePrivacy hides personal data in a text and puts it back.
 	ProfilePrivacy = "privacy"
-	// ProfileStats tells what the caller's programs did.
+	// ProfileStats shows what the caller's programs did.
 	ProfileStats = "stats"
-	// ProfileCatalog tells of one tool, and of what there is.
+	// ProfileCatalog describes one tool, and lists the catalog.
 	ProfileCatalog = "catalog"
 	// ProfileEnvironments installs packages and switches environments.
 	ProfileEnvironments = "environments"
@@ -32,7 +32,7 @@ const (
 	profileAll = "all"
 )
 
-// Profiles are names of profiles, in the order of AllProfiles; core is not among them.
+// Profiles are names of profiles without core, in the order of AllProfiles.
 // The zero value is core alone.
 type Profiles []string
 
@@ -44,7 +44,7 @@ func AllProfiles() Profiles {
 	return Profiles{ProfileFiles, ProfileSkills, ProfilePrivacy, ProfileStats, ProfileCatalog, ProfileEnvironments, ProfileWorkflows}
 }
 
-// ParseProfiles makes profiles of names, among which "all" may be. The error says what was probably meant.
+// ParseProfiles returns the profiles with these names, which may include "all". The error has a suggestion.
 func ParseProfiles(names []string) (Profiles, error) {
 	for _, name := range names {
 		if wrong := profileProblem(name); wrong != "" {
@@ -54,7 +54,7 @@ func ParseProfiles(names []string) (Profiles, error) {
 	return profilesOf(names), nil
 }
 
-// profilesOf are in our order, each once.
+// profilesOf returns the profiles in the order of AllProfiles, without duplicates.
 func profilesOf(names []string) Profiles {
 	var on Profiles
 	for _, name := range AllProfiles() {
@@ -65,7 +65,7 @@ func profilesOf(names []string) Profiles {
 	return on
 }
 
-// profileProblem says what to write instead of a name, "" if it is one.
+// profileProblem returns a suggestion for an unknown name, "" for a profile.
 func profileProblem(name string) string {
 	words := append([]string{ProfileCore}, append(AllProfiles(), profileAll)...)
 	if slices.Contains(words, name) {
@@ -90,7 +90,7 @@ func (d *decoder) profiles(into *Profiles) reader {
 	}
 }
 
-// profileProblems is for a Config that was built by hand: in a file, reading finds it.
+// profileProblems checks a Config that was built by hand. For a file the decoder does that.
 func (c *Config) profileProblems(at path) (all []problem) {
 	for i, name := range c.Profiles {
 		if !slices.Contains(AllProfiles(), name) {

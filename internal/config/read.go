@@ -32,7 +32,7 @@ func parseRate(n *yaml.Node) (access.Rate, string) {
 	return rate, ""
 }
 
-// elsewhere translates what other programs call our keys.
+// elsewhere returns the key for the name that other programs use, "" if there is none.
 func elsewhere(word string) string {
 	switch word {
 	case "mcpServers", "servers":
@@ -68,7 +68,7 @@ func (d *decoder) path(into *string) reader {
 	}
 }
 
-// program reads a path too, but leaves a bare name to be looked up.
+// program reads a path like path, but keeps a name without a slash, to be looked up in PATH.
 func (d *decoder) program(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		d.Text(into)(at, n)
@@ -109,19 +109,19 @@ func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
 	d.FailAt(at, line, column, b.text(owner(at)))
 }
 
-// where is the place of a reference in the text of n.
+// where returns the position of a reference in the text of n.
 func (d *decoder) where(n *yaml.Node, b badReference) (line, column int) {
 	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
 	start = start[:min(len(start), len("${")+len(b.missing))]
 	return find(d.Source, n, strings.Count(n.Value[:b.offset], "${"), start)
 }
 
-// maxLines is how far below the start of a text a reference in it is searched for.
+// maxLines bounds the lines in which find searches.
 const maxLines = 1000
 
-// find returns where a reference in the text of n stands: text is how it starts,
-// and before it come nth others, from 0. What is made of escapes cannot be found
-// as text; the place is that of n then.
+// find returns the position of the reference number nth, from 0, in the text of n, which
+// starts with text. If it is not found, as it is written with escapes, the position is
+// that of n.
 func find(s *yamlstrict.Source, n *yaml.Node, nth int, text string) (line, column int) {
 	for line := n.Line; line < n.Line+maxLines; line++ {
 		here, from := s.Line(line), 0

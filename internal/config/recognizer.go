@@ -20,44 +20,44 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or one that answers as it does.
+// Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or a compatible one.
 type Recognizer struct {
-	// Local stands for the model that is built in. Of the other settings it has Timeout, MaxText and OnFailure.
+	// Local selects the built-in model, which uses only Timeout, MaxText and OnFailure.
 	Local bool
-	// URL is that of the service, to which "/analyze" is added unless its path ends so.
+	// URL is the URL of the service. "/analyze" is appended unless its path ends with that.
 	URL string
 	// Headers go out with every request.
 	Headers Secrets
 	// CA is a file with the certificates to trust, absolute; "" for those of the system.
 	CA string
-	// Plain lets a service beyond this machine be asked over http; key insecure.
+	// Plain allows http for a service on another machine; key insecure.
 	Plain bool
-	// Language is that of the texts; default en.
+	// Language is the language of the texts; default en.
 	Language string
-	// Threshold is the least score that counts; default 0.5.
+	// Threshold is the minimum score; default 0.5.
 	Threshold float64
-	// Entities are the types to ask for and the kind of each; default PERSON: name, LOCATION: address.
+	// Entities maps the requested entity types to kinds; default PERSON: name, LOCATION: address.
 	Entities map[string]string
-	// Batch sends many texts in one request, as newer analyzers take them; default true.
+	// Batch sends many texts in one request, which newer analyzers support; default true.
 	Batch bool
-	// Timeout bounds all that is asked about one result; default 10s.
+	// Timeout bounds all requests for one result; default 10s.
 	Timeout time.Duration
-	// MaxText is how much text of one result is sent; default 1MiB.
+	// MaxText bounds the text of one result that is sent; default 1MiB.
 	MaxText Size
-	// OnFailure says what becomes of a result about which the service could not be asked; default refuse.
+	// OnFailure is what happens to a result if the service fails; default refuse.
 	OnFailure OnFailure
-	// Problem says which references here have no value; the service must not be asked then. "" if all have one.
+	// Problem describes references without a value, "" if all have one. Unless it is "", the service must not be used.
 	Problem string
 }
 
-// OnFailure says what becomes of a result that could not be looked through.
+// OnFailure is what happens to a result that could not be analyzed.
 type OnFailure string
 
 // The values of OnFailure.
 const (
 	// FailureRefuse: the call fails.
 	FailureRefuse OnFailure = "refuse"
-	// FailurePass: it passes with what was found without the service, and a warning is logged.
+	// FailurePass: it passes with the findings of the other detectors, and a warning is logged.
 	FailurePass OnFailure = "pass"
 )
 
@@ -65,7 +65,7 @@ func defaultRecognizer() *Recognizer {
 	return &Recognizer{Language: "en", Threshold: 0.5, Batch: true, Timeout: 10 * time.Second, MaxText: MiB, OnFailure: FailureRefuse}
 }
 
-// defaultEntities are those of a Presidio analyzer that occur in prose and are not found otherwise.
+// defaultEntities returns the entities of a Presidio analyzer that the other detectors do not find.
 func defaultEntities() map[string]string {
 	return map[string]string{"PERSON": string(pii.Name), "LOCATION": string(pii.Address)}
 }
@@ -105,7 +105,7 @@ var (
 	entityName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 )
 
-// problems never shows a part of the URL: it may hold a key.
+// problems returns the problems. They never show a part of the URL, which may hold a key.
 func (r Recognizer) problems(at path, custom map[string]string) []problem {
 	if r.Local {
 		return nil
@@ -162,12 +162,12 @@ func (r Recognizer) entityProblems(at path, custom map[string]string) (all []pro
 		if near := suggest.Of(kind, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		all = append(all, problem{at: at.To(name), message: fmt.Sprintf("there is no kind %.40q; %s", kind, hint)})
+		all = append(all, problem{at: at.To(name), message: fmt.Sprintf("unknown kind %.40q; %s", kind, hint)})
 	}
 	return all
 }
 
-// known returns the secrets that log in to the service.
+// known returns the credentials of the service.
 func (r Recognizer) known() []string {
 	return slices.Concat(redact.Values(r.Headers), redact.OfURL(r.URL))
 }

@@ -24,22 +24,22 @@ type Sources struct {
 	Keyring func(name string) (string, error)
 }
 
-// resolver looks references up, each no more than once, and remembers the files.
+// resolver looks up references, each at most once, and remembers their files.
 type resolver struct {
 	Sources
 	dir   string
 	files []string
 	vars  Secrets // of the env_file
 	known map[string]answer
-	// lenient: what is in files and the keyring is not wanted, and may be missing.
+	// lenient: files and the keyring are not read, and values may be missing.
 	lenient   bool
-	noKeyring error // what the keyring said when it could not be used
-	// owner is the upstream of the entry that is read, "" for all else; noted is what references had, by owner.
+	noKeyring error // the error of an unusable keyring
+	// owner is the ID of the upstream whose entry is decoded, "" for all others; noted are the values of references by owner.
 	owner string
 	noted map[string]Secrets
 }
 
-// note remembers what a reference has.
+// note remembers the value of a reference.
 func (r *resolver) note(name, value string, bad *badReference) {
 	if bad != nil || r.lenient {
 		return
@@ -74,7 +74,7 @@ func newResolver(s Sources, dir string) *resolver {
 	return &resolver{Sources: s, dir: dir, known: map[string]answer{}}
 }
 
-// stored returns the value of file:PATH or keyring:NAME; ours says whether inside is one of them.
+// stored returns the value of file:PATH or keyring:NAME; ours reports whether inside is one of them.
 func (r *resolver) stored(inside string) (value string, bad *badReference, ours bool) {
 	scheme, name, ok := strings.Cut(inside, ":")
 	if !ok || scheme != "file" && scheme != "keyring" || strings.HasPrefix(name, "-") {
@@ -102,7 +102,7 @@ func (r *resolver) stored(inside string) (value string, bad *badReference, ours 
 	return value, bad.again(), true
 }
 
-// variable looks a variable up: the environment of the process wins.
+// variable looks up a variable. The environment of the process has precedence over the env_file.
 func (r *resolver) variable(name string) (string, bool) {
 	if value, set := r.Getenv(name); set {
 		return value, true
@@ -121,7 +121,7 @@ func wanted(scheme string) string {
 func (r *resolver) file(name string) (string, *badReference) {
 	path := absolute(r.dir, name)
 	if !slices.Contains(r.files, path) {
-		r.files = append(r.files, path) // one that cannot be read, too: it may come
+		r.files = append(r.files, path) // even if it cannot be read: it may be created later
 	}
 	value, err := r.File(path)
 	if err == nil {
@@ -137,7 +137,7 @@ func (r *resolver) file(name string) (string, *badReference) {
 }
 
 func (r *resolver) keyring(name string) (string, *badReference) {
-	value, err := "", r.noKeyring // one that does not answer takes its time for every name
+	value, err := "", r.noKeyring // a failing keyring may be slow for every name
 	if err == nil {
 		value, err = r.Keyring(name)
 	}

@@ -37,7 +37,7 @@ func globProblems(at path, globs []string) []problem {
 		if pattern == "" {
 			all = append(all, problem{at: at.Item(i), message: "an empty glob matches no tool"})
 		} else if _, err := glob.Match(pattern, ""); err != nil {
-			all = append(all, problem{at: at.Item(i), message: `this is no glob: "*", "?" and [a-z] stand for something, and a "\" before them takes that away`})
+			all = append(all, problem{at: at.Item(i), message: `this is not a glob: "*", "?" and [a-z] are special, and a "\" before them escapes them`})
 		}
 	}
 	return all

@@ -48,7 +48,7 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 	}
 }
 
-// parseMachine reads the address of a machine for sandboxes.
+// parseMachine parses the address of a machine for sandboxes.
 func parseMachine(n *yaml.Node) (string, string) {
 	if n.Value == "" {
 		return "", ""
@@ -60,7 +60,7 @@ func parseMachine(n *yaml.Node) (string, string) {
 	return a.String(), ""
 }
 
-// pool has the end that the file does not name follow the one that it names.
+// pool reads the pool. If the file has only one of min and max, it adjusts the default of the other.
 func (d *decoder) pool(at path, n *yaml.Node, p *Pool) {
 	seen := d.Fields(at, n, []key{
 		{"min", scalar(d, &p.Min, yamlstrict.Count)},
@@ -99,7 +99,7 @@ func (s Sandbox) problems(at path) []problem {
 	)
 }
 
-// maxPool is how many sandboxes may wait: each has tens of MiB.
+// maxPool bounds the pool. Each sandbox takes tens of MiB.
 const maxPool = 256
 
 func (p Pool) problems(at path) []problem {

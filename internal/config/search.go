@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// maxModel is how long the name of a model may be, in bytes.
+// maxModel is the longest name of a model, in bytes.
 const maxModel = 200
 
-// problems never shows a part of the URL: it may hold a key.
+// problems returns the problems. They never show a part of the URL, which may hold a key.
 func (e Embeddings) problems(at path) []problem {
 	all := between(at.To("timeout"), e.Timeout, 10*time.Millisecond, 30*time.Second)
 	if e.Problem != "" {
@@ -36,7 +36,7 @@ func (e Embeddings) problems(at path) []problem {
 	return slices.Concat(all, headerProblems(at.To("headers"), e.Headers), ownHeaderProblems(at.To("headers"), e.Headers))
 }
 
-// ownHeaderProblems finds headers that are the request's own: what is sent is JSON, whatever the file says.
+// ownHeaderProblems returns problems of headers that the gateway sets itself.
 func ownHeaderProblems(at path, headers Secrets) []problem {
 	for _, name := range sortedKeys(headers) {
 		if slices.Contains([]string{"content-type", "content-length", "transfer-encoding", "host", "connection"}, strings.ToLower(name)) {

@@ -24,8 +24,8 @@ func (s Secrets) MarshalText() ([]byte, error) { return []byte(s.String()), nil 
 // LogValue returns String.
 func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Secret is one value that may be secret: a plain string to code, but shown as
-// "[secret]" wherever it is printed, logged or marshalled.
+// Secret is one value that may be secret. It is shown as "[secret]" when it is printed,
+// logged or marshalled.
 type Secret string
 
 const hidden = "[secret]"
@@ -66,14 +66,14 @@ func (u Upstream) String() string {
 // Format writes String for every verb, so that no %v, %+v or %#v shows a secret.
 func (u Upstream) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// MarshalText returns String, for JSON, YAML and slog's handlers. An Upstream
-// cannot be written back to a file; it holds what the variables held.
+// MarshalText returns String, for JSON, YAML and slog's handlers. An Upstream cannot
+// be written back to a file, as it has the values of references.
 func (u Upstream) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // LogValue returns String.
 func (u Upstream) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// String names the type only: ids of clients and scopes come from variables, too.
+// String returns the type only, as client ids and scopes may come from variables, too.
 func (a Auth) String() string { return cmp.Or(a.Type, "auto") }
 
 // Format writes String for every verb.

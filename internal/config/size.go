@@ -32,8 +32,8 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// ParseSize reads a whole number and a unit: B, KiB, MiB, GiB or TiB, as in
-// "512MiB". Its error reads on from the name of what was to be a size.
+// ParseSize parses a whole number and a unit: B, KiB, MiB, GiB or TiB, as in
+// "512MiB". Its error continues a sentence that begins with the name of the setting.
 func ParseSize(text string) (Size, error) {
 	parts := sizeText.FindStringSubmatch(text)
 	switch {
@@ -53,7 +53,7 @@ func ParseSize(text string) (Size, error) {
 	return Size(n) * unit, nil
 }
 
-// unit returns 0 for a name that is none.
+// unit returns the size of a unit, 0 if the name is unknown.
 func unit(name string) Size {
 	switch name {
 	case "B":
@@ -70,7 +70,7 @@ func unit(name string) Size {
 	return 0
 }
 
-// unknownUnit does not guess whether "MB" was to be 1000 or 1024 kilobytes; it asks.
+// unknownUnit returns the error for an unknown unit. For "MB" it suggests "MiB".
 func unknownUnit(name string) error {
 	if meant := strings.ToUpper(name[:1]) + "iB"; unit(meant) > 0 {
 		return fmt.Errorf("has the unknown unit %.10q; did you mean %q?", name, meant)

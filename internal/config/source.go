@@ -1,6 +1,6 @@
 package config
 
-// Source gives the settings in force. An *atomic.Pointer[Config] is one.
+// Source returns the current settings. An *atomic.Pointer[Config] implements it.
 type Source interface {
 	Load() *Config
 }

@@ -13,15 +13,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Telemetry says where traces and metrics are sent to, and how much of them. Metrics are at /metrics in any case.
+// Telemetry configures the export of traces and metrics. Metrics are always at /metrics.
 type Telemetry struct {
-	// Service is what the gateway is called there; "" is OTEL_SERVICE_NAME, or sallyport.
+	// Service is the service name of the gateway; "" is OTEL_SERVICE_NAME, or sallyport.
 	Service string
-	// OTLP is a collector that takes OTLP over HTTP, as protobuf; nil: the one of the OTEL_ variables, if they name one.
+	// OTLP is a collector for OTLP over HTTP, as protobuf; nil: the one of the OTEL_ variables, if any.
 	OTLP *OTLP
-	// Sample is the part of traces that is kept, 0 to 1, where the caller has not decided; nil: OTEL_TRACES_SAMPLER, or all.
+	// Sample is the ratio of sampled traces, 0 to 1, unless the caller has decided; nil: OTEL_TRACES_SAMPLER, or all.
 	Sample *float64
-	// Problem says which references here have no value; nothing must be sent then. "" if all have one.
+	// Problem describes references without a value, "" if all have one. Unless it is "", nothing may be sent.
 	Problem string
 }
 
@@ -66,7 +66,7 @@ func (t Telemetry) problems(at path) (all []problem) {
 	return slices.Concat(all, neededURL(otlp, t.OTLP.URL), headerProblems(otlp.To("headers"), t.OTLP.Headers), ownHeaderProblems(otlp.To("headers"), t.OTLP.Headers))
 }
 
-// Known returns the secrets that log in to the collector.
+// Known returns the credentials of the collector.
 func (t Telemetry) Known() []string {
 	if t.OTLP == nil {
 		return nil
@@ -74,7 +74,7 @@ func (t Telemetry) Known() []string {
 	return slices.Concat(redact.Values(t.OTLP.Headers), redact.OfURL(t.OTLP.URL))
 }
 
-// String says only whether there is a collector: its address and headers may hold secrets.
+// String shows the names of headers only, as the address and values may be secret.
 func (t Telemetry) String() string {
 	if t.OTLP == nil {
 		return "telemetry"

@@ -13,7 +13,7 @@ import (
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// transportProblems finds keys of one transport on an upstream of the other.
+// transportProblems returns problems of keys that do not fit the upstream's transport.
 func (u Upstream) transportProblems(at path) []problem {
 	command, address := at.To("command"), at.To("url")
 	alone := func(name, of string) problem {
@@ -44,7 +44,7 @@ func (u Upstream) transportProblems(at path) []problem {
 	return all
 }
 
-// httpKeys are the keys with a value that only an upstream with a URL may have.
+// httpKeys returns the keys with a value that only an upstream with a URL may have.
 func (u Upstream) httpKeys() (names []string) {
 	for _, key := range []struct {
 		name string
@@ -62,7 +62,7 @@ func (u Upstream) httpKeys() (names []string) {
 	return names
 }
 
-// stdioProblems finds what the operating system would refuse or cut short.
+// stdioProblems returns problems of values that the operating system would refuse or truncate.
 func (u Upstream) stdioProblems(at path) []problem {
 	all := noNUL(at.To("command"), u.Command)
 	for i, arg := range u.Args {
@@ -88,7 +88,7 @@ func noNUL(at path, value string) []problem {
 	return []problem{{at: at, message: label(at) + " has a NUL byte, which no process can be given"}}
 }
 
-// httpProblems never shows a part of the URL: it may hold a token.
+// httpProblems returns the problems of an HTTP upstream. They never show a part of the URL, which may hold a token.
 func (u Upstream) httpProblems(at path) []problem {
 	all := urlProblems(at.To("url"), u.URL)
 	all = append(all, oneOfProblem(at.To("transport"), u.Transport, transports)...)
@@ -110,7 +110,7 @@ func urlProblems(at path, text string) []problem {
 	return nil
 }
 
-// maxSocket is how long the path of a Unix socket may be where it may be least, on macOS.
+// maxSocket is the longest path of a Unix socket on macOS, the system with the lowest limit.
 const maxSocket = 103
 
 func (u Upstream) socketProblems(at path) []problem {

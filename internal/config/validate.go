@@ -13,10 +13,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// upstreamName keeps names fit for a path, a log line and a command line.
+// upstreamName matches names that are safe in a path, a log line and a command line.
 var upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// The words that some keys take.
+// The allowed values of some keys.
 var (
 	trusts       = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
 	privacyModes = []string{string(PrivacyOff), string(PrivacyDetect), string(PrivacyTokenize), string(PrivacyBlock)}
@@ -25,26 +25,26 @@ var (
 	stores       = []string{"auto", "keyring", "file"}
 )
 
-// maxDescription is in runes: it is read by a model again and again.
+// maxDescription is the longest description in runes, as models read it often.
 const maxDescription = 200
 
-// problem is something that a Config must not say.
+// problem is an invalid setting.
 type problem struct {
 	at path
-	// or is where it belongs to if there is nothing at at.
+	// or is the path to report if at does not exist.
 	or path
 	// onKey: the caret belongs under the key, not under its value.
 	onKey   bool
 	message string
-	// inside is where in the text of the value it is, nil for the whole.
+	// inside is the position in the text of the value, nil for the whole value.
 	inside *expr.Error
-	// needs are paths besides at which, when they are bad, explain the problem away.
+	// needs are other paths. If one of them is bad, the problem is not reported.
 	needs []path
 }
 
-// Validate reports everything that a Config must not say, whether it came from
-// a file or was built by hand. Load and Parse have done it. The error shows no
-// value of an upstream.
+// Validate returns an error for all invalid settings of a Config that was built or
+// changed by hand; Load and Parse do the same checks. The error shows no value of an
+// upstream.
 func (c *Config) Validate() error {
 	var errs []error
 	for _, p := range c.problems() {
@@ -115,7 +115,7 @@ func (u Upstream) problems(at path) []problem {
 	all = append(all, u.nameRuleProblems(at)...)
 	all = append(all, u.labelProblems(at)...)
 	if u.Disabled || u.Problem != "" {
-		return all // its variables may be unset, so its values mean nothing
+		return all // its variables may be unset, so its values are undefined
 	}
 	if u.URL != "" {
 		return append(all, u.httpProblems(at)...)
@@ -130,7 +130,7 @@ func between[T ~int | ~int64](at path, value, least, most T) []problem {
 	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", label(at), show(least), show(most))}}
 }
 
-// oneOfProblem is for a Config that was built by hand: in a file, reading finds it.
+// oneOfProblem checks a Config that was built by hand. For a file the decoder does that.
 func oneOfProblem(at path, value string, words []string) []problem {
 	if slices.Contains(words, value) {
 		return nil
@@ -138,7 +138,7 @@ func oneOfProblem(at path, value string, words []string) []problem {
 	return []problem{{at: at, message: fmt.Sprintf("%s must be one of %s", label(at), strings.Join(words, ", "))}}
 }
 
-// show writes a number in its unit, and a duration without the zeros at its end.
+// show formats a number or a size, and a duration without trailing zero units.
 func show(v any) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(fmt.Sprint(v))
 }

@@ -13,32 +13,32 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Workflows says where workflows are, and what their runs may use.
+// Workflows configures workflows and the limits of their runs.
 type Workflows struct {
-	// Path is the folder of the definitions, absolute; default "workflows" next to the file. It need not be there.
+	// Path is the absolute folder of the definitions; default "workflows" next to the file. It need not exist.
 	Path string
-	// Secrets sign the requests of webhooks, by the names that definitions have for them. Those whose references have no
-	// value are left out.
+	// Secrets are the signing secrets of webhooks, by their names in definitions. Those whose references have no value
+	// are omitted.
 	Secrets Secrets
 	// Keep is how long a run is kept after its end; default 30 days.
 	Keep time.Duration
-	// Runs is how many go on at once, more wait for their turn; default 64.
+	// Runs bounds concurrent runs, more wait in a queue; default 64.
 	Runs int
 	// Limits bound each run.
 	Limits RunLimits
-	// Problem says which references in Secrets have no value; "" if all have one.
+	// Problem describes references in Secrets without a value; "" if all have one.
 	Problem string
 }
 
-// RunLimits bound one run of a workflow: those that it nests and the runs that its steps start count for it too.
+// RunLimits bound one run of a workflow, including nested workflows and the runs that its steps start.
 type RunLimits struct {
-	// Items is how many passes its loops (for_each, while) make, all together; default 10000.
+	// Items bounds the passes of all its loops (for_each, while) together; default 10000.
 	Items int
-	// Steps is how many steps it makes, and makes again; default 100000.
+	// Steps bounds its steps, including retries; default 100000.
 	Steps int
-	// Bytes is how large its log becomes; default 64MiB.
+	// Bytes bounds its log; default 64MiB.
 	Bytes Size
-	// Time is how long it continues, without the time that it waits; default 1d.
+	// Time bounds its duration, without waiting times; default 1d.
 	Time time.Duration
 }
 
@@ -46,10 +46,10 @@ func defaultWorkflows() Workflows {
 	return Workflows{Keep: 30 * 24 * time.Hour, Runs: 64, Limits: RunLimits{Items: 10_000, Steps: 100_000, Bytes: 64 * MiB, Time: 24 * time.Hour}}
 }
 
-// minSigning keeps the secret of a webhook from being guessed.
+// minSigning is the least length of a webhook's secret, against guessing.
 const minSigning = 16
 
-// secretName is what a definition can call a secret.
+// secretName matches the names of secrets in definitions.
 var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 func (d *decoder) workflows(at path, n *yaml.Node, w *Workflows) {
@@ -71,7 +71,7 @@ func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
 	})
 }
 
-// signing reads the secrets. One without a value affects its webhook only.
+// signing reads the secrets. A secret without a value affects its webhook only.
 func (d *decoder) signing(at path, n *yaml.Node, w *Workflows) {
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { w.Problem = withProblem(w.Problem, b.message) }
 	defer func() { d.excused = nil }()
@@ -79,7 +79,7 @@ func (d *decoder) signing(at path, n *yaml.Node, w *Workflows) {
 	maps.DeleteFunc(w.Secrets, func(name, _ string) bool { return d.Bad(at.To(name)) })
 }
 
-// within fills in what depends on where the file is.
+// within sets the default of Path, which depends on the directory of the file.
 func (w *Workflows) within(dir string) {
 	if w.Path == "" && dir != "" {
 		w.Path = filepath.Join(dir, "workflows")

@@ -14,32 +14,32 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Mapped is a folder of the operator's that programs can have as their workspace, by its name.
+// Mapped is a folder of the operator that programs can use as their workspace, by name.
 type Mapped struct {
-	// Path is the folder, absolute. A "~/" in front of it in the file is the home folder.
+	// Path is the absolute path of the folder. In the file it may begin with "~/".
 	Path string
 	// Mode is ModeRead, the default, or ModeWrite.
 	Mode string
-	// Principals are who may use it besides local clients over stdio: names of http.tokens, or principals as
-	// the log has them; "*" is everybody.
+	// Principals may use it in addition to local clients over stdio: names of http.tokens, or principals as in the
+	// log; "*" is everybody.
 	Principals []string
-	// Ignore are globs (as path.Match) over paths in the folder, or over names anywhere in it,
-	// of what programs neither see nor change.
+	// Ignore are globs (as path.Match) of paths in the folder, or of names anywhere in it, that
+	// programs can neither see nor change.
 	Ignore []string
 }
 
 // The modes of a mapped folder.
 const (
-	// ModeRead: what programs change is not kept.
+	// ModeRead: changes of programs are discarded.
 	ModeRead = "ro"
-	// ModeWrite: it is, but for what tools of the host would run by themselves.
+	// ModeWrite: changes are written, except to files that tools of the host run by themselves.
 	ModeWrite = "rw"
 )
 
-// everybody among the principals of a mapped folder is all of them.
+// everybody in Mapped.Principals means all principals.
 const everybody = "*"
 
-// Allows reports whether a principal may use the folder; local says that they are a client over stdio.
+// Allows reports whether a principal may use the folder; local reports that it is a client over stdio.
 func (m Mapped) Allows(principal string, local bool) bool {
 	if principal == "" {
 		return local || slices.Contains(m.Principals, everybody)
@@ -67,7 +67,7 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 	})
 }
 
-// homePath is path, with a "~" in front of it for the home folder.
+// homePath is like path, but also accepts "~" for the home folder.
 func (d *decoder) homePath(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
@@ -86,7 +86,7 @@ func (d *decoder) homePath(into *string) reader {
 	}
 }
 
-// notHome refuses the home folder and whatever holds it.
+// notHome reports an error for the home folder and its parents.
 func (d *decoder) notHome(at path, n *yaml.Node, folder string) {
 	home, _ := d.refs.Getenv("HOME")
 	if !d.Bad(at) && folder != string(filepath.Separator) && filepath.IsAbs(home) && Within(home, folder) {
@@ -94,7 +94,7 @@ func (d *decoder) notHome(at path, n *yaml.Node, folder string) {
 	}
 }
 
-// Within reports whether an absolute path is folder or below it, by their names alone.
+// Within reports whether an absolute path is folder or below it. It does not access the file system.
 func Within(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
@@ -118,7 +118,7 @@ func (c *Config) workspaceProblems(at path) []problem {
 		}
 		for i, pattern := range m.Ignore {
 			if _, err := glob.Match(pattern, ""); err != nil || pattern == "" {
-				all = append(all, problem{at: under.To("ignore").Item(i), message: fmt.Sprintf(`%.40q is no glob: "*", "?" and [a-z] stand for something, as in "node_modules" or "*.log"`, pattern)})
+				all = append(all, problem{at: under.To("ignore").Item(i), message: fmt.Sprintf(`%.40q is not a glob: "*", "?" and [a-z] are special, as in "node_modules" or "*.log"`, pattern)})
 			}
 		}
 	}

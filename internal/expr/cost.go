@@ -11,11 +11,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// sizes prices what CEL takes for one step as it does not know, before it looks, what the values are: two texts of
-// a megabyte that are joined or compared.
+// sizes prices a step whose operand sizes CEL does not know at compile time, such as joining or comparing two strings
+// of 1 MB.
 type sizes struct{}
 
-// CallCost implements CEL's estimator. Where a function is known by its types, CEL's own price counts.
+// CallCost implements CEL's estimator. For functions that it does not know, CEL's own price applies.
 func (sizes) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
 	if overload != "" && !ours(overload) {
 		return nil
@@ -27,7 +27,7 @@ func (sizes) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint6
 	return &price
 }
 
-// size is how much a value has in it, without what lies deeper.
+// size returns the size of v without nested values.
 func size(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case celtypes.String:
@@ -49,7 +49,7 @@ func items(v traits.Sizer) uint64 {
 
 const maxCheap = 100
 
-// steadily are functions that take at most as long as what they look at, and make nothing that is larger.
+// steadily lists functions that take at most linear time in their operands and produce nothing larger.
 var steadily = []string{
 	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Negate,
@@ -57,8 +57,8 @@ var steadily = []string{
 	"orValue", "hasValue", overloads.TimeGetHours, overloads.TimeGetDayOfWeek,
 }
 
-// cheap reports whether an expression does only a few steps of that kind, each once. To count their cost would take
-// longer than they do.
+// cheap reports whether an expression performs only a few such steps, each once. Tracking their cost would take
+// longer than the steps do.
 func cheap(e ast.Expr) bool {
 	nodes, steady := 0, true
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {

@@ -16,9 +16,9 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// Error is the first thing that is wrong with an expression.
+// Error is the first error in an expression.
 type Error struct {
-	// Offset is where, in bytes from its start; Line and Column count from 1, columns in characters.
+	// Offset is in bytes from the start; Line and Column count from 1, columns in characters.
 	Offset, Line, Column int
 	// Message is one line.
 	Message string
@@ -27,7 +27,7 @@ type Error struct {
 // Error returns "line:column: message".
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
 
-// maxMessage is how much is said of what is wrong, in bytes.
+// maxMessage bounds an error message, in bytes.
 const maxMessage = 200
 
 var (
@@ -38,7 +38,7 @@ var (
 	noPlace    = regexp.MustCompile(`^ERROR: <input>:-?\d+:-?\d+: `)
 )
 
-// wrong is the first of the errors, by its place.
+// wrong returns the error with the lowest position.
 func (e *Env) wrong(source string, errs []*cel.Error) *Error {
 	first := errs[0]
 	for _, other := range errs[1:] {
@@ -55,7 +55,7 @@ func (e *Env) wrong(source string, errs []*cel.Error) *Error {
 	return out
 }
 
-// undeclared says what may have been meant by a name.
+// undeclared returns the message for an undeclared name, with a suggestion.
 func (e *Env) undeclared(name string) string {
 	if near := suggest.Of(name, e.names); near != "" {
 		return fmt.Sprintf("there is no %s; did you mean %q?", name, near)
@@ -63,7 +63,7 @@ func (e *Env) undeclared(name string) string {
 	return fmt.Sprintf("there is no %s; the variables are %s", name, strings.Join(e.names, ", "))
 }
 
-// place turns a location into a place that is within the source.
+// place converts a location into a position within the source.
 func place(source string, at common.Location) *Error {
 	line, column := max(at.Line(), 1), max(at.Column(), 0)
 	rest, offset := source, 0
@@ -105,17 +105,17 @@ func wording(message string) string {
 	return sanitize.Line(strings.TrimPrefix(message, "ERROR: "), maxMessage)
 }
 
-// faults are what an evaluation can meet, by how CEL's errors begin. The rest of such an error may quote a value.
+// faults are the possible evaluation errors, by the prefix of CEL's error. The rest of CEL's text may quote a value.
 var faults = []struct{ start, says string }{
-	{"no such overload", "it does something with a value that values of its type cannot do"},
+	{"no such overload", "an operation does not support its value's type"},
 	{"division by zero", "it divides by zero"},
 	{"modulus by zero", "it divides by zero"},
 	{"divide by zero", "it divides by zero"},
-	{"index out of bounds", "it looks behind the end of a list"},
-	{"no such attribute", "it looks at a variable that is not there"},
+	{"index out of bounds", "list index out of range"},
+	{"no such attribute", "undefined variable"},
 }
 
-// evalError says what went wrong in an evaluation, without a value.
+// evalError describes an evaluation error without quoting a value.
 func (p *Program) evalError(ctx context.Context, err error) error {
 	message := err.Error()
 	if errors.Is(err, interpreter.InterruptError{}) && context.Cause(ctx) != nil {
@@ -137,5 +137,5 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 			return errors.New(f.says)
 		}
 	}
-	return errors.New("it has no value for what it was given")
+	return errors.New("it cannot be evaluated for this input")
 }

@@ -67,36 +67,37 @@ func types(t Type) *cel.Type {
 type Var struct {
 	Name string
 	Type Type
-	// Shape is what is known of its structure, for one of type Any; nil is nothing. Where a variable has one, an expression that
-	// looks at members which do not exist, or uses them as what they are not, does not compile.
+	// Shape is the known structure of a variable of type Any; nil means unknown. An expression that selects a member
+	// which does not exist, or uses one with the wrong type, does not compile.
 	Shape *Shape
 }
 
 // Options bound what expressions cost, and may add functions; nil means all defaults.
 type Options struct {
-	// Cost is how much one evaluation may cost: about one for each step, and one for every ten
-	// characters of a text that is looked at; 0 is 1,000,000, a few tenths of a second.
+	// Cost is the limit for one evaluation: about one per step, and one per ten characters of a text that is read; 0
+	// means 1,000,000, a few tenths of a second.
 	Cost uint64
-	// Length is how long an expression may be, in characters; 0 is 10,000.
+	// Length is the maximum length of an expression, in characters; 0 means 10,000.
 	Length int
-	// Data adds functions over values as results have them: text(x) and json(x), see [Text] and [JSON], parse_json(text), sum(list), base64.encode and base64.decode.
+	// Data adds functions over result values: text(x) and json(x), see [Text] and [JSON], parse_json(text), sum(list),
+	// base64.encode and base64.decode.
 	Data bool
 }
 
 const (
 	defaultCost   = 1_000_000
 	defaultLength = 10_000
-	// maxNested is how deep an expression may be, maxNodes how large with what macros make of it,
-	// maxLoops how many comprehensions may stand in each other, maxRange how long a made list is.
+	// maxNested bounds an expression's depth, maxNodes its size after macro expansion, maxLoops the nesting of
+	// comprehensions, maxRange the length of a generated list.
 	maxNested = 60
 	maxNodes  = 20_000
 	maxLoops  = 4
 	maxRange  = 100_000
-	// steps of a comprehension after which the end of the context is seen.
+	// steps is the number of comprehension steps between checks of the context.
 	steps = 64
 )
 
-// Env is what expressions may use. It is safe for concurrent use.
+// Env is the set of variables and functions that expressions may use. It is safe for concurrent use.
 type Env struct {
 	env    *cel.Env
 	names  []string
@@ -104,7 +105,7 @@ type Env struct {
 	shapes scope // nil is without
 }
 
-// New returns the variables, with the functions of CEL and of its extensions for texts, lists, sets, numbers,
+// New returns an Env with these variables, the functions of CEL, and its extensions for texts, lists, sets, numbers,
 // regular expressions (RE2), optional values (args.?a.orValue(0)) and cel.bind.
 func New(vars []Var, opts *Options) (*Env, error) {
 	if opts == nil {
@@ -140,7 +141,7 @@ func New(vars []Var, opts *Options) (*Env, error) {
 	return e, nil
 }
 
-// With returns an Env that has these variables as well, or in place of those of the same names. It costs less than [New].
+// With returns an Env with these variables added; they replace those of the same name. It costs less than [New].
 func (e *Env) With(vars ...Var) (*Env, error) {
 	out := &Env{cost: e.cost, names: slices.Clone(e.names), shapes: maps.Clone(e.shapes)}
 	var set []cel.EnvOption
@@ -158,7 +159,7 @@ func (e *Env) With(vars ...Var) (*Env, error) {
 	return out, nil
 }
 
-// know keeps what is known of a variable.
+// know records the shape of a variable.
 func (e *Env) know(v Var, set *[]cel.EnvOption) {
 	if v.Shape != nil && e.shapes == nil {
 		e.shapes = scope{}
@@ -175,22 +176,22 @@ type Program struct {
 	source  string
 	want    Type
 	uses    []string
-	brief   bool // it ends before anybody could stop it
+	brief   bool // too short to need interruption
 
 	keys     []key
 	shape    *Shape
 	warnings []*Error
 }
 
-// Compile reads an expression of a type; what is of any type counts, and is looked at
-// when it is evaluated. The error is an *[Error].
+// Compile compiles an expression of type want. A value of type Any is accepted, and checked when the expression is
+// evaluated. The error is an *[Error].
 func (e *Env) Compile(source string, want Type) (*Program, error) {
 	ast, issues := e.check(source)
 	if issues.Err() != nil {
 		return nil, e.wrong(source, issues.Errors())
 	}
 	if got := ast.OutputType(); want != Any && !types(want).IsAssignableType(got) && !got.IsExactType(cel.DynType) {
-		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("this comes to a value of type %s, not %s", typeName(got), want)}
+		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the value has type %s, not %s", typeName(got), want)}
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	brief := cheap(ast.NativeRep().Expr())
@@ -216,27 +217,28 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 	return p, nil
 }
 
-// Shape is what is known of the expression's value, nil for nothing.
+// Shape returns the known shape of the expression's value, nil if unknown.
 func (p *Program) Shape() *Shape { return p.shape }
 
-// Warnings are what is probably wrong with it: members that are looked at and were not seen so far.
+// Warnings returns probable errors: selected members that have not been seen so far.
 func (p *Program) Warnings() []*Error { return p.warnings }
 
-// Uses reports whether the expression looks at a variable.
+// Uses reports whether the expression uses a variable.
 func (p *Program) Uses(name string) bool { return slices.Contains(p.uses, name) }
 
-// Variables are those that the expression looks at, sorted.
+// Variables returns the variables that the expression uses, sorted.
 func (p *Program) Variables() []string { return p.uses }
 
-// ErrCost says that an evaluation cost more than it may.
-var ErrCost = errors.New("the expression costs more than it may")
+// ErrCost means that an evaluation exceeded its cost limit.
+var ErrCost = errors.New("the expression exceeds its cost limit")
 
-// Vars are the values that expressions are evaluated with. They may be used again, by one goroutine at a time.
+// Vars holds the values of variables. It may be reused, by one goroutine at a time.
 type Vars struct{ activation cel.Activation }
 
-// Bind gives variables their values. A value is a bool, int64, float64, string, [time.Time], nil, or a []any, []string or map[string]...
-// of these, or [Unknown] (with [Options].Data), or a func() (any, error) that returns one, which is called when it is first looked at; its error is that of the
-// evaluation. In a map[string]int64 a key that is not there has the value 0.
+// Bind assigns values to variables. A value is a bool, int64, float64, string, [time.Time], nil, or a []any, []string
+// or map[string]... of these, or [Unknown] (with [Options].Data), or a func() (any, error) that returns one. The
+// function is called on first use; its error is that of the evaluation. In a map[string]int64 a missing key has the
+// value 0.
 func Bind(values map[string]any) Vars {
 	bound := make(map[string]any, len(values))
 	for name, value := range values {
@@ -249,9 +251,8 @@ func Bind(values map[string]any) Vars {
 	return Vars{activation}
 }
 
-// Eval evaluates the expression. A variable that is missing is an error where it is looked at. What comes back has the
-// type that was wanted, in the form that JSON has for it: a time is a string in RFC 3339. An error's text says what was
-// wrong, and shows no value.
+// Eval evaluates the expression. Use of a missing variable is an error. The result has the wanted type, in its JSON
+// form: a time is a string in RFC 3339. An error's text describes the problem and quotes no value.
 func (p *Program) Eval(ctx context.Context, vars Vars) (any, error) {
 	out, err := p.eval(ctx, vars)
 	if err != nil {
@@ -265,7 +266,7 @@ func (p *Program) Eval(ctx context.Context, vars Vars) (any, error) {
 		return nil, err
 	}
 	if !fits(value, p.want) {
-		return nil, fmt.Errorf("it comes to %s, not %s", kindOf(value), p.want)
+		return nil, fmt.Errorf("the result is %s, not %s", kindOf(value), p.want)
 	}
 	return value, nil
 }

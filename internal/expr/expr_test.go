@@ -85,7 +85,7 @@ func TestCompileErrors(t *testing.T) {
 		{"true &&\n  nope", 2, 3, 10, "there is no nope; the variables are args, labels, calls, name, time, any"},
 		{"name ==", 1, 8, 7, "unexpected the end"},
 		{"name == 'ä' && name > 3", 1, 21, 21, "> cannot be applied to (string, int)"},
-		{"name", 1, 1, 0, "this comes to a value of type string, not bool"},
+		{"name", 1, 1, 0, "the value has type string, not bool"},
 		{"name.matches('(')", 1, 14, 13, "invalid matches argument"},
 		{"", 1, 1, 0, "unexpected"},
 		{strings.Repeat("(", 100) + "1" + strings.Repeat(")", 100), 1, 0, -1, "recursion"},
@@ -112,11 +112,11 @@ func TestEvalErrors(t *testing.T) {
 	e := env(t, nil)
 	for source, want := range map[string]string{
 		`args.missing == 1`:                  "there is no key missing",
-		`args[args.secret] == 1`:             "it has no value for what it was given", // not the value
-		`int(args.secret) == 1`:              "it has no value for what it was given",
-		`args.secret > 3`:                    "it does something with a value that values of its type cannot do",
+		`args[args.secret] == 1`:             "it cannot be evaluated for this input", // not the value
+		`int(args.secret) == 1`:              "it cannot be evaluated for this input",
+		`args.secret > 3`:                    "an operation does not support its value's type",
 		`args.zero == 0 && 1/args.zero == 1`: "it divides by zero",
-		`args.secret`:                        "it comes to a value of type string, not bool",
+		`args.secret`:                        "the result is a value of type string, not bool",
 		`args`:                               "",
 	} {
 		p, err := e.Compile(source, expr.Bool)
@@ -137,7 +137,7 @@ func TestEvalErrors(t *testing.T) {
 func TestLazy(t *testing.T) {
 	made, fault := 0, errors.New("twice a key")
 	v := bind(func() (any, error) { made++; return map[string]any{"a": int64(1)}, nil }, func() (any, error) { return nil, fault })
-	for source, want := range map[string]string{`name == "ann"`: "", `args.a == 1 && args.a < 2`: "", `args.a == 1`: "", `any == 1`: "it has no value for what it was given"} {
+	for source, want := range map[string]string{`name == "ann"`: "", `args.a == 1 && args.a < 2`: "", `args.a == 1`: "", `any == 1`: "it cannot be evaluated for this input"} {
 		p, err := env(t, nil).Compile(source, expr.Bool)
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ const (
 	sumOf     = "sum_list"
 )
 
-// dataFunctions are what CEL lacks and expressions over results want.
+// dataFunctions returns functions that CEL lacks and expressions over results need.
 func dataFunctions() []cel.EnvOption {
 	unary := func(name, overload string, arg, result *cel.Type, do func(ref.Val) ref.Val) cel.EnvOption {
 		return cel.Function(name, cel.Overload(overload, []*cel.Type{arg}, result, cel.UnaryBinding(do)))
@@ -35,12 +35,12 @@ func dataFunctions() []cel.EnvOption {
 	}
 }
 
-// ours reports whether a function is one of these, which CEL does not know what to charge for.
+// ours reports whether overload is a data function, whose cost CEL does not know.
 func ours(overload string) bool {
 	return slices.Contains([]string{textOf, jsonOf, parseJSON, sumOf}, overload)
 }
 
-// written is a value as a text.
+// written renders a value as a text.
 func written(v ref.Val, how func(any) (string, error)) ref.Val {
 	value, err := native(v)
 	if err != nil {
@@ -65,7 +65,7 @@ func parsed(v ref.Val) ref.Val {
 	return celtypes.DefaultTypeAdapter.NativeToValue(value)
 }
 
-// sum adds numbers: whole ones as long as all are.
+// sum adds numbers. The result is an int if all are ints.
 func sum(v ref.Val) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {
@@ -95,7 +95,7 @@ func toDouble(v ref.Val) ref.Val {
 	return celtypes.MaybeNoSuchOverloadErr(v)
 }
 
-// Text is what a value of an expression is within a text: a string as it is, nothing for nil, all others as [JSON] has them.
+// Text returns the form of a value within a text: a string unchanged, "" for nil, all others as [JSON].
 func Text(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:
@@ -110,7 +110,7 @@ func Text(value any) (string, error) {
 	return JSON(value)
 }
 
-// JSON is a value of an expression as compact JSON, with the keys of its maps in order.
+// JSON encodes a value of an expression as compact JSON with sorted keys.
 func JSON(value any) (string, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -13,18 +13,18 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// inference follows shapes through an expression. CEL's own types know structures only as messages, with which nothing
-// can be done that maps can; so an expression is checked in two passes: this one follows members and items, says which are
-// missing, and puts a variable of CEL's type in the place of each value that it knows; then CEL checks what is left.
+// inference propagates shapes through an expression. CEL describes structures only as messages, which lack the
+// operations of maps; so an expression is checked in two passes. This pass follows members and items, reports the
+// missing ones, and replaces each value of known type by a variable of CEL's type; then CEL checks the rest.
 type inference struct {
 	source  string
 	info    *ast.SourceInfo
 	factory ast.ExprFactory
-	faults  []*Error // for certain
+	faults  []*Error // errors
 	doubts  []*Error // warnings
 }
 
-// scope are the variables.
+// scope holds the shapes of the variables in scope.
 type scope map[string]*Shape
 
 func (s scope) with(name string, shape *Shape) scope {
@@ -35,7 +35,7 @@ func (s scope) with(name string, shape *Shape) scope {
 	return out
 }
 
-// expr returns what is known of an expression.
+// expr returns the shape of an expression.
 func (i *inference) expr(e ast.Expr, in scope) *Shape {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -58,7 +58,7 @@ func (i *inference) expr(e ast.Expr, in scope) *Shape {
 	return nil
 }
 
-// replace lets a variable of the same type stand for a value.
+// replace replaces a value by a placeholder variable of the same type.
 func (i *inference) replace(e ast.Expr, shape *Shape) {
 	switch t := shape.kind(); t {
 	case Bool, Int, String, List, Map:
@@ -66,7 +66,8 @@ func (i *inference) replace(e ast.Expr, shape *Shape) {
 	}
 }
 
-// forget lets CEL take a value for one of any type: what may also be null is compared with it, and a condition chooses between types.
+// forget makes CEL treat a value as of any type: a nullable value may be compared with null, and a condition may
+// choose between types.
 func (i *inference) forget(e ast.Expr, shape *Shape) {
 	if e.Kind() == ast.IdentKind && e.AsIdent() == stand(shape.kind()) {
 		e.SetKindCase(i.factory.NewIdent(e.ID(), stand(Any)))
@@ -85,7 +86,7 @@ func (i *inference) selected(e ast.Expr, in scope) *Shape {
 	return shape
 }
 
-// member is one of a value; asked says that it may be missing by the expression's own word.
+// member returns the shape of a member; asked means that the expression itself allows it to be missing.
 func (i *inference) member(of *Shape, name string, at int64, asked bool) *Shape {
 	if of.kind() != Map {
 		return nil // CEL says what is wrong with that
@@ -152,19 +153,20 @@ func (i *inference) index(of *Shape, key ast.Expr, asked bool) *Shape {
 	return nil
 }
 
-// arithmetic warns of what fails on some numbers: CEL adds no whole number to one with a fraction, and which of them a result has is seen when it is there.
+// arithmetic warns of operations that fail on some numbers: CEL does not add an int to a double, and which one a JSON
+// number is, is known only at run time.
 func (i *inference) arithmetic(at int64, args []*Shape) {
 	has := func(t Type) bool { return slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == t }) }
 	switch {
 	case !has(Double) || has(List):
 	case has(String):
-		i.doubt(at, "", "a number is no text: write text(...) around it")
+		i.doubt(at, "", "a number is not text: write text(...) around it")
 	default:
 		i.doubt(at, "", "a number from JSON may be whole or not, and CEL does not mix the two: write double(...) around it")
 	}
 }
 
-// either is what two values have in common.
+// either returns the shape that two values have in common.
 func either(a, b *Shape) *Shape {
 	switch {
 	case a == b:
@@ -204,7 +206,7 @@ func (i *inference) mapped(object ast.MapExpr, in scope) *Shape {
 	return out
 }
 
-// unused is how cel.bind's comprehension names what it does not use.
+// unused is the name of the unused variable in cel.bind's comprehension.
 const unused = "#unused"
 
 func (i *inference) loop(c ast.ComprehensionExpr, in scope) *Shape {
@@ -226,7 +228,7 @@ func (i *inference) loop(c ast.ComprehensionExpr, in scope) *Shape {
 	return nil
 }
 
-// passes are the variables of a loop over a value.
+// passes returns the shapes of the loop variables over a value.
 func passes(over *Shape, two bool) (first, second *Shape) {
 	switch over.kind() {
 	case List:
@@ -243,7 +245,7 @@ func passes(over *Shape, two bool) (first, second *Shape) {
 	return nil, nil
 }
 
-// step looks at what a loop does each time, and says what it adds to a list: what map and filter are made of.
+// step infers a loop's step, and the shape of what it appends to a list: map and filter are built from these.
 func (i *inference) step(c ast.ComprehensionExpr, in scope) (added *Shape, collects bool) {
 	e := c.LoopStep()
 	if call, ok := callOf(e, operators.Conditional, 3); ok {
@@ -295,7 +297,7 @@ func (i *inference) doubt(at int64, name, message string) {
 	i.doubts = append(i.doubts, i.at(at, name, message))
 }
 
-// at says where something is wrong: where a name is one, after the dot at which CEL sees it.
+// at returns an error at an expression's position: for a name, after the dot at which CEL reports it.
 func (i *inference) at(id int64, name, message string) *Error {
 	out := place(i.source, i.info.GetStartLocation(id))
 	rest := i.source[out.Offset:]
@@ -306,7 +308,7 @@ func (i *inference) at(id int64, name, message string) *Error {
 	return out
 }
 
-// typed looks at an expression, which compiles, with what is known of its variables.
+// typed infers the types of an expression that compiles, from the shapes of its variables.
 func (e *Env) typed(p *Program) error {
 	parsed, issues := e.env.Parse(p.source)
 	if issues.Err() != nil {
@@ -328,12 +330,12 @@ func (e *Env) typed(p *Program) error {
 		p.shape = of(checked.OutputType())
 	}
 	if got := p.shape.kind(); p.want != Any && got != Any && !fitsType(got, p.want) {
-		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("this comes to a value of type %s, not %s", got, p.want)}
+		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the value has type %s, not %s", got, p.want)}
 	}
 	return nil
 }
 
-// fitsType reports whether what is of a type may be of another.
+// fitsType reports whether a value of type got may be one of type want.
 func fitsType(got, want Type) bool {
 	switch want {
 	case Strings:

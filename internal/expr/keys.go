@@ -7,13 +7,14 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// key is a name by which an expression looks at a member of an object.
+// key is a member name that an expression selects.
 type key struct {
-	of   string // the variable whose member it is; "" where that is none, as for a member of a member
+	of   string // the variable that is selected from; "" otherwise, as for a member of a member
 	name string
 }
 
-// Keys are the names by which the expression may look at members of a variable, or of what is in it, sorted. Names that it computes are not among them.
+// Keys returns the member names that the expression may select from a variable or from values in it, sorted. Computed
+// names are not included.
 func (p *Program) Keys(variable string) (names []string) {
 	for _, k := range p.keys {
 		if k.of == "" || k.of == variable {
@@ -24,7 +25,7 @@ func (p *Program) Keys(variable string) (names []string) {
 	return slices.Compact(names)
 }
 
-// keysIn finds the names that are written in an expression.
+// keysIn finds the literal member names in an expression.
 func (e *Env) keysIn(root ast.Expr) (found []key) {
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(at ast.Expr) {
 		if of, name, ok := member(at); ok {
@@ -34,7 +35,7 @@ func (e *Env) keysIn(root ast.Expr) (found []key) {
 	return found
 }
 
-// variable is the name of a declared variable, "" for what is none.
+// variable returns the name of a declared variable, "" for other expressions.
 func (e *Env) variable(of ast.Expr) string {
 	if of.Kind() == ast.IdentKind && slices.Contains(e.names, of.AsIdent()) {
 		return of.AsIdent()
@@ -42,7 +43,7 @@ func (e *Env) variable(of ast.Expr) string {
 	return ""
 }
 
-// member takes an expression apart that looks at a member by a name that is written there: a.b, has(a.b), a["b"], a.?b, a[?"b"], "b" in a.
+// member splits an expression that selects a literal member: a.b, has(a.b), a["b"], a.?b, a[?"b"], "b" in a.
 func member(at ast.Expr) (of ast.Expr, name string, ok bool) {
 	switch at.Kind() {
 	case ast.SelectKind:

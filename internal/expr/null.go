@@ -10,8 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// check parses an expression and checks its types. CEL compares a list, a map, a text and the like with null only where it does
-// not know that they are one; here every value may be null, as the result of a step that was left out.
+// check parses an expression and checks its types. CEL compares a list, a map or a text with null only where its type
+// is unknown; here every value may be null, as the result of a skipped step.
 func (e *Env) check(source string) (*cel.Ast, *cel.Issues) {
 	checked, issues := e.env.Compile(source)
 	if issues.Err() == nil || !strings.Contains(source, "null") {
@@ -24,7 +24,7 @@ func (e *Env) check(source string) (*cel.Ast, *cel.Issues) {
 	return e.env.Check(parsed)
 }
 
-// hideNulls makes dyn(null), of an unknown type, of each null that is compared with something. It reports whether there was any.
+// hideNulls replaces each null in a comparison by dyn(null), of an unknown type. It reports whether there was any.
 func hideNulls(parsed *ast.AST) (found bool) {
 	factory, next := ast.NewExprFactory(), ast.MaxID(parsed)
 	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

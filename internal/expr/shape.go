@@ -9,29 +9,30 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// Shape is what is known of a value before there is one. A nil *Shape, and one of type [Any], is nothing.
-// A Shape that is in use must not be changed; shapes may point at each other in circles.
+// Shape describes a value before it exists. A nil *Shape, and one of type [Any], means unknown. A Shape that is in
+// use must not be changed; shapes may refer to each other in cycles.
 type Shape struct {
 	// Type is Any, Bool, Int, Double (a number that may be whole), String, List or Map.
 	Type Type
-	// Elem is what all items of a List are, and all members of a Map that has no Fields.
+	// Elem is the shape of all items of a List, and of all members of a Map without Fields.
 	Elem *Shape
-	// Fields are the members of a Map. Open says that there may be others: to look at one of those is a warning, else an error.
+	// Fields are the members of a Map. Open means that there may be others: selecting one of those is a warning, else
+	// an error.
 	Fields []Field
 	Open   bool
-	// Absent says why there is no member of this name, "" where that is not known; nil is never known.
+	// Absent returns why there is no member of this name, "" if unknown; nil means always unknown.
 	Absent func(name string) string
 }
 
 // Field is one member of a [Shape].
 type Field struct {
 	Name string
-	// Optional says that it may be missing.
+	// Optional means that the member may be missing.
 	Optional bool
 	Shape    *Shape
 }
 
-// Field returns what is known of a member: nil and true for one that is allowed, and of which nothing is known.
+// Field returns the shape of a member: nil and true for an allowed member of unknown shape.
 func (s *Shape) Field(name string) (shape *Shape, known bool) {
 	if s == nil || s.Type == Any {
 		return nil, true
@@ -64,7 +65,7 @@ func (s *Shape) kind() Type {
 	return s.Type
 }
 
-// missing says what is wrong with the name of a member.
+// missing returns the message for an unknown member name.
 func (s *Shape) missing(name string) string {
 	if s.Absent != nil {
 		if why := s.Absent(name); why != "" {
@@ -88,10 +89,11 @@ func (s *Shape) missing(name string) string {
 	return fmt.Sprintf("%s; the members are %s", none, strings.Join(names, ", "))
 }
 
-// stand is the variable for a value of a type while types are checked; no one can write such a name.
+// stand returns the placeholder variable of a type, used during type checks. Expressions cannot contain such a name.
 func stand(t Type) string { return "@" + string(t) }
 
-// stands are all of them. What a list or a map has in it is followed by shapes, not by CEL's types: to CEL lists and maps may be mixed.
+// stands declares all placeholders. Elements of lists and maps are tracked by shapes, not by CEL's types: to CEL,
+// lists and maps may be mixed.
 func stands() (set []cel.EnvOption) {
 	for _, t := range []Type{Any, Bool, Int, String, List, Map} {
 		set = append(set, cel.Variable(stand(t), types(t)))
@@ -99,7 +101,7 @@ func stands() (set []cel.EnvOption) {
 	return set
 }
 
-// of is what CEL's type says of a value.
+// of converts CEL's type to a shape.
 func of(t *cel.Type) *Shape {
 	for _, known := range []Type{Bool, Int, Double, String} {
 		if t.IsExactType(types(known)) {

@@ -62,7 +62,7 @@ func TestShapes(t *testing.T) {
 		{`out.counts.whatever + "a"`, 20, "+ cannot be applied to (int, string)"},
 		{`out.counts.map(k, k + 1)`, 20, "+ cannot be applied to (string, int)"},
 		{`out.files[0].price * 2`, 19, "?a number from JSON may be whole"},
-		{`"a" + out.files[0].price`, 4, "?a number is no text"},
+		{`"a" + out.files[0].price`, 4, "?a number is not text"},
 		{`double(out.files[0].price) * 2.0 + 1.5`, 0, ""},
 		{`out.files[0].name == null || null != out.files || out.files[0].size == 1.0`, 0, ""},
 		{`env.x ? out.files[0].name : null`, 0, ""},

@@ -16,27 +16,27 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// maxDepth is how deep values may be.
+// maxDepth bounds the nesting of values.
 const maxDepth = 200
 
-// What [Decode] refuses besides what is no JSON.
+// Errors of [Decode] besides invalid JSON.
 var (
-	// ErrDuplicate: an object has a key twice, and who reads it may take either.
+	// ErrDuplicate: an object has a duplicate key, of which different readers may take different values.
 	ErrDuplicate = errors.New("an object has a key twice")
-	// ErrDepth: values stand in each other too deep.
+	// ErrDepth: values are nested too deep.
 	ErrDepth = errors.New("values are nested too deep")
 )
 
-// ErrSize is for an expression with too large a value.
-var ErrSize = errors.New("it comes to more than 8 MiB")
+// ErrSize means that the value of an expression is too large.
+var ErrSize = errors.New("the result is larger than 8 MiB")
 
 var (
 	errTooLarge = errors.New("a number is too large")
-	errNoJSON   = errors.New("a text is no JSON")
+	errNoJSON   = errors.New("a text is not JSON")
 )
 
-// Decode reads one JSON value for an expression: a number that is whole is an int64, however it is written (1, 1.0, 1e0),
-// and all others are a float64. An object that has a key twice is refused, since an upstream may take another one than we do.
+// Decode reads one JSON value for an expression: a whole number is an int64, however it is written (1, 1.0, 1e0), and
+// all others are a float64. An object with a duplicate key is an error, since an upstream may take the other value.
 func Decode(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -77,7 +77,7 @@ func decodeObject(dec *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := key.(string) // the decoder lets nothing else stand there
+		name, _ := key.(string) // the decoder guarantees a string
 		if _, twice := object[name]; twice {
 			return nil, ErrDuplicate
 		}
@@ -102,7 +102,7 @@ func decodeList(dec *json.Decoder, depth int) (any, error) {
 	return list, err
 }
 
-// maxWhole is up to where each whole number has a float64 of its own.
+// maxWhole is the bound up to which a float64 represents each whole number exactly.
 const maxWhole = 1 << 53
 
 func number(n json.Number) (any, error) {
@@ -119,13 +119,13 @@ func number(n json.Number) (any, error) {
 	return f, nil
 }
 
-// Unknown is a value that is not known yet. What can be said without it is said; else the evaluation ends with [ErrUnknown].
+// Unknown is a value that is not known yet. An evaluation whose result depends on it ends with [ErrUnknown].
 type Unknown struct{}
 
-// ErrUnknown says that an expression needs a value that is [Unknown].
+// ErrUnknown means that an expression needs a value that is [Unknown].
 var ErrUnknown = errors.New("it is not known yet")
 
-// adapter knows Unknown.
+// adapter converts Unknown values.
 type adapter struct{ celtypes.Adapter }
 
 // NativeToValue implements CEL's adapter.
@@ -141,7 +141,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 	return a.Adapter.NativeToValue(value)
 }
 
-// bind is a value as CEL takes it.
+// bind converts a value for CEL.
 func bind(value any) any {
 	switch v := value.(type) {
 	case func() (any, error):
@@ -162,7 +162,7 @@ func bind(value any) any {
 	return value
 }
 
-// tally is a map in which what is not there is 0.
+// tally is a map in which missing keys have the value 0.
 type tally struct{ traits.Mapper }
 
 // Get implements CEL's indexer.
@@ -179,19 +179,19 @@ func (t tally) Find(key ref.Val) (ref.Val, bool) {
 	return celtypes.IntZero, true
 }
 
-// maxSize is the largest value of an expression as JSON, in bytes, about.
+// maxSize bounds the value of an expression as JSON, in bytes, approximately.
 const maxSize = 8 << 20
 
-// native is a value as JSON has it.
+// native converts a CEL value to its JSON form.
 func native(v ref.Val) (any, error) {
 	n := natively{left: maxSize}
 	return n.value(v, 0)
 }
 
-// natively counts what has been copied: a small expression can name a large value many times.
+// natively converts values within a size budget: a small expression can refer to a large value many times.
 type natively struct{ left int }
 
-// take counts the bytes of one value.
+// take subtracts the bytes of one value from the budget.
 func (n *natively) take(size int) error {
 	if n.left -= size; n.left < 0 {
 		return ErrSize
@@ -268,7 +268,7 @@ func (n *natively) object(v traits.Mapper, depth int) (any, error) {
 		key := it.Next()
 		name, ok := key.(celtypes.String)
 		if !ok {
-			return nil, errors.New("a key of a map is no text")
+			return nil, errors.New("a map key is not a string")
 		}
 		if err := n.take(len(name) + 2); err != nil {
 			return nil, err
@@ -308,7 +308,7 @@ func fits(v any, want Type) bool {
 	return ok
 }
 
-// all reports whether all that a list or a map has is of a type.
+// all reports whether all elements of a list or map are of a type.
 func all(v any, want Type) bool {
 	switch v := v.(type) {
 	case []any:
@@ -339,7 +339,7 @@ func kindOf(v any) string {
 	return "nothing"
 }
 
-// typeName is a type of CEL's in our words.
+// typeName returns our name for a CEL type.
 func typeName(t *cel.Type) string {
 	for _, known := range []Type{Bool, Int, Double, String, Time, Strings, Bools, Counts, List, Map} {
 		if t.IsExactType(types(known)) {
@@ -349,7 +349,7 @@ func typeName(t *cel.Type) string {
 	return cel.FormatCELType(t)
 }
 
-// Describe names what sort of value an expression has come to, for people: "a number", "a list".
+// Describe names the sort of a value, for people: "a number", "a list".
 func Describe(value any) string {
 	switch value.(type) {
 	case nil:

@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrBusy says that someone held the lock for all the time that was waited.
+// ErrBusy means that another process held the lock for the whole wait.
 var ErrBusy = errors.New("another process holds the lock")
 
-// Dir keeps others who call it, in this process or another, waiting until unlock
-// is called. It locks the directory itself, so that no file is left behind; where
-// the file system has no locks it does nothing. Of a process that hangs with the
-// lock the error is ErrBusy, after patience.
+// Dir locks a directory against other callers, in this process or another, until unlock is called. It locks the
+// directory itself, so that no lock file is left behind; it does nothing on a file system without locks. It returns
+// ErrBusy if the lock is not free within patience.
 func Dir(dir string, patience time.Duration) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -31,7 +30,7 @@ func Dir(dir string, patience time.Duration) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // closing it unlocks it
 }
 
-// lock asks again and again: a wait in the kernel could not be ended.
+// lock polls: a blocking wait in the kernel could not be cancelled.
 func lock(fd int, patience time.Duration) error {
 	end := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -46,8 +45,8 @@ func lock(fd int, patience time.Duration) error {
 	}
 }
 
-// File takes the lock of an open file until that is closed, or says ErrBusy at once where someone else has it, in this
-// process or another. Where the file system has no locks it does nothing.
+// File locks an open file until it is closed, or returns ErrBusy at once if it is locked, by this process or another.
+// It does nothing on a file system without locks.
 func File(f *os.File) error {
 	if err := lock(int(f.Fd()), 0); err != unix.ENOTSUP && err != unix.ENOLCK { //nolint:errorlint // as above
 		return err
@@ -55,5 +54,6 @@ func File(f *os.File) error {
 	return nil
 }
 
-// Unlock gives the lock of a file back before that is closed: a process that is just being started has its descriptor too, for a moment.
+// Unlock releases the lock of a file before the file is closed: a child process that is being started briefly holds
+// the descriptor too.
 func Unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -12,8 +12,7 @@ import (
 // ErrBusy is never returned here.
 var ErrBusy = errors.New("another process holds the lock")
 
-// Dir does nothing here: of two processes that change a file at the same moment
-// one may lose what it wrote.
+// Dir does nothing here: if two processes change a file at the same moment, one change may be lost.
 func Dir(string, time.Duration) (unlock func(), err error) { return func() {}, nil }
 
 // File does nothing here.

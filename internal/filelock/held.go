@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock is the lock of [Dir] for anyone who takes it often: what it locks stays open in the meantime.
-// Within a process it must not be taken twice at once: a mutex of the caller's comes before it.
+// Lock is the lock of [Dir] for frequent use: it keeps the directory open. It does not lock out goroutines of the
+// same process: the caller must hold a mutex around it.
 type Lock struct{ f *os.File }
 
-// Open opens a directory to be locked. It locks nothing yet. Close it.
+// Open opens a directory without locking it. The caller must Close it.
 func Open(dir string) (*Lock, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -22,7 +22,7 @@ func Open(dir string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Take waits for the lock, at most patience, and then returns ErrBusy.
+// Take waits for the lock for at most patience, then returns ErrBusy.
 func (l *Lock) Take(patience time.Duration) error {
 	err := lock(int(l.f.Fd()), patience)
 	if err == unix.ENOTSUP || err == unix.ENOLCK { //nolint:errorlint // as the system call returned it
@@ -41,8 +41,8 @@ func (l *Lock) Same(dir string) (bool, error) {
 	return err == nil && os.SameFile(there, opened), err
 }
 
-// Leave lets others have it.
+// Leave releases the lock.
 func (l *Lock) Leave() { _ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN) }
 
-// Close leaves it for good.
+// Close releases the lock and closes the directory.
 func (l *Lock) Close() error { return l.f.Close() }

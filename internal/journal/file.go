@@ -20,7 +20,7 @@ const ending = ".journal"
 
 var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
-// Path is where in a folder the journal of an execution is. What cannot be an execution's id has a path where nothing is.
+// Path returns the path of an execution's journal in a folder. For an invalid id it is a path where no file is.
 func Path(dir, id string) string {
 	if !validID.MatchString(id) {
 		return filepath.Join(dir, ".none"+ending)
@@ -28,25 +28,25 @@ func Path(dir, id string) string {
 	return filepath.Join(dir, id+ending)
 }
 
-// Contents are what a journal says.
+// Contents is a parsed journal.
 type Contents struct {
 	Header
-	// Calls are in the order in which they began, those that were carried over first.
+	// Calls are in the order in which they began, carried over calls first.
 	Calls []Call
-	// Over is what was recorded at the program's end; nil: it has not come to its end.
+	// Over is the record of the program's end; nil if it has not ended.
 	Over json.RawMessage
-	// Resumed is the execution that continues with this one, "" if none does.
+	// Resumed is the execution that resumes this one, "" if none does.
 	Resumed string
-	// Kept: its record is kept elsewhere.
+	// Kept: the execution's record is stored elsewhere.
 	Kept bool
-	// Whole is how many bytes of the file count: what follows is damaged, or half a record.
+	// Whole is the length of the valid prefix of the file, in bytes: the rest is damaged or half a record.
 	Whole int64
 }
 
-// Parse reads a journal. An error says that not even its header can be read.
+// Parse reads a journal. An error means that not even its header can be read.
 func Parse(data []byte) (*Contents, error) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it begins otherwise", ErrDamaged)
+		return nil, fmt.Errorf("%w: unknown format", ErrDamaged)
 	}
 	p := parser{Contents: Contents{Whole: int64(len(magic))}}
 	for {
@@ -63,8 +63,8 @@ func Parse(data []byte) (*Contents, error) {
 	return &p.Contents, nil
 }
 
-// Peek reads a journal without locking it, also while it is being written. Of a file of more than so many bytes the
-// beginning counts. Errors are fs.ErrNotExist, ErrDamaged, or the system's.
+// Peek reads a journal without locking it, also while it is being written. It reads at most most bytes. Errors are
+// fs.ErrNotExist, ErrDamaged, or the system's.
 func Peek(path string, most int64) (*Contents, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -88,7 +88,7 @@ type parser struct {
 
 var errUnexpected = errors.New("a record that cannot be here")
 
-// take adds what one frame says; an error says that it cannot be.
+// take applies one frame; the error means that the frame is invalid here.
 func (p *parser) take(f frame) error {
 	p.frames++
 	if (f.kind == isHeader) != (p.ID == "") {
@@ -174,7 +174,7 @@ func (p *parser) asked(f frame) error {
 	return nil
 }
 
-// replace marks carried calls that another replaces.
+// replace marks the carried calls that another call replaces.
 func (p *parser) replace(places []int) error {
 	for _, n := range places {
 		if n < 1 || n > len(p.Calls) || p.consumed[n-1] {
@@ -185,7 +185,7 @@ func (p *parser) replace(places []int) error {
 	return nil
 }
 
-// decided adds what a person has said about a carried call.
+// decided records a person's decision about a carried call.
 func (p *parser) decided(f frame) error {
 	var l line
 	if err := decode(f.head, &l); err != nil {
@@ -199,7 +199,7 @@ func (p *parser) decided(f frame) error {
 	return c.settle(l, f.rest)
 }
 
-// order says of each call whether anything began after it, and leaves out those that were replaced.
+// order sets Last for each call, and drops calls that were replaced.
 func (p *parser) order() {
 	var calls []Call
 	for i, c := range p.Calls {
@@ -213,7 +213,7 @@ func (p *parser) order() {
 	p.Calls = calls
 }
 
-// File is the journal of an execution that does not run, locked until Close.
+// File is the journal of an execution that is not running, locked until Close.
 type File struct {
 	*Contents
 	file   *os.File
@@ -224,7 +224,7 @@ type File struct {
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 512 << 20
 
-// Open reads a journal and keeps others away from it. Errors are fs.ErrNotExist, ErrRunning, ErrDamaged, or the system's.
+// Open reads and locks a journal. Errors are fs.ErrNotExist, ErrRunning, ErrDamaged, or the system's.
 func Open(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -243,7 +243,7 @@ func (f *File) read() error {
 	} else if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(f.path); err != nil { // who had the lock before has removed it
+	if _, err := os.Lstat(f.path); err != nil { // the previous lock holder removed it
 		return err
 	}
 	data, err := io.ReadAll(io.LimitReader(f.file, maxFile))
@@ -254,7 +254,7 @@ func (f *File) read() error {
 	return err
 }
 
-// Resume notes that another execution continues with this one; "" takes that back.
+// Resume records that another execution resumes this one; "" undoes that.
 func (f *File) Resume(by string) error {
 	head, err := json.Marshal(by)
 	if err != nil {
@@ -264,13 +264,13 @@ func (f *File) Resume(by string) error {
 	return f.write(isResumed, head)
 }
 
-// End notes how an execution ended that could not say so itself.
+// End records the end of an execution whose process died before it could.
 func (f *File) End(record json.RawMessage) error {
 	f.Over = record
 	return f.write(isOver, record)
 }
 
-// Keep notes that the record is kept elsewhere; well, that it needs no resume.
+// Keep records that the execution's record is stored elsewhere; well means that it needs no resume.
 func (f *File) Keep(well bool) error {
 	f.Kept = true
 	if well {
@@ -279,7 +279,7 @@ func (f *File) Keep(well bool) error {
 	return f.write(isKept, nil)
 }
 
-// write appends a frame to what is whole.
+// write appends a frame after the valid prefix.
 func (f *File) write(kind byte, head []byte) error {
 	data := appendFrame(nil, kind, head)
 	if err := f.file.Truncate(f.Whole); err != nil {
@@ -295,7 +295,7 @@ func (f *File) write(kind byte, head []byte) error {
 // Remove closes and removes the file.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.Close()) }
 
-// Close lets others have the file.
+// Close unlocks and closes the file.
 func (f *File) Close() error {
 	if !f.closed {
 		filelock.Unlock(f.file)
@@ -306,7 +306,7 @@ func (f *File) Close() error {
 
 // List returns the ids of the journals in a folder, the latest file first; none where there is no folder.
 func List(dir string) []string {
-	entries, _ := os.ReadDir(dir) // none is none
+	entries, _ := os.ReadDir(dir) // a missing folder has none
 	type one struct {
 		id   string
 		info fs.FileInfo

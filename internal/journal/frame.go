@@ -10,25 +10,25 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A file is the magic and frames: 4 bytes of length and 4 of CRC-32C, both of what follows and little endian; a byte that
-// says what it is; one line of JSON; and the bytes that the JSON tells the sizes of.
+// A file is the magic followed by frames. A frame is the length (4 bytes) and CRC-32C (4 bytes) of the rest, little
+// endian; a kind byte; one line of JSON; and the bodies whose sizes the JSON gives.
 const magic = "sallyJ1\n"
 
 const frameHead = 8
 
-// What a frame is.
+// Kinds of frames.
 const (
 	isHeader  = 'H'
-	isBegin   = 'B' // a call is on its way
-	isEnd     = 'E' // and what it came to
-	isRefused = 'R' // a call did not leave
-	isCarried = 'C' // a call of the journal before
-	isAsked   = 'A' // a carried call was asked for
+	isBegin   = 'B' // a call was sent
+	isEnd     = 'E' // its outcome
+	isRefused = 'R' // a call was not sent
+	isCarried = 'C' // a call carried over from the previous journal
+	isAsked   = 'A' // the program requested a carried call
 	isDecided = 'D' // a person has decided about a carried call
 	isOver    = 'O' // the program has ended
-	isResumed = 'S' // another execution goes on with it
-	isKept    = 'K' // its record is kept elsewhere
-	isWell    = 'W' // the same, and it ended well: nobody needs to go on with it
+	isResumed = 'S' // another execution resumes it
+	isKept    = 'K' // its record is stored elsewhere
+	isWell    = 'W' // the same, after a success: no resume is needed
 )
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -58,7 +58,7 @@ type failure struct {
 	Retryable bool      `json:"retryable,omitempty"`
 }
 
-// answer is a result with its long parts as bytes behind it. A size is -1 where there is nothing, which is not the same as nothing in it.
+// answer is a result whose long parts follow as bytes. A size of -1 means nil, 0 means empty.
 type answer struct {
 	Content    []block `json:"content,omitempty"`
 	IsError    bool    `json:"isError,omitempty"`
@@ -83,7 +83,7 @@ func size(b []byte) int {
 	return len(b)
 }
 
-// split takes a result apart, into what becomes JSON and what follows it.
+// split splits a result into the part that is encoded as JSON and the bodies that follow.
 func split(r tool.Result) (a *answer, bodies [][]byte) {
 	a = &answer{IsError: r.IsError, Structured: size(r.Structured), Raw: size(r.Raw)}
 	for _, c := range r.Content {
@@ -93,7 +93,7 @@ func split(r tool.Result) (a *answer, bodies [][]byte) {
 	return a, append(bodies, r.Structured, r.Raw)
 }
 
-// join is the other way. ok is false where the sizes are not those of the bytes.
+// join is the inverse of split. ok is false if the sizes do not match the bytes.
 func (a *answer) join(rest []byte) (r tool.Result, ok bool) {
 	ok = true
 	take := func(n int) []byte {
@@ -130,13 +130,13 @@ func appendFrame(b []byte, kind byte, head []byte, bodies ...[]byte) []byte {
 	return b
 }
 
-// frame is one that was read.
+// frame is a decoded frame.
 type frame struct {
 	kind       byte
 	head, rest []byte
 }
 
-// nextFrame reads the first frame of data, and says how long it is; 0 where there is none that is whole.
+// nextFrame decodes the first frame of data and returns its length; 0 if it is not complete.
 func nextFrame(data []byte) (f frame, n int) {
 	if len(data) < frameHead+2 {
 		return frame{}, 0
@@ -156,11 +156,11 @@ func nextFrame(data []byte) (f frame, n int) {
 	return frame{content[0], head, rest}, frameHead + int(length)
 }
 
-// callOf makes a call of what is said of it.
+// callOf decodes a call.
 func callOf(l line, rest []byte) (Call, error) {
 	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional, Decision: l.Decision, Origin: l.Origin}
 	if l.Input < 0 || l.Input > len(rest) {
-		return Call{}, fmt.Errorf("%w: arguments have not their size", ErrDamaged)
+		return Call{}, fmt.Errorf("%w: arguments have the wrong size", ErrDamaged)
 	}
 	if l.Input > 0 {
 		c.Args, rest = rest[:l.Input:l.Input], rest[l.Input:]
@@ -172,7 +172,7 @@ func callOf(l line, rest []byte) (Call, error) {
 	return c, c.settle(l, rest)
 }
 
-// settle adds what a call came to.
+// settle sets a call's outcome.
 func (c *Call) settle(l line, rest []byte) error {
 	c.Lost, c.Decision = l.Lost, l.Decision
 	if e := l.Error; e != nil {
@@ -181,14 +181,14 @@ func (c *Call) settle(l line, rest []byte) error {
 	if l.Result != nil {
 		result, ok := l.Result.join(rest)
 		if !ok {
-			return fmt.Errorf("%w: a result has not its size", ErrDamaged)
+			return fmt.Errorf("%w: a result has the wrong size", ErrDamaged)
 		}
 		c.Result = result
 	}
 	return nil
 }
 
-// lineOf says what is kept of a call, and the bytes that follow it.
+// lineOf encodes a call, and returns the bodies that follow it.
 func lineOf(c Call) (l line, bodies [][]byte) {
 	l = line{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin}
 	if c.State == Ended || c.State == Refused {

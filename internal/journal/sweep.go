@@ -12,10 +12,11 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Settled reports whether the last thing that a file says is that its record is kept elsewhere: there is nothing to be done about it.
+// Settled reports whether the last frame of a file says that its record is stored elsewhere: the file needs no
+// further work.
 func Settled(path string) bool { return endsWith(path, isKept) || endsWith(path, isWell) }
 
-// Well reports whether a file is of a program that ended well, and settled.
+// Well reports whether a file is settled and its program succeeded.
 func Well(path string) bool { return endsWith(path, isWell) }
 
 // endsWith reports whether the last frame of a file is an empty one of a kind.
@@ -35,12 +36,12 @@ func endsWith(path string, kind byte) bool {
 	return err == nil && bytes.Equal(last, end)
 }
 
-// stillborn is how old a file must be that never became a journal for it to be removed.
+// stillborn is the age at which a file that never became a journal is removed.
 const stillborn = time.Hour
 
-// Sweep removes journals in the folders below root that were last written to before a time, and of the others as many as it takes for all of
-// them to take at most size bytes: first those of programs that ended well, the oldest before the others. Those of
-// executions that run stay. It returns how many went.
+// Sweep removes journals in the folders below root that were last written before a time, and then as many others as
+// needed to keep the total within size bytes: first those of programs that succeeded, each group oldest first.
+// Journals of running executions stay. It returns the number removed.
 func Sweep(root string, before time.Time, size int64) (removed int) {
 	var left []swept
 	total := int64(0)
@@ -74,16 +75,16 @@ func Sweep(root string, before time.Time, size int64) (removed int) {
 	return removed
 }
 
-// swept is a journal that may have to go.
+// swept is a journal that may be removed.
 type swept struct {
 	path string
 	info fs.FileInfo
 	well bool
 }
 
-// found are the journals below root. What never became one is removed.
+// found returns the journals below root. It removes old files that never became a journal.
 func found(root string) (all []swept) {
-	paths, _ := filepath.Glob(filepath.Join(root, "*", "*")) // the pattern is a good one, unless root is odd: then nothing is removed
+	paths, _ := filepath.Glob(filepath.Join(root, "*", "*")) // fails only if root contains pattern characters: then nothing is removed
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil || !info.Mode().IsRegular() {
@@ -101,7 +102,7 @@ func found(root string) (all []swept) {
 	return all
 }
 
-// removeIdle removes the journal of an execution that does not run.
+// removeIdle removes the journal of an execution that is not running.
 func removeIdle(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Results is how much of the results of one execution is kept, in bytes. What is over is marked as lost.
+// Results is the default limit for the recorded results of one execution, in bytes. Results beyond it are marked as
+// lost.
 const Results = 64 << 20
 
 // Options configure a writer; nil means all defaults.
 type Options struct {
-	// Results is how many bytes of results and arguments are kept; 0 is [Results], less than 0 none.
+	// Results is how many bytes of results and arguments are recorded; 0 means [DefaultResults], less than 0 none.
 	Results int64
 }
 
-// Writer writes the journal of an execution that runs. It is safe for concurrent use. After an error it writes nothing
-// more, and removes the file: half a journal would have calls made twice.
+// Writer writes the journal of a running execution. It is safe for concurrent use. After an error it stops writing
+// and removes the file: half a journal would make a resume repeat calls.
 type Writer struct {
 	path string
 
@@ -36,11 +37,11 @@ type Writer struct {
 	broken error
 }
 
-// errClosed is what a writer says that was closed.
+// errClosed is the error of a closed writer.
 var errClosed = errors.New("the journal is closed")
 
-// Create begins a journal with a header and the calls that it carries over from the one before. The folder is made if it is
-// not there.
+// Create creates a journal with a header and the calls carried over from the previous one. It makes the folder if
+// needed.
 func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error) {
 	room := int64(Results)
 	if opts != nil && opts.Results != 0 {
@@ -53,7 +54,7 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("create journal %s: %w", h.ID, fs.ErrExist)
 	}
-	early := filepath.Join(dir, "."+h.ID) // nobody looks at it before it has its lock and its header
+	early := filepath.Join(dir, "."+h.ID) // not visible until it is locked and has its header
 	f, err := os.OpenFile(early, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
@@ -73,7 +74,7 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 	return w, nil
 }
 
-// start writes what a journal begins with.
+// start writes the header and the carried calls.
 func (w *Writer) start(h Header, carried []Call) error {
 	head, err := json.Marshal(h)
 	if err != nil {
@@ -93,7 +94,7 @@ func (w *Writer) start(h Header, carried []Call) error {
 	return nil
 }
 
-// put writes what is kept of a call, with mu held or before anybody else has the writer.
+// put writes a call's record, with mu held or before the writer is shared.
 func (w *Writer) put(kind byte, c Call, replaces ...int) error {
 	l, bodies := lineOf(c)
 	l.Replaces = replaces
@@ -107,7 +108,7 @@ func (w *Writer) put(kind byte, c Call, replaces ...int) error {
 	if given := int64(len(c.Args)); given > 0 && size+given <= w.room {
 		l.Input, bodies, size = len(c.Args), append([][]byte{c.Args}, bodies...), size+given
 	}
-	if kind == isEnd || kind == isDecided { // the beginning has said it
+	if kind == isEnd || kind == isDecided { // the begin frame has it
 		l.Tool, l.Definition, l.Arguments = "", "", ""
 	}
 	head, err := json.Marshal(l)
@@ -143,19 +144,19 @@ func (w *Writer) do(write func() error) error {
 	return nil
 }
 
-// Start says how a call begins.
+// Start describes a call that begins.
 type Start struct {
 	Tool tool.ID
-	// Definition and Arguments are digests. Args are kept, if they are not nil and there is room.
+	// Definition and Arguments are digests. Args are recorded unless they are nil or the limit is reached.
 	Definition, Arguments string
 	Args                  []byte
-	// Replaces are the places, from 1, of the carried calls that it replaces. They are not carried further.
+	// Replaces are the indexes, from 1, of the carried calls that it replaces. They are not carried further.
 	Replaces []int
-	// Sync has the journal on the disk before Begin returns, so that the call is known after a loss of power.
+	// Sync makes Begin sync the journal to disk before it returns, so that the call is known after a loss of power.
 	Sync bool
 }
 
-// Begin notes that a call goes to its upstream now, and returns its number.
+// Begin records that a call is about to be sent to its upstream, and returns its number.
 func (w *Writer) Begin(s Start) (number int, err error) {
 	number, err = w.add(isBegin, Call{Tool: s.Tool, Definition: s.Definition, Arguments: s.Arguments, Args: s.Args, State: Begun}, s.Replaces...)
 	if err == nil && s.Sync {
@@ -164,7 +165,7 @@ func (w *Writer) Begin(s Start) (number int, err error) {
 	return number, err
 }
 
-// sync has the file on the disk, and the first time its folder's entry too. It is called with mu held.
+// sync syncs the file to disk, and the first time its folder's entry too. It is called with mu held.
 func (w *Writer) sync() error {
 	if err := w.file.Sync(); err != nil || w.synced {
 		return err
@@ -178,8 +179,8 @@ func (w *Writer) sync() error {
 	return err
 }
 
-// Decide notes what a person has said about a carried call, by its place, from 1: what its result or error is from now on.
-// It is on the disk when Decide returns.
+// Decide records a person's decision about a carried call, by its index, from 1: the call's result or error from now
+// on. The record is on disk when Decide returns.
 func (w *Writer) Decide(carried int, decision Decision, result tool.Result, failed *tool.Error) error {
 	return w.do(func() error {
 		if err := w.put(isDecided, Call{Number: carried, State: Ended, Decision: decision, Result: result, Err: failed}); err != nil {
@@ -189,13 +190,13 @@ func (w *Writer) Decide(carried int, decision Decision, result tool.Result, fail
 	})
 }
 
-// Leave notes a call that a person has decided not to make.
+// Leave records a call that a person has decided not to make.
 func (w *Writer) Leave(id tool.ID, definition, arguments string, failed *tool.Error) error {
 	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Ended, Decision: Left, Err: failed})
 	return err
 }
 
-// Refused notes a call that did not go to its upstream.
+// Refused records a call that was not sent to its upstream.
 func (w *Writer) Refused(id tool.ID, definition, arguments string, why *tool.Error) error {
 	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Refused, Err: why})
 	return err
@@ -211,12 +212,12 @@ func (w *Writer) add(kind byte, c Call, replaces ...int) (number int, err error)
 	return number, err
 }
 
-// End notes what a call came to that had begun: a result, or an error if that is not nil.
+// End records the outcome of a call that had begun: a result, or an error if that is not nil.
 func (w *Writer) End(number int, result tool.Result, failed *tool.Error) error {
 	return w.do(func() error { return w.put(isEnd, Call{Number: number, State: Ended, Result: result, Err: failed}) })
 }
 
-// Asked notes that the program has asked for a call that was carried over, by its place among those, from 1.
+// Asked records that the program requested a carried over call, by its index among those, from 1.
 func (w *Writer) Asked(carried int) error {
 	head, err := json.Marshal(line{Number: carried})
 	if err != nil {
@@ -225,12 +226,13 @@ func (w *Writer) Asked(carried int) error {
 	return w.do(func() error { return w.write(isAsked, head) })
 }
 
-// Over notes the end of the program, with what is recorded of it, in JSON.
+// Over records the end of the program, with its record in JSON.
 func (w *Writer) Over(record json.RawMessage) error {
 	return w.do(func() error { return w.write(isOver, record) })
 }
 
-// Kept notes that the record is kept elsewhere, and closes the file, after it is on the disk. It can be resumed from now on.
+// Kept records that the execution's record is stored elsewhere, syncs the file and closes it. It can be resumed from
+// now on.
 func (w *Writer) Kept() error {
 	err := w.do(func() error {
 		if err := w.write(isKept, nil); err != nil {
@@ -241,12 +243,13 @@ func (w *Writer) Kept() error {
 	return errors.Join(err, w.Close())
 }
 
-// Well notes that the program ended well and that its record is kept elsewhere, and closes the file. Of these the disk may lose some.
+// Well records that the program succeeded and that its record is stored elsewhere, and closes the file without a
+// sync: a loss of power may lose this.
 func (w *Writer) Well() error {
 	return errors.Join(w.do(func() error { return w.write(isWell, nil) }), w.Close())
 }
 
-// Close closes the file, and leaves it. It is idempotent.
+// Close closes the file without removing it. It is idempotent.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// ErrDamaged says that a text is no shape, or none that this package would make.
+// ErrDamaged means that a text is not an encoded shape, or not one that this package would make.
 var ErrDamaged = errors.New("not a shape")
 
-// wire is a shape in JSON, with short names: there are many.
+// wire is the JSON form of a shape. Its names are short because there are many.
 type wire struct {
 	Kinds  Kind        `json:"k,omitempty"`
 	Any    bool        `json:"any,omitempty"`
@@ -43,8 +43,8 @@ func (s Shape) wire() wire {
 	return w
 }
 
-// UnmarshalJSON reads only what MarshalJSON wrote: what lies on a
-// disk may be damaged, or made to harm. The error is ErrDamaged.
+// UnmarshalJSON reads only what MarshalJSON wrote: the stored data may be damaged or hostile. The error is
+// ErrDamaged.
 func (s *Shape) UnmarshalJSON(data []byte) error {
 	var w wire
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -60,7 +60,7 @@ func (s *Shape) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// shape reports false for what no Merge and no Of has made.
+// shape decodes a shape. ok is false for one that neither Merge nor Of makes.
 func (w *wire) shape(depth int) (s Shape, ok bool) {
 	s = Shape{Kinds: w.Kinds, Any: w.Any, Format: w.Format}
 	if depth > maxDepth || w.Any && !w.onlyAny() || wider(w.Kinds) != w.Kinds || !w.fitsKinds() {
@@ -73,7 +73,7 @@ func (w *wire) shape(depth int) (s Shape, ok bool) {
 	return s, okElem && okValues && okFields
 }
 
-// fitsKinds reports whether the details belong to the kinds.
+// fitsKinds reports whether the details match the kinds.
 func (w *wire) fitsKinds() bool {
 	switch {
 	case w.Format != "" && (w.Kinds&String == 0 || !isFormat(w.Format)), w.Elem != nil && w.Kinds&List == 0:
@@ -96,7 +96,7 @@ func (w *wire) inside(depth int) (*Shape, bool) {
 	return &s, ok && s.something()
 }
 
-// something reports whether s is the shape of any value at all.
+// something reports whether s is the shape of at least one value.
 func (s *Shape) something() bool { return s.Any || s.Kinds != 0 }
 
 func (w *wire) members(depth int) ([]Field, bool) {

@@ -20,7 +20,7 @@ func isFormat(name string) bool {
 	return false
 }
 
-// maxFormatted is the longest string that is looked at, in bytes.
+// maxFormatted is the longest string that is examined, in bytes.
 const maxFormatted = 2048
 
 // formatOf returns the format that a string has, "" for none.
@@ -44,7 +44,7 @@ func formatOf(s string) string {
 	return ""
 }
 
-// timeFormat tells dates and times, of which a zone and parts of a second may be missing.
+// timeFormat recognizes dates and times, with optional zone and fractional seconds.
 func timeFormat(s string) string {
 	switch {
 	case fits(s, "dddd-dd-dd"):
@@ -80,7 +80,7 @@ func isClock(s string) bool {
 	return false
 }
 
-// fits compares s with a pattern: d is a digit, h a hexadecimal one.
+// fits matches s against a pattern: d is a digit, h a hexadecimal digit.
 func fits(s, pattern string) bool {
 	if len(s) != len(pattern) {
 		return false

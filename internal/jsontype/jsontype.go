@@ -1,14 +1,12 @@
-// Package jsontype says what the values of many results have in common: kinds,
-// members, element types, formats of strings. It is how the gateway learns the
-// type of a result that its upstream has not declared. A shape never holds a
-// value, a size or a count, and it is bounded whatever it was made of: results
-// are untrusted.
+// Package jsontype describes what the values of many results have in common: kinds, members, element types, formats
+// of strings. The gateway uses it to learn the type of a result that its upstream has not declared. A shape never
+// holds a value, a size or a count, and its size is bounded: results are untrusted.
 package jsontype
 
-// Kind is a set of JSON's kinds of value, and bytes.
+// Kind is a set of JSON value kinds, plus bytes.
 type Kind uint8
 
-// The kinds. A number that was whole is Int; one that was not makes it Number.
+// The kinds. A whole number is Int, any other is Number.
 const (
 	Null Kind = 1 << iota
 	Bool
@@ -20,21 +18,19 @@ const (
 	Blob
 )
 
-// Shape is what a set of values has in common. The zero Shape is that of no
-// value at all: merged with another it is that other. A Shape is a value; what
-// it points to is never changed once it is made.
+// Shape describes what a set of values has in common. The zero Shape describes no value: merged with another it
+// yields the other. A Shape is immutable, including what it points to.
 type Shape struct {
-	// Kinds are all that were seen. Any says that there was too much to tell.
+	// Kinds are all kinds that were seen. Any means that the shape exceeded the bounds.
 	Kinds Kind
 	Any   bool
-	// Format is what all strings had: "date-time", "date", "time", "uri", "email",
-	// "uuid"; "" where they had none in common.
+	// Format is the format of all strings: "date-time", "date", "time", "uri", "email", "uuid"; "" if they have none
+	// in common.
 	Format string
 	// Elem is the shape of all elements of all lists, nil if every list was empty.
 	Elem *Shape
-	// Fields are the members of all objects, sorted by name; nil where the objects
-	// are maps: their keys are values too and are not kept. Values is then the
-	// shape of what they hold.
+	// Fields are the members of all objects, sorted by name; nil if the objects are maps: their keys are data and are
+	// not recorded. Values is then the shape of the map values.
 	Fields []Field
 	Values *Shape
 }
@@ -42,7 +38,7 @@ type Shape struct {
 // Field is one member of an object.
 type Field struct {
 	Name string
-	// Optional says that some of the objects did not have it.
+	// Optional means that some of the objects did not have it.
 	Optional bool
 	Shape    Shape
 }

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Bounds of a shape, whatever it was made of.
+// Bounds of a shape.
 const (
-	// maxDepth is how deep lists, maps and objects are described; below it is any.
+	// maxDepth is the nesting of lists, maps and objects that is described; below it the shape is any.
 	maxDepth = 12
-	// maxNodes is how many shapes one is made of, itself included.
+	// maxNodes bounds the number of shapes in one, itself included.
 	maxNodes = 1000
-	// maxFields is how many members an object has before it counts as a map.
+	// maxFields is how many members an object may have; one with more counts as a map.
 	maxFields = 128
-	// maxLoose is how many it may have of which none was in every object.
+	// maxLoose is maxFields for members of which none is in every object.
 	maxLoose = 16
 )
 
 func anything() Shape { return Shape{Any: true} }
 
-// Merge returns what the values of both have in common. The order of merging
-// makes no difference, and merging again what is in it changes nothing; past the
-// bounds what lies deepest becomes any.
+// Merge returns the shape of the values of both. It is commutative, associative and idempotent; beyond the bounds the
+// deepest levels become any.
 func Merge(a, b Shape) Shape { return bounded(merge(a, b)) }
 
 func merge(a, b Shape) Shape {
@@ -38,7 +37,7 @@ func merge(a, b Shape) Shape {
 	return s
 }
 
-// wider makes Int a part of Number.
+// wider drops Int where there is Number.
 func wider(k Kind) Kind {
 	if k&Number != 0 {
 		k &^= Int
@@ -67,7 +66,7 @@ func mergeElem(a, b *Shape) *Shape {
 	return &elem
 }
 
-// mergeObjects gives s the members of a and b, or makes it a map.
+// mergeObjects sets the members of s to those of a and b, or makes it a map.
 func (s *Shape) mergeObjects(a, b Shape) {
 	switch {
 	case a.Kinds&Object == 0:
@@ -85,7 +84,7 @@ func (s *Shape) mergeObjects(a, b Shape) {
 	}
 }
 
-// values is the shape of all that the objects hold, nil if they were empty.
+// values returns the shape of all member values, nil if the objects were empty.
 func (s *Shape) values() *Shape {
 	if s.Values != nil || len(s.Fields) == 0 {
 		return s.Values
@@ -97,8 +96,7 @@ func (s *Shape) values() *Shape {
 	return &all
 }
 
-// loose reports whether the objects have much, and nothing in common: then the
-// names are rather keys.
+// loose reports whether the objects have many members but none in common: then the names are rather map keys.
 func loose(fields []Field) bool {
 	return len(fields) > maxLoose && !slices.ContainsFunc(fields, func(f Field) bool { return !f.Optional })
 }
@@ -139,7 +137,7 @@ func optional(f Field) Field {
 	return f
 }
 
-// bounded cuts the deepest levels off a shape that is made of too many.
+// bounded cuts the deepest levels off a shape with too many nodes.
 func bounded(s Shape) Shape {
 	for depth := maxDepth; s.nodes() > maxNodes && depth > 0; depth-- {
 		s = s.cut(depth)
@@ -155,7 +153,7 @@ func (s *Shape) nodes() int {
 	return n
 }
 
-// inner yields the shapes that s is made of.
+// inner yields the direct parts of s.
 func (s *Shape) inner(yield func(*Shape) bool) {
 	for _, inner := range []*Shape{s.Elem, s.Values} {
 		if inner != nil && !yield(inner) {
@@ -169,7 +167,7 @@ func (s *Shape) inner(yield func(*Shape) bool) {
 	}
 }
 
-// cut makes any of what is depth levels down.
+// cut replaces everything depth levels down by any.
 func (s Shape) cut(depth int) Shape {
 	if depth == 0 && (s.Elem != nil || s.Values != nil || s.Fields != nil) {
 		return anything()
@@ -189,7 +187,7 @@ func (s Shape) cut(depth int) Shape {
 	return s
 }
 
-// ListOf is the shape of lists with such elements.
+// ListOf returns the shape of lists with such elements.
 func ListOf(elements Shape) Shape {
 	s := Shape{Kinds: List}
 	if elements.Any || elements.Kinds != 0 {

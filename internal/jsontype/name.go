@@ -10,9 +10,8 @@ import (
 // maxName is the longest name of a member, in bytes.
 const maxName = 64
 
-// isName reports whether a key may be the name of a member, which is kept. Any
-// that may be a value is none: ids, numbers, dates, e-mail addresses, paths,
-// domains, sentences. It is kept the same in the guest (shapes.py, shapes.mjs).
+// isName reports whether a key may be a member name, which is recorded. A key that may be data is not a name: ids,
+// numbers, dates, e-mail addresses, paths, domains, sentences. The guest has the same rules (shapes.py, shapes.mjs).
 func isName(key string) bool {
 	if key == "" || len(key) > maxName || !utf8.ValidString(key) || key[0] >= '0' && key[0] <= '9' || key[0] == '-' {
 		return false
@@ -51,8 +50,8 @@ func isCode(s string) bool {
 
 func isLetterOrDigit(r rune) bool { return isDigit(r) || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// isJumble reports whether a word of s looks drawn by lot, as tokens and keys do: it is long, and has three or more of
-// what words have seldom, which is numbers, capitals next to each other, and a small letter alone between them.
+// isJumble reports whether a word of s looks random, as tokens and keys do: it is long, and has three or more
+// features that are rare in words: numbers, adjacent capitals, a single small letter between them.
 func isJumble(s string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !isLetterOrDigit(r) }), func(word string) bool {
 		return len(word) >= 14 && oddities(word) >= 3

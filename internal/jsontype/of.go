@@ -9,39 +9,36 @@ import (
 )
 
 const (
-	// maxBytes is the longest value that is looked at.
+	// maxBytes is the longest value that is examined.
 	maxBytes = 16 << 20
-	// maxLooks is how many of the values inside of one are looked at.
+	// maxLooks is how many nested values of one value are examined.
 	maxLooks = 50_000
-	// sampled is how many elements of a list, or values of a map, are all looked
-	// at; of the others it is one in every.
+	// sampled is how many elements of a list, or values of a map, are all examined; of the rest, one in every `every`.
 	sampled, every = 128, 64
-	// manyAlike is how many members of one kind an object has before it counts as a
-	// map, manySame how many objects with the same members.
+	// manyAlike is how many members of one kind make an object a map, manySame how many member objects with the same
+	// members.
 	manyAlike, manySame = 24, 3
 )
 
-// The reasons why a value has no shape.
+// Errors of [Of].
 var (
 	ErrTooLong = errors.New("value is too long for a shape")
 	ErrNotJSON = errors.New("value is not JSON")
 )
 
-// Of returns the shape of one JSON value. The guest's shape_of says the same of
-// it, and both are held to testdata/shapes.json:
+// Of returns the shape of one JSON value. The guest's shape_of implements the same rules; testdata/shapes.json tests
+// both:
 //
 //   - a number without ".", "e" and "E" is an int; int and float together are float;
-//   - an object with a key that is no name (see isName), with more than 128 members,
+//   - an object with a key that is not a name (see isName), with more than 128 members,
 //     with more than 24 of one kind, or with three or more that are objects with the
-//     same two or more names, is a map; so is what an object is merged with a map;
-//   - what is not in every object of a list is optional; more than 16 members of
-//     which none is in every object make a map;
-//   - lists, maps and objects are described 12 deep, then comes any.
+//     same two or more names, is a map; so is an object merged with a map;
+//   - a member that is not in every object of a list is optional; more than 16 members
+//     of which none is in every object make a map;
+//   - lists, maps and objects are described 12 levels deep, below that is any.
 //
-// It looks at all of a small value, and
-// at a sample of the elements of long lists; it takes time and memory in
-// proportion to the value's length at most. The error is ErrTooLong (16 MiB) or
-// ErrNotJSON.
+// It examines a small value completely, and a sample of the elements of long lists; time and memory are at most
+// linear in the value's length. The error is ErrTooLong (16 MiB) or ErrNotJSON.
 func Of(data []byte) (Shape, error) {
 	if len(data) > maxBytes {
 		return Shape{}, ErrTooLong
@@ -57,10 +54,10 @@ func Of(data []byte) (Shape, error) {
 type reader struct {
 	data  []byte
 	pos   int
-	looks int // that are left
+	looks int // how many values may still be examined
 }
 
-// next returns the next byte that is no white space, 0 at the end.
+// next returns the next byte that is not white space, 0 at the end.
 func (r *reader) next() byte {
 	for ; r.pos < len(r.data); r.pos++ {
 		switch c := r.data[r.pos]; c {
@@ -126,7 +123,7 @@ func (r *reader) quoted() []byte {
 			r.pos++
 			break
 		}
-		r.pos++ // what is escaped
+		r.pos++ // the escaped character
 	}
 	return r.data[start:min(r.pos, len(r.data))]
 }
@@ -140,7 +137,7 @@ func (r *reader) string() Shape {
 	return s
 }
 
-// unquote returns what a string says.
+// unquote decodes a string.
 func unquote(quoted []byte) string {
 	if len(quoted) >= 2 && bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
@@ -152,7 +149,7 @@ func unquote(quoted []byte) string {
 	return s
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (r *reader) skip() {
 	for depth := 0; ; {
 		switch r.next() {
@@ -199,7 +196,7 @@ func (r *reader) more(end byte) bool {
 	return true
 }
 
-// passedOver skips the element with this number if it is none of the sample.
+// passedOver skips the element with this number if it is not in the sample.
 func (r *reader) passedOver(i int) bool {
 	if i < sampled || i%every == 0 && r.looks > 0 {
 		return false
@@ -221,7 +218,7 @@ func (r *reader) object(depth int) Shape {
 	return o.shape()
 }
 
-// members gathers those of one object.
+// members collects the members of one object.
 type members struct {
 	fields []Field
 	isMap  bool
@@ -263,7 +260,7 @@ func (o *members) shape() Shape {
 	return Shape{Kinds: Object, Fields: o.fields}
 }
 
-// joinDoubles makes one of members with the same name.
+// joinDoubles merges members with the same name.
 func joinDoubles(fields []Field) []Field {
 	var all []Field
 	for _, f := range fields {
@@ -276,7 +273,7 @@ func joinDoubles(fields []Field) []Field {
 	return all
 }
 
-// alike reports whether the members are many and of one kind.
+// alike reports whether there are many members, all of one kind.
 func alike(fields []Field) bool {
 	if len(fields) <= manyAlike {
 		return false

@@ -1,5 +1,5 @@
-// Package lists readies values for readers of JSON in other languages. encoding/json writes a nil slice or map as null, which a
-// reader that was promised an array or an object cannot go through.
+// Package lists prepares values for JSON readers in other languages. encoding/json writes a nil slice or map as null,
+// which a reader that expects an array or an object cannot iterate over.
 package lists
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Filled returns a value with the JSON of v, but an empty array or object where a nil slice or map of v would be null. v stays
-// as it is. Slices of bytes and what writes itself are left alone.
+// Filled returns a value with the JSON of v, but with an empty array or object where a nil slice or map of v would be
+// null. It does not change v. Byte slices and types with their own marshalling are left alone.
 func Filled(v any) any {
 	if v == nil {
 		return nil
@@ -54,7 +54,7 @@ func filled(v reflect.Value) reflect.Value {
 	return v
 }
 
-// own holds for types that write themselves.
+// own reports whether t has its own marshalling.
 func own(t reflect.Type) bool { return t.Implements(jsonWriter) || t.Implements(textWriter) }
 
 func filledPointer(v reflect.Value) reflect.Value {

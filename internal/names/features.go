@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// word is what the model sees of a token.
+// word is the model's view of a token.
 type word struct {
 	digest  uint64 // of its small letters
 	in      class
@@ -42,7 +42,7 @@ func mix(h uint64) uint64 {
 	return h
 }
 
-// shapeOf tells the shape of a token.
+// shapeOf returns the shape of a token.
 func shapeOf(s string) uint64 {
 	if '0' <= s[0] && s[0] <= '9' {
 		return shapeDigits + uint64(min(len(s), 7))<<4 //nolint:gosec // small
@@ -101,7 +101,7 @@ func ends(s string) (a [5]uint64) {
 	return a
 }
 
-// word tells what the model sees of a token.
+// word returns the model's view of a token.
 func (m *Model) word(text string, t token, before, second *word) word {
 	s := text[t.start:t.end]
 	low := strings.ToLower(s)
@@ -114,7 +114,7 @@ func (m *Model) word(text string, t token, before, second *word) word {
 	return w
 }
 
-// classOf tells in which lists a word is.
+// classOf returns the lists that contain a word.
 func (m *Model) classOf(low string, digest uint64) (in class) {
 	for c := range classes {
 		if m.lists[c].has(digest) {
@@ -127,7 +127,7 @@ func (m *Model) classOf(low string, digest uint64) (in class) {
 	return in
 }
 
-// begins reports whether a sentence or a line begins with a token.
+// begins reports whether a token begins a sentence or a line.
 func begins(t token, before, second *word) bool {
 	switch {
 	case before == nil, t.lines > 0:
@@ -181,13 +181,13 @@ func (m *Model) inflected(low string) bool {
 	return false
 }
 
-// beyond is what stands before a text and behind it.
+// beyond is the word before the start and after the end of a text.
 var beyond = word{digest: 1, shape: 15}
 
-// maxFeatures bounds what is said of one token.
+// maxFeatures bounds the features of one token.
 const maxFeatures = 48
 
-// features writes what is said of token i.
+// features appends the features of token i.
 func features(ws []word, i int, out []uint32) []uint32 {
 	n := 0
 	put := func(v uint64) {

@@ -16,13 +16,13 @@ var builtIn []byte
 
 var load = sync.OnceValues(func() (*Model, error) { return Decode(builtIn) })
 
-// Load returns the model that is built in. The first time takes some milliseconds.
+// Load returns the built-in model. The first call takes some milliseconds.
 func Load() (*Model, error) { return load() }
 
 // maxFilter bounds a list of words, in bytes.
 const maxFilter = 1 << 20
 
-// Encode returns a model as a file: gzip of scale, moves, lists with their lengths, and weights.
+// Encode encodes a model: gzip of scale, transitions, lists with their lengths, and weights.
 func (m *Model) Encode() ([]byte, error) {
 	var body bytes.Buffer
 	put := func(v uint32) { body.Write(binary.LittleEndian.AppendUint32(nil, v)) }
@@ -72,7 +72,7 @@ func Decode(file []byte) (*Model, error) {
 		m.lists[c] = r.bytes(r.number(), maxFilter)
 	}
 	data := r.bytes(tags<<hashBits, tags<<hashBits)
-	if r.err == nil { // the sum at its end is compared
+	if r.err == nil { // read to the end, which checks the sum
 		_, r.err = io.Copy(io.Discard, z)
 	}
 	if r.err != nil {

@@ -16,13 +16,13 @@ const (
 )
 
 const (
-	// classes is how many there are.
+	// classes is the number of classes.
 	classes = 8
 	// listCommon is the number of the list of common words.
 	listCommon = 2
 )
 
-// filter is a set of digests that has no false negatives and about 1 of 100 false positives.
+// filter is a Bloom filter of digests with about 1% false positives.
 type filter []byte
 
 const hashes = 5

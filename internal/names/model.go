@@ -1,10 +1,10 @@
-// Package names finds names of people and addresses in prose with a linear model that is built in: what the words of a
-// text and their neighbours look like, and in which lists they are. tools/names makes the model.
+// Package names finds names of people and addresses in prose with a built-in linear model over the form of each word
+// and its neighbours, and the word lists that contain them. tools/names trains the model.
 package names
 
 import "strings"
 
-// tag is what a token belongs to.
+// tag classifies a token.
 type tag uint8
 
 // The tags.
@@ -19,9 +19,10 @@ const (
 const (
 	// hashBits is how many bits the digest of a feature has.
 	hashBits = 17
-	// doubt is by how much a name must be better than nothing, as a part of a weight of 1: precision for recall.
+	// doubt is the margin by which a name must beat no name, in percent of a weight of 1: it trades recall for
+	// precision.
 	doubt = 55
-	// maxLength is the longest that something can be, in bytes.
+	// maxLength is the longest span, in bytes.
 	maxLength = 250
 )
 
@@ -29,7 +30,7 @@ const (
 const (
 	Person  = "PERSON"
 	Address = "ADDRESS"
-	// Place is a town, a region or a country that is no part of an address.
+	// Place is a town, a region or a country that is not part of an address.
 	Place = "LOCATION"
 )
 
@@ -41,7 +42,7 @@ type Span struct {
 	Start, End int
 }
 
-// weights are those of one feature, or of what comes after one tag, for each tag.
+// weights are the weights of one feature, or of the transitions from one tag, for each tag.
 type weights [tags]int8
 
 // Model is read only.
@@ -53,7 +54,7 @@ type Model struct {
 	moves [tags][tags]float32 // from a tag to the next one
 }
 
-// Find returns what is in a text, in order.
+// Find returns the spans in a text, in order.
 func (m *Model) Find(text string) (found []Span) {
 	list := tokens(text, nil)
 	ws := m.words(text, list)
@@ -81,7 +82,7 @@ func (m *Model) words(text string, list []token) []word {
 	return ws
 }
 
-// scores says of each token how well each tag fits it.
+// scores returns the score of each tag for each token.
 func (m *Model) scores(ws []word) [][tags]float32 {
 	out := make([][tags]float32, len(ws))
 	var room [maxFeatures]uint32
@@ -101,7 +102,7 @@ func (m *Model) scores(ws []word) [][tags]float32 {
 	return out
 }
 
-// best returns the tags that fit best together.
+// best returns the tag sequence with the highest score.
 func best(scores [][tags]float32, moves *[tags][tags]float32) []tag {
 	if len(scores) == 0 {
 		return nil
@@ -135,7 +136,7 @@ func best(scores [][tags]float32, moves *[tags][tags]float32) []tag {
 	return path
 }
 
-// glued reports whether a span is a part of something longer: a path, an identifier, an address of mail.
+// glued reports whether a span is part of something longer: a path, an identifier, an e-mail address.
 func glued(text string, s Span) bool {
 	if s.Start > 0 && strings.IndexByte(`._/\@$#=<-&%`, text[s.Start-1]) >= 0 {
 		return true
@@ -152,7 +153,7 @@ func glued(text string, s Span) bool {
 	return false
 }
 
-// likely reports whether words can be what they are taken for, whatever stands around them.
+// likely reports whether words can have a tag, whatever the context.
 func likely(t tag, ws []word) bool {
 	const listed = givenName | surname | city | region
 	capitals, digits, roads := 0, 0, 0

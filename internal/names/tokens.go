@@ -14,7 +14,7 @@ type token struct {
 	space bool
 }
 
-// tokens takes a text apart: words with the apostrophes and hyphens inside them, runs of digits, and single signs.
+// tokens splits a text into words with their apostrophes and hyphens, runs of digits, and single signs.
 func tokens(text string, room []token) []token {
 	list := room[:0]
 	next := token{space: true, lines: 1}
@@ -44,7 +44,7 @@ func tokens(text string, room []token) []token {
 	return list
 }
 
-// wordEnd returns where a word ends that has begun before i.
+// wordEnd returns the end of a word that begins before i.
 func wordEnd(text string, i int) int {
 	for i < len(text) {
 		r, n := utf8.DecodeRuneInString(text[i:])

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Example is a text and what is in it.
+// Example is a labelled text.
 type Example struct {
 	Text  string
 	Spans []Span
@@ -15,17 +15,17 @@ type Example struct {
 // other names; all in small letters.
 type Lists [classes][]string
 
-// Settings are those of the training.
+// Settings configure the training.
 type Settings struct {
 	Rounds int
-	// Unlisted is the part of the words with a label that are learned as if no list had them.
+	// Unlisted is the share of labelled words that are learned as if no list contained them.
 	Unlisted float64
-	// Lead is by how much the right tag has to win.
+	// Lead is the margin by which the right tag has to win.
 	Lead float32
 	Seed uint64
 }
 
-// Train makes a model: an averaged perceptron over sequences. The same input makes the same model.
+// Train trains a model: an averaged perceptron over sequences. It is deterministic.
 func Train(lists Lists, examples []Example, s Settings) *Model {
 	m := &Model{scale: 1}
 	for c, words := range lists {
@@ -49,7 +49,7 @@ func Train(lists Lists, examples []Example, s Settings) *Model {
 	return m
 }
 
-// trained are the weights of one feature: those of now, and the sum of when they were changed.
+// trained holds the weights of one feature: the current ones, and the sums for the average.
 type trained struct {
 	now [tags]float32
 	sum [tags]float64
@@ -104,7 +104,7 @@ func (t *trainer) moved(from, to tag, by float32) {
 	t.moves[from].sum[to] += float64(by) * t.steps
 }
 
-// guess returns the tags that the model would give, if wrong ones were better by the lead.
+// guess returns the model's tags when wrong tags get the margin as a bonus.
 func (t *trainer) guess(ws []word, want []tag) []tag {
 	scores := make([][tags]float32, len(ws))
 	var room [maxFeatures]uint32
@@ -127,7 +127,7 @@ func (t *trainer) guess(ws []word, want []tag) []tag {
 	return best(scores, &moves)
 }
 
-// labels returns the tags that are right.
+// labels returns the correct tags.
 func labels(list []token, spans []Span) []tag {
 	want := make([]tag, len(list))
 	for i, tok := range list {
@@ -140,7 +140,7 @@ func labels(list []token, spans []Span) []tag {
 	return want
 }
 
-// finish puts the means of the weights into the model, as whole numbers of one byte.
+// finish stores the averaged weights in the model, rounded to one byte.
 func (t *trainer) finish() {
 	largest := float32(0)
 	for f := range t.features {

@@ -7,14 +7,14 @@ import (
 )
 
 var (
-	// ErrUnknown is what a token has that the vault never gave.
+	// ErrUnknown is the error for a token that the vault never issued.
 	ErrUnknown = errors.New("unknown token")
-	// ErrGlued is the error for a short value next to other letters or digits: it could not be found again.
+	// ErrGlued is the error for a short value next to other letters or digits: it could not be detected again.
 	ErrGlued = errors.New("a short value must not touch letters, digits or another token")
 )
 
-// Arguments is [Vault.RestoreJSON] for what a program sends. A token in capitals of a known kind must
-// be of the vault; in two pairs of brackets, [[EMAIL_1]], one that is not is a text and loses the outer pair.
+// Arguments is [Vault.RestoreJSON] for what a program sends. A token in capitals of a known kind must be in the
+// vault; an unknown one in double brackets, [[EMAIL_1]], is a text and loses the outer pair.
 func (d *Detector) Arguments(v *Vault, raw json.RawMessage, may May) (out json.RawMessage, restored []Known, err error) {
 	if !Has(string(raw)) || !json.Valid(raw) {
 		return raw, nil, nil
@@ -22,8 +22,7 @@ func (d *Detector) Arguments(v *Vault, raw json.RawMessage, may May) (out json.R
 	return (&restorer{vault: v, may: may, strict: func(label string) bool { return d.labels[label] }}).document(raw)
 }
 
-// foreign notes a token at i that the vault does not know. Where it is written as a text, it
-// returns its place.
+// foreign handles a token at i that the vault does not know. If it is escaped as a text, it returns its position.
 func (r *restorer) foreign(text string, i int, k token) (start, end int) {
 	if r.strict == nil || k.end == 0 || !r.strict(k.label) {
 		return 0, 0
@@ -48,7 +47,7 @@ func (r *restorer) foreign(text string, i int, k token) (start, end int) {
 // inner is a token without its brackets.
 func (k token) inner() string { t := k.String(); return t[1 : len(t)-1] }
 
-// apart notes a short value that would touch the text next to its token.
+// apart records an error for a short value that would touch the text next to its token.
 func (r *restorer) apart(text string, i int, k token, e *entry) {
 	if r.strict == nil || e.kind == Text || len(e.value) < leastWord || len(e.value) >= leastKnown || r.err != nil {
 		return

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// leastPart is how long a part of a value must be to be found, in bytes, if that is a third of the
+	// leastPart is the minimum length of a part of a value that is searched for, in bytes, if that is a third of the
 	// value; enoughPart suffices for any value. leastDigitPart is for digits.
 	leastPart, enoughPart, leastDigitPart = 6, 16, 8
-	// maxPartGrams bounds what is kept of the parts of values.
+	// maxPartGrams bounds the index of parts of values.
 	maxPartGrams = 1 << 16
-	// leastWord is how long a value must be to be found as a word of its own.
+	// leastWord is the minimum length of a value that is searched for as a separate word.
 	leastWord = 3
 )
 
-// Echo finds, in what an upstream says, values of a vault: those that were sent to it, in any
-// neighbourhood and also encoded or reversed; parts of those that one call sent; and, if all, those that
-// were only read. It is safe for concurrent use.
+// Echo finds values of a vault in the output of an upstream: those that were sent to it, in any context and also
+// encoded or reversed; parts of those that one call sent; and, if all, those that were only read. It is safe for
+// concurrent use.
 type Echo struct {
 	vault    *Vault
 	upstream string
@@ -31,20 +31,20 @@ type Echo struct {
 	grams    int
 }
 
-// piece is a place in a value that was sent.
+// piece is a position in a value that was sent.
 type piece struct {
-	value string // in small letters
+	value string // in lower case
 	kind  Kind
 	at    int
 }
 
-// Echo returns what finds values in the answer to a call of an upstream. wrote are the arguments before
-// values were put in: a part of a value that stands there is no secret of the answer.
+// Echo returns an Echo for the response to a call of an upstream. wrote are the arguments before values were
+// restored: a part of a value that they contain is not a secret in the response.
 func (v *Vault) Echo(upstream, wrote string, all bool) *Echo {
 	return &Echo{vault: v, upstream: upstream, all: all, wrote: folded(wrote)}
 }
 
-// Sent notes values that the upstream is given by the call.
+// Sent records values that the call sends to the upstream.
 func (x *Echo) Sent(values []Known) {
 	x.vault.mu.Lock()
 	defer x.vault.mu.Unlock()
@@ -72,7 +72,7 @@ func (x *Echo) addParts(k Known) {
 	}
 }
 
-// sent notes that values were given to an upstream. It is called with mu held.
+// sent records that values were sent to an upstream. It is called with mu held.
 func (v *Vault) sent(values []Known, upstream string) {
 	for _, k := range values {
 		for _, number := range []bool{false, true} {
@@ -160,7 +160,7 @@ func (x *Echo) someParts(text string, put func(kind Kind, start, end int)) {
 	})
 }
 
-// common is how long two texts are the same.
+// common returns the length of the common prefix of two texts.
 func common(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -171,7 +171,7 @@ func common(a, b string) int {
 	return n
 }
 
-// counts reports whether n bytes of a value say too much of it. The domain of an address does not.
+// counts reports whether n bytes of a value reveal too much of it. The domain of an address does not.
 func (p piece) counts(n int) bool {
 	least := min(max(leastPart, (len(p.value)+2)/3), enoughPart)
 	text := p.value[p.at : p.at+n]
@@ -184,8 +184,8 @@ func (p piece) counts(n int) bool {
 	return true
 }
 
-// words finds what is too short to be looked for everywhere, as words of their own: in letters as they
-// were, and a value of two letters only where it is the whole text.
+// words finds values that are too short for a search in any context, as separate words: in their original case, and a
+// value of two letters only if it is the whole text.
 func (x *Echo) words(text string, put func(kind Kind, start, end int)) {
 	for _, k := range x.sent {
 		switch {
@@ -199,7 +199,7 @@ func (x *Echo) words(text string, put func(kind Kind, start, end int)) {
 	}
 }
 
-// wordsLike yields where a word stands in a text.
+// wordsLike yields the positions of a word in a text.
 func wordsLike(text, word string) func(yield func(at int) bool) {
 	return func(yield func(int) bool) {
 		for at := 0; ; {
@@ -216,12 +216,12 @@ func wordsLike(text, word string) func(yield func(at int) bool) {
 	}
 }
 
-// joins reports whether the byte at i would join its neighbours to one word.
+// joins reports whether the byte at i belongs to the same word as its neighbours.
 func joins(text string, i int) bool {
 	return i >= 0 && i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] >= 0x80)
 }
 
-// united puts findings in order and makes one of those that overlap.
+// united sorts findings and merges those that overlap.
 func united(found []Finding) (all []Finding) {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -236,7 +236,7 @@ func united(found []Finding) (all []Finding) {
 	return all
 }
 
-// widened puts echoes and findings together: a finding that holds an echo is taken, and where they only overlap, both.
+// widened merges echoes and findings: a finding that contains an echo replaces it; if they only overlap, both stay.
 func widened(echoes, found []Finding) (all []Finding) {
 	for _, e := range echoes {
 		for _, f := range found {
@@ -252,7 +252,7 @@ func widened(echoes, found []Finding) (all []Finding) {
 	return merged(united(all), found)
 }
 
-// Scattered returns the kind of a value that the call sent, if JSON has it in pieces: "" if not.
+// Scattered returns the kind of a value that the call sent, if JSON contains it in pieces; "" otherwise.
 func (x *Echo) Scattered(raw json.RawMessage) Kind {
 	x.vault.mu.Lock()
 	defer x.vault.mu.Unlock()
@@ -268,7 +268,7 @@ func (x *Echo) Scattered(raw json.RawMessage) Kind {
 	return ""
 }
 
-// leaves are the strings and numbers of valid JSON, one behind the other.
+// leaves returns the strings and numbers of valid JSON, concatenated.
 func leaves(raw string) string {
 	var b strings.Builder
 	w := walker{raw: raw}

@@ -64,7 +64,7 @@ func domainEnd(t string, i int) int {
 	return end
 }
 
-// withoutSuffix leaves out how a file ends: a@b.example.txt
+// withoutSuffix removes a file name extension: a@b.example.txt
 func withoutSuffix(domain string) string {
 	if cut := strings.LastIndexByte(domain, '.'); cut > 0 && isSuffix(domain[cut+1:]) {
 		return domain[:cut]
@@ -76,10 +76,10 @@ func isLocal(name string) bool {
 	return !strings.HasPrefix(strings.ToLower(name), "mailto") && !strings.Contains(name, "..")
 }
 
-// isPath reports whether a path follows, as in the address of a repository.
+// isPath reports whether a path follows, as in a repository URL.
 func isPath(rest string) bool { return rest != "" && (rest[0] == ':' || rest[0] == '/') }
 
-// localBefore returns how long the last character is, 0 if it cannot be in a mailbox's name.
+// localBefore returns the length of the last character, 0 if it cannot be in a mailbox's name.
 func localBefore(t string) int {
 	b := t[len(t)-1]
 	switch {
@@ -92,7 +92,7 @@ func localBefore(t string) int {
 	return inWord(r, n)
 }
 
-// domainAt returns how long the first character is, 0 if it cannot be in a domain.
+// domainAt returns the length of the first character, 0 if it cannot be in a domain.
 func domainAt(t string) int {
 	b := t[0]
 	switch {
@@ -112,8 +112,7 @@ func inWord(r rune, n int) int {
 	return 0
 }
 
-// isHost reports whether a domain has at least two labels and ends in one of letters
-// that is not how files end.
+// isHost reports whether a domain has at least two labels, and the last one is letters and not a file name extension.
 func isHost(domain string) bool {
 	dot := strings.LastIndexByte(domain, '.')
 	if dot < 1 || len(domain)-dot < 3 || strings.Contains(domain, "..") || domain[0] == '-' {
@@ -131,7 +130,7 @@ func isHost(domain string) bool {
 	return !isSuffix(top)
 }
 
-// isSuffix reports whether files end so.
+// isSuffix reports whether top is a file name extension.
 func isSuffix(top string) bool {
 	switch strings.ToLower(top) {
 	case "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "json", "html", "map", "woff", "tgz", "zip", "yaml", "yml", "xml", "txt", "md", "py", "csv", "log", "bak", "eml":

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Fields are paths to values in JSON. Nil has none.
+// Fields are paths to values in JSON. Nil is empty.
 type Fields struct{ paths [][]step }
 
 // step is one part of a path: the name of a member, an index, or any of either.
@@ -18,7 +18,7 @@ type step struct {
 	deep bool // at any depth
 }
 
-// maxSteps is how long a path may be.
+// maxSteps bounds the length of a path.
 const maxSteps = 32
 
 // ParseFields reads paths such as $.contact.name, $.items[*].owner, $['full name'], $..iban.
@@ -97,16 +97,16 @@ func (s *step) bracket(rest string) (string, error) {
 	}
 	n, err := strconv.Atoi(inner)
 	if err != nil || n < 0 {
-		return "", fmt.Errorf(`%.20q is no index; use a number, "*", or a name in quotes`, inner)
+		return "", fmt.Errorf(`%.20q is not an index; use a number, "*", or a name in quotes`, inner)
 	}
 	s.at = n
 	return after, nil
 }
 
-// cursor is how far the paths have been followed.
+// cursor is the state of following the paths.
 type cursor struct {
 	list *Fields
-	// open are what is left of the paths that lead here; done says that one ends here or above.
+	// open are the remaining steps of the paths that lead here; done means that one ends here or above.
 	open [][]step
 	done bool
 }
@@ -160,7 +160,7 @@ func (c cursor) next(fits func(step) bool) cursor {
 	return now
 }
 
-// add adds a path that is not there yet: data may be as deep as it likes.
+// add adds a path unless it is there: data may be arbitrarily deep.
 func (c *cursor) add(path []step) {
 	for _, p := range c.open {
 		if &p[0] == &path[0] {

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// leastKnown is how long a value must be to be found in any neighbourhood, in bytes: what is
-	// shorter is a part of too many words and numbers.
+	// leastKnown is the minimum length of a value that is searched for in any context, in bytes: shorter ones are part
+	// of too many words and numbers.
 	leastKnown = 6
-	// leastDistinct is that for a value that was only read and never sent, leastDigits for one of digits.
+	// leastDistinct is the same for a value that was only read and never sent, leastDigits for one of digits.
 	leastDistinct, leastDigits = 8, 10
-	// leastStripped is how many letters and digits a value must have to be found with other signs between them.
+	// leastStripped is the minimum number of letters and digits in a value that is searched for with other separators.
 	leastStripped = 8
 	gramBits      = 18
 )
 
-// gram is the first leastKnown bytes of a text, in small letters.
+// gram is the first leastKnown bytes of a text, in lower case.
 type gram uint64
 
-// slot is where a gram stands in a filter.
+// slot returns the position of a gram in a filter.
 func (g gram) slot() uint64 { return uint64(g) * 0x9e3779b97f4a7c15 >> (64 - gramBits) }
 
-// filter says of most grams that they are not in a set.
+// filter is a set of grams with false positives.
 type filter []uint64
 
 func (f *filter) add(g gram) {
@@ -36,7 +36,7 @@ func (f *filter) add(g gram) {
 
 func (f filter) has(g gram) bool { s := g.slot(); return f[s/64]&(1<<(s%64)) != 0 }
 
-// grams calls do for each place of a text, as long as do returns how far to go on.
+// grams calls do for each position of a text; do returns how far to advance.
 func (f filter) grams(text string, do func(g gram, at int)) {
 	if f == nil || len(text) < leastKnown {
 		return
@@ -57,7 +57,7 @@ func gramOf(text string) (g gram) {
 	return g
 }
 
-// pattern is a form in which a value may stand in a text, in small letters.
+// pattern is a form of a value that is searched for, in lower case.
 type pattern struct {
 	text string
 	of   *entry
@@ -65,14 +65,14 @@ type pattern struct {
 	stripped bool
 }
 
-// index finds the values of a vault in texts. It changes with each value, so that an automaton,
-// which must be built again, does not fit.
+// index finds the values of a vault in texts. It changes with each value, which rules out an automaton that must be
+// rebuilt.
 type index struct {
 	filter filter
 	at     map[gram][]pattern
 }
 
-// add adds the forms of a value. One that was sent is looked for backwards and without separators, too.
+// add adds the forms of a value. One that was sent is also searched for reversed and without separators.
 func (x *index) add(e *entry) {
 	if e.kind == Text || e.part {
 		return
@@ -118,8 +118,8 @@ func (x *index) remove(e *entry) {
 	}
 }
 
-// distinct reports whether a value is distinctive enough to be recognised anywhere, also if it was not sent:
-// it is long, and neither a word nor a part of a number.
+// distinct reports whether a value is distinctive enough to be recognized anywhere, even if it was not sent: it is
+// long, and neither a word nor part of a number.
 func distinct(e *entry, text string, start, end int) bool {
 	value := text[start:end]
 	if len(value) < leastDistinct || !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -131,7 +131,7 @@ func distinct(e *entry, text string, start, end int) bool {
 	return !(isDigit(value[0]) && start > 0 && isDigit(text[start-1])) && !(isDigit(value[len(value)-1]) && end < len(text) && isDigit(text[end])) && e.kind != Field
 }
 
-// folded is a text in small letters, byte for byte as long as it was.
+// folded returns a text in lower case, with the same length in bytes.
 func folded(text string) string {
 	small := strings.Map(func(r rune) rune {
 		if l := unicode.ToLower(r); utf8.RuneLen(l) == utf8.RuneLen(r) {
@@ -151,5 +151,5 @@ func backwards(text string) string {
 	return string(runes)
 }
 
-// strip leaves letters and digits.
+// strip keeps letters and digits only.
 func strip(text string) string { return stripped(view{text: text}).text }

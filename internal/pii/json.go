@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Swap returns what to put in place of a value; ok false leaves it as it is. number
-// says that JSON has it as a number; what comes instead is then a string.
+// Swap returns the replacement for a value; ok false leaves it as it is. number means that the value is a JSON
+// number; the replacement is then a string.
 type Swap func(kind Kind, value string, number bool) (instead string, ok bool)
 
-// Look says how JSON and text are gone through. Nil is: for everything, everywhere.
+// Look configures the traversal of JSON and text. Nil searches for everything, everywhere.
 type Look struct {
-	// Fields are paths of values to take, whatever they are; they count in JSON only.
+	// Fields are paths of values to replace, whatever they are; they apply to JSON only.
 	Fields *Fields
-	// Inner is Fields for JSON that stands in the strings of JSON.
+	// Inner is Fields for JSON within the strings of JSON.
 	Inner *Fields
 	// Skip are paths of values to leave alone.
 	Skip *Fields
-	// Echo, if set, finds what the upstream was given before, and EchoSwap is the swap for it.
+	// Echo, if set, finds values that the upstream was sent before, and EchoSwap is the swap for them.
 	Echo     func(text string) []Finding
 	EchoSwap Swap
-	// Names, if set, finds further ones in each text.
+	// Names, if set, finds names in each text.
 	Names func(text string) []Finding
-	// Recognized, if set, returns what a recognizer has found in each text.
+	// Recognized, if set, returns the findings of a recognizer in each text.
 	Recognized func(text string) []Finding
-	// Only takes nothing but what Echo finds, and what looks like a token.
+	// Only replaces only what Echo finds, and what looks like a token.
 	Only bool
-	// NamesOnly takes nothing but what Names finds.
+	// NamesOnly replaces only what Names finds.
 	NamesOnly bool
 }
 
@@ -42,16 +42,15 @@ type job struct {
 	*Detector
 	Look
 	swap Swap
-	// room is the buffer of the last findings, which are not needed once their text is complete.
+	// room is the reused buffer for findings, which are not needed once their text is complete.
 	room []Finding
 }
 
 // maxRoom is how many findings may stay allocated.
 const maxRoom = 1024
 
-// Replace puts something else in place of what is found in a text. A text that is a
-// whole JSON object or array, one such on each line, or a table with a head (CSV,
-// Markdown) is read as what it is.
+// Replace replaces the findings in a text. A text that is a whole JSON object or array, JSON lines, or a table with a
+// header (CSV, Markdown) is parsed as such.
 func (d *Detector) Replace(text string, look *Look, swap Swap) string {
 	j := d.job(look, swap)
 	return j.replace(text, j.Fields, maxNested)
@@ -64,7 +63,7 @@ func (d *Detector) job(look *Look, swap Swap) *job {
 	return &job{Detector: d, Look: *look, swap: swap}
 }
 
-// find is that of the detector, as the job wants it.
+// find is the detector's find with the options of the job.
 func (j *job) find(text string, h hint) []Finding {
 	var found []Finding
 	switch {
@@ -88,7 +87,7 @@ func (j *job) find(text string, h hint) []Finding {
 	}
 	if j.Names != nil && !j.Only && !coversAll(found, text) {
 		if names := j.Names(text); len(names) > 0 {
-			found = merged(found, names) // what stands in an address or behind a key is that
+			found = merged(found, names) // a finding in an address or after a key takes precedence
 		}
 	}
 	return found
@@ -110,7 +109,7 @@ func (j *job) forged(text string) (found []Finding) {
 	return found
 }
 
-// put returns what stands in place of a finding.
+// put returns the replacement of a finding.
 func (j *job) put(f Finding, value string) (instead string, ok bool) {
 	if f.echo {
 		return j.EchoSwap(f.Kind, value, f.number)
@@ -118,7 +117,7 @@ func (j *job) put(f Finding, value string) (instead string, ok bool) {
 	return j.swap(f.Kind, value, f.number)
 }
 
-// maxNested is how many strings of JSON inside strings of JSON are opened.
+// maxNested bounds how many levels of JSON within JSON strings are parsed.
 const maxNested = 4
 
 func (j *job) replace(text string, fields *Fields, nested int) string {
@@ -157,7 +156,7 @@ func IsDocument(text string) bool {
 	return trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text))
 }
 
-// replaced puts the parts of a text together again.
+// replaced applies the findings of a text.
 func (j *job) replaced(text string, found []Finding) string {
 	if len(found) == 0 {
 		return text
@@ -191,9 +190,8 @@ func (j *job) replaced(text string, found []Finding) string {
 	return b.String()
 }
 
-// ReplaceJSON is Replace for one JSON value, which stays one: only what is found
-// changes, and the string around it where that has escapes. What is no JSON is
-// taken as a text.
+// ReplaceJSON is Replace for one JSON value, which stays valid: only the findings change, and the string around one
+// if it has escapes. Invalid JSON is treated as text.
 func (d *Detector) ReplaceJSON(raw json.RawMessage, look *Look, swap Swap) json.RawMessage {
 	j := d.job(look, swap)
 	if !json.Valid(raw) {
@@ -224,7 +222,7 @@ func (j *job) replaceJSON(raw string, fields, skip *Fields, nested int) string {
 	return w.run()
 }
 
-// numberFinding judges a number of JSON by its key, and by what is known to be in it.
+// numberFinding classifies a JSON number by its key, and by the values that are known.
 func (j *job) numberFinding(text string, h hint) (none Finding) {
 	if h.skip || j.NamesOnly {
 		return none
@@ -251,7 +249,7 @@ func (j *job) numberFinding(text string, h hint) (none Finding) {
 	return none
 }
 
-// walker goes through valid JSON once and copies it with changes.
+// walker traverses valid JSON once and copies it with changes.
 type walker struct {
 	raw    string
 	out    []byte
@@ -261,10 +259,10 @@ type walker struct {
 	stack  []frame
 	key    hint             // of the member that comes next
 	keys   map[string]sense // in which nothing was found
-	// leaf returns what a decoded string becomes; number is for a number, ok false leaves it.
+	// leaf returns the replacement of a decoded string; number is for a number, ok false leaves it.
 	leaf   func(text string, h hint, isKey bool) string
 	number func(text string, h hint) (string, bool)
-	// literal, if set, returns JSON to put in place of a string that is no key.
+	// literal, if set, returns JSON that replaces a string that is not a key.
 	literal func(text string) (json string, ok bool)
 }
 
@@ -313,10 +311,10 @@ func (w *walker) top() *frame {
 	return &w.stack[len(w.stack)-1]
 }
 
-// cursors are those of the fields to take and of those to leave.
+// cursors are the positions in the fields to replace and in those to skip.
 type cursors struct{ take, leave cursor }
 
-// here is what is said of the value that begins now.
+// here returns the hint and the cursors of the value that begins now.
 func (w *walker) here() (hint, cursors) {
 	top := w.top()
 	if top == nil {
@@ -335,7 +333,7 @@ func (w *walker) open(start int) {
 	h, c := w.here()
 	person := object && h.sense == maybeName
 	if object && h.sense&(ofName|ofAddress|ofSecret|maybeName|ofCity|ofToken) != 0 {
-		h.sense = 0 // its members have keys of their own
+		h.sense = 0 // its members have their own keys
 	}
 	w.stack = append(w.stack, frame{object: object, wantKey: object, hint: h, self: c, start: start, person: person})
 }
@@ -346,7 +344,7 @@ func (w *walker) comma() {
 	top.wantKey = top.object
 }
 
-// text handles the string that begins at i, and returns what is behind it.
+// text handles the string that begins at i, and returns the offset after it.
 func (w *walker) text(i int) int {
 	end, escaped := i+1, false
 	for w.raw[end] != '"' {
@@ -380,8 +378,7 @@ func (w *walker) text(i int) int {
 // maxKeys is how many keys are remembered.
 const maxKeys = 256
 
-// member handles the key of an object's member. Rows have the same keys again and again:
-// one without findings is not scanned again.
+// member handles the key of an object's member. Rows repeat the same keys: one without findings is not scanned again.
 func (w *walker) member(top *frame, key string, start, end int) {
 	top.wantKey = false
 	said, known := w.keys[key]
@@ -403,7 +400,7 @@ func (w *walker) member(top *frame, key string, start, end int) {
 	top.member = cursors{top.self.take.member(key), top.self.leave.member(key)}
 }
 
-// unescaped reads a string of valid JSON.
+// unescaped decodes a string of valid JSON.
 func unescaped(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text) // it is valid
 	return text
@@ -429,7 +426,7 @@ func (w *walker) put(start, end int, instead string) {
 	w.copied = end
 }
 
-// putText is put for a string, which gets its quotes.
+// putText is put for a string, which it quotes.
 func (w *walker) putText(start, end int, text string) {
 	w.upTo(start)
 	if isPlain(text) {
@@ -440,7 +437,7 @@ func (w *walker) putText(start, end int, text string) {
 	w.copied = end
 }
 
-// upTo copies what was left as it is before start.
+// upTo copies the unchanged text before start.
 func (w *walker) upTo(start int) {
 	if w.out == nil {
 		w.out = make([]byte, 0, len(w.raw)+len(w.raw)/8)
@@ -448,7 +445,7 @@ func (w *walker) upTo(start int) {
 	w.out = append(w.out, w.raw[w.copied:start]...)
 }
 
-// quote writes a string of JSON, without escapes that are for HTML.
+// quote encodes a JSON string, without HTML escapes.
 func quote(text string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

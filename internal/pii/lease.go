@@ -1,17 +1,17 @@
 package pii
 
-// Lease returns the start of a range of numbers that no other process of the principal has had or will
-// have: of this many behind base. It may write a file; it is called rarely.
+// Lease returns the start of a range of size numbers that no other process of the principal has used or will use. It
+// may write a file; it is called rarely.
 type Lease func(principal string, size int) (base int)
 
 const (
-	// firstRange is how many numbers a vault gets at first, and tenfold with each further range.
+	// firstRange is the size of a vault's first range of numbers; each further range is ten times larger.
 	firstRange = 100
 	mostRange  = 100_000
 )
 
-// numbers are those that a vault may give. A token in a model's context may be older than the vault (the
-// gateway was restarted, the client's session is another): it must not mean another value then.
+// numbers are the token numbers that a vault may issue. A token in a model's context may be older than the vault
+// (after a restart of the gateway, or in another session of the client): it must not denote another value then.
 type numbers struct {
 	lease  func(size int) (base int)
 	ranges []numberRange
@@ -53,7 +53,7 @@ func (n *numbers) place(number int) int {
 	return 0
 }
 
-// inARow is a lease for who shares no numbers.
+// inARow returns a lease for a vault that shares no numbers.
 func inARow() func(size int) int {
 	next := 0
 	return func(size int) int {

@@ -3,12 +3,13 @@ package pii
 import "slices"
 
 const (
-	// leastNameWords is how many words a name has that is looked for in prose: Rose and Mark are words, too.
+	// leastNameWords is the minimum number of words in a name that is searched for in prose: Rose and Mark are words,
+	// too.
 	leastNameWords, mostNameWords = 2, 5
 	longestName                   = 80
 )
 
-// names are the full names that stood behind a key, by their first two words in small letters.
+// names are the full names that were values of a key, by their first two words in lower case.
 type names struct {
 	byStart map[string][]knownName
 	count   int
@@ -16,10 +17,10 @@ type names struct {
 
 type knownName struct {
 	value string
-	words []string // in small letters
+	words []string // in lower case
 }
 
-// add remembers a name, if it is one to look for.
+// add adds a name, if it is one to search for.
 func (n *names) add(value string) {
 	words := nameWords(value)
 	if words == nil {
@@ -36,7 +37,7 @@ func (n *names) add(value string) {
 	n.count++
 }
 
-// remove forgets one.
+// remove removes one.
 func (n *names) remove(value string) {
 	words := nameWords(value)
 	if words == nil {
@@ -50,7 +51,7 @@ func (n *names) remove(value string) {
 	}
 }
 
-// nameWords takes a name apart; nil if it is none to look for.
+// nameWords splits a name into words; nil if it is not one to search for.
 func nameWords(value string) (words []string) {
 	if len(value) > longestName {
 		return nil
@@ -89,7 +90,7 @@ func nameWordEnd(t string, i int) int {
 	return end
 }
 
-// nameGap returns where the white space at i ends, of which there is not much in a name.
+// nameGap returns the end of the white space at i, at most 3 characters.
 func nameGap(t string, i int) int {
 	end := i
 	for end < len(t) && end < i+3 && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
@@ -130,12 +131,12 @@ func (n *names) find(text string) (found []Finding) {
 	return found
 }
 
-// follows reports whether a digit or "_" joins what is at i to something before it.
+// follows reports whether a digit or "_" precedes i.
 func follows(text string, i int) bool {
 	return i > 0 && (isDigit(text[i-1]) || text[i-1] == '_')
 }
 
-// trimGenitive leaves out the "'s" of "Ann Smith's".
+// trimGenitive drops the "'s" of "Ann Smith's".
 func trimGenitive(text string, start, end int) int {
 	if end-start > 2 && text[end-1] == 's' && text[end-2] == '\'' {
 		return end - 2

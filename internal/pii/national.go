@@ -2,10 +2,10 @@ package pii
 
 import "strings"
 
-// nationalScan finds account numbers and the numbers that states give.
+// nationalScan finds account numbers and national id numbers.
 type nationalScan struct{ *scan }
 
-// lettered looks for numbers that begin with a letter.
+// lettered finds numbers that begin with a letter.
 func (s nationalScan) lettered(i, j int) int {
 	if end := s.iban(i, j); end > 0 {
 		return end
@@ -24,7 +24,7 @@ func (s nationalScan) lettered(i, j int) int {
 	return 0
 }
 
-// ibanLength returns how long an IBAN of a country is, 0 for none.
+// ibanLength returns the length of a country's IBANs, 0 if it has none.
 func ibanLength(country string) int {
 	const lengths = "AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR22CY28CZ24DE22DJ27DK18DO28EE20EG29ES24FI18FK18FO18FR27GB22GE22GI23GL18GR27GT28" +
 		"HN28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MN20MR27MT31MU30NI28NL18NO15OM23PK24PL28PS29PT25QA29" +
@@ -37,7 +37,7 @@ func ibanLength(country string) int {
 	return 0
 }
 
-// iban reads an IBAN in one piece or in groups, in letters of any case.
+// iban reads an IBAN in one piece or in groups, in any case.
 func (s nationalScan) iban(i, j int) int {
 	if j-i < 4 || s.isDigit(i) || s.isDigit(i+1) || !s.isDigit(i+2) || !s.isDigit(i+3) {
 		return 0
@@ -53,7 +53,7 @@ func (s nationalScan) iban(i, j int) int {
 	return end
 }
 
-// fours reads that many letters and digits, in groups of four or in one piece; end 0 if there are fewer.
+// fours reads want letters and digits, in groups of four or in one piece; end 0 if there are fewer.
 func (s nationalScan) fours(i, want int) (chars [34]byte, end int) {
 	n := 0
 	for k := i; k < len(s.t); k++ {
@@ -96,7 +96,7 @@ func mod97(text string) int {
 	return rest
 }
 
-// fits reports whether a text has digits at 9, capitals at A and anything else where it says so.
+// fits reports whether a text matches a form: 9 is a digit, A a capital, anything else itself.
 func fits(text, form string) bool {
 	if len(text) != len(form) {
 		return false
@@ -156,7 +156,7 @@ func isNIE(w string) bool {
 	return fits(w, "A9999999A") && w[0] >= 'X' && w[0] <= 'Z' && dniLetters[num(string('0'+w[0]-'X')+w[1:8])%23] == w[8]
 }
 
-// dni: Spain. One number in 23 has the right letter by chance, so that a word must say it as well.
+// dni: Spain. One number in 23 has the right letter by chance, so a context word is required as well.
 func (s nationalScan) dni(i, j int) bool {
 	w := strings.ToUpper(s.t[i:min(j, i+12)])
 	return fits(w, "99999999A") && dniLetters[num(w[:8])%23] == w[8] && s.ended(j) && s.around(i, j)&ofID != 0 && s.add(NationalID, i, j)
@@ -182,7 +182,7 @@ func isCodiceFiscale(w string) bool {
 	return byte('A'+sum%26) == w[15]
 }
 
-// idForms are ids of digits alone. Those that are not sure have a common form, and need a word next to them.
+// idForms are ids of digits alone. Those that are not sure have a common form, and need a context word.
 var idForms = []struct {
 	form string
 	is   func(digits string) bool
@@ -202,7 +202,7 @@ var idForms = []struct {
 	{"999999999", isBSN, false},
 }
 
-// nationalNumber looks for ids of digits alone.
+// nationalNumber finds ids of digits alone.
 func (s nationalScan) nationalNumber(i int, d *digits) int {
 	for _, id := range idForms {
 		end := i + len(id.form)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// digits are the groups of digits that stand in a row at one place.
+// digits are consecutive groups of digits at one position.
 type digits struct {
 	buf    [24]byte
 	n      int
@@ -34,7 +34,7 @@ func (d *digits) until(end int) string {
 	return d.all(groups)
 }
 
-// like reports whether the first groups have these lengths, with one sort of separator between all of them.
+// like reports whether the first groups have these lengths, all with the same separator.
 func (d *digits) like(sep byte, lengths ...int) bool {
 	if d.count < len(lengths) {
 		return false
@@ -56,7 +56,7 @@ func (s numberScan) digits(i int) (d digits) {
 		start := i
 		for s.isDigit(i) {
 			if d.n == len(d.buf) {
-				d.n -= i - start // this group is none
+				d.n -= i - start // drop this group
 				return d
 			}
 			d.buf[d.n] = s.t[i]
@@ -75,8 +75,7 @@ func (s numberScan) digits(i int) (d digits) {
 	return d
 }
 
-// number looks at a run from i to j of letters and digits, and returns where what
-// it found ends, 0 for nothing.
+// number examines a run from i to j of letters and digits, and returns the end of the finding, 0 for none.
 func (s numberScan) number(i, j int, next byte) int {
 	if s.joined(i) {
 		return 0
@@ -112,7 +111,7 @@ func (s numberScan) number(i, j int, next byte) int {
 	return phoneScan(s).phone(i)
 }
 
-// address looks for IP and MAC addresses.
+// address finds IP and MAC addresses.
 func (s numberScan) address(i, j int, next byte) int {
 	if (next == ':' || next == '-') && j-i == 2 {
 		if end := s.mac(i, next); end > 0 {
@@ -142,7 +141,7 @@ func (s numberScan) mac(i int, sep byte) int {
 	}
 	switch strings.ToLower(s.t[i : i+length]) {
 	case "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "00-00-00-00-00-00", "ff-ff-ff-ff-ff-ff":
-		return 0 // nobody's
+		return 0 // not assigned to a device
 	}
 	if !s.add(MAC, i, i+length) {
 		return 0
@@ -174,7 +173,7 @@ func isReserved(addr netip.Addr) bool {
 	return addr.IsLoopback() || first == 0 || first == 255
 }
 
-// goesOn reports whether a word, or another one behind "-", follows at i.
+// goesOn reports whether a word, or another one after "-", follows at i.
 func (s numberScan) goesOn(i int) bool { return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1) }
 
 func (s numberScan) ip6(i int) int {
@@ -190,7 +189,7 @@ func (s numberScan) ip6(i int) int {
 	return j
 }
 
-// ip6End returns where the characters of an IPv6 address at i end, 0 if they are too many.
+// ip6End returns the end of the characters of an IPv6 address at i, 0 if there are too many.
 func (s numberScan) ip6End(i int) int {
 	const longest = 45
 	j := i
@@ -206,12 +205,12 @@ func (s numberScan) ip6End(i int) int {
 	return j
 }
 
-// isUsual6 reports whether a text has enough colons for an IPv6 address, or begins as those with fewer do.
+// isUsual6 reports whether a text has enough colons for an IPv6 address, or a prefix of shorter ones.
 func isUsual6(text string) bool {
 	return strings.Count(text, ":") >= 3 || text[0] == '2' || hasPrefixFold(text, "fe80") || hasPrefixFold(text, "fd")
 }
 
-// isSSN knows which numbers were never given.
+// isSSN rejects numbers that were never issued.
 func isSSN(n string) bool {
 	area, group, serial := n[:3], n[3:5], n[5:]
 	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000" && n != "078051120" && n != "219099999"
@@ -263,7 +262,7 @@ func (s numberScan) card(i int, d *digits) int {
 // cardForms are how the digits of cards are grouped.
 var cardForms = [][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}, {4, 4, 5}}
 
-// cardGroups returns how many groups may be a card's, 0 for none.
+// cardGroups returns how many groups may be a card number, 0 for none.
 func cardGroups(d *digits) int {
 	for _, form := range cardForms {
 		if d.like(' ', form...) || d.like('-', form...) {
@@ -276,7 +275,8 @@ func cardGroups(d *digits) int {
 	return 1
 }
 
-// issuers are the first four digits of the cards of the world and how long those are. The first range that fits counts.
+// issuers are the ranges of the first four digits of card numbers, with the lengths. The first matching range
+// applies.
 var issuers = []struct {
 	first, last int
 	lengths     []int
@@ -299,7 +299,7 @@ var issuers = []struct {
 	{5600, 6999, []int{12, 13, 14, 15, 16, 17, 18, 19}},
 }
 
-// isCard knows by which digits the cards of the world begin and how long they are.
+// isCard checks the issuer range and the length of a card number.
 func isCard(n string) bool {
 	four := num(n[:4])
 	for _, of := range issuers {
@@ -325,7 +325,7 @@ func luhn(n string) bool {
 	return sum%10 == 0 && !same
 }
 
-// num reads a few digits.
+// num parses a few digits.
 func num(s string) int {
 	v := 0
 	for i := range len(s) {
@@ -356,7 +356,7 @@ func isDay(year, month, day int) bool {
 	return year >= 1850 && year <= 2199 && month >= 1 && month <= 12 && day >= 1 && day <= 31
 }
 
-// birthDate accepts a date with words for a birth next to it.
+// birthDate accepts a date with a context word for a birth.
 func (s numberScan) birthDate(i int, d *digits) int {
 	end := d.ends[min(d.count, 3)-1]
 	if !d.isDate() {

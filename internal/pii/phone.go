@@ -8,11 +8,11 @@ import (
 
 const (
 	leastPhone, mostPhone = 7, 15 // digits; as of E.164
-	// longestPhone is how far a number may go, in bytes.
+	// longestPhone bounds the length of a number, in bytes.
 	longestPhone = 32
 )
 
-// phoneForm is digits as people group them in telephone numbers.
+// phoneForm is a candidate telephone number: digits in groups.
 type phoneForm struct {
 	end    int
 	plus   bool
@@ -25,10 +25,10 @@ type phoneForm struct {
 	hard   int             // how many of those are no spaces
 }
 
-// maxGroups is how many groups of digits a number has.
+// maxGroups bounds the groups of digits in a number.
 const maxGroups = 8
 
-// has reports whether a separator stands before that many groups at least.
+// has reports whether a separator precedes at least that many groups.
 func (p phoneForm) has(sep byte, least int) bool {
 	n := 0
 	for _, b := range p.seps[:p.count] {
@@ -42,7 +42,7 @@ func (p phoneForm) has(sep byte, least int) bool {
 // phoneScan finds phone numbers.
 type phoneScan struct{ *scan }
 
-// phoneAt reads what may be a number at i; end 0 for none.
+// phoneAt reads a candidate number at i; end 0 for none.
 func (s phoneScan) phoneAt(i int) (p phoneForm) {
 	k := i
 	if p.plus = s.at(k) == '+'; p.plus {
@@ -77,7 +77,7 @@ func (s phoneScan) isTrunkZero(p phoneForm, i int) bool {
 	return p.plus && p.count > 0 && s.at(i) == '0' && s.at(i-1) == '(' && s.at(i+1) == ')'
 }
 
-// phoneGap returns where the separators at i end, and which one counts: the first that is no space.
+// phoneGap returns the end of the separators at i, and the significant one: the first that is not a space.
 func (s phoneScan) phoneGap(i int) (end int, sep byte) {
 	end = i
 	for end < len(s.t) && end-i < 3 && strings.IndexByte(" -.()/", s.t[end]) >= 0 {
@@ -89,7 +89,7 @@ func (s phoneScan) phoneGap(i int) (end int, sep byte) {
 	return end, sep
 }
 
-// add notes a group of digits behind a separator; false if those are too many.
+// add adds a group of digits after a separator; false if there are too many.
 func (p *phoneForm) add(sep byte, group string) bool {
 	if p.n+len(group) > mostPhone {
 		return false
@@ -106,7 +106,7 @@ func (p *phoneForm) add(sep byte, group string) bool {
 	return true
 }
 
-// phone looks for a telephone number at i, and returns its end, 0 for none.
+// phone finds a telephone number at i, and returns its end, 0 for none.
 func (s phoneScan) phone(i int) int {
 	if !s.mayDial(i) {
 		return 0
@@ -130,7 +130,8 @@ func (s phoneScan) phone(i int) int {
 	return p.end
 }
 
-// mayDial reports whether a number may begin at i: at the beginning of a word, with a digit or + behind a parenthesis.
+// mayDial reports whether a number may begin at i: at the beginning of a word, or with a digit or + after a
+// parenthesis.
 func (s phoneScan) mayDial(i int) bool {
 	if s.at(i) == '(' && !s.isDigit(i+1) && s.at(i+1) != '+' {
 		return false
@@ -138,7 +139,7 @@ func (s phoneScan) mayDial(i int) bool {
 	return !s.isAlnum(i-1) && (s.at(i) == '+' || !s.joined(i))
 }
 
-// extension returns the end of what may follow a number: x123, ext. 123.
+// extension returns the end of an extension: x123, ext. 123.
 func (s phoneScan) extension(end int) int {
 	k := end
 	if s.at(k) == ' ' {
@@ -181,7 +182,7 @@ func (s phoneScan) isPhone(start, end int, p phoneForm) bool {
 	return p.nanp()
 }
 
-// dotted is what looks like a fraction or a version.
+// dotted reports whether it looks like a fraction or a version.
 func (p phoneForm) dotted() bool { return p.count == 2 && p.seps[1] == '.' }
 
 // isClock reports whether a time of day continues at end.
@@ -189,7 +190,7 @@ func isClock(t string, end int) bool {
 	return end+1 < len(t) && t[end] == ':' && isDigit(t[end+1])
 }
 
-// nanp reports whether it is written as people in North America do.
+// nanp reports whether it has the North American form.
 func (p phoneForm) nanp() bool {
 	g, d := p.groups[:p.count], string(p.digits[:p.n])
 	if p.count == 4 && g[0] == 1 && d[0] == '1' {
@@ -201,7 +202,7 @@ func (p phoneForm) nanp() bool {
 	return p.parens || p.has('-', 2) || p.has('.', 2)
 }
 
-// possible asks the plans of all countries about digits behind a plus.
+// possible checks digits after a plus against the numbering plans of all countries.
 func possible(digits string) bool {
 	if len(digits) < 8 || digits[0] == '0' {
 		return false

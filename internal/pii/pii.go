@@ -1,12 +1,11 @@
-// Package pii finds personal data and secrets in text and JSON, and keeps them
-// behind tokens such as [EMAIL_1]. A [Detector] finds; a [Vault] gives tokens for
-// values and puts the values back. Nothing here asks a network, writes a file or logs.
+// Package pii detects personal data and secrets in text and JSON, and replaces them by tokens such as [EMAIL_1]. A
+// [Detector] finds values; a [Vault] issues tokens for values and restores the values. Nothing here uses the network,
+// writes a file or logs.
 //
-// What is found by its own form: e-mail, card, IBAN, SSN and other national ids, IP,
-// MAC, URLs with a password, secrets with a known prefix, phone numbers with a country
-// code or in the North American form. What needs a word next to it (in a text) or a key
-// that says so (in JSON, in the header of a CSV): other phone numbers, digits without
-// form, dates of birth, names, addresses, passwords.
+// Detected by form alone: e-mail, card, IBAN, SSN and other national ids, IP, MAC, URLs with a password, secrets with
+// a known prefix, phone numbers with a country code or in the North American form. Detected only with a context word
+// (in a text) or a key (in JSON, in a CSV header): other phone numbers, digits without form, dates of birth, names,
+// addresses, passwords.
 package pii
 
 import (
@@ -17,7 +16,7 @@ import (
 	"strings"
 )
 
-// Kind says what sort of data something is. Its capitals are the name in tokens.
+// Kind is a kind of data. In tokens it is in capitals.
 type Kind string
 
 // The kinds.
@@ -35,45 +34,45 @@ const (
 	BirthDate  Kind = "dob"
 	Name       Kind = "name"
 	Address    Kind = "address"
-	// Field is what only the settings name, by its path.
+	// Field is a value that only the settings name, by its path.
 	Field Kind = "field"
-	// Text is no personal data: foreign text that looks like one of our tokens.
+	// Text is not personal data: foreign text that looks like one of our tokens.
 	Text Kind = "text"
 )
 
-// Kinds returns those that can be asked for.
+// Kinds returns the kinds that can be configured.
 func Kinds() []Kind {
 	return []Kind{Email, Phone, Card, IBAN, SSN, NationalID, IP, MAC, URL, Secret, BirthDate, Name, Address}
 }
 
-// reservedKinds are in tokens and cannot be asked for.
+// reservedKinds occur in tokens and cannot be configured.
 func reservedKinds() []Kind { return []Kind{Field, Text} }
 
 // Finding is one piece of data in a text, at its bytes Start to End.
 type Finding struct {
 	Kind       Kind
 	Start, End int
-	// number: it stands where JSON has a number.
+	// number: it is a JSON number.
 	number bool
-	// echo: it is a value that is known, or a part of one.
+	// echo: it is a known value, or a part of one.
 	echo bool
 }
 
-// Options say what is looked for; nil is everything.
+// Options configure a [Detector]; nil means everything.
 type Options struct {
 	// Kinds are those to find; empty is all.
 	Kinds []Kind
-	// Custom are further kinds, by name: small letters and "_". What they find goes before all else.
+	// Custom are further kinds, by name: lower-case letters and "_". Their findings take precedence.
 	Custom map[string]*regexp.Regexp
-	// Allow are values that are left alone, whatever they are: the value itself,
-	// "example.com" for addresses in that domain, or a glob as of path.Match. Case does not count.
+	// Allow are values that are never findings: the value itself, "example.com" for addresses in that domain, or a
+	// glob as of path.Match. Case is ignored.
 	Allow []string
 }
 
-// customName is what a kind of the settings may be called. Digits would make tokens ambiguous.
+// customName matches the name of a custom kind. Digits would make tokens ambiguous.
 var customName = regexp.MustCompile(`^[a-z]([a-z_]{0,30}[a-z])?$`)
 
-// CheckName says what is wrong with the name of a custom kind, "" if nothing is.
+// CheckName returns what is wrong with the name of a custom kind, "" if it is valid.
 func CheckName(name string) string {
 	switch {
 	case !customName.MatchString(name):
@@ -106,7 +105,7 @@ func New(opts *Options) (*Detector, error) {
 	d := &Detector{class: classes(), kinds: map[Kind]bool{}, labels: map[string]bool{}}
 	for _, k := range opts.Kinds {
 		if !slices.Contains(Kinds(), k) {
-			return nil, fmt.Errorf("detect personal data: there is no kind %.40q", k)
+			return nil, fmt.Errorf("detect personal data: unknown kind %.40q", k)
 		}
 		d.kinds[k] = true
 	}
@@ -131,17 +130,17 @@ func New(opts *Options) (*Detector, error) {
 	for _, a := range opts.Allow {
 		a = strings.ToLower(a)
 		if _, err := path.Match(a, ""); err != nil {
-			return nil, fmt.Errorf("detect personal data: %.40q is no glob", a)
+			return nil, fmt.Errorf("detect personal data: %.40q is not a glob", a)
 		}
 		d.allow = append(d.allow, a)
 	}
 	return d, nil
 }
 
-// label is a kind's name in tokens.
+// label returns a kind's name in tokens.
 func label(k Kind) string { return strings.ToUpper(string(k)) }
 
-// allowed reports whether a value is to be left alone.
+// allowed reports whether a value is on the allow list.
 func (d *Detector) allowed(kind Kind, value string) bool {
 	if len(d.allow) == 0 || kind == Text {
 		return false
@@ -159,11 +158,11 @@ func (d *Detector) allowed(kind Kind, value string) bool {
 	return false
 }
 
-// Find returns what is in a text, in order and without overlap. Text that looks like
-// a token is among it, as of kind [Text].
+// Find returns the findings in a text, in order and without overlap, including text that looks like a token, as of
+// kind [Text].
 func (d *Detector) Find(text string) []Finding { return d.find(text, hint{}, nil) }
 
-// find is Find of what stands where hint says; room is empty, and for what is found.
+// find is Find with the hint of the text's context; room is an empty buffer for the findings.
 func (d *Detector) find(text string, h hint, room []Finding) []Finding {
 	if kind, ok := d.whole(text, h); ok {
 		return append(room, Finding{Kind: kind, Start: 0, End: len(text)})
@@ -179,7 +178,7 @@ func (d *Detector) find(text string, h hint, room []Finding) []Finding {
 	return s.found
 }
 
-// withCustom adds what the settings' own patterns find; it wins over what it overlaps.
+// withCustom adds the findings of the custom patterns, which take precedence over what they overlap.
 func (d *Detector) withCustom(text string, found []Finding) []Finding {
 	var own []Finding
 	for _, c := range d.custom {
@@ -195,7 +194,7 @@ func (d *Detector) withCustom(text string, found []Finding) []Finding {
 	return merged(own, found)
 }
 
-// merged puts two lists together; what comes first in the text wins, then what is of the first list.
+// merged merges two lists; of findings that overlap, the earlier one stays, then the one of the first list.
 func merged(first, second []Finding) []Finding {
 	own := inOrder(first)
 	var all []Finding
@@ -210,7 +209,7 @@ func merged(first, second []Finding) []Finding {
 	return inOrder(append(all, own...))
 }
 
-// inOrder sorts and drops what overlaps an earlier one.
+// inOrder sorts findings and drops those that overlap an earlier one.
 func inOrder(list []Finding) []Finding {
 	slices.SortStableFunc(list, func(a, b Finding) int { return a.Start - b.Start })
 	end := 0

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Prose returns the texts of a document in which a recognizer could find names and addresses: those of two words or
-// more. What Replace goes through with the same look, it has.
+// Prose returns a Look that collects the texts of a document in which a recognizer could find names and addresses:
+// those of two words or more. It visits the same texts as Replace with the same options.
 func (d *Detector) Prose(texts *Texts) *Look {
 	return &Look{NamesOnly: true, Names: func(text string) []Finding {
 		if IsProse(text) {
@@ -16,10 +16,10 @@ func (d *Detector) Prose(texts *Texts) *Look {
 	}}
 }
 
-// Texts are texts, each once, in the order in which they came.
+// Texts is a set of texts, in the order of insertion.
 type Texts struct {
 	List []string
-	// Bytes is how long they are together.
+	// Bytes is their total length.
 	Bytes int
 	known map[string]bool
 }
@@ -49,8 +49,8 @@ func IsProse(text string) bool {
 	return false
 }
 
-// withRecognized adds what a recognizer found, without the parts that were found already. What was recognized
-// is in order and has no overlaps.
+// withRecognized adds the findings of a recognizer, except for the parts that were found already. recognized is
+// sorted and has no overlaps.
 func (d *Detector) withRecognized(text string, recognized, found []Finding) []Finding {
 	if len(recognized) == 0 {
 		return found
@@ -75,7 +75,7 @@ func (d *Detector) withRecognized(text string, recognized, found []Finding) []Fi
 	return merged(found, own)
 }
 
-// addRecognized adds a finding, without white space and signs around it, if it is wanted and has something to hide.
+// addRecognized adds a finding, without surrounding white space and signs, if its kind is wanted and it is not empty.
 func (d *Detector) addRecognized(list []Finding, text string, f Finding) []Finding {
 	if f.Start >= f.End || f.End > len(text) {
 		return list
@@ -94,7 +94,7 @@ func (d *Detector) addRecognized(list []Finding, text string, f Finding) []Findi
 	return append(list, f)
 }
 
-// wanted reports whether a kind is looked for; those of the settings always are.
+// wanted reports whether a kind is enabled; custom kinds always are.
 func (d *Detector) wanted(kind Kind) bool { return d.kinds[kind] || d.isCustom(kind) }
 
 func (d *Detector) isCustom(kind Kind) bool {

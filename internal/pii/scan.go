@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// class says what a byte may begin.
+// class is a set of roles of a byte.
 type class uint8
 
 const (
 	letter class = 1 << iota
 	digit
 	hex
-	// sign begins something without being a letter or a digit: @ + ( [ % -
+	// sign begins a value without being a letter or a digit: @ + ( [ % -
 	sign
 	// prefix: a letter that secrets begin with.
 	prefix
@@ -48,8 +48,8 @@ func isCapital(b byte) bool { return b >= 'A' && b <= 'Z' }
 func isSmall(b byte) bool   { return b >= 'a' && b <= 'z' }
 func isLetter(b byte) bool  { return isSmall(b) || isCapital(b) }
 
-// scan is one pass over one text. Whatever it looks at around a place is bounded,
-// so that the time is linear in the text.
+// scan is one pass over one text. The context that it examines around a position is bounded, so the time is linear in
+// the text.
 type scan struct {
 	d     *Detector
 	t     string
@@ -74,7 +74,7 @@ func (s *scan) run() {
 	}
 }
 
-// word looks at a run of letters and digits, and returns where to go on.
+// word examines a run of letters and digits, and returns where to continue.
 func (s *scan) word(i int) int {
 	first := s.d.class[s.t[i]]
 	seen, j := first, i+1
@@ -103,7 +103,7 @@ func (s *scan) word(i int) int {
 	return j
 }
 
-// followed looks at what the word from i to j goes before: a value that it names, the rest of a number in groups.
+// followed examines what follows the word from i to j: a value that it labels, or the rest of a number in groups.
 func (s *scan) followed(i, j int, next byte) int {
 	switch next {
 	case ':', '=', '"':
@@ -145,7 +145,7 @@ func (s *scan) sign(i int) int {
 	return i + 1
 }
 
-// add notes a finding, unless its kind is not wanted or its value is allowed.
+// add adds a finding, unless its kind is disabled or its value is allowed.
 func (s *scan) add(kind Kind, start, end int) bool {
 	if kind != Text && !s.d.kinds[kind] || start < s.end || s.d.allowed(kind, s.t[start:end]) {
 		return false
@@ -155,7 +155,7 @@ func (s *scan) add(kind Kind, start, end int) bool {
 	return true
 }
 
-// isNumberPlace reports whether something stands in a text as a number does in JSON.
+// isNumberPlace reports whether the context is that of a JSON number.
 func isNumberPlace(t string, start, end int) bool {
 	for i := start; i < end; i++ {
 		if t[i] < '0' || t[i] > '9' {
@@ -179,7 +179,7 @@ func (s *scan) isAlnum(i int) bool {
 	if i < 0 || i >= len(s.t) || s.d.class[s.t[i]]&alnum == 0 {
 		return false
 	}
-	// The end of a sign beyond ASCII is none.
+	// The last byte of a non-ASCII sign is not part of a word.
 	if b := s.t[i]; b >= 0x80 && b < 0xc0 && (s.at(i-1) == 0xc2 || s.at(i-2) == 0xe2) {
 		return false
 	}
@@ -188,7 +188,7 @@ func (s *scan) isAlnum(i int) bool {
 
 func (s *scan) isDigit(i int) bool { return i >= 0 && i < len(s.t) && isDigit(s.t[i]) }
 
-// joined reports whether what begins at i is a part of something longer: 1-2, v1.2, a_2.
+// joined reports whether the text at i continues something longer: 1-2, v1.2, a_2.
 func (s *scan) joined(i int) bool {
 	switch s.at(i - 1) {
 	case '-', '.', '_', '+', '~', '^':
@@ -201,7 +201,7 @@ func (s *scan) joined(i int) bool {
 	return s.isAlnum(i - 1)
 }
 
-// ended reports whether nothing that belongs to it follows at j.
+// ended reports whether the value ends at j.
 func (s *scan) ended(j int) bool {
 	switch s.at(j) {
 	case '-', '.', '_', ':', '@', '/', '+':

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// longestSecret is how much of one is looked at, in bytes.
+// longestSecret bounds the length of a secret, in bytes.
 const longestSecret = 4096
 
-// markOf returns how the keys of well-known services begin, and how long what follows is at least.
+// markOf returns the prefix of the keys of a well-known service, and the minimum length of the rest.
 func markOf(t string) (mark string, least int) {
 	switch t[0] {
 	case 's':
@@ -57,7 +57,7 @@ func firstOf(t string, least int, marks ...string) (string, int) {
 // secretScan finds secrets and passwords.
 type secretScan struct{ *scan }
 
-// secret looks for a key with a well-known beginning in a word that begins at i.
+// secret finds a key with a well-known prefix in a word that begins at i.
 func (s secretScan) secret(i int) int {
 	mark, least := markOf(s.t[i:])
 	if mark == "" || s.joined(i) {
@@ -72,7 +72,7 @@ func (s secretScan) secret(i int) int {
 	return end
 }
 
-// secretEnd returns where the characters of a secret that begin at i end.
+// secretEnd returns the end of the characters of a secret that begin at i.
 func (s secretScan) secretEnd(i, limit int) int {
 	k := i
 	for k < len(s.t) && k < limit && s.inSecret(k) {
@@ -89,7 +89,7 @@ func (s secretScan) inSecret(i int) bool {
 	return s.d.class[b]&alnum != 0 && b < 0x80 || b == '_' || b == '-' || b == '.'
 }
 
-// fitsMark knows more of what is behind some marks.
+// fitsMark applies the further rules of some prefixes.
 func fitsMark(mark, text string) bool {
 	switch mark {
 	case "eyJ":
@@ -100,12 +100,12 @@ func fitsMark(mark, text string) bool {
 	return true
 }
 
-// mixed reports whether a text has both letters and digits, and is no repetition.
+// mixed reports whether a text has both letters and digits, and is not repetitive.
 func mixed(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && strings.ContainsAny(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz") && entropy(text) > 2.5
 }
 
-// entropy is that of the bytes of a text, in bits for each.
+// entropy returns the entropy of a text, in bits per byte.
 func entropy(text string) float64 {
 	var counts [256]int
 	text = text[:min(len(text), 512)]
@@ -122,10 +122,10 @@ func entropy(text string) float64 {
 	return bits
 }
 
-// longestURL is how much of a URL is looked at, in bytes.
+// longestURL bounds the length of a URL, in bytes.
 const longestURL = 2048
 
-// url looks for a URL with a password; its scheme ends at j.
+// url finds a URL with a password; its scheme ends at j.
 func (s secretScan) url(i, j int) int {
 	if !s.d.kinds[URL] {
 		return 0
@@ -148,7 +148,7 @@ func (s secretScan) url(i, j int) int {
 	return k
 }
 
-// credentials returns where the @ behind "user:password" at k is, 0 for none.
+// credentials returns the position of the @ after "user:password" at k, 0 for none.
 func (s secretScan) credentials(k, limit int) int {
 	colon := 0
 	for ; k < limit && s.inURL(k); k++ {
@@ -173,7 +173,7 @@ func (s secretScan) inURL(i int) bool {
 	return i < len(s.t) && s.t[i] > ' ' && strings.IndexByte("\"'<>`\\", s.t[i]) < 0
 }
 
-// privateKey looks for a PEM block at i.
+// privateKey finds a PEM block at i.
 func (s secretScan) privateKey(i int) int {
 	const begin, end = "-----BEGIN ", "-----END "
 	if !strings.HasPrefix(s.t[i:], begin) {
@@ -196,7 +196,7 @@ func (s secretScan) privateKey(i int) int {
 	return last
 }
 
-// keyEnd returns where the key of a block ends that has no end of its own: with the first line that is not part of one.
+// keyEnd returns the end of a key block without an end marker: the first line that is not part of it.
 func keyEnd(block string) int {
 	end := strings.Index(block, "-----\n")
 	if end < 0 {
@@ -219,7 +219,7 @@ func keyEnd(block string) int {
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
-// labelled looks at a word with ":" or "=" behind it, as in "password: x", "First name: Ann", "postgres://".
+// labelled examines a word before ":" or "=", as in "password: x", "First name: Ann", "postgres://".
 func (s secretScan) labelled(i, j int, next byte) int {
 	if next == ':' && strings.HasPrefix(s.t[j:], "://") {
 		return s.url(i, j)
@@ -238,7 +238,7 @@ func (s secretScan) labelled(i, j int, next byte) int {
 	return s.nameAt(k)
 }
 
-// labelSense reports whether the word from i to j names a secret or a person, 0 for neither.
+// labelSense returns whether the word from i to j names a secret or a person, 0 for neither.
 func (s secretScan) labelSense(i, j int) sense {
 	switch said := s.sense(i, j); {
 	case said&(ofSecret|ofName) != 0:
@@ -253,7 +253,7 @@ func (s secretScan) labelSense(i, j int) sense {
 	return 0
 }
 
-// valueAt returns where the value of a label that ends at j begins, 0 for none.
+// valueAt returns the start of the value of a label that ends at j, 0 for none.
 func (s secretScan) valueAt(j int) int {
 	k := j
 	if s.at(j) == '"' {
@@ -299,7 +299,7 @@ func (s secretScan) wordBefore(i int) sense {
 	return s.sense(k, i-1)
 }
 
-// password takes a value behind "password:" that is not a word about it.
+// password finds a value after "password:" that is not an ordinary word.
 func (s secretScan) password(i int) int {
 	k := s.passwordEnd(i)
 	if !isPassword(s.t[i:k]) || !s.add(Secret, i, k) {
@@ -308,8 +308,8 @@ func (s secretScan) password(i int) int {
 	return k
 }
 
-// passwordEnd returns where a value behind a label ends: at the quote that it began with, else at a blank, without what ends a
-// sentence or closes a bracket that it did not open.
+// passwordEnd returns the end of a value after a label: at its closing quote, else at a blank, without punctuation
+// that ends a sentence or closes a bracket opened before.
 func (s secretScan) passwordEnd(i int) int {
 	quote := s.at(i - 1)
 	quoted := quote == '"' || quote == '\'' || quote == '`'
@@ -332,8 +332,8 @@ func (s secretScan) passwordEnd(i int) int {
 	return k
 }
 
-// isPassword is strict in texts, where people write about passwords: a value has a digit or a sign that words have not, or letters in
-// a mix that no word has.
+// isPassword is strict in texts, where people write about passwords: a value needs a digit, a sign that words lack,
+// or a mix of letters that words lack.
 func isPassword(text string) bool {
 	if len(text) < 6 || strings.HasPrefix(text, "$") || strings.Count(text, "*") > len(text)/2 || strings.ContainsAny(text[:1], "<{([|") || nextParameter(text) || strings.Contains(text, "://") {
 		return false
@@ -348,8 +348,8 @@ func isPassword(text string) bool {
 	return mixedCase(text) >= 3 || unspoken(strings.ToLower(text))
 }
 
-// unspoken reports whether letters are no word of any language: they have no vowel, or stand side by side in the
-// alphabet or on a keyboard.
+// unspoken reports whether letters cannot be a word: they have no vowel, or are neighbours in the alphabet or on a
+// keyboard.
 func unspoken(text string) bool {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return false
@@ -366,13 +366,13 @@ func unspoken(text string) bool {
 	return false
 }
 
-// nextParameter reports whether a value is empty, and what follows is the next parameter of a query: "password=&user=x".
+// nextParameter reports whether a value is empty and followed by the next query parameter: "password=&user=x".
 func nextParameter(text string) bool {
 	name, _, ok := strings.Cut(text, "=")
 	return ok && len(name) > 1 && name[0] == '&' && strings.Trim(strings.ToLower(name[1:]), "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// mixedCase is how often capitals and small letters follow each other within a text.
+// mixedCase counts the changes between capitals and lower case within a text.
 func mixedCase(text string) (turns int) {
 	for i := 1; i < len(text); i++ {
 		if !isLetter(text[i]) || !isLetter(text[i-1]) {
@@ -385,7 +385,7 @@ func mixedCase(text string) (turns int) {
 	return turns
 }
 
-// statedSecret looks for "password is x" behind a word that ends at j.
+// statedSecret finds "password is x" after a word that ends at j.
 func (s secretScan) statedSecret(i, j int) int {
 	rest := s.t[j:min(len(s.t), j+5)]
 	if !strings.HasPrefix(rest, " is ") || s.sense(i, j)&ofSecret == 0 && !s.isKeyName(i, j) {
@@ -398,7 +398,7 @@ func (s secretScan) statedSecret(i, j int) int {
 	return s.password(k)
 }
 
-// nameAt takes up to four words with capitals.
+// nameAt finds up to four capitalized words.
 func (s secretScan) nameAt(i int) int {
 	k, end := i, 0
 	for range 4 {

@@ -13,14 +13,14 @@ import (
 //go:embed secretrules.json
 var secretRulesJSON []byte
 
-// secretRule finds keys of one service by a pattern, in texts that have one of its keywords.
+// secretRule finds keys of one service by a pattern, in texts that contain one of its keywords.
 type secretRule struct {
 	ID       string   `json:"id"`
 	Regex    string   `json:"regex"`
 	Keywords []string `json:"keywords"`
-	// Group is the part of the pattern that is the secret; 0 is the first group, or all where there is none.
+	// Group is the regexp group of the secret; 0 is the first group, or the whole match if there is none.
 	Group int `json:"group"`
-	// Entropy is the least that a secret has, in bits per byte.
+	// Entropy is the minimum entropy of a secret, in bits per byte.
 	Entropy float64  `json:"entropy"`
 	Allow   []string `json:"allow"`
 
@@ -29,7 +29,7 @@ type secretRule struct {
 	allow   []*regexp.Regexp
 }
 
-// ownSecretRules are those that gitleaks has not.
+// ownSecretRules are rules that gitleaks lacks.
 func ownSecretRules() []*secretRule {
 	return []*secretRule{
 		{ID: "azure-account-key", Keywords: []string{"accountkey", "sharedaccesskey"}, Regex: `(?i)\b(?:AccountKey|SharedAccessKey)\s{0,2}=\s{0,2}([A-Za-z0-9+/]{40,88}={0,2})`},
@@ -39,13 +39,13 @@ func ownSecretRules() []*secretRule {
 }
 
 const (
-	// ruleBefore and ruleAfter are how much of a text around a keyword a rule sees, in bytes.
+	// ruleBefore and ruleAfter bound the text around a keyword that a rule examines, in bytes.
 	ruleBefore, ruleAfter = 80, 600
-	// maxRuleHits is how many keywords of one text are looked at.
+	// maxRuleHits bounds the keywords of one text that are examined.
 	maxRuleHits = 2000
 )
 
-// secretRules are all rules, by the first three bytes of their keywords.
+// secretRules indexes all rules by the first three bytes of their keywords.
 type secretRules struct {
 	starts [1 << 16]bool // by the first two bytes
 	by     map[string][]keyword
@@ -71,7 +71,7 @@ var loadRules = sync.OnceValue(func() *secretRules {
 	return r
 })
 
-// withRules adds the secrets that the rules find.
+// withRules adds the findings of the rules.
 func (d *Detector) withRules(text string, found []Finding) []Finding {
 	if len(text) < 12 {
 		return found
@@ -108,7 +108,7 @@ func toLower(b byte) byte {
 	return b
 }
 
-// find looks for a secret around a keyword at i.
+// find finds a secret around a keyword at i.
 func (r *secretRule) find(text string, i int) (f Finding, ok bool) {
 	r.once.Do(r.compile)
 	from := max(0, i-ruleBefore)

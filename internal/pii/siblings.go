@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// siblingsWithin is how much of an object is looked at for the keys of its other members, in bytes.
+// siblingsWithin bounds how much of an object is searched for the keys of its other members, in bytes.
 const siblingsWithin = 4096
 
-// personKey reports whether a key is that of a member with a person, or an object about one, as its value.
+// personKey reports whether the value of a key is a person, or an object about one.
 func personKey(joined string) bool {
 	switch joined {
 	case "author", "assignee", "reporter", "creator", "owner", "user", "contact", "customer", "person", "employee", "member", "sender", "recipient",
@@ -20,7 +20,7 @@ func personKey(joined string) bool {
 	return false
 }
 
-// besidePerson reports whether a key occurs in objects about persons only: next to it "name" is a person's.
+// besidePerson reports whether a key occurs only in objects about persons: there "name" is a person's.
 func besidePerson(joined string) bool {
 	switch joined {
 	case "gender", "jobtitle", "salutation", "nationality", "maritalstatus", "anrede", "geschlecht":
@@ -29,7 +29,7 @@ func besidePerson(joined string) bool {
 	return false
 }
 
-// besideAddress reports whether a key occurs in objects about addresses: next to it "city" belongs to one.
+// besideAddress reports whether a key occurs in objects about addresses: there "city" is part of an address.
 func besideAddress(joined string) bool {
 	switch joined {
 	case "street", "streetaddress", "line1", "addressline1", "street1", "zip", "zipcode", "postcode", "postalcode", "plz", "strasse", "straße", "calle", "rue", "housenumber":
@@ -46,8 +46,8 @@ func isCity(joined string) bool {
 	return false
 }
 
-// siblingSense returns what a key that ends at end says together with the others of its object, which begins at start of the raw JSON,
-// and with the key that the object has itself.
+// siblingSense returns the meaning of a key that ends at end, given the other keys of its object, which begins at
+// start of the raw JSON, and the object's own key.
 func siblingSense(key, raw string, start, end int, ofPersonObject bool) sense {
 	if len(key) > maxKey {
 		return 0
@@ -63,7 +63,7 @@ func siblingSense(key, raw string, start, end int, ofPersonObject bool) sense {
 	return 0
 }
 
-// valueAfter returns the string that follows a key, as it stands in JSON; "" where another value does.
+// valueAfter returns the string value of a key, as encoded in JSON; "" for another value.
 func valueAfter(raw string) string {
 	rest := strings.TrimLeft(raw[:min(len(raw), 2*longestName)], " \t\r\n:")
 	if !strings.HasPrefix(rest, `"`) {
@@ -96,7 +96,7 @@ func isInAddress(name, raw string) bool {
 	return false
 }
 
-// hasSibling looks for a key among those of the object that raw begins with.
+// hasSibling searches the keys of the object at the start of raw.
 func hasSibling(raw string, fits func(joined string) bool) bool {
 	raw = raw[:min(len(raw), siblingsWithin)]
 	depth := 0
@@ -122,7 +122,7 @@ func hasSibling(raw string, fits func(joined string) bool) bool {
 	return false
 }
 
-// stringEnd returns what is behind the string of JSON at i, -1 if it does not end.
+// stringEnd returns the offset after the JSON string at i, -1 if it is not closed.
 func stringEnd(raw string, i int) int {
 	for k := i + 1; k < len(raw); k++ {
 		switch raw[k] {
@@ -135,7 +135,7 @@ func stringEnd(raw string, i int) int {
 	return -1
 }
 
-// isPersonShape reports whether a text is written as the full name of a person is: two to four words with capitals.
+// isPersonShape reports whether a text has the form of a person's full name: two to four capitalized words.
 func isPersonShape(text string) bool {
 	words := strings.Fields(text)
 	if len(words) < 2 || len(words) > mostNameWords || len(text) > longestName {
@@ -158,7 +158,7 @@ func isPersonShape(text string) bool {
 
 func notInName(r rune) bool { return !unicode.IsLetter(r) && !strings.ContainsRune("'’.-", r) }
 
-// isThing reports whether a word makes a name that of a thing or a company.
+// isThing reports whether a word marks the name of a thing or a company.
 func isThing(word string) bool {
 	switch strings.Trim(word, ".") {
 	case "inc", "ltd", "llc", "gmbh", "ag", "corp", "company", "co", "team", "group", "project", "server", "service", "services", "api", "app", "bot", "test", "demo", "studio",

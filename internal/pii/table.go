@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sort is how a part of a text is read.
+// sort is the format of a part of a text.
 type sort uint8
 
 const (
@@ -21,8 +21,7 @@ type part struct {
 	start, end int
 }
 
-// parts takes a text apart: lines that are JSON objects, tables with a head that
-// says something of a column, and all else.
+// parts splits a text into JSON lines, tables with a header that classifies a column, and the rest.
 func (d *Detector) parts(text string) (list []part) {
 	if delimiter := headed(text); delimiter != 0 && delimiter != '|' {
 		return []part{{table, delimiter, 0, len(text)}}
@@ -54,10 +53,10 @@ func partAt(text string, i int) part {
 	case headed(text[i:]) == '|':
 		return part{table, '|', i, rowsEnd(text, end)}
 	}
-	return part{prose, 0, i, rowsEnd(text, end)} // not the head of a table: none of its rows is
+	return part{prose, 0, i, rowsEnd(text, end)} // not a header: no row of the table is
 }
 
-// rowsEnd returns where the lines at i that begin with "|" end.
+// rowsEnd returns the end of the lines at i that begin with "|".
 func rowsEnd(text string, i int) int {
 	for i < len(text) && text[i] == '|' {
 		i = lineEnd(text, i)
@@ -73,11 +72,11 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-// maxHead is the longest head of a table, in bytes.
+// maxHead is the longest table header, in bytes.
 const maxHead = 4096
 
-// headed returns what separates the columns of a text that begins with a head, of which
-// at least one column says something, and has as many in the next line; 0 for other texts.
+// headed returns the column separator of a text that begins with a table header, of which at least one column is
+// classified and whose next line has as many columns; 0 for other texts.
 func headed(text string) byte {
 	head, rest, ok := strings.Cut(text[:min(len(text), 2*maxHead)], "\n")
 	next, _, _ := strings.Cut(rest, "\n")
@@ -102,7 +101,7 @@ func headed(text string) byte {
 	return 0
 }
 
-// findInTable is find for each cell by the head of its column.
+// findInTable is find for each cell, with the hint of its column header.
 func (j *job) findInTable(text string, delimiter byte) (found []Finding) {
 	var heads []hint
 	column, row := 0, 0
@@ -143,7 +142,7 @@ func (j *job) findInTable(text string, delimiter byte) (found []Finding) {
 	return found
 }
 
-// trimmed leaves out white space and quotes around a cell.
+// trimmed trims white space and quotes around a cell.
 func trimmed(text string, start, end int) (int, int) {
 	for start < end && (text[start] == ' ' || text[start] == '\r') {
 		start++

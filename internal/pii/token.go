@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// A token is [KIND_N], or [KIND_N_M] for another spelling of what [KIND_N] stands
-// for. It is understood in small letters as well, and as a URL has it: %5BKIND_N%5D.
-// Whatever looks so in what comes from outside is itself kept behind a token, of
-// the kind TEXT, so that only the vault makes tokens.
+// A token is [KIND_N], or [KIND_N_M] for another spelling of the value of [KIND_N]. It is also recognized in lower
+// case and URL-encoded: %5BKIND_N%5D. External text that looks like a token is itself replaced by a token, of the
+// kind TEXT, so that only the vault makes tokens.
 type token struct {
 	label         string // in capitals
-	number, spell int    // spell 1 is the first spelling
+	number, spell int    // spell counts from 1
 	end           int    // where it ends in the text
 	encoded       bool   // as in a URL
 }
 
-// longestToken is how long one can be, in bytes.
+// longestToken is the maximum length of a token, in bytes.
 const longestToken = 32 + 2*12 + 6
 
-// readToken reads the token at i of a text; ok false for none, whatever its label is.
+// readToken reads the token at i of a text, with any label; ok false for none.
 func readToken(t string, i int) (k token, ok bool) {
 	rest := t[i:min(len(t), i+longestToken)]
 	open, closed := "[", "]"
@@ -43,12 +42,12 @@ func readToken(t string, i int) (k token, ok bool) {
 	return k, true
 }
 
-// hasPrefixFold is strings.HasPrefix in letters of any case.
+// hasPrefixFold is strings.HasPrefix, ignoring case.
 func hasPrefixFold(t, prefix string) bool {
 	return len(t) >= len(prefix) && strings.EqualFold(t[:len(prefix)], prefix)
 }
 
-// labelEnd returns where the letters and "_" at i end.
+// labelEnd returns the end of the letters and "_" at i.
 func labelEnd(t string, i int) int {
 	for i < len(t) && (isLetter(t[i]) || t[i] == '_') {
 		i++
@@ -80,7 +79,7 @@ func readNumber(t string, i int) (end, n int) {
 	return i, num(t[start:i])
 }
 
-// tokenAt returns the end of what looks like a token at i, 0 for none.
+// tokenAt returns the end of text at i that looks like a token, 0 for none.
 func (d *Detector) tokenAt(t string, i int) int {
 	if i >= len(t) || t[i] != '[' && t[i] != '%' {
 		return 0

@@ -11,22 +11,20 @@ import (
 	"sync"
 )
 
-// ErrForgotten is what a token has that was given once, but its value had to go since.
+// ErrForgotten is the error for a token whose value was evicted.
 var ErrForgotten = errors.New("its value is no longer kept")
 
 const (
-	// maxValues and maxBytes are what one vault holds; beyond that the oldest values go.
+	// maxValues and maxBytes bound one vault; beyond them the oldest values are evicted.
 	maxValues = 100_000
 	maxBytes  = 32 << 20
-	// maxOrigins is how many sources of one value are remembered.
+	// maxOrigins bounds the recorded origins of one value.
 	maxOrigins = 16
 )
 
-// Vault keeps values behind tokens, in memory only. The same value has the same
-// token. An e-mail address in other letters, or a number with other separators, has
-// the number of the first one and a spelling of its own ([EMAIL_1_2]), so that what is
-// put back is always what was taken. Numbers are never given twice. It is safe for
-// concurrent use.
+// Vault maps tokens to values, in memory only. The same value has the same token. An e-mail address in another case,
+// or a number with other separators, has the number of the first one and its own spelling ([EMAIL_1_2]), so that a
+// restored value is exactly the original. Numbers are never reused. It is safe for concurrent use.
 type Vault struct {
 	mu     sync.Mutex
 	limit  int
@@ -39,7 +37,7 @@ type Vault struct {
 	bytes  int
 	names  names
 	index  index
-	// sentTo are the upstreams that were given values.
+	// sentTo are the upstreams that were sent values.
 	sentTo map[string]bool
 }
 
@@ -59,7 +57,7 @@ type sameKey struct {
 	value string // normal
 }
 
-// group is all spellings of one value.
+// group is the set of spellings of one value.
 type group struct{ number, spellings, kept int }
 
 type entry struct {
@@ -67,8 +65,8 @@ type entry struct {
 	token   tokenKey
 	text    string // of the token
 	origins []string
-	sent    []string // the upstreams that were given it
-	part    bool     // of a value: it is looked for by what it is a part of
+	sent    []string // the upstreams that were sent it
+	part    bool     // of a value: found through the whole value
 }
 
 // NewVault returns an empty vault.
@@ -78,7 +76,8 @@ func newVault(limit int, lease func(size int) int) *Vault {
 	return &Vault{limit: limit, given: numbers{lease: lease}, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
 }
 
-// Stranger returns the first token in a text that this vault knows nothing of, as one of an older vault; "" if there is none.
+// Stranger returns the first token in a text that this vault does not know, such as one of an older vault; "" if
+// there is none.
 func (v *Vault) Stranger(text string) string {
 	for i := range len(text) {
 		if text[i] != '[' && text[i] != '%' {
@@ -98,7 +97,7 @@ func (v *Vault) Token(kind Kind, value string, number bool, origin string) strin
 	return v.token(valueKey{kind, value, number}, origin, false)
 }
 
-// PartToken is Token for a part or an encoding of a value: it is put back, and not looked for by itself.
+// PartToken is Token for a part or an encoding of a value: it is restored, but not searched for by itself.
 func (v *Vault) PartToken(kind Kind, value string, number bool, origin string) string {
 	return v.token(valueKey{kind, value, number}, origin, true)
 }
@@ -111,7 +110,7 @@ func (v *Vault) token(key valueKey, origin string, part bool) string {
 	case e == nil:
 		key.value = strings.Clone(key.value)
 		e = v.keep(key, part)
-	case e.part && !part: // it came by itself now
+	case e.part && !part: // now seen as a whole value
 		e.part = false
 		v.index.add(e)
 	}
@@ -148,7 +147,7 @@ func (v *Vault) keep(key valueKey, part bool) *entry {
 	return e
 }
 
-// drop forgets the oldest value.
+// drop evicts the oldest value.
 func (v *Vault) drop() {
 	e := v.oldest[0]
 	v.oldest[0] = nil
@@ -168,7 +167,7 @@ func (v *Vault) drop() {
 	}
 }
 
-// normal is what spellings of one value have in common.
+// normal returns the normal form of the spellings of a value.
 func normal(kind Kind, value string) string {
 	switch kind {
 	case Email, MAC:
@@ -186,7 +185,7 @@ func normal(kind Kind, value string) string {
 	return value
 }
 
-// look returns the value of a token. The error is for one that was forgotten.
+// look returns the value of a token. The error is for an evicted one.
 func (v *Vault) look(k token) (*entry, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -199,25 +198,25 @@ func (v *Vault) look(k token) (*entry, error) {
 	return nil, nil
 }
 
-// Names finds the full names in a text that have tokens already: those that stood behind a key
-// once are found in prose, too.
+// Names finds the full names in a text that have tokens already: a name that was the value of a key is also found in
+// prose.
 func (v *Vault) Names(text string) []Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.names.find(text)
 }
 
-// NamesKnown is how many full names have tokens.
+// NamesKnown returns how many full names have tokens.
 func (v *Vault) NamesKnown() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.names.count
 }
 
-// May says whether a value from these origins may be put back.
+// May reports whether a value from these origins may be restored.
 type May func(kind Kind, origins []string) bool
 
-// Has reports whether a text may hold tokens at all.
+// Has reports whether a text may contain tokens.
 func Has(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if b := text[i]; b != '[' && b != '%' && b != '\\' {
@@ -243,16 +242,16 @@ func (v *Vault) Gave(text string) bool {
 	return e != nil || err != nil
 }
 
-// Restore puts values in place of the tokens in a text, and returns those values. Tokens that
-// may not be put back, and those that were never given, stay as they are.
+// Restore replaces the tokens in a text by their values, and returns those values. Tokens that may not be restored,
+// and unknown ones, stay as they are.
 func (v *Vault) Restore(text string, may May) (out string, restored []Known, err error) {
 	r := restorer{vault: v, may: may}
 	out = r.text(text, maxNested)
 	return out, r.known, r.err
 }
 
-// RestoreJSON is Restore for valid JSON. Its strings keep their form. A string that
-// is nothing but the token of a number becomes that number.
+// RestoreJSON is Restore for valid JSON. Its strings keep their form. A string that is only the token of a number
+// becomes that number.
 func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, restored []Known, err error) {
 	if !Has(string(raw)) || !json.Valid(raw) {
 		return raw, nil, nil
@@ -260,7 +259,7 @@ func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, 
 	return (&restorer{vault: v, may: may}).document(raw)
 }
 
-// document restores valid JSON; without a change it stays as it was written.
+// document restores valid JSON; without a change it is returned unmodified.
 func (r *restorer) document(raw json.RawMessage) (json.RawMessage, []Known, error) {
 	text := r.json(string(raw), maxNested)
 	if r.restored == 0 {
@@ -279,7 +278,7 @@ type restorer struct {
 	err      error
 }
 
-// note remembers once what was put back.
+// note records a restored value once.
 func (r *restorer) note(k Known) {
 	if r.seen == nil {
 		r.seen = map[Known]bool{}
@@ -290,7 +289,7 @@ func (r *restorer) note(k Known) {
 	}
 }
 
-// find returns what stands behind the token at i, nil for what stays.
+// find returns the token at i and its entry, nil if it is not restored.
 func (r *restorer) find(text string, i int) (token, *entry) {
 	k, ok := readToken(text, i)
 	if !ok {
@@ -394,18 +393,17 @@ func isQuoted(text string, start, end int) bool {
 	return start > 0 && text[start-1] == '"' && end < len(text) && text[end] == '"'
 }
 
-// maxVaults is how many are kept; beyond that the one that was not used for the longest time goes.
+// maxVaults bounds the number of vaults; beyond it the least recently used one is dropped.
 const maxVaults = 256
 
-// Vaults are those of all principals and sessions. The zero value has none yet. It is
-// safe for concurrent use.
+// Vaults holds the vaults of all principals and sessions. The zero value is empty. It is safe for concurrent use.
 type Vaults struct {
 	mu     sync.Mutex
 	all    map[string]*Vault
-	used   []string // the latest last
+	used   []string // least recently used first
 	leased map[string]int
 
-	// Lease, if set before the first use, keeps numbers apart beyond the life of this process.
+	// Lease, if set before the first use, keeps numbers unique beyond the life of this process.
 	Lease Lease
 }
 
@@ -436,7 +434,7 @@ func (v *Vaults) Of(principal, session string) *Vault {
 	return v.all[key]
 }
 
-// Share has one session of a principal use the vault of another: tokens of either mean the same in both.
+// Share makes one session of a principal use the vault of another: tokens mean the same in both.
 func (v *Vaults) Share(principal, from, to string) {
 	vault := v.Of(principal, from)
 	v.Of(principal, to) // which makes room
@@ -445,10 +443,10 @@ func (v *Vaults) Share(principal, from, to string) {
 	v.all[strconv.Quote(principal)+to] = vault
 }
 
-// maxNumber is where numbers begin again: more digits than that are no token's.
+// maxNumber is where numbers wrap around: a token's number has at most nine digits.
 const maxNumber = 900_000_000
 
-// lease keeps numbers apart as long as the process lives.
+// lease keeps numbers unique while the process lives.
 func (v *Vaults) lease(principal string, size int) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

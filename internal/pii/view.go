@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxViews is how many encodings around each other are undone.
+// maxViews bounds how many nested encodings are undone.
 const maxViews = 3
 
-// view is a text as it reads once an encoding is undone, with the place in the original of each of its bytes.
+// view is a decoded text, with the position in the original of each of its bytes.
 type view struct {
 	text     string
 	from, to []int32 // nil: the original itself
 	stripped bool
 }
 
-// place returns where a part of the view stands in the original.
+// place returns the original position of a part of the view.
 func (v view) place(start, end int) (from, to int) {
 	if v.from == nil {
 		return start, end
@@ -26,14 +26,14 @@ func (v view) place(start, end int) (from, to int) {
 	return int(v.from[start]), int(v.to[end-1])
 }
 
-// drawn is a view that is being written.
+// drawn builds a view.
 type drawn struct {
 	of       view
 	text     []byte
 	from, to []int32
 }
 
-// put adds bytes that stand for a part of the view before.
+// put appends bytes that represent a part of the parent view.
 func (d *drawn) put(text string, start, end int) {
 	from, to := d.of.place(start, end)
 	for i := range len(text) {
@@ -43,7 +43,7 @@ func (d *drawn) put(text string, start, end int) {
 
 func (d *drawn) view() view { return view{text: string(d.text), from: d.from, to: d.to} }
 
-// views calls do for a text and for what it reads as without its encodings.
+// views calls do for a text and for its decoded forms.
 func views(v view, depth int, do func(view)) {
 	do(v)
 	if depth == 0 {
@@ -60,7 +60,7 @@ func views(v view, depth int, do func(view)) {
 	encodedRuns(v, func(run view) { views(run, depth-1, do) })
 }
 
-// stripped is a view of letters and digits only.
+// stripped returns a view of letters and digits only.
 func stripped(v view) view {
 	d := drawn{of: v}
 	for i := 0; i < len(v.text); i++ {
@@ -73,7 +73,7 @@ func stripped(v view) view {
 	return s
 }
 
-// unescapedView undoes one layer of the escapes of URLs, HTML and JSON.
+// unescapedView undoes one layer of URL, HTML and JSON escapes.
 func unescapedView(v view) view {
 	d := drawn{of: v}
 	for i := 0; i < len(v.text); {
@@ -84,7 +84,7 @@ func unescapedView(v view) view {
 	return d.view()
 }
 
-// unescapeAt returns what a text begins with, and how many of its bytes that takes.
+// unescapeAt decodes the start of a text, and returns how many bytes that takes.
 func unescapeAt(t string) (text string, size int) {
 	switch {
 	case t[0] == '%' && len(t) >= 3:
@@ -118,8 +118,8 @@ func escapeAt(t string) (text string, size int) {
 	return t[1:2], 2
 }
 
-// encodedRuns calls do for what the runs of base64 and hex in a text hold. Where a run begins is not known, as
-// other signs may stand before it: all alignments are read.
+// encodedRuns calls do for the decoded runs of base64 and hex in a text. The start of a run is not known, as other
+// characters may precede it: all alignments are decoded.
 func encodedRuns(v view, do func(view)) {
 	for i := 0; i < len(v.text); {
 		end := i
@@ -143,7 +143,7 @@ func inBase64(b byte) bool {
 
 var urlSigns = strings.NewReplacer("-", "+", "_", "/")
 
-// base64View reads the base64 from start to end; signs at its end that are no whole group are read as far as they go.
+// base64View decodes the base64 from start to end; an incomplete last group is decoded as far as possible.
 func base64View(v view, start, end int) view {
 	text := urlSigns.Replace(v.text[start:end])
 	if len(text)%4 == 1 {
@@ -158,7 +158,7 @@ func base64View(v view, start, end int) view {
 	return d.view()
 }
 
-// hexRuns calls do for what pairs of hexadecimal digits from start to end hold.
+// hexRuns calls do for the decoded hex digits from start to end.
 func hexRuns(v view, start, end int, do func(view)) {
 	for i := start; i < end; {
 		stop := i
@@ -184,7 +184,7 @@ func hexView(v view, start, end int) view {
 	return d.view()
 }
 
-// characters widens a place to full ones.
+// characters extends a range to whole characters.
 func characters(text string, start, end int) (from, to int) {
 	for start > 0 && !utf8.RuneStart(text[start]) {
 		start--

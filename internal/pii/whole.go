@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxWhole is the longest value that is taken as a whole because of its key, in bytes.
+// maxWhole is the longest value that is classified as a whole by its key, in bytes.
 const maxWhole = 300
 
-// whole judges a value by what its key says of all of it.
+// whole classifies a value as a whole, by its key.
 func (d *Detector) whole(text string, h hint) (kind Kind, ok bool) {
 	switch trimmed := strings.TrimSpace(text); {
 	case h.field:
@@ -46,7 +46,7 @@ func wholeKind(said sense) Kind {
 	return ""
 }
 
-// isLikeBy is isLike for a key that says less: then the value has to look like it.
+// isLikeBy is isLike for an ambiguous key: then the value has to have the right form.
 func isLikeBy(said sense, kind Kind, text string) bool {
 	switch said {
 	case ofToken:
@@ -59,7 +59,7 @@ func isLikeBy(said sense, kind Kind, text string) bool {
 	return isLike(kind, text)
 }
 
-// isLike reports whether a value is what its key says rather than a word about it.
+// isLike reports whether a value is of the kind that its key names, rather than a word about it.
 func isLike(kind Kind, text string) bool {
 	switch kind {
 	case Name:
@@ -81,7 +81,7 @@ func isLike(kind Kind, text string) bool {
 	return false
 }
 
-// isNothing knows what stands where there is no value.
+// isNothing reports whether a text is a placeholder for no value.
 func isNothing(text string) bool {
 	switch strings.ToLower(text) {
 	case "true", "false", "null", "none", "unknown", "n/a", "nil", "undefined", "string", "yes", "required", "optional", "redacted", "hidden", "[hidden]", "changeme":

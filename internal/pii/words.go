@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sense is what a word says of the value next to it.
+// sense is what a word says about the value next to it.
 type sense uint16
 
 const (
@@ -20,26 +20,26 @@ const (
 	ofAddress
 	// other: a number of another sort.
 	other
-	// weak: a number of another sort, unless a word before it knows better.
+	// weak: a number of another sort, unless the word before it is more specific.
 	weak
-	// ofToken: a secret, if it looks like one. What leads to the next page is called a token, too.
+	// ofToken: a secret, if it looks like one. Pagination cursors are called tokens, too.
 	ofToken
-	// maybeName: a name, if it is written as that of a person.
+	// maybeName: a name, if it has the form of a person's name.
 	maybeName
 	// ofCity: a part of an address.
 	ofCity
 )
 
-// hint is what the place of a text says of it: the key of a JSON member, the head of a column.
+// hint is the context of a text: the key of a JSON member, the header of a column.
 type hint struct {
 	sense
 	// field: the settings name it.
 	field bool
-	// skip: it is left alone.
+	// skip: it is not searched.
 	skip bool
 }
 
-// senseOf returns what a word in small letters says.
+// senseOf returns the sense of a word in lower case.
 func senseOf(word string) sense {
 	switch word {
 	case "phone", "phones", "tel", "telephone", "telefon", "mobile", "cell", "cellphone", "fax", "call", "calling", "sms", "whatsapp", "msisdn",
@@ -77,12 +77,13 @@ func senseOf(word string) sense {
 }
 
 const (
-	// beside is the distance from a value up to which a word counts, in bytes and in words; after is how far behind it.
+	// beside is the distance from a value within which a word counts, in bytes and in words; after is the distance
+	// after it.
 	beside, besideWords = 48, 6
 	after               = 10
 )
 
-// around returns what the words near the bytes from i to j say, or else the place of the text.
+// around returns the sense of the words near the bytes from i to j, or else that of the text's context.
 func (s *scan) around(i, j int) sense {
 	said := s.before(i)
 	if next := s.behind(j); next != 0 {
@@ -94,7 +95,7 @@ func (s *scan) around(i, j int) sense {
 	return said
 }
 
-// before returns what the nearest word that says something says.
+// before returns the sense of the nearest preceding word that has one.
 func (s *scan) before(i int) (said sense) {
 	same := true // same sentence
 	for k, words, least := i, 0, max(0, i-beside); k > least && words < besideWords; words++ {
@@ -108,7 +109,7 @@ func (s *scan) before(i int) (said sense) {
 			break
 		}
 		switch w := s.sense(k, end); {
-		case !same && (said == weak || w&(weak|other) != 0): // said of something else, or what stands before that
+		case !same && (said == weak || w&(weak|other) != 0): // belongs to something else
 		case w == weak:
 			said = weak
 		case w&^ofPerson != 0:
@@ -118,7 +119,7 @@ func (s *scan) before(i int) (said sense) {
 	return said
 }
 
-// gapBefore returns where the word before k ends, least if its line has none, and whether a sentence ends between.
+// gapBefore returns the end of the word before k, least if its line has none, and whether a sentence ends between.
 func (s *scan) gapBefore(k, least int) (end int, stop bool) {
 	for k > least && !s.isAlnum(k-1) {
 		k--
@@ -135,7 +136,7 @@ func (s *scan) isBreak(i int) bool {
 	return strings.IndexByte(".?!;", s.t[i]) >= 0 && s.at(i+1) == ' '
 }
 
-// behind looks at the word after a value: "555-2671 mobile".
+// behind examines the word after a value: "555-2671 mobile".
 func (s *scan) behind(j int) sense {
 	k := j
 	for k < len(s.t) && k < j+3 && strings.IndexByte(` -()\,`, s.t[k]) >= 0 {
@@ -168,11 +169,11 @@ func lowered(into []byte, text string) []byte {
 	return into
 }
 
-// maxKey is the longest key that says something, in bytes.
+// maxKey is the longest key that is classified, in bytes.
 const maxKey = 64
 
-// senseOfKey returns what a key of JSON or the head of a column says: the last of
-// its words that says something, and "name" where another one makes it a person's.
+// senseOfKey returns the sense of a JSON key or column header: that of its last word that has one, and "name" where
+// another word makes it a person's.
 func senseOfKey(key string) sense {
 	if len(key) > maxKey {
 		return 0
@@ -197,7 +198,7 @@ func senseOfKey(key string) sense {
 	return 0
 }
 
-// senseBehind returns what a word of a key says behind another one; ok false if it says nothing.
+// senseBehind returns the sense of a word of a key, given the word before it; ok false if it has none.
 func senseBehind(before, word string) (said sense, ok bool) {
 	switch said = senseOf(word) &^ ofPerson; {
 	case word == "name" && senseOf(before) == ofPerson:
@@ -212,7 +213,7 @@ func senseBehind(before, word string) (said sense, ok bool) {
 	return said, said != 0
 }
 
-// senseOfNumber returns what a number of another sort is behind a word that knows better: birth_date, national_id.
+// senseOfNumber returns the sense of a number after a more specific word: birth_date, national_id.
 func senseOfNumber(before string, said sense) sense {
 	known := senseOf(before)
 	if known&(ofID|ofSSN) != 0 || known == ofBirth && said == other {
@@ -237,7 +238,7 @@ func notAStreet(word string) bool {
 	return false
 }
 
-// joinedWords is a key in small letters, without what stands between its words.
+// joinedWords returns a key in lower case, without separators.
 func joinedWords(key string) string {
 	var small [maxKey]byte
 	n := 0
@@ -255,10 +256,10 @@ func joinedWords(key string) string {
 	return string(small[:n])
 }
 
-// isJoint reports whether a byte stands between the words of a key.
+// isJoint reports whether a byte separates the words of a key.
 func isJoint(b byte) bool { return b == '_' || b == '-' || b == ' ' || b == '.' }
 
-// split takes a key apart: snake_case, kebab-case, camelCase.
+// split splits a key into words: snake_case, kebab-case, camelCase.
 func split(words []string, key string) []string {
 	start := 0
 	for i := range len(key) {
@@ -279,7 +280,7 @@ func withWord(words []string, word string) []string {
 	return append(words, strings.ToLower(word))
 }
 
-// turns reports whether a word begins at i without anything between: a capital, the first digit.
+// turns reports whether a word begins at i without a separator: at a capital or the first digit.
 func turns(key string, i int) bool {
 	if isDigit(key[i]) {
 		return !isDigit(key[i-1])

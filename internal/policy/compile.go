@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Variables are what expressions may look at.
+// Variables returns the variables of expressions.
 func Variables() []expr.Var {
 	return []expr.Var{
 		{Name: "upstream", Type: expr.String}, {Name: "tool", Type: expr.String}, {Name: "method", Type: expr.String},
@@ -22,31 +22,31 @@ func Variables() []expr.Var {
 	}
 }
 
-// Problem is something that is wrong with the settings.
+// Problem is an error in the settings.
 type Problem struct {
-	// Rule is the index of the rule or, with InTests, of the test; -1 is none.
+	// Rule is the index of the rule or, with InTests, of the test; -1 for none.
 	Rule    int
 	InTests bool
-	// Key is which of its keys: "then", "tools", "when", "limit", "limit.cost", ...; Item is the place in a list, -1 for none.
+	// Key is the key: "then", "tools", "when", "limit", "limit.cost", ...; Item is the index in a list, -1 for none.
 	Key  string
 	Item int
-	// At is where in an expression, nil for the whole.
+	// At is the position in an expression, nil for the whole.
 	At *expr.Error
 	// Message is one line.
 	Message string
 }
 
-// compiled is a rule, ready to be asked.
+// compiled is a compiled rule.
 type compiled struct {
 	Rule
 	index int
 	globs []string
-	when  *expr.Program // nil is true
-	cost  *expr.Program // nil is 1
+	when  *expr.Program // nil means true
+	cost  *expr.Program // nil means 1
 	limit limiter
 }
 
-// Policy are rules, compiled. It is safe for concurrent use.
+// Policy is a compiled set of rules. It is safe for concurrent use.
 type Policy struct {
 	set    Settings
 	rules  []compiled
@@ -54,14 +54,14 @@ type Policy struct {
 	counts *Counts
 }
 
-// maxRules is as many as are compiled in a moment.
+// maxRules bounds the number of rules, and with it the compile time.
 const maxRules = 500
 
-// evalCost is how much one expression may cost: some tens of milliseconds.
+// evalCost is the cost limit of one expression: some tens of milliseconds.
 const evalCost = 200_000
 
-// New compiles settings. Counts keep what limits have counted, also for rules that come after these; nil begins again.
-// Settings that [Check] finds fault with are refused.
+// New compiles settings. Counts hold the counts of limits, also across reloads of the rules; nil starts with empty
+// counts. It returns an error for settings with a problem, see [Check].
 func New(set Settings, counts *Counts) (*Policy, error) {
 	p, problems := compile(set)
 	if len(problems) > 0 {
@@ -73,7 +73,7 @@ func New(set Settings, counts *Counts) (*Policy, error) {
 	return p, nil
 }
 
-// Check returns everything that is wrong with settings.
+// Check returns all problems of the settings.
 func Check(set Settings) []Problem {
 	_, problems := compile(set)
 	return problems
@@ -95,7 +95,7 @@ func compile(set Settings) (*Policy, []Problem) {
 		return p, append(problems, p.testProblems()...)
 	}
 	env, err := expr.New(Variables(), &expr.Options{Cost: evalCost})
-	if err != nil { // the variables are ours
+	if err != nil { // the variables are fixed
 		return p, append(problems, Problem{Rule: -1, Item: -1, Message: err.Error()})
 	}
 	p.env = env
@@ -111,7 +111,7 @@ func compile(set Settings) (*Policy, []Problem) {
 	return p, append(problems, p.testProblems()...)
 }
 
-// compile checks one rule and makes it ready.
+// compile checks and compiles one rule.
 func (r *compiled) compile(env *expr.Env) (problems []Problem) {
 	wrong := func(key string, item int, at *expr.Error, message string) {
 		problems = append(problems, Problem{Rule: r.index, Key: key, Item: item, At: at, Message: message})
@@ -159,25 +159,25 @@ func compileExpr(env *expr.Env, source string, want expr.Type) (*expr.Program, *
 	return nil, &expr.Error{Line: 1, Column: 1, Message: err.Error()}
 }
 
-// nameProblems finds rules that could not be told apart.
+// nameProblems finds ambiguous rule names.
 func (p *Policy) nameProblems() (problems []Problem) {
 	seen := map[string]bool{"default": true, "read-only": true, "flow": true, "approval": true}
 	for _, c := range p.rules {
 		if seen[c.Name] {
-			problems = append(problems, Problem{Rule: c.index, Key: "name", Item: -1, Message: fmt.Sprintf("there is another rule %.40q, or it is a word of ours; names tell rules apart", c.Name)})
+			problems = append(problems, Problem{Rule: c.index, Key: "name", Item: -1, Message: fmt.Sprintf("there is another rule %.40q, or the name is reserved; names must be unique", c.Name)})
 		}
 		seen[c.Name] = true
 	}
 	return problems
 }
 
-// isToolGlob reports whether a text is "*" or a glob with a dot, as the ids of tools have.
+// isToolGlob reports whether a text is "*" or a glob with a dot, as in tool ids.
 func isToolGlob(text string) bool {
 	_, err := path.Match(text, "")
 	return err == nil && (text == "*" || strings.Contains(text, "."))
 }
 
-// glob is a glob as names are compared with it. An upstream may be written as it is in the settings.
+// glob normalizes a glob for comparison with names. An upstream may be written as in the settings.
 func glob(text string) string {
 	up, name, ok := strings.Cut(text, ".")
 	if !ok || strings.ContainsAny(up, `*?[\`) {
@@ -186,10 +186,10 @@ func glob(text string) string {
 	return tool.Identifier(up) + "." + name
 }
 
-// nameOf is an id as globs see it: a method's slashes are dots.
+// nameOf returns the form of an id that globs match: a method's slashes are dots.
 func nameOf(id tool.ID) string { return id.Upstream + "." + strings.ReplaceAll(id.Name, "/", ".") }
 
-// covers reports whether the rule is about a tool of that name.
+// covers reports whether the rule applies to a tool of that name.
 func (r *compiled) covers(name string) bool {
 	return r.globs == nil || slices.ContainsFunc(r.globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
 }

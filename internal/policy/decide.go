@@ -10,9 +10,9 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Decide says what becomes of a call, and counts it where it continues or is asked about and a limit matches.
-// An expression that cannot be evaluated (a key that is not there, a wrong type, an argument twice) counts as true
-// in a rule that denies, asks or limits, and as false in one that allows.
+// Decide returns the decision about a call. A call that is allowed or asked about is counted in the matching limits.
+// An expression that cannot be evaluated (a missing key, a wrong type, a duplicate argument) counts as true in a rule
+// that denies, asks or limits, and as false in one that allows.
 func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 	v, limits, knows := p.search(ctx, c)
 	v = p.flow(c, v, knows)
@@ -25,14 +25,15 @@ func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 	return v
 }
 
-// Uncounted is the policy with counts of its own, that nothing was added to: what is asked of it is no call.
+// Uncounted returns the policy with its own empty counts, for decisions about calls that are not made.
 func (p *Policy) Uncounted() *Policy {
 	alone := *p
 	alone.counts = NewCounts()
 	return &alone
 }
 
-// search finds the rule that decides, and the limits on the way to it. knows says that the rule looked at what was read.
+// search finds the rule that decides, and the limits before it. knows means that the rule uses the labels of what was
+// read.
 func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []wanted, knows bool) {
 	if !p.set.On {
 		return Decision{Action: Allow}, nil, false
@@ -61,7 +62,7 @@ func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []want
 	return p.otherwise(c), limits, false
 }
 
-// otherwise is for a call that no rule decides.
+// otherwise returns the decision for a call that no rule decides.
 func (p *Policy) otherwise(c *Call) Decision {
 	if c.ReadsOnly() {
 		return Decision{Action: Allow, Rule: "read-only", Reason: "it only reads, and no rule says otherwise"}
@@ -76,7 +77,7 @@ func (p *Policy) otherwise(c *Call) Decision {
 	return Decision{Action: then, Rule: "default", Reason: "the upstream does not say that it only reads, and no rule decides"}
 }
 
-// decision is what the rule says. An error is why it is taken to match.
+// decision returns the rule's decision. err is the evaluation error because of which it is taken to match.
 func (r *compiled) decision(err error) Decision {
 	reason := fmt.Sprintf("rule %q", r.Name)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *compiled) decision(err error) Decision {
 	return Decision{Action: r.Then, Rule: r.Name, Reason: reason, Message: r.Message}
 }
 
-// price is what a call counts. One that cannot be told, or is less than nothing, is more than there is.
+// price returns the cost of a call. A cost that cannot be evaluated, or is negative, exceeds every limit.
 func (r *compiled) price(ctx context.Context, vars expr.Vars) int64 {
 	if r.cost == nil {
 		return 1
@@ -97,33 +98,34 @@ func (r *compiled) price(ctx context.Context, vars expr.Vars) int64 {
 	return r.limit.most + 1
 }
 
-// used is the decision where the rule's limit is used up.
+// used returns the decision when the rule's limit is used up.
 func (r *compiled) used() Decision {
 	what := fmt.Sprintf("the limit of %d per %s", r.Limit.Calls, r.Limit.Per)
-	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call is more than is left of it", r.Name, what), Message: r.Message, Limited: true}
+	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call exceeds what is left", r.Name, what), Message: r.Message, Limited: true}
 }
 
-// flow holds a call that could carry out private data as an untrusted text asks for it. A rule that allows it with what was read in mind is obeyed.
+// flow restricts a call that could send private data outside at the request of an untrusted text. A rule that allows
+// it and uses the labels of what was read takes precedence.
 func (p *Policy) flow(c *Call, v Decision, knows bool) Decision {
 	if p.set.Flow == FlowOff || v.Action == Deny || knows && v.Action == Allow || !Trifecta(c.Labels, c.Read) {
 		return v
 	}
 	reason := "untrusted and private data was read, and this call can carry data outside"
-	if v.Action == Ask { // who has approved what that rule asks about has not approved this
+	if v.Action == Ask { // an approval for that rule does not cover the flow
 		reason += "; besides, " + v.Reason
 	}
 	if p.set.Flow == FlowDeny {
-		return Decision{Action: Deny, Rule: "flow", Reason: reason, Message: "this program or session has read untrusted and private data, and may not send anything outside any more"}
+		return Decision{Action: Deny, Rule: "flow", Reason: reason, Message: "this program or session has read untrusted and private data, and may no longer send data outside"}
 	}
 	return Decision{Action: Ask, Rule: "flow", Reason: reason}
 }
 
-// Trifecta reports whether a tool with these labels must not be called after data with those was read.
+// Trifecta reports whether a tool with these labels must not be called after reading data with the labels in read.
 func Trifecta(labels, read []string) bool {
 	return slices.Contains(labels, External) && slices.Contains(read, Private) && slices.Contains(read, Untrusted)
 }
 
-// variables are those of a call; what costs something to make is made when it is looked at.
+// variables returns the variables of a call; expensive ones are computed on first use.
 func variables(c *Call, names spellings) expr.Vars {
 	annotations := map[string]bool{}
 	for name, hint := range map[string]*bool{"readOnly": c.Annotations.ReadOnly, "destructive": c.Annotations.Destructive, "idempotent": c.Annotations.Idempotent, "openWorld": c.Annotations.OpenWorld} {
@@ -139,14 +141,14 @@ func variables(c *Call, names spellings) expr.Vars {
 	})
 }
 
-// arguments are the call's.
+// arguments returns the call's arguments.
 func (c *Call) arguments(names spellings) (any, error) {
 	if c.Args == nil {
 		return map[string]any{}, nil
 	}
 	args, err := c.Args()
 	if _, ok := args.(map[string]any); !ok && err == nil {
-		return nil, errors.New("the arguments are no object")
+		return nil, errors.New("the arguments are not an object")
 	}
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (l *Limits) problems(then Action) (all []keyed) {
 type limiter struct {
 	rule   string
 	most   int64
-	window time.Duration // 0 is for as long as the key lasts
+	window time.Duration // 0 means as long as the key exists
 	by     string
 	per    string
 }
@@ -65,14 +65,14 @@ func newLimiter(l Limits, rule string) limiter {
 	return limiter{rule: rule, most: int64(l.Calls), window: window, by: by, per: l.Per}
 }
 
-// identity is the same for a rule that has not changed when settings are loaded again.
+// identity is stable for a rule that does not change across reloads of the settings.
 func (r *compiled) identity() string {
 	data, _ := json.Marshal(r.Rule) // strings and numbers only
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
 }
 
-// key names the count of a call; ok is false for a call without one.
+// key returns the key of a call's count; ok is false if the limit does not apply.
 func (l limiter) key(c *Call) (key string, ok bool) {
 	parts := []string{l.rule}
 	switch l.by {
@@ -82,39 +82,39 @@ func (l limiter) key(c *Call) (key string, ok bool) {
 		parts = append(parts, c.Principal, c.Session)
 	case "execution":
 		if c.Execution == "" {
-			return "", false // one that no program makes is alone
+			return "", false // a call outside of a program has no execution
 		}
 		parts = append(parts, c.Principal, c.Execution)
 	}
 	return strings.Join(parts, "\x00"), true
 }
 
-// maxCounts is how many counts are kept; the one that was used the longest time ago goes.
+// maxCounts bounds the number of counts; beyond it the least recently used ones are dropped.
 const maxCounts = 50_000
 
-// Counts keep what limits have counted, in memory only. It is safe for concurrent use.
+// Counts holds the counts of limits, in memory only. It is safe for concurrent use.
 type Counts struct {
 	mu  sync.Mutex
 	all map[string]*count
 }
 
-// NewCounts has counted nothing.
+// NewCounts returns empty counts.
 func NewCounts() *Counts { return &Counts{all: map[string]*count{}} }
 
-// count is of this window and of the one before it, from which what slides out is reckoned.
+// count covers the current window and the previous one, from which a sliding window is estimated.
 type count struct {
 	start     time.Time
 	now, last int64
 	used      time.Time
 }
 
-// wanted is what a call would add to a count.
+// wanted is the amount that a call would add to a count.
 type wanted struct {
 	rule *compiled
 	cost int64
 }
 
-// take adds to all counts, or to none if one is used up; that one's rule is returned.
+// take adds to all counts, or to none if one limit is exceeded; it returns that limit's rule.
 func (c *Counts) take(call *Call, all []wanted) *compiled {
 	if len(all) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (c *Counts) take(call *Call, all []wanted) *compiled {
 	return nil
 }
 
-// at returns a count, which is made where there is none.
+// at returns a count, creating it if needed.
 func (c *Counts) at(key string, now time.Time) *count {
 	one := c.all[key]
 	if one == nil {
@@ -153,7 +153,7 @@ func (c *Counts) at(key string, now time.Time) *count {
 	return one
 }
 
-// shrink makes room, of some at once, as looking for the oldest takes time.
+// shrink drops several counts at once, as finding the oldest takes time.
 func (c *Counts) shrink() {
 	if len(c.all) < maxCounts {
 		return
@@ -168,7 +168,7 @@ func (c *Counts) shrink() {
 	}
 }
 
-// spent is how much of a window that ends now is used up.
+// spent returns how much of a window that ends now is used.
 func (c *count) spent(window time.Duration, now time.Time) int64 {
 	if window == 0 {
 		return c.now

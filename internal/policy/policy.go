@@ -1,6 +1,6 @@
-// Package policy decides what becomes of a call of a tool, by rules that an operator wrote: what is allowed, denied,
-// asked about or limited, and where data may not flow. Its main type is [Policy], compiled from [Settings] by [New];
-// [Policy.Decide] is the decision. It knows nothing of upstreams or sandboxes: a [Call] has all that it looks at.
+// Package policy decides about tool calls, by rules that an operator wrote: which are allowed, denied, held for
+// approval or limited, and where data may not flow. Its main type is [Policy], compiled from [Settings] by [New];
+// [Policy.Decide] makes the decision. It does not depend on upstreams or sandboxes: a [Call] has all the input.
 package policy
 
 import (
@@ -10,10 +10,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Action is what becomes of a call.
+// Action is the outcome of a decision.
 type Action string
 
-// The actions. Limit is one of rules only.
+// The actions. Limit occurs in rules only.
 const (
 	Allow Action = "allow"
 	Deny  Action = "deny"
@@ -21,7 +21,7 @@ const (
 	Limit Action = "limit"
 )
 
-// Flow is what becomes of a call that could carry private data out on someone else's behalf.
+// Flow is the action for a call that could leak private data on behalf of an untrusted source.
 type Flow string
 
 // The values of Flow.
@@ -31,25 +31,25 @@ const (
 	FlowOff  Flow = "off"
 )
 
-// The labels that data-flow rules know. Others have no meaning but the one that rules give them.
+// The labels that data-flow rules use. Others have only the meaning that rules give them.
 const (
-	// Private: results have what not everybody may know.
+	// Private: results have confidential data.
 	Private = "private"
 	// Untrusted: results have text that anybody may have written.
 	Untrusted = "untrusted"
-	// External: what it is given can be seen outside.
+	// External: arguments can be seen by third parties.
 	External = "external"
 )
 
-// Settings are the rules as they were written. The zero value allows every call.
+// Settings are the uncompiled rules. The zero value allows every call.
 type Settings struct {
-	// On says that there are rules; without it Default and Rules do not count.
+	// On enables the rules; without it Default and Rules are ignored.
 	On bool
-	// Default is what becomes of a call that no rule decides and whose tool does not say that it only reads; "" is ask.
+	// Default is the action for a call that no rule decides and whose tool is not declared read-only; "" means ask.
 	Default Action
-	// Rules are looked at in order; the first allow, deny or ask that matches decides.
+	// Rules are evaluated in order; the first allow, deny or ask that matches decides.
 	Rules []Rule
-	// Flow is what becomes of a call to what is external after private and untrusted data was read; "" is ask.
+	// Flow is the action for a call to an external tool after private and untrusted data was read; "" means ask.
 	Flow Flow
 	// Tests are example calls, for [Policy.Test].
 	Tests []Test
@@ -57,85 +57,86 @@ type Settings struct {
 
 // Rule is one rule.
 type Rule struct {
-	// Name is told to people and models; "" is "rule N", counted from 1.
+	// Name is shown to people and models; "" means "rule N", counted from 1.
 	Name string
-	// Tools are globs of upstream.tool; none is all. A method that is no tool is upstream.resources.read and the like.
+	// Tools are globs of upstream.tool; none means all. A method that is not a tool is upstream.resources.read and the
+	// like.
 	Tools []string
-	// When is an expression in CEL that must be true; "" is.
+	// When is a CEL expression that must be true; "" means always.
 	When string
 	Then Action
-	// Message is told to the model that is refused, with the rule's name.
+	// Message is shown to a model whose call is refused, with the rule's name.
 	Message string
-	// Limit is for Then limit.
+	// Limit applies if Then is limit.
 	Limit *Limits
 }
 
-// Limits say how much there may be of something.
+// Limits bound the number or cost of calls.
 type Limits struct {
-	// Calls is how many calls, or how much their cost comes to.
+	// Calls is the maximum number, or total cost, of calls.
 	Calls int
 	// Per is minute, hour, day, execution or session.
 	Per string
-	// By is who has a count of their own: principal, session, execution or everyone; "" is the execution or the
-	// session where Per is that, else the principal.
+	// By is the scope of a count: principal, session, execution or everyone; "" means the execution or the session if
+	// Per is that, else the principal.
 	By string
-	// Cost is an expression for what one call counts, a whole number; "" is 1.
+	// Cost is an expression for the cost of one call, a whole number; "" means 1.
 	Cost string
 }
 
-// Test is an example call with what must become of it.
+// Test is an example call with the expected decision.
 type Test struct {
-	// Call is a tool's id, Args its arguments, a JSON object; nil is none.
+	// Call is a tool's id, Args its arguments, a JSON object; nil means none.
 	Call string
 	Args json.RawMessage
-	// Principal, Remote, Annotations, Read and Calls are what rules look at, see [Call].
+	// Principal, Remote, Annotations, Read and Calls are inputs of rules, see [Call].
 	Principal   string
 	Remote      bool
 	Annotations map[string]bool
-	// Labels are the tool's; nil: those of the settings.
+	// Labels are the tool's; nil means those of the settings.
 	Labels []string
 	Read   []string
 	Calls  map[string]int64
-	// Expect is what must become of it, Rule which rule must decide; "" is any.
+	// Expect is the expected action, Rule the rule that must decide; "" means any.
 	Expect Action
 	Rule   string
-	// Line is where it stands in the settings.
+	// Line is the line in the settings.
 	Line int
 }
 
-// Call is what a decision is made about. What is in it may come from anywhere.
+// Call is the input of a decision. It may be untrusted.
 type Call struct {
 	Tool        tool.ID
 	Annotations tool.Annotations
 	// Args returns the arguments, decoded by [sallyport/internal/expr.Decode], as the upstream would get them. It is called at most once, if a rule looks at them.
 	Args func() (any, error)
-	// Principal and Session are who asks, Execution is "" for what no program calls; Remote is over HTTP.
+	// Principal and Session identify the caller. Execution is "" outside of a program. Remote means over HTTP.
 	Principal, Session, Execution string
 	Remote                        bool
-	// Labels are those of the tool, Read those of all that was read so far.
+	// Labels are those of the tool, Read those of all data read so far.
 	Labels, Read []string
-	// Calls returns how often each tool and each upstream was called in the execution so far; nil is never.
+	// Calls returns how often each tool and each upstream was called in the execution so far; nil means never.
 	Calls func() map[string]int64
 	Time  time.Time
 }
 
-// name is what globs are compared with.
+// name returns the form that globs match.
 func (c *Call) name() string { return nameOf(c.Tool) }
 
-// ReadsOnly reports whether it only reads, by the word of the upstream or as it asks for no tool: resources and prompts are read.
+// ReadsOnly reports whether the call only reads: the upstream says so, or it is for a resource or a prompt.
 func (c *Call) ReadsOnly() bool {
 	return c.Tool.Method() != "tools/call" || c.Annotations.ReadOnly != nil && *c.Annotations.ReadOnly
 }
 
-// Decision says what becomes of a call.
+// Decision is the decision about a call.
 type Decision struct {
 	Action Action
-	// Rule is the name of the rule that decided, "default", "read-only", "flow", or "" where there are no rules.
+	// Rule is the name of the rule that decided, "default", "read-only", "flow", or "" without rules.
 	Rule string
-	// Reason is for people; it has no arguments.
+	// Reason is for people; it contains no arguments.
 	Reason string
-	// Message is the operator's, for a model that is refused; may be "".
+	// Message is the operator's text for a model whose call is refused; may be "".
 	Message string
-	// Limited says that it is denied as a limit is used up.
+	// Limited means that the call is denied because a limit is used up.
 	Limited bool
 }

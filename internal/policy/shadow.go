@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Shadow is a rule that no call can come to.
+// Shadow is a rule that can never decide.
 type Shadow struct {
-	// Rule is the index of the rule, By that of one that decides instead; they are the same where its condition is never true.
+	// Rule is the index of the rule, By that of the rule that decides instead; they are equal if its condition is
+	// never true.
 	Rule, By int
 }
 
-// Shadowed returns the rules that can never decide, or count, since others above them decide about all their calls. It says so only of
-// what is sure: a condition counts if it is the same, or looks at nothing.
+// Shadowed returns the rules that can never decide, or count, since rules above them decide all their calls. It
+// reports only certain cases: conditions must be equal or constant.
 func (p *Policy) Shadowed(ctx context.Context) (all []Shadow) {
 	for i := range p.rules {
 		if by, ok := p.shadowOf(ctx, i); ok {
@@ -24,7 +25,7 @@ func (p *Policy) Shadowed(ctx context.Context) (all []Shadow) {
 	return all
 }
 
-// shadowOf finds what keeps calls from a rule; of several that do so together, the first.
+// shadowOf finds the rule that shadows another; of several that do so together, the first.
 func (p *Policy) shadowOf(ctx context.Context, at int) (by int, ok bool) {
 	r := &p.rules[at]
 	if holds, known := r.constant(ctx); known && !holds {
@@ -43,7 +44,7 @@ func (p *Policy) shadowOf(ctx context.Context, at int) (by int, ok bool) {
 	return by, by >= 0
 }
 
-// ends reports whether the rule decides about all calls of its tools that another one matches.
+// ends reports whether the rule decides all calls of its tools that another one matches.
 func (r *compiled) ends(ctx context.Context, other *compiled) bool {
 	if r.Then == Limit {
 		return false
@@ -51,10 +52,10 @@ func (r *compiled) ends(ctx context.Context, other *compiled) bool {
 	if holds, known := r.constant(ctx); known {
 		return holds
 	}
-	return r.When == other.When && (r.Then != Allow || other.Then == Allow) // an error lets no call through, and is a match for the others
+	return r.When == other.When && (r.Then != Allow || other.Then == Allow) // an error is a match except in allow
 }
 
-// constant is the value of the condition, where that is the same for all calls.
+// constant returns the value of the condition, if it is the same for all calls.
 func (r *compiled) constant(ctx context.Context) (holds, known bool) {
 	if r.when == nil {
 		return true, true
@@ -74,7 +75,7 @@ func (r *compiled) patterns() []string {
 	return r.globs
 }
 
-// contains reports whether the rule is surely for all tools that a glob names.
+// contains reports whether the rule certainly applies to all tools that a glob matches.
 func (r *compiled) contains(g string) bool {
 	return slices.ContainsFunc(r.patterns(), func(mine string) bool {
 		if mine == "*" || mine == g {

@@ -12,16 +12,16 @@ import (
 	"sallyport/internal/expr"
 )
 
-// What an upstream may read otherwise than rules do.
+// Errors of keys that an upstream may read differently from the rules.
 var (
 	errAlike    = errors.New("an object has two keys that differ only in case or encoding")
 	errSpelling = errors.New("a key differs only in case or encoding from one that a rule names")
 )
 
-// spellings are the names that rules look at, by their form without case and encoding.
+// spellings maps the folded form of keys to the names that rules use.
 type spellings map[string][]string
 
-// named are the names in the arguments that the rules for a tool look at.
+// named returns the argument names that the rules for a tool use.
 func (p *Policy) named(tool string) spellings {
 	s := spellings{}
 	for i := range p.rules {
@@ -42,7 +42,7 @@ func (s spellings) add(p *expr.Program) {
 	}
 }
 
-// check finds keys that an upstream might take for others. Their order and their values do not matter.
+// check finds keys that an upstream might confuse with others. Their order and values are ignored.
 func (s spellings) check(value any) error {
 	switch v := value.(type) {
 	case map[string]any:
@@ -75,13 +75,13 @@ func (s spellings) object(object map[string]any) error {
 	return nil
 }
 
-// knows reports whether a key is spelled as a rule has it, or is like none that a rule has.
+// knows reports whether a key is spelled as in a rule, or resembles none of a rule.
 func (s spellings) knows(folded, key string) bool {
 	names, ok := s[folded]
 	return !ok || slices.Contains(names, key)
 }
 
-// fold is the same for keys that differ only in case, in how their letters are encoded (NFKC) or in characters that show nothing.
+// fold maps keys that differ only in case, in Unicode form (NFKC) or in invisible characters to the same text.
 func fold(key string) string {
 	if isASCII(key) {
 		return strings.ToLower(key)

@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Expected returns what may become of a tool's calls, whatever their arguments and whatever was called before:
-// Deny if they are always denied, Ask if none goes without a person's approval, else Allow. Limits do not count.
+// Expected returns the mildest action possible for a tool's calls, whatever their arguments and earlier calls: Deny
+// if they are always denied, Ask if all need approval, else Allow. Limits are ignored.
 func (p *Policy) Expected(ctx context.Context, c *Call) Action {
 	if !p.set.On {
 		return Allow
@@ -36,7 +36,7 @@ func (p *Policy) Expected(ctx context.Context, c *Call) Action {
 	return milder(best, p.otherwise(c).Action)
 }
 
-// foretell reports whether the rule can match a call of this tool, and whether it does so in any case.
+// foretell reports whether the rule can match a call of this tool, and whether it always does.
 func (r *compiled) foretell(ctx context.Context, vars expr.Vars) (sure, can bool) {
 	if r.when == nil {
 		return true, true
@@ -51,7 +51,7 @@ func (r *compiled) foretell(ctx context.Context, vars expr.Vars) (sure, can bool
 	return true, holds
 }
 
-// milder is the one that lets more through.
+// milder returns the more permissive action.
 func milder(a, b Action) Action {
 	order := []Action{Deny, Ask, Allow}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
@@ -85,7 +85,8 @@ func (p *Policy) hasRule(name string) bool {
 	return slices.Contains([]string{"default", "read-only", "flow"}, name) || slices.ContainsFunc(p.rules, func(c compiled) bool { return c.Name == name })
 }
 
-// Run decides about the example, with counts of its own. Labels are those of the tool in the settings, where the example has none.
+// Run decides about the example, with its own counts. Labels are those of the tool in the settings, used if the
+// example has none.
 func (p *Policy) Run(ctx context.Context, t Test, labels []string) (Decision, error) {
 	id, err := tool.ParseID(t.Call)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *Policy) Run(ctx context.Context, t Test, labels []string) (Decision, er
 	}), nil
 }
 
-// args are the example's, as JSON would bring them.
+// args returns the example's decoded arguments.
 func (t Test) args() (any, error) {
 	if t.Args == nil {
 		return map[string]any{}, nil
@@ -118,7 +119,7 @@ func (t Test) annotations() (a tool.Annotations) {
 	return a
 }
 
-// Failure says what is wrong with what became of the example, "" if nothing is.
+// Failure returns what is wrong with the decision, "" if it is as expected.
 func (t Test) Failure(d Decision) string {
 	switch {
 	case d.Action != t.Expect:

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Unreachable returns a line for each rule that can never decide, with the reason. The policy is of these settings.
+// Unreachable returns a line for each rule that can never decide, with the reason. p must be compiled from set.
 func (set Settings) Unreachable(ctx context.Context, p *Policy) (lines []string) {
 	name := func(i int) string {
 		if set.Rules[i].Name != "" {

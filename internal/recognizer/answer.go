@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/pii"
 )
 
-// result is one entity of an answer. Start and End count code points.
+// result is one entity of a response. Start and End count code points.
 type result struct {
 	Type  *string  `json:"entity_type"`
 	Start *int     `json:"start"`
@@ -15,7 +15,7 @@ type result struct {
 	Score *float64 `json:"score"`
 }
 
-// read returns what an answer says of each text, at its bytes.
+// read decodes a response into the findings of each text, at byte offsets.
 func (c *Client) read(data []byte, texts []string) ([][]pii.Finding, error) {
 	lists := make([][]result, 1)
 	var into any = &lists
@@ -54,7 +54,7 @@ func (c *Client) noList() *Fault {
 	return faultf("its answer is not one list of entities for each text")
 }
 
-// finding reads one entity; ok is false for one that was not asked for.
+// finding decodes one entity; ok is false for one of a type that was not requested.
 func (c *Client) finding(r result, at []int) (f pii.Finding, ok bool, err error) {
 	switch {
 	case r.Type == nil || r.Start == nil || r.End == nil || r.Score == nil:
@@ -71,8 +71,8 @@ func (c *Client) finding(r result, at []int) (f pii.Finding, ok bool, err error)
 	return pii.Finding{Kind: kind, Start: at[*r.Start], End: at[*r.End]}, true, nil
 }
 
-// places returns where each code point of a text begins, and where the last one ends. A byte that is not
-// UTF-8 is one, as in the JSON that was sent.
+// places returns the start of each code point of a text, and the end of the last one. A byte that is not UTF-8 is
+// one, as in the JSON that was sent.
 func places(text string, needed bool) []int {
 	if !needed {
 		return nil

@@ -8,15 +8,15 @@ import (
 	"sallyport/internal/pii"
 )
 
-// maxKept bounds what a cache holds: a text counts one, and each entity in it.
+// maxKept bounds a cache: a text counts one, and each entity in it.
 const maxKept = 50_000
 
-// key is a digest: a cache has no texts.
+// key is a digest: a cache holds no texts.
 type key [sha256.Size]byte
 
 func keyOf(who, text string) key { return key(sha256.Sum256([]byte(who + "\x00" + text))) }
 
-// cache has what was found in the last texts.
+// cache holds the findings in the most recent texts.
 type cache struct {
 	mu     sync.Mutex
 	known  map[key]*list.Element // of kept

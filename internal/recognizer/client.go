@@ -1,5 +1,5 @@
-// Package recognizer asks a service which names and addresses are in texts: a Presidio analyzer, or anything that
-// answers POST /analyze as it does. Nothing that was sent is in an error or a log.
+// Package recognizer finds names and addresses in texts with an external service: a Presidio analyzer, or a service
+// with the same POST /analyze. No text that was sent appears in an error or a log.
 package recognizer
 
 import (
@@ -22,34 +22,34 @@ import (
 	"sallyport/internal/pii"
 )
 
-// Settings say which service is asked, and for what.
+// Settings configure a [Client].
 type Settings struct {
-	// URL is that of the service, to which "/analyze" is added unless its path ends so.
+	// URL is the service's; "/analyze" is appended unless its path ends so.
 	URL string
-	// Headers go out with every request.
+	// Headers are sent with every request.
 	Headers map[string]string
-	// Authorities is a file with the certificates to trust, "" for those of the system.
+	// Authorities is a file with the trusted certificates, "" for the system's.
 	Authorities string
-	// Language is that of the texts, as the service names it.
+	// Language is the language of the texts, as the service names it.
 	Language string
-	// Threshold is the least score that counts.
+	// Threshold is the minimum score.
 	Threshold float64
-	// Entities are the types to ask for, and what kind each is.
+	// Entities are the requested entity types with their kinds.
 	Entities map[string]pii.Kind
-	// Single sends one text in a request, for a service that takes no list of texts.
+	// Single sends one text per request, for a service that does not accept a list of texts.
 	Single bool
 	// Timeout bounds all requests about one list of texts.
 	Timeout time.Duration
 }
 
 const (
-	// maxRequests is how many requests are under way at once, of all callers.
+	// maxRequests bounds the concurrent requests of all callers.
 	maxRequests = 4
-	// maxAnswer bounds an answer, in bytes.
+	// maxAnswer bounds a response, in bytes.
 	maxAnswer = 8 << 20
 )
 
-// Client asks one service. It is safe for concurrent use.
+// Client is a client of one service. It is safe for concurrent use.
 type Client struct {
 	settings Settings
 	endpoint string
@@ -59,7 +59,7 @@ type Client struct {
 	cache    *cache
 }
 
-// New returns a client. It asks nothing yet.
+// New returns a client. It sends no request.
 func New(s Settings) (*Client, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -85,10 +85,10 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// authorities reads certificates; nil is those of the system.
+// authorities reads certificates; nil means the system's.
 func authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
-		return nil, nil //nolint:nilnil // what crypto/tls takes for the system's
+		return nil, nil //nolint:nilnil // crypto/tls uses the system's for nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -101,13 +101,13 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Close ends connections that no one uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fault is why a service gave no usable answer. Its text has nothing of what was sent.
+// Fault is the reason why a service gave no usable response. Its text contains nothing that was sent.
 type Fault struct {
 	reason string
-	// again: the same request may succeed when it is sent at once once more.
+	// again: an immediate retry of the request may succeed.
 	again bool
 }
 
@@ -115,7 +115,8 @@ func (f *Fault) Error() string { return f.reason }
 
 func faultf(format string, args ...any) *Fault { return &Fault{reason: fmt.Sprintf(format, args...)} }
 
-// request is the body of POST /analyze. One text has a list of entities as its answer, a list of texts a list of lists.
+// request is the body of POST /analyze. The response for one text is a list of entities, for a list of texts a list
+// of lists.
 type request struct {
 	Text      any      `json:"text"`
 	Language  string   `json:"language"`
@@ -123,7 +124,7 @@ type request struct {
 	Threshold float64  `json:"score_threshold"`
 }
 
-// analyze asks about texts once, and once more where a connection was lost or the service was busy. Errors are *Fault.
+// analyze sends texts, with one retry if a connection was lost or the service was busy. Errors are *Fault.
 func (c *Client) analyze(ctx context.Context, texts []string) ([][]pii.Finding, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -174,14 +175,14 @@ func (c *Client) post(ctx context.Context, texts []string) ([][]pii.Finding, err
 	return c.read(data, texts)
 }
 
-// refused is the fault of a status; what the service says may repeat what was sent.
+// refused returns the fault of an HTTP status; it omits the body, which may repeat what was sent.
 func refused(status int) *Fault {
 	f := faultf("it answered HTTP %d", status)
 	f.again = status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusServiceUnavailable
 	return f
 }
 
-// lost says why there was no answer. The URL, which may hold a key, is not in it.
+// lost returns the fault of a transport error. It omits the URL, which may hold a key.
 func lost(err error) *Fault {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return faultf("it does not answer in time")

@@ -15,8 +15,8 @@ import (
 const (
 	// maxTexts and maxBatch bound one request.
 	maxTexts, maxBatch = 100, 64 << 10
-	// maxPiece is the longest text that is sent in one piece; two pieces share up to overlap bytes, so that what
-	// stands at the border is whole in one of them.
+	// maxPiece is the longest text that is sent in one piece; adjacent pieces share up to overlap bytes, so that an
+	// entity at the border is whole in one of them.
 	maxPiece, overlap = 16 << 10, 512
 )
 
@@ -27,8 +27,8 @@ type piece struct {
 	value  string
 }
 
-// Find returns what is in each of some texts, in order and without overlaps, for the caller to read only. Texts that
-// the same principal asked about before are not sent again. Errors are *Fault.
+// Find returns the findings in each of the texts, in order and without overlaps; the caller must not modify them.
+// Texts that the same principal sent before are cached. Errors are *Fault.
 func (c *Client) Find(ctx context.Context, principal string, texts []string) ([][]pii.Finding, error) {
 	found := make([][]pii.Finding, len(texts))
 	keys := make([]key, len(texts))
@@ -50,7 +50,7 @@ func (c *Client) Find(ctx context.Context, principal string, texts []string) ([]
 	return found, nil
 }
 
-// ask adds what is in the texts with these numbers.
+// ask adds the findings in the texts with these numbers.
 func (c *Client) ask(ctx context.Context, texts []string, numbers []int, found [][]pii.Finding) error {
 	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func (c *Client) ask(ctx context.Context, texts []string, numbers []int, found [
 			if fault == nil {
 				fault = err
 			}
-			cancel() // the others are of no use
+			cancel() // the other results are not needed
 			return false
 		}
 		gather(found, batch, lists)
@@ -92,7 +92,7 @@ func (c *Client) ask(ctx context.Context, texts []string, numbers []int, found [
 	return fault
 }
 
-// gather adds what was found in pieces to what was found in their texts.
+// gather adds the findings in pieces to those of their texts.
 func gather(found [][]pii.Finding, batch []piece, lists [][]pii.Finding) {
 	for i, p := range batch {
 		for _, f := range lists[i] {
@@ -102,8 +102,8 @@ func gather(found [][]pii.Finding, batch []piece, lists [][]pii.Finding) {
 	}
 }
 
-// tidied puts findings in order. Of those that overlap it makes one, of the kind of the longest: none may show a part
-// of another.
+// tidied sorts findings and merges those that overlap, with the kind of the longest: none may reveal a part of
+// another.
 func tidied(list []pii.Finding) (all []pii.Finding) {
 	slices.SortFunc(list, func(a, b pii.Finding) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
 	longest := 0 // of those in the last one
@@ -121,10 +121,10 @@ func tidied(list []pii.Finding) (all []pii.Finding) {
 	return all
 }
 
-// Sample is the sentence that Check asks about.
+// Sample is the sentence that Check sends.
 const Sample = "Please write to Anna Schmidt in Berlin."
 
-// Check asks about one sentence, and returns how long that took and how much was found in it.
+// Check sends one sentence, and returns the duration and the number of findings.
 func (c *Client) Check(ctx context.Context) (took time.Duration, found int, err error) {
 	begin := time.Now()
 	lists := make([][]pii.Finding, 1)
@@ -161,7 +161,7 @@ func (c *Client) batches(texts []string, numbers []int) (all [][]piece) {
 	return all
 }
 
-// pieces takes a long text apart, at white space where there is some.
+// pieces splits a long text, at white space if possible.
 func pieces(n int, text string) (list []piece) {
 	start := 0
 	for len(text)-start > maxPiece {
@@ -172,7 +172,8 @@ func pieces(n int, text string) (list []piece) {
 	return append(list, piece{n, start, text[start:]})
 }
 
-// wordBorder returns a place from least to most to cut a text at: behind the last white space, else between characters.
+// wordBorder returns a position from least to most to cut a text at: after the last white space, else between
+// characters.
 func wordBorder(text string, least, most int) int {
 	if i := strings.LastIndexAny(text[least:most], " \n\t"); i >= 0 {
 		return least + i + 1

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/pii"
 )
 
-// Local finds names and addresses with the model that is built in. Nothing leaves the process.
+// Local finds names and addresses with the built-in model. Nothing leaves the process.
 type Local struct{ model *names.Model }
 
 // NewLocal loads the model.
@@ -16,10 +16,10 @@ func NewLocal() (*Local, error) {
 	return &Local{m}, err
 }
 
-// localKinds are what is hidden: a place that is no part of an address is no one's.
+// localKinds are the kinds that are hidden: a place that is not part of an address is not personal.
 var localKinds = map[string]pii.Kind{names.Person: pii.Name, names.Address: pii.Address}
 
-// Find is as [Client.Find]. Only a context that ends is an error.
+// Find is like [Client.Find]. The only error is that of an ended context.
 func (l *Local) Find(ctx context.Context, _ string, texts []string) ([][]pii.Finding, error) {
 	found := make([][]pii.Finding, len(texts))
 	for i, text := range texts {

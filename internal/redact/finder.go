@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// finder finds many texts in one pass, as Wu and Manber have it: it looks at the last
-// bytes of a window as long as the shortest text, and a table says how far the window
-// can go on. Nearly all windows end there.
+// finder finds many texts in one pass, by the algorithm of Wu and Manber: it examines the last bytes of a window as
+// long as the shortest text, and a table gives the distance to advance. Most windows need no further check.
 type finder struct {
 	forms  [][]byte
 	window int
-	// skip is how far the window can go on, by the hash of its last bytes; 0 is where a text may begin.
+	// skip is the distance to advance, by the hash of the window's last bytes; 0 means that a text may begin here.
 	skip [1 << hashBits]uint8
-	// at are the texts that may begin, by that hash, the longest first.
+	// at lists the candidate texts, by that hash, the longest first.
 	at map[uint16][][]byte
-	// sorted are the texts by what they begin with, starts the hashes of their first bytes: for texts that come in pieces.
+	// sorted are the texts in order, starts the hashes of their first bytes: for a stream.
 	sorted [][]byte
 	starts hashes
 }
 
 const (
 	hashBits = 15
-	// block is how many bytes at the end of a window are looked at.
+	// block is how many bytes at the end of a window are examined.
 	block = 3
 	// longestWindow keeps skips within a byte.
 	longestWindow = 64
@@ -59,7 +58,7 @@ func newFinder(secrets []string) *finder {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// find returns where the texts are, in order; what overlaps is one.
+// find returns the positions of the texts, in order; overlapping ones are merged.
 func (f *finder) find(data []byte) (found []span) {
 	if len(f.forms) == 0 {
 		return nil
@@ -91,7 +90,7 @@ func (f *finder) add(found []span, data []byte, start int, h uint16) []span {
 	return found
 }
 
-// longestFirst sorts texts and drops what is there twice.
+// longestFirst sorts texts and drops duplicates.
 func longestFirst(forms [][]byte) [][]byte {
 	slices.SortFunc(forms, func(a, b []byte) int { return cmp.Or(cmp.Compare(len(b), len(a)), bytes.Compare(a, b)) })
 	return slices.CompactFunc(forms, bytes.Equal)

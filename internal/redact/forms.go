@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// formsOf returns all forms in which secrets may come back.
+// formsOf returns all encoded forms of secrets.
 func formsOf(secrets []string) [][]byte {
 	var all forms
 	for _, s := range secrets {
@@ -19,7 +19,7 @@ func formsOf(secrets []string) [][]byte {
 			continue
 		}
 		all.secret(s)
-		for line := range strings.Lines(s) { // a private key comes back line by line
+		for line := range strings.Lines(s) { // a private key may be output line by line
 			const least = 20
 			if line = strings.TrimSpace(line); len(line) >= least && len(line) < len(s) && !strings.HasPrefix(line, "-----") {
 				all.secret(line)
@@ -50,7 +50,7 @@ func (f *forms) secret(s string) {
 	f.add(hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
 }
 
-// encoded adds what base64 makes of a text, once and twice.
+// encoded adds the base64 forms of a text, encoded once and twice.
 func (f *forms) encoded(t string) {
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
@@ -63,7 +63,7 @@ func (f *forms) encoded(t string) {
 	}
 }
 
-// json adds a text as it is in a string of JSON, up to three deep.
+// json adds the forms of a text in a JSON string, up to three levels deep.
 func (f *forms) json(t string) {
 	f.add(t)
 	for _, write := range []func(string) string{
@@ -76,7 +76,7 @@ func (f *forms) json(t string) {
 	}
 }
 
-// inJSON is a text between the quotes of a string of JSON.
+// inJSON returns a text as escaped in a JSON string, without the quotes.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -85,7 +85,7 @@ func inJSON(text string, html bool) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
 }
 
-// inASCII is inJSON as Python writes it: nothing beyond ASCII.
+// inASCII is inJSON as Python writes it: ASCII only.
 func inASCII(text string) string {
 	var b strings.Builder
 	for _, r := range inJSON(text, false) {
@@ -102,7 +102,7 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// inURL is a text as JavaScript's encodeURIComponent writes it.
+// inURL encodes a text as JavaScript's encodeURIComponent does.
 func inURL(text string) string {
 	escaped := url.QueryEscape(text)
 	for _, c := range []string{"!", "'", "(", ")", "*"} {
@@ -111,7 +111,7 @@ func inURL(text string) string {
 	return strings.ReplaceAll(escaped, "+", "%20")
 }
 
-// smallEscapes writes %2F as %2f.
+// smallEscapes writes escapes in lower case: %2F as %2f.
 func smallEscapes(text string) string {
 	b := []byte(text)
 	for i := 0; i+2 < len(b); i++ {
@@ -122,8 +122,8 @@ func smallEscapes(text string) string {
 	return string(b)
 }
 
-// inner is what the base64 of a longer text has that holds s behind shift bytes,
-// without the digits at both ends that depend on what is around it.
+// inner returns the base64 of s at offset shift within a longer text, without the digits at both ends that depend on
+// the context.
 func inner(enc *base64.Encoding, s string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + s))
 	first := []int{0, 2, 3}[shift]

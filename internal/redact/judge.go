@@ -8,9 +8,8 @@ import (
 	"unicode"
 )
 
-// Values returns what is secret among values, by their names or their looks, with the
-// parts that come back alone: of "Bearer TOKEN" the token, of basic authorization and
-// of a URL the password.
+// Values returns the secrets among values, by their names or their form, including the parts that may appear alone:
+// the token of "Bearer TOKEN", the password of basic authorization and of a URL.
 func Values(values map[string]string) (secrets []string) {
 	for name, value := range values {
 		secrets = append(secrets, Value(name, value)...)
@@ -18,7 +17,7 @@ func Values(values map[string]string) (secrets []string) {
 	return secrets
 }
 
-// Value is Values for one.
+// Value is Values for one value.
 func Value(name, value string) (secrets []string) {
 	secrets = OfURL(value)
 	if !isSecret(name, value) {
@@ -59,7 +58,7 @@ func Args(args []string) (secrets []string) {
 	return secrets
 }
 
-// OfURL returns the password of a URL, and what is secret in its query.
+// OfURL returns the password of a URL, and the secrets in its query.
 func OfURL(text string) (secrets []string) {
 	if !strings.Contains(text, "://") {
 		return nil
@@ -85,7 +84,7 @@ func OfURL(text string) (secrets []string) {
 	return secrets
 }
 
-// isSecret judges a value by its name, or else by its looks.
+// isSecret classifies a value by its name, or else by its form.
 func isSecret(name, value string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
 	if len(words) > 0 && slices.Contains([]string{"type", "mode", "url", "uri", "file", "path", "dir", "name", "id", "user", "endpoint", "host"}, words[len(words)-1]) ||
@@ -104,7 +103,7 @@ func isSecretWord(word string) bool {
 	return false
 }
 
-// looksRandom: long, of one word, with letters and digits in no order.
+// looksRandom reports whether a value is long, of one word, and mixes letters and digits irregularly.
 func looksRandom(value string) bool {
 	if len(value) < 20 || strings.ContainsAny(value, " /\\@:,") {
 		return false

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Handler returns a handler without secrets in what it is given: a second look, behind
-// those who should log none.
+// Handler returns a log handler that hides secrets: a second line of defence behind callers, which should not log
+// any.
 func (m *Mask) Handler(next slog.Handler) slog.Handler { return handler{next, m} }
 
 type handler struct {

@@ -1,7 +1,6 @@
-// Package redact keeps known secrets out of bytes. A [Book] holds the secrets of all
-// settings and the tokens in use, by owner; a [Mask] hides them in what comes back to
-// one owner, in each form in which they may come back: as they are, in JSON, in URLs,
-// in HTML, in base64, in hex. Which values of the settings are secret is judged in judge.go.
+// Package redact hides known secrets in bytes. A [Book] holds the secrets of all settings and the tokens in use, by
+// owner; a [Mask] hides them in the output of one owner, in each encoded form: plain, in JSON, in URLs, in HTML, in
+// base64, in hex. judge.go decides which values of the settings are secret.
 package redact
 
 import (
@@ -14,15 +13,16 @@ import (
 )
 
 const (
-	// Hidden stands in place of a secret.
+	// Hidden replaces a secret.
 	Hidden = "[hidden]"
-	// Shortest is the length of a secret that is hidden, in bytes: what is shorter would blot out half of every text.
+	// Shortest is the minimum length of a secret that is hidden, in bytes: shorter ones would match too much unrelated
+	// text.
 	Shortest = 6
-	// keptTokens is how many tokens of an owner are remembered: those in use, and those from before.
+	// keptTokens is how many recent tokens of an owner are hidden.
 	keptTokens = 16
 )
 
-// Book is all secrets that are known. The zero value knows none. It is safe for concurrent use.
+// Book holds all known secrets. The zero value is empty. It is safe for concurrent use.
 type Book struct {
 	mu      sync.Mutex
 	fixed   map[string][]string // by owner
@@ -30,7 +30,7 @@ type Book struct {
 	version atomic.Int64
 }
 
-// Set puts the secrets of the settings, by owner ("" is the gateway itself), in place of those from before.
+// Set replaces the secrets of the settings, by owner ("" is the gateway itself).
 func (b *Book) Set(secrets map[string][]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +38,7 @@ func (b *Book) Set(secrets map[string][]string) {
 	b.version.Add(1)
 }
 
-// Learn adds a token that an owner uses. Of each owner the last sixteen are known.
+// Learn adds a token that an owner uses. The last sixteen of each owner are remembered.
 func (b *Book) Learn(owner, token string) {
 	if len(token) < Shortest {
 		return
@@ -56,13 +56,13 @@ func (b *Book) Learn(owner, token string) {
 	b.version.Add(1)
 }
 
-// For returns the mask for texts of an owner: all of its own, and those
-// of others that no one takes for a word. more are further ones of its own.
+// For returns the mask for texts of an owner: all of its own secrets, and those of others that are unlikely to be
+// ordinary words. more are further ones of its own.
 func (b *Book) For(owner string, more ...string) *Mask {
 	return &Mask{book: b, owner: owner, more: more}
 }
 
-// secretsOf is what a mask of an owner hides.
+// secretsOf returns the secrets that a mask of an owner hides.
 func (b *Book) secretsOf(owner string) (secrets []string, version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ type Mask struct {
 	now   atomic.Pointer[known]
 }
 
-// known is what a version of the book was made into.
+// known is the finder for a version of the book.
 type known struct {
 	version int64
 	finder  *finder
@@ -108,7 +108,7 @@ func (m *Mask) finder() *finder {
 	return k.finder
 }
 
-// Hide returns data without the secrets; the same slice if there are none in it.
+// Hide returns data without the secrets; the same slice if it has none.
 func (m *Mask) Hide(data []byte) []byte {
 	if m == nil {
 		return data

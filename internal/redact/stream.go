@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// maxHeld is how much of a text a [Stream] keeps back at most, in bytes. Secrets that overlap each other for longer than that
-// are hidden one by one.
+// maxHeld bounds how much of a text a [Stream] buffers, in bytes. Overlapping secrets that are longer together are
+// hidden one by one.
 const maxHeld = 64 << 10
 
-// Stream hides secrets in a text that comes in pieces, also where one begins in a piece and ends in another. What may be
-// the beginning of a secret is kept back until more is known. It is for one goroutine at a time.
+// Stream hides secrets in a text that comes in pieces, also if one spans pieces. A possible start of a secret is
+// buffered until more is known. It is for one goroutine at a time.
 type Stream struct {
 	mask *Mask
 	held []byte
 }
 
-// Stream returns a text's beginning.
+// Stream returns a stream at its start.
 func (m *Mask) Stream() *Stream { return &Stream{mask: m} }
 
-// Next takes a piece and returns what can be shown now. What it returns is the caller's, or the piece itself.
+// Next adds a piece and returns the text that can be output now. The result is the caller's, or the piece itself.
 func (s *Stream) Next(piece []byte) []byte {
 	if s.mask == nil {
 		return piece
@@ -34,15 +34,15 @@ func (s *Stream) Next(piece []byte) []byte {
 	return s.mask.Hide(all[:cut])
 }
 
-// End returns what was kept back.
+// End returns the buffered rest.
 func (s *Stream) End() []byte {
 	held := s.held
 	s.held = nil
 	return s.mask.Hide(held)
 }
 
-// sure returns how much of data can be looked at by itself: neither does a text go over its end that is all there, nor may one begin
-// before it of which more is to come.
+// sure returns the length of the prefix of data that can be processed by itself: no secret extends over its end or
+// may begin before it and continue after data.
 func (f *finder) sure(data []byte) int {
 	cut := len(data) - f.begun(data)
 	found := f.find(data)
@@ -58,7 +58,7 @@ func (f *finder) sure(data []byte) int {
 	return cut
 }
 
-// begun returns how long the longest end of data is that a text begins with, which is longer itself.
+// begun returns the length of the longest suffix of data that is a proper prefix of a secret.
 func (f *finder) begun(data []byte) int {
 	longest := 0
 	if len(f.forms) > 0 {
@@ -76,7 +76,7 @@ func (f *finder) begun(data []byte) int {
 	return 0
 }
 
-// beginsWith reports whether a text begins with part, and continues.
+// beginsWith reports whether a secret begins with part, and continues.
 func (f *finder) beginsWith(part []byte) bool {
 	at, same := slices.BinarySearchFunc(f.sorted, part, bytes.Compare)
 	if same {
@@ -85,7 +85,7 @@ func (f *finder) beginsWith(part []byte) bool {
 	return at < len(f.sorted) && bytes.HasPrefix(f.sorted[at], part)
 }
 
-// hashes is a set of them.
+// hashes is a set of hashes.
 type hashes [1 << hashBits / 64]uint64
 
 func (h *hashes) add(x uint16)      { h[x/64] |= 1 << (x % 64) }

@@ -1,6 +1,6 @@
-// Package sanitize makes untrusted text fit to be shown: to a model, on a
-// terminal, in a log line. Text of upstreams and of programs may carry terminal
-// escapes, bidirectional overrides, invisible tag characters and endless length.
+// Package sanitize makes untrusted text safe to show: to a model, on a terminal, in a log line. Text of upstreams and
+// of programs may contain terminal escapes, bidirectional overrides, invisible tag characters, and may be arbitrarily
+// long.
 package sanitize
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// sequence is a control sequence of a terminal (ECMA-48, 5.4), such as a colour.
-// What other escapes would hide stays to be seen, without the escape.
+// sequence is a terminal control sequence (ECMA-48, 5.4), such as a colour. Text after other escapes stays visible,
+// without the escape.
 var sequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
 // Line returns s as one line of at most max runes: all white space runs become one
@@ -28,7 +28,7 @@ func Text(s string, max int) string {
 	return cutRunes(strings.TrimSpace(clean(bound(s, max))), max)
 }
 
-// bound keeps the work in proportion to what can be shown: no more than 16 bytes are looked at per rune asked for.
+// bound limits the work to the output size: at most 16 bytes per requested rune are examined.
 func bound(s string, max int) string {
 	if limit := 16*max + 64; len(s) > limit {
 		return s[:limit]
@@ -55,7 +55,7 @@ func clean(s string) string {
 	}, strings.ReplaceAll(Uncoloured(s), "\r\n", "\n"))
 }
 
-// isPlain reports whether s is ASCII that nothing must be done to, as most text is.
+// isPlain reports whether s is ASCII that needs no change, as most text is.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {

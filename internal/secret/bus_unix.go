@@ -10,8 +10,8 @@ import (
 
 var errNoBus = errors.New("there is no D-Bus session")
 
-// reachable says whether there is a session bus. Without one the library would
-// start a daemon of its own, which nothing would ever stop and which has no keyring.
+// reachable returns an error without a session bus. The library would otherwise start its own daemon, which would
+// never stop and has no keyring.
 func reachable() error {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
 		return nil

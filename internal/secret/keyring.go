@@ -14,31 +14,29 @@ import (
 
 // Errors of Get, Set and Delete.
 var (
-	// ErrNotFound: the keyring has nothing under that name.
+	// ErrNotFound: the keyring has no such name.
 	ErrNotFound = errors.New("not in the keyring")
-	// ErrNoKeyring: no keyring can be used: there is none on this machine, it
-	// refused, or it did not answer in time. Asking for another name will fail
-	// as well, perhaps after as long a wait.
+	// ErrNoKeyring: no keyring is usable: there is none, it refused, or it timed out. Other names will fail as well,
+	// perhaps after the same wait.
 	ErrNoKeyring = errors.New("no keyring can be used here")
 )
 
 const (
 	service = "sallyport"
-	// patience is how long the keyring may take. One that asks its owner to be
-	// unlocked takes longer; the next try then finds it open.
+	// patience is the timeout of the keyring. One that asks its owner to unlock it takes longer; the next try then
+	// finds it open.
 	patience = 3 * time.Second
-	// partSize is what every keyring takes: Windows 2,560 bytes, macOS some 4,000 of
-	// a command line, in base64 and with the names.
+	// partSize is the item size that every keyring supports: Windows 2,560 bytes, macOS some 4,000 of a command line,
+	// in base64 and with the names.
 	partSize = 1800
-	// partsMark opens an item that says where the parts of a longer value are.
+	// partsMark begins an item that lists the parts of a longer value.
 	partsMark = "sallyport-parts:"
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
 
-// Get returns the value that the keyring has under a name. Errors name the name
-// and are [ErrNotFound], [ErrNoKeyring] or about the name itself. It waits at
-// most a few seconds, and so do Set and Delete.
+// Get returns the value that the keyring has for a name. Errors contain the name and are [ErrNotFound],
+// [ErrNoKeyring] or about the name itself. It waits at most a few seconds, as do Set and Delete.
 func Get(name string) (string, error) {
 	return within("read", name, func() (string, error) {
 		value, _, err := load(name)
@@ -46,9 +44,8 @@ func Get(name string) (string, error) {
 	})
 }
 
-// Set puts a value into the keyring under a name: letters, digits, ".", "_",
-// "/", "-", at most 128. Values of up to [MaxSize] bytes are kept in several items
-// where they must be. Calls for one name must not overlap.
+// Set stores a value in the keyring under a name: letters, digits, ".", "_", "/", "-", at most 128. Values of up to
+// [MaxSize] bytes are split into several items if necessary. Calls for one name must not overlap.
 func Set(name, value string) error {
 	if value == "" || len(value) > MaxSize {
 		return fmt.Errorf("write %q to the keyring: a value has from 1 to %d KiB, this has %d bytes", name, MaxSize>>10, len(value))
@@ -73,7 +70,7 @@ func Delete(name string) error {
 	return err
 }
 
-// errTorn: a value with missing parts is missing.
+// errTorn: a value with missing parts counts as missing.
 var errTorn = fmt.Errorf("parts of it are missing: %w", keyring.ErrNotFound)
 
 func load(name string) (value string, parts []string, err error) {
@@ -105,8 +102,8 @@ func load(name string) (value string, parts []string, err error) {
 	return b.String(), parts, nil
 }
 
-// save writes new parts before the item that points to them, and drops the old
-// ones last: whenever it is cut short, the old value or the new one is there.
+// save writes new parts before the item that refers to them, and drops the old ones last: if it is interrupted, the
+// old value or the new one is there.
 func save(name, value string) error {
 	_, old, err := load(name)
 	if err != nil && !errors.Is(err, keyring.ErrNotFound) {
@@ -138,7 +135,7 @@ func saveParts(name, value string) (head string, err error) {
 	return fmt.Sprintf("%s%s:%d", partsMark, id, len(parts)), nil
 }
 
-// partNames uses a sign that no name may have.
+// partNames uses "#", which names cannot contain.
 func partNames(name, id string, n int) []string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -147,15 +144,15 @@ func partNames(name, id string, n int) []string {
 	return parts
 }
 
-// drop is for what nothing points to any more: it may stay.
+// drop deletes parts that are no longer referenced; errors are ignored.
 func drop(parts []string) {
 	for _, part := range parts {
 		_ = keyring.Delete(service, part)
 	}
 }
 
-// within bounds do by time. A keyring that hangs cannot be cancelled, so do may
-// outlive the call; what it then finds is dropped.
+// within runs do with a timeout. A keyring that hangs cannot be cancelled, so do may outlive the call; its result is
+// then dropped.
 func within(verb, name string, do func() (string, error)) (string, error) {
 	if !nameForm.MatchString(name) {
 		return "", fmt.Errorf(`%s keyring: %.40q cannot be a name: letters, digits, ".", "_", "/" and "-", at most 128`, verb, name)

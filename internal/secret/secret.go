@@ -1,6 +1,5 @@
-// Package secret reads secrets from where they lie: from files, and from the
-// keyring of the operating system. Nothing in it logs, and no error of it holds
-// a value.
+// Package secret reads secrets from files and from the keyring of the operating system. It logs nothing, and its
+// errors contain no value.
 package secret
 
 import (
@@ -11,12 +10,11 @@ import (
 	"os"
 )
 
-// MaxSize bounds a secret, in bytes, wherever it lies.
+// MaxSize bounds a secret, in bytes.
 const MaxSize = 64 << 10
 
-// File returns what a file holds, without one newline at its end. It must be a
-// regular file with something in it, at most [MaxSize] bytes. Errors name the
-// path and wrap those of os.
+// File returns the content of a file, without one newline at its end. It must be a regular, non-empty file of at most
+// [MaxSize] bytes. Errors contain the path and wrap those of os.
 func File(path string) (string, error) {
 	value, err := readFile(path)
 	switch {
@@ -32,7 +30,7 @@ func File(path string) (string, error) {
 	return string(value), nil
 }
 
-// readFile looks before it opens, for opening a pipe would wait for its writer.
+// readFile checks the file type before it opens the file, as opening a pipe would block.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Front is the front matter of a SKILL.md. Keys of others are kept as they are.
+// Front is the front matter of a SKILL.md. Foreign keys are preserved.
 type Front struct {
-	// Name is the folder's, whatever the file says.
+	// Name is the folder's name, whatever the file says.
 	Name        string
 	Description string
-	// Language is Python or TypeScript; "" in a file is that of the code next to it.
+	// Language is Python or TypeScript; if it is missing in a file, it is that of the code next to it.
 	Language string
 	// Version counts from 1; a file without one is 1.
 	Version int
@@ -28,11 +28,11 @@ type Front struct {
 	Functions []string
 	// Tools are the digests of the definitions that the code was written against, by "upstream.tool".
 	Tools map[string]string
-	// Author is who asked for a skill to be shared, "" for one that is not.
+	// Author is the principal that asked to share the skill, "" for one that is not shared.
 	Author string
 
-	rest []*yaml.Node // keys of others, with their values
-	raw  []byte       // the file, where it was read from one
+	rest []*yaml.Node // foreign keys with their values
+	raw  []byte       // the file that it was read from
 }
 
 // maxFront is the longest SKILL.md that is read, in bytes.
@@ -54,7 +54,7 @@ var (
 	errNoReason = errors.New("SKILL.md: a description is missing")
 )
 
-// Parse reads a SKILL.md. It is strict about our own keys, and lets others be.
+// Parse parses a SKILL.md. It is strict about our own keys and accepts foreign ones.
 func Parse(data []byte) (Front, string, error) {
 	switch {
 	case len(data) > maxFront:
@@ -85,7 +85,7 @@ func Parse(data []byte) (Front, string, error) {
 	return f, strings.TrimLeft(body, "\n"), nil
 }
 
-// simple refuses what could make little text a large value.
+// simple rejects YAML features that expand a small text to a large value.
 func simple(n *yaml.Node, depth int) error {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -130,7 +130,7 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 	case "language":
 		err = f.setLanguage(value)
 	case "author":
-		f.Author, _ = scalar(key, value) // of others it may be anything
+		f.Author, _ = scalar(key, value) // in foreign skills it may have any type
 	case "version":
 		f.setVersion(value)
 	case "parameters":
@@ -139,7 +139,7 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 		f.Functions = lines(value)
 	case "tools":
 		tools := map[string]string{}
-		if value.Decode(&tools) == nil { // of others it may be a list
+		if value.Decode(&tools) == nil { // in foreign skills it may be a list
 			f.Tools = tools
 		}
 	default:
@@ -156,7 +156,7 @@ func (f *Front) setLanguage(value *yaml.Node) (err error) {
 	return err
 }
 
-// setVersion takes a number. In a skill of others it may be "1.2", which the number of the next version replaces.
+// setVersion reads a number. In a foreign skill it may be "1.2", which the number of the next version replaces.
 func (f *Front) setVersion(value *yaml.Node) {
 	if n, err := strconv.Atoi(value.Value); value.Kind == yaml.ScalarNode && err == nil && n > 0 && n < 1e9 {
 		f.Version = n
@@ -170,7 +170,7 @@ func scalar(key string, n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// lines reads a list of texts, of which "days: int = 7" is one too when it is not quoted, or a mapping of such.
+// lines reads a list of texts, or a mapping of them: an unquoted "days: int = 7" is one.
 func lines(n *yaml.Node) (list []string) {
 	entry := func(name, value *yaml.Node) string { return strings.TrimSuffix(name.Value+": "+value.Value, ": ") }
 	for i, item := range n.Content {
@@ -229,5 +229,5 @@ func (s Skill) Format() []byte {
 	return b.Bytes()
 }
 
-// Adopt takes over the keys of others from an earlier version.
+// Adopt copies the foreign keys of an earlier version.
 func (f *Front) Adopt(earlier Front) { f.rest = earlier.rest }

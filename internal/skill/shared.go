@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Skills that are shared lie in folders that no owner's can be: workspace.Folder makes
-// no other name with a plus and letters. What waits for review is seen by no one else.
+// Shared skills are in folders that cannot be an owner's: workspace.Folder returns no other name with a plus and
+// letters. Skills that wait for review are visible only to reviewers.
 const (
 	sharedFolder  = "+shared"
 	pendingFolder = "+pending"
@@ -24,27 +24,27 @@ const (
 	maxPins       = 256 << 10
 )
 
-// ErrChanged says that a shared skill is not what was approved.
+// ErrChanged means that a shared skill differs from the approved version.
 var ErrChanged = errors.New("it is not what was approved: its files have changed")
 
-// Propose has a skill wait for review, in the place of one of that name that waits already.
+// Propose submits a skill for review, replacing a pending one of that name.
 func (s *Store) Propose(author string, one Skill) (Skill, error) {
 	one.Author = cmp.Or(author, "local")
 	one.Files = maps.Clone(one.Files)
 	return s.save(pendingFolder, one)
 }
 
-// Pending returns the names of what waits for review.
+// Pending returns the names of the skills that wait for review.
 func (s *Store) Pending() []string { return s.names(pendingFolder) }
 
-// LoadPending returns one that waits.
+// LoadPending returns a skill that waits for review.
 func (s *Store) LoadPending(name string) (Skill, error) { return s.load(pendingFolder, name, 0) }
 
-// Shared returns the names of what is shared, also of those with changed files.
+// Shared returns the names of the shared skills, including those with changed files.
 func (s *Store) Shared() []string { return s.names(sharedFolder) }
 
-// LoadShared returns a shared skill, the current version for 0. Whatever differs
-// from what was approved is ErrChanged; the skill comes with it, for review only.
+// LoadShared returns a shared skill, the current version for 0. If it differs from the approved version, the error is
+// ErrChanged and the skill is returned for review only.
 func (s *Store) LoadShared(name string, version int) (Skill, error) {
 	one, err := s.load(sharedFolder, name, version)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) LoadShared(name string, version int) (Skill, error) {
 	return one, nil
 }
 
-// SharedStamp is Stamp of what is shared.
+// SharedStamp is Stamp for the shared skills.
 func (s *Store) SharedStamp() string {
 	info, err := os.Stat(filepath.Join(s.dir, sharedFolder, pins))
 	if err != nil {
@@ -65,9 +65,8 @@ func (s *Store) SharedStamp() string {
 	return s.stamp(sharedFolder) + info.ModTime().String()
 }
 
-// Approve shares what waits by that name, or pins what lies among the shared ones
-// but was changed or put there by hand. Unless digest is "" it must begin the
-// digest of it. It returns what is shared now.
+// Approve shares the pending skill of that name, or approves a shared one that was changed or added by hand. digest
+// must be "" or a prefix of its digest. It returns the skill that is now shared.
 func (s *Store) Approve(name, digest string) (Skill, error) {
 	one, err := s.LoadPending(name)
 	pending := err == nil
@@ -78,7 +77,7 @@ func (s *Store) Approve(name, digest string) (Skill, error) {
 		return Skill{}, err
 	}
 	if !strings.HasPrefix(one.Digest(), digest) {
-		return Skill{}, errors.New("it is another one by now: review it again")
+		return Skill{}, errors.New("it has changed: review it again")
 	}
 	if pending {
 		if one, err = s.save(sharedFolder, one); err != nil {
@@ -94,15 +93,15 @@ func (s *Store) Approve(name, digest string) (Skill, error) {
 	return one, nil
 }
 
-// Reject removes what waits by that name.
+// Reject removes the pending skill of that name.
 func (s *Store) Reject(name string) error { return s.remove(pendingFolder, name) }
 
-// RemoveShared takes a skill away from everybody.
+// RemoveShared removes a shared skill.
 func (s *Store) RemoveShared(name string) error {
 	return cmp.Or(s.remove(sharedFolder, name), s.pin(name, ""))
 }
 
-// pinned are the digests that were approved of a name, the newest last.
+// pinned returns the approved digests of a name, the newest last.
 func (s *Store) pinned(name string) []string {
 	for line := range strings.Lines(s.readPins()) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
@@ -127,7 +126,7 @@ func (s *Store) readPins() string {
 	return string(data)
 }
 
-// pin adds a digest to those of a name, or forgets the name for "".
+// pin adds an approved digest of a name; "" removes all of them.
 func (s *Store) pin(name, digest string) error {
 	root, err := s.owned(sharedFolder, true)
 	if err != nil {

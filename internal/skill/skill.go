@@ -1,8 +1,7 @@
-// Package skill keeps skills: folders with a SKILL.md (the open Agent Skills
-// format), code that programs import as skills.NAME, and tests. Its main type is
-// [Store], a directory with a folder per owner and earlier versions next to what is
-// current. It reads and writes files and runs none of them; every name and every
-// file is taken for hostile, and all goes through [os.Root].
+// Package skill stores skills: folders with a SKILL.md (the open Agent Skills format), code that programs import as
+// skills.NAME, and tests. Its main type is [Store], a directory with a folder per owner, with earlier versions next
+// to the current one. It reads and writes files and never runs them; names and files are untrusted, and all access
+// goes through [os.Root].
 package skill
 
 import (
@@ -19,15 +18,15 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// The bounds of one skill and of an owner.
+// Limits of one skill and of an owner.
 const (
-	// MaxBytes is how much all files of a skill hold together.
+	// MaxBytes bounds the total size of a skill's files.
 	MaxBytes = 256 << 10
-	// MaxFiles is how many files a skill has.
+	// MaxFiles bounds the files of a skill.
 	MaxFiles = 64
-	// MaxSkills is how many skills an owner has.
+	// MaxSkills bounds the skills of an owner.
 	MaxSkills = 500
-	// MaxVersions is how many earlier versions are kept of each.
+	// MaxVersions bounds the stored earlier versions of each.
 	MaxVersions = 20
 	// MaxDescription is the longest description, in bytes; the format says 1024 characters.
 	MaxDescription = 1024
@@ -52,16 +51,15 @@ type Skill struct {
 	Front
 	// Body is the Markdown below the front matter.
 	Body string
-	// Files are all others by their slash-separated paths, code and tests among them.
+	// Files are all other files by their slash-separated paths, including code and tests.
 	Files map[string][]byte
 }
 
 var named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Name reads the name of a skill as someone writes it: weekly-report,
-// weekly_report and "Weekly report" are one. What it returns is lower-case ASCII
-// letters, digits and single hyphens, a letter first, and no word that an import of
-// either language could not have in it.
+// Name normalizes the name of a skill: weekly-report, weekly_report and "Weekly report" are one. The result is
+// lower-case ASCII letters, digits and single hyphens, begins with a letter, and contains no word that would break an
+// import in either language.
 func Name(text string) (string, error) {
 	name := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(text[:min(len(text), 4*maxName)]))
 	if len(text) > maxName || len(name) != len(text) || !named.MatchString(name) || slices.Contains(reserved, name) {
@@ -70,23 +68,23 @@ func Name(text string) (string, error) {
 	return name, nil
 }
 
-// reserved are keywords of Python, and names that mean devices to Windows.
+// reserved are keywords of Python, and device names of Windows.
 var reserved = strings.Fields(`and as assert async await break class continue def del elif else except finally for from global if import in is
 	lambda nonlocal not or pass raise return try while with yield none true false con prn aux nul
 	com0 com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt0 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9`)
 
-// Module is what programs import a skill by: weekly-report is skills.weekly_report. No name has
-// an underscore, so no two have one module.
+// Module returns the module name of a skill: weekly-report is skills.weekly_report. Names have no underscores, so
+// modules are distinct.
 func Module(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// The files of a skill that mean something.
+// The special files of a skill.
 const (
 	frontFile = "SKILL.md"
 	suffixPy  = "skill.py"
 	suffixTS  = "skill.ts"
 )
 
-// CodeFile is where the code of a language is.
+// CodeFile returns the code file of a language.
 func CodeFile(language string) string {
 	if language == TypeScript {
 		return suffixTS
@@ -94,7 +92,7 @@ func CodeFile(language string) string {
 	return suffixPy
 }
 
-// TestFile is where its tests are.
+// TestFile returns the test file of a language.
 func TestFile(language string) string {
 	if language == TypeScript {
 		return "skill.test.ts"
@@ -102,16 +100,16 @@ func TestFile(language string) string {
 	return "skill_test.py"
 }
 
-// Code is the skill's code, "" where it has none and is instructions only.
+// Code returns the skill's code, "" if it has instructions only.
 func (s Skill) Code() string { return string(s.Files[CodeFile(s.Language)]) }
 
-// Tests are the skill's tests, "" where it has none.
+// Tests returns the skill's tests, "" if it has none.
 func (s Skill) Tests() string { return string(s.Files[TestFile(s.Language)]) }
 
-// Module is what programs import it by, below "skills".
+// Module returns its module name below "skills".
 func (s Skill) Module() string { return Module(s.Name) }
 
-// Check reports what keeps a skill from being written.
+// Check returns why a skill cannot be written.
 func (s Skill) Check() error {
 	if name, err := Name(s.Name); err != nil || name != s.Name {
 		return cmp.Or(err, fmt.Errorf("%q is not the plain form of a skill's name", sanitize.Line(s.Name, 40)))
@@ -135,7 +133,7 @@ func (s Skill) Check() error {
 	return nil
 }
 
-// Digest is of every byte of a skill.
+// Digest returns a digest over every byte of a skill.
 func (s Skill) Digest() string {
 	h := sha256.New()
 	add := func(name string, data []byte) { _, _ = fmt.Fprintf(h, "%d:%s%d:%s", len(name), name, len(data), data) }

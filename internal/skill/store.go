@@ -23,18 +23,18 @@ import (
 // It is safe for concurrent use, and several processes may use one directory.
 type Store struct{ dir string }
 
-// New returns the store in a directory, which is made when something is written.
+// New returns the store in a directory, which is created on the first write.
 func New(dir string) *Store { return &Store{dir} }
 
 const (
 	versions   = ".versions"
 	tempPrefix = ".tmp-"
-	// patience is how long another writer may take.
+	// patience is the timeout for another writer's lock.
 	patience = 20 * time.Second
 	maxDepth = 8
 )
 
-// owned opens an owner's folder; fs.ErrNotExist where nothing was ever written.
+// owned opens an owner's folder; fs.ErrNotExist if nothing was ever written.
 func (s *Store) owned(folder string, make bool) (*os.Root, error) {
 	dir := filepath.Join(s.dir, folder)
 	if make {
@@ -45,8 +45,7 @@ func (s *Store) owned(folder string, make bool) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// Load returns a skill of an owner, the current version for 0. Errors are
-// ErrNotFound, or say what is wrong with its files.
+// Load returns a skill of an owner, the current version for 0. Errors are ErrNotFound, or describe its files.
 func (s *Store) Load(owner, name string, version int) (Skill, error) {
 	return s.load(workspace.Folder(owner), name, version)
 }
@@ -74,7 +73,7 @@ func (s *Store) load(folder, name string, version int) (Skill, error) {
 	return loadFrom(root, path.Join(versions, name, strconv.Itoa(version)), name)
 }
 
-// loadFrom reads a folder. What it has opened stays that folder if a writer moves it away in the meantime.
+// loadFrom reads a folder. The open folder stays valid if a writer moves it concurrently.
 func loadFrom(root *os.Root, at, name string) (Skill, error) {
 	if info, err := root.Lstat(at); err != nil || !info.IsDir() {
 		return Skill{}, ErrNotFound
@@ -104,7 +103,7 @@ func loadFrom(root *os.Root, at, name string) (Skill, error) {
 	return found, nil
 }
 
-// readFiles reads the regular files of a folder; links and devices are none of the skill.
+// readFiles reads the regular files of a folder; links and devices are ignored.
 func readFiles(folder *os.Root) (map[string][]byte, error) {
 	files, size := map[string][]byte{}, 0
 	err := fs.WalkDir(folder.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
@@ -161,7 +160,7 @@ func (s *Store) names(folder string) []string {
 	return all[:min(len(all), MaxSkills)]
 }
 
-// Stamp changes when an owner's skills may have: it looks at names, sizes and times only.
+// Stamp changes when an owner's skills may have changed: it covers names, sizes and times only.
 func (s *Store) Stamp(owner string) string { return s.stamp(workspace.Folder(owner)) }
 
 func (s *Store) stamp(folder string) string {
@@ -182,7 +181,7 @@ func (s *Store) stamp(folder string) string {
 	return b.String()
 }
 
-// keptVersions are the earlier versions of a skill, ascending.
+// keptVersions returns the stored earlier versions of a skill, ascending.
 func keptVersions(root *os.Root, name string) (list []int) {
 	entries, err := fs.ReadDir(root.FS(), path.Join(versions, name))
 	if err != nil {
@@ -197,7 +196,7 @@ func keptVersions(root *os.Root, name string) (list []int) {
 	return list
 }
 
-// Versions are those that Load finds, ascending.
+// Versions returns the versions that Load finds, ascending.
 func (s *Store) Versions(owner, name string) []int {
 	current, err := s.Load(owner, name, 0)
 	if err != nil {
@@ -213,9 +212,8 @@ func (s *Store) Versions(owner, name string) []int {
 	return slices.Compact(all)
 }
 
-// Save writes a skill as its owner's next version, and returns it with its
-// number. A reader sees the one before or this one, whole, also if the process is
-// killed in the meantime; when Save has returned it survives a loss of power.
+// Save writes a skill as its owner's next version, and returns it with its number. The write is atomic for readers,
+// also if the process is killed; when Save has returned, it survives a loss of power.
 func (s *Store) Save(owner string, one Skill) (Skill, error) {
 	return s.save(workspace.Folder(owner), one)
 }
@@ -252,7 +250,7 @@ func (s *Store) save(folder string, one Skill) (_ Skill, err error) {
 	return one, nil
 }
 
-// number gives a skill the version after the newest.
+// number sets a skill's version to the one after the newest.
 func (s *Store) number(root *os.Root, folder string, one *Skill) error {
 	one.Version = 1
 	if kept := keptVersions(root, one.Name); len(kept) > 0 {
@@ -293,8 +291,8 @@ func write(root *os.Root, temp string, one Skill) error {
 	return cmp.Or(err, syncDir(root, temp))
 }
 
-// swap puts a new folder in the place of the current version, which becomes an earlier one. Between
-// the two steps there is only the earlier one, and that is what Load returns.
+// swap makes a new folder the current version and the current one an earlier version. Between the two steps only the
+// earlier one exists, and Load returns that.
 func swap(root *os.Root, temp, name string) error {
 	if _, err := root.Lstat(name); err == nil {
 		if err := root.MkdirAll(path.Join(versions, name), 0o700); err != nil {
@@ -313,7 +311,7 @@ func swap(root *os.Root, temp, name string) error {
 	return syncDir(root, ".")
 }
 
-// heldNumber is a free number for the current folder among the earlier versions: its own, where it says one.
+// heldNumber returns a free version number for the current folder: its own, if it has one.
 func heldNumber(root *os.Root, name string) int {
 	kept, number := keptVersions(root, name), 1
 	if before, err := loadFrom(root, name, name); err == nil {
@@ -325,7 +323,7 @@ func heldNumber(root *os.Root, name string) int {
 	return number
 }
 
-// prune forgets what is older than the versions that are kept.
+// prune removes versions beyond the limit.
 func prune(root *os.Root, name string) {
 	kept := keptVersions(root, name)
 	for _, old := range kept[:max(0, len(kept)-MaxVersions)] {
@@ -333,7 +331,7 @@ func prune(root *os.Root, name string) {
 	}
 }
 
-// sweep removes what killed writers left; it is called with the folder locked.
+// sweep removes the leftovers of killed writers; it is called with the folder locked.
 func sweep(root *os.Root) {
 	entries, _ := fs.ReadDir(root.FS(), ".")
 	for _, entry := range entries {
@@ -369,6 +367,6 @@ func (s *Store) remove(folder, name string) error {
 		return fmt.Errorf("lock skills: %w", err)
 	}
 	defer unlock()
-	// The versions first: what is left after a kill between the two is the skill, not half of it.
+	// The versions first: a kill between the two leaves a complete skill.
 	return cmp.Or(root.RemoveAll(path.Join(versions, name)), root.RemoveAll(name), syncDir(root, "."))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for d. The error is that of ctx, if it ends before.
+// For waits for d. The error is that of ctx, if it ends earlier.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// Set has the connections of one transport. An HTTP/2 connection with a stream that has not quite ended is not idle, so
-// [http.Transport.CloseIdleConnections] would leave it open until its idle timeout.
+// Set tracks the connections of one transport. An HTTP/2 connection with a stream that has not fully ended is not
+// idle, so [http.Transport.CloseIdleConnections] would leave it open until its idle timeout.
 type Set struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
-	open map[*socket]bool // nil: closed
+	open map[*socket]bool // nil after Close
 }
 
-// New returns an empty set. Connections are made by dial.
+// New returns an empty set that connects with dial.
 func New(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Set {
 	return &Set{dial: dial, open: map[*socket]bool{}}
 }
 
-// DialContext is for [http.Transport].
+// DialContext is the DialContext of an [http.Transport].
 func (s *Set) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := s.dial(ctx, network, address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Set) DialContext(ctx context.Context, network, address string) (net.Con
 	return one, nil
 }
 
-// Close closes all connections, and those that are still being made.
+// Close closes all connections, including those that are being established.
 func (s *Set) Close() {
 	s.mu.Lock()
 	all := s.open

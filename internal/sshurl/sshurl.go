@@ -1,5 +1,5 @@
-// Package sshurl reads the address of a machine that ssh can log in to, strictly: nothing in an
-// [Address] means anything to a shell, or could be taken for an option of ssh's.
+// Package sshurl parses the ssh address of a machine strictly: no part of an [Address] has a meaning to a shell, or
+// can be taken for an option of ssh.
 package sshurl
 
 import (
@@ -14,28 +14,29 @@ import (
 	"strings"
 )
 
-// Address is a machine that ssh can log in to, and where sallyport is there.
+// Address is a machine that ssh can log in to, with the path of sallyport on it.
 type Address struct {
-	// User and Port are "" for what ssh itself takes.
+	// User and Port are "" for ssh's defaults.
 	User, Port string
-	// Host is a name, one of ssh's own settings too, or an IP address.
+	// Host is a name, including a Host alias of ssh's configuration, or an IP address.
 	Host string
-	// Path is that of a program there; "" is none.
+	// Path is the path of a program there; "" for none.
 	Path string
 }
 
-// None of these begins with what ssh takes for an option, or has in it what a shell or ssh expands.
+// No match begins like an option of ssh, or contains text that a shell or ssh expands.
 var (
 	sshUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
 	sshHost = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]|\.[A-Za-z0-9_-]){0,252}$`)
 	sshPath = regexp.MustCompile(`^(/[A-Za-z0-9_+.,@-]+)+$`)
 )
 
-// Parse reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error continues after the words for what was read.
+// Parse parses ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error text continues a sentence that begins with the
+// input.
 func Parse(text string) (Address, error) {
 	a, err := parse(text)
 	if err != nil {
-		return Address{}, fmt.Errorf("is no machine's address: %w; write ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", err)
+		return Address{}, fmt.Errorf("is not a machine address: %w; write ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", err)
 	}
 	return a, nil
 }
@@ -43,7 +44,7 @@ func Parse(text string) (Address, error) {
 func parse(text string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 1024 {
-		return Address{}, errors.New("that is no URL")
+		return Address{}, errors.New("not a URL")
 	}
 	a := Address{User: u.User.Username(), Host: u.Hostname(), Port: u.Port(), Path: u.Path}
 	if a.Path == "/" {
@@ -69,9 +70,9 @@ func (a Address) check() error {
 	case a.User != "" && !sshUser.MatchString(a.User):
 		return errors.New("the user's name has other characters than letters, digits and ._-")
 	case !validHost(a.Host):
-		return errors.New("the host is no name or address")
+		return errors.New("the host is not a name or address")
 	case err != nil || port < 1 || port > 65535:
-		return errors.New("the port is no number from 1 to 65535")
+		return errors.New("the port is not a number from 1 to 65535")
 	case a.Path != "" && (!sshPath.MatchString(a.Path) || path.Clean(a.Path) != a.Path):
 		return errors.New("the path is not absolute and clean, of letters, digits and _+.,@-")
 	}
@@ -85,7 +86,7 @@ func validHost(host string) bool {
 	return sshHost.MatchString(host)
 }
 
-// String is the address as it is parsed.
+// String returns the address in the form that Parse accepts.
 func (a Address) String() string {
 	u := url.URL{Scheme: "ssh", Host: a.Host, Path: a.Path}
 	if strings.Contains(a.Host, ":") {

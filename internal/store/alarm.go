@@ -10,11 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxAlarms is how much alarms take on the disk, in bytes. All of them can be set again, from the schedules that they are of.
+// maxAlarms bounds the disk space of alarms, in bytes. All of them can be restored from their schedules.
 const maxAlarms = 32 << 20
 
-// bell is a stream with messages that the engine moves from a subject below "at" to one below "due" when they are due. They are all for one time
-// each: of messages that come again and again the engine forgets what was due while it was down, may send one twice after a kill, and never says which time it is that has come.
+// bell returns a stream whose messages the engine moves from a subject below "at" to one below "due" when they are
+// due. Each is for one time only: the engine's repeated messages are not usable, as it forgets those that were due
+// while it was down, may send one twice after a kill, and does not report the due time.
 func (e *engine) bell(ctx context.Context, name string) (bell, error) {
 	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: jetstream.DiscardOld,
@@ -27,10 +28,10 @@ func (e *engine) bell(ctx context.Context, name string) (bell, error) {
 	return &jetBell{&jet{e.js, made}, name + ".at.", name + ".due."}, nil
 }
 
-// jetBell is a bell in JetStream.
+// jetBell implements bell with JetStream.
 type jetBell struct {
 	jet     *jet
-	at, due string // what the subjects begin with
+	at, due string // prefixes of the subjects
 }
 
 func (b *jetBell) set(ctx context.Context, subject string, at time.Time) error {
@@ -51,7 +52,7 @@ func (b *jetBell) listen(ctx context.Context, begin func() error, rung func(subj
 		return translate(err)
 	}
 	from := info.State.LastSeq + 1
-	if err := errors.Join(b.jet.remove(ctx, b.due+">", info.State.LastSeq), begin()); err != nil { // what has rung before, begin finds by itself
+	if err := errors.Join(b.jet.remove(ctx, b.due+">", info.State.LastSeq), begin()); err != nil { // begin handles alarms that fired before
 		return err
 	}
 	return b.jet.follow(ctx, b.due+">", from, func(m message) error {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// A block is a file of the engine's with records one after the other, each of: a length of all of it (4 bytes, with a bit for
-// headers), a number (8), a time (8), the length of the subject (2), the subject, headers behind their length (4) if there are any,
-// the value, a checksum (8). The checksum is of all but the lengths. A number may have a bit for what is erased or marks an erasure.
+// A block is a file of the engine with consecutive records: the total length (4 bytes, with a bit for headers), a
+// number (8), a time (8), the length of the subject (2), the subject, the headers with their length (4) if there are
+// any, the value, a checksum (8). The checksum covers all but the lengths. The number may have a bit for an erased
+// record or a tombstone.
 const (
 	recordHead = 22
 	recordSum  = 8
@@ -24,7 +25,7 @@ const (
 type blockRecord struct {
 	number  uint64 // with its bits
 	subject string
-	size    int // of all of it
+	size    int // of the whole record
 }
 
 func (r blockRecord) marks() bool { return r.number&(erasedBit|tombstoneBit) != 0 }
@@ -44,7 +45,7 @@ func newBlockReader(stream string, number int, data []byte) *blockReader {
 	return &blockReader{stream: stream, data: data, sum: newChecksum(fmt.Sprintf("%s-%d", stream, number))}
 }
 
-// at reads the record that begins at an offset, if there is a whole one that its checksum fits.
+// at reads the record at an offset; ok is false if it is not complete or its checksum does not match.
 func (b *blockReader) at(offset int) (blockRecord, bool) {
 	if len(b.data)-offset < emptySize {
 		return blockRecord{}, false
@@ -56,7 +57,7 @@ func (b *blockReader) at(offset int) (blockRecord, bool) {
 	return b.sized(offset, int(size))
 }
 
-// sized reads the record at an offset as if it had this size.
+// sized reads the record at an offset with an assumed size.
 func (b *blockReader) sized(offset, size int) (blockRecord, bool) {
 	if size < emptySize {
 		return blockRecord{}, false
@@ -74,7 +75,7 @@ func (b *blockReader) sized(offset, size int) (blockRecord, bool) {
 	return r, true
 }
 
-// parts divides what is between a record's head and its checksum.
+// parts splits the bytes between a record's head and its checksum.
 func (b *blockReader) parts(head, body []byte) (subject, value []byte, ok bool) {
 	end := int(binary.LittleEndian.Uint16(head[20:]))
 	if end > len(body) {
@@ -90,13 +91,13 @@ func (b *blockReader) parts(head, body []byte) (subject, value []byte, ok bool) 
 	return body[:end], body[from:], true
 }
 
-// own reports whether a subject can be one of the stream.
+// own reports whether a subject can belong to the stream.
 func (b *blockReader) own(subject []byte) bool {
 	n := len(b.stream)
 	return len(subject) > n+1 && string(subject[:n]) == b.stream && subject[n] == '.' && wordLength(subject) == len(subject)
 }
 
-// wordLength is how many bytes at the start are of the characters that subjects have.
+// wordLength returns the length of the prefix of characters that subjects have.
 func wordLength(data []byte) int {
 	for i, c := range data {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '=' || c == '.') {
@@ -106,7 +107,7 @@ func wordLength(data []byte) int {
 	return len(data)
 }
 
-// subjectIn is the subject that a damaged record seems to have had, "" if it cannot be told.
+// subjectIn returns the probable subject of a damaged record, "" if unknown.
 func (b *blockReader) subjectIn(region []byte) string {
 	if len(region) < emptySize {
 		return ""
@@ -122,7 +123,7 @@ func (b *blockReader) subjectIn(region []byte) string {
 	return ""
 }
 
-// sumOf is the checksum that the engine keeps of what it says about a stream.
+// sumOf returns the checksum of the engine's metadata of a stream.
 func sumOf(stream string, about []byte) string {
 	return hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, newChecksum(stream).of(about)))
 }

@@ -10,11 +10,11 @@ import (
 const (
 	// breakerTimeout is how long a caller waits for the store.
 	breakerTimeout = 2 * time.Second
-	// breakerPause is for how long nothing is tried after the store did not answer in that time.
+	// breakerPause is how long calls are refused after a timeout.
 	breakerPause = 30 * time.Second
 )
 
-// ErrUnavailable says that the store did not answer a moment ago, as with a full disk.
+// ErrUnavailable means that the store recently timed out, for example with a full disk.
 var ErrUnavailable = errors.New("not tried, as the store did not answer a moment ago")
 
 // Breaker is a circuit breaker: after a timeout it refuses calls for a while, so that a store that does not answer

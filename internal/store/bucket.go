@@ -13,17 +13,17 @@ import (
 type Entry struct {
 	Key   Key
 	Value []byte
-	// Revision grows with each write in the bucket or log: what is newer has the higher one.
+	// Revision increases with each write in the bucket or log.
 	Revision uint64
 	// Time is when it was written.
 	Time time.Time
 }
 
-// Bucket has one value to a key. All methods are safe for concurrent use.
+// Bucket maps keys to values. All methods are safe for concurrent use.
 type Bucket struct{ place }
 
-// Bucket returns the bucket of that name: a letter, then at most 31 of a-z, 0-9 and "_".
-// It is made when it is first used; a name has the same limits throughout a process.
+// Bucket returns the bucket of that name: a letter, then at most 31 of a-z, 0-9 and "_". It is created on first use;
+// the limits of a name must not change within a process.
 func (s *Store) Bucket(name string, limits Limits) (*Bucket, error) {
 	if !named.MatchString(name) {
 		return nil, fmt.Errorf("%w: a bucket cannot be called %.80q", ErrInvalid, name)
@@ -31,7 +31,7 @@ func (s *Store) Bucket(name string, limits Limits) (*Bucket, error) {
 	return &Bucket{s.place("bucket", name, 1, limits)}, nil
 }
 
-// Get returns what a key has, or ErrNotFound.
+// Get returns the value of a key, or ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key Key) (Entry, error) {
 	m, err := b.get(ctx, key)
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *Bucket) Get(ctx context.Context, key Key) (Entry, error) {
 	return Entry{key, m.data, m.number, m.time}, nil
 }
 
-// get also finds the mark of a record that was deleted.
+// get also returns the tombstone of a deleted record.
 func (b *Bucket) get(ctx context.Context, key Key) (message, error) {
 	subject, err := b.subject(key)
 	if err != nil {
@@ -56,12 +56,12 @@ func (b *Bucket) get(ctx context.Context, key Key) (message, error) {
 	return in.last(ctx, subject)
 }
 
-// Put gives a key a value, whatever it had before.
+// Put sets the value of a key.
 func (b *Bucket) Put(ctx context.Context, key Key, value []byte) (revision uint64, err error) {
 	return b.append(ctx, key, message{data: value}, -1)
 }
 
-// Create gives a value to a key that has none, else ErrConflict.
+// Create sets the value of a key that has none, else returns ErrConflict.
 func (b *Bucket) Create(ctx context.Context, key Key, value []byte) (revision uint64, err error) {
 	revision, err = b.append(ctx, key, message{data: value}, 0)
 	if !errors.Is(err, ErrConflict) {
@@ -74,7 +74,7 @@ func (b *Bucket) Create(ctx context.Context, key Key, value []byte) (revision ui
 	return b.Update(ctx, key, value, before.number)
 }
 
-// Update replaces the value that has this revision; ErrConflict if the key has another by now, or none.
+// Update replaces the value with this revision; ErrConflict if the key has another one, or none.
 func (b *Bucket) Update(ctx context.Context, key Key, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 || revision > math.MaxInt64 {
 		return 0, ErrConflict
@@ -82,8 +82,8 @@ func (b *Bucket) Update(ctx context.Context, key Key, value []byte, revision uin
 	return b.append(ctx, key, message{data: value}, int64(revision))
 }
 
-// Delete takes a key's value away, of this revision, or of any for 0. What is not there is no error for 0.
-// A mark of it stays, and counts as a record, until the bucket's limits remove it.
+// Delete deletes a key's value with this revision, or with any for 0; a missing value is not an error for 0. A
+// tombstone remains and counts as a record until the bucket's limits remove it.
 func (b *Bucket) Delete(ctx context.Context, key Key, revision uint64) error {
 	if revision == 0 {
 		before, err := b.Get(ctx, key)
@@ -103,8 +103,8 @@ func (b *Bucket) Delete(ctx context.Context, key Key, revision uint64) error {
 	return err
 }
 
-// List walks over the records with keys that begin with the parts of prefix and have more (all, for nil),
-// in the order in which they were written. One that is written again during the walk comes once, as it was. The walk ends at the first error.
+// List yields the records whose keys extend prefix (all, for nil), in write order. A record that is rewritten during
+// the iteration is yielded once, with its old value. The iteration ends at the first error.
 func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		pattern := b.name + ".>"
@@ -128,13 +128,13 @@ func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	}
 }
 
-// Since walks over all records that were written at a revision or later, in that order. What is older and was not written again does not come.
-// One that is written again during the walk may come twice. The walk ends at the first error.
+// Since yields all records written at a revision or later, in that order. A record that is rewritten during the
+// iteration may be yielded twice. The iteration ends at the first error.
 func (b *Bucket) Since(ctx context.Context, revision uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { b.walk(ctx, b.name+".>", max(revision, 1), yield) }
 }
 
-// walk yields what matches, from a number on, until there is no more.
+// walk yields the matching records from a number on.
 func (p place) walk(ctx context.Context, pattern string, from uint64, yield func(Entry, error) bool) {
 	in, err := p.stream(ctx)
 	for err == nil {
@@ -156,7 +156,7 @@ func (p place) walk(ctx context.Context, pattern string, from uint64, yield func
 	}
 }
 
-// entry is a message as callers see it.
+// entry converts a message to an Entry.
 func (p place) entry(m message) (Entry, error) {
 	if len(m.subject) <= len(p.name) {
 		return Entry{}, fmt.Errorf("%w: a record of nobody", ErrCorrupt)

@@ -6,7 +6,7 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// checksum is the engine's of each record: HighwayHash-64 with the digest of a name as key.
+// checksum is the engine's checksum of a record: HighwayHash-64 keyed with the digest of a name.
 type checksum highwayhash.Digest64
 
 func newChecksum(name string) *checksum {
@@ -18,7 +18,7 @@ func newChecksum(name string) *checksum {
 	return (*checksum)(d)
 }
 
-// of returns the checksum of texts, one after the other.
+// of returns the checksum of the concatenated texts.
 func (c *checksum) of(texts ...[]byte) uint64 {
 	d := (*highwayhash.Digest64)(c)
 	d.Reset()

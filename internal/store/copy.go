@@ -17,9 +17,9 @@ import (
 // copyTries is the number of attempts to copy while concurrent writes damage the copy.
 const copyTries = 3
 
-// Copy makes a copy of a directory of records that a store, of this process or another, may be writing to. What
-// was acknowledged before Copy was called is in it. The copy has been opened and read to its end when Copy
-// returns. to must not be there. A directory without records is an fs.ErrNotExist.
+// Copy copies a directory of records that a store, of this process or another, may be writing to. The copy contains
+// everything acknowledged before Copy was called, and has been verified by reading all of it. to must not exist. The
+// error for a directory without records is fs.ErrNotExist.
 func Copy(ctx context.Context, from, to string) error {
 	var err error
 	for range copyTries {
@@ -49,9 +49,9 @@ func copyOnce(ctx context.Context, from, to string) error {
 	return verify(ctx, to)
 }
 
-// copyFiles copies a folder while it is written to. Blocks of messages are copied in the order in which they were begun,
-// so that what moved from one to a later one is found in the later one at least; what the engine can make again
-// from the blocks is left out, as it may not fit them.
+// copyFiles copies a folder while it is written to. Blocks of messages are copied in creation order, so that a
+// message that moves to a later block is not missed; files that the engine can rebuild from the blocks are left out,
+// as they may not match them.
 func copyFiles(ctx context.Context, from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -73,14 +73,14 @@ func copyFiles(ctx context.Context, from, to string) error {
 		case e.Type().IsRegular():
 			err = copyFile(source, target)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // what has gone since has expired
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a file that vanished has expired
 			return err
 		}
 	}
 	return nil
 }
 
-// blockNumber is that of a file of messages, 0 of all else.
+// blockNumber returns the number of a block file, 0 for other files.
 func blockNumber(name string) int {
 	number, isBlock := strings.CutSuffix(name, ".blk")
 	n, err := strconv.Atoi(number)
@@ -104,7 +104,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// verify opens a directory and reads all that is in it.
+// verify opens a directory and reads everything in it.
 func verify(ctx context.Context, dir string) error {
 	made, err := os.ReadDir(filepath.Join(dir, madeFolder))
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// fieldNames are those of the fields of a schedule, in their order.
+// fieldNames are the names of the fields of a schedule, in order.
 var fieldNames = []string{"second", "minute", "hour", "day of the month", "month", "day of the week"}
 
-// field is what one field may look like: items with a comma between, none of them empty. The parser would take an empty
-// one, and look for a time that never comes.
+// field matches one field: non-empty items separated by commas. The parser accepts an empty one, and then searches
+// for a time that never comes.
 var field = regexp.MustCompile(`^[0-9A-Za-z*?/-]+(,[0-9A-Za-z*?/-]+)*$`)
 
-// Next returns the first time after a time at which a schedule fires: six fields (second, minute, hour, day of the month,
-// month, day of the week), five without the second, or one of @hourly, @daily, @weekly, @monthly and @yearly. zone is the name of a
-// time zone in the IANA database, "" is UTC. What is wrong with them is an [ErrInvalid].
+// Next returns the first time after a time at which a schedule fires: six fields (second, minute, hour, day of the
+// month, month, day of the week), five without the second, or one of @hourly, @daily, @weekly, @monthly and @yearly.
+// zone is the name of a time zone in the IANA database, "" means UTC. The error for invalid input is [ErrInvalid].
 func Next(fields, zone string, after time.Time) (time.Time, error) {
 	place, err := time.LoadLocation(zone)
 	if err != nil {
@@ -60,7 +60,7 @@ func parseCron(text string) (cron.Schedule, error) {
 	return parser.Parse(strings.Join(fields, " "))
 }
 
-// checkField says what is wrong with one field, by its name.
+// checkField returns what is wrong with one field, by its name.
 func checkField(parser cron.Parser, i int, text string) error {
 	if !field.MatchString(text) {
 		return fmt.Errorf("%w: the %s of a schedule cannot be %.80q", ErrInvalid, fieldNames[i], text)

@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// damagedFolder has the blocks in which damage was found, as they were, and a list of what was lost.
+// damagedFolder holds the original blocks in which damage was found, and the list of lost records.
 const (
 	damagedFolder = "damaged"
 	damagedList   = "list.jsonl"
 )
 
-// Damage is a record that cannot be read any more: its bytes are not what was written.
+// Damage describes a record that cannot be read any more.
 type Damage struct {
-	// Found is when that was noticed.
+	// Found is when the damage was detected.
 	Found time.Time `json:"found"`
-	// Place is the name of its bucket or log, with the kind before it: "bucket_approvals".
+	// Place is the name of its bucket or log, prefixed with the kind: "bucket_approvals".
 	Place string `json:"place"`
-	// Key and Revision are those of the record, nil and 0 where they cannot be read either.
+	// Key and Revision identify the record, nil and 0 if they cannot be read either.
 	Key      Key    `json:"key,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
-	// Restored says that its bytes could be found again: nothing is lost.
+	// Restored means that the record was reconstructed: nothing is lost.
 	Restored bool `json:"restored,omitempty"`
-	// Whole says that nothing of the place can be read.
+	// Whole means that nothing of the place can be read.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// String says what was lost.
+// String describes what was lost.
 func (d Damage) String() string {
 	switch {
 	case d.Whole:
@@ -47,8 +47,8 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s %s", d.Place, strings.Join(d.Key, "/"))
 }
 
-// Damaged returns what was found damaged, when the directory was opened and before: what is there is as it was written. To
-// forget it, remove the folder "damaged" in the directory.
+// Damaged returns all damage found when the directory was opened, now and earlier. To clear the list, remove the
+// folder "damaged" in the directory.
 func (s *Store) Damaged(ctx context.Context) ([]Damage, error) {
 	if err := s.wait(ctx); err != nil || s.dir == "" {
 		return nil, err
@@ -56,15 +56,15 @@ func (s *Store) Damaged(ctx context.Context) ([]Damage, error) {
 	return readDamage(s.dir)
 }
 
-// Check looks for damage in a directory, whether or not a store has it open, and changes nothing. It returns what Damaged does as well.
-// A directory without records has none.
+// Check searches a directory for damage, whether or not a store has it open, and changes nothing. The result includes
+// what ListDamage returns. A directory without records has no damage.
 func Check(ctx context.Context, dir string) ([]Damage, error) {
 	known, err := readDamage(dir)
 	if err != nil {
 		return nil, err
 	}
 	var found []Damage
-	for range copyTries { // what is written meanwhile may look torn
+	for range copyTries { // a concurrent write may look torn
 		if found, err = scan(ctx, dir, nil); err != nil || len(found) == 0 {
 			break
 		}
@@ -90,8 +90,8 @@ func readDamage(dir string) (all []Damage, err error) {
 	return all, nil
 }
 
-// mend finds damage before the engine does, which would drop all that a block has behind it: the rest of each block stays, and the
-// block as it was is put aside.
+// mend finds damage before the engine does, which would drop the rest of a block after it: it keeps the rest of each
+// block, and moves the original block to damagedFolder.
 func mend(ctx context.Context, dir string) ([]Damage, error) {
 	found, err := scan(ctx, dir, func(block string, sound []byte) error { return replaceBlock(dir, block, sound) })
 	if err == nil {
@@ -103,7 +103,7 @@ func mend(ctx context.Context, dir string) ([]Damage, error) {
 	return found, nil
 }
 
-// noteDamage adds to the list of what was lost, but for a place that is on it.
+// noteDamage adds to the list of lost records, unless the place is listed already.
 func noteDamage(dir string, found []Damage) error {
 	known, err := readDamage(dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func noteDamage(dir string, found []Damage) error {
 	return writeFile(filepath.Join(folder, damagedList), append(before, text...))
 }
 
-// replaceBlock puts a block aside, and what is sound of it in its place.
+// replaceBlock moves a block to damagedFolder, and writes its sound records in its place.
 func replaceBlock(dir, block string, sound []byte) error {
 	stream := filepath.Base(filepath.Dir(filepath.Dir(block)))
 	aside := filepath.Join(dir, damagedFolder, fmt.Sprintf("%s-%s-%d", stream, filepath.Base(block), time.Now().UnixNano()))
@@ -152,7 +152,7 @@ func replaceBlock(dir, block string, sound []byte) error {
 	if err := writeFile(aside, data); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(block), "index.db")); err != nil && !errors.Is(err, fs.ErrNotExist) { // the engine makes it anew from the blocks
+	if err := os.Remove(filepath.Join(filepath.Dir(block), "index.db")); err != nil && !errors.Is(err, fs.ErrNotExist) { // the engine rebuilds it from the blocks
 		return err
 	}
 	if len(sound) == 0 {
@@ -161,7 +161,8 @@ func replaceBlock(dir, block string, sound []byte) error {
 	return writeFile(block, sound)
 }
 
-// scan reads all blocks of a directory, and calls replace, unless it is nil, with what is sound of each damaged one.
+// scan reads all blocks of a directory, and calls replace, unless it is nil, with the sound records of each damaged
+// one.
 func scan(ctx context.Context, dir string, replace func(block string, sound []byte) error) (all []Damage, err error) {
 	streams, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", "*"))
 	if err != nil {
@@ -178,7 +179,8 @@ func scan(ctx context.Context, dir string, replace func(block string, sound []by
 	return append(all, lost...), err
 }
 
-// lostStreams are those that were made and that the engine will not open. With restore, what the engine says about them is put back.
+// lostStreams returns the streams that were created but that the engine will not open. With restore, it restores
+// their metadata.
 func lostStreams(dir string, streams []string, restore bool) (all []Damage, err error) {
 	made, err := os.ReadDir(filepath.Join(dir, madeFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -198,13 +200,13 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 	return all, err
 }
 
-// What the engine says about a stream is in two files in its folder.
+// The engine's metadata of a stream is in two files in its folder.
 const (
 	aboutFile    = "meta.inf"
 	aboutSumFile = "meta.sum"
 )
 
-// describes reports whether the engine will read what a stream's folder says about it.
+// describes reports whether the engine will accept a stream's metadata.
 func describes(folder string) bool {
 	about, err := os.ReadFile(filepath.Join(folder, aboutFile))
 	if err != nil {
@@ -214,7 +216,7 @@ func describes(folder string) bool {
 	return err == nil && string(sum) == sumOf(filepath.Base(folder), about)
 }
 
-// describeAgain reports whether a mark has what the engine says about a stream, and puts it back if restore says so.
+// describeAgain reports whether a mark has a stream's metadata, and writes it back if restore is set.
 func describeAgain(mark, folder string, restore bool) (bool, error) {
 	about, err := os.ReadFile(mark)
 	if err != nil || len(about) == 0 || !restore {
@@ -224,7 +226,7 @@ func describeAgain(mark, folder string, restore bool) (bool, error) {
 	return true, errors.Join(writeFile(filepath.Join(folder, aboutFile), about), writeFile(filepath.Join(folder, aboutSumFile), []byte(sum)))
 }
 
-// describe keeps what the engine says about a stream in its mark.
+// describe saves a stream's metadata in its mark.
 func describe(dir, name string) error {
 	folders, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", name))
 	if err != nil || len(folders) != 1 || !describes(folders[0]) {

@@ -18,7 +18,7 @@ import (
 // maxPayload is the largest message of a stream, in bytes.
 const maxPayload = 8 << 20
 
-// startTime is how long the engine may take to come up: it reads what it has.
+// startTime is the timeout for the engine's start: it reads its files.
 const startTime = 2 * time.Minute
 
 // engine is a NATS server within this process, and our connection to it.
@@ -28,12 +28,12 @@ type engine struct {
 	js     jetstream.JetStream
 }
 
-// startEngine starts a server that only this process can reach: it has no port.
+// startEngine starts a server that only this process can reach: it opens no port.
 func startEngine(dir string, opts Options) (*engine, error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "sallyport", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: maxPayload,
 		JetStream: true, StoreDir: dir, JetStreamMaxStore: opts.MaxBytes, JetStreamMaxMemory: 64 << 20, DisableJetStreamBanner: true,
-		SyncAlways: true, // else what was acknowledged may be lost for two minutes
+		SyncAlways: true, // otherwise up to two minutes of acknowledged writes may be lost
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make engine: %w", err)
@@ -55,7 +55,7 @@ func startEngine(dir string, opts Options) (*engine, error) {
 	return e, nil
 }
 
-// close ends the server, and waits until it has written what it has.
+// close stops the server, and waits until it has written everything.
 func (e *engine) close() {
 	if e.conn != nil {
 		e.conn.Close()
@@ -98,7 +98,7 @@ type jet struct {
 	stream jetstream.Stream
 }
 
-// deletedHeader marks a message that takes its subject's value away.
+// deletedHeader marks a tombstone: a message that deletes its subject's value.
 const deletedHeader = "Sallyport-Deleted"
 
 func (j *jet) append(ctx context.Context, subject string, m message, after int64) (uint64, error) {
@@ -183,13 +183,14 @@ func (j *jet) subjects(ctx context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(info.State.Subjects)), nil
 }
 
-// storeFailed is the engine's code for a message that it could not keep, full the words that it has for no room.
+// storeFailed is the engine's code for a message that it could not store, full the prefix of its text if there is no
+// room.
 const (
 	storeFailed jetstream.ErrorCode = 10077
 	full                            = "maximum "
 )
 
-// translate makes one of our errors of the engine's, where there is one.
+// translate maps the engine's errors to ours.
 func translate(err error) error {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
@@ -207,7 +208,8 @@ func translate(err error) error {
 	return fmt.Errorf("records: %w", err)
 }
 
-// logger is what the engine says, in our log. It is about the engine's files, so all but its faults is for debugging.
+// logger passes the engine's messages to our log. They concern the engine's files, so only problems are above debug
+// level.
 type logger struct{ log *slog.Logger }
 
 func (l logger) say(level slog.Level, format string, v []any) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Key names a record: 1 to 8 parts, each of any bytes at all, together at most 1,024.
-// Parts may come from outside: no two keys are ever taken for one.
+// Key names a record: 1 to 8 parts of arbitrary bytes, together at most 1,024. Parts may be untrusted: distinct keys
+// are never confused.
 type Key []string
 
 const (
@@ -16,10 +16,10 @@ const (
 	maxKey   = 1024
 )
 
-// simple is a part that is written as it is; whatever is not is encoded, with a mark that no simple one has.
+// simple matches a part that is stored literally; all others are encoded, with a mark that no simple part has.
 var simple = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// encode makes a subject of the key, of letters, digits and "_-=.".
+// encode returns the subject of the key, of letters, digits and "_-=.".
 func (k Key) encode() (string, error) {
 	size := 0
 	parts := make([]string, len(k))
@@ -35,7 +35,7 @@ func (k Key) encode() (string, error) {
 	return strings.Join(parts, "."), nil
 }
 
-// decodeKey reads what encode wrote.
+// decodeKey is the inverse of encode.
 func decodeKey(subject string) (Key, error) {
 	parts := strings.Split(subject, ".")
 	for i, part := range parts {

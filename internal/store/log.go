@@ -7,12 +7,12 @@ import (
 	"math"
 )
 
-// Log is a sequence of records, each under a key: a key is a log of its own within it (one run of
-// a workflow). All methods are safe for concurrent use.
+// Log is a sequence of records, each under a key: the records of a key form a log of their own (such as one workflow
+// run). All methods are safe for concurrent use.
 type Log struct{ place }
 
-// Log returns the log of that name: a letter, then at most 31 of a-z, 0-9 and "_".
-// It is made when it is first used; a name has the same limits throughout a process.
+// Log returns the log of that name: a letter, then at most 31 of a-z, 0-9 and "_". It is created on first use; the
+// limits of a name must not change within a process.
 func (s *Store) Log(name string, limits Limits) (*Log, error) {
 	if !named.MatchString(name) {
 		return nil, fmt.Errorf("%w: a log cannot be called %.80q", ErrInvalid, name)
@@ -25,8 +25,8 @@ func (l *Log) Append(ctx context.Context, key Key, value []byte) (revision uint6
 	return l.append(ctx, key, message{data: value}, -1)
 }
 
-// AppendAfter adds a record under a key if its last record has the revision last, 0 for none;
-// else ErrConflict: of two who write the same log, one finds out before it does harm.
+// AppendAfter appends a record under a key if the key's last record has the revision last, 0 for none; else it
+// returns ErrConflict: this fences concurrent writers of a log.
 func (l *Log) AppendAfter(ctx context.Context, key Key, last uint64, value []byte) (revision uint64, err error) {
 	if last > math.MaxInt64 {
 		return 0, ErrConflict
@@ -51,8 +51,8 @@ func (l *Log) Last(ctx context.Context, key Key) (Entry, error) {
 	return Entry{key, m.data, m.number, m.time}, nil
 }
 
-// Read walks over the records of a key, or of all for nil, with a revision of at least from, the oldest
-// first. The walk ends at the first error.
+// Read yields the records of a key, or of all for nil, with a revision of at least from, the oldest first. The
+// iteration ends at the first error.
 func (l *Log) Read(ctx context.Context, key Key, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		pattern, err := l.pattern(key)
@@ -64,8 +64,8 @@ func (l *Log) Read(ctx context.Context, key Key, from uint64) iter.Seq2[Entry, e
 	}
 }
 
-// Follow calls do with what Read would yield and then with each record as it is written, in order, until
-// ctx ends or do returns an error, and returns that.
+// Follow calls do with the records that Read yields and then with each new record, in order, until ctx ends or do
+// returns an error, and returns that error.
 func (l *Log) Follow(ctx context.Context, key Key, from uint64, do func(Entry) error) error {
 	pattern, err := l.pattern(key)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Memory returns a store that keeps everything in memory and behaves as one in a directory does, but that
-// nothing of it is left. A bucket or log takes at most its Limits.Bytes of memory.
+// Memory returns a store that behaves like one in a directory, but keeps everything in memory only. A bucket or log
+// takes at most its Limits.Bytes of memory.
 func Memory() *Store {
 	closed := make(chan struct{})
 	once := sync.OnceFunc(func() { close(closed) })
@@ -37,7 +37,7 @@ func Memory() *Store {
 	}
 }
 
-// memory is a stream by hand.
+// memory implements stream in memory.
 type memory struct {
 	limits     Limits
 	perSubject int // how many messages a subject has at most, 0 is any
@@ -45,7 +45,7 @@ type memory struct {
 
 	mu      sync.Mutex
 	all     []message // by their numbers
-	number  uint64    // of the last that was written
+	number  uint64    // of the last message
 	bytes   int64
 	changed chan struct{} // closed by the next write
 }
@@ -81,7 +81,7 @@ func (s *memory) append(ctx context.Context, subject string, m message, after in
 	return m.number, nil
 }
 
-// fits reports whether there is room for a message, in place of another or besides all.
+// fits reports whether there is room for a message, in place of the one at an index if replaces is set.
 func (s *memory) fits(m message, at int, replaces bool) bool {
 	records, size := len(s.all)+1, s.bytes+m.size()
 	if replaces {
@@ -92,7 +92,7 @@ func (s *memory) fits(m message, at int, replaces bool) bool {
 
 func (m message) size() int64 { return int64(len(m.subject) + len(m.data) + 64) }
 
-// expire drops what is too old. It is called with mu held, as are find and drop.
+// expire drops messages that are too old. It is called with mu held, as are find and drop.
 func (s *memory) expire() {
 	for s.limits.Age > 0 && len(s.all) > 0 && time.Since(s.all[0].time) > s.limits.Age {
 		s.drop(0)
@@ -104,7 +104,7 @@ func (s *memory) drop(i int) {
 	s.all = slices.Delete(s.all, i, i+1)
 }
 
-// find returns where the last message of a subject is.
+// find returns the index of the last message of a subject.
 func (s *memory) find(subject string) (int, error) {
 	for i, m := range slices.Backward(s.all) {
 		if m.subject == subject {
@@ -138,7 +138,7 @@ func (s *memory) next(ctx context.Context, pattern string, from uint64) (message
 	return m, err
 }
 
-// nextOr also returns what is closed when there may be more.
+// nextOr also returns a channel that is closed when there may be more.
 func (s *memory) nextOr(ctx context.Context, pattern string, from uint64) (message, <-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return message{}, nil, err
@@ -227,14 +227,14 @@ func (s *memory) follow(ctx context.Context, pattern string, from uint64, do fun
 	}
 }
 
-// memoryBell is a bell by timers.
+// memoryBell implements bell with timers.
 type memoryBell struct {
 	closed <-chan struct{}
 
 	mu     sync.Mutex
 	timers map[string]*time.Timer
 	rung   []string
-	wake   chan struct{} // closed by the next alarm; nil while nobody listens
+	wake   chan struct{} // closed by the next alarm; nil without a listener
 }
 
 func (b *memoryBell) set(ctx context.Context, subject string, at time.Time) error {

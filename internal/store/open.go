@@ -19,14 +19,14 @@ import (
 
 // Options configure a store in a directory; nil means all defaults.
 type Options struct {
-	// Logger gets what the engine has to say; nil discards.
+	// Logger receives the engine's messages; nil discards them.
 	Logger *slog.Logger
-	// MaxBytes is how much of the disk all records may take; 0 is 2 GiB.
+	// MaxBytes bounds the disk space of all records; 0 means 2 GiB.
 	MaxBytes int64
-	// Patience is how long Open waits for another process that is about to leave the directory; 0 is not at all.
+	// Patience is how long Open waits for another process to release the directory; 0 means no wait.
 	Patience time.Duration
-	// OnWrite is called for each change of a record right before it is made and right after it is on the disk, with the name of
-	// its place ("log_runs"): tests kill the process there. nil for none. It is called from several goroutines at once.
+	// OnWrite is called right before each change of a record and again when it is on disk, with the name of its place
+	// ("log_runs"): tests kill the process there. It may be nil. It is called concurrently.
 	OnWrite func(place string, done bool)
 }
 
@@ -44,22 +44,22 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// What is in the directory besides the engine's own folder.
+// Files in the directory besides the engine's folder.
 const (
 	engineFolder = "jetstream"
-	madeFolder   = "made" // a file for each stream that was made, so that one that is lost is missed
+	madeFolder   = "made" // a mark for each stream that was created, to detect a lost one
 	schemaFile   = "schema"
-	ownerFile    = "pid" // of who holds the lock: for words only, the lock is on the directory
+	ownerFile    = "pid" // of the lock holder: for messages only, the lock is on the directory
 )
 
-// InUseError is an ErrInUse that knows more.
+// InUseError is an ErrInUse with details.
 type InUseError struct {
 	Dir string
-	// PID is the process that has the directory, 0 if that is not known.
+	// PID is the process that uses the directory, 0 if unknown.
 	PID int
 }
 
-// Error says which directory and which process.
+// Error names the directory and the process.
 func (e *InUseError) Error() string {
 	by := "another process"
 	if e.PID > 0 {
@@ -71,14 +71,14 @@ func (e *InUseError) Error() string {
 // Is makes it an ErrInUse.
 func (e *InUseError) Is(target error) bool { return target == ErrInUse }
 
-// Open keeps records in a directory, which is made if it is not there. The directory is this
-// process's alone until Close or its end, however that comes: else the error is an *[InUseError].
-// The engine starts after Open has returned; the first use of the store waits for it.
+// Open opens a store in a directory, which is created if needed. The process has exclusive use of the directory until
+// Close or its end: otherwise the error is an *[InUseError]. The engine starts after Open has returned; the first use
+// of the store waits for it.
 func Open(dir string, opts *Options) (*Store, error) {
 	return openWith(dir, opts.withDefaults(), steps())
 }
 
-// openWith opens with the steps that lead from each version of the schema to the next.
+// openWith opens a store with the schema migrations.
 func openWith(dir string, opts Options, steps []step) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, madeFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
@@ -95,12 +95,12 @@ func openWith(dir string, opts Options, steps []step) (*Store, error) {
 		return nil, err
 	}
 	err = os.WriteFile(filepath.Join(dir, ownerFile), strconv.AppendInt(nil, int64(os.Getpid()), 10), 0o600)
-	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) { // the engine would try for minutes
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) { // the engine would retry for minutes
 		unlock()
 		return nil, fmt.Errorf("open records: %w", err)
 	}
 	if err != nil {
-		opts.Logger.Warn("records do not say who has them", "error", err)
+		opts.Logger.Warn("cannot write the lock holder's PID", "error", err)
 	}
 	return start(dir, opts, steps, unlock), nil
 }
@@ -117,7 +117,7 @@ func ownerOf(dir string) int {
 	return pid
 }
 
-// start returns a store while its engine starts.
+// start returns a store whose engine starts in the background.
 func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	var (
 		up      = make(chan struct{})
@@ -172,7 +172,7 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	return s
 }
 
-// mendAloud mends what is damaged, and says what was lost.
+// mendAloud repairs damage, and logs what was lost.
 func mendAloud(dir string, log *slog.Logger) error {
 	found, err := mend(context.Background(), dir)
 	for _, d := range found {
@@ -181,8 +181,8 @@ func mendAloud(dir string, log *slog.Logger) error {
 	return err
 }
 
-// openStream opens a stream that there was, or makes it. One that was made and is not there any more is an
-// ErrCorrupt: to make it again would be to forget silently.
+// openStream opens an existing stream, or creates it. The error for a created stream that is missing is ErrCorrupt:
+// to recreate it would hide the loss.
 func openStream(ctx context.Context, e *engine, dir, name string, perSubject int, limits Limits) (stream, error) {
 	mark := filepath.Join(dir, madeFolder, name)
 	exists, err := e.exists(ctx, name)

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// maxBits and maxBytes are the sizes up to which a record is tried with each bit, and with each byte, changed: to find one that the
-	// checksum fits takes some 100 ms at most.
+	// maxBits and maxBytes are the sizes up to which a record is tried with each bit, and with each byte, changed: a
+	// search for a matching checksum takes some 100 ms at most.
 	maxBits  = 16 << 10
 	maxBytes = 1 << 10
-	// maxRestores is how many damaged records of a block are tried.
+	// maxRestores bounds the damaged records of a block that are tried.
 	maxRestores = 16
 )
 
-// restore returns a damaged record as it was: what has one byte changed, or its lengths, which are in no checksum; nil if it cannot.
+// restore reconstructs a damaged record with one changed byte, or with wrong lengths, which no checksum covers; nil
+// if it cannot.
 func (b *blockReader) restore(region []byte) ([]byte, blockRecord) {
 	if b.tried++; len(region) < emptySize || b.tried > maxRestores {
 		return nil, blockRecord{}
@@ -37,7 +38,7 @@ func (b *blockReader) restore(region []byte) ([]byte, blockRecord) {
 	return nil, blockRecord{}
 }
 
-// otherBytes are all differences between two bytes but these.
+// otherBytes returns all differences between two bytes except these.
 func otherBytes(bits []byte) (all []byte) {
 	for i := range 255 {
 		if d := byte(i + 1); !slices.Contains(bits, d) {
@@ -47,7 +48,7 @@ func otherBytes(bits []byte) (all []byte) {
 	return all
 }
 
-// resized gives the one record of a block the lengths that its checksum fits.
+// resized finds the lengths of a block's only record for which the checksum matches.
 func (b *blockReader) resized() (blockRecord, bool) {
 	length, subject := binary.LittleEndian.Uint32(b.data), binary.LittleEndian.Uint16(b.data[20:])
 	for _, headers := range []uint32{length & headersBit, ^length & headersBit} {
@@ -62,7 +63,7 @@ func (b *blockReader) resized() (blockRecord, bool) {
 	return blockRecord{}, false
 }
 
-// changed finds the one byte by one of these differences with which the checksum fits.
+// changed finds the byte whose change by one of these differences makes the checksum match.
 func (b *blockReader) changed(differences []byte) (blockRecord, bool) {
 	for i := range b.data {
 		for _, d := range differences {

@@ -14,24 +14,25 @@ import (
 	"time"
 )
 
-// scanner looks through the blocks of one stream.
+// scanner scans the blocks of one stream.
 type scanner struct {
 	stream  string
 	newest  map[string]uint64 // the highest sound number of each subject
 	removed map[uint64]bool
 	before  uint64 // the highest number so far
 	lost    []lostRecord
-	dirty   bool // a block has other bytes than what is sound of it
+	dirty   bool // a block has bytes besides its sound records
 }
 
-// lostRecord is a record with other bytes than were written.
+// lostRecord is a damaged record.
 type lostRecord struct {
-	subject  string // "" if it cannot be told
+	subject  string // "" if unknown
 	number   uint64
 	restored bool
 }
 
-// scanStream reads the blocks of a stream, and calls replace, unless it is nil, with what is sound of those that have more.
+// scanStream reads the blocks of a stream, and calls replace, unless it is nil, with the sound records of damaged
+// ones.
 func scanStream(ctx context.Context, folder string, replace func(block string, sound []byte) error) ([]Damage, error) {
 	blocks, err := filepath.Glob(filepath.Join(folder, "msgs", "*.blk"))
 	if err != nil {
@@ -51,7 +52,7 @@ func scanStream(ctx context.Context, folder string, replace func(block string, s
 	return first.damage(), err
 }
 
-// each reads one block after the other.
+// each reads the blocks in order.
 func (s *scanner) each(ctx context.Context, blocks []string, older map[string]uint64, replace func(block string, sound []byte) error) error {
 	for i, block := range blocks {
 		if ctx.Err() != nil {
@@ -79,8 +80,8 @@ func (s *scanner) each(ctx context.Context, blocks []string, older map[string]ui
 	return nil
 }
 
-// block reads one block, and returns what is sound of it, without records of these subjects up to these numbers. What a crash has left
-// half written at the end of the last block is no damage.
+// block reads one block, and returns its sound records, without those of the subjects in older up to these numbers. A
+// half-written record at the end of the last block, left by a crash, is not damage.
 func (s *scanner) block(b *blockReader, last bool, older map[string]uint64) (sound []byte) {
 	sound = make([]byte, 0, len(b.data))
 	keep := func(r blockRecord, data []byte) {
@@ -110,7 +111,7 @@ func (s *scanner) block(b *blockReader, last bool, older map[string]uint64) (sou
 	return sound
 }
 
-// mend restores damaged records before a sound one, or takes note of them.
+// mend restores the damaged records before a sound one, or records their loss.
 func (s *scanner) mend(b *blockReader, parts [][]byte, after blockRecord, keep func(blockRecord, []byte)) {
 	for _, part := range parts {
 		fixed, r := b.restore(part)
@@ -123,7 +124,7 @@ func (s *scanner) mend(b *blockReader, parts [][]byte, after blockRecord, keep f
 	}
 }
 
-// note takes note of a sound record.
+// note records a sound record.
 func (s *scanner) note(r blockRecord) {
 	if r.marks() {
 		s.removed[r.plainNumber()] = true
@@ -133,13 +134,13 @@ func (s *scanner) note(r blockRecord) {
 	s.before = max(s.before, r.number)
 }
 
-// lose takes note of a damaged record before another one.
+// lose records the loss of a damaged record before another one.
 func (s *scanner) lose(b *blockReader, data []byte, after blockRecord) {
 	l := lostRecord{subject: b.subjectIn(data), number: s.before + 1}
 	if len(data) >= recordHead {
 		said := binary.LittleEndian.Uint64(data[4:])
 		if said&tombstoneBit != 0 && len(data) == emptySize {
-			return // it marked that another one was removed
+			return // it was a tombstone
 		}
 		fits := after.size == 0 || after.marks() || said < after.number
 		if l.subject != "" && said > s.before && fits && said < s.before+1<<32 {
@@ -150,7 +151,7 @@ func (s *scanner) lose(b *blockReader, data []byte, after blockRecord) {
 	s.lost = append(s.lost, l)
 }
 
-// keepsOne reports whether a later record of a subject takes the place of those before it.
+// keepsOne reports whether a later record of a subject replaces earlier ones.
 func (s *scanner) keepsOne() bool {
 	return strings.HasPrefix(s.stream, "bucket_") || strings.HasPrefix(s.stream, "schedule_")
 }
@@ -160,8 +161,8 @@ func (s *scanner) superseded(l lostRecord) bool {
 	return s.removed[l.number] || s.keepsOne() && s.newest[l.subject] > l.number
 }
 
-// older are the numbers below which records of a subject must not come back, as the last one of it is lost: what was used
-// would count as unused.
+// older returns the numbers below which records of a subject must not reappear because its last one is lost: an old
+// value would become current again.
 func (s *scanner) older() map[string]uint64 {
 	older := map[string]uint64{}
 	for _, l := range s.lost {
@@ -172,22 +173,22 @@ func (s *scanner) older() map[string]uint64 {
 	return older
 }
 
-// damage is what was lost and had not been replaced or removed.
+// damage returns the lost records that had not been replaced or removed.
 func (s *scanner) damage() (all []Damage) {
 	for _, l := range s.lost {
-		if s.superseded(l) || strings.HasPrefix(s.stream, "alarm_") { // alarms are set again from the schedules
+		if s.superseded(l) || strings.HasPrefix(s.stream, "alarm_") { // alarms are restored from the schedules
 			continue
 		}
 		d := Damage{Found: time.Now().UTC(), Place: s.stream, Revision: l.number, Restored: l.restored}
 		if encoded, ok := strings.CutPrefix(l.subject, s.stream+"."); ok {
-			d.Key, _ = decodeKey(encoded) // else it cannot be read either
+			d.Key, _ = decodeKey(encoded) // empty if it cannot be read either
 		}
 		all = append(all, d)
 	}
 	return all
 }
 
-// next is the offset of the first record behind a damaged one (its length may be wrong, too), or of the end.
+// next returns the offset of the first record after a damaged one (its length may be wrong, too), or of the end.
 func (b *blockReader) next(offset int) int {
 	for at := offset + emptySize; at+emptySize <= len(b.data); at++ {
 		if _, ok := b.at(at); ok {
@@ -197,7 +198,7 @@ func (b *blockReader) next(offset int) int {
 	return len(b.data)
 }
 
-// split divides a damaged region where records of the stream seem to begin.
+// split divides a damaged region at probable starts of records.
 func (b *blockReader) split(region []byte) (parts [][]byte) {
 	prefix, from := []byte(b.stream+"."), 0
 	for at := emptySize; ; at++ {
@@ -211,7 +212,7 @@ func (b *blockReader) split(region []byte) (parts [][]byte) {
 	}
 }
 
-// torn reports whether a region is what a crash leaves of a record: less than its length, or nothing but zeros.
+// torn reports whether a region is an incomplete record left by a crash: shorter than its length, or only zeros.
 func torn(region []byte) bool {
 	if len(region) < emptySize || len(bytes.Trim(region, "\x00")) == 0 {
 		return true

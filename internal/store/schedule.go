@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Schedules say when something is due: once, or again and again. What is due is kept until it is acknowledged; when
-// several times of one key have passed, it is due once. All methods are safe for concurrent use.
+// Schedules fire keys at set times: once, or repeatedly. A due key stays due until it is acknowledged; when several
+// times of one key have passed, it is due once. All methods are safe for concurrent use.
 type Schedules struct {
 	defs   *Bucket
 	store  *Store
-	alarms string // the name of the bell
+	alarms string // the name of its alarms
 }
 
 const maxSchedules = 100_000
 
-// Schedules returns the schedules of that name: a letter, then at most 31 of a-z, 0-9 and "_".
-// They are made when they are first used.
+// Schedules returns the schedules of that name: a letter, then at most 31 of a-z, 0-9 and "_". They are created on
+// first use.
 func (s *Store) Schedules(name string) (*Schedules, error) {
 	if !named.MatchString(name) {
 		return nil, fmt.Errorf("%w: schedules cannot be called %.80q", ErrInvalid, name)
@@ -32,18 +32,18 @@ func (s *Store) Schedules(name string) (*Schedules, error) {
 	return &Schedules{&Bucket{s.place("schedule", name, 1, limits)}, s, "alarm_" + name}, nil
 }
 
-// Schedule is what a key has.
+// Schedule is the schedule of a key.
 type Schedule struct {
 	Key Key
-	// Next is when it is due next; it is in the past until it is acknowledged.
+	// Next is the next due time; it stays in the past until acknowledged.
 	Next time.Time
-	// Fields and Zone are those given to Cron, Interval that given to Every; a time given to At has none of them.
+	// Fields and Zone are those given to Cron, Interval the one given to Every; all are zero for At.
 	Fields, Zone string
 	Interval     time.Duration
 	Value        []byte
 }
 
-// planned is a schedule as it is written.
+// planned is the stored form of a schedule.
 type planned struct {
 	Next     time.Time     `json:"next"`
 	Fields   string        `json:"fields,omitempty"`
@@ -52,7 +52,7 @@ type planned struct {
 	Value    []byte        `json:"value,omitempty"`
 }
 
-// following returns when it is due after the next time, and not before now; the zero time is never.
+// following returns the due time after Next, not in the past; zero means never.
 func (p planned) following() (time.Time, error) {
 	switch {
 	case p.Fields != "" && time.Now().Before(p.Next):
@@ -66,12 +66,12 @@ func (p planned) following() (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// At makes a key due at a time, at once if that has passed. It replaces what the key had.
+// At makes a key due at a time, at once if that has passed. It replaces the key's schedule.
 func (t *Schedules) At(ctx context.Context, key Key, when time.Time, value []byte) error {
 	return t.put(ctx, key, planned{Next: when.UTC(), Value: value})
 }
 
-// Cron makes a key due at the times that [Next] says. It replaces what the key had; the same once more changes nothing.
+// Cron makes a key due at the times of [Next]. It replaces the key's schedule, unless it is the same.
 func (t *Schedules) Cron(ctx context.Context, key Key, fields, zone string, value []byte) error {
 	next, err := Next(fields, zone, time.Now())
 	if err != nil {
@@ -80,8 +80,8 @@ func (t *Schedules) Cron(ctx context.Context, key Key, fields, zone string, valu
 	return t.repeat(ctx, key, planned{Next: next, Fields: fields, Zone: zone, Value: value})
 }
 
-// Every makes a key due each time that an interval of at least a second has passed, for the first time after one. It
-// replaces what the key had; the same once more changes nothing.
+// Every makes a key due after each interval of at least a second, first after one interval. It replaces the key's
+// schedule, unless it is the same.
 func (t *Schedules) Every(ctx context.Context, key Key, interval time.Duration, value []byte) error {
 	if interval < time.Second {
 		return fmt.Errorf("%w: an interval of %v; a second is the least", ErrInvalid, interval)
@@ -89,7 +89,7 @@ func (t *Schedules) Every(ctx context.Context, key Key, interval time.Duration, 
 	return t.repeat(ctx, key, planned{Next: time.Now().UTC().Add(interval), Interval: interval, Value: value})
 }
 
-// repeat sets what comes again, unless it is there: its next time may have passed, and it would be missed.
+// repeat sets a repeating schedule, unless it is there: a replacement would lose a due time that has passed.
 func (t *Schedules) repeat(ctx context.Context, key Key, p planned) error {
 	switch before, _, err := t.get(ctx, key); {
 	case err == nil && before.Fields == p.Fields && before.Zone == p.Zone && before.Interval == p.Interval && string(before.Value) == string(p.Value):
@@ -116,7 +116,7 @@ func asPlanned(e Entry) (p planned, err error) {
 	return p, nil
 }
 
-// put writes a schedule first and sets its alarm then: a missing alarm is set by the next Fired.
+// put writes a schedule first and its alarm second: a missing alarm is set by the next Listen.
 func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
 	return errors.Join(t.unset(ctx, key, before.Revision), t.set(ctx, key, revision, p.Next))
 }
 
-// Remove takes a key's schedule away, also if it is due and not acknowledged. A missing one is no error.
+// Remove removes a key's schedule, also if it is due and not acknowledged. A missing one is not an error.
 func (t *Schedules) Remove(ctx context.Context, key Key) error {
 	before, err := t.defs.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
@@ -145,7 +145,7 @@ func (t *Schedules) Remove(ctx context.Context, key Key) error {
 	return errors.Join(t.defs.Remove(ctx, key), t.unset(ctx, key, before.Revision))
 }
 
-// List walks over all schedules.
+// List yields all schedules.
 func (t *Schedules) List(ctx context.Context) iter.Seq2[Schedule, error] {
 	return func(yield func(Schedule, error) bool) {
 		for e, err := range t.defs.List(ctx, nil) {
@@ -163,14 +163,14 @@ func (t *Schedules) List(ctx context.Context) iter.Seq2[Schedule, error] {
 // Firing is a key that is due.
 type Firing struct {
 	Key Key
-	// Time is when it was to be: of several times that have passed, the first.
+	// Time is the due time: the first, if several have passed.
 	Time  time.Time
 	Value []byte
 }
 
-// Fired calls do with each key that is due, one after the other, those first that were due before: at least once for each, as
-// it is done with when do has returned nil. It continues until ctx ends or do returns an error, and returns that; what do did not see to is due the next time.
-// One Fired at a time listens, in all processes.
+// Fired calls do with each due key, one after the other, earliest first: at least once each, as a key is acknowledged
+// when do returns nil. It continues until ctx ends or do returns an error, and returns that error; unacknowledged
+// keys are due again next time. Only one Listen may run at a time, across all processes.
 func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
 	bell, err := t.store.bell(ctx, t.alarms)
 	if err != nil {
@@ -192,7 +192,8 @@ func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
 	})
 }
 
-// missed sees to what is due already, and sets the alarms of all others: what was killed may not have got to it.
+// missed handles the keys that are due already, and sets the alarms of all others: a killed process may not have set
+// them.
 func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
 	type item struct {
 		Entry
@@ -219,7 +220,7 @@ func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
 	return nil
 }
 
-// see has a key seen to if it is due, and sets its alarm if it is not yet.
+// see fires a key if it is due, and sets its alarm otherwise.
 func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) error {
 	p, err := asPlanned(e)
 	if err != nil {
@@ -231,18 +232,18 @@ func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) err
 	return t.fire(ctx, e, p, do)
 }
 
-// ackTime is the timeout of an acknowledgement, which is also sent after the listener has ended.
+// ackTime is the timeout of an acknowledgement, which is written even if the listener has ended.
 const ackTime = 10 * time.Second
 
-// fire has a key seen to that is due, and moves it on.
+// fire handles a due key, and advances its schedule.
 func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing) error) error {
 	err := do(Firing{e.Key, p.Next, p.Value})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTime) // what is done is done
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTime) // do has run, so it must be acknowledged
 	defer cancel()
-	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // a zone that is known no more: it has ended
+	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // an unknown zone ends the schedule
 		return err
 	}
 	if p.Next.IsZero() {
@@ -262,17 +263,19 @@ func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing
 	return t.set(ctx, e.Key, revision, p.Next)
 }
 
-// bell rings alarms, by the engine's own means. An alarm is set for a key and the revision of its schedule: one that
-// rings for another revision is of a schedule that was replaced.
+// bell fires alarms. An alarm is set for a key and the revision of its schedule: one for another revision is of a
+// replaced schedule.
 type bell interface {
-	// set has an alarm ring at a time; unset takes it back if it has not rung.
+	// set sets an alarm for a time; unset cancels one that has not fired.
 	set(ctx context.Context, subject string, at time.Time) error
 	unset(ctx context.Context, subject string) error
-	// listen calls begin, and then rung with the subject of each alarm that has rung since it was called, until ctx ends or one of them fails.
+	// listen calls begin, and then rung with the subject of each alarm that fires after its own call, until ctx ends
+	// or one of them fails.
 	listen(ctx context.Context, begin func() error, rung func(subject string) error) error
 }
 
-// maxAhead is how far ahead an alarm is set at most: the engine counts nanoseconds in 64 bits. One that rings too early is set again.
+// maxAhead bounds how far ahead an alarm is set: the engine counts nanoseconds in 64 bits. One that fires too early
+// is set again.
 const maxAhead = 365 * 24 * time.Hour
 
 func (t *Schedules) set(ctx context.Context, key Key, revision uint64, at time.Time) error {
@@ -301,7 +304,7 @@ func (t *Schedules) ring(ctx context.Context, key Key, revision uint64, do func(
 	return do(b, encoded+"."+strconv.FormatUint(revision, 10))
 }
 
-// rung reads the subject of an alarm.
+// rung parses the subject of an alarm.
 func (t *Schedules) rung(subject string) (Key, uint64, error) {
 	dot := strings.LastIndexByte(subject, '.')
 	if dot < 0 {

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// step leads from one version of what is in the store to the next. One that was broken off is made
-// again from its start, so it must bear to find its own work half done.
+// step migrates the store from one schema version to the next. An interrupted step is rerun from its start, so it
+// must be idempotent.
 type step func(ctx context.Context, s *Store) error
 
-// steps leads from nothing to what this version writes: the first is from version 0, which nothing was
-// ever written in, to 1. To change what is written, add a step at the end.
+// steps returns the migrations up to the current version: the first is from version 0, an empty store, to 1. To
+// change the schema, add a step at the end.
 func steps() []step {
 	return []step{func(context.Context, *Store) error { return nil }}
 }
 
-// migrationTime is how long all steps together may take.
+// migrationTime is the timeout of all steps together.
 const migrationTime = 10 * time.Minute
 
-// check refuses a directory that a newer version wrote.
+// check rejects a directory that a newer version wrote.
 func check(dir string, version int) error {
 	found, err := schemaOf(dir)
 	if err != nil {
@@ -53,7 +53,7 @@ func schemaOf(dir string) (int, error) {
 	return version, nil
 }
 
-// migrate makes the steps that are missing, and notes each when it is done.
+// migrate runs the missing steps, and records each when it is done.
 func migrate(dir string, e *engine, steps []step) error {
 	from, err := schemaOf(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func migrate(dir string, e *engine, steps []step) error {
 	return nil
 }
 
-// writeFile replaces a file at once and durably.
+// writeFile replaces a file atomically and durably.
 func writeFile(path string, data []byte) error {
 	temporary := path + ".new"
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -94,7 +94,7 @@ func writeFile(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable, where the system can.
+// syncDir syncs a directory's entries, if the system can.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

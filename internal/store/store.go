@@ -1,11 +1,10 @@
-// Package store keeps records and logs: what happened, as against the files that
-// people own. Its main type is [Store], which [Open] keeps in a directory, by NATS
-// JetStream embedded in the process, and [Memory] nowhere at all. A [Bucket] has
-// one value to a key, with revisions; a [Log] grows at its end, and an append can
-// be fenced by what it expects to come after. [Schedules] say when something is due.
+// Package store stores records and logs of events, as opposed to files that people own. Its main type is [Store],
+// which [Open] keeps in a directory, with NATS JetStream embedded in the process, and [Memory] in memory. A [Bucket]
+// maps keys to values with revisions; a [Log] is append-only, and an append can be fenced by the expected last
+// record. [Schedules] fire keys at set times.
 //
-// What a call has acknowledged survives a kill of the process and a loss of power.
-// A call that ends with another error than those below may have been done or not.
+// An acknowledged write survives a kill of the process and a loss of power. After an error other than those below,
+// the write may or may not have happened.
 package store
 
 import (
@@ -17,38 +16,38 @@ import (
 	"time"
 )
 
-// What can be wrong, to be asked for with errors.Is.
+// Errors, for use with errors.Is.
 var (
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("no such record")
 	// ErrConflict: the record was written concurrently; nothing was changed.
 	ErrConflict = errors.New("the record has changed meanwhile")
-	// ErrInvalid: the key, the name or the size cannot be; nothing was changed.
+	// ErrInvalid: the key, the name or the size is invalid; nothing was changed.
 	ErrInvalid = errors.New("not a valid record")
-	// ErrInUse: another process serves from the directory.
+	// ErrInUse: another process uses the directory.
 	ErrInUse = errors.New("the directory is in use")
-	// ErrCorrupt: what is in the directory cannot be read.
+	// ErrCorrupt: the directory's content cannot be read.
 	ErrCorrupt = errors.New("the records are damaged")
 	// ErrNewer: the directory was written by a newer version.
 	ErrNewer = errors.New("the records are of a newer version")
-	// ErrFull: it does not fit, and the place keeps what it has (Limits.Keep); nothing was changed.
+	// ErrFull: there is no room, and the place must not drop records (Limits.Keep); nothing was changed.
 	ErrFull = errors.New("there is no more room for records")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
 
-// Limits say how much a bucket or a log keeps. What is over one goes, the oldest first, unless Keep is set.
+// Limits bound a bucket or a log. Beyond a limit the oldest records are dropped, unless Keep is set.
 type Limits struct {
-	// Records is how many; 0 is 10,000.
+	// Records is the maximum number; 0 means 10,000.
 	Records int
-	// Age is how old a record may become; 0 is any age.
+	// Age is the maximum age of a record; 0 means no limit.
 	Age time.Duration
-	// Bytes is how much all of them take together; 0 is 64 MiB. A Store in a directory
-	// sets it aside, and keeps no more than Options.MaxBytes in all.
+	// Bytes is the maximum total size; 0 means 64 MiB. A Store in a directory reserves it, within Options.MaxBytes in
+	// all.
 	Bytes int64
-	// Record is how large one may be, in bytes; 0 is 2 MiB, and more than 7 MiB is not possible.
+	// Record is the maximum size of one record, in bytes; 0 means 2 MiB, and 7 MiB is the maximum.
 	Record int
-	// Keep refuses what is over Records or Bytes, with ErrFull, so that nothing goes but by Remove and by Age.
+	// Keep rejects writes beyond Records or Bytes with ErrFull, so that records are dropped only by Remove and Age.
 	Keep bool
 }
 
@@ -66,7 +65,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Store is one place for records. All methods are safe for concurrent use.
+// Store stores records. All methods are safe for concurrent use.
 type Store struct {
 	dir  string // "" for memory
 	open func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
@@ -82,21 +81,23 @@ type Store struct {
 	bells   map[string]bell
 }
 
-// stream is what buckets and logs stand on: messages under subjects, numbered through from 1.
+// stream is the basis of buckets and logs: messages under subjects, numbered from 1.
 type stream interface {
-	// append adds a message, and returns its number. With after >= 0 the subject's last message must have that number, 0 is none.
+	// append adds a message, and returns its number. With after >= 0 the subject's last message must have that number,
+	// 0 for none.
 	append(ctx context.Context, subject string, m message, after int64) (uint64, error)
 	// last returns the last message of a subject.
 	last(ctx context.Context, subject string) (message, error)
-	// next returns the first message at or after a number with a matching subject: is equal, or begins as one that ends with ".>" does.
+	// next returns the first message at or after a number with a matching subject. The pattern is a subject, or a
+	// prefix followed by ".>".
 	next(ctx context.Context, pattern string, from uint64) (message, error)
-	// follow calls do with each message that next would find, and with those to come, until ctx ends or do fails.
+	// follow calls do with each message that next would find, including future ones, until ctx ends or do fails.
 	follow(ctx context.Context, pattern string, from uint64, do func(message) error) error
-	// remove takes out all messages of a subject, or those up to a number.
+	// remove removes all messages of a subject, or those up to a number.
 	remove(ctx context.Context, subject string, upTo uint64) error
-	// usage says how much there is.
+	// usage returns the number and the size of the messages.
 	usage(ctx context.Context) (records int, bytes int64, err error)
-	// subjects are those that have messages, in no order.
+	// subjects returns the subjects with messages, unordered.
 	subjects(ctx context.Context) ([]string, error)
 }
 
@@ -106,19 +107,19 @@ type message struct {
 	number  uint64
 	time    time.Time
 	data    []byte
-	deleted bool // marks that what the subject had is gone
+	deleted bool // a tombstone
 }
 
-// Ready waits until the store can be used, and says why if it cannot.
+// Ready waits until the store is usable, and returns why if it is not.
 func (s *Store) Ready(ctx context.Context) error { return s.wait(ctx) }
 
-// Close ends everything that the store began, and waits for it. It is idempotent.
+// Close stops all background work and waits for it. It is idempotent.
 func (s *Store) Close() error { return s.stop() }
 
-// named is what a bucket or a log may be called.
+// named matches the name of a bucket or a log.
 var named = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-// stream opens a stream once. Another time it must be asked for with the same limits.
+// stream opens a stream once. Later calls must have the same limits.
 func (s *Store) stream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (s *Store) stream(ctx context.Context, name string, perSubject int, limits 
 	return opened, nil
 }
 
-// bell makes a bell once.
+// bell creates a bell once.
 func (s *Store) bell(ctx context.Context, name string) (bell, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (s *Store) bell(ctx context.Context, name string) (bell, error) {
 	return made, nil
 }
 
-// place is a stream that is opened when it is first needed.
+// place is a stream that is opened on first use.
 type place struct {
 	store      *Store
 	name       string
@@ -176,7 +177,7 @@ func (p place) stream(ctx context.Context) (stream, error) {
 	return p.store.stream(ctx, p.name, p.perSubject, p.limits)
 }
 
-// subject names a record of the place.
+// subject returns the subject of a record.
 func (p place) subject(key Key) (string, error) {
 	encoded, err := key.encode()
 	if err != nil {
@@ -185,8 +186,8 @@ func (p place) subject(key Key) (string, error) {
 	return p.name + "." + encoded, nil
 }
 
-// Remove takes out all that is under a key, marks of deletions too. What is not there is no error. After a loss of power,
-// as against a kill, it may be there again.
+// Remove removes all records of a key, including tombstones. A missing key is not an error. The removal survives a
+// kill, but not always a loss of power.
 func (p place) Remove(ctx context.Context, key Key) error { return p.removeUpTo(ctx, key, 0) }
 
 func (p place) removeUpTo(ctx context.Context, key Key, revision uint64) error {
@@ -201,16 +202,16 @@ func (p place) removeUpTo(ctx context.Context, key Key, revision uint64) error {
 	return in.remove(ctx, subject, revision)
 }
 
-// Usage is how much of its limits a place has used.
+// Usage is the usage of a place.
 type Usage struct {
 	Records int
-	// Bytes are those on the disk, with what belongs to each record.
+	// Bytes is the size on disk, with overhead.
 	Bytes int64
-	// Share is the part of the limits that is used, of whichever is nearer: 1 is full.
+	// Share is the larger used fraction of the two limits: 1 is full.
 	Share float64
 }
 
-// Usage says how much is used.
+// Usage returns the usage.
 func (p place) Usage(ctx context.Context) (Usage, error) {
 	in, err := p.stream(ctx)
 	if err != nil {
@@ -221,7 +222,7 @@ func (p place) Usage(ctx context.Context) (Usage, error) {
 	return Usage{records, size, share}, err
 }
 
-// Keys are all that have records, marks of deletions too, in no order.
+// Keys returns all keys with records, including tombstones, unordered.
 func (p place) Keys(ctx context.Context) ([]Key, error) {
 	in, err := p.stream(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// watched tells of each change of a stream before it is made and when it is on the disk.
+// watched reports each change of a stream before it is made and when it is on disk.
 type watched struct {
 	stream
 
@@ -27,7 +27,7 @@ func (w watched) remove(ctx context.Context, subject string, upTo uint64) error 
 	return err
 }
 
-// watchedBell tells of each alarm that is set or taken back.
+// watchedBell reports each alarm that is set or cancelled.
 type watchedBell struct {
 	bell
 

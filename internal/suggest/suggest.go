@@ -1,4 +1,4 @@
-// Package suggest finds the name that someone probably meant.
+// Package suggest finds the name that was probably meant.
 package suggest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Of returns the candidate nearest to word, or "" where none is near enough to
-// be worth saying. Case and the separators "-_. " do not count.
+// Of returns the candidate nearest to word, or "" if none is near enough to suggest. Case and the separators "-_. "
+// are ignored.
 func Of(word string, candidates []string) string {
 	best, bestCost := "", 1<<30
 	folded := fold(word)
@@ -26,7 +26,7 @@ func Of(word string, candidates []string) string {
 	return best
 }
 
-// cost is the edit distance, or 1 where one name is a good part of the other.
+// cost returns the edit distance, or 1 if one name is a large part of the other.
 func cost(a, b string) int {
 	if len(a) >= 4 && len(b) >= 4 && 2*min(len(a), len(b)) >= max(len(a), len(b)) &&
 		(strings.Contains(a, b) || strings.Contains(b, a)) {
@@ -37,7 +37,7 @@ func cost(a, b string) int {
 
 func allowed(folded string) int { return max(1, len([]rune(folded))/3) }
 
-// maxLooked is how many bytes of a name are looked at: a word may be as long as a request.
+// maxLooked bounds how many bytes of a name are examined: a word may be as long as a request.
 const maxLooked = 512
 
 func fold(s string) string {

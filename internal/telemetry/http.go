@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// HTTP measures how requests are answered. route says what a request is for, in as few words as there are; the handler
-// of a [Telemetry.Route] knows it better.
+// HTTP measures the handling of requests. route returns a bounded name for a request; the handler of a
+// [Telemetry.Route] overrides it.
 func (t *Telemetry) HTTP(next http.Handler, route func(*http.Request) string) http.Handler {
 	if t == nil {
 		return next
@@ -25,8 +25,8 @@ func (t *Telemetry) HTTP(next http.Handler, route func(*http.Request) string) ht
 
 type servedKey struct{}
 
-// Route is around what answers the requests of one route: they are measured under its name, which may have variables in
-// braces, and unless they are polls each has a span, within that of the client's if it names one.
+// Route wraps the handler of one route: requests are measured under its name, which may have variables in braces.
+// Unless they are polls, each has a span, as a child of the client's if it sends one.
 func (t *Telemetry) Route(route string, poll bool, next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -77,14 +77,14 @@ func methodOf(r *http.Request) string {
 	return "_OTHER"
 }
 
-// served is a response that records its status.
+// served is a response writer that records its status.
 type served struct {
 	http.ResponseWriter
 	route  string
 	status int
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap implements the interface of [http.ResponseController].
 func (s *served) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // Flush implements [http.Flusher].

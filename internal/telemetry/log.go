@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// LogHandler returns a handler that adds trace_id and span_id to what is logged within a span.
+// LogHandler returns a handler that adds trace_id and span_id to records within a span.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

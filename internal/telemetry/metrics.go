@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// To add a metric: an instrument here, a method that counts, and a row in docs/telemetry.md, which a test holds to what is
-// told at /metrics. What comes from outside is a label only where it is bounded: an upstream by its id, never a tool, a
+// To add a metric: add an instrument here, a method that records it, and a row in docs/telemetry.md, which a test
+// compares with /metrics. External data is a label only if it is bounded: an upstream by its id, never a tool, a
 // principal or a path.
 
-// instruments are all that is measured.
+// instruments are all metric instruments.
 type instruments struct {
 	executions    metric.Int64Counter
 	executionTime metric.Float64Histogram
@@ -38,13 +38,13 @@ type instruments struct {
 	state     atomic.Pointer[func(context.Context) State]
 }
 
-// The bounds of histograms, in seconds: those of programs and runs may be long.
+// The bucket bounds of histograms, in seconds: programs and runs may be long.
 var (
 	short = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	long  = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600}
 )
 
-// maker makes instruments and remembers what went wrong.
+// maker creates instruments and collects errors.
 type maker struct {
 	metric.Meter
 	err error
@@ -86,10 +86,10 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	return i, errors.Join(m.err, i.observe(meter))
 }
 
-// maxUpstreams is how many upstreams have series of their own.
+// maxUpstreams is the maximum number of upstreams with their own series.
 const maxUpstreams = 200
 
-// names lets so many names through, the first that come, and calls all others one.
+// names passes the first most names, and maps all others to one.
 type names struct {
 	most  int
 	count atomic.Int64
@@ -114,15 +114,15 @@ func with(attrs ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attrs...))
 }
 
-// Execution is one program that was run.
+// Execution describes one executed program.
 type Execution struct {
-	// Language and Status are those of the gateway.
+	// Language and Status are the gateway's.
 	Language, Status string
-	// Duration is its whole time, Queued how much of it was waiting for a place.
+	// Duration is the total time, Queued the part spent waiting for a slot.
 	Duration, Queued time.Duration
 }
 
-// Executed counts a program.
+// Executed records the execution of a program.
 func (t *Telemetry) Executed(ctx context.Context, e Execution) {
 	if t == nil {
 		return
@@ -133,7 +133,7 @@ func (t *Telemetry) Executed(ctx context.Context, e Execution) {
 	t.queueTime.Record(ctx, e.Queued.Seconds())
 }
 
-// Called counts a call of an upstream that is known. The outcome is "ok", or the kind of the error.
+// Called records a call of a known upstream. The outcome is "ok", or the kind of the error.
 func (t *Telemetry) Called(ctx context.Context, upstream, outcome string, took time.Duration) {
 	if t == nil {
 		return
@@ -143,29 +143,29 @@ func (t *Telemetry) Called(ctx context.Context, upstream, outcome string, took t
 	t.callTime.Record(ctx, took.Seconds(), with(of))
 }
 
-// Decided counts what became of a call: "allow", "deny" or "ask".
+// Decided records the decision about a call: "allow", "deny" or "ask".
 func (t *Telemetry) Decided(ctx context.Context, action string) {
 	if t != nil {
 		t.decisions.Add(ctx, 1, with(attribute.String("action", action)))
 	}
 }
 
-// Asked counts a question to a person, or its answer, by the state that it has now.
+// Asked records a new state of an approval.
 func (t *Telemetry) Asked(ctx context.Context, state string) {
 	if t != nil {
 		t.approvals.Add(ctx, 1, with(attribute.String("state", state)))
 	}
 }
 
-// Searched counts a search.
+// Searched records a search.
 func (t *Telemetry) Searched(ctx context.Context, weak bool, took time.Duration) {
 	if t != nil {
 		t.searchTime.Record(ctx, took.Seconds(), with(attribute.Bool("weak", weak)))
 	}
 }
 
-// Tokens counts those of an answer of a verb ("execute", "search"), and of what a program read for it: what is more
-// than the answer was saved.
+// Tokens records the tokens of the response to a verb ("execute", "search"), and of the data that the program read:
+// the difference is saved.
 func (t *Telemetry) Tokens(ctx context.Context, verb string, returned, read int) {
 	if t == nil {
 		return
@@ -177,14 +177,14 @@ func (t *Telemetry) Tokens(ctx context.Context, verb string, returned, read int)
 	}
 }
 
-// Refused counts a request that was told to come again: "busy" or "rate_limit".
+// Refused records a request that was told to retry: "busy" or "rate_limit".
 func (t *Telemetry) Refused(ctx context.Context, reason string) {
 	if t != nil {
 		t.refusals.Add(ctx, 1, with(attribute.String("reason", reason)))
 	}
 }
 
-// Served counts a request of an MCP client, by its method, which must be one that is known.
+// Served records a request of an MCP client, by its method, which must be a known one.
 func (t *Telemetry) Served(ctx context.Context, method, outcome string, took time.Duration) {
 	if t == nil {
 		return
@@ -196,7 +196,7 @@ func (t *Telemetry) Served(ctx context.Context, method, outcome string, took tim
 	t.mcpTime.Record(ctx, took.Seconds(), with(attrs...))
 }
 
-// Ran counts a run of a workflow that is over.
+// Ran records a finished workflow run.
 func (t *Telemetry) Ran(ctx context.Context, status string, took time.Duration) {
 	if t == nil {
 		return

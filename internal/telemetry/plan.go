@@ -13,16 +13,16 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// sendTimeout bounds one attempt to send, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise.
+// sendTimeout bounds one attempt to send, unless OTEL_EXPORTER_OTLP_TIMEOUT is set.
 const sendTimeout = 10 * time.Second
 
-// plan is what goes where: of the settings, else of the OTEL_ variables.
+// plan says what is sent where, from the settings or else the OTEL_ variables.
 type plan struct {
 	sample            *float64
-	spans, statistics *upload // nil: they are not sent
+	spans, statistics *upload // nil: not sent
 }
 
-// signal is one thing that is sent, with the words for it in variables and paths.
+// signal is a kind of telemetry, with its names in variables and paths.
 type signal struct{ word, path string }
 
 var (
@@ -40,7 +40,7 @@ func planned(o Options) plan {
 	return p
 }
 
-// readers are those that send metrics.
+// readers returns the readers that send metrics.
 func (p plan) readers() (all []sdkmetric.Option, err error) {
 	if p.statistics == nil {
 		return nil, nil
@@ -52,8 +52,9 @@ func (p plan) readers() (all []sdkmetric.Option, err error) {
 	return append(all, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(sender))), nil
 }
 
-// traces makes spans and sends them; nil where they are not sent. What waits to be sent is bounded, and what is beyond that is
-// dropped. A parent decides whether a span is kept, without one the settings do, or the variables, by which all are.
+// traces returns a provider that sends spans; nil if they are not sent. The queue is bounded, and spans beyond it are
+// dropped. The parent's sampling decision applies; without a parent the settings decide, or the variables, whose
+// default is all.
 func (p plan) traces(about *resource.Resource) (*sdktrace.TracerProvider, error) {
 	if p.spans == nil {
 		return nil, nil
@@ -69,7 +70,7 @@ func (p plan) traces(about *resource.Resource) (*sdktrace.TracerProvider, error)
 	return sdktrace.NewTracerProvider(options...), nil
 }
 
-// variables are those of the specification of OpenTelemetry.
+// variables reads the variables of the OpenTelemetry specification.
 type variables struct {
 	env func(string) (string, bool)
 	log *slog.Logger
@@ -80,12 +81,12 @@ func (v variables) get(name string) string {
 	return strings.TrimSpace(value)
 }
 
-// exporter is a variable of an exporter: the one of the signal goes before the one of all.
+// exporter returns an exporter variable: the signal's own one precedes the general one.
 func (v variables) exporter(s signal, name string) string {
 	return cmp.Or(v.get("OTEL_EXPORTER_OTLP_"+s.word+"_"+name), v.get("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// upload says where a signal is sent to; nil: nowhere. What the settings do not say, the variables do.
+// upload returns where a signal is sent; nil for nowhere. The settings precede the variables.
 func (v variables) upload(o Options, s signal) *upload {
 	u := &upload{signal: strings.ToLower(s.word), log: o.Logger, headers: map[string]string{}, timeout: v.timeout(s), zip: v.exporter(s, "COMPRESSION") == "gzip"}
 	if set := o.Settings.OTLP; set != nil {
@@ -103,12 +104,12 @@ func (v variables) upload(o Options, s signal) *upload {
 	return u
 }
 
-// at adds the path of a signal to the address of a collector, unless it ends so.
+// at appends a signal's path to a collector's address, unless it ends so.
 func at(address, path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(address, "/"), path) + path
 }
 
-// endpoint is that of the variables, "" for none: that of a signal is taken as it is.
+// endpoint returns the endpoint of the variables, "" for none: a signal's own one is used unchanged.
 func (v variables) endpoint(s signal) string {
 	if to := v.get("OTEL_" + s.word + "_EXPORTER"); to != "" && to != "otlp" {
 		return ""
@@ -131,7 +132,7 @@ func (v variables) endpoint(s signal) string {
 	return address
 }
 
-// headers are as in "name=value,other=value", the values encoded as in a URL.
+// headers parses "name=value,other=value" with URL-encoded values.
 func (v variables) headers(s signal) map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_" + s.word + "_HEADERS"} {

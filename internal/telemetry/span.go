@@ -16,22 +16,22 @@ type Kind = trace.SpanKind
 
 // The kinds of spans.
 const (
-	// Inside is internal work.
+	// Inside is an internal operation.
 	Inside = trace.SpanKindInternal
-	// Serving answers a request.
+	// Serving handles a request.
 	Serving = trace.SpanKindServer
-	// Asking waits for a response.
+	// Asking waits for a response to a request.
 	Asking = trace.SpanKindClient
 )
 
 // maxText bounds each text of a span, in characters.
 const maxText = 200
 
-// Span is one piece of work in a trace. A nil one is of a trace that is not kept, and does nothing.
+// Span is one operation in a trace. A nil Span belongs to a trace that is not sampled, and does nothing.
 type Span struct{ span trace.Span }
 
-// Start begins a span within that of ctx, or a trace. It is named by what is done, and to what, where that is not "".
-// The function that starts it ends it.
+// Start starts a span as a child of that of ctx, or a new trace. Its name is the operation and, unless it is "", the
+// target. The caller must end it.
 func (t *Telemetry) Start(ctx context.Context, kind Kind, what, target string) (context.Context, *Span) {
 	if t == nil || t.tracer == nil {
 		return ctx, nil
@@ -41,33 +41,33 @@ func (t *Telemetry) Start(ctx context.Context, kind Kind, what, target string) (
 	}
 	ctx, span := t.tracer.Start(ctx, what, trace.WithSpanKind(kind))
 	if !span.IsRecording() {
-		return ctx, nil // those inside it are not, either
+		return ctx, nil // nor are its children
 	}
 	return ctx, &Span{span}
 }
 
-// Set gives the span an attribute, unless the value is "".
+// Set sets an attribute, unless the value is "".
 func (s *Span) Set(name, value string) {
 	if s != nil && value != "" {
 		s.span.SetAttributes(attribute.String(name, sanitize.Line(value, maxText)))
 	}
 }
 
-// SetInt gives the span a number.
+// SetInt sets a numeric attribute.
 func (s *Span) SetInt(name string, value int64) {
 	if s != nil {
 		s.span.SetAttributes(attribute.Int64(name, value))
 	}
 }
 
-// Event notes that something has happened just now.
+// Event records an event at the current time.
 func (s *Span) Event(name string) {
 	if s != nil {
 		s.span.AddEvent(name)
 	}
 }
 
-// End ends the span. The outcome is "" or "ok" where it went well, else the kind of what went wrong.
+// End ends the span. The outcome is "" or "ok" for success, else the kind of the error.
 func (s *Span) End(outcome string) {
 	if s == nil {
 		return
@@ -81,10 +81,10 @@ func (s *Span) End(outcome string) {
 
 func well(outcome string) bool { return outcome == "" || outcome == "ok" }
 
-// Place is where in a trace something is. The zero value is nowhere.
+// Place is a reference to a span. The zero value refers to none.
 type Place struct{ span trace.Span }
 
-// PlaceOf is that of ctx.
+// PlaceOf returns the span reference of ctx.
 func PlaceOf(ctx context.Context) Place {
 	if span := trace.SpanFromContext(ctx); span.SpanContext().IsValid() {
 		return Place{span}
@@ -92,7 +92,7 @@ func PlaceOf(ctx context.Context) Place {
 	return Place{}
 }
 
-// In returns ctx with the place: work that has a context of its own continues in the trace.
+// In returns ctx within the span: work with its own context continues the trace.
 func (p Place) In(ctx context.Context) context.Context {
 	if p.span == nil {
 		return ctx
@@ -100,13 +100,13 @@ func (p Place) In(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, p.span)
 }
 
-// parents reads and writes the context of a trace as W3C has it. What vendors add to it (tracestate) and baggage is
-// neither read nor sent on: it is of no use here, and others need not know it.
+// parents reads and writes the W3C trace context. Vendor data (tracestate) and baggage are neither read nor
+// forwarded.
 var parents propagation.TraceContext
 
 const parentField = "traceparent"
 
-// Parent returns ctx with the span that a traceparent names as its parent; ctx where it names none, or there are no traces.
+// Parent returns ctx with the span of a traceparent as parent; ctx itself if it is invalid or traces are off.
 func (t *Telemetry) Parent(ctx context.Context, traceparent string) context.Context {
 	if t == nil || t.tracer == nil || traceparent == "" {
 		return ctx
@@ -114,7 +114,7 @@ func (t *Telemetry) Parent(ctx context.Context, traceparent string) context.Cont
 	return parents.Extract(ctx, propagation.MapCarrier{parentField: traceparent})
 }
 
-// Traceparent is the span of ctx for a traceparent header; "" where none is kept.
+// Traceparent returns the traceparent header for the span of ctx; "" for none.
 func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ""
@@ -124,7 +124,7 @@ func Traceparent(ctx context.Context) string {
 	return to[parentField]
 }
 
-// Ids are those of the trace and the span of ctx, as they are in the log; "" where there is none.
+// Ids returns the ids of the trace and the span of ctx, as in the log; "" for none.
 func Ids(ctx context.Context) (traceID, spanID string) {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {

@@ -9,28 +9,28 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// State is the state of a gateway at one time.
+// State is the state of a gateway at one moment.
 type State struct {
-	// Running is how many programs have a place, of Places; Queued how many wait for one.
+	// Running is the number of programs in a slot, of Places; Queued the number waiting for one.
 	Running, Queued, Places int
-	// Sandboxes is how many wait for programs, by language.
+	// Sandboxes is the number of idle sandboxes, by language.
 	Sandboxes map[string]int
-	// Upstreams is how many there are, by state.
+	// Upstreams is the number of upstreams, by state.
 	Upstreams map[string]int
-	// Tools is how many each upstream has, by its id.
+	// Tools is the number of tools of each upstream, by its id.
 	Tools map[string]int
-	// Approvals is how many questions wait for a person.
+	// Approvals is the number of pending approvals.
 	Approvals int
 }
 
-// Watch has f asked whenever the metrics are read. It must return at once.
+// Watch registers f, which is called whenever the metrics are read. It must return at once.
 func (t *Telemetry) Watch(f func(context.Context) State) {
 	if t != nil {
 		t.state.Store(&f)
 	}
 }
 
-// gauges are the metrics of a state.
+// gauges are the instruments of a state.
 type gauges struct{ running, queued, places, sandboxes, upstreams, tools, approvals metric.Int64ObservableGauge }
 
 // observe reports the state as metrics.

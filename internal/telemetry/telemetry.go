@@ -1,8 +1,8 @@
-// Package telemetry tells the operator's own systems what the gateway does: traces and metrics of OpenTelemetry, metrics
-// for Prometheus, and the ids of traces in the log. Its main type is [Telemetry]. Metrics are kept in any case, in memory;
-// what goes out over the network goes to the collector that the settings or the OTEL_ variables name, and nowhere else.
-// Nothing here is global, and a nil *Telemetry does nothing. No argument, result, secret or principal is in any of it:
-// names of tools and upstreams, ids, outcomes, sizes and times.
+// Package telemetry exports traces and metrics of OpenTelemetry, metrics for Prometheus, and trace ids in the log.
+// Its main type is [Telemetry]. Metrics are always kept, in memory; data is sent only to the collector that the
+// settings or the OTEL_ variables name. There is no global state, and a nil *Telemetry does nothing. The data
+// contains no argument, result, secret or principal: only names of tools and upstreams, ids, outcomes, sizes and
+// times.
 package telemetry
 
 import (
@@ -28,35 +28,35 @@ import (
 	"sallyport/internal/config"
 )
 
-// scope names us among those who measure.
+// scope is the name of our instrumentation scope.
 const scope = "sallyport"
 
-// maxSeries bounds the series of one metric: what is beyond it is counted together, with otel_metric_overflow="true".
+// maxSeries bounds the series of one metric: those beyond it are merged, with otel_metric_overflow="true".
 const maxSeries = 1000
 
 // Options configure telemetry.
 type Options struct {
-	// Settings say where it goes, and how much of it.
+	// Settings configure destinations and sampling.
 	Settings config.Telemetry
-	// Version is ours, for who receives it.
+	// Version is the gateway's version, as reported to collectors.
 	Version string
 	// Env looks OTEL_ variables up; nil is the process's environment.
 	Env func(name string) (string, bool)
-	// Logger gets what cannot be sent; nil discards.
+	// Logger receives export errors; nil discards them.
 	Logger *slog.Logger
 }
 
-// Telemetry keeps metrics and sends what is to be sent. It is safe for concurrent use; nil does nothing.
+// Telemetry collects metrics and sends telemetry. It is safe for concurrent use; nil does nothing.
 type Telemetry struct {
 	*instruments
 	registry *prometheus.Registry
 	page     http.Handler
-	tracer   trace.Tracer // nil: there are no traces
+	tracer   trace.Tracer // nil: traces are off
 	close    func(ctx context.Context) error
 }
 
-// Open begins to keep metrics, and to send what the options say. It does not block. Close it. What is wrong with
-// OTEL_ variables is logged, and no error: they may be meant for others.
+// Open starts to collect metrics, and to send telemetry as configured. It does not block. The caller must Close it.
+// Invalid OTEL_ variables are logged, but not an error: they may be meant for other programs.
 func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
@@ -97,7 +97,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// describe is what the receivers hear of us.
+// describe returns the attributes of this process for collectors.
 func describe(ctx context.Context, o Options) (*resource.Resource, error) {
 	own := []attribute.KeyValue{attribute.String("service.version", cmp.Or(o.Version, "dev"))}
 	if name := o.Settings.Service; name != "" {
@@ -114,7 +114,7 @@ func describe(ctx context.Context, o Options) (*resource.Resource, error) {
 	return about, nil
 }
 
-// closing closes all once, at the same time: none may take another's time.
+// closing returns a function that runs all closers concurrently, once.
 func closing(closers []func(context.Context) error) func(context.Context) error {
 	var once sync.Once
 	return func(ctx context.Context) (err error) {
@@ -131,7 +131,7 @@ func closing(closers []func(context.Context) error) func(context.Context) error 
 	}
 }
 
-// Close sends what has not been sent, for as long as ctx lasts. It is idempotent.
+// Close sends pending telemetry, until ctx ends. It is idempotent.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -139,7 +139,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return t.close(ctx)
 }
 
-// Metrics answers with all metrics as Prometheus reads them, and as OpenMetrics, with the ids of traces, where that is asked for.
+// Metrics returns a handler with all metrics in Prometheus format, or in OpenMetrics with trace ids if requested.
 func (t *Telemetry) Metrics() http.Handler {
 	if t == nil {
 		return http.NotFoundHandler()
@@ -147,5 +147,5 @@ func (t *Telemetry) Metrics() http.Handler {
 	return t.page
 }
 
-// ExecutionID is the attribute of spans with the id of the program that they belong to.
+// ExecutionID is the span attribute with the id of the program.
 const ExecutionID = "sallyport.execution.id"

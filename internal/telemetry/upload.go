@@ -22,7 +22,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// upload says how one signal is sent to one endpoint.
+// upload configures the export of one signal to one endpoint.
 type upload struct {
 	signal, url string
 	headers     map[string]string
@@ -30,18 +30,18 @@ type upload struct {
 	zip         bool
 	log         *slog.Logger
 	client      *http.Client
-	failing     atomic.Bool // what was last sent did not arrive
+	failing     atomic.Bool // the last export failed
 }
 
 const (
-	// firstPause is how long is waited before something is sent again, longer each time; longestPause is the most.
+	// firstPause is the delay before the first retry, doubled for each further one; longestPause is the maximum.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// patience is how long something is tried altogether.
+	// patience is the total time of all attempts.
 	patience = time.Minute
 )
 
-// open makes the client; authorities is a file with the certificates to trust, "" for those of the system.
+// open creates the client; authorities is a file with the trusted certificates, "" for the system's.
 func (u *upload) open(authorities string) error {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}
 	if authorities != "" {
@@ -59,7 +59,7 @@ func (u *upload) open(authorities string) error {
 	return u.login()
 }
 
-// login makes a header of the user that is in the address, which the exporters would leave out.
+// login converts the user in the address to a header; the exporters would ignore it.
 func (u *upload) login() error {
 	address, err := url.Parse(u.url)
 	if err != nil {
@@ -97,8 +97,8 @@ func (u *upload) metrics() (sdkmetric.Exporter, error) {
 	return metricsSender{to, u}, err
 }
 
-// went says in the log when sending begins and ceases to fail. What did not arrive is lost; the SDK would print each time
-// on stderr by itself, so it gets none.
+// went logs when exports start and stop to fail. Data that was not delivered is lost; the SDK would print each error
+// on stderr, so it gets none.
 func (u *upload) went(err error) {
 	switch was := u.failing.Swap(err != nil); {
 	case err != nil && !was:

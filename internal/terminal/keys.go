@@ -2,7 +2,8 @@ package terminal
 
 import "os"
 
-// Keys sends the bytes that are read from a terminal. The reader ends with the process: a read of a terminal cannot be called off.
+// Keys sends the bytes that are read from a terminal. The reader ends with the process: a read of a terminal cannot
+// be cancelled.
 func Keys(tty *os.File) <-chan byte {
 	keys := make(chan byte)
 	go func() {

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package terminal reads keys from terminals of Unix and consoles of Windows, and tells what they are.
+// Package terminal configures and reads terminals of Unix and consoles of Windows.
 package terminal
 
 import (
@@ -16,14 +16,13 @@ func IsTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// HideInput has a terminal show nothing of what is typed until restore is called.
-// What was typed before was shown: it goes.
+// HideInput turns off the echo of a terminal until restore is called. It discards pending input, which was echoed.
 func HideInput(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, func(t *unix.Termios) { t.Lflag = t.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG })
 }
 
-// SingleKeys has a terminal hand over each key at once and show none, until restore is called. Ctrl-C stays what it is.
-// What was typed before goes.
+// SingleKeys makes a terminal deliver each key at once, without echo, until restore is called. Ctrl-C keeps its
+// function. It discards pending input.
 func SingleKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, func(t *unix.Termios) {
 		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
@@ -31,7 +30,7 @@ func SingleKeys(terminal *os.File) (restore func(), err error) {
 	})
 }
 
-// Size is how large a terminal is, 0 where it does not say.
+// Size returns the size of a terminal, 0 if unknown.
 func Size(terminal *os.File) (width, height int) {
 	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -40,17 +39,17 @@ func Size(terminal *os.File) (width, height int) {
 	return int(size.Col), int(size.Row)
 }
 
-// SizeChanges tells of a terminal that has another size now, until stop is called.
+// SizeChanges signals changes of the terminal's size, until stop is called.
 func SizeChanges() (changes <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, unix.SIGWINCH)
 	return c, func() { signal.Stop(c) }
 }
 
-// FullScreen has a terminal understand the sequences that draw on it, until restore is called. It does so already.
+// FullScreen enables drawing sequences until restore is called. On Unix they are always enabled.
 func FullScreen(*os.File) (restore func(), err error) { return func() {}, nil }
 
-// HeldKeys is [SingleKeys] for who draws on all of the terminal: Ctrl-Z does not stop us in the middle of it.
+// HeldKeys is [SingleKeys] for full-screen programs: Ctrl-Z does not suspend the process.
 func HeldKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, func(t *unix.Termios) {
 		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
@@ -58,7 +57,7 @@ func HeldKeys(terminal *os.File) (restore func(), err error) {
 	})
 }
 
-// withMode has a terminal take input in another way.
+// withMode changes the input mode of a terminal.
 func withMode(terminal *os.File, change func(*unix.Termios)) (restore func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, getTermios)

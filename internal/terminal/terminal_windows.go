@@ -12,22 +12,21 @@ func IsTerminal(f *os.File) bool {
 	return windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil
 }
 
-// HideInput has a console show nothing of what is typed until restore is called.
-// What was typed before was shown: it goes.
+// HideInput turns off the echo of a console until restore is called. It discards pending input, which was echoed.
 func HideInput(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, windows.ENABLE_LINE_INPUT|windows.ENABLE_PROCESSED_INPUT)
 }
 
-// SingleKeys has a console hand over each key at once and show none, until restore is called. Ctrl-C stays what it is.
-// What was typed before goes.
+// SingleKeys makes a console deliver each key at once, without echo, until restore is called. Ctrl-C keeps its
+// function. It discards pending input.
 func SingleKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, windows.ENABLE_PROCESSED_INPUT)
 }
 
-// HeldKeys is SingleKeys for who draws on all of the console.
+// HeldKeys is SingleKeys for full-screen programs.
 func HeldKeys(terminal *os.File) (restore func(), err error) { return SingleKeys(terminal) }
 
-// Size is how large a console is, 0 where it does not say.
+// Size returns the size of a console, 0 if unknown.
 func Size(terminal *os.File) (width, height int) {
 	var info windows.ConsoleScreenBufferInfo
 	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(terminal.Fd()), &info); err != nil {
@@ -36,10 +35,10 @@ func Size(terminal *os.File) (width, height int) {
 	return int(info.Window.Right-info.Window.Left) + 1, int(info.Window.Bottom-info.Window.Top) + 1
 }
 
-// SizeChanges tells of nothing: a console's new size is seen at the next look.
+// SizeChanges signals nothing on Windows: callers must poll Size.
 func SizeChanges() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
 
-// FullScreen has a console understand the sequences that draw on it, until restore is called.
+// FullScreen enables drawing sequences until restore is called.
 func FullScreen(terminal *os.File) (restore func(), err error) {
 	console := windows.Handle(terminal.Fd())
 	var before uint32
@@ -52,7 +51,7 @@ func FullScreen(terminal *os.File) (restore func(), err error) {
 	return func() { _ = windows.SetConsoleMode(console, before) }, nil
 }
 
-// withMode has a console take input in the way that the flags say, of those for input by lines.
+// withMode sets the flags of a console's input mode.
 func withMode(terminal *os.File, flags uint32) (restore func(), err error) {
 	console := windows.Handle(terminal.Fd())
 	var before uint32

@@ -24,8 +24,8 @@ func Measure(b *testing.B, call func() error) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 }
 
-// ReportCPU tells a benchmark's processor time next to its time by the clock, as cpu-ms/op: on a
-// machine that others use too it is the truer figure. Call it with defer, before the loop.
+// ReportCPU reports a benchmark's processor time as cpu-ms/op, next to the wall time: on a shared machine it is more
+// reliable. Call it with defer, before the loop.
 func ReportCPU(b *testing.B) func() {
 	b.Helper()
 	start := processorTime()

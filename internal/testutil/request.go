@@ -12,11 +12,11 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Closing says that the connection ends with it.
+	// Closing means that the server closes the connection.
 	Closing bool
 }
 
-// Request makes one request, of JSON unless a header says otherwise; headers are "Name: value", Host is one of them.
+// Request sends one request, as JSON unless a header says otherwise; headers are "Name: value", including Host.
 func Request(tb testing.TB, method, to, body string, headers ...string) Answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, to, strings.NewReader(body))

@@ -1,6 +1,5 @@
-// Package testutil holds what tests of several rooms need: a logger, a way to wait,
-// and the real components that `make` builds for them. Below it, golden compares
-// with files, and authserver is an authorization server to log in to.
+// Package testutil has helpers for tests of several packages: a logger, polling, and the real components that `make`
+// builds. Below it, golden compares with files, and authserver is an authorization server.
 package testutil
 
 import (
@@ -27,19 +26,19 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Eventually waits until ok, looking every 5 ms, and fails the test with all stacks when the limit
-// is over. The words say what is awaited: "the wrappers follow".
+// Eventually polls ok every 5 ms, and fails the test with all stacks after the limit. what describes the condition:
+// "the wrappers follow".
 func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			stacks := make([]byte, 1<<20)
-			tb.Fatalf("it does not come about that %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
+			tb.Fatalf("condition not met in time: %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }
 
-// ShortDir is tb.TempDir with a path that leaves room for a socket's name, which 108 bytes must hold.
+// ShortDir is tb.TempDir with a path short enough for a Unix socket, whose path is limited to 108 bytes.
 func ShortDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of TempDir are too long for sockets
@@ -54,7 +53,7 @@ func ShortDir(tb testing.TB) string {
 	return dir
 }
 
-// Processes returns the command lines that have the text in them, such as the path of a state directory.
+// Processes returns the command lines that contain text, such as the path of a state directory.
 func Processes(text string) []string {
 	var found []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -66,7 +65,7 @@ func Processes(text string) []string {
 	return found
 }
 
-// NoProcesses gives the [Processes] with that text 3 s to end, and fails the test if one is left.
+// NoProcesses waits up to 3 s for the [Processes] with that text to end, and fails the test if one is left.
 func NoProcesses(tb testing.TB, text string) {
 	tb.Helper()
 	for end := time.Now().Add(3 * time.Second); len(Processes(text)) > 0 && time.Now().Before(end); {
@@ -95,7 +94,7 @@ func Checkers(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
 }
 
-// Clients returns the node_modules folder that `make clients` fills: what the examples are run with.
+// Clients returns the node_modules folder that `make clients` fills, for running the examples.
 func Clients(tb testing.TB) string {
 	tb.Helper()
 	return component(tb, "SALLYPORT_TEST_CLIENTS", "tools/clients/node_modules", "make clients")
@@ -107,7 +106,7 @@ func Browser(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_BROWSER", ".cache/browser", "make browser")
 }
 
-// Program returns the path of an interpreter that `make` asks for.
+// Program returns the path of an interpreter that `make` requires.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
@@ -117,7 +116,7 @@ func Program(tb testing.TB, name string) string {
 	return path
 }
 
-// component finds a real component, in the environment or in the module's folder.
+// component finds a real component, by an environment variable or in the module's folder.
 func component(tb testing.TB, variable, path, target string) string {
 	tb.Helper()
 	found := os.Getenv(variable)
@@ -130,7 +129,7 @@ func component(tb testing.TB, variable, path, target string) string {
 	return found
 }
 
-// missing skips the test, or fails it where SALLYPORT_REQUIRE is set: `make test` sets it.
+// missing skips the test, or fails it if SALLYPORT_REQUIRE is set, as in `make test`.
 func missing(tb testing.TB, what, mend string) {
 	tb.Helper()
 	if os.Getenv("SALLYPORT_REQUIRE") != "" {

@@ -13,12 +13,11 @@ import (
 // Counter counts tokens of one vocabulary. It is safe for concurrent use.
 type Counter struct{ codec tokenizer.Codec }
 
-// O200k returns the counter for o200k_base, the vocabulary that this project
-// states all its figures in. The first call takes about 30 ms, and 7 MB that stay.
+// O200k returns the counter for o200k_base, the vocabulary of all figures of this project. The first call takes about
+// 30 ms and 7 MB of memory, which it keeps.
 func O200k() (*Counter, error) { return o200k() }
 
-// Cl100k returns the counter for cl100k_base, the vocabulary before that one, which
-// other projects' figures are often in.
+// Cl100k returns the counter for cl100k_base, the previous vocabulary, which other projects' figures often use.
 func Cl100k() (*Counter, error) { return cl100k() }
 
 var (
@@ -34,7 +33,7 @@ func load(name tokenizer.Encoding) (*Counter, error) {
 	return &Counter{codec: codec}, nil
 }
 
-// Count returns how many tokens s is.
+// Count returns the number of tokens in s.
 func (c *Counter) Count(s string) (int, error) {
 	n, err := c.codec.Count(s)
 	if err != nil {

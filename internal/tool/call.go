@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// What a [Call] can ask of an upstream besides a tool: one of these stands in
-// place of the tool's name. A tool's name is an identifier, so none has a slash.
+// The methods besides tools/call that a [Call] can be for: one of these replaces the tool's name. A tool's name is an
+// identifier, so it has no slash.
 const (
 	ListResources = "resources/list"           // answered from the catalog
 	ListTemplates = "resources/templates/list" // answered from the catalog
@@ -21,8 +21,7 @@ const (
 	SetLogLevel   = "logging/setLevel"         // Args: {"level": string}
 )
 
-// Method returns the protocol's method that the id asks for: tools/call, unless
-// its name is one of the methods above.
+// Method returns the protocol's method of the id: tools/call, unless its name is one of the methods above.
 func (id ID) Method() string {
 	if strings.Contains(id.Name, "/") {
 		return id.Name
@@ -38,40 +37,36 @@ func isMethod(name string) bool {
 	return false
 }
 
-// Call asks for one run of a tool, or for one of the methods above.
+// Call is a call of a tool, or of one of the methods above.
 type Call struct {
 	Tool ID
 	// Args is the JSON object of the arguments, by their names on the wire.
 	Args json.RawMessage
-	// Execution is the id of the execution that asks, "" where none does (CLI).
+	// Execution is the id of the calling execution, "" for none (CLI).
 	Execution string
-	// Params are further members of the request's params that go out as they are
-	// in addition to Tool and Args (_meta, inputResponses, requestState);
-	// nil for a program's call.
+	// Params are further members of the request's params that are sent unchanged in addition to Tool and Args (_meta,
+	// inputResponses, requestState); nil for a program's call.
 	Params map[string]json.RawMessage
-	// Peer gets what the upstream says during the call, and is asked what the
-	// upstream asks; nil for none.
+	// Peer receives the upstream's notifications and requests during the call; nil for none.
 	Peer Peer
-	// Rounds says that the caller understands a result of resultType
-	// "input_required" (MCP 2026-07-28) and makes the next round itself. Without
-	// it the upstream's questions go to Peer.
+	// Rounds means that the caller understands a result of resultType "input_required" (MCP 2026-07-28) and makes the
+	// next round itself. Otherwise the upstream's requests go to Peer.
 	Rounds bool
-	// Leaving is asked before the call is sent, each time that it is, with the definition that the upstream has of the
-	// tool then; an error keeps it here. nil is asked nothing, nor is it for a method that is no tool.
+	// Leaving is called before each attempt to send the call, with the upstream's current definition of the tool; an
+	// error stops the call. It may be nil, and is not called for other methods.
 	Leaving func(now Tool) error `json:"-"`
 }
 
-// ErrCannotAsk says of a [Peer] that it does not answer what it is asked, now or later.
+// ErrCannotAsk means that a [Peer] cannot handle requests, now or later.
 var ErrCannotAsk = errors.New("it cannot be asked")
 
-// Peer is the caller as the upstream sees it during the call. Its
-// methods may be called from any goroutine until the call has returned.
+// Peer is the caller as seen by the upstream during the call. Its methods may be called from any goroutine until the
+// call has returned.
 type Peer interface {
-	// Notify passes on a notification of the upstream that belongs to the call
-	// (notifications/progress, notifications/message). It does not block.
+	// Notify forwards a notification of the upstream that belongs to the call (notifications/progress,
+	// notifications/message). It does not block.
 	Notify(method string, params json.RawMessage)
-	// Ask passes on a request of the upstream (elicitation/create,
-	// sampling/createMessage, roots/list) and returns the result as it was sent.
-	// An error says that there will be no answer; ErrCannotAsk, that there can be none.
+	// Ask forwards a request of the upstream (elicitation/create, sampling/createMessage, roots/list) and returns the
+	// raw result. An error means that there will be no result; ErrCannotAsk, that the peer does not support requests.
 	Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }

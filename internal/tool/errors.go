@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind says what sort of failure an [Error] is. Faces (MCP, HTTP, CLI) map it in one table each.
+// Kind is the kind of an [Error]. Each API (MCP, HTTP, CLI) maps it in one table.
 type Kind string
 
 // The kinds of failure.
@@ -19,17 +19,17 @@ const (
 	Denied Kind = "denied"
 	// Limit: a metered limit is used up.
 	Limit Kind = "limit"
-	// Busy: there is more to do than can be done now; the same request can be made again, see [Error.After].
+	// Busy: the gateway is overloaded; the same request can be retried, see [Error.After].
 	Busy Kind = "busy"
-	// Timeout: it took longer than it may.
+	// Timeout: it exceeded its time limit.
 	Timeout Kind = "timeout"
-	// Canceled: the caller has gone.
+	// Canceled: the caller disconnected or cancelled.
 	Canceled Kind = "canceled"
-	// Upstream: the upstream is dead, unreachable, or speaks nonsense.
+	// Upstream: the upstream is dead, unreachable, or violates the protocol.
 	Upstream Kind = "upstream"
 	// Failed: the tool ran and reported an error itself (isError).
 	Failed Kind = "failed"
-	// Internal: our fault.
+	// Internal: a fault of the gateway.
 	Internal Kind = "internal"
 )
 
@@ -37,13 +37,12 @@ const (
 type Error struct {
 	Kind    Kind
 	Message string
-	// Hint says what would be right; may be empty.
+	// Hint says how to fix it; may be empty.
 	Hint string
-	// Retryable says that the same call may be made again: that it can succeed
-	// then, and that it cannot have been done already, or that by the tool's own
-	// word a second time does no harm.
+	// Retryable means that the same call may be repeated: it can succeed then, and either it cannot have been executed
+	// already, or the tool declares that a repetition does no harm.
 	Retryable bool
-	// After is for how long another try is of no use, 0 where that is not known. Hint says it in words.
+	// After is how long a retry is pointless, 0 if unknown. Hint says it in words.
 	After time.Duration
 	// Err is the cause, for logs; never shown to a model.
 	Err error
@@ -60,8 +59,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// AsError returns err as an *Error; what is none becomes Timeout, Canceled or
-// Internal, with a message that tells nothing of the inside.
+// AsError returns err as an *Error; any other error becomes Timeout, Canceled or Internal, with a message that
+// reveals no internals.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// maxName is the longest identifier, in bytes, before it is cut and marked with a digest.
+// maxName is the longest identifier, in bytes; longer ones are cut and get a digest.
 const maxName = 64
 
-// Identifier turns a name on the wire into one that is an identifier in Python
-// and in TypeScript: letters, digits and underscores stay, all else becomes
-// "_"; a reserved word gets a trailing "_"; a leading digit gets a leading "_".
-// A name in which nothing readable is left, or that is too long, carries the
-// digest of the wire name, so that two such names stay different.
+// Identifier converts a wire name into an identifier of Python and TypeScript: letters, digits and underscores stay,
+// everything else becomes "_"; a reserved word gets a trailing "_"; a leading digit gets a leading "_". A name
+// without readable characters, or one that is too long, gets a digest of the wire name, so that two such names stay
+// different.
 func Identifier(wire string) string {
 	id := strings.Map(identifierRune, wire)
 	if strings.Trim(id, "_") == "" {
@@ -32,14 +31,12 @@ func Identifier(wire string) string {
 	return id
 }
 
-// Identifiers names a whole list injectively and independently of its order, also
-// for who takes capitals for small letters, as file systems do: where two wire names
-// would get one identifier, the one that needed no change keeps it (of several, the
-// one in small letters) and the others carry a digest of their wire name. Equal wire
-// names get equal identifiers.
+// Identifiers converts a list of names injectively and independently of its order, also on case-insensitive file
+// systems: if two wire names would get the same identifier, the one that needed no change keeps it (of several, the
+// one in lower case) and the others get a digest of their wire name. Equal wire names get equal identifiers.
 func Identifiers(wires []string) []string {
 	chosen := map[string]string{} // wire name to identifier
-	taken := map[string]bool{}    // by identifiers in small letters
+	taken := map[string]bool{}    // by identifiers in lower case
 	names := slices.Compact(slices.Sorted(slices.Values(wires)))
 	wanted := map[string][]string{}
 	for _, w := range names {
@@ -64,7 +61,7 @@ func Identifiers(wires []string) []string {
 	return ids
 }
 
-// keeper is the one of sorted rivals that keeps what all of them want. Small letters sort last.
+// keeper returns the one of sorted rivals that keeps the identifier. Lower case sorts last.
 func keeper(rivals []string) (string, bool) {
 	if len(rivals) == 1 {
 		return rivals[0], true
@@ -77,8 +74,8 @@ func keeper(rivals []string) (string, bool) {
 	return "", false
 }
 
-// distinct appends a digest of the wire name; another one as long as it is
-// taken, since a hostile list may hold the very names that this gives.
+// distinct appends a digest of the wire name, and another one while the result is taken, since a hostile list may
+// contain such names.
 func distinct(id, wire string, taken map[string]bool) string {
 	id = cut(id, maxName-9)
 	for seed := wire; ; seed += "\x00" {
@@ -108,9 +105,8 @@ func shortDigest(s string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// reserved holds the keywords of both languages, and names that a wrapper
-// package needs for itself, that would change what a JavaScript object is, or
-// under which programs reach the gateway itself ("sallyport").
+// reserved holds the keywords of both languages, and names that a wrapper package uses itself, that change the
+// behaviour of JavaScript objects, or under which programs reach the gateway itself ("sallyport").
 var reserved = wordSet(`
 	False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield match case type

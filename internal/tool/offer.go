@@ -2,8 +2,8 @@ package tool
 
 import "encoding/json"
 
-// Offer is all that one upstream offers, as it last said. All text in it is
-// untrusted. The Raw of each part is its definition as it was sent.
+// Offer is everything that one upstream offers, as last listed. All text in it is untrusted. The Raw of each part is
+// its original definition.
 type Offer struct {
 	Tools     []Tool     `json:"tools,omitempty"`
 	Resources []Resource `json:"resources,omitempty"`
@@ -12,13 +12,13 @@ type Offer struct {
 	Server    Server     `json:"server"`
 }
 
-// Server is what an upstream says of itself in its handshake.
+// Server is an upstream's description of itself in its handshake.
 type Server struct {
 	Name         string `json:"name,omitempty"`
 	Version      string `json:"version,omitempty"`
 	Protocol     string `json:"protocol,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
-	// Capabilities are the server's, as they were sent.
+	// Capabilities are the server's, unmodified.
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 

@@ -2,7 +2,8 @@ package tool
 
 import "context"
 
-// caller is on whose behalf something is done. It is one value in the context, which is copied when a part of it is set.
+// caller is the identity on whose behalf a request runs. It is one value in the context, which is copied when a part
+// of it is set.
 type caller struct {
 	principal, session, workspace, client, operator string
 
@@ -10,7 +11,7 @@ type caller struct {
 	// scopes are those of its token, if scoped is true.
 	scopes []Scope
 	scoped bool
-	// clock is that of the program that calls; nil for none.
+	// clock is the clock of the calling program; nil for none.
 	clock Clock
 }
 
@@ -25,18 +26,17 @@ func (c caller) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// WithPrincipal returns ctx with its principal: the name of
-// a token or the subject of one, as the face that checked it knows it.
+// WithPrincipal returns ctx with its principal: the name or the subject of a token, as authenticated by the API.
 func WithPrincipal(ctx context.Context, name string) context.Context {
 	c := callerOf(ctx)
 	c.principal = name
 	return c.in(ctx)
 }
 
-// Principal returns the name that was set by WithPrincipal, "" without authentication.
+// Principal returns the name set by WithPrincipal, "" without authentication.
 func Principal(ctx context.Context) string { return callerOf(ctx).principal }
 
-// WithSession returns ctx with the session of its principal.
+// WithSession returns ctx with the principal's session.
 func WithSession(ctx context.Context, id string) context.Context {
 	c := callerOf(ctx)
 	c.session = id
@@ -56,7 +56,7 @@ func WithWorkspace(ctx context.Context, name string) context.Context {
 // Workspace returns the workspace that was set by WithWorkspace, "" for none.
 func Workspace(ctx context.Context) string { return callerOf(ctx).workspace }
 
-// WithRemote says that the caller is connected by HTTP, not by stdio.
+// WithRemote marks the caller as connected over HTTP, not stdio.
 func WithRemote(ctx context.Context) context.Context {
 	c := callerOf(ctx)
 	c.remote = true
@@ -66,31 +66,29 @@ func WithRemote(ctx context.Context) context.Context {
 // Remote reports whether WithRemote was called.
 func Remote(ctx context.Context) bool { return callerOf(ctx).remote }
 
-// WithOperator says that the caller runs the gateway: what is kept of all principals may be seen,
-// and what waits for a person may be answered. The name is for the record, such as "cli" or "token:ops".
-// Only the faces say it, of who came in by the control socket or whom http.operators names.
+// WithOperator marks the caller as an operator of the gateway: it may see data of all principals and decide pending
+// approvals. The name is for the record, such as "cli" or "token:ops". Only the APIs set it, for callers from the
+// control socket or those that http.operators names.
 func WithOperator(ctx context.Context, name string) context.Context {
 	c := callerOf(ctx)
 	c.operator = name
 	return c.in(ctx)
 }
 
-// Operator returns the name that was set by WithOperator, "" for callers that are no operators.
+// Operator returns the name set by WithOperator, "" for other callers.
 func Operator(ctx context.Context) string { return callerOf(ctx).operator }
 
-// WithClient says with which program the caller is connected: a name and a version, as the client itself says
-// them, which is not checked.
+// WithClient sets the caller's client program: a name and a version, as reported by the client and not checked.
 func WithClient(ctx context.Context, name string) context.Context {
 	c := callerOf(ctx)
 	c.client = name
 	return c.in(ctx)
 }
 
-// Client returns what was set by WithClient, "" for nothing.
+// Client returns the value set by WithClient, "" for none.
 func Client(ctx context.Context) string { return callerOf(ctx).client }
 
-// Detached returns a context without a deadline, with the identity of the caller in ctx
-// and no other values of it.
+// Detached returns a context without a deadline, with the caller's identity from ctx and no other values.
 func Detached(ctx context.Context) context.Context {
 	c := callerOf(ctx)
 	return caller{principal: c.principal, session: c.session, workspace: c.workspace, client: c.client, remote: c.remote}.in(context.Background())

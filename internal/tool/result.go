@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// Result is what a tool answered.
+// Result is the result of a tool.
 type Result struct {
 	Content []Content
 	// Structured is the structuredContent, nil if there was none.
 	Structured json.RawMessage
-	// IsError says that the tool itself reports a failure; Content tells which.
+	// IsError means that the tool itself reports a failure, described in Content.
 	IsError bool
-	// Raw is the result as it was sent, for those that pass it on; nil if it was
-	// made here.
+	// Raw is the original result, for callers that forward it; nil if the gateway made it.
 	Raw json.RawMessage
 }
 
 // Content is one block of a result.
 type Content struct {
-	// Type is MCP's: text, image, audio, resource, resource_link, or one that we do not know.
+	// Type is MCP's: text, image, audio, resource, resource_link, or an unknown one.
 	Type string
 	Text string
 	// Data holds the bytes of an image, an audio clip or a binary resource.
@@ -28,12 +27,12 @@ type Content struct {
 	MIME string
 	URI  string
 	Name string
-	// Raw is the block as it was sent, for types that have no other field here.
+	// Raw is the original block, for types that have no other field here.
 	Raw json.RawMessage
 }
 
-// Value is what a program gets for a result: exactly one of the fields is set.
-// The tag on every level keeps an upstream from forging a blob inside JSON.
+// Value is a result as programs receive it: exactly one of the fields is set. The tag on every level keeps an
+// upstream from forging a blob inside JSON.
 type Value struct {
 	JSON  json.RawMessage `json:"json,omitempty"`
 	Blob  *Blob           `json:"blob,omitempty"`
@@ -49,10 +48,9 @@ type Blob struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Value turns the result into what a program works with: the structured content
-// if there is any; else the only block, or the list of all blocks. A text that
-// is a whole JSON object or array is parsed; every other text stays a string,
-// so that "007" and "1e5" do not change, nor a result's type from call to call.
+// Value converts the result for programs: the structured content if there is any; else the only block, or the list of
+// all blocks. A text that is a whole JSON object or array is parsed; every other text stays a string, so that "007"
+// and "1e5" do not change, nor a result's type from call to call.
 func (r Result) Value() Value {
 	if len(r.Structured) > 0 && !bytes.Equal(bytes.TrimSpace(r.Structured), []byte("null")) {
 		return Value{JSON: r.Structured}
@@ -70,8 +68,8 @@ func (r Result) Value() Value {
 	return Value{Parts: parts}
 }
 
-// Plain is the value as JSON has it: JSON as it is, a blob as an object that says what it is, several parts as a list. It is for
-// [json.Marshal]; who must tell a blob from JSON that looks like one takes the Value itself.
+// Plain returns the value for [json.Marshal]: JSON unchanged, a blob as an object that describes it, several parts as
+// a list. To distinguish a blob from JSON of the same form, use the Value itself.
 func (v Value) Plain() any {
 	switch {
 	case v.Blob != nil:
@@ -88,7 +86,7 @@ func (v Value) Plain() any {
 	return v.JSON
 }
 
-// Text joins the text blocks, as a person or a model would read an error.
+// Text joins the text blocks, for example of an error.
 func (r Result) Text() string {
 	var texts []string
 	for _, c := range r.Content {
@@ -122,7 +120,7 @@ func textValue(text string) json.RawMessage {
 	return quote(text)
 }
 
-// quote returns text as a JSON string. Texts can be large: there is one copy.
+// quote returns text as a JSON string. It makes only one copy, as texts can be large.
 func quote(text string) json.RawMessage {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	size := len(text) + 2
@@ -142,7 +140,7 @@ func quote(text string) json.RawMessage {
 	return append(append(quoted, text[from:]...), '"')
 }
 
-// escaped is how many bytes a byte of a text takes more in JSON.
+// escaped returns how many more bytes a byte takes in JSON.
 func escaped(c byte) int {
 	switch {
 	case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':

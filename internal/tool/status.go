@@ -2,7 +2,7 @@ package tool
 
 import "net/http"
 
-// Status is the one table from kinds of errors to statuses of HTTP.
+// Status returns the HTTP status of a kind of error.
 func (k Kind) Status() int {
 	switch k {
 	case Invalid:

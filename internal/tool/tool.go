@@ -1,6 +1,5 @@
-// Package tool is the vocabulary that every room of the house shares: what a
-// tool of an upstream is, how a call of it is asked for, what comes back, and
-// how a call can fail. It imports nothing but the standard library and internal/jsontype.
+// Package tool has the types that all packages share: a tool of an upstream, a call, its result, and its errors. It
+// imports only the standard library and internal/jsontype.
 package tool
 
 import (
@@ -13,8 +12,8 @@ import (
 	"sallyport/internal/jsontype"
 )
 
-// ID names one tool of one upstream. Both parts are identifiers as they are
-// imported in a program (see [Identifier]), not the names on the wire.
+// ID identifies one tool of one upstream. Both parts are identifiers as used in programs (see [Identifier]), not the
+// wire names.
 type ID struct {
 	Upstream string
 	Name     string
@@ -46,7 +45,7 @@ func ParseID(s string) (ID, error) {
 	return ID{Upstream: up, Name: name}, nil
 }
 
-// Tool is one tool as its upstream described it. All text in it is untrusted.
+// Tool is one tool as described by its upstream. All text in it is untrusted.
 type Tool struct {
 	// ID is unique in a catalog.
 	ID ID
@@ -58,22 +57,20 @@ type Tool struct {
 	// result; Output is nil where the upstream did not give one (most do not).
 	Input  json.RawMessage
 	Output json.RawMessage
-	// Annotations are hints of the upstream, to be believed only as far as the upstream is.
+	// Annotations are hints of the upstream, only as trustworthy as the upstream.
 	Annotations Annotations
-	// Raw is the definition as it was sent, with what has no field here (_meta,
-	// icons, execution); nil for a tool that no upstream sent.
+	// Raw is the original definition, including members without a field here (_meta, icons, execution); nil for a tool
+	// that no upstream sent.
 	Raw json.RawMessage
-	// Observed is what results of the tool looked like so far, nil if none was
-	// seen; no part of the definition.
+	// Observed describes the results of the tool so far, nil if none was seen; it is not part of the definition.
 	Observed *Observed `json:"-"`
 }
 
 // Observed is what was learned from the results of a tool.
 type Observed struct {
-	// Shape is that of the value which a program gets (see [Result.Value]).
+	// Shape is the shape of the value that a program receives (see [Result.Value]).
 	Shape jsontype.Shape
-	// Count is how many results it was made of, rounded down to 1, 2, 5, 10, 20,
-	// 50 ... so that it seldom changes.
+	// Count is the number of results, rounded down to 1, 2, 5, 10, 20, 50 ... so that it seldom changes.
 	Count int
 }
 
@@ -86,8 +83,7 @@ type Annotations struct {
 	OpenWorld   *bool `json:"openWorldHint,omitempty"`
 }
 
-// Digest identifies the definition: it changes when anything in it does, of Raw
-// too.
+// Digest identifies the definition: it changes when anything in it changes, including Raw.
 func (t Tool) Digest() string {
 	data, err := json.Marshal(t)
 	if err != nil { // a RawMessage that is not JSON: still a definition to tell apart

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/sleep"
 )
 
-// FileState returns a text that differs when the file at path has changed, or another file has taken its place.
+// FileState returns a text that changes when the file at path changes or is replaced.
 func FileState(path string) string {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -24,9 +24,9 @@ func FileState(path string) string {
 	return fmt.Sprint(" ", info.Size(), info.ModTime().UnixNano(), inode(info))
 }
 
-// Files calls f whenever the files at the paths have changed and nobody writes them any more, until ctx ends. They are looked at
-// each time that every passes: a poll works on every kind of mount. The first look finds what has changed since the paths were
-// read. While failed reports true, f is called again although nothing has changed.
+// Files calls f after the files at the paths have changed and are stable, until ctx ends. It polls at the interval
+// every, which works on every kind of mount. The first poll compares with the state at the call. While failed reports
+// true, f is called again without a change.
 func Files(ctx context.Context, every time.Duration, paths func() []string, failed func() bool, f func()) {
 	states := func() []string {
 		all := paths()
@@ -38,13 +38,13 @@ func Files(ctx context.Context, every time.Duration, paths func() []string, fail
 	last, seen := []string(nil), states()
 	for sleep.For(ctx, every) == nil {
 		now := states()
-		settled := slices.Equal(now, seen) // it is not being written just now
+		settled := slices.Equal(now, seen) // not being written
 		seen = now
 		if !settled || slices.Equal(now, last) && !failed() {
 			continue
 		}
 		f()
-		last = states() // there may be other files to watch
+		last = states() // the paths may have changed
 		seen = last
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inode is the number of the file, 0 where there is none.
+// inode returns the file's inode number, 0 if there is none.
 func inode(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Ino

@@ -2,5 +2,5 @@ package watch
 
 import "io/fs"
 
-// inode is not told here.
+// inode returns 0: inode numbers are not available here.
 func inode(fs.FileInfo) uint64 { return 0 }

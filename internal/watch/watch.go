@@ -1,4 +1,4 @@
-// Package watch calls functions when something has changed.
+// Package watch notifies functions of changes.
 package watch
 
 import (
@@ -24,7 +24,7 @@ func (w *List) Add(f func()) (stop func()) {
 	}
 }
 
-// Notify calls all functions. The stop functions of Add wait for that.
+// Notify calls all functions. The stop functions of Add wait until it has returned.
 func (w *List) Notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

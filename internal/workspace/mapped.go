@@ -12,39 +12,40 @@ import (
 	"strings"
 )
 
-// Output is the folder of a workspace for output that was cut.
+// Output is the workspace folder for truncated output.
 const Output = ".out"
 
-// MappedOptions say how a folder of the host is used as a workspace.
+// MappedOptions configure a host folder as a workspace.
 type MappedOptions struct {
-	// Bytes and Inodes bound what programs get of it, as in Options.
+	// Bytes and Inodes bound what programs see of it, as in Options.
 	Bytes  int64
 	Inodes int
-	// Write keeps what programs change, but for what [Automatic] names; without it nothing is ever written there.
+	// Write writes programs' changes back, except to paths that [Automatic] reports; without it the folder is never
+	// written.
 	Write bool
-	// Ignore are globs of what programs neither see nor change, over paths or names.
+	// Ignore are globs, over paths or names, of files that programs neither see nor change.
 	Ignore []string
-	// Output takes what goes to the folder Output, which is none of the mapped one; nil: nothing does.
+	// Output stores the files of the folder Output, which is not in the mapped one; nil discards them.
 	Output *Dir
 }
 
-// Mapped is a folder of the host as a workspace. Files that have changed on
-// the host since a program got them stay as they are there. It is safe for concurrent use. Close it.
+// Mapped is a host folder as a workspace. Files that have changed on the host since a program read them are not
+// overwritten. It is safe for concurrent use. The caller must Close it.
 type Mapped struct {
 	dir    *Dir
 	opts   MappedOptions
 	listed []File
-	links  []string // the first of what is left out, for a note
+	links  []string // the first skipped paths, for a note
 	odd    int
 }
 
-// TooLarge says that more is in a mapped folder than programs can get.
+// TooLarge means that a mapped folder exceeds the bounds.
 type TooLarge struct {
 	Bytes int64
 	Files int
-	// Largest are folders and files in it that hold the most, with their sizes, the largest first.
+	// Largest are its largest folders and files with their sizes, the largest first.
 	Largest []string
-	// Names are those of Largest alone.
+	// Names are the names of Largest.
 	Names []string
 }
 
@@ -52,7 +53,7 @@ func (e *TooLarge) Error() string {
 	return fmt.Sprintf("%d MiB in %d files and folders", e.Bytes>>20, e.Files)
 }
 
-// OpenMapped opens a folder, which must be there. Its owner has said that programs may have it.
+// OpenMapped opens an existing folder, which its owner has allowed programs to use.
 func OpenMapped(dir string, opts MappedOptions) (*Mapped, error) {
 	hidden := func(path string) bool {
 		return path == Output || strings.HasPrefix(path, Output+"/") || matches(opts.Ignore, path)
@@ -73,7 +74,7 @@ func (m *Mapped) Close() error {
 	return errors.Join(m.dir.Close(), m.opts.Output.Close())
 }
 
-// Measure looks at the whole folder. The error is a *TooLarge if programs cannot get all of it.
+// Measure scans the whole folder. The error is a *TooLarge if it exceeds the bounds.
 func (m *Mapped) Measure() error {
 	sizes, counts := map[string]int64{}, map[string]int{}
 	var bytes int64
@@ -124,7 +125,7 @@ func (m *Mapped) Measure() error {
 	return large
 }
 
-// Files returns what programs get, as [Dir.Files] does. What is left out is reported once, for all of it.
+// Files returns the visible files, as [Dir.Files] does. Skipped files are reported once.
 func (m *Mapped) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		if m.listed == nil {
@@ -176,14 +177,14 @@ func (m *Mapped) isOutput(path string) bool {
 	return path == Output || strings.HasPrefix(path, Output+"/")
 }
 
-// What becomes of changes that a mapped folder does not take.
+// Reasons to reject changes in a mapped folder.
 var (
 	errReadOnly = errors.New("the folder is mapped read-only")
 	errHidden   = errors.New("the settings leave it out")
-	errFixed    = errors.New("what the host's own tools run by themselves stays as it is")
+	errFixed    = errors.New("the host's tools run it automatically")
 )
 
-// Update takes what a program left as [Dir.Update] does: of a folder that is read-only, nothing.
+// Update applies a program's changes as [Dir.Update] does; if the folder is read-only, none.
 func (m *Mapped) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	outputs := Updated{Versions: map[string]string{}}
 	var refused aside
@@ -208,7 +209,7 @@ func (m *Mapped) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	return updated, err
 }
 
-// output keeps one file of the folder Output.
+// output stores one file of the folder Output.
 func (m *Mapped) output(f File, into *Updated) {
 	if m.opts.Output == nil {
 		return
@@ -221,7 +222,7 @@ func (m *Mapped) output(f File, into *Updated) {
 	maps.Copy(into.Versions, updated.Versions)
 }
 
-// aside counts what is refused for one of a few reasons, to be told in one line each.
+// aside counts rejected changes by reason, for one line each.
 type aside struct {
 	whys  []error
 	first map[error]string

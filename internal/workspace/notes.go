@@ -12,18 +12,18 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// maxNotes is how many files are named.
+// maxNotes bounds the files that are named.
 const maxNotes = 5
 
-// Notes collects what of a workspace was not kept, for a model to read.
+// Notes collects the files of a workspace that were not stored, for a model.
 type Notes struct {
-	// What happened to the files; "" is "not kept".
+	// What happened to the files; "" means "not kept".
 	What  string
 	lines []string
 	more  int
 }
 
-// Add says that a file was not kept, and why. The path may be anything.
+// Add records a file that was not stored, and why. The path is untrusted.
 func (n *Notes) Add(path, why string) {
 	if len(n.lines) == maxNotes {
 		n.more++
@@ -32,7 +32,7 @@ func (n *Notes) Add(path, why string) {
 	n.lines = append(n.lines, fmt.Sprintf("%s: %q (%s)", cmp.Or(n.What, "not kept"), sanitize.Line(path, 80), sanitize.Line(why, 120)))
 }
 
-// Lines returns the notes, a few of them and how many more there are.
+// Lines returns the first notes and the number of the others.
 func (n *Notes) Lines() []string {
 	if n.more == 0 {
 		return n.lines
@@ -40,7 +40,7 @@ func (n *Notes) Lines() []string {
 	return append(slices.Clip(n.lines), fmt.Sprintf("%s: %d more", cmp.Or(n.What, "not kept"), n.more))
 }
 
-// why says why a file was not kept, without a path of the host.
+// why returns why a file was not stored, without a host path.
 func why(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

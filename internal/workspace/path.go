@@ -12,14 +12,14 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// The bounds of paths, in bytes and levels.
+// Limits of paths, in bytes and levels.
 const (
 	maxName  = 255
 	maxPath  = 2048
 	maxDepth = 64
 )
 
-// What is wrong with a path.
+// Errors of a path.
 var (
 	errName     = errors.New("not a usable name")
 	errLong     = errors.New("its name is too long")
@@ -27,9 +27,8 @@ var (
 	errReserved = errors.New("a reserved name")
 )
 
-// Check reports what is wrong with the path of a file in a workspace: it must be
-// relative, slash-separated and clean, of names in UTF-8 that can be shown as they
-// are. A backslash is refused, since other systems take it for a slash.
+// Check validates the path of a file in a workspace: it must be relative, slash-separated and clean, of visible UTF-8
+// names. A backslash is rejected, since other systems treat it as a slash.
 func Check(path string) error {
 	switch {
 	case len(path) > maxPath:
@@ -61,20 +60,20 @@ func checkName(name string) error {
 
 var (
 	named = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	// device is what Windows means by names that are files elsewhere.
+	// device matches names that are devices on Windows.
 	device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
-// Name reports what is wrong with the name of a workspace.
+// Name validates the name of a workspace.
 func Name(name string) error {
 	if !named.MatchString(name) || device.MatchString(name) {
-		return fmt.Errorf("%.60q is no name of a workspace: use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", name)
+		return fmt.Errorf("%.60q is not a workspace name: use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", name)
 	}
 	return nil
 }
 
-// Folder returns a folder name for a principal. The principal's name may be any text:
-// the name itself where it can be one, else a digest. No two owners share a folder.
+// Folder returns a folder name for a principal, whose name may be any text: the name itself if it is valid, else a
+// digest. Owners never share a folder.
 func Folder(owner string) string {
 	if owner != "" && Name(owner) == nil {
 		return owner

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// automatic are names of what tools of a host run or obey by themselves when a user opens or
-// enters the folder that holds it. In a mapped folder they, and what is below them, stay as they are.
+// automatic are names of files that host tools execute or obey automatically when a user opens or enters the folder.
+// In a mapped folder they, and everything below them, are not changed.
 var automatic = strings.Fields(`
 	.git git~1 .gitmodules .hg .svn .jj .bzr .githooks .husky .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml
 	lefthook-local.yml .lefthook .overcommit.yml
@@ -18,16 +18,15 @@ var automatic = strings.Fields(`
 	.npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .pnp.cjs .pnp.loader.mjs .bazelrc .cargo .mvn .gradle .direnvrc .ssh .gnupg
 	upstreams.yaml sallyport.lock`)
 
-// endings of files that editors and desktops take for settings or programs of theirs.
+// endings are extensions of files that editors and desktops treat as settings or programs.
 var endings = []string{".code-workspace", ".sublime-project", ".sublime-workspace", ".desktop", ".iml"}
 
-// Automatic reports whether a path of a mapped folder is none that a program may change: what the host's
-// tools run or obey by themselves. Names are compared as the file systems do that are lax
-// about case, joiners, and dots and spaces at the end.
+// Automatic reports whether programs must not change a path of a mapped folder because host tools execute or obey it
+// automatically. Names are compared as on file systems that ignore case, joiners, and trailing dots and spaces.
 func Automatic(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		part = strings.ToLower(strings.TrimRight(strings.Map(joiners, part), ". "))
-		if part == "head" || slices.Contains(automatic, part) { // with HEAD any folder can be a repository of git, with a config that runs programs
+		if part == "head" || slices.Contains(automatic, part) { // a folder with HEAD can be a git repository, whose config runs programs
 			return true
 		}
 		for _, ending := range endings {
@@ -39,7 +38,7 @@ func Automatic(name string) bool {
 	return false
 }
 
-// joiners drops what some file systems do not see in a name.
+// joiners drops characters that some file systems ignore in names.
 func joiners(r rune) rune {
 	if r == '\u200c' || r == '\u200d' || r >= '\ufe00' && r <= '\ufe0f' {
 		return -1
@@ -47,7 +46,7 @@ func joiners(r rune) rune {
 	return r
 }
 
-// matches reports whether one of the globs is of a path, of a folder that it is in, or of the name of either.
+// matches reports whether a glob matches a path, one of its parent folders, or the name of either.
 func matches(globs []string, name string) bool {
 	for at := name; at != ""; at = parent(at) {
 		for _, glob := range globs {

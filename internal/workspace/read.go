@@ -10,9 +10,9 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Open opens a regular file to be read as it is now: a program that writes it
-// concurrently writes another one. A path that is no path, a link anywhere on the way
-// and whatever is no regular file are refused; the error for a missing file is fs.ErrNotExist.
+// Open opens a regular file for reading in its current state: a concurrent update replaces the file. Invalid paths,
+// links anywhere in the path, and anything but regular files are rejected; the error for a missing file is
+// fs.ErrNotExist.
 func (d *Dir) Open(path string) (File, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Dir) open(path string) (File, error) {
 	if f, err := describe(path, info); err != nil || f.Folder {
 		return File{}, orFolder(err)
 	}
-	// It may have become something else since: a link is followed by no root to the outside, and a FIFO does not block.
+	// It may have been replaced: links do not lead outside of the root, and a FIFO does not block.
 	file, err := d.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|noFollow, 0)
 	if err != nil {
 		return File{}, bare(err)
@@ -74,7 +74,7 @@ func orFolder(err error) error {
 	return err
 }
 
-// bare is an error without a path of the host.
+// bare returns an error without the host path.
 func bare(err error) error {
 	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // as package os returns it
 		return e.Err
@@ -82,7 +82,7 @@ func bare(err error) error {
 	return err
 }
 
-// parent is the folder that a path is in, "" for the workspace itself.
+// parent returns the folder of a path, "" for the workspace itself.
 func parent(path string) string {
 	return path[:max(0, strings.LastIndexByte(path, '/'))]
 }

@@ -12,11 +12,11 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// fewFiles are synced one by one; of more, all that the file system has is written out at once.
+// fewFiles is how many files are synced one by one; for more, the whole file system is synced.
 const fewFiles = 8
 
-// write writes a content next to the workspace. What cannot be kept is noted, and its
-// content left unread; the error is of the changes themselves.
+// write stores a content next to the workspace. A content that cannot be stored is noted and left unread; the error
+// is that of the changes themselves.
 func (s *stage) write(c *change) error {
 	if c.Size < 0 || c.Size > s.dir.opts.Bytes-s.size {
 		s.notes.Add(c.Path, errFull.Error())
@@ -35,14 +35,14 @@ func (s *stage) write(c *change) error {
 	if s.temp != nil {
 		_ = s.temp.Remove(name)
 	}
-	if written { // the host could not
+	if written { // a host error
 		s.notes.Add(c.Path, why(err))
 		return nil
 	}
 	return err
 }
 
-// copy makes a file of a content. ours says that an error is of the host's.
+// copy writes a content to a file. ours means that the error is the host's.
 func (s *stage) copy(name string, c *change) (ours bool, err error) {
 	if err := s.open(); err != nil {
 		return true, err
@@ -64,7 +64,7 @@ func (s *stage) copy(name string, c *change) (ours bool, err error) {
 	return true, closeErr
 }
 
-// source remembers the error of what is read, to tell it from one of writing.
+// source records read errors, to tell them from write errors.
 type source struct {
 	io.Reader
 	err error
@@ -76,7 +76,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open makes the folder of this update. It is not cleared away while it is locked.
+// open creates the folder of this update. It is not removed by sweep while it is locked.
 func (s *stage) open() error {
 	if s.temp != nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *stage) open() error {
 	return err
 }
 
-// remove removes what was not moved into the workspace.
+// remove removes contents that were not moved into the workspace.
 func (s *stage) remove() {
 	if s.temp != nil {
 		_ = s.temp.Close()
@@ -109,7 +109,7 @@ func (s *stage) remove() {
 	}
 }
 
-// syncTemps writes out the contents of a few files, before anything has their names.
+// syncTemps syncs the contents of a few files, before they are renamed.
 func (s *stage) syncTemps() error {
 	if !s.dir.opts.Sync || len(s.changes) > fewFiles {
 		return nil
@@ -129,7 +129,7 @@ func (s *stage) syncTemps() error {
 	return nil
 }
 
-// syncNames writes out which names there are, and the contents of many files with them.
+// syncNames syncs the folders, and with them the contents of many files.
 func (s *stage) syncNames() error {
 	if !s.dir.opts.Sync {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version holds the time of the last change of any kind, which cannot be set.
+// version includes the ctime, which cannot be set.
 func version(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf("%x.%x.%x.%x", s.Ctim.Sec, s.Ctim.Nsec, s.Ino, s.Size)
@@ -17,5 +17,5 @@ func version(info fs.FileInfo) string {
 	return fmt.Sprintf("%x.%x", info.ModTime().UnixNano(), info.Size())
 }
 
-// syncAll writes out the file system that f is on.
+// syncAll syncs the file system of f.
 func syncAll(f *os.File) error { return unix.Syncfs(int(f.Fd())) }

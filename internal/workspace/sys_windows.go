@@ -1,4 +1,4 @@
 package workspace
 
-// noFollow is nothing here, where no sandbox has written anything.
+// noFollow is not available here, but no sandbox writes files here either.
 const noFollow = 0

@@ -13,10 +13,9 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Update takes what a program left. Contents are written next to the workspace first and moved
-// into it when the last has come, each atomically: a reader of a file finds the old
-// one or the new one. An error of changes ends them; what came before it is taken,
-// and the error returned.
+// Update applies a program's changes. Contents are written next to the workspace first and moved into it at the end,
+// each atomically: a reader sees the old file or the new one. An error of changes ends them; the changes before it
+// are applied, and the error is returned.
 func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	s := &stage{dir: d, at: map[string]int{}, made: map[string]string{}}
 	defer s.remove()
@@ -29,11 +28,11 @@ func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	return Updated{Notes: append(s.notes.Lines(), s.refused.lines()...), Versions: s.made}, err
 }
 
-// stage is an update while it is made.
+// stage is an update in progress.
 type stage struct {
 	dir     *Dir
-	name    string   // of the folder where contents wait
-	temp    *os.Root // that folder; nil until there is a content
+	name    string   // of the folder of new contents
+	temp    *os.Root // that folder; nil until the first content
 	unlock  func()
 	changes []change
 	at      map[string]int // the last change of a path
@@ -41,12 +40,12 @@ type stage struct {
 	notes   Notes
 	refused aside
 	made    map[string]string
-	held    map[string]File // what the workspace holds; folders have no version
-	odd     map[string]bool // what of it is neither file nor folder
+	held    map[string]File // the workspace's files; folders have no version
+	odd     map[string]bool // entries that are neither file nor folder
 	bytes   int64
 }
 
-// change is one File and where its content waits, "" for none.
+// change is one File and the name of its new content, "" for none.
 type change struct {
 	File
 	temp string
@@ -83,7 +82,7 @@ func (s *stage) collect(changes iter.Seq2[File, error]) error {
 	return nil
 }
 
-// add notes a change; of several of one path the last counts.
+// add adds a change; the last one of a path counts.
 func (s *stage) add(c change) {
 	c.Content = nil
 	if i, twice := s.at[c.Path]; twice {
@@ -103,7 +102,7 @@ func (s *stage) drop(c *change) {
 	}
 }
 
-// commit moves what waits into the workspace, under its lock.
+// commit moves the new contents into the workspace, under its lock.
 func (s *stage) commit() error {
 	if err := s.syncTemps(); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (s *stage) commit() error {
 		return err
 	}
 	slices.SortStableFunc(s.changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
-	for _, c := range slices.Backward(s.changes) { // what is in a folder before the folder
+	for _, c := range slices.Backward(s.changes) { // content before its folder
 		if c.Gone {
 			s.clear(c)
 		}
@@ -133,7 +132,7 @@ func (s *stage) commit() error {
 	return s.syncNames()
 }
 
-// survey looks at what the workspace holds now: other updates, and people, may have changed it.
+// survey lists the workspace: other updates, and people, may have changed it.
 func (s *stage) survey() error {
 	s.held, s.odd = map[string]File{}, map[string]bool{}
 	return s.dir.walk(func(f File, err error) error {
@@ -146,7 +145,7 @@ func (s *stage) survey() error {
 	})
 }
 
-// clear removes what a program removed, if it is still what the program knew.
+// clear removes a file that a program removed, unless it has changed since.
 func (s *stage) clear(c change) {
 	held, there := s.held[c.Path]
 	if !there || s.odd[c.Path] || held.Version != c.Version {
@@ -162,7 +161,7 @@ func (s *stage) forget(path string) {
 	delete(s.held, path)
 }
 
-// place puts one file or folder where it belongs.
+// place moves one file or folder into the workspace.
 func (s *stage) place(c change) error {
 	if err := s.way(parent(c.Path)); err != nil {
 		return err
@@ -184,14 +183,14 @@ func (s *stage) place(c change) error {
 	return s.move(c)
 }
 
-// What stands in the way of a file.
+// Conflicts with a file.
 var (
 	errChanged     = errors.New("it was changed meanwhile; read it again")
 	errOddThere    = errors.New("what is there is neither a file nor a folder")
 	errFolderThere = errors.New("there is a folder that is not empty")
 )
 
-// way makes the folders down to path.
+// way creates the parent folders of path.
 func (s *stage) way(path string) error {
 	if path == "" || s.held[path].Folder && !s.odd[path] {
 		return nil
@@ -205,7 +204,7 @@ func (s *stage) way(path string) error {
 	return s.mkdir(path)
 }
 
-// mkdir makes a folder, in place of a file if there is one.
+// mkdir creates a folder, replacing a file.
 func (s *stage) mkdir(path string) error {
 	if _, there := s.held[path]; there {
 		if err := s.dir.root.Remove(path); err != nil {
@@ -223,7 +222,7 @@ func (s *stage) mkdir(path string) error {
 	return nil
 }
 
-// keepMode gives a content the permissions of the file that it replaces, but for who may execute it.
+// keepMode gives a content the permissions of the file that it replaces, except for the executable bits.
 func (s *stage) keepMode(c change) {
 	info, err := s.dir.root.Lstat(c.Path)
 	if err != nil {
@@ -231,12 +230,12 @@ func (s *stage) keepMode(c change) {
 	}
 	mode := info.Mode().Perm() &^ 0o111
 	if c.Executable {
-		mode |= mode >> 2 & 0o111 // for all who may read it
+		mode |= mode >> 2 & 0o111 // for everyone with read permission
 	}
-	_ = s.temp.Chmod(c.temp, mode|0o600) // where it cannot be done, it is as that of a new file
+	_ = s.temp.Chmod(c.temp, mode|0o600) // on failure, the mode of a new file
 }
 
-// move puts a content in place of what is there.
+// move replaces the current file by a new content.
 func (s *stage) move(c change) error {
 	held, there := s.held[c.Path]
 	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.held) >= s.dir.opts.Inodes {

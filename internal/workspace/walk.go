@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Links and whatever else is neither file nor folder are not followed, opened or sent.
+// Links, and anything but files and folders, are not followed, opened or sent.
 var (
 	errLink = errors.New("a link, which is not followed")
 	errOdd  = errors.New("neither a file nor a folder")
@@ -19,9 +19,8 @@ var (
 	errFolder = errors.New("a folder")
 )
 
-// Files returns what the workspace holds, folders before what is in them, without
-// content. An error with a path says why that one is left out; without a path
-// it is the end.
+// Files returns the files of the workspace, folders before their contents, without content. An error with a path says
+// why that one is skipped; one without a path ends the iteration.
 func (d *Dir) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		room, count := d.opts.Bytes, 0
@@ -43,7 +42,7 @@ func (d *Dir) Files() iter.Seq2[File, error] {
 	}
 }
 
-// walk tells visit of all that is there but what is hidden.
+// walk calls visit for all entries except hidden ones.
 func (d *Dir) walk(visit func(File, error) error) error {
 	return walk(d.root, "", func(f File, err error) error {
 		if d.opts.Hidden(f.Path) {
@@ -104,7 +103,7 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 	return nil
 }
 
-// skipped is nil for what has nothing below it.
+// skipped returns nil for SkipDir of an entry without children.
 func skipped(err error) error {
 	if errors.Is(err, fs.SkipDir) {
 		return nil
@@ -112,7 +111,7 @@ func skipped(err error) error {
 	return err
 }
 
-// describe is a file by what the file system says of it; the error says why it is not accepted.
+// describe returns a File from its file info; the error says why it is not accepted.
 func describe(path string, info fs.FileInfo) (File, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -125,7 +124,7 @@ func describe(path string, info fs.FileInfo) (File, error) {
 	return File{Path: path}, errOdd
 }
 
-// readNames returns names alone: entries would look files up by their path.
+// readNames returns only names: reading entries would look files up by path.
 func readNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package workspace keeps the files of programs in a plain directory of the host.
-// Its main type is [Dir]. Nothing that a program makes is there unless it was
-// written here, as a regular file or a folder; all of it goes through [os.Root],
-// and no link is followed.
+// Package workspace stores the files of programs in a plain directory of the host. Its main type is [Dir]. Everything
+// in it was written by this package, as a regular file or a folder; all access goes through [os.Root], and no link is
+// followed.
 //
-// Programs do not share the directory: each has a copy from its start, in its
-// sandbox, and what it changed is written at its end. Of two that ran at once, the
-// last to end wins, file by file; what one of them removed goes only if no other has
-// changed it since that program began.
+// Programs do not share the directory: each gets a copy at its start, in its sandbox, and its changes are written at
+// its end. Of two concurrent programs, the last to end wins, file by file; a removal is applied only if no other
+// program has changed the file in the meantime.
 package workspace
 
 import (
@@ -25,73 +23,72 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// File is one regular file or folder of a workspace, or what became of it.
+// File is one regular file or folder of a workspace, or a change to it.
 type File struct {
 	// Path is slash-separated and relative to the workspace.
 	Path string
-	// Folder says that it is one, and has no content.
+	// Folder means that it is a folder, without content.
 	Folder bool
-	// Executable is all that is kept of a mode.
+	// Executable is the only part of the mode that is stored.
 	Executable bool
-	// Gone says that a program removed it.
+	// Gone means that a program removed it.
 	Gone bool
 	// Size is the length of the content in bytes.
 	Size int64
-	// Modified is when the content was last written, where the workspace tells of the file.
+	// Modified is when the content was last written, if the workspace reports it.
 	Modified time.Time
-	// Version changes when the file does. It means nothing outside of one workspace. In a
-	// change it is that of the file that was changed, "" for a new one.
+	// Version changes when the file does. It is valid only within one workspace. In a change it is the version of the
+	// file that was changed, "" for a new one.
 	Version string
-	// Content reads the file once, where there is one to read. Who got it from Open closes it.
+	// Content reads the file once, if present. The caller of Open closes it.
 	Content io.ReadCloser
 }
 
-// Updated is what became of changes.
+// Updated is the result of an update.
 type Updated struct {
-	// Notes are for the model: what was not kept, and why.
+	// Notes tell the model what was not stored, and why.
 	Notes []string
-	// Versions are those of the files that were written, by path.
+	// Versions are the versions of the written files, by path.
 	Versions map[string]string
 }
 
-// Options bound a workspace. The zero value does not.
+// Options configure a workspace. The zero value sets no bounds.
 type Options struct {
-	// Bytes is how much all files hold together; 0 is no bound.
+	// Bytes bounds the total size of all files; 0 means no bound.
 	Bytes int64
-	// Inodes is how many files and folders there may be; 0 is no bound.
+	// Inodes bounds the number of files and folders; 0 means no bound.
 	Inodes int
-	// Sync makes sure that what Update has taken survives a loss of power too.
+	// Sync makes Update durable against a loss of power.
 	Sync bool
-	// Careful has Update leave a file as it is that is not the one that was changed (File.Version).
+	// Careful makes Update keep a file that has changed since the program read it (File.Version).
 	Careful bool
-	// Existing refuses to make the directory.
+	// Existing requires that the directory exists.
 	Existing bool
-	// ReadOnly says that nothing will be written.
+	// ReadOnly means that nothing will be written.
 	ReadOnly bool
-	// Hidden reports which paths are left out and not changed, Fixed which are not changed; nil is none. What is
-	// below such a path must be such a path too.
+	// Hidden reports paths that are left out and not changed, Fixed those that are not changed; nil means none. Both
+	// must also hold for everything below such a path.
 	Hidden, Fixed func(path string) bool
 }
 
-// Dir is a workspace in a directory. It is safe for concurrent use, and several
-// processes may use one directory. Close it.
+// Dir is a workspace in a directory. It is safe for concurrent use, and several processes may use one directory. The
+// caller must Close it.
 type Dir struct {
 	dir  string
 	root *os.Root
 	opts Options
 }
 
-// tempPrefix begins the names of folders in which updates are prepared. No file of a program is called so.
+// tempPrefix is the prefix of folders in which updates are prepared. Programs cannot use it.
 const tempPrefix = ".sallyport-"
 
-// tempName is such a name as we make them: the folder may be another user's.
+// tempName matches the names that we generate: other names may be the user's.
 var tempName = regexp.MustCompile(`^\.sallyport-[A-Z2-7]{26}$`)
 
-// lockPatience is how long another update may take, of this process or another one.
+// lockPatience is the timeout for another update, of this process or another one.
 const lockPatience = 20 * time.Second
 
-// Open makes the directory if it is not there, for its owner's eyes only, and
-// removes what updates left that were killed.
+// Open creates the directory if needed, accessible only to its owner, and removes the leftovers of killed updates.
 func Open(dir string, opts Options) (*Dir, error) {
 	if !opts.Existing {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -120,10 +117,10 @@ func Open(dir string, opts Options) (*Dir, error) {
 	return d, nil
 }
 
-// Close releases the directory. What it holds stays.
+// Close releases the directory. Its files stay.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// sweep removes the folders of updates of ended processes: their lock is free.
+// sweep removes the update folders of ended processes: those that are not locked.
 func (d *Dir) sweep() error {
 	unlock, err := filelock.Dir(d.dir, lockPatience) // nobody is about to lock a folder that is new
 	if err != nil {
@@ -151,12 +148,12 @@ func (d *Dir) sweep() error {
 	return nil
 }
 
-// isTemp reports whether we made a folder of that name.
+// isTemp reports whether a folder of that name is one of ours.
 func (d *Dir) isTemp(name string) bool {
 	return tempName.MatchString(name) || !d.opts.Existing && strings.HasPrefix(name, tempPrefix)
 }
 
-// List returns all that the workspace holds, folders before what is in them.
+// List returns all files of the workspace, folders before their contents.
 func (d *Dir) List() ([]File, error) {
 	var files []File
 	for f, err := range d.Files() {
@@ -170,7 +167,7 @@ func (d *Dir) List() ([]File, error) {
 	return files, nil
 }
 
-// Changes are files, one after the other, as Update takes them.
+// Changes yields files in order, for Update.
 func Changes(files ...File) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		for _, f := range files {

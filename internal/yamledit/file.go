@@ -17,7 +17,7 @@ type file struct {
 	data   []byte
 	starts []int // offset of each line
 	eol    string
-	root   *yaml.Node // the mapping; nil if the file says nothing
+	root   *yaml.Node // the mapping; nil for an empty file
 }
 
 func parse(data []byte) (*file, error) {
@@ -63,7 +63,7 @@ func lineStarts(data []byte) []int {
 	return starts
 }
 
-// lines is one more than the last line that has text.
+// lines returns the number of the last non-empty line plus one.
 func (f *file) lines() int {
 	if f.starts[len(f.starts)-1] == len(f.data) {
 		return len(f.starts)
@@ -71,7 +71,7 @@ func (f *file) lines() int {
 	return len(f.starts) + 1
 }
 
-// start is the offset of a line, or of the end of the file.
+// start returns the offset of a line, or of the end of the file.
 func (f *file) start(line int) int {
 	if line > len(f.starts) {
 		return len(f.data)
@@ -100,7 +100,7 @@ func (f *file) find(section string) (key, mapping *yaml.Node) {
 	return f.root.Content[at], nil
 }
 
-// end is the line where the document has ended.
+// end returns the line after the document.
 func (f *file) end() int {
 	for n := f.lines() - 1; n >= 1; n-- {
 		if line := f.line(n); strings.HasPrefix(line, "...") {
@@ -110,7 +110,7 @@ func (f *file) end() int {
 	return f.lines()
 }
 
-// after is the line of the key that follows key in mapping, or the end of the document.
+// after returns the line of the key after key in mapping, or the end of the document.
 func (f *file) after(mapping, key *yaml.Node) int {
 	at := slices.Index(mapping.Content, key)
 	if at+2 < len(mapping.Content) {
@@ -119,12 +119,11 @@ func (f *file) after(mapping, key *yaml.Node) int {
 	return f.end()
 }
 
-// anyIndent is more than a line has.
+// anyIndent is larger than any indentation.
 const anyIndent = 1 << 30
 
-// contentEnd goes up from the line limit, not above from, over blank lines and
-// over comments that are indented by at most indent, and returns the line below
-// what is left.
+// contentEnd moves up from the line limit, not above from, over blank lines and over comments that are indented by at
+// most indent, and returns the line below the remaining content.
 func (f *file) contentEnd(from, limit, indent int) int {
 	for n := limit; n > from; n-- {
 		if f.blank(n - 1) {
@@ -137,7 +136,7 @@ func (f *file) contentEnd(from, limit, indent int) int {
 	return from
 }
 
-// commentAt is the column, from 0, of the comment that is all there is in a line; else -1.
+// commentAt returns the column, from 0, of a comment that is alone in its line; else -1.
 func commentAt(line string) int {
 	if trimmed := strings.TrimLeft(line, " "); strings.HasPrefix(trimmed, "#") {
 		return len(line) - len(trimmed)
@@ -145,8 +144,8 @@ func commentAt(line string) int {
 	return -1
 }
 
-// attached is the first of the comment lines that stand directly above a key, as
-// far in as it is; the line of the key if there is none.
+// attached returns the first of the comment lines directly above a key with its indentation; the line of the key if
+// there is none.
 func (f *file) attached(key *yaml.Node, above int) int {
 	n := key.Line
 	for n-1 > above && commentAt(f.line(n-1)) == key.Column-1 {
@@ -155,7 +154,7 @@ func (f *file) attached(key *yaml.Node, above int) int {
 	return n
 }
 
-// block is value as YAML, indented.
+// block returns value as indented YAML.
 func (f *file) block(value any, indent int) (string, error) {
 	text, err := marshal(value)
 	if err != nil {
@@ -171,7 +170,7 @@ func (f *file) block(value any, indent int) (string, error) {
 	return b.String(), nil
 }
 
-// insert puts lines above line n.
+// insert inserts lines above line n.
 func (f *file) insert(n int, text string) []byte {
 	at := f.start(n)
 	if at > 0 && at == len(f.data) && !bytes.HasSuffix(f.data, []byte("\n")) {
@@ -180,7 +179,7 @@ func (f *file) insert(n int, text string) []byte {
 	return slices.Concat(f.data[:at], []byte(text), f.data[at:])
 }
 
-// colon is the offset behind the colon of a plain or quoted key at the start of its line.
+// colon returns the offset after the colon of a plain or quoted key at the start of its line.
 func (f *file) colon(key *yaml.Node) (int, bool) {
 	line := f.line(key.Line)
 	at := strings.IndexByte(line, ':')
@@ -190,7 +189,7 @@ func (f *file) colon(key *yaml.Node) (int, bool) {
 	return f.start(key.Line) + at + 1, true
 }
 
-// fill puts a block below a key that has no value or {}.
+// fill inserts a block below a key without a value or with {}.
 func (f *file) fill(key *yaml.Node, text string) ([]byte, bool) {
 	at, ok := f.colon(key)
 	if !ok {
@@ -212,7 +211,7 @@ func (f *file) fill(key *yaml.Node, text string) ([]byte, bool) {
 	return slices.Concat(head, []byte(text), f.data[f.start(key.Line+1):]), true
 }
 
-// empty takes the lines from first to before last away and makes the key's value {}.
+// empty removes the lines from first to before last and sets the key's value to {}.
 func (f *file) empty(key *yaml.Node, first, last int) []byte {
 	at, ok := f.colon(key)
 	if !ok || first <= key.Line {

@@ -1,7 +1,6 @@
-// Package yamledit adds and removes one entry of a mapping in a YAML file that a
-// person wrote, and keeps every other byte: comments, order, quotes, line ends.
-// It finds the places in the parsed file and cuts the text there; what it made
-// is parsed again and must differ by that entry alone.
+// Package yamledit adds and removes one entry of a mapping in a YAML file that a person wrote, and preserves every
+// other byte: comments, order, quotes, line ends. It locates the edit in the parsed file and changes the text there;
+// the result is parsed again and must differ by that entry alone.
 package yamledit
 
 import (
@@ -15,19 +14,18 @@ import (
 )
 
 var (
-	// ErrFlow says that the mapping is written in braces, where nothing is inserted.
+	// ErrFlow means that the mapping is in flow style (braces), which is not edited.
 	ErrFlow = errors.New("is written in braces; write it as an indented block, then it can be edited")
-	// ErrExists is for a name that has an entry.
+	// ErrExists means that the name has an entry already.
 	ErrExists = errors.New("is there already")
-	// ErrMissing is for a name without an entry.
+	// ErrMissing means that the name has no entry.
 	ErrMissing = errors.New("is not there")
-	// ErrUnsafe says that the file cannot be edited without changing something else.
+	// ErrUnsafe means that the file cannot be edited without changing something else.
 	ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
 )
 
-// Add puts an entry at the end of the mapping at the top-level key section, which
-// is made if it is missing or empty. The value is marshalled as yaml.v3 does it.
-// Empty data is an empty file.
+// Add appends an entry to the mapping at the top-level key section, which is created if it is missing or empty. The
+// value is marshalled with yaml.v3. Empty data is an empty file.
 func Add(data []byte, section, name string, value any) ([]byte, error) {
 	f, err := parse(data)
 	if err != nil {
@@ -70,15 +68,14 @@ func (f *file) additions(section, name string, value any, key, mapping *yaml.Nod
 	indent := mapping.Content[0].Column - 1
 	text, err := f.block(map[string]any{name: value}, indent)
 	end := f.after(f.root, key)
-	var places [][]byte // the first takes no comment for one about the entry, but may be inside of a text
+	var places [][]byte // the first keeps comments apart from the entry, but may be inside of a text
 	for _, line := range []int{f.contentEnd(key.Line+1, end, anyIndent), f.contentEnd(key.Line+1, end, indent-1), end} {
 		places = append(places, f.insert(line, text))
 	}
 	return places, err
 }
 
-// Put puts a top-level key with a plain text above the others. A key that is
-// there already is [ErrExists].
+// Put inserts a top-level key with a plain text above the others. The error for an existing key is [ErrExists].
 func Put(data []byte, name, value string) ([]byte, error) {
 	f, err := parse(data)
 	if err != nil {
@@ -106,7 +103,7 @@ func Put(data []byte, name, value string) ([]byte, error) {
 	return nil, fmt.Errorf("the file %w", ErrUnsafe)
 }
 
-// differsByText reports whether made is the file with that key before the others.
+// differsByText reports whether made is the file with only that key added at the top.
 func (f *file) differsByText(made []byte, name, value string) bool {
 	g, err := parse(made)
 	if err != nil || g.root == nil || len(g.root.Content) != len(f.root.Content)+2 {
@@ -115,8 +112,8 @@ func (f *file) differsByText(made []byte, name, value string) bool {
 	return g.root.Content[0].Value == name && g.root.Content[1].Value == value && g.without(name, "") == f.without(name, "")
 }
 
-// Remove takes an entry out of the mapping at section, with the comment lines
-// directly above it. A mapping that becomes empty is left as {}.
+// Remove removes an entry of the mapping at section, with the comment lines directly above it. An empty mapping
+// becomes {}.
 func Remove(data []byte, section, name string) ([]byte, error) {
 	f, err := parse(data)
 	if err != nil {
@@ -152,7 +149,7 @@ func Remove(data []byte, section, name string) ([]byte, error) {
 	return made, nil
 }
 
-// differsBy reports whether made is the file with or without that one entry, and else the same.
+// differsBy reports whether made equals the file except for that one entry.
 func (f *file) differsBy(made []byte, section, name string) bool {
 	g, err := parse(made)
 	if err != nil {
@@ -161,7 +158,7 @@ func (f *file) differsBy(made []byte, section, name string) bool {
 	return f.without(section, name) == g.without(section, name)
 }
 
-// without writes down the meaning of the file but for one entry.
+// without returns the parsed content of the file without one entry, as text.
 func (f *file) without(section, name string) string {
 	var b strings.Builder
 	if f.root == nil {
@@ -192,7 +189,7 @@ func dump(b *strings.Builder, n *yaml.Node) {
 	b.WriteString(")")
 }
 
-// find returns where in a mapping's content a key is, -1 if it is not there.
+// find returns the index of a key in a mapping's content, -1 if it is missing.
 func find(mapping *yaml.Node, name string) int {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == name {

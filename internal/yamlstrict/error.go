@@ -2,16 +2,15 @@ package yamlstrict
 
 import "fmt"
 
-// Error is one fault of a file.
+// Error is one error in a file.
 type Error struct {
 	// File is the path as it was given.
 	File string
-	// Line and Column count from 1, columns in runes; both are 0 where the fault has no place.
+	// Line and Column count from 1, columns in runes; both are 0 without a position.
 	Line, Column int
-	// Message is one line and shows nothing that is secret.
+	// Message is one line and contains no secret.
 	Message string
-	// Snippet is the source line as it was written, with its number, and below
-	// it a caret; two lines without a final newline, or "".
+	// Snippet is the numbered source line with a caret below it; two lines without a final newline, or "".
 	Snippet string
 }
 

@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Inside returns where an offset in the text of n stands in the file.
+// Inside returns the position in the file of an offset in the text of n.
 func (s *Source) Inside(n *yaml.Node, offset int) (line, column int) {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		return s.quoted(n, offset)
@@ -34,7 +34,7 @@ func (s *Source) Inside(n *yaml.Node, offset int) (line, column int) {
 	return n.Line, n.Column
 }
 
-// common is the length of what two texts begin with in common, in whole characters.
+// common returns the length of the common prefix of two texts, in whole characters.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// JSON returns the root of a file in JSON, as Document does for YAML: the nodes are the same, so that one decoder reads both.
+// JSON returns the root of a JSON file, as Document does for YAML: both have the same nodes and decoder.
 func (s *Source) JSON(empty string) (*yaml.Node, error) {
 	if err := s.readable(); err != nil {
 		return nil, err
@@ -38,15 +38,15 @@ func (s *Source) jsonError(err error) error {
 	return s.faultAt(at, "is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// jsonReader makes nodes of a text that is known to be JSON.
+// jsonReader builds nodes from valid JSON.
 type jsonReader struct {
 	s   *Source
 	dec *json.Decoder
-	// at is an offset that has been reached, line and column where it is.
+	// at is the current offset, line and column its position.
 	at, line, column int
 }
 
-// next returns the next token, and moves to where it begins.
+// next returns the next token, and moves to its start.
 func (r *jsonReader) next() (json.Token, error) {
 	from := int(r.dec.InputOffset())
 	for from < len(r.s.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.s.data[from]) >= 0 {
@@ -91,7 +91,7 @@ func (r *jsonReader) value(token json.Token, err error) (*yaml.Node, error) {
 	return n, nil
 }
 
-// inside reads what is in a list or a mapping, and its end.
+// inside reads the content and the end of a list or a mapping.
 func (r *jsonReader) inside(n *yaml.Node, open json.Delim) error {
 	n.Kind, n.Tag, n.Style = yaml.SequenceNode, "!!seq", yaml.FlowStyle
 	if open == '{' {

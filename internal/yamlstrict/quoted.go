@@ -9,8 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// quoted finds an offset of a text in quotes, by reading it once more: escapes, and lines that are folded, count for what
-// they stand for.
+// quoted finds the position of an offset in a quoted text, by decoding its escapes and folded lines again.
 func (s *Source) quoted(n *yaml.Node, offset int) (line, column int) {
 	if n.Line < 1 || n.Line > len(s.starts) {
 		return n.Line, n.Column
@@ -28,7 +27,7 @@ func (s *Source) quoted(n *yaml.Node, offset int) (line, column int) {
 	return s.place(len(s.data) - len(rest) + at)
 }
 
-// step returns how many bytes of a quoted text are the next part of it, and how many bytes that part decodes to; 0, 0 at its end.
+// step returns the length of the next part of a quoted text, and the length that it decodes to; 0, 0 at its end.
 func step(rest string, double bool) (from, is int) {
 	switch {
 	case rest[0] == '\'' && !double:
@@ -48,7 +47,7 @@ func step(rest string, double bool) (from, is int) {
 	return size, size
 }
 
-// fold is the end of a line and the beginning of the next: a space, or as many line breaks as there are empty lines.
+// fold decodes a line break within a text: to a space, or to as many line breaks as there are empty lines.
 func fold(rest string, at int) (from, is int) {
 	breaks := 0
 	for at < len(rest) {
@@ -73,11 +72,11 @@ func isBreak(rest string) int {
 	return 0
 }
 
-// escape is what begins with a backslash.
+// escape decodes an escape sequence.
 func escape(rest string) (from, is int) {
 	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[rest[1]]
 	switch {
-	case isBreak(rest[1:]) > 0: // the line goes on
+	case isBreak(rest[1:]) > 0: // a line continuation
 		at := 1 + isBreak(rest[1:])
 		return at + len(rest[at:]) - len(strings.TrimLeft(rest[at:], " \t")), 0
 	case rest[1] == 'N' || rest[1] == '_':

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Fields reads a mapping of known keys and returns those that it has.
+// Fields reads a mapping of known keys and returns those that are present.
 func (d *Decoder) Fields(at Path, n *yaml.Node, keys []Key) map[string]bool {
 	seen := map[string]bool{}
 	d.Each(at, n, func(under Path, key, value *yaml.Node) {
@@ -27,10 +27,10 @@ func (d *Decoder) Fields(at Path, n *yaml.Node, keys []Key) map[string]bool {
 	return seen
 }
 
-// maxNamed is how many keys are named at once.
+// maxNamed bounds the keys that a message lists.
 const maxNamed = 30
 
-// suggest says which key was meant, or which there are.
+// suggest returns the key that was probably meant, or lists the keys.
 func (d *Decoder) suggest(word string, keys []Key) string {
 	elsewhere := ""
 	if d.Meant != nil {
@@ -52,7 +52,7 @@ func (d *Decoder) suggest(word string, keys []Key) string {
 	return "the keys here are " + strings.Join(names, ", ")
 }
 
-// Each reads a mapping and gives every key that is a string and is there once.
+// Each reads a mapping and calls read for every key that is a string and not a duplicate.
 func (d *Decoder) Each(at Path, n *yaml.Node, read func(at Path, key, value *yaml.Node)) {
 	if !d.Allowed(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
 		return
@@ -74,7 +74,7 @@ func (d *Decoder) Each(at Path, n *yaml.Node, read func(at Path, key, value *yam
 	}
 }
 
-// Items reads a list; want names what it is, as in "a list of strings".
+// Items reads a list; want describes it, as in "a list of strings".
 func (d *Decoder) Items(at Path, n *yaml.Node, want string, read func(at Path, i int, item *yaml.Node)) {
 	if !d.isList(at, n, want) {
 		return
@@ -93,7 +93,7 @@ func (d *Decoder) isList(at Path, n *yaml.Node, want string) bool {
 	return d.Allowed(at, n) && d.Kind(at, n, yaml.SequenceNode, want)
 }
 
-// List reads a list of what read reads; nil if it is none.
+// List reads a list with read for each item; nil if it is not a list.
 func List[T any](d *Decoder, at Path, n *yaml.Node, read func(at Path, n *yaml.Node, into *T)) (all []T) {
 	d.Items(at, n, "a list", func(at Path, i int, item *yaml.Node) {
 		if all == nil {
@@ -117,7 +117,7 @@ func (d *Decoder) allowedKey(at Path, key *yaml.Node) bool {
 	return false
 }
 
-// Allowed refuses what YAML has and our files do not need: aliases, anchors, tags.
+// Allowed rejects YAML features that our files do not need: aliases, anchors, tags.
 func (d *Decoder) Allowed(at Path, n *yaml.Node) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -132,7 +132,7 @@ func (d *Decoder) Allowed(at Path, n *yaml.Node) bool {
 	return false
 }
 
-// Plainly is Allowed for a value and all that is in it.
+// Plainly is Allowed for a value and everything in it.
 func (d *Decoder) Plainly(at Path, n *yaml.Node) bool {
 	if !d.Allowed(at, n) {
 		return false
@@ -145,7 +145,7 @@ func (d *Decoder) Plainly(at Path, n *yaml.Node) bool {
 	return true
 }
 
-// Kind refuses a value of another kind; want says which it should be, as in "a mapping".
+// Kind rejects a value of another kind; want describes the right one, as in "a mapping".
 func (d *Decoder) Kind(at Path, n *yaml.Node, kind yaml.Kind, want string) bool {
 	switch {
 	case n.Kind == kind && n.Tag != "!!null":
@@ -192,7 +192,7 @@ func (d *Decoder) Texts(into *[]string) Reader {
 	}
 }
 
-// OneOf reads one of a few words; an empty one leaves what is there.
+// OneOf reads one of a few words; an empty value keeps the default.
 func (d *Decoder) OneOf(into *string, words ...string) Reader {
 	return func(at Path, n *yaml.Node) {
 		var text string
@@ -210,7 +210,7 @@ func (d *Decoder) OneOf(into *string, words ...string) Reader {
 	}
 }
 
-// IsText refuses what is no string.
+// IsText rejects a value that is not a string.
 func (d *Decoder) IsText(at Path, n *yaml.Node) bool {
 	if !d.Allowed(at, n) {
 		return false
@@ -222,7 +222,7 @@ func (d *Decoder) IsText(at Path, n *yaml.Node) bool {
 	return d.Kind(at, n, yaml.ScalarNode, "a string")
 }
 
-// Scalar reads a value with parse, which returns what is wrong with it or "".
+// Scalar reads a value with parse, which returns an error text or "".
 func Scalar[T any](d *Decoder, into *T, parse func(*yaml.Node) (T, string)) Reader {
 	return func(at Path, n *yaml.Node) {
 		if !d.Allowed(at, n) || !d.Kind(at, n, yaml.ScalarNode, "one value") {
@@ -237,7 +237,7 @@ func Scalar[T any](d *Decoder, into *T, parse func(*yaml.Node) (T, string)) Read
 	}
 }
 
-// ValueOf is the value of a key of a mapping, nil if it has none.
+// ValueOf returns the value of a key of a mapping, nil if it is missing.
 func ValueOf(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -247,7 +247,7 @@ func ValueOf(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// Describe says what sort of value n is.
+// Describe names the type of n.
 func Describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

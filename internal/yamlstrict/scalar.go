@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The functions below read one value each, for [Scalar], and return it or what is wrong with it.
+// The functions below parse one value each, for [Scalar], and return it or an error text.
 
-// Duration reads a number with a unit, or several of them, as in 1m30s.
+// Duration parses a number with a unit, or several of them, as in 1m30s.
 func Duration(n *yaml.Node) (time.Duration, string) {
 	d, err := time.ParseDuration(n.Value)
 	switch {
@@ -23,7 +23,7 @@ func Duration(n *yaml.Node) (time.Duration, string) {
 	return 0, "is not a duration: write a number and a unit, like 30s or 1m30s"
 }
 
-// Age is a Duration that may be in days, as in 90d.
+// Age parses a duration that may be in days, as in 90d.
 func Age(n *yaml.Node) (time.Duration, string) {
 	if days, ok := strings.CutSuffix(n.Value, "d"); ok {
 		if count, err := strconv.Atoi(days); err == nil && count >= 0 && count <= 36500 {
@@ -37,7 +37,7 @@ func Age(n *yaml.Node) (time.Duration, string) {
 	return age, wrong
 }
 
-// Count reads a whole number in plain digits.
+// Count parses a whole number in plain digits.
 func Count(n *yaml.Node) (int, string) {
 	count, err := strconv.Atoi(n.Value)
 	if err != nil || n.Tag != "!!int" {

@@ -10,12 +10,11 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// maxWidth is how many columns of a source line are shown.
+// maxWidth bounds the columns of a source line that are shown.
 const maxWidth = 100
 
-// snippet shows a source line with its number and a caret under a column,
-// counted in runes from 1. Tabs stay, and stand before the caret too, so that
-// both lines move alike; what a terminal would not show is shown as "\ufffd".
+// snippet returns a source line with its number and a caret under a column, counted in runes from 1. Tabs are
+// repeated before the caret so that both lines align; invisible characters are shown as "\ufffd".
 func snippet(number int, line string, column int) string {
 	runes := []rune(line)
 	at := min(max(column-1, 0), len(runes))
@@ -40,7 +39,7 @@ func snippet(number int, line string, column int) string {
 	return text.String() + "\n" + pad.String() + "^"
 }
 
-// window chooses which runes of a line to show: all, or those around at.
+// window returns the range of runes of a line to show: all, or those around at.
 func window(line []rune, at int) (from, to int) {
 	if widthOf(line) <= maxWidth {
 		return 0, len(line)
@@ -70,7 +69,7 @@ func visible(r rune) rune {
 	return r
 }
 
-// blank is as wide as r.
+// blank returns white space as wide as r.
 func blank(r rune) string {
 	if r == '\t' {
 		return "\t"
@@ -78,7 +77,7 @@ func blank(r rune) string {
 	return strings.Repeat(" ", width(r))
 }
 
-// width is how many columns of a terminal r takes.
+// width returns the number of terminal columns of r.
 func width(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me) || r == '\u200c' || r == '\u200d':
@@ -89,7 +88,7 @@ func width(r rune) int {
 	return 1
 }
 
-// wide holds for East Asian wide characters, emoji among them.
+// wide reports whether r is an East Asian wide character or emoji.
 func wide(r rune) bool {
 	kind := eastasian.LookupRune(r).Kind()
 	return kind == eastasian.EastAsianWide || kind == eastasian.EastAsianFullwidth

@@ -15,22 +15,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// MaxFile is how large a file may be, in bytes: more than anyone writes by hand, and little enough to read in a moment.
+// MaxFile bounds a file, in bytes: larger than any handwritten file, and fast to read.
 const MaxFile = 1 << 20
 
 const (
-	// MaxErrors is how many errors are spelled out.
+	// MaxErrors bounds the errors that are reported.
 	MaxErrors = 10
-	// MaxFaults is how many are looked for.
+	// MaxFaults bounds the faults that are collected.
 	MaxFaults = 50
-	// maxSearch is the size of file in which the place of a syntax error is worth
-	// searching for: some 17 more parses, a tenth of a second in all.
+	// maxSearch bounds the size of a file in which the position of a syntax error is searched for: that takes some 17
+	// more parses, a tenth of a second in all.
 	maxSearch = 64 << 10
-	// maxLines is how far below the start of a text a place in it is searched for.
+	// maxLines bounds the lines of a text in which a position is searched for.
 	maxLines = 1000
 )
 
-// Source is the text of a file, and finds its way around in it. It never changes.
+// Source is the text of a file with its line positions. It is immutable.
 type Source struct {
 	// Path is the file as it was given, for messages.
 	Path string
@@ -39,14 +39,14 @@ type Source struct {
 	starts []int
 }
 
-// Fault is an error with a place but no looks yet. Line and Column count from 1, columns in characters; 0 is no place.
+// Fault is an error with a position, not yet formatted. Line and Column count from 1, columns in characters; 0 means
+// no position.
 type Fault struct {
 	Line, Column int
 	Message      string
 }
 
-// NewSource takes a text, without the mark that some editors put in front of it; path is for messages. Lines end at
-// what YAML counts as the end of one.
+// NewSource returns a Source for a text, without its byte order mark; path is for messages. Lines end as in YAML.
 func NewSource(path string, data []byte) *Source {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	s := &Source{Path: path, data: data, starts: []int{0}}
@@ -54,7 +54,7 @@ func NewSource(path string, data []byte) *Source {
 		switch r {
 		case '\r':
 			if i+1 < len(data) && data[i+1] == '\n' {
-				continue // they end the line together
+				continue // "\r\n" ends the line
 			}
 			fallthrough
 		case '\n', '\u0085', '\u2028', '\u2029':
@@ -64,7 +64,7 @@ func NewSource(path string, data []byte) *Source {
 	return s
 }
 
-// Lines is how many lines there are.
+// Lines returns the number of lines.
 func (s *Source) Lines() int { return len(s.starts) }
 
 // Line returns line n, counted from 1, without its end; "" if there is none.
@@ -90,7 +90,7 @@ func (s *Source) faultAt(offset int, format string, args ...any) error {
 	return s.Error(Fault{line, column, fmt.Sprintf(format, args...)})
 }
 
-// Error gives a fault its looks.
+// Error formats a fault.
 func (s *Source) Error(f Fault) *Error {
 	e := &Error{File: s.Path, Line: f.Line, Column: f.Column, Message: f.Message}
 	if f.Line > 0 {
@@ -99,8 +99,8 @@ func (s *Source) Error(f Fault) *Error {
 	return e
 }
 
-// Errors joins faults in the order of the file, nil if there are none; at most ten are spelled out. One comes as an
-// *Error, several joined.
+// Errors joins faults in file order, nil if there are none; at most ten are reported. A single one is an *Error,
+// several are joined.
 func (s *Source) Errors(faults []Fault) error {
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -120,7 +120,7 @@ func (s *Source) Errors(faults []Fault) error {
 	return errors.Join(errs...)
 }
 
-// OffsetOf returns where in a line a column begins.
+// OffsetOf returns the offset of a column in a line.
 func OffsetOf(line string, column int) int {
 	for at := range line {
 		if column--; column == 0 {
@@ -130,7 +130,7 @@ func OffsetOf(line string, column int) int {
 	return len(line)
 }
 
-// Document returns the root of the only YAML document in the file; empty is what to say of a file with nothing in it.
+// Document returns the root of the only YAML document in the file; empty is the message for an empty file.
 func (s *Source) Document(empty string) (*yaml.Node, error) {
 	if err := s.readable(); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Source) Document(empty string) (*yaml.Node, error) {
 	return docs[0].Content[0], nil
 }
 
-// readable refuses what is no text, or too long.
+// readable rejects a file that is not text, or too long.
 func (s *Source) readable() error {
 	if len(s.data) > MaxFile {
 		return &Error{File: s.Path, Message: "is larger than 1 MiB"}
@@ -159,8 +159,8 @@ func (s *Source) readable() error {
 	return nil
 }
 
-// readAll reads up to two documents, for a second is one too many. Reading into
-// nodes follows no alias, so that no bomb of them goes off.
+// readAll reads up to two documents, to detect a second one. Decoding into nodes does not expand aliases, so alias
+// bombs have no effect.
 func readAll(data []byte) (docs []*yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for len(docs) < 2 {
@@ -187,7 +187,8 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// ReadFile reads a file of at most MaxFile bytes. Of a larger one it returns one byte more, which [Source.Document] refuses.
+// ReadFile reads a file of at most MaxFile bytes. For a larger one it returns one byte more, which [Source.Document]
+// rejects.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

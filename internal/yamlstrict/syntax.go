@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// yamlMessage takes apart what the YAML library says: an optional line, and what is wrong.
+// yamlMessage matches the YAML library's errors: an optional line, and the message.
 var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// syntaxError gives err of the YAML library a place. The library names a line
-// that is often another one and never a column, so the place is searched for:
-// where the shortest piece of the file ends that is already wrong in the same way.
+// syntaxError adds a position to an error of the YAML library. The library reports an often wrong line and no column,
+// so the position is searched for: the end of the shortest prefix of the file with the same error.
 func (s *Source) syntaxError(err error) error {
 	line, message := takeApart(err)
 	from := 0
@@ -24,7 +23,7 @@ func (s *Source) syntaxError(err error) error {
 	if len(s.data) > maxSearch {
 		return s.faultAt(from, "%s", explain(message, s.data[from:]))
 	}
-	ends := runeEnds(s.data[from:]) // half a rune would be wrong in a way of its own
+	ends := runeEnds(s.data[from:]) // a partial rune would be another error
 	n := sort.Search(len(ends)-1, func(i int) bool {
 		_, err := readAll(s.data[:from+ends[i]])
 		if err == nil {
@@ -44,8 +43,8 @@ func (s *Source) syntaxError(err error) error {
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
 }
 
-// bareMark is where, in a line with a bracket that seems not to be closed, a "?" stands without quotes: the library takes it
-// for a key's mark, and people end questions with it. 0 is nowhere.
+// bareMark returns the position of an unquoted "?" in a line with a bracket that seems unclosed: the library takes it
+// for a key indicator, while people end questions with it. 0 means none.
 func bareMark(message, line string) int {
 	if !strings.Contains(message, "did not find expected ',' or") {
 		return 0
@@ -66,7 +65,7 @@ func bareMark(message, line string) int {
 	return 0
 }
 
-// runeEnds returns the offset behind each rune.
+// runeEnds returns the offset after each rune.
 func runeEnds(data []byte) []int {
 	var ends []int
 	for i := 0; i < len(data); {
@@ -86,7 +85,7 @@ func takeApart(err error) (line int, message string) {
 	return line, parts[2]
 }
 
-// explain says in plain words what the library's commonest messages mean.
+// explain rephrases the library's most common messages.
 func explain(message string, at []byte) string {
 	has := func(part string) bool { return strings.Contains(message, part) }
 	switch {
@@ -97,7 +96,7 @@ func explain(message string, at []byte) string {
 	case has("mapping values are not allowed"):
 		return `a ":" cannot stand here; put a value that contains ": " in quotes, or check the indentation and the line above`
 	case has("did not find expected key"):
-		return "this is no key of the block it stands in; check the indentation and the quotes"
+		return "this is not a key of its block; check the indentation and the quotes"
 	case has("could not find expected ':'"):
 		return `a key must be followed by ": "`
 	case has("did not find expected ',' or"):
@@ -105,7 +104,7 @@ func explain(message string, at []byte) string {
 	case has("unknown anchor"), has("alphabetic or numeric character"):
 		return `a value that starts with "*" or "&" must be in quotes; aliases are not supported`
 	case has("unknown escape character"):
-		return `this is no escape; write "\\" for a backslash, or use single quotes`
+		return `invalid escape; write "\\" for a backslash, or use single quotes`
 	case has("unexpected end of stream"):
 		return "this quote is not closed"
 	}

@@ -5,17 +5,17 @@
 // A package that reads a format of its own makes a [Source] of the text, takes the document's root from it, and walks it
 // with a table of keys for each mapping:
 //
-//	src := strict.NewSource(path, data)
+//	src := yamlstrict.NewSource(path, data)
 //	root, err := src.Document(`is empty; it needs at least the key "name"`)
 //	if err != nil {
 //		return nil, err
 //	}
-//	d := &strict.Decoder{Source: src}
-//	d.Fields(strict.Path{}, root, []strict.Key{
+//	d := &yamlstrict.Decoder{Source: src}
+//	d.Fields(yamlstrict.Path{}, root, []yamlstrict.Key{
 //		{"name", d.Text(&t.Name)},
-//		{"timeout", strict.Scalar(d, &t.Timeout, strict.Duration)},
+//		{"timeout", yamlstrict.Scalar(d, &t.Timeout, yamlstrict.Duration)},
 //		{"mode", d.OneOf(&t.Mode, "read", "write")},
-//		{"with", func(at strict.Path, n *yaml.Node) { d.Each(at, n, ...) }},
+//		{"with", func(at yamlstrict.Path, n *yaml.Node) { d.Each(at, n, ...) }},
 //	})
 //	if err := d.Err(); err != nil {
 //		return nil, err
@@ -33,28 +33,28 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Decoder walks the nodes of a file and collects what is wrong with them. The zero Decoder with a Source is ready; it is
-// for one file and one goroutine.
+// Decoder decodes the nodes of a file and collects faults. A Decoder with only a Source is ready; it is for one file
+// and one goroutine.
 type Decoder struct {
 	// Source is the file.
 	Source *Source
-	// Label names the value at a path to someone who sees where it stands; nil is [Path.Label].
+	// Label returns the name of the value at a path in messages; nil means [Path.Label].
 	Label func(at Path) string
-	// Expand expands the references in the text of a node, and reports faults of its own; nil takes texts as they are.
+	// Expand expands the references in the text of a node, and reports its own faults; nil leaves texts unchanged.
 	Expand func(at Path, n *yaml.Node) string
-	// Meant translates what other programs call our keys, "" for none of them; nil knows none.
+	// Meant maps a key of other programs to ours, "" for an unknown one; nil maps none.
 	Meant func(key string) string
 
 	faults []Fault
-	// places says where a path stands in the file, bad which paths have a fault.
+	// places maps paths to positions, bad holds the paths with a fault.
 	places map[string]Place
 	bad    map[string]bool
 }
 
-// Place is where a value stands: its node and that of its key, which is the same in a list.
+// Place is the position of a value: its node and that of its key, which is the same in a list.
 type Place struct{ Key, Value *yaml.Node }
 
-// Reader reads the value at a path.
+// Reader decodes the value at a path.
 type Reader func(at Path, n *yaml.Node)
 
 // Key is one key that a mapping may have.
@@ -63,25 +63,25 @@ type Key = struct {
 	Read Reader
 }
 
-// Path leads through the mappings and lists of a file: upstreams, memory, args, [0].
+// Path is a path through the mappings and lists of a file: upstreams, memory, args, [0].
 type Path []string
 
-// To is the path of a member.
+// To returns the path of a member.
 func (p Path) To(name string) Path { return append(slices.Clip(p), name) }
 
-// Item is the path of an item of a list, counted from 0.
+// Item returns the path of a list item, counted from 0.
 func (p Path) Item(i int) Path { return p.To(fmt.Sprintf("[%d]", i)) }
 
-// Unknown is where the keys of a mapping that cannot be read are recorded as bad.
+// Unknown is the path under which a mapping's unreadable keys are recorded as bad.
 func (p Path) Unknown() Path { return p.To("\x00") }
 
-// key is p as the key of a map.
+// key returns p as a map key.
 func (p Path) key() string { return strings.Join(p, "\x00/") }
 
 // String writes p as upstreams.memory.args[0].
 func (p Path) String() string { return strings.ReplaceAll(strings.Join(p, "."), ".[", "[") }
 
-// Label names the value at p by its key.
+// Label returns the last key of p, quoted.
 func (p Path) Label() string {
 	if len(p) == 0 {
 		return "the file"
@@ -96,21 +96,21 @@ func (d *Decoder) label(at Path) string {
 	return at.Label()
 }
 
-// Fail records a fault of the value at a path, with its place.
+// Fail records a fault of the value at a path, with its position.
 func (d *Decoder) Fail(at Path, n *yaml.Node, format string, args ...any) {
 	d.FailAt(at, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
-// FailAt is Fail with a place of the caller's.
+// FailAt is Fail with an explicit position.
 func (d *Decoder) FailAt(at Path, line, column int, message string) {
 	d.SetBad(at)
 	d.Add(Fault{line, column, message})
 }
 
-// Add records a fault that makes no path bad.
+// Add records a fault without marking a path as bad.
 func (d *Decoder) Add(f Fault) { d.faults = append(d.faults, f) }
 
-// SetBad says that what is at a path means nothing, without a fault.
+// SetBad marks the value at a path as invalid, without a fault.
 func (d *Decoder) SetBad(at Path) {
 	if d.bad == nil {
 		d.bad = map[string]bool{}
@@ -123,13 +123,13 @@ func (d *Decoder) Bad(paths ...Path) bool {
 	return slices.ContainsFunc(paths, func(p Path) bool { return d.bad[p.key()] })
 }
 
-// Faults is how many there are so far.
+// Faults returns the number of faults so far.
 func (d *Decoder) Faults() int { return len(d.faults) }
 
-// Full says that looking for more is not worth the time.
+// Full reports whether there are too many faults to continue.
 func (d *Decoder) Full() bool { return len(d.faults) >= MaxFaults }
 
-// Place returns where a path stands in the file.
+// Place returns the position of a path in the file.
 func (d *Decoder) Place(at Path) (Place, bool) {
 	p, ok := d.places[at.key()]
 	return p, ok
@@ -142,5 +142,5 @@ func (d *Decoder) stands(at Path, key, value *yaml.Node) {
 	d.places[at.key()] = Place{key, value}
 }
 
-// Err returns what is wrong, as [Source.Errors] has it, nil if nothing is.
+// Err returns the faults as [Source.Errors] does, nil if there are none.
 func (d *Decoder) Err() error { return d.Source.Errors(d.faults) }

@@ -1,10 +1,10 @@
-// Package bridge is the host's side of the only way out of a sandbox: a
-// websocket over a Unix socket that is mounted into that one sandbox. Who
-// speaks on it is known by the socket, so no frame names an execution, a
-// session or a principal. docs/bridge.md describes the frames.
+// Package bridge is the host's side of the only connection out of a sandbox: a
+// websocket over a Unix socket that is mounted into that one sandbox. The socket
+// identifies the sandbox, so no frame names an execution, a session or a
+// principal. docs/bridge.md describes the frames.
 //
 // The guest is untrusted: frames are bounded, calls are counted and limited,
-// a second connection is refused, and whatever is not a frame ends the bridge.
+// a second connection is refused, and an invalid frame ends the bridge.
 package bridge
 
 import (
@@ -22,43 +22,43 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// What the guest has to ask for, in how many bytes and how soon.
+// The path, the maximum header size in bytes and the time limit of the guest's HTTP upgrade request.
 const (
 	endpoint      = "/v1"
 	headerLimit   = 4 << 10
 	headerTimeout = 10 * time.Second
 )
 
-// writeBuffer is what the system is asked to keep for a guest that does not read at once, in bytes.
+// writeBuffer is the requested size of the socket's send buffer, in bytes.
 const writeBuffer = 256 << 10
 
-// ErrClosed says that the guest went away without reporting the end of its program.
+// ErrClosed means that the guest disconnected without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
 
 // Options configure a bridge.
 type Options struct {
-	// Logger gets what the guest does wrong; nil discards.
+	// Logger receives protocol errors of the guest; nil discards.
 	Logger *slog.Logger
 }
 
-// Bridge listens on one socket, for one guest, or is attached to a [Relay]. Close and Wait may be called at
-// any time; Ping and Run one at a time.
+// Bridge listens on one socket for one guest, or is attached to a [Relay]. Close and Wait may be called at
+// any time; Ping and Run must not be called concurrently.
 type Bridge struct {
 	log      *slog.Logger
 	listener net.Listener
 	server   *http.Server
 	taken    atomic.Bool
 	served   sync.WaitGroup
-	replica  replica // what the guest has of a workspace; of whoever is in Run
+	replica  replica // the guest's copy of a workspace; used by the goroutine in Run
 
 	mu        sync.Mutex // guards conn and the closing of the channels
 	conn      conn
-	connected chan struct{} // closed when the guest is there, or was refused: conn is nil then
+	connected chan struct{} // closed when the guest is connected, or was refused: conn is nil then
 	closed    chan struct{}
 }
 
-// Listen opens the socket at path, which any user may then connect to: the
-// directory above it decides who can.
+// Listen opens the socket at path with access for all users: the permissions of its
+// directory restrict who can connect.
 func Listen(path string, opts Options) (*Bridge, error) {
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -98,15 +98,15 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 		close(b.connected)
 		return
 	}
-	_ = b.listener.Close() // one guest, one connection: a program finds nothing to connect to
+	_ = b.listener.Close() // only one connection: a program cannot connect again
 	if socket, ok := conn.NetConn().(*net.UnixConn); ok {
-		_ = socket.SetWriteBuffer(writeBuffer) // a large result takes fewer turns; the system may allow less
+		_ = socket.SetWriteBuffer(writeBuffer) // fewer writes for a large result; the system may allow less
 	}
 	b.keep(socket{conn})
 	close(b.connected)
 }
 
-// keep remembers the guest's connection for Close, which may have come first.
+// keep stores the guest's connection, and closes it if Close was called before.
 func (b *Bridge) keep(conn conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,8 +125,8 @@ func (b *Bridge) isClosed() bool {
 	}
 }
 
-// Wait returns when the guest is connected. It is an error if it did not speak as it should
-// (ErrClosed), if ctx ends first (its cause), or if Close is called (net.ErrClosed).
+// Wait returns when the guest is connected. It returns ErrClosed if the guest's handshake
+// failed, the cause of ctx if that ends first, and net.ErrClosed if Close is called.
 func (b *Bridge) Wait(ctx context.Context) error {
 	_, err := b.wait(ctx)
 	return err
@@ -151,14 +151,14 @@ func (b *Bridge) wait(ctx context.Context) (conn, error) {
 	}
 }
 
-// pingLimit bounds, in bytes, each frame that a guest may send while it waits for a program.
+// pingLimit is the maximum size in bytes of a frame that a guest sends while it waits for a program.
 const pingLimit = 64 << 10
 
 const pingFrame = `{"type":"ping"}`
 
-// Ping returns when the guest has said that it waits for a program; what else it
-// says until then is dropped. Errors are those of Wait, and after one the bridge cannot be used:
-// Close it. Ping may be called while no Run continues.
+// Ping returns when the guest has answered that it waits for a program; other frames
+// before the answer are dropped. Errors are those of Wait; after an error the bridge must
+// be closed. Ping must not be called during Run.
 func (b *Bridge) Ping(ctx context.Context) error {
 	conn, err := b.wait(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func pinged(conn conn) error {
 	}
 }
 
-// Close stops listening and cuts off the guest; a Run that continues returns. It is idempotent.
+// Close stops listening and disconnects the guest; a running Run returns. It is idempotent.
 func (b *Bridge) Close() error {
 	b.mu.Lock()
 	if !b.isClosed() {
@@ -207,7 +207,7 @@ func (b *Bridge) Close() error {
 	}
 	err := b.server.Close()
 	b.served.Wait()
-	if errors.Is(err, net.ErrClosed) { // the guest has come in, and the server has not noticed yet that nobody else can
+	if errors.Is(err, net.ErrClosed) { // accept has closed the listener, and the server has not noticed yet
 		return nil
 	}
 	return err

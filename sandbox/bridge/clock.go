@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is the time that a program has, which stands still while a person is waited for.
+// Clock is the timeout of a program. It is paused while the program waits for a person.
 // It implements [tool.Clock] and is safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
@@ -17,16 +17,16 @@ type Clock struct {
 	changed func(still bool)
 }
 
-// NewClock returns a clock that calls over, in a goroutine of its own, when limit is up.
+// NewClock returns a clock that calls over, in its own goroutine, when limit has passed.
 func NewClock(limit time.Duration, over func()) *Clock {
 	return &Clock{timer: time.AfterFunc(limit, over), left: limit, since: time.Now()}
 }
 
-// Tell has the clock say when it stops (true) and when it continues. told must not use the clock. Call it before the
+// Tell sets a callback for each pause (true) and resume (false). The callback must not use the clock. Call Tell before the
 // clock is shared.
 func (c *Clock) Tell(told func(still bool)) { c.changed = told }
 
-// Reset gives the program so much time from now on.
+// Reset restarts the timeout with limit.
 func (c *Clock) Reset(limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *Clock) resume() {
 	c.tell(false)
 }
 
-// tell is called with mu held, so that reports are in order.
+// tell calls the callback. It is called with mu held, so that calls are in order.
 func (c *Clock) tell(still bool) {
 	if c.changed != nil && !c.stopped {
 		c.changed(still)
@@ -70,6 +70,6 @@ func (c *Clock) tell(still bool) {
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped = true // a pause that goes on tells of no end
+	c.stopped = true // no callback when a pause ends later
 	c.timer.Stop()
 }

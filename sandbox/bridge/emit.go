@@ -14,23 +14,23 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The bounds of one emitted thing, in addition to those of [Limits].
+// The bounds of one emitted item, in addition to those of [Limits].
 const (
-	// maxEmitText is the longest block of text, in bytes: what is longer is a file.
+	// maxEmitText is the maximum size of a text block in bytes; longer text must be a file.
 	maxEmitText = 64 << 10
 	// maxEmitName is in characters, maxEmitURI in bytes.
 	maxEmitName = 100
 	maxEmitURI  = 2 << 10
 )
 
-// emitted is what a program sent to its caller, in order.
+// emitted holds what a program emitted, in order.
 type emitted struct {
 	mu    sync.Mutex
 	items []tool.Content
 	bytes int
 }
 
-// content is what a guest wants to have shown.
+// content is an item that a guest emits.
 type content struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -47,8 +47,8 @@ func (e *emitted) list() []tool.Content {
 	return slices.Clone(e.items)
 }
 
-// emit keeps what one frame brings, or says what is wrong with it. It is done by
-// the reader, so that the order is the program's.
+// emit stores the item of one frame, or sends an error. The reader calls it, so that
+// items keep the program's order.
 func (s *session) emit(frame incoming) {
 	c, err := readContent(frame.Content, s.Limits.Emit)
 	if err == nil {
@@ -77,8 +77,8 @@ func (e *emitted) add(c tool.Content, limits Limits) error {
 
 const smaller = "make it smaller: fewer pixels, rows or seconds, or compressed"
 
-// readContent checks what a program wants to have shown. Nothing in it is
-// believed but its text and its bytes.
+// readContent validates an emitted item. Only its text and its data are kept as they
+// are; type, name and URI are checked or cleaned.
 func readContent(raw json.RawMessage, limit int) (tool.Content, error) {
 	var c content
 	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil {
@@ -103,7 +103,7 @@ func readContent(raw json.RawMessage, limit int) (tool.Content, error) {
 	return out, nil
 }
 
-// check looks at which members there are, and how long.
+// check validates which fields are set, and their lengths.
 func (c content) check(limit int) error {
 	switch c.Type {
 	case "text":
@@ -128,7 +128,7 @@ func (c content) check(limit int) error {
 	if size := max(len(c.Text), bytes); size > limit {
 		return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("that is %s; at most %s can be emitted at once", inUnits(size), inUnits(limit)), Hint: smaller}
 	}
-	if strings.ContainsAny(c.Data, "\r\n") { // which the decoder would pass over
+	if strings.ContainsAny(c.Data, "\r\n") { // the decoder ignores line breaks
 		return unfit("data is not base64", "standard alphabet, with padding, without line breaks")
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c content) check(limit int) error {
 // mediaType is a type, a subtype and perhaps a charset (RFC 6838, 4.2).
 var mediaType = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}(; ?charset=[a-z0-9_-]{1,40})?$`)
 
-// mimeType returns the type in lower case, or one that is true for whatever it is.
+// mimeType returns the validated MIME type in lower case, or a default.
 func mimeType(c content) (string, error) {
 	mime := strings.ToLower(c.MIME)
 	switch {
@@ -146,14 +146,14 @@ func mimeType(c content) (string, error) {
 	case mime == "" && (c.Type == "resource" || c.Type == "text"):
 		return "text/plain", nil
 	case len(mime) > 200 || !mediaType.MatchString(mime):
-		return "", unfit(fmt.Sprintf("%q is no MIME type", sanitize.Line(c.MIME, 60)), "such as image/png")
+		return "", unfit(fmt.Sprintf("invalid MIME type %q", sanitize.Line(c.MIME, 60)), "such as image/png")
 	case (c.Type == "image" || c.Type == "audio") && !strings.HasPrefix(mime, c.Type+"/"):
-		return "", unfit(fmt.Sprintf("%s is no type of an %s", mime, c.Type), "such as "+map[string]string{"image": "image/png", "audio": "audio/wav"}[c.Type])
+		return "", unfit(fmt.Sprintf("%s is not an %s type", mime, c.Type), "such as "+map[string]string{"image": "image/png", "audio": "audio/wav"}[c.Type])
 	}
 	return mime, nil
 }
 
-// address checks a URI. Those that would run code when followed are refused.
+// address validates a URI. Schemes that run code when followed are rejected.
 func address(uri string) (string, error) {
 	if uri == "" {
 		return "", nil
@@ -161,18 +161,18 @@ func address(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil || u.Scheme == "" || len(uri) > maxEmitURI || strings.ContainsFunc(uri, noURI):
-		return "", unfit(fmt.Sprintf("%q is no URI", sanitize.Line(uri, 60)), "with a scheme, percent-encoded")
+		return "", unfit(fmt.Sprintf("invalid URI %q", sanitize.Line(uri, 60)), "with a scheme, percent-encoded")
 	case slices.Contains([]string{"javascript", "vbscript", "data"}, u.Scheme):
 		return "", unfit("a URI of scheme "+u.Scheme+" cannot be emitted", "")
 	}
 	return uri, nil
 }
 
-// noURI says which characters no URI has (RFC 3986): some of them end the link that it is shown in.
+// noURI reports whether r is not allowed in a URI (RFC 3986). Some of these characters would end the link that shows the URI.
 func noURI(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"\\^`{|}", r) }
 
-// baseName is the last part of a name, whichever system's path it is, and
-// nothing where that is no name.
+// baseName returns the last element of a path with slashes or backslashes, "" if it
+// is not a usable name.
 func baseName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -181,14 +181,14 @@ func baseName(name string) string {
 	if strings.Trim(name, ". ") == "" {
 		return ""
 	}
-	return strings.Clone(name) // it may be a part of something long
+	return strings.Clone(name) // do not retain the longer string
 }
 
 func unfit(message, hint string) error {
 	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
 }
 
-// inUnits writes a size as a person would.
+// inUnits formats a size for people.
 func inUnits(bytes int) string {
 	switch {
 	case bytes >= 1<<20:

@@ -11,10 +11,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The frames of the host are written by hand: encoding/json would check, copy
-// and escape each level of a result once more, and results can be large.
+// The host's frames are encoded by hand: encoding/json would validate, copy and
+// escape each level of a result again, and results can be large.
 
-// run is the frame that hands over the program.
+// run is the frame with the program.
 type run struct {
 	Type string `json:"type"`
 	Program
@@ -35,7 +35,7 @@ type reason struct {
 	Retryable bool `json:"retryable,omitempty"`
 }
 
-// told is the frame that tells of a call's progress.
+// told is the frame with a call's progress.
 type told struct {
 	Type string `json:"type"`
 	ID   int64  `json:"id"`
@@ -62,14 +62,14 @@ func appendProgress(b []byte, id int64, p progress) []byte {
 	return frame
 }
 
-// appendResult writes the frame that answers a call. Guests may rely on type
-// and id coming first: they identify the call where the rest cannot be read.
+// appendResult appends the result frame of a call. Guests may rely on type and id
+// coming first: these identify the call if the rest cannot be decoded.
 func appendResult(b []byte, id int64, value tool.Value) ([]byte, error) {
 	b, err := appendValue(appendResultHead(b, id), value)
 	return append(b, '}'), err
 }
 
-// appendPassed is appendResult for a value as it stands in such a frame.
+// appendPassed is appendResult for an already encoded value.
 func appendPassed(b []byte, id int64, value json.RawMessage) ([]byte, error) {
 	b, err := appendRaw(appendResultHead(b, id), value)
 	return append(b, '}'), err
@@ -128,8 +128,8 @@ func appendBlob(b []byte, blob *tool.Blob) ([]byte, error) {
 
 var errNotJSON = errors.New("a result is not JSON")
 
-// appendRaw writes JSON of an upstream as it is. It is checked: what is no JSON
-// could end the frame and begin another, and no guest can read what is not UTF-8.
+// appendRaw appends JSON of an upstream unchanged. It validates the JSON, which could
+// otherwise end the frame and begin another, and replaces invalid UTF-8.
 func appendRaw(b []byte, raw json.RawMessage) ([]byte, error) {
 	if !valid(raw) {
 		return b, errNotJSON
@@ -143,7 +143,7 @@ func appendRaw(b []byte, raw json.RawMessage) ([]byte, error) {
 	return append(b, raw...), nil
 }
 
-// appendJSON encodes v without the escapes that are for HTML.
+// appendJSON appends v as JSON without HTML escapes.
 func appendJSON(b []byte, v any) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	encoder := json.NewEncoder(buf)

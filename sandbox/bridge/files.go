@@ -18,22 +18,22 @@ import (
 )
 
 // Workspace keeps the files of /workspace from one program to the next. Its
-// methods may be called by several programs at once.
+// methods must be safe for concurrent use.
 type Workspace interface {
-	// Files returns what it holds, folders before what is in them, without content. An error
-	// with a path says why that one is left out; without a path it is the end.
+	// Files returns its files and folders, parents first, without content. An error with a
+	// path says why that file is left out; an error without a path ends the sequence.
 	Files() iter.Seq2[workspace.File, error]
 	// Open returns one of the files with its content, which must be closed.
 	Open(path string) (workspace.File, error)
-	// Update takes what a program left: what is new, has changed or is gone. All of it is
-	// untrusted; what cannot be taken is in the notes and does no harm to the rest. An error
-	// of the changes ends them: what came before is taken, and the error returned.
+	// Update applies a program's changes: new, changed and removed files. All of it is
+	// untrusted. Files that cannot be stored are skipped and named in the notes. An error in
+	// changes ends them: earlier changes are applied, and the error is returned.
 	Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error)
 }
 
-// Room is how much a guest may hand over of /workspace.
+// Room bounds the changes of /workspace that a guest may send.
 type Room struct {
-	// Bytes is the size of all files that have changed, Files how many files and folders there may be.
+	// Bytes is the total size of changed files, Files the number of files and folders.
 	Bytes int64 `json:"bytes"`
 	Files int   `json:"files"`
 }
@@ -43,12 +43,12 @@ func (r Room) withDefaults() Room {
 }
 
 const (
-	// fileChunk is about how long a message with contents is, fileBatch how many entries a frame has.
+	// fileChunk is the approximate size of a message with contents in bytes, fileBatch the number of entries in a frame.
 	fileChunk = 1 << 20
 	fileBatch = 500
-	// maxEntries times the files that there may be is how many entries are read: each may come and another go.
+	// maxEntries times Files is the maximum number of entries: each file may be removed and another one added.
 	maxEntries = 2
-	// maxPaths bounds the frames about files of one program together, in bytes.
+	// maxPaths is the maximum total size of one program's frames about files, in bytes.
 	maxPaths = 64 << 20
 )
 
@@ -58,30 +58,30 @@ type entry struct {
 	Size       int64  `json:"size,omitempty"`
 	Folder     bool   `json:"folder,omitempty"`
 	Executable bool   `json:"executable,omitempty"`
-	// Gone says that it is there no longer.
+	// Gone means that it was removed.
 	Gone bool `json:"gone,omitempty"`
-	// Skipped says why it stays where it is.
+	// Skipped is the reason why it is not sent.
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// filesFrame is what either side says of files. The contents follow in binary messages, one after the other.
+// filesFrame announces files, in either direction. The contents follow in binary messages, in order.
 type filesFrame struct {
 	Type    string  `json:"type"`
 	Entries []entry `json:"entries"`
 }
 
-// replica is what a guest has of a workspace: the versions of files, "" of folders.
+// replica tracks a guest's copy of a workspace: the versions of its files, "" for folders.
 type replica struct {
 	versions map[string]string
 	clock    string
 }
 
-// request is what a reader is asked for, in a sandbox after its program was stopped.
+// request asks a reader, in a sandbox whose program was stopped, for changed files.
 type request struct {
 	Room
 	// Clock is the guest's time, in ns, of the newest change that the host knows.
 	Clock string `json:"clock"`
-	// Known are the files that the guest had, Folders its folders.
+	// Known are the guest's files as the host knows them, Folders its folders.
 	Known   []string `json:"known"`
 	Folders []string `json:"folders"`
 }
@@ -98,7 +98,7 @@ func (r *replica) request(room Room) request {
 	return q
 }
 
-// settle notes what has become of what a guest handed over.
+// settle records the versions of the files that a guest sent, after the workspace's update.
 func (r *replica) settle(taken []workspace.File, versions map[string]string) {
 	for _, f := range taken {
 		version, written := versions[f.Path]
@@ -112,7 +112,7 @@ func (r *replica) settle(taken []workspace.File, versions map[string]string) {
 
 var ticks = regexp.MustCompile(`^[0-9]{1,19}$`)
 
-// tick notes the time up to which the guest's changes are known.
+// tick records the guest's time up to which its changes are known.
 func (r *replica) tick(clock string) {
 	if ticks.MatchString(clock) {
 		r.clock = clock
@@ -126,7 +126,7 @@ type outgoing struct {
 	contents bytes.Buffer
 }
 
-// send hands over what the guest does not have yet, and says what is gone.
+// send sends the files that the guest does not have yet, and the removals.
 func (r *replica) send(ws Workspace, out *outgoing, notes *workspace.Notes) error {
 	seen := map[string]bool{}
 	for f, err := range ws.Files() {
@@ -145,7 +145,7 @@ func (r *replica) send(ws Workspace, out *outgoing, notes *workspace.Notes) erro
 		}
 	}
 	gone := slices.Sorted(maps.Keys(r.versions))
-	for _, path := range slices.Backward(gone) { // what is in a folder before the folder
+	for _, path := range slices.Backward(gone) { // the content of a folder before the folder
 		if seen[path] {
 			continue
 		}
@@ -199,7 +199,7 @@ func (o *outgoing) flush() error {
 	return err
 }
 
-// file sends one file, of exactly the announced size: what is missing by now is zeros.
+// file sends one file with exactly the announced size: if it has shrunk, it is padded with zeros.
 func (o *outgoing) file(f workspace.File) error {
 	e := entry{Path: f.Path, Size: f.Size, Executable: f.Executable}
 	content := io.MultiReader(f.Content, zeros{})
@@ -228,7 +228,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// entriesOf reads the entries of a frame one by one: they could be far larger in memory than in JSON.
+// entriesOf decodes at most most entries of a frame, one by one: they could be far larger in memory than in JSON.
 func entriesOf(raw json.RawMessage, most int) ([]entry, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
@@ -245,4 +245,4 @@ func entriesOf(raw json.RawMessage, most int) ([]entry, error) {
 	return entries, nil
 }
 
-var errNoFiles = fmt.Errorf("%w: it did not keep to the frames about files", ErrClosed)
+var errNoFiles = fmt.Errorf("%w: invalid frame about files", ErrClosed)

@@ -6,40 +6,40 @@ import (
 	"unicode/utf8"
 )
 
-// Program is what a guest is asked to run.
+// Program is the program that the host sends to a guest.
 type Program struct {
 	Code string `json:"code"`
-	// File is where the program is below /workspace, "" if it is nowhere.
+	// File is the program's path below /workspace, "" if it has none.
 	File string `json:"file,omitempty"`
 	// ValueLimit is how many characters of the program's value the guest sends at most.
 	ValueLimit int `json:"value_limit"`
-	// Keep asks the guest to stay after the program's end, with what the program left in memory.
+	// Keep asks the guest to stay after the program's end, with the program's state in memory.
 	Keep bool `json:"keep,omitempty"`
-	// Frame is how many bytes a frame of the guest may have, 0 for 16 MiB; Run fills it in.
+	// Frame is the maximum size of a guest's frame in bytes, 0 for 16 MiB; Run sets it.
 	Frame int64 `json:"frame,omitempty"`
-	// Variables are what the program finds under their names, each a JSON value.
+	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
-	// Workspace asks for what the program changes in /workspace, up to there; Run fills it in.
+	// Workspace asks for the program's changes in /workspace, up to that quota; Run sets it.
 	Workspace *Room `json:"workspace,omitempty"`
 }
 
-// Done is what a guest says of its program's end. It was written by untrusted
-// code, but every field of it has a bound: see docs/bridge.md.
+// Done is the guest's report of its program's end. It comes from untrusted code,
+// but every field is bounded: see docs/bridge.md.
 type Done struct {
-	// Value is nil where the program has none.
+	// Value is nil if the program has no value.
 	Value *Value `json:"value,omitempty"`
-	// Fault is set where the program ended by an exception.
+	// Fault is set if the program ended with an exception.
 	Fault *Fault `json:"fault,omitempty"`
-	// Exit is the status that the program asked for by itself, 0 to 255.
+	// Exit is the program's exit status, 0 to 255.
 	Exit int `json:"exit,omitempty"`
 }
 
 // Value is the program's value: its last expression, or its default export.
 type Value struct {
-	// Kind is "json" where Text is all of the value as JSON, else "text".
+	// Kind is "json" if Text is the complete value as JSON, otherwise "text".
 	Kind string `json:"kind"`
 	Text string `json:"text"`
-	// Size is the length in bytes of the whole text, before it was cut.
+	// Size is the length in bytes of the complete text, before it was cut.
 	Size int64 `json:"size"`
 }
 
@@ -47,12 +47,12 @@ type Value struct {
 type Fault struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	// Lines are the places in the program itself, outermost first.
+	// Lines are the stack frames in the program itself, outermost first.
 	Lines []Line `json:"lines,omitempty"`
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Line is one place in the program, or in a file that it imports.
+// Line is one stack frame in the program, or in a file that it imports.
 type Line struct {
 	// File is the other file, "" for the program itself.
 	File     string `json:"file,omitempty"`
@@ -61,38 +61,38 @@ type Line struct {
 	Source   string `json:"source,omitempty"`
 }
 
-// incoming is any frame of a guest: "call", "emit", "done" or "pong".
+// incoming is any frame of a guest; Type says which fields are used.
 type incoming struct {
 	Type string          `json:"type"`
 	ID   int64           `json:"id"`
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
-	// Progress asks for frames about the call's progress.
+	// Progress requests progress frames for the call.
 	Progress bool `json:"progress"`
-	// Content is what an "emit" brings; read only there.
+	// Content is the content of an "emit" frame, decoded only there.
 	Content json.RawMessage `json:"content"`
 
 	Value *Value `json:"value"`
 	Fault *fault `json:"fault"`
 	Exit  int    `json:"exit"`
-	// Leaving says in a "done" that the guest will not stay, although it was asked to.
+	// Leaving means in a "done" frame that the guest will not stay, although Keep was set.
 	Leaving bool `json:"leaving"`
 
-	// Entries are those of "files"; read only there. Clock is of "copied".
+	// Entries belong to "files", decoded only there. Clock belongs to "copied".
 	Entries json.RawMessage `json:"entries"`
 	Clock   string          `json:"clock"`
 
 	size int // of the frame, in bytes
 }
 
-// fault is a Fault that is read only where its text is short: the lines of a
-// long one would take up fifteen times the memory of their text.
+// fault is a Fault that is decoded only up to maxFault bytes: decoded lines take
+// up to fifteen times the memory of their text.
 type fault struct{ Fault }
 
-// maxFault is the length in bytes of the longest fault that is read.
+// maxFault is the maximum length in bytes of a fault that is decoded.
 const maxFault = 1 << 20
 
-// UnmarshalJSON reads a fault, or says in its place that it is too long.
+// UnmarshalJSON decodes a fault, or replaces it with a note that it is too long.
 func (f *fault) UnmarshalJSON(data []byte) error {
 	if len(data) > maxFault {
 		f.Fault = Fault{Type: "Error", Message: "(the description of the fault is too long)"}
@@ -103,7 +103,7 @@ func (f *fault) UnmarshalJSON(data []byte) error {
 
 var errNotUTF8 = errors.New("the frame is not UTF-8")
 
-// parse reads a frame. Arguments go on to an upstream as they are, so they have to be UTF-8.
+// parse decodes a frame. It must be UTF-8, because arguments are forwarded to an upstream unchanged.
 func parse(data []byte) (incoming, error) {
 	if !utf8.Valid(data) {
 		return incoming{}, errNotUTF8
@@ -114,7 +114,7 @@ func parse(data []byte) (incoming, error) {
 	return frame, err
 }
 
-// The bounds of a fault, in bytes: more than our guest sends.
+// The bounds of a fault, in bytes (maxLines: in lines): more than our guest sends.
 const (
 	maxName    = 256
 	maxMessage = 16 << 10
@@ -123,8 +123,8 @@ const (
 	maxLines   = 20
 )
 
-// done returns how the program ended. The guest was asked to keep to limits,
-// but a program can speak in its place.
+// done returns the program's result, with all fields bounded. The guest keeps to these
+// limits, but a program can send frames in its place.
 func (f incoming) done(valueLimit int) Done {
 	done := Done{Exit: f.Exit & 0xff}
 	if f.Value != nil {
@@ -170,7 +170,7 @@ func cutRunes(s string, limit int) string {
 	return s
 }
 
-// cutBytes returns what fits of s into limit bytes, in whole characters.
+// cutBytes returns the longest prefix of s with at most limit bytes and whole characters.
 func cutBytes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

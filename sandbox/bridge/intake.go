@@ -10,15 +10,15 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// intake takes what a guest hands over, from its first frame about files to the
+// intake receives changed files from a guest, from its first frame about files to the
 // end of the program. All of it is untrusted, and bounded by room.
 type intake struct {
-	// next returns the next frame that is of use here, or a message with contents.
+	// next returns the next frame about files or the program's end, or a message with contents.
 	next    func() (incoming, io.Reader, error)
 	replica *replica
-	room    Room // what is left of it
-	entries int  // how many more may come
-	paths   int  // how many bytes of frames
+	room    Room // the remaining quota
+	entries int  // how many more entries may come
+	paths   int  // how many more bytes of frames may come
 	notes   workspace.Notes
 
 	queue   []entry
@@ -37,10 +37,11 @@ func newIntake(r *replica, room Room, next func() (incoming, io.Reader, error)) 
 	return &intake{next: next, replica: r, room: room, entries: maxEntries*room.Files + fileBatch, paths: maxPaths}
 }
 
-// run hands the files to a workspace. The error is the guest's; what the workspace could not do is in the notes.
+// run updates the workspace with the guest's files. Errors of the guest are in in.err; hostErr is the workspace's. The
+// notes, for the model, say what was not kept.
 func (in *intake) run(ws Workspace) (notes []string, hostErr error) {
 	updated, err := ws.Update(in.changes())
-	for in.err == nil && in.end.Type == "" { // the workspace gave up: the rest is read all the same
+	for in.err == nil && in.end.Type == "" { // the workspace stopped early: read the rest anyway
 		_, _ = in.file()
 	}
 	in.replica.settle(in.taken, updated.Versions)
@@ -55,7 +56,7 @@ func (in *intake) changes() iter.Seq2[workspace.File, error] {
 	return func(yield func(workspace.File, error) bool) {
 		for {
 			f, err := in.file()
-			if err == io.EOF || !yield(f, err) || err != nil { //nolint:errorlint // file returns it as it is
+			if err == io.EOF || !yield(f, err) || err != nil { //nolint:errorlint // file returns it unwrapped
 				return
 			}
 			in.taken = append(in.taken, workspace.File{Path: f.Path, Folder: f.Folder, Gone: f.Gone})
@@ -66,7 +67,7 @@ func (in *intake) changes() iter.Seq2[workspace.File, error] {
 // file returns the next file, and io.EOF after the last one.
 func (in *intake) file() (workspace.File, error) {
 	f, err := in.advance()
-	if err != nil && err != io.EOF { //nolint:errorlint // advance returns it as it is
+	if err != nil && err != io.EOF { //nolint:errorlint // advance returns it unwrapped
 		in.err = err
 	}
 	return f, err
@@ -76,7 +77,7 @@ func (in *intake) advance() (workspace.File, error) {
 	if in.err != nil {
 		return workspace.File{}, in.err
 	}
-	if _, err := io.Copy(io.Discard, body{in}); err != nil { // nobody wanted the last one
+	if _, err := io.Copy(io.Discard, body{in}); err != nil { // skip unread content of the last file
 		return workspace.File{}, err
 	}
 	for in.end.Type == "" {
@@ -94,7 +95,7 @@ func (in *intake) advance() (workspace.File, error) {
 	return workspace.File{}, io.EOF
 }
 
-// accept looks at the next frame.
+// accept processes the next frame.
 func (in *intake) accept() error {
 	frame, err := in.frame()
 	if err != nil {
@@ -127,7 +128,7 @@ func (in *intake) accept() error {
 	return nil
 }
 
-// frame returns the next frame, where no content may come.
+// frame returns the next frame. A message with contents is an error here.
 func (in *intake) frame() (incoming, error) {
 	if in.message != nil { // of the last content
 		if _, err := io.Copy(io.Discard, in.message); err != nil {
@@ -142,7 +143,7 @@ func (in *intake) frame() (incoming, error) {
 	return frame, err
 }
 
-// change is what an entry says, if that is anything to do.
+// change returns the file change of an entry, and false if there is nothing to do.
 func (in *intake) change(e entry) (workspace.File, bool) {
 	version, known := in.replica.versions[e.Path]
 	f := workspace.File{Path: e.Path, Folder: e.Folder, Gone: e.Gone, Executable: e.Executable, Version: version}
@@ -160,7 +161,7 @@ func (in *intake) change(e entry) (workspace.File, bool) {
 	return f, true
 }
 
-// body reads the file that an intake is at.
+// body reads the content of an intake's current file.
 type body struct{ in *intake }
 
 func (c body) Read(p []byte) (int, error) {
@@ -192,16 +193,16 @@ func (c body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Stopped is what a reader in a sandbox is asked after its program was stopped, on its
-// stdin: what it finds in /workspace, the host takes by Rescue.
+// Stopped returns the request for the stdin of a reader in a sandbox whose program was
+// stopped. The reader sends the changes in /workspace, which the host takes with Rescue.
 func (b *Bridge) Stopped(room Room) ([]byte, error) {
 	return appendJSON(nil, b.replica.request(room))
 }
 
-// Rescue takes what a reader says on its stdout: messages as on the bridge, each after a byte for its kind (1
-// is text, 2 binary) and four for its length, the highest first. It is as untrusted as the
-// program. No Run may go on. The error says that the reader did not come to its
-// end: what had come till then is kept.
+// Rescue reads a reader's stdout: messages as on the bridge, each after a byte for its kind (1
+// is text, 2 binary) and four for its length, big-endian. It is as untrusted as the
+// program. It must not be called during Run. After an error, the files received until
+// then are kept.
 func (b *Bridge) Rescue(reader io.Reader, ws Workspace, room Room) (notes []string, err error) {
 	in := newIntake(&b.replica, room, func() (incoming, io.Reader, error) { return message(reader) })
 	notes, err = in.run(ws)
@@ -214,7 +215,7 @@ func (b *Bridge) Rescue(reader io.Reader, ws Workspace, room Room) (notes []stri
 const (
 	textMessage   = 1
 	binaryMessage = 2
-	// maxMessageText is the length of the longest text that a reader may send, in bytes.
+	// maxMessageText is the maximum length of a reader's text message, in bytes.
 	maxMessageText = 16 << 20
 )
 

@@ -9,20 +9,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Limits meter one program. A zero field means the default that it names.
+// Limits bound one program. A zero field means the documented default.
 type Limits struct {
 	// Calls is how many tool calls may be made in all; 0 is 1000.
 	Calls int
-	// Concurrency is how many may run at once, more wait; 0 is 16.
+	// Concurrency is how many may run at once, further ones are queued; 0 is 16.
 	Concurrency int
 	// Frame is the size in bytes of the largest frame accepted; 0 is 16 MiB.
 	Frame int64
-	// InFlight is how many bytes the frames of the calls under way may have together, more
-	// wait; 0 is 32 MiB. One call may always go on.
+	// InFlight is the maximum total size in bytes of the frames of in-flight calls, further
+	// calls are queued; 0 is 32 MiB. One call is always allowed.
 	InFlight int64
-	// Write is how long a guest that does not read may hold up its answers; 0 is 30 s.
+	// Write is the write timeout for a guest that does not read; 0 is 30 s.
 	Write time.Duration
-	// Emits is how many things a program may emit; 0 is 32.
+	// Emits is how many items a program may emit; 0 is 32.
 	Emits int
 	// Emit is the size in bytes of the largest of them; 0 is 4 MiB.
 	Emit int
@@ -30,12 +30,12 @@ type Limits struct {
 	Emitted int
 	// Traffic is how many bytes the program's frames may have, both ways together; 0 is 1 GiB.
 	Traffic int64
-	// Room is how much of /workspace is taken at the program's end; 0 in it is 256 MiB and 50,000 files.
-	// It does not count as traffic.
+	// Room bounds the changes of /workspace that are received at the program's end; zero fields are
+	// 256 MiB and 50,000 files. Files do not count as traffic.
 	Room Room
 }
 
-// defaultFrame is what a guest takes for the limit of its frames where it is not told.
+// defaultFrame is the guest's default for the maximum size of its frames.
 const defaultFrame = 16 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -59,12 +59,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// trafficSlack is how many bytes a program may exchange beyond Limits.Traffic: errors
-// that say so, and its end. A guest that sends more is cut off.
+// trafficSlack is how many bytes a program may exchange beyond Limits.Traffic, for
+// errors and its end. A guest that sends more is disconnected.
 const trafficSlack = 1 << 20
 
-// ErrTraffic says that a guest was cut off since it sent on beyond [Limits].Traffic.
-var ErrTraffic = fmt.Errorf("%w: it went on beyond the limit of its traffic", ErrClosed)
+// ErrTraffic means that a guest was disconnected because it exceeded [Limits].Traffic.
+var ErrTraffic = fmt.Errorf("%w: it exceeded its traffic limit", ErrClosed)
 
 // meter counts the bytes of a program's frames.
 type meter struct {
@@ -72,10 +72,10 @@ type meter struct {
 	used  atomic.Int64
 }
 
-// count adds what has come or must go, and says whether that was still within the limit.
+// count adds bytes, and reports whether the total is still within the limit.
 func (m *meter) count(bytes int) bool { return m.used.Add(int64(bytes)) <= m.limit }
 
-// reserve adds what could go, unless that would be beyond the limit.
+// reserve adds bytes if the total stays within the limit, and reports whether it did.
 func (m *meter) reserve(bytes int) bool {
 	if m.count(bytes) {
 		return true
@@ -84,10 +84,10 @@ func (m *meter) reserve(bytes int) bool {
 	return false
 }
 
-// exhausted says that not even the slack is left.
+// exhausted reports whether the slack is used up too.
 func (m *meter) exhausted() bool { return m.used.Load() > m.limit+trafficSlack }
 
-// refuse is the error for the call that a frame of so many bytes belongs to.
+// refuse returns the error for a frame of that size that exceeds the limit.
 func (m *meter) refuse(what string, bytes int) *tool.Error {
 	return &tool.Error{
 		Kind:    tool.Limit,

@@ -11,14 +11,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// conn is how messages come and go: a websocket's connection, or [Messages].
+// conn is a message connection: a websocket, or [Messages].
 type conn interface {
-	// NextReader drops what is left of the last message.
+	// NextReader discards the rest of the last message.
 	NextReader() (kind int, r io.Reader, err error)
 	WriteMessage(kind int, data []byte) error
 	SetReadLimit(bytes int64)
 	SetWriteDeadline(t time.Time) error
-	// expire is SetWriteDeadline for a write that continues, too.
+	// expire is SetWriteDeadline that also affects a blocked write.
 	expire(t time.Time)
 	Close() error
 }
@@ -27,15 +27,15 @@ type socket struct{ *websocket.Conn }
 
 func (s socket) expire(t time.Time) { _ = s.NetConn().SetWriteDeadline(t) }
 
-// Stream is a stream of bytes both ways. Close ends reads and writes that go on.
+// Stream is a bidirectional byte stream. Close unblocks reads and writes.
 type Stream interface {
 	io.ReadWriteCloser
 	SetWriteDeadline(t time.Time) error
 }
 
-// Messages are messages on a stream: each is a byte for its kind, four for its length, the
-// highest first, and its data. Text and binary are those of the bridge; a kind from
-// FirstAside on is for the creator of the Messages. One goroutine may read, any may write.
+// Messages frames messages on a stream: each has a byte for its kind, a four-byte big-endian
+// length, and its data. Text and binary are the bridge's kinds; kinds from FirstAside on are
+// defined by the creator of the Messages. One goroutine may read, any may write.
 type Messages struct {
 	stream Stream
 	aside  func(kind byte, data []byte) error
@@ -44,16 +44,16 @@ type Messages struct {
 	write  sync.Mutex
 }
 
-// FirstAside is the first kind of message that means nothing to the bridge.
+// FirstAside is the first message kind that does not belong to the bridge.
 const FirstAside byte = 16
 
-// asideLimit is the length in bytes of the longest message aside that is read.
+// asideLimit is the maximum length in bytes of a message that does not belong to the bridge.
 const asideLimit = 2 << 20
 
-var errMessage = errors.New("that is no message")
+var errMessage = errors.New("invalid message")
 
-// NewMessages reads and writes messages on a stream. aside gets those of other kinds as they
-// come; its error ends the reading, and nil takes none.
+// NewMessages returns the messages of a stream. aside receives messages of kinds from
+// FirstAside on during NextReader, which returns its error; if aside is nil, they are errors.
 func NewMessages(stream Stream, aside func(kind byte, data []byte) error) *Messages {
 	if aside == nil {
 		aside = func(byte, []byte) error { return errMessage }
@@ -61,10 +61,10 @@ func NewMessages(stream Stream, aside func(kind byte, data []byte) error) *Messa
 	return &Messages{stream: stream, aside: aside, limit: asideLimit}
 }
 
-// SetReadLimit sets the length in bytes of the longest message of the bridge that is read; without it that is 2 MiB.
+// SetReadLimit sets the maximum length in bytes of a bridge message; the default is 2 MiB.
 func (m *Messages) SetReadLimit(bytes int64) { m.limit = bytes }
 
-// SetWriteDeadline is the stream's.
+// SetWriteDeadline sets the stream's write deadline.
 func (m *Messages) SetWriteDeadline(t time.Time) error { return m.stream.SetWriteDeadline(t) }
 
 func (m *Messages) expire(t time.Time) { _ = m.stream.SetWriteDeadline(t) }
@@ -72,7 +72,7 @@ func (m *Messages) expire(t time.Time) { _ = m.stream.SetWriteDeadline(t) }
 // Close closes the stream.
 func (m *Messages) Close() error { return m.stream.Close() }
 
-// NextReader returns the next message of the bridge, and drops what is left of the last one.
+// NextReader returns the next bridge message, after discarding the rest of the last one.
 func (m *Messages) NextReader() (kind int, r io.Reader, err error) {
 	for {
 		kind, size, err := m.next()
@@ -115,7 +115,7 @@ func (m *Messages) next() (kind byte, size int64, err error) {
 	return kind, size, nil
 }
 
-// complete takes an end in the middle of a message for an error.
+// complete returns io.ErrUnexpectedEOF if the stream ends within a message.
 type complete struct{ *io.LimitedReader }
 
 func (w complete) Read(p []byte) (int, error) {
@@ -126,10 +126,10 @@ func (w complete) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// small is the length in bytes up to which a message is copied, to be written at once.
+// small is the maximum length in bytes of a message that is copied, to write it in one call.
 const small = 16 << 10
 
-// WriteMessage writes one message. Any goroutine may.
+// WriteMessage writes one message. It is safe for concurrent use.
 func (m *Messages) WriteMessage(kind int, data []byte) error {
 	head := binary.BigEndian.AppendUint32([]byte{byte(kind)}, uint32(len(data)))
 	if int64(len(data)) >= 1<<32 {
@@ -148,7 +148,7 @@ func (m *Messages) WriteMessage(kind int, data []byte) error {
 	return err
 }
 
-// Attach returns a bridge to a guest that is a [Relay] at the other end of messages. It is closed with the bridge.
+// Attach returns a bridge whose guest is the [Relay] at the other end of m. Closing the bridge closes m.
 func Attach(m *Messages, opts Options) *Bridge {
 	b := &Bridge{log: orDiscard(opts.Logger), connected: make(chan struct{}), closed: make(chan struct{}), conn: m}
 	close(b.connected)

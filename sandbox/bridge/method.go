@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// refuse refuses the methods that are not for programs: those that change what
-// an upstream says to all, and those that are answered later.
+// refuse returns an error for methods that programs may not call: those that change an
+// upstream's state for all callers, and those with a deferred answer.
 func refuse(id tool.ID) error {
 	switch id.Method() {
 	case "tools/call", tool.ListResources, tool.ListTemplates, tool.ReadResource, tool.ListPrompts, tool.GetPrompt:
@@ -17,7 +17,7 @@ func refuse(id tool.ID) error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("a program cannot ask for %s", id)}
 }
 
-// valueOf is what a program gets for a result.
+// valueOf converts a result to the program's value.
 func valueOf(id tool.ID, result tool.Result) tool.Value {
 	switch id.Method() {
 	case tool.ReadResource:
@@ -34,8 +34,8 @@ func valueOf(id tool.ID, result tool.Result) tool.Value {
 	return result.Value()
 }
 
-// contents is what a resource holds: texts stay texts, whatever is in them, so
-// that the type of what is read does not depend on it.
+// contents returns the content of a resource. A text is always a string, even if it is
+// JSON, so that the value's type does not depend on it.
 func contents(result tool.Result) tool.Value {
 	parts := make([]tool.Value, len(result.Content))
 	for i, c := range result.Content {
@@ -55,7 +55,7 @@ func contents(result tool.Result) tool.Value {
 	return tool.Value{Parts: parts}
 }
 
-// whole is the result as JSON.
+// whole returns the complete result as JSON.
 func whole(result tool.Result) json.RawMessage {
 	if len(result.Structured) > 0 {
 		return result.Structured
@@ -63,7 +63,7 @@ func whole(result tool.Result) json.RawMessage {
 	return result.Raw
 }
 
-// member is a list that stands in the result under a name.
+// member returns the list in a field of the result, empty if there is none.
 func member(result tool.Result, name string) tool.Value {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(whole(result), &fields); err != nil || len(fields[name]) == 0 {

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// progressEvery is how long after a frame about a call's progress the next one
-	// may follow; of what an upstream says in between, the last is kept.
+	// progressEvery is the minimum interval between progress frames of a call. Of the
+	// notifications in between, only the last is sent.
 	progressEvery = 100 * time.Millisecond
-	// maxNotification is the longest notification that is looked at, in bytes.
+	// maxNotification is the maximum size of a notification in bytes; longer ones are dropped.
 	maxNotification = 64 << 10
 	// maxProgressMessage bounds the text in a frame, in bytes.
 	maxProgressMessage = 1 << 10
 )
 
-// peer is a program as an upstream sees it during one call: it may hear how far
-// the call is, and answers no questions.
+// peer represents a program to the upstream during one call: it receives progress if
+// the program asked for it, and refuses all server requests.
 type peer struct {
 	send func(p progress)
-	wake chan struct{} // holds one; nil where the program does not listen
+	wake chan struct{} // capacity 1; nil if the program did not ask for progress
 
 	mu     sync.Mutex // guards the rest
 	latest json.RawMessage
@@ -38,8 +38,8 @@ type progress struct {
 	Message  string   `json:"message,omitempty"`
 }
 
-// Notify keeps the newest progress for the program. It costs next to nothing
-// however often it is called.
+// Notify stores the latest progress for the program. It is cheap and may be called at
+// any rate.
 func (p *peer) Notify(method string, params json.RawMessage) {
 	if p.wake == nil || method != "notifications/progress" || len(params) > maxNotification {
 		return
@@ -70,8 +70,8 @@ func (p *peer) Ask(_ context.Context, method string, _ json.RawMessage) (json.Ra
 	return nil, &tool.Error{Kind: tool.Denied, Message: "the upstream asks for " + what + ", and a program cannot give it"}
 }
 
-// during makes a call and passes on its progress until it has ended. The last of
-// it is passed on before during returns.
+// during makes a call and forwards its progress until the call has ended. The last
+// progress is sent before during returns.
 func (p *peer) during(call func() (tool.Result, error)) (tool.Result, error) {
 	if p.wake == nil {
 		return call()
@@ -105,7 +105,7 @@ func (p *peer) pump(ended <-chan struct{}) {
 	}
 }
 
-// flush sends the newest progress that was not sent yet. What is no progress is dropped.
+// flush sends the latest progress if it was not sent yet. Invalid progress is dropped.
 func (p *peer) flush() {
 	p.mu.Lock()
 	params := p.latest
@@ -119,7 +119,7 @@ func (p *peer) flush() {
 	p.send(told)
 }
 
-// explain adds to an error that the upstream had asked what a program cannot answer.
+// explain adds a hint to an error if the upstream sent a request that a program cannot answer.
 func (p *peer) explain(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

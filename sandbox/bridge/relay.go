@@ -19,12 +19,12 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// Relay stands where a guest would at the other end of a bridge that [Attach] made, on a
-// machine that runs the program. It is the [Caller] and, by its Workspace, the
-// [Workspace] of that program: calls and files go on to the other end, which checks and
-// counts them as it does a guest's.
+// Relay takes the guest's role at the other end of a bridge that [Attach] made, on the
+// machine that runs the program. It is the program's [Caller] and, by its Workspace method,
+// its [Workspace]: it forwards calls and files to the other end, which checks and
+// counts them like a guest's.
 //
-// Program comes first, Serve then reads answers while the program runs, End tells of its end.
+// First call Program, then Serve to read results while the program runs, and finally End.
 type Relay struct {
 	m     *Messages
 	files *spool
@@ -32,12 +32,12 @@ type Relay struct {
 	mu      sync.Mutex // guards the rest
 	last    int64
 	waiting map[int64]waiter
-	gone    error // why nobody answers any more
+	gone    error // set when the other end has disconnected
 	clock   tool.Clock
-	resume  func() // of the pause that the other end asked for
+	resume  func() // ends the pause that the other end requested
 }
 
-// waiter is a call without an answer.
+// waiter is a pending call.
 type waiter struct {
 	answer chan<- answer // holds one
 	peer   tool.Peer
@@ -48,19 +48,19 @@ type answer struct {
 	err   error
 }
 
-// relayLimit is the length in bytes of the longest frame that a relay reads: as long as a result can be.
+// relayLimit is the maximum length in bytes of a frame that a relay reads: that of a result.
 const relayLimit = 1 << 30
 
-// NewRelay returns the relay at this end of messages. Files wait in dir; "" is the system's folder for that.
+// NewRelay returns the relay at this end of m. It stores files in dir; "" is the system's temporary folder.
 func NewRelay(m *Messages, dir string) *Relay {
 	m.SetReadLimit(relayLimit)
 	return &Relay{m: m, files: newSpool(dir), waiting: map[int64]waiter{}}
 }
 
-// Close forgets the files. The messages stay open.
+// Close removes the files. The messages stay open.
 func (r *Relay) Close() { r.files.close() }
 
-// Program reads the files and the program. It blocks until the other end has sent all of them.
+// Program receives the files and the program. It blocks until the other end has sent all of them.
 func (r *Relay) Program() (Program, error) {
 	var last []byte
 	in := newIntake(&replica{}, Room{Bytes: math.MaxInt64 / 2, Files: math.MaxInt32}, func() (incoming, io.Reader, error) {
@@ -86,10 +86,10 @@ func (r *Relay) Program() (Program, error) {
 	return program.Program, nil
 }
 
-// Workspace is what the other end holds, as Program has read it.
+// Workspace returns the workspace of the other end, with the files that Program received.
 func (r *Relay) Workspace() Workspace { return relayed{r} }
 
-// Serve reads answers until the other end goes away, and says why. Calls without an answer end then.
+// Serve reads results until the other end disconnects, and returns the error. Pending calls fail then.
 func (r *Relay) Serve() error {
 	for {
 		_, reader, err := r.m.NextReader()
@@ -105,7 +105,7 @@ func (r *Relay) Serve() error {
 	}
 }
 
-// settle hands a frame to the call that it belongs to.
+// settle dispatches a frame to its pending call.
 func (r *Relay) settle(data []byte) {
 	if id, value, ok := passed(data); ok {
 		r.hand(id, answer{value: value})
@@ -129,7 +129,7 @@ func (r *Relay) settle(data []byte) {
 	}
 }
 
-// passed takes apart what appendPassed put together.
+// passed parses a frame that appendPassed encoded.
 func passed(frame []byte) (id int64, value json.RawMessage, ok bool) {
 	rest, ok := bytes.CutPrefix(frame, []byte(resultHead))
 	if !ok {
@@ -157,15 +157,15 @@ func (r *Relay) hand(id int64, a answer) {
 func (r *Relay) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = &tool.Error{Kind: tool.Canceled, Message: "the gateway has gone", Err: err}
+	r.gone = &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}
 	for id, w := range r.waiting {
 		w.answer <- answer{err: r.gone}
 		delete(r.waiting, id)
 	}
 }
 
-// Still stops the clock of the program that calls, or lets it go on, as the other end says of its own. Without a
-// call there is nothing to stop.
+// Still pauses or resumes the clock of the calling program, following the other end's clock. It does nothing
+// before the first call.
 func (r *Relay) Still(still bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *Relay) Still(still bool) {
 	}
 }
 
-// enter waits for the answer to a call that is about to be made.
+// enter registers a call that is about to be sent.
 func (r *Relay) enter(ctx context.Context, peer tool.Peer) (id int64, wait chan answer, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *Relay) enter(ctx context.Context, peer tool.Peer) (id int64, wait chan 
 	return r.last, wait, nil
 }
 
-// callHead is a frame of a guest, but for the arguments, which go on as they are.
+// callHead is a guest's call frame without the arguments, which are appended unchanged.
 type callHead struct {
 	Type     string `json:"type"`
 	ID       int64  `json:"id"`
@@ -209,7 +209,7 @@ func appendCall(b []byte, id int64, c tool.Call, progress bool) ([]byte, error) 
 	return append(append(b, c.Args...), '}'), nil
 }
 
-// ask makes a call at the other end. The answer is a value as it stands in a frame.
+// ask makes a call at the other end. It returns the encoded value of the result frame.
 func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error) {
 	id, wait, err := r.enter(ctx, c.Peer)
 	if err != nil {
@@ -220,32 +220,32 @@ func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMe
 		err = r.m.WriteMessage(websocket.TextMessage, frame)
 	}
 	if err != nil {
-		r.hand(id, answer{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway has gone", Err: err}})
+		r.hand(id, answer{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}})
 	}
 	select {
 	case a := <-wait:
 		return a.value, a.err
-	case <-ctx.Done(): // the program has ended, and with it the call at the other end will
+	case <-ctx.Done(): // the program has ended; the other end cancels the call too
 		r.hand(id, answer{})
 		return nil, ctx.Err()
 	}
 }
 
-// Call implements [Caller]. The result holds a value as the bridge's frames do; a bridge of this
-// package passes it on to its guest as it is.
+// Call implements [Caller]. The result holds an encoded value of the bridge's frames; a bridge of
+// this package forwards it to its guest unchanged.
 func (r *Relay) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	value, err := r.ask(ctx, c, false)
 	return tool.Result{Structured: value}, err
 }
 
-// pass makes a guest's call at the other end of a relay.
+// pass forwards a guest's call to the other end of a relay.
 func (s *session) pass(ctx context.Context, r *Relay, frame incoming, id tool.ID, p *peer) {
 	result, err := p.during(func() (tool.Result, error) {
 		value, err := r.ask(ctx, tool.Call{Tool: id, Args: frame.Args, Peer: p}, frame.Progress)
 		return tool.Result{Raw: value}, err
 	})
 	switch {
-	case ctx.Err() != nil: // nobody waits for the answer
+	case ctx.Err() != nil: // the result is no longer needed
 	case err != nil:
 		s.fail(frame.ID, err)
 	default:
@@ -262,24 +262,24 @@ func (r *Relay) sendJSON(frame any) error {
 	return r.m.WriteMessage(websocket.TextMessage, data)
 }
 
-// emission is a frame of a guest.
+// emission is a guest's "emit" frame.
 type emission struct {
 	Type    string  `json:"type"`
 	ID      int64   `json:"id"`
 	Content content `json:"content"`
 }
 
-// ending is a frame of a guest.
+// ending is a guest's "done" frame.
 type ending struct {
 	Type string `json:"type"`
 	Done
 }
 
-// End hands over what the program emitted, and how it ended.
+// End sends what the program emitted, and its result.
 func (r *Relay) End(emitted []tool.Content, done Done) error {
 	for _, c := range emitted {
 		r.mu.Lock()
-		r.last++ // an answer to it is one to nothing
+		r.last++ // no pending call has this ID, so its answer is ignored
 		id := r.last
 		r.mu.Unlock()
 		shown := content{Type: c.Type, Text: c.Text, Data: base64.StdEncoding.EncodeToString(c.Data), MIME: c.MIME, Name: c.Name, URI: c.URI}
@@ -290,7 +290,7 @@ func (r *Relay) End(emitted []tool.Content, done Done) error {
 	return r.sendJSON(ending{"done", done})
 }
 
-// relayed is the workspace at the other end.
+// relayed is the workspace of the other end.
 type relayed struct{ *Relay }
 
 // Files implements [Workspace].
@@ -299,7 +299,7 @@ func (r relayed) Files() iter.Seq2[workspace.File, error] { return r.files.Files
 // Open implements [Workspace].
 func (r relayed) Open(path string) (workspace.File, error) { return r.files.Open(path) }
 
-// Update implements [Workspace]. A file continues when all of it is there.
+// Update implements [Workspace]. A file is forwarded after it has been received completely.
 func (r relayed) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	updated := workspace.Updated{Versions: map[string]string{}}
 	out := &outgoing{send: r.m.WriteMessage}

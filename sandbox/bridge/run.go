@@ -12,51 +12,51 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Caller answers the guest's calls; Gateway.Call does.
+// Caller answers the guest's calls.
 type Caller interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
 // Account is the identity and the limits of a program's calls.
 type Account struct {
-	// Execution is put into every call.
+	// Execution is set in every call.
 	Execution string
 	Caller    Caller
 	Limits    Limits
-	// Clock is what the calls can stop while a person is waited for, by [tool.Pause]; nil is none.
+	// Clock is paused by calls that wait for a person, with [tool.Pause]; nil disables that.
 	Clock tool.Clock
-	// Workspace is what /workspace holds at the start and who takes what the program leaves there; nil for none.
+	// Workspace provides the initial content of /workspace and receives the changes; nil for none.
 	Workspace Workspace
 }
 
-// Report is what is known of a program's run.
+// Report is the result of a Run.
 type Report struct {
-	// Done is what the guest said of the program's end; empty where it said nothing.
+	// Done is the guest's report of the program's end, empty without one.
 	Done Done
 	// Calls is how many tool calls were made.
 	Calls int
-	// Emitted is what the program handed over, in order, however it ended.
+	// Emitted is what the program emitted, in order, even if it failed.
 	Emitted []tool.Content
 	// Notes are for the model: which files of /workspace were not kept.
 	Notes []string
-	// Started says that the program was sent to the guest.
+	// Started is set when the program was sent to the guest.
 	Started bool
-	// Kept says that the guest stays for another program: Run may be called again.
+	// Kept means that the guest stays for another program: Run may be called again.
 	Kept bool
 }
 
-// keepGrace is how long the answers to calls that outlived their program may take
-// to be written, where the guest stays.
+// keepGrace is the write limit for results of calls that outlived their program, if the
+// guest stays.
 const keepGrace = time.Second
 
-// Run waits for the guest, hands it the program and answers its calls until it
-// reports the program's end, goes away (ErrClosed, ErrTraffic), ctx ends (its cause)
-// or Close is called (net.ErrClosed). Calls still running then are cancelled,
-// and Run returns after they have ended. started is called when the guest has
-// got the program. The report holds what is known, whatever the error.
+// Run waits for the guest, sends it the program and answers its calls until it
+// reports the program's end, disconnects (ErrClosed, ErrTraffic), ctx ends (its cause)
+// or Close is called (net.ErrClosed). Calls still running then are canceled,
+// and Run returns after they have ended. started is called when the program has been
+// sent. The report holds what is known, also with an error.
 //
-// After a Report with Kept, Run may be called again, for a program that finds
-// what the one before left in memory. After any other the bridge is at its end.
+// After a Report with Kept, Run may be called again, for a program that sees the
+// previous one's state in memory. Otherwise the bridge cannot be used again.
 func (b *Bridge) Run(ctx context.Context, program Program, account Account, started func()) (Report, error) {
 	conn, err := b.wait(ctx)
 	if err != nil {
@@ -77,11 +77,11 @@ func (b *Bridge) Run(ctx context.Context, program Program, account Account, star
 	return report, err
 }
 
-// run speaks with the guest from its program's start to its end.
+// run serves the guest from the start of its program to the end.
 func (s *session) run(ctx context.Context, program Program, started func()) (Report, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() }) // unblocks the reader, and whoever writes
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() }) // unblocks the reader and writers
 	defer stop()
 	s.conn.SetReadLimit(s.Limits.Frame)
 	report := Report{}
@@ -124,8 +124,9 @@ func (s *session) start(program Program) error {
 	return nil
 }
 
-// leave waits for the calls that have outlived the program. Their answers are
-// lost, and if one of them holds up the connection, so is the connection.
+// leave waits for calls that have outlived the program; their results are dropped. If
+// kept, a write that blocks longer than keepGrace breaks the connection; otherwise the
+// connection is closed.
 func (s *session) leave(kept bool) {
 	if kept {
 		s.conn.expire(time.Now().Add(keepGrace))
@@ -138,7 +139,7 @@ func (s *session) leave(kept bool) {
 	s.calls.Wait()
 }
 
-// ended reports whether answers are no longer read.
+// ended reports whether results are no longer sent.
 func (s *session) ended() bool {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -147,8 +148,8 @@ func (s *session) ended() bool {
 
 var errOver = errors.New("the program has ended")
 
-// send writes one frame. A guest that cannot be written to is cut off: it would
-// wait for ever for the answer that it did not get.
+// send writes one frame. If that fails, the guest is disconnected: it would wait
+// forever for the result.
 func (s *session) send(frame []byte) error { return s.sendMessage(websocket.TextMessage, frame) }
 
 func (s *session) sendMessage(kind int, data []byte) error {

@@ -32,8 +32,8 @@ type session struct {
 	replica    *replica
 	notes      []string
 
-	large sync.Mutex // lets one large result at a time be encoded and sent
-	write sync.Mutex // orders what is written, and guards over
+	large sync.Mutex // serializes encoding and sending of large results
+	write sync.Mutex // serializes writes, and guards over
 	over  bool
 }
 
@@ -60,8 +60,8 @@ func (s *session) serve(ctx context.Context) (incoming, error) {
 	}
 }
 
-// next answers the guest until it reports the program's end or says something of
-// files: that frame is returned, or a message with contents.
+// next answers the guest's calls until it sends a frame about the program's end or about
+// files, and returns that frame, or a message with contents.
 func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
 	for {
 		frame, content, err := readMessage(s.conn)
@@ -89,7 +89,7 @@ func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
 	}
 }
 
-// blame logs what the guest did wrong, unless it has just gone.
+// blame logs a protocol error of the guest, but not a mere disconnect.
 func (s *session) blame(err error) {
 	if err != nil && err != ErrClosed { //nolint:errorlint // what wraps it says more
 		s.log.Warn("guest was cut off", "error", err)
@@ -120,12 +120,12 @@ func readMessage(conn conn) (incoming, io.Reader, error) {
 	}
 	frame, err := parse(data)
 	if err != nil {
-		return incoming{}, nil, fmt.Errorf("%w: it sent what is no frame, in %d bytes", ErrClosed, len(data))
+		return incoming{}, nil, fmt.Errorf("%w: it sent an invalid frame of %d bytes", ErrClosed, len(data))
 	}
 	return frame, nil, nil
 }
 
-// sendFiles gives the guest what it does not have of the workspace.
+// sendFiles sends the guest the workspace files that it does not have.
 func (s *session) sendFiles() error {
 	if s.replica.versions == nil {
 		s.replica.versions = map[string]string{}
@@ -142,7 +142,7 @@ func (s *session) sendFiles() error {
 	return err
 }
 
-// take lets the workspace have what the guest hands over, and returns the frame of the program's end.
+// take updates the workspace with the guest's files, and returns the frame of the program's end.
 func (s *session) take(ctx context.Context, first incoming) (incoming, error) {
 	in := newIntake(s.replica, s.Limits.Room, func() (incoming, io.Reader, error) {
 		if frame := first; frame.Type != "" {
@@ -166,8 +166,8 @@ func closedBy(err error) error {
 	return ErrClosed
 }
 
-// admit starts a call within the limits. The reader waits for a free slot, and for room
-// for the arguments, so a flood of calls stops in the guest's own socket buffer.
+// admit starts a call within the limits. The reader blocks until a slot and memory for the
+// arguments are free, so a flood of calls stops in the guest's own socket buffer.
 func (s *session) admit(ctx context.Context, frame incoming) {
 	limits := s.Limits
 	if n := s.made.Add(1); n > int64(limits.Calls) {
@@ -215,7 +215,7 @@ func (s *session) call(ctx context.Context, frame incoming) {
 		return s.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.Execution, Peer: p})
 	})
 	switch {
-	case ctx.Err() != nil: // nobody waits for the answer
+	case ctx.Err() != nil: // the result is no longer needed
 	case err != nil:
 		s.fail(frame.ID, p.explain(err))
 	case result.IsError:
@@ -225,7 +225,7 @@ func (s *session) call(ctx context.Context, frame incoming) {
 	}
 }
 
-// peer is the program as the upstream sees it during the call.
+// peer returns the peer of the upstream during the call.
 func (s *session) peer(frame incoming) *peer {
 	p := &peer{send: func(told progress) {
 		if news := appendProgress(nil, frame.ID, told); s.traffic.reserve(len(news)) {
@@ -238,11 +238,11 @@ func (s *session) peer(frame incoming) *peer {
 	return p
 }
 
-// largeResult is the length in bytes from which results are sent one after the other: encoded, they
-// would be in memory twice, however slowly the guest reads.
+// largeResult is the length in bytes from which results are sent one at a time: each encoded
+// result is a second copy in memory, for as long as the guest takes to read it.
 const largeResult = 4 << 20
 
-// deliver sends what a program gets for a result.
+// deliver sends a tool's result to the program, as a value.
 func (s *session) deliver(id int64, of tool.ID, result tool.Result) {
 	size := sizeOf(result)
 	if size > largeResult {
@@ -262,7 +262,7 @@ func (s *session) succeed(id int64, value tool.Value) {
 	s.answer(id, frame, err)
 }
 
-// sizeOf returns about how many bytes of memory a result takes.
+// sizeOf returns the approximate size of a result in memory, in bytes.
 func sizeOf(result tool.Result) int {
 	size := len(result.Structured)
 	for _, c := range result.Content {
@@ -271,7 +271,7 @@ func sizeOf(result tool.Result) int {
 	return size
 }
 
-// answer sends a result, or why it could not be encoded.
+// answer sends a result, or an error if it could not be encoded or exceeds the traffic limit.
 func (s *session) answer(id int64, frame []byte, err error) {
 	if err != nil {
 		s.fail(id, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not JSON", Err: err})

@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// spool holds the files of a workspace that is elsewhere, while a program runs: in one file
-// without a name, so that no path of theirs is a path of the host, and nothing is left of them.
+// spool stores the files of a remote workspace while a program runs. All contents are in one
+// unlinked file, so that their paths never become host paths, and nothing remains of them.
 type spool struct {
 	dir string // where the file is made
 
@@ -25,7 +25,7 @@ type spool struct {
 	held  map[string]spooled
 }
 
-// spooled is one file and where its content begins.
+// spooled is one file and the offset of its content.
 type spooled struct {
 	workspace.File
 	at int64
@@ -33,7 +33,7 @@ type spooled struct {
 
 func newSpool(dir string) *spool { return &spool{dir: dir, held: map[string]spooled{}} }
 
-// add takes one file; its version is the digest of its content.
+// add stores one file. Its version is the digest of its content, with an "x" if it is executable.
 func (s *spool) add(f workspace.File) (spooled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *spool) open() error {
 		return fmt.Errorf("make file for a workspace: %w", err)
 	}
 	s.file = f
-	_ = os.Remove(f.Name()) // where an open file can be removed
+	_ = os.Remove(f.Name()) // fails on systems that cannot remove an open file
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (s *spool) close() {
 	}
 }
 
-// Update implements [Workspace] for what comes in.
+// Update implements [Workspace] for incoming files.
 func (s *spool) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	for f, err := range changes {
 		if err == nil {

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 )
 
-// long is the length in bytes from which it is quicker to look at a text twice.
+// long is the length in bytes from which valid is faster than json.Valid.
 const long = 4 << 10
 
-// valid is json.Valid, several times as quick for long texts: most of those is inside
-// of strings, which json.Valid goes through byte by byte. It gets the text without
-// what makes no difference there, unless that is most of it.
+// valid is json.Valid, but several times faster for long texts. Most of such a text is
+// inside strings, which json.Valid scans byte by byte. valid removes the plain
+// characters of strings first, and gives json.Valid the short rest.
 func valid(raw []byte) bool {
 	if len(raw) < long {
 		return json.Valid(raw)
@@ -34,8 +34,8 @@ func valid(raw []byte) bool {
 	}
 }
 
-// appendString writes what matters of a string that begins in front of raw: its
-// escapes and its end. It returns what follows, and false if that is no string.
+// appendString appends the escapes and the closing quote of the string whose content
+// begins at raw. It returns what follows the string, and false if the string is invalid.
 func appendString(short *[]byte, raw []byte) (rest []byte, ok bool) {
 	for {
 		raw = raw[plainLength(raw):]
@@ -60,8 +60,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plainLength is how many bytes there are before the first that means something
-// in a string: a quote, a backslash, a control character.
+// plainLength returns the number of bytes before the first quote, backslash or control
+// character.
 func plainLength(raw []byte) int {
 	n := 0
 	for ; n+8 <= len(raw); n += 8 {

@@ -20,36 +20,36 @@ import (
 	"sallyport/sandbox"
 )
 
-// Base is an environment of Python's that a user made on the host, and that
-// sandboxes use as it is, read-only.
+// Base is a Python environment on the host that sandboxes use unchanged,
+// read-only.
 type Base struct {
-	// Dir is its folder, Kind venv, uv or conda.
+	// Dir is its folder, Kind is venv, uv or conda.
 	Dir, Kind string
-	// Python is its interpreter, on the host and inside alike.
+	// Python is the path of its interpreter, the same on the host and in sandboxes.
 	Python string
 	// Version is as in "3.11".
 	Version string
-	// Sites are the folders of packages, on the host and inside alike.
+	// Sites are the package folders, the same on the host and in sandboxes.
 	Sites []string
-	// Mounts are the folders that sandboxes need of it, which appear where they are on the host.
+	// Mounts are the folders that sandboxes mount, at the same paths as on the host.
 	Mounts []string
 	// Digest changes when a file in one of Mounts does, by name, size and time.
 	Digest string
 }
 
-// ErrBase says that a folder is no environment of Python's that sandboxes can use.
+// ErrBase means that a folder is not a Python environment that sandboxes can use.
 var ErrBase = errors.New("cannot be a base")
 
-// visible are the folders of the host that every sandbox sees where they are.
+// visible matches paths of the host that every sandbox sees at the same path.
 var visible = regexp.MustCompile(`^/usr/(bin|lib|lib32|lib64|libx32|share)(/|$)`)
 
-// reserved are folders in which nothing of the host may appear: they are the sandbox's own.
+// reserved matches paths that a base must not mount: they belong to the sandbox.
 var reserved = regexp.MustCompile(`^/(proc|sys|dev|etc|tmp|run|workspace|servers|node_modules|opt/sallyport|opt/packages|opt/interpreter|bin|lib|lib32|lib64|libx32|usr/(bin|lib|lib32|lib64|libx32|share))(/|$)`)
 
 var minorVersion = regexp.MustCompile(`^python(3\.[0-9]{1,2})$`)
 
-// FindBase looks at a venv, an environment made by uv or a conda prefix: at
-// names, sizes and links only, nothing of it is run. Errors wrap ErrBase and say what is wrong.
+// FindBase examines a venv, a uv environment or a conda prefix. It reads names, sizes
+// and links, and runs nothing. Errors wrap ErrBase and say what is wrong.
 func FindBase(dir string) (Base, error) {
 	b, err := findBase(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func findBase(dir string) (Base, error) {
 	return b, b.look()
 }
 
-// venv finds what a venv needs in addition to its packages: the interpreter that it was made with.
+// venv finds the packages of a venv and the interpreter that it was made with.
 func (b *Base) venv(settings map[string]string) error {
 	b.Kind = "venv"
 	if settings["uv"] != "" {
@@ -126,7 +126,7 @@ func (b *Base) venv(settings map[string]string) error {
 	return nil
 }
 
-// conda takes all of a prefix: its packages find libraries and data relative to it.
+// conda mounts the whole prefix: packages find libraries and data relative to it.
 func (b *Base) conda() error {
 	b.Kind = "conda"
 	match := minorVersion.FindStringSubmatch(filepath.Base(b.Python))
@@ -150,7 +150,7 @@ func usable(path string) error {
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("its bin/python, %s, is no program for Linux", path)
+		return fmt.Errorf("its bin/python, %s, is not a Linux program", path)
 	}
 	defer func() { _ = file.Close() }()
 	if want, known := machines[runtime.GOARCH]; known && file.Machine != want {
@@ -162,7 +162,7 @@ func usable(path string) error {
 // maxBaseEntries bounds the walk over a base.
 const maxBaseEntries = 500_000
 
-// look walks over all that will be mounted: for the digest, and for links that would lead nowhere.
+// look walks all mounts to compute the digest and to reject links that would be broken in a sandbox.
 func (b *Base) look() error {
 	if minor, err := strconv.Atoi(strings.TrimPrefix(b.Version, "3.")); err != nil || minor < 9 {
 		return fmt.Errorf("it is Python %s, and programs need 3.9 or later", b.Version)
@@ -197,8 +197,8 @@ func (b *Base) look() error {
 	return nil
 }
 
-// followable checks that a link among the packages leads to what sandboxes see. One that
-// leads nowhere on the host does as little inside.
+// followable checks that the target of a link among the packages is visible in sandboxes. A link
+// that is already broken on the host is accepted.
 func (b *Base) followable(path string) error {
 	if !within(path, b.Sites) {
 		return nil // of the interpreter's own folders: those of a distribution have some into /etc
@@ -210,7 +210,7 @@ func (b *Base) followable(path string) error {
 	return fmt.Errorf("%s is a link to %s, which sandboxes do not see (uv: install with --link-mode=copy)", path, target)
 }
 
-// AddTo makes it the Python of the environment.
+// AddTo makes the base the Python of the environment.
 func (b Base) AddTo(env *sandbox.Environment) {
 	env.Python = b.Python
 	env.PythonPath = append(env.PythonPath, b.Sites...)
@@ -221,7 +221,7 @@ func (b Base) AddTo(env *sandbox.Environment) {
 
 func addLayer(env *sandbox.Environment, at, dir, digest string) {
 	layers := map[string]string{at: dir}
-	maps.Copy(layers, env.Layers) // whoever has the old map keeps it as it is
+	maps.Copy(layers, env.Layers) // do not modify the old map, which may be shared
 	layers[at] = dir
 	env.Layers = layers
 	sum := sha256.Sum256([]byte(env.Digest + "\n" + at + "\n" + digest))

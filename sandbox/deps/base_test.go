@@ -166,7 +166,7 @@ func TestBaseRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for base, want := range map[string]string{
-		filepath.Join(dir, "gone"): "no such file", filepath.Join(dir, "nothing"): "no bin/python", filepath.Join(dir, "script"): "no program for Linux",
+		filepath.Join(dir, "gone"): "no such file", filepath.Join(dir, "nothing"): "no bin/python", filepath.Join(dir, "script"): "not a Linux program",
 		filepath.Join(dir, "plain"): "neither pyvenv.cfg nor conda-meta", filepath.Join(dir, "old"): "site-packages", temporary: "sandboxes have another folder there",
 	} {
 		if _, err := deps.FindBase(base); !errors.Is(err, deps.ErrBase) || !strings.Contains(err.Error(), want) {

@@ -1,12 +1,12 @@
-// Package deps gives programs packages of Python and npm that the operator, or a
-// model that the operator lets, asks for by name. Its main type is [Installer].
+// Package deps installs Python and npm packages for programs, requested by the operator
+// or, if the operator allows it, by a model. Its main type is [Installer].
 //
-// A request is resolved to a [Lock]: exact versions with the hashes of their files. What
-// the lock says is then fetched, and becomes a [Layer]: a read-only folder that sandboxes
-// mount, keyed by its lock and shared by all who ask for the same. Resolving, fetching and, where allowed,
-// building happen in a sandbox of their own, with a [Proxy] to the package indexes as the only way out. What
-// comes out of it is untrusted: the host checks every file against the lock and unpacks it
-// itself ([Layer]); nothing of it is run outside of a sandbox.
+// A request is resolved to a [Lock]: exact versions with the hashes of their files. The
+// locked files are then fetched and become a [Layer]: a read-only folder that sandboxes
+// mount, keyed by its lock and shared by equal requests. Resolving, fetching and, if allowed,
+// building happen in a separate sandbox, whose only network access is a [Proxy] to the package indexes. Its
+// output is untrusted: the host checks every file against the lock and unpacks it
+// itself ([Layer]); nothing of it runs outside a sandbox.
 package deps
 
 import (
@@ -26,16 +26,16 @@ type Request struct {
 	Packages []string
 	// Index is the URL of the package index or registry; "" is PyPI or npm's. It comes from settings, never from a model.
 	Index string
-	// Hosts are further hosts that an index serves files from, as "host" or "host:port" (443 and 80 without one).
+	// Hosts are further hosts that serve the index's files, as "host" (ports 443 and 80) or "host:port".
 	Hosts []string
 	// Base is a folder that [FindBase] accepts; the packages are for its interpreter; "" is the machine's Python.
 	Base string
-	// Environment is another root file system or another interpreter of the host; its Python is what the packages are
-	// for; the zero value is the machine's. npm's packages are the same everywhere.
+	// Environment is another root file system or another interpreter of the host, for whose Python the packages are
+	// installed; the zero value is the machine's Python. npm's packages do not depend on it.
 	Environment sandbox.Environment
-	// Source allows source distributions: their build runs code, in the sandbox that installs.
+	// Source allows source distributions, whose build runs code in the installing sandbox.
 	Source bool
-	// Lock, if set, is used in place of resolving: what an operator has kept. It must be for the same packages.
+	// Lock, if set, is an operator's saved lock that replaces resolving. It must be for the same packages.
 	Lock *Lock
 }
 
@@ -48,20 +48,20 @@ type Package struct {
 // Layer is a folder of installed packages. It is read-only and never changes.
 type Layer struct {
 	Interpreter sandbox.Interpreter
-	// Dir is on the host: what belongs on Python's path, or a folder node_modules.
+	// Dir is a folder on the host: an entry of Python's path, or a node_modules folder.
 	Dir string
-	// Digest names it: a hash of the lock and of how it was unpacked.
+	// Digest identifies it: a hash of the lock and of the layout version.
 	Digest string
-	// Packages are what is in it, by name, what was only needed by others included.
+	// Packages are its packages by name, including dependencies.
 	Packages []Package
-	// Lock says exactly what is in it.
+	// Lock lists its exact content.
 	Lock Lock
-	// Notes say what of the packages was left out, and why.
+	// Notes say which parts of the packages were left out, and why.
 	Notes []string
 }
 
-// Where layers appear in a sandbox. Node looks for packages in a folder
-// node_modules above the importing file, so the root's serves all.
+// The paths of layers in a sandbox. Node searches for packages in node_modules
+// folders above the importing file, so one at the root serves all files.
 const (
 	PythonDir = "/opt/packages/python"
 	NodeDir   = "/node_modules"
@@ -105,14 +105,14 @@ type Options struct {
 
 // Errors that the author of the request can fix. Errors wrap these, and say more.
 var (
-	// ErrRefused: a requirement is not of the form that is accepted, or its name never is.
+	// ErrRefused: the form or the name of a requirement is not allowed.
 	ErrRefused = errors.New("refused")
-	// ErrNotFound: the index has no such package, version, or no wheel of it that fits.
+	// ErrNotFound: the index has no such package or version, or no compatible wheel.
 	ErrNotFound = errors.New("not found")
-	// ErrUnsafe: what was fetched is not what the lock says, or tries what no package may.
+	// ErrUnsafe: a fetched file does not match the lock, or a package has forbidden content.
 	ErrUnsafe = errors.New("unsafe package")
-	// ErrFailed: pip or npm failed for another reason, which the error has.
+	// ErrFailed: pip or npm failed for another reason, which the error contains.
 	ErrFailed = errors.New("cannot be installed")
-	// ErrLimit: it is larger or takes longer than is allowed.
+	// ErrLimit: the installation exceeds a limit of size or time.
 	ErrLimit = errors.New("limit")
 )

@@ -18,16 +18,16 @@ var (
 	conflicts   = regexp.MustCompile(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
 )
 
-// explain makes of what pip and npm said an error that says what to do.
+// explain turns the output of pip or npm into an error that says what to do.
 func explain(r report, proxy *Proxy) error {
 	text := r.Error
 	switch {
 	case r.Kind == "":
 		return nil
 	case r.Kind == "nopip":
-		return fmt.Errorf("there is no pip on this machine for its Python: install it (Debian: apt install python3-pip)")
+		return fmt.Errorf("this machine's Python has no pip: install it (Debian: apt install python3-pip)")
 	case r.Kind == "nonpm":
-		return fmt.Errorf("there is no npm beside this machine's node: install it (Debian: apt install npm)")
+		return fmt.Errorf("this machine's node has no npm: install it (Debian: apt install npm)")
 	case r.Kind == "driver":
 		return fmt.Errorf("the program that installs failed: %s", sanitize.Line(text, 300))
 	case proxy.Spent() || r.Kind == "space":
@@ -66,7 +66,7 @@ func explainMissing(text string) error {
 	return fmt.Errorf("%w: %s", ErrFailed, errorLines(text))
 }
 
-// errorLines is the part of an output that says what was wrong.
+// errorLines returns the error messages in an output.
 func errorLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -28,7 +28,7 @@ import (
 //go:embed driver.py
 var driver []byte
 
-// order is the line of JSON that tells the driver what to do.
+// order is the request to the driver, one line of JSON.
 type order struct {
 	Language     sandbox.Interpreter `json:"language"`
 	Requirements []string            `json:"requirements"`
@@ -42,13 +42,13 @@ type order struct {
 	Layer        string              `json:"layer"` // what to compile, inside
 }
 
-// line is the order as the driver reads it, which goes through lists that are empty, too.
+// line encodes the order. Empty lists are encoded as [], not as null.
 func (o order) line() ([]byte, error) {
 	data, err := json.Marshal(lists.Filled(o))
 	return append(data, '\n'), err
 }
 
-// report is the line that it answers with.
+// report is the driver's response, one line of JSON.
 type report struct {
 	Target string            `json:"target"`
 	NPM    json.RawMessage   `json:"npm"`
@@ -57,13 +57,13 @@ type report struct {
 	Error  string            `json:"error"`
 }
 
-// download is one file that came out of the sandbox, in the staging folder by its hash.
+// download is one file from the sandbox, in the staging folder.
 type download struct {
 	name, sha256, sha512 string
 	path                 string
 }
 
-// fetched is all that came out of one.
+// fetched is the complete output of an installing sandbox.
 type fetched struct {
 	report report
 	files  map[string]download // by name
@@ -74,22 +74,22 @@ const (
 	serviceOverhead = 256 << 20
 )
 
-// greeting is the first line that the driver says: which index it will ask. Where
-// settings name none that is the one of the machine's own pip or npm, and nothing that is not the
-// machine's has run yet.
+// greeting is the driver's first line: the index that it will use. Without an index in
+// the settings it is the default of the machine's pip or npm. No downloaded code has run
+// at that point, so it can be trusted.
 type greeting struct {
 	Index string   `json:"index"`
 	Hosts []string `json:"hosts"`
 }
 
-// targets are what an installation may reach: its index, and what the operator added.
+// targets returns the allowed destinations of an installation: its index, and the operator's hosts.
 func (r Request) targets(g greeting) ([]Target, error) {
 	if r.Index != "" {
 		g = greeting{Index: r.Index}
 	}
 	u, err := url.Parse(g.Index)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("%w: the index %.200q is no URL with http or https", ErrRefused, hidden(g.Index))
+		return nil, fmt.Errorf("%w: the index %.200q is not an http or https URL", ErrRefused, hidden(g.Index))
 	}
 	if u.User != nil && r.Source {
 		return nil, fmt.Errorf("%w: an index with a password and source distributions, whose build could read it", ErrRefused)
@@ -113,9 +113,9 @@ func (r Request) targets(g greeting) ([]Target, error) {
 	return all, nil
 }
 
-// order says what the driver has to do for a request; with a lock, exactly that.
+// order returns the driver's order for a request. With a lock, exactly its files are fetched.
 func (r Request) order(all []wanted, lock *Lock) order {
-	o := order{ // no list is nil, which the driver would read as None
+	o := order{ // no nil lists: the driver would read them as None
 		Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{},
 		Requirements: []string{}, Insecure: []string{}, Lock: []string{},
 	}
@@ -136,7 +136,7 @@ func (r Request) order(all []wanted, lock *Lock) order {
 	return o
 }
 
-// fetch starts the sandbox that installs and takes what comes out of it into the staging folder.
+// fetch runs the installing sandbox and stores its output in the staging folder.
 func (i *Installer) fetch(ctx context.Context, request Request, o order, staging string) (fetched, error) {
 	service, err := i.service(request)
 	if err != nil {
@@ -162,10 +162,10 @@ func (i *Installer) ask(ctx context.Context, service sandbox.Service, request Re
 	return got, err
 }
 
-// errEarly says that the driver stopped in the middle of what it had to say.
-var errEarly = errors.New("no whole answer")
+// errEarly means that the driver's output is incomplete.
+var errEarly = errors.New("incomplete answer")
 
-// converse tells the driver what to do, lets it reach the index, and takes what it fetched.
+// converse sends the order to the driver, serves the proxy to the index, and receives the files.
 func (i *Installer) converse(ctx context.Context, server *sandbox.Server, request Request, o order, staging string) (fetched, error) {
 	line, err := o.line()
 	if err != nil {
@@ -198,11 +198,11 @@ func (i *Installer) converse(ctx context.Context, server *sandbox.Server, reques
 	return got, explain(got.report, proxy)
 }
 
-// driverDir is where the installing sandbox has the driver. A base of the host's appears where it is on the host, so the folder is
-// one that [reserved] keeps for sandboxes.
+// driverDir is the driver's folder in the installing sandbox. It is in a [reserved] path, so that the mounts of a base cannot
+// collide with it.
 const driverDir = "/opt/sallyport/install"
 
-// service is the sandbox that installs. It sees an interpreter, pip or npm, the driver and certificates.
+// service returns the installing sandbox. It sees an interpreter, pip or npm, the driver and certificates.
 func (i *Installer) service(request Request) (sandbox.Service, error) {
 	files := map[string][]byte{"driver.py": driver}
 	if ca := i.certificates(); ca != nil {
@@ -237,7 +237,7 @@ func (i *Installer) service(request Request) (sandbox.Service, error) {
 	return s, nil
 }
 
-// hostPip is a folder of this machine with pip in it, which is Python alone, for images that have none; "" where there is none.
+// hostPip returns a folder of this machine that contains pip, for images without pip; "" if there is none. pip is pure Python.
 func hostPip() string {
 	found, _ := filepath.Glob("/usr/lib/python3*/*-packages/pip/__init__.py") // the pattern is right
 	if len(found) == 0 {
@@ -246,7 +246,7 @@ func hostPip() string {
 	return filepath.Dir(filepath.Dir(found[0]))
 }
 
-// npm is the folder of an npm that came with a node outside of /usr, "" where there is none.
+// npm returns the folder of the npm that belongs to a node outside /usr, "" if there is none.
 func (i *Installer) npm() string {
 	path := filepath.Join(filepath.Dir(filepath.Dir(i.host.ProgramOnHost(sandbox.Node))), "lib", "node_modules", "npm")
 	if visible.MatchString(path) || !isFolder(path) {
@@ -255,7 +255,7 @@ func (i *Installer) npm() string {
 	return path
 }
 
-// certificateFiles are where systems keep the authorities that they trust.
+// certificateFiles are the default paths of systems' trusted CA certificates.
 const certificateFiles = "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/pki/tls/cacert.pem /etc/ssl/cert.pem"
 
 func (i *Installer) certificates() []byte {
@@ -271,7 +271,7 @@ func (i *Installer) certificates() []byte {
 	return nil
 }
 
-// receive reads the report and the files. It believes neither names nor sizes.
+// receive reads the report and the files. It does not trust names or sizes.
 func receive(reader *bufio.Reader, staging string, limit int64) (fetched, error) {
 	got := fetched{files: map[string]download{}}
 	if err := readJSON(reader, maxReport, &got.report); err != nil {

@@ -13,7 +13,7 @@ var (
 	nodeMissing   = regexp.MustCompile(`Cannot find (?:package|module) '([^'\s]{1,200})'`)
 )
 
-// distributions are packages of Python with a module of another name.
+// distributions maps Python modules to packages with a different name.
 const distributions = ` cv2:opencv-python-headless yaml:PyYAML PIL:Pillow sklearn:scikit-learn skimage:scikit-image bs4:beautifulsoup4 dateutil:python-dateutil
  dotenv:python-dotenv docx:python-docx pptx:python-pptx fitz:PyMuPDF pymupdf:PyMuPDF jwt:PyJWT Crypto:pycryptodome Cryptodome:pycryptodomex OpenSSL:pyOpenSSL
  serial:pyserial usb:pyusb git:GitPython github:PyGithub gitlab:python-gitlab slugify:python-slugify magic:python-magic attr:attrs pkg_resources:setuptools
@@ -26,7 +26,7 @@ const distributions = ` cv2:opencv-python-headless yaml:PyYAML PIL:Pillow sklear
  absl:absl-py grpc:grpcio grpc_status:grpcio-status rest_framework:djangorestframework environ:django-environ tlz:toolz past:future decouple:python-decouple
  unidecode:Unidecode pyximport:Cython Bio:biopython sentence_transformers:sentence-transformers charset_normalizer:charset-normalizer `
 
-// Distribution returns the package that has the module, which mostly has its name.
+// Distribution returns the package of a Python module, which usually has the same name.
 func Distribution(module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	_, rest, found := strings.Cut(distributions, " "+top+":")
@@ -36,9 +36,9 @@ func Distribution(module string) string {
 	return strings.Fields(rest)[0]
 }
 
-// Missing returns the module or package that the message of a fault says is not
-// installed, "" if it says no such thing, or one that no package can mend:
-// a file of the program's own, wrappers, what the interpreter should have.
+// Missing returns the module or package that is not installed according to the message
+// of a fault. It returns "" if there is none, or if no package can provide it: a file of
+// the program itself, a wrapper, or a built-in module.
 func Missing(interpreter sandbox.Interpreter, message string) string {
 	pattern := pythonMissing
 	if interpreter == sandbox.Node {
@@ -62,7 +62,7 @@ func Missing(interpreter sandbox.Interpreter, message string) string {
 	return top
 }
 
-// nodePackage is the package of an import such as "@scope/name/file".
+// nodePackage returns the package of an import such as "@scope/name/file".
 func nodePackage(specifier string) string {
 	parts := strings.SplitN(specifier, "/", 3)
 	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {
@@ -71,9 +71,9 @@ func nodePackage(specifier string) string {
 	return parts[0]
 }
 
-// Hint says how to come by a module that is missing, in one line: by the tool
-// install_dependencies where the model may, else by the operator. The environment is
-// that of the program, "" the default one. The module is one that [Missing] returned.
+// Hint says in one line how to install a missing module: with the tool
+// install_dependencies if install is set, otherwise by the operator. environment is
+// that of the program, "" the default one. module is a result of [Missing].
 func Hint(interpreter sandbox.Interpreter, module, environment string, install bool) string {
 	name, language, key := Distribution(module), "", "python.requirements"
 	if interpreter == sandbox.Node {

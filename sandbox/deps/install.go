@@ -20,7 +20,7 @@ import (
 )
 
 // Installer installs packages on this machine. It is safe for concurrent use, also
-// with others of other processes on the same folder.
+// by several processes on the same folder.
 type Installer struct {
 	host Host
 	dir  string
@@ -71,9 +71,9 @@ func (o *Options) defaults() {
 	}
 }
 
-// Install returns the layer of a request, which it makes where it is not there
-// yet. Of callers that want the same at the same time one does the work. The texts
-// of errors that wrap ErrRefused, ErrNotFound, ErrUnsafe or ErrLimit may be shown to a model.
+// Install returns the layer of a request, and makes it if it does not exist yet. For
+// concurrent equal requests it is made once. The texts of errors that wrap ErrRefused,
+// ErrNotFound, ErrUnsafe or ErrLimit may be shown to a model.
 func (i *Installer) Install(ctx context.Context, request Request) (Layer, error) {
 	layer, err := i.install(ctx, request, false)
 	if err != nil {
@@ -82,8 +82,8 @@ func (i *Installer) Install(ctx context.Context, request Request) (Layer, error)
 	return layer, nil
 }
 
-// Lock resolves a request again, whatever was resolved before, installs it, and keeps and
-// returns the lock. Install then returns that layer.
+// Lock resolves a request again, installs it, and saves and returns the new lock. Install
+// then returns that layer.
 func (i *Installer) Lock(ctx context.Context, request Request) (Lock, error) {
 	request.Lock = nil
 	layer, err := i.install(ctx, request, true)
@@ -93,7 +93,7 @@ func (i *Installer) Lock(ctx context.Context, request Request) (Lock, error) {
 	return layer.Lock, nil
 }
 
-// Find returns the layer of a request if it is there, without installing anything.
+// Find returns the layer of a request if it exists, without installing anything.
 func (i *Installer) Find(request Request) (Layer, bool) {
 	all, err := request.check()
 	if err != nil {
@@ -118,7 +118,7 @@ func (i *Installer) install(ctx context.Context, request Request, anew bool) (La
 		return Layer{}, err
 	}
 	defer unlock()
-	if layer, ok := i.find(key); ok && !anew { // somebody has made it meanwhile
+	if layer, ok := i.find(key); ok && !anew { // another caller has made it meanwhile
 		return layer, nil
 	}
 	lock := request.Lock
@@ -138,10 +138,10 @@ func (i *Installer) install(ctx context.Context, request Request, anew bool) (La
 	return layer, nil
 }
 
-// check refuses what no installation can come of, and reads the requirements.
+// check validates the request and returns its parsed requirements.
 func (r Request) check() ([]wanted, error) {
 	if r.Interpreter != sandbox.Python && r.Interpreter != sandbox.Node {
-		return nil, fmt.Errorf("%w: %.20q is no interpreter", ErrRefused, r.Interpreter)
+		return nil, fmt.Errorf("%w: invalid interpreter %.20q", ErrRefused, r.Interpreter)
 	}
 	all, err := parse(r.Interpreter, r.Packages)
 	if err != nil || r.Lock == nil {
@@ -164,7 +164,7 @@ func texts(all []wanted) []string {
 	return out
 }
 
-// key names a request: the same key finds the same lock and layer.
+// key identifies a request: equal keys have the same lock and layer.
 func (i *Installer) key(request Request, all []wanted) string {
 	program := i.host.ProgramOnHost(request.Interpreter)
 	if request.Base != "" {
@@ -208,7 +208,7 @@ func (i *Installer) exclusive(ctx context.Context, key string) (unlock func(), e
 	}
 }
 
-// make fetches the files of a request and makes the layer of them.
+// make fetches the files of a request and makes its layer.
 func (i *Installer) make(ctx context.Context, request Request, all []wanted, lock *Lock) (Layer, error) {
 	staging, err := os.MkdirTemp(filepath.Join(i.dir, "tmp"), "install-")
 	if err != nil {
@@ -236,7 +236,7 @@ func (i *Installer) make(ctx context.Context, request Request, all []wanted, loc
 	return i.build(ctx, request, *lock, got, staging)
 }
 
-// lock makes the lock of what was resolved.
+// lock returns the lock of a resolved request.
 func (f fetched) lock(request Request, all []wanted) (*Lock, error) {
 	lock := &Lock{Version: 1, Interpreter: request.Interpreter, Index: hidden(request.Index), Requirements: texts(all)}
 	var err error
@@ -256,7 +256,7 @@ func (f fetched) lock(request Request, all []wanted) (*Lock, error) {
 	return lock, err
 }
 
-// pythonFiles reads the names of what pip downloaded.
+// pythonFiles returns the files that pip downloaded, from their names.
 func (f fetched) pythonFiles() ([]File, error) {
 	var files []File
 	for name, file := range f.files {
@@ -268,7 +268,7 @@ func (f fetched) pythonFiles() ([]File, error) {
 			parts, source = sourceName.FindStringSubmatch(name), true
 		}
 		if parts == nil {
-			return nil, fmt.Errorf("%w: the index has a file %.100q, which is no wheel", ErrUnsafe, name)
+			return nil, fmt.Errorf("%w: the index has a file %.100q, which is not a wheel", ErrUnsafe, name)
 		}
 		files = append(files, File{Name: canonical(parts[1]), Version: parts[2], Hash: "sha256:" + file.sha256, Source: source})
 	}
@@ -281,7 +281,7 @@ func (f fetched) pythonFiles() ([]File, error) {
 	return files, nil
 }
 
-// holds checks that every file of the lock came, with its hash, and for the same interpreter.
+// holds checks that every file of the lock was fetched, with its hash, and for the same interpreter.
 func (f fetched) holds(lock Lock) error {
 	if lock.Interpreter == sandbox.Python && lock.Target != f.report.Target {
 		return fmt.Errorf("%w: the lock is for %s, and this Python is %.80q; lock again", ErrRefused, lock.Target, f.report.Target)
@@ -303,7 +303,7 @@ func (f fetched) byHash() map[string]download {
 	return by
 }
 
-// target is what a layer is for, in addition to its lock.
+// target returns the system or interpreter that a layer is for; it is part of the layer's digest.
 func (l Lock) target() string {
 	if l.Interpreter == sandbox.Node { // packages for other systems are left out
 		return runtime.GOOS + "-" + runtime.GOARCH

@@ -15,19 +15,19 @@ import (
 	"sallyport/sandbox"
 )
 
-// Installed is a package in a folder, and what it is imported by.
+// Installed is an installed package and its modules.
 type Installed struct {
 	Package
-	// Modules are the names that programs import it by, sorted; of npm's packages the name itself.
+	// Modules are the names by which programs import it, sorted; for npm the package's name.
 	Modules []string
 }
 
 // maxInstalled is how many packages of a folder are listed.
 const maxInstalled = 5000
 
-// List tells what is installed in folders of the host, such as Layer.Dir or
-// Base.Sites, in the order of names; of a package that is in two the first counts, as for
-// an import. It reads metadata and runs nothing. The texts are cleaned: they come from packages.
+// List returns the packages in folders of the host, such as Layer.Dir or Base.Sites,
+// sorted by name. If a package is in two folders, the first one counts, as for an import.
+// It reads metadata and runs nothing. The texts, which come from packages, are sanitized.
 func List(interpreter sandbox.Interpreter, dirs ...string) ([]Installed, error) {
 	seen, all := map[string]bool{}, []Installed(nil)
 	for _, dir := range dirs {
@@ -53,7 +53,7 @@ func List(interpreter sandbox.Interpreter, dirs ...string) ([]Installed, error) 
 	return all, nil
 }
 
-// Key is a name by which packages are compared: Python_Dateutil and python-dateutil are one.
+// Key returns a package's name for comparison: Python_Dateutil and python-dateutil are equal.
 func Key(interpreter sandbox.Interpreter, name string) string {
 	if interpreter == sandbox.Python {
 		return canonical(name)
@@ -61,7 +61,7 @@ func Key(interpreter sandbox.Interpreter, name string) string {
 	return name
 }
 
-// Find returns the installed package that is called so, or that is imported so.
+// Find returns the installed package with that name, or else with a module of that name.
 func Find(interpreter sandbox.Interpreter, all []Installed, name string) (Installed, bool) {
 	for _, matches := range []func(Installed) bool{
 		func(one Installed) bool { return Key(interpreter, one.Name) == Key(interpreter, name) },
@@ -105,7 +105,7 @@ func readMetadata(root *os.Root, name string) Package {
 	return p
 }
 
-// modulesOf finds what a package is imported by, from its list of files.
+// modulesOf returns the modules of a package, from its RECORD.
 func modulesOf(root *os.Root, folder string) []string {
 	modules := map[string]bool{}
 	for _, line := range readLines(root, path.Join(folder, "RECORD"), 8<<20) {
@@ -121,7 +121,7 @@ func modulesOf(root *os.Root, folder string) []string {
 	return all[:min(len(all), 50)]
 }
 
-// moduleOf is the module that a line of RECORD is a file of, "" for none.
+// moduleOf returns the module to which a line of RECORD belongs, "" for none.
 func moduleOf(line string) string {
 	file, _, _ := strings.Cut(strings.TrimPrefix(line, `"`), ",")
 	first, _, inFolder := strings.Cut(file, "/")

@@ -15,21 +15,21 @@ import (
 	"sallyport/sandbox"
 )
 
-// Lock says exactly which files a request came to. Whatever is installed has the
-// hashes that are in it. It can be kept next to the settings and given back in Request.Lock.
+// Lock lists the exact files of a resolved request. Only files with these hashes are
+// installed. It can be saved next to the settings and passed in Request.Lock.
 type Lock struct {
 	// Version is that of this format, 1.
 	Version     int                 `json:"version"`
 	Interpreter sandbox.Interpreter `json:"interpreter"`
-	// Target is the interpreter that the files are for, as in "cp311-linux_x86_64"; of npm's packages any.
+	// Target is the interpreter that the files are for, as in "cp311-linux_x86_64"; "" for npm's packages.
 	Target string `json:"target,omitempty"`
-	// Index is where they came from, without a password; "" is PyPI or npm's registry.
+	// Index is the URL of the index, without a password; "" is PyPI or npm's registry.
 	Index string `json:"index,omitempty"`
-	// Requirements are what was asked for, sorted.
+	// Requirements are the requested packages, sorted.
 	Requirements []string `json:"requirements"`
-	// Files are its result, sorted by name (by path for npm).
+	// Files are the resolved files, sorted by name (by path for npm).
 	Files []File `json:"files"`
-	// NPM is npm's own lock, where it is one.
+	// NPM is npm's own lock, for Node.
 	NPM json.RawMessage `json:"npm,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type File struct {
 	Hash string `json:"hash"`
 	// Path is where npm puts the package: "node_modules/a/node_modules/b".
 	Path string `json:"path,omitempty"`
-	// Optional says that it may be missing, for it is for another system.
+	// Optional means that it may be missing, because it is for another system.
 	Optional bool `json:"optional,omitempty"`
 	// Source says that it is a source distribution.
 	Source bool `json:"source,omitempty"`
@@ -56,10 +56,10 @@ var (
 	targetName    = regexp.MustCompile(`^[a-z0-9._-]{1,80}$`)
 )
 
-// maxFiles is how many packages a lock may come to.
+// maxFiles is the maximum number of files in a lock.
 const maxFiles = 2000
 
-// ParseLock reads what JSON wrote, strictly.
+// ParseLock decodes and validates the output of [Lock.JSON]. Unknown fields are errors.
 func ParseLock(data []byte) (Lock, error) {
 	var lock Lock
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -73,7 +73,7 @@ func ParseLock(data []byte) (Lock, error) {
 	return lock, nil
 }
 
-// JSON writes the lock for a file, the same bytes for the same lock.
+// JSON encodes the lock for a file. Equal locks give equal bytes.
 func (l Lock) JSON() []byte {
 	if l.NPM != nil {
 		decoder, npm := json.NewDecoder(bytes.NewReader(l.NPM)), any(nil)
@@ -85,7 +85,7 @@ func (l Lock) JSON() []byte {
 	return encode(l, "  ")
 }
 
-// encode writes plain strings, and JSON that was checked, with sorted keys and as people read them: "pandas>=2".
+// encode encodes value as JSON without HTML escapes, so that "pandas>=2" stays readable.
 func encode(value any, indent string) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -95,10 +95,10 @@ func encode(value any, indent string) []byte {
 	return out.Bytes()
 }
 
-// layout changes when the same lock is unpacked to something else.
+// layout is the version of unpacking: it changes when the same lock gives a different layer.
 const layout = "1"
 
-// digest names the layer that the lock becomes.
+// digest returns the identifier of the lock's layer.
 func (l Lock) digest(target string) string {
 	sum := sha256.Sum256(slices.Concat([]byte("sallyport deps "+layout+"\n"+target+"\n"), l.JSON()))
 	return hex.EncodeToString(sum[:16])
@@ -109,11 +109,11 @@ func (l Lock) validate() error {
 	case l.Version != 1:
 		return fmt.Errorf("it is of version %d, not 1", l.Version)
 	case l.Interpreter != sandbox.Python && l.Interpreter != sandbox.Node:
-		return fmt.Errorf("%.20q is no interpreter", l.Interpreter)
+		return fmt.Errorf("invalid interpreter %.20q", l.Interpreter)
 	case len(l.Files) == 0 || len(l.Files) > maxFiles:
 		return fmt.Errorf("%w: it has %d files, not 1 to %d", ErrLimit, len(l.Files), maxFiles)
 	case l.Target != "" && !targetName.MatchString(l.Target):
-		return fmt.Errorf("%.80q is no target", l.Target)
+		return fmt.Errorf("invalid target %.80q", l.Target)
 	}
 	if _, err := parse(l.Interpreter, l.Requirements); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (l Lock) check(file File) error {
 	}
 	if l.Interpreter == sandbox.Node {
 		if !npmPath.MatchString(file.Path) || len(file.Path) > 1000 {
-			return fmt.Errorf("%w: %.80q is no place for a package", ErrUnsafe, file.Path)
+			return fmt.Errorf("%w: invalid package path %.80q", ErrUnsafe, file.Path)
 		}
 		if top, _, _ := strings.Cut(strings.TrimPrefix(file.Path, "node_modules/"), "/"); ours(strings.ToLower(top)) {
 			return fmt.Errorf("%w: a package called %s, which is what programs import here", ErrRefused, top)
@@ -154,7 +154,7 @@ func (l Lock) check(file File) error {
 	return nil
 }
 
-// packages are what the lock's files are, each once.
+// packages returns the packages of the lock's files, each once.
 func (l Lock) packages() []Package {
 	var all []Package
 	for _, file := range l.Files {
@@ -166,7 +166,7 @@ func (l Lock) packages() []Package {
 	return slices.Compact(all)
 }
 
-// hidden is a URL without user and password.
+// hidden returns a URL without user and password, "" if it is invalid.
 func hidden(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

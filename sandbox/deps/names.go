@@ -20,12 +20,12 @@ var stdlib string
 var (
 	separators = regexp.MustCompile(`[-_.]+`)
 
-	// requirement is all of PEP 508 that is accepted: name[extras] and specifiers of versions.
+	// requirement is the accepted part of PEP 508: name[extras] and version specifiers.
 	requirement = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)[ \t]*` +
 		`(?:\[[ \t]*([A-Za-z0-9][A-Za-z0-9._-]*(?:[ \t]*,[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*)*)[ \t]*\])?[ \t]*` +
 		`((?:` + specifier + `(?:[ \t]*,[ \t]*` + specifier + `)*)?)[ \t]*$`)
 
-	// npmRequirement is name@range or @scope/name@range; what a range may be is in npmRange.
+	// npmRequirement is name@range or @scope/name@range; npmRange matches the range.
 	npmRequirement = regexp.MustCompile(`^((?:@[a-z0-9][a-z0-9._~-]{0,98}/)?[A-Za-z0-9][A-Za-z0-9._~-]{0,98})(?:@(.+))?$`)
 	npmRange       = regexp.MustCompile(`^(?:` + comparator + `(?:(?: +| *\|\| *| - )` + comparator + `)*|[a-z][a-z0-9-]{0,40})$`)
 )
@@ -35,32 +35,32 @@ const (
 	comparator = `(?:[\^~]|[<>]=?|=)? ?v?(?:[0-9]{1,9}|[xX*])(?:\.(?:[0-9]{1,15}|[xX*])){0,2}(?:-[0-9A-Za-z.-]{1,64})?(?:\+[0-9A-Za-z.-]{1,64})?`
 )
 
-// ours are names that programs import wrappers and skills by.
+// ours reports whether name is reserved for the import of wrappers and skills.
 func ours(name string) bool { return name == "servers" || name == "skills" || name == "sallyport" }
 
-// isStdlib reports whether Python has a module of its own by that name.
+// isStdlib reports whether Python's standard library has a module of that name.
 func isStdlib(module string) bool { return slices.Contains(strings.Fields(stdlib), module) }
 
-// canonical is a Python package's name as indexes compare it (PEP 503).
+// canonical returns the normalized name of a Python package (PEP 503).
 func canonical(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// wanted is one requirement, read.
+// wanted is one parsed requirement.
 type wanted struct {
 	name string // canonical for Python
-	text string // as it is handed on, without spaces for Python
+	text string // as passed to pip or npm, without spaces for Python
 	spec string // the range for npm, "*" where none was given
 }
 
-// Check says what is wrong with the packages of a request, for the one who wrote
-// them; nil if nothing is. Errors wrap ErrRefused.
+// Check validates the packages of a request. Errors wrap ErrRefused, and explain to
+// the author what is wrong.
 func Check(interpreter sandbox.Interpreter, packages []string) error {
 	_, err := parse(interpreter, packages)
 	return err
 }
 
-// parse reads requirements, and returns them sorted.
+// parse parses requirements, and returns them sorted by name.
 func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error) {
 	if len(packages) == 0 || len(packages) > maxPackages {
 		return nil, fmt.Errorf("%w: name 1 to %d packages, not %d", ErrRefused, maxPackages, len(packages))
@@ -87,7 +87,7 @@ func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error)
 	return all, nil
 }
 
-// obviously says what is wrong with what is no name with versions at all.
+// obviously returns why text cannot be a requirement at all, "" if it can.
 func obviously(text string) string {
 	switch {
 	case len(text) > 300:
@@ -95,7 +95,7 @@ func obviously(text string) string {
 	case strings.HasPrefix(strings.TrimSpace(text), "-"):
 		return "options are not accepted; the operator sets the index"
 	case strings.ContainsAny(text, "\r\n\x00\\'\"$`"):
-		return "it has characters that no requirement has"
+		return "it has invalid characters"
 	case strings.Contains(text, ";"):
 		return "markers are not accepted: name what this environment needs"
 	case strings.Contains(text, "://") || strings.Contains(text, " @ ") || strings.Contains(strings.ToLower(text), "file:"):
@@ -138,12 +138,12 @@ func parseNPM(text string) (wanted, string) {
 	case spec == "":
 		return wanted{name: name, text: name, spec: "*"}, ""
 	case strings.HasSuffix(lower, ".tgz") || strings.HasSuffix(lower, ".tar") || strings.HasSuffix(lower, ".gz") || !npmRange.MatchString(spec):
-		return wanted{}, "after @ stands a version, a range (^1.2, >=1 <3) or a tag (latest)"
+		return wanted{}, "after @ write a version, a range (^1.2, >=1 <3) or a tag (latest)"
 	}
 	return wanted{name: name, text: name + "@" + spec, spec: spec}, ""
 }
 
-// builtins are node's modules that have no "node:" before their name of need.
+// builtins are node's modules that can be imported without "node:".
 const builtins = " assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https " +
 	"inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty url util v8 vm wasi worker_threads zlib "
 

@@ -20,16 +20,16 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Target is one place that a Proxy lets through to.
+// Target is one destination that a Proxy allows.
 type Target struct {
 	// Host is a name or an address in lower case, Port a number.
 	Host, Port string
-	// Private lets the name lead to an address of a private network or of this machine: the operator named it.
+	// Private allows addresses of private networks and of this machine; it is set for hosts that the operator configured.
 	Private bool
 }
 
-// Proxy is the only way out of a sandbox that installs: CONNECT, and GET and HEAD of
-// plain HTTP, to the targets and nowhere else. What goes through is counted.
+// Proxy is the only network access of an installing sandbox. It allows CONNECT, and GET
+// and HEAD over plain HTTP, to the targets only, and limits the bytes that are transferred.
 type Proxy struct {
 	targets   []Target
 	down, up  atomic.Int64 // how many bytes may still come in and go out
@@ -48,11 +48,11 @@ type Proxy struct {
 type ProxyOptions struct {
 	// Down and Up are how many bytes may come in and go out, all connections together; 0 is 1 GiB and 64 MiB.
 	Down, Up int64
-	// Connections is how many may be open at once, more are refused; 0 is 64.
+	// Connections is how many may be open at once; further ones are refused; 0 is 64.
 	Connections int
-	// Idle is how long a connection may be silent; 0 is 30 s.
+	// Idle is the idle timeout of a connection; 0 is 30 s.
 	Idle time.Duration
-	// Logger gets each host when it is first reached or refused; nil discards.
+	// Logger receives each host when it is first reached or refused; nil discards.
 	Logger *slog.Logger
 }
 
@@ -87,8 +87,8 @@ func NewProxy(targets []Target, opts ProxyOptions) *Proxy {
 	return p
 }
 
-// Serve answers who connects to the listener, until ctx ends; it waits for all
-// connections and closes the listener. The error is ctx's cause, or the listener's.
+// Serve serves the listener's connections until ctx ends. It closes the listener and
+// waits for all connections. It returns the server's error.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var open sync.WaitGroup
@@ -112,7 +112,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// Refused returns what was asked for and is not allowed, as "host:port", each once.
+// Refused returns the requested hosts that are not allowed, as "host:port", each once.
 func (p *Proxy) Refused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	p.forward(w, r)
 }
 
-// admit checks where a request goes, and remembers it.
+// admit checks whether the destination of a request is allowed, and records it.
 func (p *Proxy) admit(r *http.Request, host, port string) error {
 	place := sanitize.Line(net.JoinHostPort(strings.ToLower(host), port), 200)
 	plainHTTP := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -174,7 +174,7 @@ func (p *Proxy) target(host, port string) *Target {
 	return &p.targets[i]
 }
 
-// dial connects to a target after its address was checked.
+// dial connects to a target and checks the resolved address.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -199,11 +199,11 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return &metered{Conn: conn, proxy: p}, nil
 }
 
-// shared is address space of carriers (RFC 6598), which is as little public as private networks.
+// shared is the shared address space of carriers (RFC 6598), which is not public.
 var shared = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
 
-// reaches refuses addresses that a name of a public index never has. Those where clouds keep
-// credentials (link-local) are refused for every name.
+// reaches returns an error for addresses that are not public, unless the target is private.
+// Link-local addresses, where clouds serve credentials, are refused for every target.
 func (t *Target) reaches(ip netip.Addr) error {
 	literal, err := netip.ParseAddr(t.Host)
 	switch {
@@ -217,7 +217,7 @@ func (t *Target) reaches(ip netip.Addr) error {
 	return nil
 }
 
-// connect is a tunnel, both ways, until one side ends it.
+// connect tunnels data in both directions until one side closes.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
 	upstream, err := p.dial(r.Context(), "tcp", address)
 	if err != nil {
@@ -247,7 +247,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) 
 	up.Wait()
 }
 
-// forward asks for one page or file over plain HTTP. Redirects are the guest's to follow.
+// forward forwards one plain HTTP request. It returns redirects to the guest.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, (&url.URL{Scheme: "http", Host: r.URL.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}).String(), http.NoBody)
 	if err != nil {
@@ -285,13 +285,13 @@ func (p *Proxy) unreachable(w http.ResponseWriter, address string, err error) {
 	http.Error(w, text, status)
 }
 
-// metered counts what comes and goes, and gives up where nothing does.
+// metered counts transferred bytes and enforces the idle timeout.
 type metered struct {
 	net.Conn
 	proxy *Proxy
 }
 
-// Read reads within the allowance.
+// Read returns errSpent when the byte limit is used up.
 func (m *metered) Read(b []byte) (int, error) {
 	if m.proxy.Spent() {
 		return 0, errSpent
@@ -302,7 +302,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes within the allowance.
+// Write returns errSpent when the byte limit is used up.
 func (m *metered) Write(b []byte) (int, error) {
 	if m.proxy.up.Add(-int64(len(b))) < 0 {
 		return 0, errSpent

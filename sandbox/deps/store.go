@@ -15,13 +15,13 @@ import (
 	"sallyport/sandbox"
 )
 
-// about is the file layer.json of a layer.
+// about is the content of a layer's layer.json.
 type about struct {
 	Lock  Lock     `json:"lock"`
 	Notes []string `json:"notes,omitempty"`
 }
 
-// contents is the folder of a layer that sandboxes see.
+// contents returns the name of the subfolder of a layer that sandboxes mount.
 func contents(interpreter sandbox.Interpreter) string {
 	if interpreter == sandbox.Node {
 		return "node_modules"
@@ -29,7 +29,7 @@ func contents(interpreter sandbox.Interpreter) string {
 	return "python"
 }
 
-// build unpacks what was fetched, and puts it where layers are, in one step.
+// build unpacks the fetched files and moves the layer to its final path atomically.
 func (i *Installer) build(ctx context.Context, request Request, lock Lock, got fetched, staging string) (Layer, error) {
 	digest := lock.digest(lock.target())
 	if layer, ok := i.load(digest); ok {
@@ -61,14 +61,14 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 		return Layer{}, err
 	}
 	err = os.Rename(made, filepath.Join(i.dir, "layers", digest))
-	layer, ok := i.load(digest) // perhaps another's, for another request that came to the same lock
+	layer, ok := i.load(digest) // perhaps made by another request with the same lock
 	if !ok {
 		return Layer{}, errors.Join(errors.New("the layer is not where it was put"), err)
 	}
 	return layer, nil
 }
 
-// unpackWheels unpacks the wheels of a lock; of a source distribution what was built of it.
+// unpackWheels unpacks the wheels of a lock. For a source distribution it unpacks the built wheel.
 func (u *unpacker) unpackWheels(files []File, got fetched) error {
 	by := got.byHash()
 	for _, file := range files {
@@ -91,8 +91,8 @@ func (u *unpacker) unpackWheels(files []File, got fetched) error {
 
 var compiledName = regexp.MustCompile(`^((?:[^/]+/)*)__pycache__/([^/]+)\.([a-z0-9-]+)\.pyc$`)
 
-// compile adds what Python would write at the first import, had it a place to: imports
-// take a third of the time with it. It is made in a sandbox, as an import would; where that fails, there is none.
+// compile adds the bytecode that Python cannot write at the first import, because the layer is
+// read-only: imports take a third of the time with it. It is made in a sandbox. If that fails, there is none.
 func (i *Installer) compile(ctx context.Context, request Request, u *unpacker, inside, staging string) {
 	service, err := i.service(request)
 	if err != nil {
@@ -133,7 +133,7 @@ func (u *unpacker) addCompiled(name, path string) error {
 	return nil
 }
 
-// find returns the layer that a request came to before.
+// find returns the layer of an earlier equal request.
 func (i *Installer) find(key string) (Layer, bool) {
 	lock, ok := i.keptLock(key)
 	if !ok {
@@ -142,7 +142,7 @@ func (i *Installer) find(key string) (Layer, bool) {
 	return i.load(lock.digest(lock.target()))
 }
 
-// load reads about a layer, and marks it as in use.
+// load reads a layer's metadata, and updates its time of last use.
 func (i *Installer) load(digest string) (Layer, bool) {
 	dir := filepath.Join(i.dir, "layers", digest)
 	data, err := os.ReadFile(filepath.Join(dir, "layer.json"))
@@ -161,7 +161,7 @@ func (i *Installer) load(digest string) (Layer, bool) {
 
 func (i *Installer) lockFile(key string) string { return filepath.Join(i.dir, "requests", key+".json") }
 
-// keptLock returns the lock that a request came to before. One that cannot be read is none.
+// keptLock returns the lock of an earlier equal request, and false if there is no valid one.
 func (i *Installer) keptLock(key string) (Lock, bool) {
 	data, err := os.ReadFile(i.lockFile(key))
 	if err != nil {
@@ -175,7 +175,7 @@ func (i *Installer) keepLock(key string, lock Lock) error {
 	return replace(i.lockFile(key), lock.JSON())
 }
 
-// replace writes a file in one step.
+// replace writes a file atomically.
 func replace(path string, data []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
@@ -191,8 +191,8 @@ func replace(path string, data []byte) error {
 	return err
 }
 
-// sweep removes layers that were not used for a long time, and what killed
-// processes left half made. Locks stay: what is asked for again becomes the same again.
+// sweep removes layers that have been unused for long, and partial files of killed
+// processes. Locks stay, so that an equal request gives the same layer again.
 func (i *Installer) sweep() {
 	for folder, limit := range map[string]time.Duration{"layers": i.opts.Keep, "tmp": max(time.Hour, 2*i.opts.Timeout)} {
 		entries, err := os.ReadDir(filepath.Join(i.dir, folder))
@@ -220,7 +220,7 @@ func lastUse(dir string) time.Time {
 	return info.ModTime()
 }
 
-// removeAll removes a folder with read-only folders. It is moved away first, so that it is never seen half removed.
+// removeAll removes a folder with read-only subfolders. It first moves the folder away, so that it is never visible partially removed.
 func removeAll(dir string) {
 	if gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), "tmp", "gone-"+filepath.Base(dir)); !strings.HasPrefix(filepath.Base(dir), "gone-") && os.Rename(dir, gone) == nil {
 		dir = gone

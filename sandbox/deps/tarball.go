@@ -45,11 +45,11 @@ func npmFiles(raw json.RawMessage) ([]File, error) {
 			continue
 		}
 		if !npmPath.MatchString(at) || len(at) > 1000 {
-			return nil, fmt.Errorf("%w: %.100q is no place for a package", ErrUnsafe, at)
+			return nil, fmt.Errorf("%w: invalid package path %.100q", ErrUnsafe, at)
 		}
 		name := npmName(at)
 		if p.Link || p.Name != "" && p.Name != name || strings.HasPrefix(p.Resolved, "git") || strings.HasPrefix(p.Resolved, "file:") {
-			return nil, fmt.Errorf("%w: %.100q comes from somewhere else than the registry", ErrUnsafe, at)
+			return nil, fmt.Errorf("%w: %.100q does not come from the registry", ErrUnsafe, at)
 		}
 		hash := npmHash(p.Integrity)
 		if hash == "" {
@@ -61,12 +61,12 @@ func npmFiles(raw json.RawMessage) ([]File, error) {
 	return files, nil
 }
 
-// npmName is the name of the package at a path of npm's lock.
+// npmName returns the name of the package at a path of npm's lock.
 func npmName(at string) string {
 	return at[strings.LastIndex("/"+at, "/node_modules/")+len("node_modules/"):]
 }
 
-// npmHash is the sha512 of an integrity such as "sha512-... sha1-...", "" where there is none.
+// npmHash returns the sha512 of an integrity such as "sha512-... sha1-...", "" if there is none.
 func npmHash(integrity string) string {
 	for one := range strings.FieldsSeq(integrity) {
 		value, ok := strings.CutPrefix(one, "sha512-")
@@ -78,8 +78,8 @@ func npmHash(integrity string) string {
 	return ""
 }
 
-// unpackTarballs unpacks npm's packages to where its lock has them. Those deep inside
-// go first, for what is there is not written over.
+// unpackTarballs unpacks npm's packages to their paths in the lock. The deepest paths come
+// first, because existing files are not overwritten.
 func (u *unpacker) unpackTarballs(files []File, by map[string]download, prefix string) error {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int {
@@ -129,7 +129,7 @@ func (u *unpacker) unpackMember(header *tar.Header, from io.Reader, to string) e
 		return nil
 	case tar.TypeReg:
 	default:
-		u.note("%s: %s is left out: it is no regular file", to, header.Name)
+		u.note("%s: %s is left out: it is not a regular file", to, header.Name)
 		return nil
 	}
 	_, name, inFolder := strings.Cut(strings.TrimPrefix(header.Name, "./"), "/") // mostly "package/"

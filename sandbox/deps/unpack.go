@@ -17,12 +17,12 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// written is the time that every file of a layer has, so that the same lock gives the same layer.
+// written is the modification time of all files in a layer, so that equal locks give equal layers.
 var written = time.Unix(946684800, 0)
 
-// unpacker writes the files of packages into a layer. Everything that packages say
-// is untrusted: nothing is written outside of root, nothing but regular files and folders, no
-// more than the limits, and nothing over what is there already.
+// unpacker writes the files of packages into a layer. Packages are untrusted: it writes
+// nothing outside root, only regular files and folders, no more than the limits, and
+// never over existing files.
 type unpacker struct {
 	root    *os.Root
 	bytes   int64 // that may still be written
@@ -42,7 +42,7 @@ func (u *unpacker) note(format string, args ...any) {
 	}
 }
 
-// checkName refuses names of files that no honest package has.
+// checkName returns an error for unsafe file names.
 func checkName(name string) error {
 	bad := func(r rune) bool { return r == utf8.RuneError || r == '\\' || unicode.IsControl(r) }
 	switch {
@@ -59,11 +59,11 @@ func checkName(name string) error {
 	return nil
 }
 
-// errThere says that a file of that name is there already.
+// errThere means that a file of that name exists already.
 var errThere = errors.New("is there already")
 
-// write writes one file, readable for all and writable for none. The name has been
-// checked. It returns errThere without having read anything if there is one.
+// write writes one file, readable for all and writable for none. The name must have been
+// checked. If the file exists, write returns errThere without reading from.
 func (u *unpacker) write(name string, executable bool, from io.Reader) error {
 	if err := u.folder(path.Dir(name)); err != nil {
 		return err

@@ -18,10 +18,10 @@ import (
 	"sync/atomic"
 )
 
-// wheelName is the name of a wheel's file (PEP 427): name, version, perhaps a build, and what it is for.
+// wheelName matches the file name of a wheel (PEP 427): name, version, optional build, and tags.
 var wheelName = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?)-([A-Za-z0-9_.!+]{1,64})(?:-[0-9][A-Za-z0-9_.]*)?-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+\.whl$`)
 
-// sourceName is the name of a source distribution's file (PEP 625, and what was usual before it).
+// sourceName matches the file name of a source distribution (PEP 625, and older conventions).
 var sourceName = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)-([A-Za-z0-9_.!+]{1,64})\.(?:tar\.gz|zip)$`)
 
 const (
@@ -29,7 +29,7 @@ const (
 	maxRecord    = 32 << 20
 )
 
-// wheel is one that is being unpacked.
+// wheel is a wheel that is being unpacked.
 type wheel struct {
 	*unpacker
 	name, version string // canonical, as in its file's name
@@ -61,13 +61,13 @@ func (u *unpacker) unpackWheel(file download, name, version string) error {
 	return nil
 }
 
-// scarce is a file of which only so much is read while its directory is.
+// scarce is a file with a limit on the bytes that are read from it.
 type scarce struct {
 	io.ReaderAt
 	left atomic.Int64
 }
 
-// ReadAt reads while there is something left to read.
+// ReadAt returns an error when the limit is used up.
 func (s *scarce) ReadAt(p []byte, at int64) (int, error) {
 	if s.left.Add(-int64(len(p))) < 0 {
 		return 0, fmt.Errorf("%w: the list of files is too long", ErrLimit)
@@ -75,7 +75,7 @@ func (s *scarce) ReadAt(p []byte, at int64) (int, error) {
 	return s.ReaderAt.ReadAt(p, at)
 }
 
-// open reads the list of files and RECORD, and checks that they are about the same files.
+// open reads the zip directory and RECORD, and checks that all files in RECORD exist.
 func (w *wheel) open(archive io.ReaderAt, size int64) error {
 	from := &scarce{ReaderAt: archive}
 	from.left.Store(maxDirectory)
@@ -93,7 +93,7 @@ func (w *wheel) open(archive io.ReaderAt, size int64) error {
 			return err
 		}
 		if seen[member.Name] || !member.Mode().IsRegular() {
-			return fmt.Errorf("%w: %.100q is there twice, or is no regular file", ErrUnsafe, member.Name)
+			return fmt.Errorf("%w: %.100q is a duplicate or not a regular file", ErrUnsafe, member.Name)
 		}
 		seen[member.Name] = true
 		w.files = append(w.files, member)
@@ -109,7 +109,7 @@ func (w *wheel) open(archive io.ReaderAt, size int64) error {
 	return nil
 }
 
-// readRecord finds the folder of metadata and reads the list with the hashes.
+// readRecord finds the .dist-info folder and reads RECORD, the list of hashes.
 func (w *wheel) readRecord() error {
 	for _, member := range w.files {
 		folder, rest, _ := strings.Cut(member.Name, "/")
@@ -160,7 +160,7 @@ func (w *wheel) parseRecord(member *zip.File) error {
 	}
 }
 
-// unpack writes one member to where it belongs, and holds it to RECORD.
+// unpack writes one member to its destination, and checks its hash against RECORD.
 func (w *wheel) unpack(member *zip.File) error {
 	file, err := member.Open()
 	if err != nil {
@@ -194,7 +194,7 @@ func (w *wheel) unpack(member *zip.File) error {
 	return nil
 }
 
-// expected returns the hash that RECORD has for a member; none is needed for RECORD itself and signatures.
+// expected returns the hash algorithm and hash of a member in RECORD. They are nil for RECORD itself and signatures.
 func (w *wheel) expected(name string) (hash.Hash, []byte, error) {
 	said, there := w.record[name]
 	rest, inInfo := strings.CutPrefix(name, w.info+"/RECORD")
@@ -217,8 +217,8 @@ func (w *wheel) expected(name string) (hash.Hash, []byte, error) {
 	return nil, nil, fmt.Errorf("%w: RECORD has no hash of %.100q", ErrUnsafe, name)
 }
 
-// place says where a member goes, and whether it goes anywhere. Nothing is put
-// where it would be run unasked (.pth), hide modules of Python's or ours, or lie outside of the packages.
+// place returns the destination of a member, and false to leave it out. Left out are files
+// that Python runs at startup (.pth), that hide modules of Python or ours, or that are outside the packages.
 func (w *wheel) place(name string) (string, bool) {
 	folder, rest, _ := strings.Cut(name, "/")
 	if stem, isData := strings.CutSuffix(folder, ".data"); isData && strings.EqualFold(stem+".dist-info", w.info) {

@@ -19,10 +19,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// maxConfig bounds an image's description of itself, which is read into memory, as is its manifest.
+// maxConfig is the maximum size in bytes of an image's config, which is read into memory.
 const maxConfig = 8 << 20
 
-// hintLimit is how long a registry may take to say what digest a tag has.
+// hintLimit is the time limit of asking a registry for the digest of a tag, for an error message.
 const hintLimit = 5 * time.Second
 
 // reference is an image that is pinned.
@@ -34,11 +34,11 @@ type reference struct {
 
 const digestForm = "sha256:"
 
-// pinned reads a reference. One without a digest is refused, with the one that it has now if the registry says so.
+// pinned parses a reference. Without a digest it returns ErrUnpinned, with the tag's current digest if the registry tells it.
 func pinned(ctx context.Context, text string, opts Options) (reference, error) {
 	ref, err := name.ParseReference(text, nameOptions(opts)...)
 	if err != nil {
-		return reference{}, fmt.Errorf("it is no reference to an image: %w", err)
+		return reference{}, fmt.Errorf("invalid image reference: %w", err)
 	}
 	if digest, ok := ref.(name.Digest); ok {
 		hex, ok := strings.CutPrefix(digest.DigestStr(), digestForm)
@@ -113,7 +113,7 @@ func (r reference) fetch(ctx context.Context, into *os.Root, opts Options) (Root
 	return Root{Digest: digest.String(), Path: searchPath(config.Config.Env)}, nil
 }
 
-// choose takes the image itself, or that of an index which is for the machine.
+// choose returns the image itself, or the image of an index that is for the machine.
 func choose(found *remote.Descriptor, opts Options) (v1.Image, error) {
 	image, err := found.Image()
 	if err == nil {
@@ -162,7 +162,7 @@ func checkManifest(manifest *v1.Manifest, limits Limits) error {
 	return nil
 }
 
-// layer fetches one layer, unpacks it while it comes, and checks at its end that it was the right one.
+// layer fetches one layer, unpacks it while streaming, and verifies its digest at the end.
 func (u *unpacker) layer(ctx context.Context, image v1.Image, descriptor v1.Descriptor, want v1.Hash) error {
 	layer, err := image.LayerByDigest(descriptor.Digest)
 	if err != nil {
@@ -183,7 +183,7 @@ func (u *unpacker) layer(ctx context.Context, image v1.Image, descriptor v1.Desc
 	return nil
 }
 
-// explain marks what the library finds out about digests: it has no type for it.
+// explain wraps the library's digest errors, which have no type, in ErrChanged.
 func explain(err error) error {
 	if err != nil && !errors.Is(err, ErrChanged) && (strings.Contains(err.Error(), "error verifying") || strings.Contains(err.Error(), "does not match requested digest")) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)

@@ -1,10 +1,10 @@
-// Package image turns OCI images into directories that sandboxes have as their
-// root file system, without Docker. [Pull] fetches an image that is pinned by its
-// digest, verifies every byte of it, and unpacks it; a [Root] is what that makes.
+// Package image unpacks OCI images into directories for the root file systems of
+// sandboxes, without Docker. [Pull] fetches an image that is pinned by its digest,
+// verifies it, and unpacks it into a [Root].
 //
-// What a registry sends is hostile, and so is what an image holds, although its
-// digest was chosen by the operator: nothing in it reaches a path outside of
-// the image's own directory, and all of it is bounded.
+// The registry's responses and the image's content are untrusted, although the operator
+// chose the digest: nothing is written outside the image's own directory, and
+// everything is bounded.
 package image
 
 import (
@@ -24,35 +24,35 @@ import (
 
 // Options say where images are kept and how large they may be.
 type Options struct {
-	// Dir is where images are kept; it is made if need be, and belongs to this package alone.
+	// Dir is the directory of all images. It is created if missing, and used by this package only.
 	Dir string
-	// Architecture is what the image must be built for, in the words of Go; "" is this machine's.
+	// Architecture is the image's GOARCH; "" is this machine's.
 	Architecture string
-	// Points are folders, absolute, that the directory gets if the image lacks them.
+	// Points are absolute paths of folders that are created if the image lacks them.
 	Points []string
-	// Insecure allows plain HTTP also where the registry is not on this machine.
+	// Insecure allows plain HTTP for registries on other machines too.
 	Insecure bool
-	// Limits bound the image; a zero field is that of DefaultLimits.
+	// Limits bound the image; zero fields are those of DefaultLimits.
 	Limits Limits
-	// Logger gets what is fetched and removed; nil discards.
+	// Logger receives fetches and removals; nil discards.
 	Logger *slog.Logger
 }
 
 // Limits bound one image.
 type Limits struct {
-	// Bytes is the size of all layers together, unpacked, and that of what is fetched.
+	// Bytes is the maximum total size of the layers, both unpacked and as fetched.
 	Bytes int64
-	// Entries is how many files, folders and links its layers have together.
+	// Entries is the maximum total number of files, folders and links in its layers.
 	Entries int
-	// Layers is how many it has.
+	// Layers is the maximum number of layers.
 	Layers int
-	// Ratio is how many times larger a layer may be than what was fetched for it.
+	// Ratio is the maximum ratio of a layer's unpacked size to its fetched size.
 	Ratio int64
 	// Stall is how long a registry may send nothing.
 	Stall time.Duration
 }
 
-// DefaultLimits are enough for images that people build for programs in Python or Node.
+// DefaultLimits returns limits that suffice for usual images with Python or Node.
 func DefaultLimits() Limits {
 	return Limits{Bytes: 8 << 30, Entries: 500_000, Layers: 128, Ratio: 200, Stall: time.Minute}
 }
@@ -61,33 +61,33 @@ func DefaultLimits() Limits {
 type Root struct {
 	// Dir is the directory, an absolute path. It must not be written to.
 	Dir string `json:"-"`
-	// Digest is that of the image that was unpacked, "sha256:...": another one if the reference was to an index.
+	// Digest is the digest of the unpacked image, "sha256:...". It differs from the reference's if that names an index.
 	Digest string `json:"digest"`
 	// Path is the PATH that the image sets, absolute folders.
 	Path []string `json:"path,omitempty"`
-	// Python and Node are the interpreters that are found there, as they are called inside; "" is none.
+	// Python and Node are the paths inside of the interpreters that were found; "" is none.
 	Python string `json:"python,omitempty"`
 	Node   string `json:"node,omitempty"`
 }
 
-// The sentinels of what is wrong with a reference or an image.
+// The errors of references and images.
 var (
-	// ErrUnpinned says that a reference has no digest.
+	// ErrUnpinned means that a reference has no digest.
 	ErrUnpinned = errors.New("an image must be pinned by its digest (name@sha256:...)")
-	// ErrTooLarge says that an image is beyond one of the limits.
+	// ErrTooLarge means that an image exceeds one of the limits.
 	ErrTooLarge = errors.New("the image is larger than allowed")
-	// ErrUnsafe says that a layer has what no honest one has.
+	// ErrUnsafe means that a layer has unsafe entries.
 	ErrUnsafe = errors.New("the image is not safe to unpack")
-	// ErrChanged says that the content does not match the digest.
-	ErrChanged = errors.New("what the registry sent is not what was asked for")
+	// ErrChanged means that the content does not match the digest.
+	ErrChanged = errors.New("the content does not match the digest")
 )
 
-// recipe changes when the same image would be unpacked in another way.
+// recipe is the version of unpacking: it changes when the same image is unpacked differently.
 const recipe = "1"
 
-// Pull returns the directory of an image, and fetches it if it is not there yet.
-// Of several who want the same at once, in this process or another, one does the work.
-// One that ends early, killed even, leaves nothing that is taken for an image.
+// Pull returns the directory of an image, and fetches it if it does not exist yet.
+// Concurrent pulls of the same image, also by other processes, fetch it once. A pull
+// that is killed never leaves a partial image.
 func Pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	opts = opts.filled()
 	root, err := pull(ctx, reference, opts)
@@ -126,7 +126,7 @@ func (o Options) filled() Options {
 
 func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	if !filepath.IsAbs(opts.Dir) {
-		return Root{}, fmt.Errorf("%q is no absolute path", opts.Dir)
+		return Root{}, fmt.Errorf("%q is not an absolute path", opts.Dir)
 	}
 	ref, err := pinned(ctx, reference, opts)
 	if err != nil {
@@ -141,7 +141,7 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 		return Root{}, err
 	}
 	defer unlock()
-	if root, err := s.root(); err == nil { // somebody else has done it meanwhile
+	if root, err := s.root(); err == nil { // another pull has finished meanwhile
 		return root, nil
 	}
 	if err := s.sweep(); err != nil {
@@ -156,9 +156,9 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	return root, nil
 }
 
-// shelf is the place of one image. The image is there if the directory is. Next to it
-// is one of the same name with ".lock", which is locked by who works on it, and
-// in which the work is done: what the owner of the lock finds there was left behind.
+// shelf is the directory of one image. It exists only if the image is complete. Work on
+// the image is done, with a lock, in a directory with the suffix ".lock" next to it;
+// files that the owner of the lock finds there are the remains of a killed process.
 type shelf string
 
 const description = "image.json"
@@ -167,7 +167,7 @@ func (s shelf) tree() string { return filepath.Join(string(s), "rootfs") }
 
 func (s shelf) locks() string { return string(s) + ".lock" }
 
-// root reads what there is, and notes that it was used.
+// root returns the image if it exists, and updates its time of last use.
 func (s shelf) root() (Root, error) {
 	data, err := os.ReadFile(filepath.Join(string(s), description))
 	if err != nil {
@@ -184,7 +184,7 @@ func (s shelf) root() (Root, error) {
 	return root, os.Chtimes(filepath.Join(string(s), description), now, now)
 }
 
-// lock waits for its turn for as long as ctx lasts.
+// lock waits for the lock until ctx ends.
 func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		if err := os.MkdirAll(s.locks(), 0o755); err != nil {
@@ -203,7 +203,7 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// sweep removes what was left half done. Only the owner of the lock may do that.
+// sweep removes partial work. It is called with the lock held.
 func (s shelf) sweep() error {
 	left, err := os.ReadDir(s.locks())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +215,7 @@ func (s shelf) sweep() error {
 	return err
 }
 
-// fill fetches and unpacks next to the shelf and then moves it there atomically.
+// fill fetches and unpacks the image in the lock directory, and then moves it to the shelf atomically.
 func (s shelf) fill(ctx context.Context, ref reference, opts Options) (Root, error) {
 	work, err := os.MkdirTemp(s.locks(), "work-")
 	if err != nil {

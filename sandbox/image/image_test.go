@@ -343,9 +343,9 @@ func TestPullReferences(t *testing.T) {
 		{tagged, "now it is " + reference, ErrUnpinned},
 		{tagged + ":gone", "must be pinned", ErrUnpinned},
 		{tagged + "@sha256:" + strings.Repeat("0", 64), "MANIFEST_UNKNOWN", nil},
-		{tagged + "@sha256:123", "no reference", nil},
-		{tagged + "@md5:" + strings.Repeat("0", 32), "no reference", nil},
-		{"", "no reference", nil}, {"http://x/y@" + digest, "no reference", nil}, {"A B@" + digest, "no reference", nil},
+		{tagged + "@sha256:123", "invalid image reference", nil},
+		{tagged + "@md5:" + strings.Repeat("0", 32), "invalid image reference", nil},
+		{"", "invalid image reference", nil}, {"http://x/y@" + digest, "invalid image reference", nil}, {"A B@" + digest, "invalid image reference", nil},
 	} {
 		_, err := Pull(t.Context(), test.reference, opts)
 		if err == nil || !strings.Contains(err.Error(), test.text) || test.want != nil && !errors.Is(err, test.want) {

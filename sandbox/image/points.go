@@ -9,11 +9,11 @@ import (
 	"sallyport/internal/chroot"
 )
 
-// makePoints makes folders that something can be mounted at: real ones, in place of links and files.
+// makePoints makes folders as mount points, and replaces links and files at their paths.
 func makePoints(root *os.Root, points []string) error {
 	for _, point := range points {
 		if !path.IsAbs(point) || path.Clean(point) != point || point == "/" {
-			return fmt.Errorf("make mount point: %.200q is no absolute path", point)
+			return fmt.Errorf("make mount point: %.200q is not an absolute path", point)
 		}
 		at := "."
 		for part := range strings.SplitSeq(point[1:], "/") {
@@ -32,7 +32,7 @@ func makePoints(root *os.Root, points []string) error {
 	return nil
 }
 
-// find returns the first of the names that is an executable in one of the folders, as it is called inside; "" is none.
+// find returns the path inside of the first of the names that is an executable in one of the folders; "" is none.
 func find(root *os.Root, dirs []string, names ...string) string {
 	for _, name := range names {
 		for _, dir := range dirs {

@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Prune removes images of dir that were not pulled (or found there by Pull) for
-// that long, but none of those in keep, and what killed processes left half done. No
-// sandbox may have one of them: the one that pulled it since names it in keep.
+// Prune removes images in dir that Pull has not returned for the duration unused, except
+// those in keep, and partial work of killed processes. keep must name the images
+// that sandboxes use.
 func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, log *slog.Logger) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,11 +50,11 @@ func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, l
 	return nil
 }
 
-// Remove removes an image. No sandbox may have it.
+// Remove removes an image. No sandbox may use it.
 func Remove(root Root) error {
 	s := shelf(filepath.Dir(root.Dir))
 	if root.Dir == "" || s.tree() != root.Dir {
-		return fmt.Errorf("remove image: %.200q is none", root.Dir)
+		return fmt.Errorf("remove image: %.200q is not an image", root.Dir)
 	}
 	unlock, err := filelock.Dir(s.locks(), 10*time.Second)
 	if err != nil {
@@ -67,7 +67,7 @@ func Remove(root Root) error {
 	return nil
 }
 
-// prune removes what is old or half done, unless it is locked.
+// prune removes the image if it is unused for long, and partial work, unless it is locked.
 func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 	unlock, err := filelock.Dir(s.locks(), 0)
 	if errors.Is(err, filelock.ErrBusy) {
@@ -87,7 +87,7 @@ func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 	return err == nil, s.remove()
 }
 
-// remove takes the image away at once, and then its files. Only the owner of the lock may do that.
+// remove moves the image away atomically, and then removes its files. It is called with the lock held.
 func (s shelf) remove() error {
 	err := os.Rename(string(s), filepath.Join(s.locks(), "gone"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -102,7 +102,7 @@ func TestRegistries(t *testing.T) {
 				return
 			}
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
-		}, nil, "on and on"},
+		}, nil, "too many redirects"},
 		{"wants a login", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)

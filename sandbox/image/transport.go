@@ -16,16 +16,16 @@ import (
 )
 
 // errStalled says that a registry sent nothing for too long.
-var errStalled = errors.New("the registry sends nothing more")
+var errStalled = errors.New("the registry stopped sending")
 
-// maxAnswer bounds every answer that is no blob. The library reads them into memory.
+// maxAnswer is the maximum size in bytes of responses that are not blobs. The library reads them into memory.
 const maxAnswer = 8 << 20
 
-// maxRedirects is how many of them one request may meet.
+// maxRedirects is the maximum number of redirects of one request.
 const maxRedirects = 5
 
-// bounded is a way to a registry on which nothing lasts for ever and nothing has no end,
-// and from which no redirect leads to this machine or to the metadata service of a cloud.
+// bounded returns a transport to a registry that limits the time and size of responses,
+// and refuses redirects to this machine or to the metadata service of a cloud.
 func bounded(registry name.Registry, limits Limits) http.RoundTripper {
 	local := localRegistry(registry)
 	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -37,10 +37,10 @@ func bounded(registry name.Registry, limits Limits) http.RoundTripper {
 	}}
 }
 
-// localRegistry reports whether the way to the registry begins on this machine: it is here, or a proxy is.
+// localRegistry reports whether the registry, or the proxy to it, is on this machine.
 func localRegistry(registry name.Registry) bool {
 	host := registry.RegistryStr()
-	request, err := http.NewRequest(http.MethodGet, registry.Scheme()+"://"+host, nil) //nolint:noctx // is sent to nobody
+	request, err := http.NewRequest(http.MethodGet, registry.Scheme()+"://"+host, nil) //nolint:noctx // it is not sent
 	if err != nil {
 		return false
 	}
@@ -55,7 +55,7 @@ func isLocal(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
-// checkAddress looks at where a connection leads in the end, whatever name led there.
+// checkAddress checks the resolved address of a connection.
 func checkAddress(address string, local bool) error {
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -63,7 +63,7 @@ func checkAddress(address string, local bool) error {
 	}
 	ip := parsed.Addr().Unmap()
 	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !local {
-		return fmt.Errorf("connect to %s: no registry is there", ip)
+		return fmt.Errorf("connect to %s: the address is not allowed for a registry", ip)
 	}
 	return nil
 }
@@ -73,10 +73,10 @@ type boundedTransport struct {
 	inner  http.RoundTripper
 }
 
-// RoundTrip bounds the length of the answer, and the time between two parts of it.
+// RoundTrip limits the length of the response body, and the time between two reads of it.
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if redirects(request) > maxRedirects {
-		return nil, errors.New("the registry sends us on and on")
+		return nil, errors.New("too many redirects")
 	}
 	ctx, cancel := context.WithCancelCause(request.Context())
 	answer, err := t.inner.RoundTrip(request.WithContext(ctx))
@@ -90,13 +90,13 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	}
 	body := &boundedBody{inner: answer.Body, left: limit, stall: t.limits.Stall, cancel: cancel}
 	body.timer = time.AfterFunc(t.limits.Stall, func() { cancel(errStalled) })
-	body.timer.Stop() // runs only while somebody reads
+	body.timer.Stop() // runs only during Read
 	body.cause = func() error { return context.Cause(ctx) }
 	answer.Body = body
 	return answer, nil
 }
 
-// redirects counts those that led to a request. The library follows all of them.
+// redirects counts the redirects that led to a request. The library follows all of them.
 func redirects(request *http.Request) int {
 	n := 0
 	for ; request.Response != nil && request.Response.Request != nil && n <= maxRedirects; n++ {

@@ -14,35 +14,35 @@ import (
 	"sallyport/internal/chroot"
 )
 
-// Names of a layer that take away what is below it.
+// The names that remove entries of lower layers.
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"
 )
 
-// What a path may have at most; Linux allows no more.
+// The maximum lengths of a path and of a name in bytes, as on Linux.
 const (
 	maxPath = 4095
 	maxName = 255
 )
 
-// bombFloor is what any layer may unpack to, however little was fetched for it.
+// bombFloor is the unpacked size that is always allowed, regardless of Limits.Ratio.
 const bombFloor = 32 << 20
 
-// unpacker puts layers on top of each other in a directory. It creates files, folders
-// and links only, all of them owned by us and readable by all. Links are never followed by
-// the system but by [chroot.Resolve], as a process inside would, so a folder that a lower
-// layer made a link is where the link leads, inside of the directory in any case.
+// unpacker unpacks layers over each other in a directory. It creates only files, folders
+// and links, all owned by us and readable by all. Links are resolved by [chroot.Resolve],
+// not by the system, as for a process inside, so that a folder that is a link in a lower
+// layer always leads to a path inside the directory.
 type unpacker struct {
 	root    *os.Root
 	limits  Limits
-	bytes   int64             // that all layers have so far
+	bytes   int64             // of all layers so far
 	entries int               // likewise
-	mine    map[string]bool   // what the layer at hand has put there, and the folders that it is in
-	folders map[string]string // where folders are that were looked up, until something is taken away
+	mine    map[string]bool   // entries of the current layer, and their parents
+	folders map[string]string // cache of resolved folders, cleared by removals
 }
 
-// unpack unpacks one layer, a tar archive, to its end. It gets the number of bytes that were fetched for it.
+// unpack unpacks one layer, a tar archive. fetched is the compressed size in bytes.
 func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) error {
 	u.mine, u.folders = map[string]bool{}, map[string]string{}
 	counted := &counter{ctx: ctx, inner: stream, left: max(bombFloor, fetched*u.limits.Ratio), of: u}
@@ -62,11 +62,11 @@ func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) 
 			return fmt.Errorf("unpack %.200q: %w", header.Name, err)
 		}
 	}
-	_, err := io.Copy(io.Discard, counted) // the digest is of what follows the archive too
+	_, err := io.Copy(io.Discard, counted) // the digest includes data after the archive
 	return err
 }
 
-// counter ends a layer that gets too large, or when its reader has gone.
+// counter returns an error when a layer becomes too large or ctx ends.
 type counter struct {
 	ctx   context.Context //nolint:containedctx // of the one call that reads
 	inner io.Reader
@@ -97,7 +97,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeDir, tar.TypeSymlink, tar.TypeLink:
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo, tar.TypeXGlobalHeader:
-		return nil // no sandbox has a use for a device of the image, and no host a safe one
+		return nil // skip devices: sandboxes do not need them, and they are not safe on the host
 	default:
 		return fmt.Errorf("%w: an entry of the kind %q", ErrUnsafe, header.Typeflag)
 	}
@@ -120,7 +120,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// clean makes the name of an entry relative. One that is absolute means the image's root; one that climbs is refused.
+// clean makes the name of an entry relative to the image's root. Names with ".." are errors.
 func clean(name string) (string, error) {
 	if len(name) > maxPath || strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("%w: a path of %d bytes", ErrUnsafe, len(name))
@@ -133,14 +133,14 @@ func clean(name string) (string, error) {
 	return path.Clean(strings.TrimLeft(name, "/")), nil
 }
 
-// claim notes that this layer made something, so that its own whiteouts do not take it away.
+// claim records an entry of the current layer, so that the layer's own whiteouts do not remove it.
 func (u *unpacker) claim(at string) {
 	for ; at != "." && !u.mine[at]; at = path.Dir(at) {
 		u.mine[at] = true
 	}
 }
 
-// folder returns where the folder of that name is, and makes it where there is none.
+// folder returns the resolved path of a folder, and creates it if missing.
 func (u *unpacker) folder(name string) (string, error) {
 	at := "."
 	if name == "." {
@@ -184,7 +184,7 @@ func (u *unpacker) mkdir(at string) error {
 	return u.root.Chmod(at, 0o755) // whatever the umask is
 }
 
-// put makes one entry, in place of what is there.
+// put creates one entry, replacing an existing one.
 func (u *unpacker) put(at string, header *tar.Header, content io.Reader) error {
 	if header.Typeflag == tar.TypeLink {
 		return u.link(at, header.Linkname)
@@ -211,7 +211,7 @@ func (u *unpacker) put(at string, header *tar.Header, content io.Reader) error {
 	return u.file(at, header, content)
 }
 
-// file writes a file with the one bit of its mode that counts.
+// file writes a regular file, executable or not.
 func (u *unpacker) file(at string, header *tar.Header, content io.Reader) error {
 	if header.Size > u.limits.Bytes-u.bytes { // a sparse one has more bytes than the archive
 		return fmt.Errorf("%w: a file of %d bytes", ErrTooLarge, header.Size)
@@ -226,18 +226,18 @@ func (u *unpacker) file(at string, header *tar.Header, content io.Reader) error 
 	}
 	before := u.bytes
 	n, err := io.Copy(f, content)
-	u.bytes = max(u.bytes, before+n) // holes count as what they are read as
+	u.bytes = max(u.bytes, before+n) // holes count with their full size
 	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
 	if year := header.ModTime.Year(); year < 1970 || year > 2100 {
 		return nil
 	}
-	// Python takes compiled files for stale if the time of their source has changed.
+	// Python treats compiled files as stale if the time of their source has changed.
 	return u.root.Chtimes(at, header.ModTime, header.ModTime)
 }
 
-// link makes another name for a file of this image. A name that is a link itself stays one.
+// link makes a hard link to a file of this image. A symbolic link as target is not followed.
 func (u *unpacker) link(at, target string) error {
 	name, err := clean(target)
 	if err != nil {
@@ -245,12 +245,12 @@ func (u *unpacker) link(at, target string) error {
 	}
 	dir, err := chroot.Resolve(u.root, path.Dir(name))
 	if err != nil {
-		return fmt.Errorf("%w: a hard link to what is not there", ErrUnsafe)
+		return fmt.Errorf("%w: a hard link to a missing file", ErrUnsafe)
 	}
 	from := path.Join(dir, path.Base(name))
 	info, err := u.root.Lstat(from)
 	if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-		return fmt.Errorf("%w: a hard link to what is no file of the image", ErrUnsafe)
+		return fmt.Errorf("%w: a hard link to something that is not a file of the image", ErrUnsafe)
 	}
 	if from == at {
 		return nil
@@ -266,7 +266,7 @@ func (u *unpacker) remove(at string) error {
 	return u.root.RemoveAll(at)
 }
 
-// whiteout takes away what lower layers have at one name.
+// whiteout removes the entry of lower layers with that name.
 func (u *unpacker) whiteout(dir, base string) error {
 	if base == "" || base == "." || base == ".." || strings.HasPrefix(base, whiteout) {
 		return fmt.Errorf("%w: a whiteout of nothing", ErrUnsafe)
@@ -274,7 +274,7 @@ func (u *unpacker) whiteout(dir, base string) error {
 	return u.hide(path.Join(dir, base), true)
 }
 
-// hide takes away what lower layers have in a folder, or at a path, and leaves what this layer put there.
+// hide removes lower layers' entries in a folder, and at the path itself if itself is set, but keeps the current layer's.
 func (u *unpacker) hide(at string, itself bool) error {
 	if itself && !u.mine[at] {
 		return u.remove(at)

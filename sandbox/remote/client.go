@@ -12,53 +12,52 @@ import (
 	"sallyport/sandbox"
 )
 
-// Options say what a client wants of its worker.
+// Options configure a client and its worker.
 type Options struct {
 	// Version is this side's, for messages.
 	Version string
-	// Guest holds the guest's files: both sides must have the same.
+	// Guest holds the guest's files, which must be the same on both sides.
 	Guest fs.FS
-	// Name is the worker's machine in messages and logs; "" is "the worker".
+	// Name names the worker's machine in messages and logs; "" is "the worker".
 	Name string
 	// Parallel, Pool, SessionIdle and Masked are those of [sandbox.Options], on the worker.
 	Parallel    int
 	Pool        sandbox.Pool
 	SessionIdle time.Duration
 	Masked      []string
-	// Logger gets connections and breaks; nil discards.
+	// Logger receives connects and disconnects; nil discards.
 	Logger *slog.Logger
 }
 
-// Client runs programs on a worker's machine. It connects when something is first
-// asked of it, and again, with growing pauses, after a break. It is safe for
-// concurrent use. Close it.
+// Client runs programs on a worker's machine. It connects on first use, and reconnects
+// with exponential backoff. It is safe for concurrent use. The caller must Close it.
 type Client struct {
 	dial  Dial
 	name  string
 	hello greeting
 	log   *slog.Logger
-	turn  chan struct{}   // holds one: whoever has it may connect and publish
+	turn  chan struct{}   // capacity 1: a semaphore for connecting and publishing
 	quit  context.Context //nolint:containedctx // ends with the client: Close cancels what still runs
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 
-	mu    sync.Mutex // guards the rest, and orders the end of quit and the growth of work
+	mu    sync.Mutex // guards the rest, and orders the end of quit and work.Add
 	link  *link
-	tree  *tree // what was published last
+	tree  *tree // the last publish
 	tries tries
 }
 
-// tries are connections that could not be made since the last one that could.
+// tries counts failed connection attempts since the last successful one.
 type tries struct {
 	failed int
 	last   error
 	next   time.Time
 }
 
-// The pause between two tries begins with minPause and doubles up to maxPause.
+// The pause between two attempts begins with minPause and doubles up to maxPause.
 const minPause, maxPause = time.Second, 30 * time.Second
 
-// New returns a client of whatever worker dial reaches. It does not connect yet.
+// New returns a client of the worker that dial reaches. It does not connect yet.
 func New(dial Dial, opts *Options) (*Client, error) {
 	if opts == nil || opts.Guest == nil {
 		return nil, errors.New("open worker: the guest's files are missing")
@@ -89,7 +88,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link != nil {
-		_ = c.link.close() // how ssh ends when it is ended is no fault
+		_ = c.link.close() // an error of an ssh that we end is expected
 		c.link = nil
 	}
 	return nil
@@ -97,7 +96,8 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the gateway closes")
 
-// enter counts a user that Close waits for, and returns a context that ends with the client too.
+// enter registers a user that Close waits for. It returns a context that also ends with the client, and a function
+// that the user must call at its end.
 func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *Client) ready(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// connected returns the connection that stands, or a new one. Who calls it has the turn.
+// connected returns the live connection, or a new one. It is called with turn held.
 func (c *Client) connected(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	old, tried := c.link, c.tries
@@ -176,8 +176,8 @@ func (c *Client) keep(l *link, t tries) {
 }
 
 // Publish makes files (by slash-separated path) the content of /servers for every program that
-// starts from now on. A worker that is connected gets what differs in the background, one
-// that is not when it is.
+// starts from now on. The differences are sent in the background, or with the next
+// connection.
 func (c *Client) Publish(files map[string][]byte) error {
 	newest, err := checkedTree(files)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Client) Publish(files map[string][]byte) error {
 	return nil
 }
 
-// Warm tells the worker what jobs there will be. It returns at once.
+// Warm announces future jobs to the worker. It returns at once.
 func (c *Client) Warm(jobs ...sandbox.Job) {
 	c.background("warm the worker", func(ctx context.Context) error {
 		l, err := c.ready(ctx)
@@ -220,11 +220,11 @@ func (c *Client) background(what string, do func(ctx context.Context) error) {
 	}()
 }
 
-// waitingLimit is how long a worker may take to count.
+// waitingLimit is the time limit of a Waiting request.
 const waitingLimit = 2 * time.Second
 
-// Waiting counts the worker's sandboxes of an interpreter that wait for programs; full says
-// that no more are being made. It does not connect: without a connection none waits.
+// Waiting returns the number of the worker's idle sandboxes of an interpreter; full reports
+// that no more are being made. It does not connect: without a connection it returns 0.
 func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
 	ctx, leave, err := c.enter(context.Background())
 	if err != nil {
@@ -246,7 +246,7 @@ func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
 	return reply.Count, reply.Full
 }
 
-// Checks looks at the worker's machine as [sandbox.Checks] does, through the connection that programs take.
+// Checks runs [sandbox.Checks] on the worker's machine, over the same connection as programs.
 func (c *Client) Checks(ctx context.Context) ([]sandbox.Check, error) {
 	var found []sandbox.Check
 	err := c.inquire(ctx, pathChecks, nil, &found)

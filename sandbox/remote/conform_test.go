@@ -218,7 +218,7 @@ func (p pair) refuses(t *testing.T) {
 	c := p.client
 	job := sandboxtest.Job(sandbox.Python, "1")
 	job.ID = "NO id\x1b"
-	if o, err := c.Run(t.Context(), job, sandboxtest.Echo{}); err == nil || !strings.Contains(err.Error(), "no execution id") || strings.Contains(err.Error(), "\x1b") {
+	if o, err := c.Run(t.Context(), job, sandboxtest.Echo{}); err == nil || !strings.Contains(err.Error(), "invalid execution ID") || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%+v, %v", o, err)
 	}
 	job = sandboxtest.Job(sandbox.Python, "1")

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// connectLimit is how long a login and the start of the worker may take.
+	// connectLimit is the time limit of the login and the start of the worker.
 	connectLimit = 30 * time.Second
-	// silence is after which time without a word a side asks whether the other is there, and
-	// then again how long it waits for an answer.
+	// silence is the idle time after which a side sends a ping, and the time limit of its
+	// answer.
 	silence = 15 * time.Second
-	// maxWindow is how many bytes of one execution wait in memory for the reader.
+	// maxWindow is the receive buffer of one execution, in bytes.
 	maxWindow = 1 << 20
 )
 
@@ -36,7 +36,7 @@ type link struct {
 	published *tree
 }
 
-// connect says hello on a new stream and waits until the worker is ready.
+// connect opens a stream, exchanges greetings and waits until the worker is ready.
 func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -57,7 +57,7 @@ func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("no answer within %s", connectLimit)
-	case errors.Is(err, io.EOF) && closeErr != nil: // what ssh said
+	case errors.Is(err, io.EOF) && closeErr != nil: // ssh's error message
 		return nil, closeErr
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("the connection was closed before the worker said anything")
@@ -89,7 +89,7 @@ func (l *link) greet(here greeting) error {
 	return nil
 }
 
-// begin begins to speak HTTP/2.
+// begin starts HTTP/2 on the wire.
 func (l *link) begin(ctx context.Context) (err error) {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
@@ -102,7 +102,7 @@ func (l *link) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// alive reports whether the connection stands, as far as is known.
+// alive reports whether the connection is not known to be broken.
 func (l *link) alive() bool {
 	select {
 	case <-l.wire.closed:
@@ -112,23 +112,23 @@ func (l *link) alive() bool {
 	}
 }
 
-// close ends the connection; what the worker runs for it dies.
+// close ends the connection; the worker stops everything that runs for it.
 func (l *link) close() error {
 	return errors.Join(l.http.Close(), l.wire.Close())
 }
 
-// exchange is one request with open bodies, as a stream.
+// exchange is one HTTP request with open bodies, as a stream.
 type exchange struct {
 	net.Conn // what goes out
 	cancel   context.CancelFunc
 	answered chan struct{}
 	work     sync.WaitGroup
-	// These count when answered is closed.
+	// body and err are valid after answered is closed.
 	body io.ReadCloser
 	err  error
 }
 
-// open begins a request. It does not wait for an answer.
+// open starts a request. It does not wait for the response.
 func (l *link) open(path string) (*exchange, error) {
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +144,7 @@ func (l *link) open(path string) (*exchange, error) {
 		switch {
 		case err != nil:
 			x.err = err
-			_ = far.Close() // whoever writes must not wait for ever
+			_ = far.Close() // unblock the writer
 		case response.StatusCode != http.StatusOK:
 			x.body, x.err = response.Body, fmt.Errorf("the worker answered %d", response.StatusCode)
 		default:
@@ -154,7 +154,7 @@ func (l *link) open(path string) (*exchange, error) {
 	return x, nil
 }
 
-// Read reads the answer.
+// Read reads the response.
 func (x *exchange) Read(p []byte) (int, error) {
 	<-x.answered
 	if x.err != nil {
@@ -163,7 +163,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return x.body.Read(p)
 }
 
-// Close ends both ways, and whatever the worker does for it.
+// Close closes both directions, and cancels the worker's handling of the request.
 func (x *exchange) Close() error {
 	x.cancel()
 	_ = x.Conn.Close()
@@ -174,7 +174,7 @@ func (x *exchange) Close() error {
 	return nil
 }
 
-// ask makes a short request, and reads the answer into reply.
+// ask sends a short JSON request, and decodes the response into reply unless that is nil.
 func (l *link) ask(ctx context.Context, path string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *link) ask(ctx context.Context, path string, request, reply any) error {
 	return json.Unmarshal(answer, reply)
 }
 
-// messages are those of an exchange.
+// messages returns the messages of an exchange.
 func (x *exchange) messages(aside func(kind byte, data []byte) error) *bridge.Messages {
 	return bridge.NewMessages(x, aside)
 }

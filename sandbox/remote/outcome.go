@@ -13,9 +13,9 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// ended is what the worker says of a program's end in addition to the bridge's frames. Output goes by itself.
+// ended is the worker's message about a program's end, in addition to the bridge's frames. Output is sent separately.
 type ended struct {
-	// Error says why the program was not run; the rest is empty then.
+	// Error is the reason why the program was not run; the rest is empty then.
 	Error     string         `json:"error,omitempty"`
 	Status    sandbox.Status `json:"status,omitempty"`
 	Exit      int            `json:"exit,omitempty"`
@@ -31,37 +31,37 @@ type jobHead struct {
 	Interpreter sandbox.Interpreter `json:"interpreter"`
 	Limits      sandbox.Limits      `json:"limits"`
 	Session     string              `json:"session,omitempty"`
-	// Files says that the program has a workspace.
+	// Files is set if the program has a workspace.
 	Files bool `json:"files,omitempty"`
-	// Printed asks for what it prints while it runs, which a worker may know nothing of.
+	// Printed asks for output while the program runs. Older workers ignore it.
 	Printed bool `json:"printed,omitempty"`
 }
 
-// The bounds of what a worker says, which a host keeps to.
+// The bounds of a worker's messages; a regular host stays within them.
 const (
 	maxNotes = 32
 	maxNote  = 400
-	// outputNote is about how long the line is that stands where output was cut, in bytes.
+	// outputNote bounds the line that replaces output that was cut, in bytes.
 	outputNote = 1 << 10
 )
 
-// report collects what comes aside while a program runs. Only the reader of the messages writes it.
+// report collects the worker's messages that do not belong to the bridge. Only the reader of the messages writes it.
 type report struct {
 	end            *ended
 	stdout, stderr []byte
 	limit          int // of each
-	// printed gets what comes while the program runs; nil for none.
+	// printed receives output while the program runs; may be nil.
 	printed func(s sandbox.Stream, p []byte)
 }
 
-// newReport bounds output as a host does: what is no UTF-8 becomes three bytes for one.
+// newReport bounds output as a host does: each invalid UTF-8 byte becomes three bytes.
 func newReport(job sandbox.Job) *report {
 	return &report{limit: 3*job.Limits.Output + outputNote, printed: job.Printed}
 }
 
-var errReport = errors.New("the worker did not keep to the messages about a program's end")
+var errReport = errors.New("invalid message from the worker")
 
-// aside takes a message of the worker's.
+// aside handles a message of the worker that does not belong to the bridge.
 func (r *report) aside(kind byte, data []byte) error {
 	into := &r.stdout
 	switch kind {
@@ -86,7 +86,7 @@ func (r *report) aside(kind byte, data []byte) error {
 	return nil
 }
 
-// hear passes on what is printed now. Nothing of it is kept here.
+// hear forwards output of the running program. It stores nothing.
 func (r *report) hear(kind byte, data []byte) error {
 	if r.printed == nil || r.end != nil {
 		return errReport
@@ -105,7 +105,7 @@ var statuses = []sandbox.Status{
 	sandbox.Flooded, sandbox.OutOfCPU, sandbox.Canceled, sandbox.Crashed,
 }
 
-// outcome puts together what this side has seen itself and what the worker says.
+// outcome combines what this side knows with the worker's report.
 func (r *report) outcome(seen bridge.Report) sandbox.Outcome {
 	said := r.end
 	o := sandbox.Outcome{
@@ -123,7 +123,7 @@ func (r *report) outcome(seen bridge.Report) sandbox.Outcome {
 		o.Value = done.Value
 	case o.Status == sandbox.Failed && done.Fault != nil:
 		o.Fault, o.Value = done.Fault, done.Value
-	case o.Status == sandbox.OK || o.Status == sandbox.Failed: // one of the two is not true
+	case o.Status == sandbox.OK || o.Status == sandbox.Failed: // status and fault contradict each other
 		o.Status = sandbox.Crashed
 	case o.Status == sandbox.Exited:
 		o.Value = done.Value
@@ -136,7 +136,7 @@ func output(text []byte, cut int64) sandbox.Output {
 	return sandbox.Output{Text: clean, Cut: max(0, cut)}
 }
 
-// lost is the outcome of a program without a report from its worker.
+// lost returns the outcome of a program without a report from its worker.
 func (c *Client) lost(seen bridge.Report, why error) sandbox.Outcome {
 	note := fmt.Sprintf("the connection to the machine that ran it (%s) was lost; it was stopped there, its changes of /workspace are not kept, and it is not run again by itself", c.name)
 	if errors.Is(why, errLate) {
@@ -145,10 +145,10 @@ func (c *Client) lost(seen bridge.Report, why error) sandbox.Outcome {
 	return sandbox.Outcome{Status: sandbox.Crashed, Calls: seen.Calls, Emitted: seen.Emitted, Notes: append(seen.Notes, note)}
 }
 
-// chunk is how long a message with output is, in bytes.
+// chunk is the maximum size of a message with output, in bytes.
 const chunk = 1 << 20
 
-// tell sends what end does not have, and end.
+// tell sends the output and then the rest of the outcome.
 func tell(m *bridge.Messages, o sandbox.Outcome, why error) error {
 	said := ended{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, Notes: o.Notes}
 	if why != nil {
@@ -168,7 +168,7 @@ func tell(m *bridge.Messages, o sandbox.Outcome, why error) error {
 	return m.WriteMessage(kindOutcome, data)
 }
 
-// bounded makes findings of a worker fit to be shown.
+// bounded sanitizes a worker's checks for display.
 func bounded(found []sandbox.Check) []sandbox.Check {
 	found = found[:min(len(found), maxNotes)]
 	for i := range found {
@@ -194,8 +194,8 @@ type waiting struct {
 }
 
 const (
-	// queueLimit is how long a program may wait at the worker before it begins, and the end of one take.
+	// queueLimit is the maximum time for queueing at the worker and for ending the program.
 	queueLimit = 5 * time.Minute
-	// cancelLimit is how long a program that was cancelled may take to end: what it left is saved in that time.
+	// cancelLimit is how long a canceled program may take to end, including saving its files.
 	cancelLimit = 3 * time.Second
 )

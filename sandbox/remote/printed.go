@@ -9,13 +9,13 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// maxUnsaid is how much of what a program prints waits for a connection that takes it slowly, in bytes. More is dropped.
+// maxUnsaid is the maximum output that waits for a slow connection, in bytes. More is dropped.
 const maxUnsaid = 256 << 10
 
-// speaker sends what a program prints while it runs. The program never waits for it.
+// speaker sends a program's output to the gateway while it runs. It never blocks the program.
 type speaker struct {
 	messages *bridge.Messages
-	more     chan struct{} // holds one
+	more     chan struct{} // capacity 1
 	quit     chan struct{}
 	work     sync.WaitGroup
 
@@ -25,13 +25,13 @@ type speaker struct {
 	dropped int
 }
 
-// piece is what was printed to one stream.
+// piece is output of one stream.
 type piece struct {
 	kind int
 	data []byte
 }
 
-// say has the gateway told what the program prints, if it asked for that, until the function is called that it returns.
+// say starts sending the program's output to the gateway, if requested. end sends the rest and stops.
 func (x *execution) say() (end func()) {
 	if !x.printed {
 		return func() {}
@@ -45,7 +45,7 @@ func (x *execution) say() (end func()) {
 	}
 }
 
-// put takes what was printed. It does not wait.
+// put queues output. It does not block.
 func (s *speaker) put(stream sandbox.Stream, p []byte) {
 	kind := kindPrintedOut
 	if stream == sandbox.Stderr {
@@ -69,7 +69,7 @@ func (s *speaker) put(stream sandbox.Stream, p []byte) {
 	}
 }
 
-// follow sends what there is until the program has ended and all of it is sent.
+// follow sends queued output until the program has ended and everything is sent.
 func (s *speaker) follow() {
 	for {
 		select {

@@ -1,15 +1,13 @@
-// Package remote runs programs in the sandboxes of another machine. Its main
-// types are [Client], which stands where a [sandbox.Host] would on a gateway of any
-// system, and the worker of [ServeWorker], which has only the real host, on Linux: no
-// upstream, no catalog, no credential.
+// Package remote runs programs in the sandboxes of another machine. [Client]
+// replaces a [sandbox.Host] on a gateway of any system. The worker, [ServeWorker],
+// has the real host, on Linux, but no upstreams, no catalog and no credentials.
 //
-// Between them is one stream of bytes, such as the standard streams of ssh. After a
-// hello either way (one line of JSON each) it carries HTTP/2, which has many
-// executions share it without waiting for each other, with the client as client:
-// the worker can answer what it was asked, and ask nothing by itself. Each
-// execution is one request with both bodies open; what goes through them
-// are the frames of the bridge, so what a worker may do is what a guest may, and is
-// checked and counted by the same code. docs/remote.md has the whole of it.
+// Between them is one byte stream, such as the standard streams of ssh. After a
+// greeting in each direction (one line of JSON) it carries HTTP/2, so that concurrent
+// executions share it without blocking each other. The gateway is the HTTP client:
+// the worker can only answer requests. Each execution is one request with both bodies
+// open, which carry the frames of the bridge. So a worker may do what a guest may,
+// and the same code checks and counts it. docs/remote.md describes the protocol.
 package remote
 
 import (
@@ -30,45 +28,45 @@ import (
 	"sallyport/sandbox"
 )
 
-// Protocol is the version of what goes over the wire. Both sides must have the same.
+// Protocol is the version of the wire protocol. Both sides must have the same.
 const Protocol = 2
 
 // The kinds of messages in addition to those of the bridge.
 const (
-	// kindJob is the first of an execution, with a job; no content may be in it.
+	// kindJob is the first message of an execution, with the job without its program.
 	kindJob = 16 + iota
 	// kindCancel asks the worker to stop the program.
 	kindCancel
-	// kindOutcome, kindStdout and kindStderr tell how it ended, before the bridge's "done".
+	// kindOutcome, kindStdout and kindStderr carry the outcome, before the bridge's "done".
 	kindOutcome
 	kindStdout
 	kindStderr
-	// kindStill tells the worker that the program's clock stands still ("1"), or continues ("0").
+	// kindStill tells the worker that the program's clock is paused ("1") or resumed ("0").
 	kindStill
-	// kindPrintedOut and kindPrintedErr are what a program prints, as it does, for a gateway that asked for that.
+	// kindPrintedOut and kindPrintedErr carry output while the program runs, if the gateway asked for it.
 	kindPrintedOut
 	kindPrintedErr
 )
 
-// The bounds of what is read before it is known who speaks, in bytes.
+// The maximum sizes of the greeting lines and of short requests and responses, in bytes.
 const (
 	maxHello = 64 << 10
 	maxSmall = 1 << 20
 )
 
-// greeting is the line of either side. Fields are added, never changed: it is what tells versions apart.
+// greeting is the first line of either side. Fields are added, never changed, because it negotiates the version.
 type greeting struct {
-	// Sallyport is "worker" or "gateway". It comes first: the line is known by it.
+	// Sallyport is "worker" or "gateway". It must be the first field: the line is recognized by it.
 	Sallyport string `json:"sallyport"`
 	Protocol  int    `json:"protocol"`
 	Version   string `json:"version"`
 	// Guest is the digest of the guest's files, which generated wrappers depend on.
 	Guest string `json:"guest"`
-	// Host is what the gateway wants of the worker's host.
+	// Host configures the worker's host.
 	Host *hostOptions `json:"host,omitempty"`
 }
 
-// hostOptions are those of sandbox.Options that the gateway's settings have.
+// hostOptions are the fields of sandbox.Options that the gateway sets.
 type hostOptions struct {
 	Parallel    int           `json:"parallel,omitempty"`
 	Pool        sandbox.Pool  `json:"pool"`
@@ -76,12 +74,12 @@ type hostOptions struct {
 	Masked      []string      `json:"masked,omitempty"`
 }
 
-// readiness is what the worker says when it has its host.
+// readiness is the worker's line after it has opened its host.
 type readiness struct {
 	Error string `json:"error,omitempty"`
 }
 
-// workerLine is how every line of a worker begins: what a login prints before does not.
+// workerLine is the prefix of a worker's greeting, which distinguishes it from the output of a login.
 const workerLine = `{"sallyport":"worker",`
 
 func writeLine(w io.Writer, v any) error {
@@ -93,23 +91,23 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// readLine reads the next line that begins so, and drops those before it.
+// readLine decodes the next line with the prefix begin, and drops the lines before it.
 func readLine(r *bufio.Reader, begin string, v any) error {
 	for left := maxHello; left > 0; {
 		line, err := r.ReadSlice('\n')
 		left -= len(line)
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull): // no line of ours
+		case errors.Is(err, bufio.ErrBufferFull): // not a greeting
 		case err != nil:
 			return err
 		case bytes.HasPrefix(line, []byte(begin)):
 			return json.Unmarshal(line, v)
 		}
 	}
-	return errors.New("it says what is no greeting")
+	return errors.New("no greeting received")
 }
 
-// matches says what to do where the two sides do not fit. here is this side.
+// matches returns an error that says what to do if the two sides are not compatible. here is this side.
 func (here greeting) matches(there greeting) error {
 	version := sanitize.Line(there.Version, 60)
 	switch {
@@ -130,7 +128,7 @@ func (here greeting) name() string {
 	return "worker"
 }
 
-// digest is that of a guest's files.
+// digest returns the digest of a guest's files.
 func digest(tree fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -148,7 +146,7 @@ func digest(tree fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// wire is a stream as net/http wants it: a connection that reports its end.
+// wire is a stream as a net.Conn, for net/http, whose end can be awaited.
 type wire struct {
 	io.Reader
 	io.WriteCloser
@@ -156,7 +154,7 @@ type wire struct {
 	closed  chan struct{}
 }
 
-// newWire reads what was read ahead first.
+// newWire returns a wire that reads from ahead, which reads from stream.
 func newWire(ahead *bufio.Reader, stream io.ReadWriteCloser) *wire {
 	w := &wire{Reader: ahead, WriteCloser: stream, closed: make(chan struct{})}
 	w.closing = sync.OnceValue(func() error {
@@ -169,7 +167,7 @@ func newWire(ahead *bufio.Reader, stream io.ReadWriteCloser) *wire {
 // Close closes the stream, once.
 func (w *wire) Close() error { return w.closing() }
 
-// LocalAddr and RemoteAddr are nowhere; there are no deadlines: HTTP/2's pings detect a dead peer.
+// LocalAddr and RemoteAddr are placeholders. Deadlines are ignored: HTTP/2 pings detect a dead peer.
 func (w *wire) LocalAddr() net.Addr              { return nowhere{} }
 func (w *wire) RemoteAddr() net.Addr             { return nowhere{} }
 func (w *wire) SetDeadline(time.Time) error      { return nil }

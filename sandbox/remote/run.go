@@ -14,14 +14,14 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// errLate says that a worker kept a program beyond all limits.
+// errLate means that a worker did not end a program within its time limits.
 var errLate = errors.New("the program did not end in time")
 
-// frameLimit is that of a guest's frames, with room for what the worker writes otherwise.
+// frameLimit is the limit of a guest's frames, with room for the worker's own encoding.
 const frameLimit = 17 << 20
 
-// Run runs one program on the worker, as [sandbox.Host.Run] does. The error is for what keeps the
-// program from starting. A connection that breaks afterwards is an outcome: the program
+// Run runs one program on the worker, as [sandbox.Host.Run] does. It returns an error if the
+// program cannot start. A connection that breaks afterwards is an outcome: the program
 // has crashed, and is not run again.
 func (c *Client) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	started := time.Now()
@@ -35,7 +35,7 @@ func (c *Client) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 
 func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	if job.Environment != "" {
-		return sandbox.Outcome{}, fmt.Errorf("run program: there are no environments on %s", c.name)
+		return sandbox.Outcome{}, fmt.Errorf("run program: environments are not supported on %s", c.name)
 	}
 	ctx, leave, err := c.enter(ctx)
 	if err != nil {
@@ -77,13 +77,13 @@ func sendJob(m *bridge.Messages, job sandbox.Job) error {
 	return m.WriteMessage(kindJob, data)
 }
 
-// follow hands the program over and answers its calls until it has ended.
+// follow sends the program and answers its calls until it has ended.
 func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
 	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var watcher sync.WaitGroup
 	clock := bridge.NewClock(queueLimit+job.Limits.Timeout, func() { stop(errLate) })
 	defer clock.Stop()
-	clock.Tell(func(still bool) { _ = m.WriteMessage(kindStill, stillness(still)) }) // a connection that is gone ends the program
+	clock.Tell(func(still bool) { _ = m.WriteMessage(kindStill, stillness(still)) }) // a broken connection ends the program
 	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
 	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables}
@@ -93,7 +93,7 @@ func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job
 	return seen, errors.Join(err, b.Close())
 }
 
-// stillness is what a kindStill says.
+// stillness encodes the data of a kindStill message.
 func stillness(still bool) []byte {
 	if still {
 		return []byte("1")
@@ -101,7 +101,7 @@ func stillness(still bool) []byte {
 	return []byte("0")
 }
 
-// watch asks the worker to stop the program when ctx ends, and ends inner where it takes too long for it.
+// watch asks the worker to stop the program when ctx ends, and stops inner if that takes too long.
 func watch(ctx, inner context.Context, stop context.CancelCauseFunc, m *bridge.Messages) {
 	select {
 	case <-inner.Done():
@@ -114,7 +114,7 @@ func watch(ctx, inner context.Context, stop context.CancelCauseFunc, m *bridge.M
 	<-inner.Done()
 }
 
-// account is what the worker may do for this program: what its limits say, and no more.
+// account returns the account of a program, with limits that the worker cannot exceed.
 func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := job.Limits
 	return bridge.Account{
@@ -126,8 +126,8 @@ func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock t
 	}
 }
 
-// until is a caller with calls that end with ctx, although the program continues until the worker has stopped it. It
-// gets no answer any more: with one it might die of it, before it is stopped in good order and its files are saved.
+// until is a caller whose calls end with ctx, while the program continues until the worker has stopped it. After ctx
+// has ended, the program gets no result: an error could make it fail before it is stopped and its files are saved.
 type until struct {
 	ctx    context.Context //nolint:containedctx // of one program
 	caller bridge.Caller

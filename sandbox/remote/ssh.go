@@ -15,16 +15,16 @@ import (
 	"sallyport/internal/sshurl"
 )
 
-// Dial opens a stream to a worker. An error of its Close may say why it broke.
+// Dial opens a stream to a worker. The error of the stream's Close may explain why it broke.
 type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
 
-// SSH starts the system's ssh program, which logs in, encrypts, and starts `sallyport worker
-// --stdio` at the address. Closing the stream ends it.
+// SSH returns a Dial that runs `sallyport worker --stdio` at the address with the system's
+// ssh program. Closing the stream ends ssh.
 func SSH(a sshurl.Address) Dial {
 	return func(context.Context) (io.ReadWriteCloser, error) {
 		path, err := exec.LookPath("ssh")
 		if err != nil {
-			return nil, errors.New("there is no ssh program in PATH")
+			return nil, errors.New("no ssh program found in PATH")
 		}
 		cmd := exec.Command(path, sshArgs(a)...) //nolint:noctx // it lives as long as the stream, whose Close ends it
 		p := &process{cmd: cmd, said: &tail{}}
@@ -43,7 +43,7 @@ func SSH(a sshurl.Address) Dial {
 	}
 }
 
-// sshArgs are those of ssh. It gets nothing of this process: no terminal, no agent, no forwarding, no question.
+// sshArgs returns the arguments of ssh, without terminal, agent, forwarding and prompts.
 func sshArgs(a sshurl.Address) []string {
 	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
 	if a.Port != "" {
@@ -55,7 +55,7 @@ func sshArgs(a sshurl.Address) []string {
 	return append(args, "--", a.Host, cmp.Or(a.Path, "sallyport")+" worker --stdio")
 }
 
-// process is an ssh that runs.
+// process is a running ssh.
 type process struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -67,20 +67,20 @@ type process struct {
 func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
 func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 
-// Close ends ssh, and with it the worker. Its error is what ssh said last, if it failed.
+// Close ends ssh, and with it the worker. If ssh failed, the error is its last message.
 func (p *process) Close() error { return p.close() }
 
-// endPatience is how long ssh may take to end by itself once its input has.
+// endPatience is how long ssh may take to exit after its input is closed.
 const endPatience = 3 * time.Second
 
 func (p *process) end() error {
 	_ = p.in.Close()
 	kill := time.AfterFunc(endPatience, func() {
 		_ = p.cmd.Process.Kill()
-		_ = p.out.Close() // something that ssh started may hold the other end
+		_ = p.out.Close() // a child of ssh may hold the other end
 	})
 	defer kill.Stop()
-	_, _ = io.Copy(io.Discard, p.out) // to its end, or Wait would be too early
+	_, _ = io.Copy(io.Discard, p.out) // Wait requires that all output has been read
 	if err := p.cmd.Wait(); err != nil {
 		if said := p.said.String(); said != "" {
 			return errors.New(said)
@@ -90,7 +90,7 @@ func (p *process) end() error {
 	return nil
 }
 
-// tail keeps the end of what a process says, fit to be shown.
+// tail keeps the end of a process's stderr.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -106,7 +106,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last line, where ssh says what went wrong.
+// String returns the last line, sanitized: ssh's error message.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

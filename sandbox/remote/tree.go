@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// tree is what is to be at /servers.
+// tree is the content of /servers.
 type tree struct {
 	files map[string][]byte
 	// manifest has the digest of every file.
@@ -37,7 +37,7 @@ func newTree(files map[string][]byte) *tree {
 func checkedTree(files map[string][]byte) (*tree, error) {
 	for path := range files {
 		if !fs.ValidPath(path) {
-			return nil, fmt.Errorf("%q is no path of a file", path)
+			return nil, fmt.Errorf("invalid file path %q", path)
 		}
 	}
 	return newTree(files), nil
@@ -49,9 +49,9 @@ const (
 	maxTree     = 1 << 30
 )
 
-// publish sends what the worker does not have. The body is a length (8 bytes, the highest first), a
-// manifest of that length as JSON, and then the contents, each after its length. The worker keeps those of
-// the last tree, so what it has is known.
+// publish sends the files that the worker does not have. The body is a length (8 bytes, big-endian), a
+// manifest of that length as JSON, and then the contents, each after its length. The worker keeps the contents of
+// the last tree, so the client knows which ones it has.
 func (l *link) publish(ctx context.Context, newest *tree) error {
 	has := map[string]bool{}
 	if l.published != nil {
@@ -79,7 +79,7 @@ func (l *link) publish(ctx context.Context, newest *tree) error {
 	return errors.New(sanitize.Line(string(why), 300))
 }
 
-// encode writes the manifest, and the files that the worker does not have, each once.
+// encode returns the manifest followed by the contents that the worker does not have, each once.
 func (t *tree) encode(has map[string]bool) (io.Reader, error) {
 	manifest, err := json.Marshal(t.manifest)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *tree) encode(has map[string]bool) (io.Reader, error) {
 	return io.MultiReader(parts...), nil
 }
 
-// decode reads what encode wrote, where contents by digest are there already. It returns the files and their contents by digest.
+// decode reads what encode wrote; there holds the known contents by digest. It returns the files and their contents by digest.
 func decode(r io.Reader, there map[string][]byte) (files, contents map[string][]byte, err error) {
 	data, err := readPart(r, maxManifest)
 	if err != nil {
@@ -142,7 +142,7 @@ func readContents(r io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// readPart reads a length and as many bytes. The error is io.EOF where nothing follows.
+// readPart reads a length and that many bytes. It returns io.EOF at the end of the stream.
 func readPart(r io.Reader, limit int64) ([]byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

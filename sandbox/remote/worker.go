@@ -18,13 +18,13 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// WorkerOptions are what a worker needs.
+// WorkerOptions configure a worker.
 type WorkerOptions struct {
 	// Version is this side's, for messages.
 	Version string
-	// Host is how its sandboxes are made. The gateway adds pool, idle time of sessions, and what is masked.
+	// Host configures its sandboxes. The gateway adds the pool, the idle time of sessions, and masked paths.
 	Host sandbox.Options
-	// Spool is the folder for the files of a workspace while a program runs; "" is the system's for such files.
+	// Spool is the folder for workspace files while a program runs; "" is the system's temporary folder.
 	Spool string
 }
 
@@ -40,8 +40,8 @@ type worker struct {
 	contents map[string][]byte
 }
 
-// ServeWorker serves one gateway until the stream or ctx ends. It returns when nothing of what it
-// started is left. Without sandboxes on this machine it tells the gateway so, and returns that error.
+// ServeWorker serves one gateway until the stream or ctx ends. It returns when everything that it
+// started has ended. If this machine cannot run sandboxes, it tells the gateway and returns that error.
 func ServeWorker(ctx context.Context, stream io.ReadWriteCloser, opts WorkerOptions) error {
 	w := &worker{opts: opts, log: opts.Host.Logger, wire: newWire(bufio.NewReaderSize(stream, maxHello), stream)}
 	if w.log == nil {
@@ -119,7 +119,7 @@ func (w *worker) serve() {
 			SendPingTimeout: silence, PingTimeout: silence,
 		},
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // a read that hangs hears of no end
+	ctx, cancel := context.WithCancel(context.Background()) // a blocked read does not notice the end
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	_ = server.Serve(&once{wire: w.wire}) // until the wire is closed
 	cancel()
@@ -193,7 +193,7 @@ func readSmall(rw http.ResponseWriter, r *http.Request, v any) bool {
 	return err == nil
 }
 
-// run runs one program, for as long as its request stands.
+// run runs one program, until its request ends.
 func (w *worker) run(rw http.ResponseWriter, r *http.Request) {
 	s := &answering{rw: rw, control: http.NewResponseController(rw), body: r.Body}
 	if s.control.Flush() != nil {
@@ -216,12 +216,12 @@ type execution struct {
 	messages *bridge.Messages
 	relay    *bridge.Relay
 	cancel   context.CancelFunc
-	job      *sandbox.Job // nil until it has come
+	job      *sandbox.Job // nil until received
 	files    bool
 	printed  bool
 }
 
-// aside takes what the gateway sends in addition to the bridge's frames. Only the reader of the messages calls it.
+// aside handles the gateway's messages that do not belong to the bridge. Only the reader of the messages calls it.
 func (x *execution) aside(kind byte, data []byte) error {
 	switch {
 	case kind == kindCancel:
@@ -248,7 +248,7 @@ func (x *execution) run(ctx context.Context) error {
 		return err
 	}
 	if x.job == nil {
-		return errors.New("there is a program without a job")
+		return errors.New("received a program without a job")
 	}
 	x.job.Code, x.job.File, x.job.Variables = program.Code, program.File, program.Variables
 	if x.files {
@@ -263,15 +263,15 @@ func (x *execution) run(ctx context.Context) error {
 	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
 	said()
 	err = x.finish(outcome, err)
-	// The gateway ends the request when it has read the end. To end it here would cut off answers
-	// that it is writing, and with them its reading.
+	// The gateway ends the request when it has read the outcome. Ending it here would break the results
+	// that it is still writing, and with them its reading.
 	linger := time.AfterFunc(lingerLimit, func() { _ = x.messages.Close() })
 	defer linger.Stop()
 	reader.Wait()
 	return err
 }
 
-// lingerLimit is how long a gateway may take to read a program's end.
+// lingerLimit is how long a gateway may take to read a program's outcome.
 const lingerLimit = time.Minute
 
 func (x *execution) finish(outcome sandbox.Outcome, why error) error {
@@ -281,7 +281,7 @@ func (x *execution) finish(outcome sandbox.Outcome, why error) error {
 	return x.relay.End(outcome.Emitted, bridge.Done{Value: outcome.Value, Fault: outcome.Fault, Exit: outcome.Exit})
 }
 
-// answering is a request with open bodies, as a stream.
+// answering is an HTTP request with open bodies, as a stream.
 type answering struct {
 	rw      http.ResponseWriter
 	control *http.ResponseController
@@ -298,8 +298,8 @@ func (a *answering) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SetWriteDeadline is the response's.
+// SetWriteDeadline sets the response's write deadline.
 func (a *answering) SetWriteDeadline(t time.Time) error { return a.control.SetWriteDeadline(t) }
 
-// Close ends the reading. The answer ends with its handler.
+// Close closes the request body. The response ends with its handler.
 func (a *answering) Close() error { return a.body.Close() }

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// Process is one container that runs under `runsc run` or `runsc restore`. Three kinds of
-// processes belong to it: the runsc command, the sentry (gVisor's kernel, with
-// the program inside) and the gofer (its files). The latter two die with the
-// command, and the command with us: both links are parent death signals.
+// Process is one container that runs under `runsc run` or `runsc restore`. Its processes
+// are the runsc command, the sentry (gVisor's kernel, with the program inside) and the
+// gofer (its file server). Parent death signals end the latter two with the command,
+// and the command with this process.
 type Process struct {
 	runsc   *Runsc
 	id      string
@@ -43,14 +43,14 @@ type Stdio struct {
 	Stdout, Stderr *os.File
 }
 
-// Start runs the bundle's container with the given id, and returns when the
-// runsc command has been started. Wait must be called.
+// Start runs the bundle's container with the given ID, and returns when the
+// runsc command has been started. The caller must call Wait.
 func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 	return r.start(id, bundle, stdio, "run")
 }
 
-// Restore is Start for a container that continues from where Checkpoint ended
-// another. The bundle must be as that one's was, but for the sources of mounts.
+// Restore is Start for a container that continues from a Checkpoint of another one.
+// The bundles must be equal except for the sources of mounts.
 func (r *Runsc) Restore(id, bundle, image string, stdio Stdio) (*Process, error) {
 	return r.start(id, bundle, stdio, "restore", "--image-path="+image)
 }
@@ -71,7 +71,7 @@ func (r *Runsc) start(id, bundle string, stdio Stdio, verb ...string) (*Process,
 		runtime.LockOSThread()
 		if r.Nice == 0 {
 			defer runtime.UnlockOSThread()
-		} else { // on Linux it is the thread's, and inherited: the thread is given up with the goroutine
+		} else { // on Linux niceness is per thread and inherited: the locked thread ends with the goroutine
 			_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, r.Nice)
 		}
 		err := p.enterAndStart()
@@ -99,7 +99,7 @@ func (p *Process) enterAndStart() error {
 	return p.cmd.Start()
 }
 
-// attributes let the command die with us and, where we are not root, be root of a namespace that has only us in it.
+// attributes make the command die with this process and, if Rootless, run as root of a user namespace that maps only our user.
 func (r *Runsc) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if r.Rootless {
@@ -129,7 +129,7 @@ func (p *Process) Wait() (int, error) {
 	return -1, p.err
 }
 
-// Sentry returns the process id of the sentry, 0 while it is not known.
+// Sentry returns the process ID of the sentry, 0 while it is unknown.
 func (p *Process) Sentry() int {
 	if sentry := p.knownSentry(); sentry != nil {
 		return sentry.Pid
@@ -137,8 +137,8 @@ func (p *Process) Sentry() int {
 	return 0
 }
 
-// knownSentry returns a handle that never refers to another process, a
-// pidfd, since it is taken while the parent of the sentry runs.
+// knownSentry returns a handle of the sentry, nil while it is unknown. The handle is a
+// pidfd opened while the sentry's parent runs, so it never refers to another process.
 func (p *Process) knownSentry() *os.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,25 +149,25 @@ func (p *Process) knownSentry() *os.Process {
 	if err != nil {
 		return nil
 	}
-	// The file is there an instant before its content, so what is no number is no error.
+	// The file exists before its content is written, so an invalid number is not an error.
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && pid > 1 {
 		p.sentry, _ = os.FindProcess(pid)
 	}
 	return p.sentry
 }
 
-// What Destroy waits for at most: less than half a second, for files may have been saved before, and
-// nothing is to be left a second after the end.
+// The time limits of Destroy. Their sum is less than half a second, because saving files may come first, and
+// everything must be removed within a second.
 const (
 	cleanLimit  = 150 * time.Millisecond // for a command whose container is gone to clean up
 	endLimit    = 100 * time.Millisecond // for a killed command to have ended
 	deleteLimit = 150 * time.Millisecond // for runsc to delete what a killed one left
 )
 
-// Destroy makes sure that nothing of the container is left. It kills all that is in the
-// container, gives the command time to clean up, kills that too, and at last asks
-// runsc to delete what the two left, or does it itself. It takes less than half a second, whatever
-// hangs, and may be called at any time, and again.
+// Destroy removes the container completely. It kills all processes in the container,
+// gives the command time to clean up, kills the command too, and finally has runsc
+// delete the remaining state, or deletes it itself. It takes less than half a second even if
+// something hangs, may be called at any time, and is idempotent.
 func (p *Process) Destroy(ctx context.Context) error {
 	if sentry := p.knownSentry(); sentry != nil && !p.ended() {
 		p.killInside(sentry)
@@ -182,8 +182,8 @@ func (p *Process) Destroy(ctx context.Context) error {
 	return p.forget(ctx)
 }
 
-// killInside kills the sentry, and the processes that it runs programs in: they
-// die with it, but one that is hung in the kernel could let others wait.
+// killInside kills the sentry and the processes in which it runs programs. Those would
+// die with it, but one that hangs in the kernel could delay the others.
 func (p *Process) killInside(sentry *os.Process) {
 	below := descendants(sentry.Pid)
 	_ = sentry.Kill() // fails only if it has ended
@@ -212,8 +212,8 @@ func (p *Process) waitFor(limit time.Duration) {
 	}
 }
 
-// forget deletes the container's state where the command could not do it itself.
-// Nothing runs any more, so that if runsc hangs only the files are left.
+// forget deletes the container's state if the command did not do it itself.
+// No process is left, so if runsc hangs, only files remain, and forget removes them.
 func (p *Process) forget(ctx context.Context) error {
 	left, err := p.state()
 	if err != nil || len(left) == 0 {

@@ -1,9 +1,8 @@
 //go:build linux
 
-// Package runsc drives gVisor's OCI runtime by os/exec. It is the only place
-// that does: settings in [Runsc], one method per verb, flags built in one place.
-// Killing the runsc command does not kill its container, nor the other way
-// round at once: see [Process].
+// Package runsc runs gVisor's OCI runtime, runsc, with os/exec. [Runsc] has the
+// settings and one method per command. Killing the runsc command does not kill its
+// container, and a killed container does not end the command at once: see [Process].
 package runsc
 
 import (
@@ -28,14 +27,14 @@ type Runsc struct {
 	Root string
 	// Platform of gVisor; "" is systrap, which works everywhere (kvm was seen to hang).
 	Platform string
-	// Rootless starts containers in a user namespace of their own, for a gateway that is not root.
-	// We make it, since runsc's own --rootless refuses to restore.
+	// Rootless starts each container in its own user namespace, for a gateway that is not root.
+	// We create the namespace, because runsc's --rootless cannot restore.
 	Rootless bool
-	// Enter is called on the thread that starts a container, just before, and may change the attributes or put
-	// the thread into a cgroup; leave is called on that thread right after. nil does nothing.
+	// Enter is called on the thread that starts a container, just before the start, and may change the attributes
+	// or move the thread into a cgroup; leave is called on that thread right after the start. It may be nil.
 	Enter func(*syscall.SysProcAttr) (leave func(), err error)
-	// SharedMounts sees what changes on the host in mounted files, at the price of slower access to
-	// them; without it, gVisor keeps what a container has looked at.
+	// SharedMounts makes host changes of mounted files visible, at the price of slower access;
+	// without it, gVisor caches files that a container has accessed.
 	SharedMounts bool
 	// NoSockets hides the host's Unix sockets in mounted folders.
 	NoSockets bool
@@ -45,7 +44,7 @@ type Runsc struct {
 	DebugLog string
 }
 
-// global returns the flags that every verb gets.
+// global returns the flags of every command.
 func (r *Runsc) global() []string {
 	platform, access, sockets := r.Platform, "exclusive", "open"
 	if platform == "" {
@@ -64,7 +63,7 @@ func (r *Runsc) global() []string {
 		"--host-uds=" + sockets, // the bridge's socket; programs cannot create one on the host
 		"--overlay2=none",       // the root file system is read-only and needs none
 		"--file-access-mounts=" + access,
-		"--ignore-cgroups=true", // who calls starts it in one, see Enter
+		"--ignore-cgroups=true", // the caller starts it in a cgroup, see Enter
 	}
 	if r.DebugLog != "" {
 		args = append(args, "--debug", "--debug-log="+r.DebugLog)
@@ -72,7 +71,7 @@ func (r *Runsc) global() []string {
 	return args
 }
 
-// Version returns what `runsc --version` says first, "runsc version ...".
+// Version returns the first line of `runsc --version`, "runsc version ...".
 func (r *Runsc) Version(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, r.Path, "--version").Output()
 	if err != nil {
@@ -82,13 +81,13 @@ func (r *Runsc) Version(ctx context.Context) (string, error) {
 	return line, nil
 }
 
-// Delete removes a container whatever its state. One that is not there is no error.
+// Delete removes a container in any state. It is not an error if the container does not exist.
 func (r *Runsc) Delete(ctx context.Context, id string) error {
 	_, err := r.output(ctx, "delete", "--force", id)
 	return err
 }
 
-// Checkpoint ends a container and keeps its state as image files in a directory, which is made.
+// Checkpoint ends a container and saves its state as image files in the directory image, which it creates.
 func (r *Runsc) Checkpoint(ctx context.Context, id, image string) error {
 	if err := os.MkdirAll(image, 0o700); err != nil {
 		return fmt.Errorf("make image directory: %w", err)
@@ -97,15 +96,15 @@ func (r *Runsc) Checkpoint(ctx context.Context, id, image string) error {
 	return err
 }
 
-// ExitError is a runsc command that ended with another status than 0.
+// ExitError means that a runsc command exited with a status other than 0.
 type ExitError struct {
 	Verb   string
 	Status int
-	// Output is what it wrote to stderr, at most 2 KiB of its end.
+	// Output is the end of its stderr, at most 2 KiB.
 	Output string
 }
 
-// Error tells verb, status and what runsc said.
+// Error returns the verb, the status and runsc's stderr.
 func (e *ExitError) Error() string {
 	return fmt.Sprintf("runsc %s: exit status %d: %s", e.Verb, e.Status, e.Output)
 }
@@ -138,7 +137,7 @@ func (r *Runsc) run(ctx context.Context, stdin io.Reader, stdout io.Writer, verb
 	return nil
 }
 
-// environment is all that runsc gets of our environment: it needs only a PATH.
+// environment returns the environment variables of runsc: it needs only PATH.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH")}
 }

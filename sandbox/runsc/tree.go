@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Children returns the processes that any thread of a process has started and that live.
+// Children returns the live child processes of all threads of a process.
 func Children(pid int) []int {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
@@ -31,7 +31,7 @@ func Children(pid int) []int {
 	return all
 }
 
-// descendants returns the children of a process, theirs, and so on.
+// descendants returns all descendants of a process.
 func descendants(pid int) []int {
 	all := Children(pid)
 	for i := 0; i < len(all); i++ {

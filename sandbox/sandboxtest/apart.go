@@ -43,13 +43,13 @@ const open = await new Promise((ok) => net.connect(4321, "127.0.0.1").on("connec
 export default [["/tmp", "/workspace", "/dev/shm"].filter((at) => fs.existsSync(at + "/residue")), "RESIDUE" in process.env, process.cwd(), "residue" in globalThis, "residue" in {}, "residue" in fs, open, fs.readdirSync("/proc").filter((p) => +p > 1 && +p !== process.pid && +p !== process.ppid), process.umask() === 0, Math.random() === 4]`,
 }
 
-// clean is what search finds where no one was before.
+// clean is the result of search without residue.
 var clean = map[sandbox.Interpreter]string{
 	sandbox.Python: `[[],false,"/workspace",false,false,false,1,true,true,false,false,false,false,[],false]`,
 	sandbox.Node:   `[[],false,"/workspace",false,false,false,false,[],false,false]`,
 }
 
-// Residue runs programs that leave what they can, and after each one that looks for it.
+// Residue runs programs that leave residue, each followed by a program that searches for it.
 func Residue(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
 	t.Helper()
 	for _, interpreter := range languages {
@@ -71,7 +71,7 @@ var nonces = map[sandbox.Interpreter]string{
 	sandbox.Node:   inNode + "console.log('@NONCE@'); export default ['@NONCE@', (await call('test.echo', { x: '@NONCE@' })).args.x, (await call('test.echo', {})).execution]",
 }
 
-// Nonces runs that many executions, as many at once as the runner allows: each gets its own result (J04).
+// Nonces runs n executions concurrently, and checks that each gets its own result (J04).
 func Nonces(t *testing.T, runner Runner, n, atOnce int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -92,7 +92,7 @@ func Nonces(t *testing.T, runner Runner, n, atOnce int) {
 	all.Wait()
 }
 
-// draws are programs that show as much randomness as their interpreter has, by its source.
+// draws are programs that print values of all random sources of their interpreter.
 var draws = map[sandbox.Interpreter]string{
 	sandbox.Python: `import secrets, uuid, random, os, tempfile, hashlib, ssl, threading
 import numbers
@@ -110,7 +110,7 @@ export default { random: Math.random(), again: Math.random(), many: Array.from({
  dh: crypto.diffieHellman({ privateKey: crypto.generateKeyPairSync("x25519").privateKey, publicKey: crypto.generateKeyPairSync("x25519").publicKey }).toString("hex"), subtle: Buffer.from(await crypto.subtle.exportKey("raw", await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, true, ["encrypt"]))).toString("hex") }`,
 }
 
-// Draws runs programs that print what their sandbox takes for chance: no two of them may have anything in common (J05).
+// Draws runs n programs that print random values: no two of them may have a value in common (J05).
 func Draws(t *testing.T, runner Runner, n int) {
 	t.Helper()
 	for _, interpreter := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {

@@ -9,8 +9,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// Attack is one row of the list of attacks, or a variant of one: a hostile program
-// in one language or both, and what exactly comes of it. docs/attacks.md has the whole list.
+// Attack is one row of docs/attacks.md, or a variant of one: a hostile program in one
+// language or both, and its exact expected outcome.
 type Attack struct {
 	// ID is the row's, such as "A01". Several attacks may have the same.
 	ID, Name     string
@@ -65,14 +65,14 @@ func callIf(check func(*testing.T, sandbox.Outcome), t *testing.T, o sandbox.Out
 	}
 }
 
-// nothingWorked fails if an attempt came off.
+// nothingWorked fails the test if an attempt succeeded.
 func nothingWorked(t *testing.T, o sandbox.Outcome) {
 	if got := value(o); strings.Contains(got, `"ok"`) || got == "-" {
 		t.Errorf("an attempt came off: %s", got)
 	}
 }
 
-// try runs the programs of an attack at once, and then looks at the oracles.
+// try runs the programs of an attack concurrently, and then checks the oracles.
 func (a Attack) try(t *testing.T, r *Range) {
 	t.Helper()
 	before := r.look()
@@ -98,7 +98,7 @@ func (a Attack) try(t *testing.T, r *Range) {
 	r.oracles(t, before, jobs)
 }
 
-// judge compares an outcome with what has to come of the case.
+// judge compares an outcome with the expectations of the case.
 func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
 	t.Helper()
 	want := c.Status
@@ -115,8 +115,8 @@ func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
 	callIf(c.Check, t, outcome)
 }
 
-// anyStatus is for a program that may end as it likes, as long as it ends.
+// anyStatus accepts any status.
 const anyStatus sandbox.Status = "any"
 
-// short makes the limit of time small, for what continues until it is stopped.
+// short sets a short timeout, for programs that run until they are stopped.
 func short(l *sandbox.Limits) { l.Timeout = 1500 * time.Millisecond }

@@ -71,7 +71,7 @@ a = refused(b"x" * (4 << 20) + b"y"), refused("x" * 70000), refused("/workspace/
 parallel([lambda i=i: emit(str(i)) for i in range(32)])
 a, refused("one too many")`,
 		Value: `[[["limit","sallyport.emit","4,194,305 bytes are too much: at most 4,194,304 can be emitted at once","make it smaller: fewer pixels, rows or seconds, or compressed"],["limit","sallyport.emit","70,000 bytes are too much: at most 65,536 can be emitted at once","emit it as a file: emit(text, name=\"report.txt\")"],` +
-			`["limit","sallyport.emit","5,242,880 bytes are too much: at most 4,194,304 can be emitted at once","make it smaller: fewer pixels, rows or seconds, or compressed"],"TypeError: a NoneType cannot be emitted: a text, bytes, a Blob, a path,","TypeError: a type cannot be emitted: a text, bytes, a Blob, a path, a f","FileNotFoundError: [Errno 2] No such file or directory: '/workspace/no'",["invalid","sallyport.emit","\"nonsense\" is no MIME type","such as image/png"]],` +
+			`["limit","sallyport.emit","5,242,880 bytes are too much: at most 4,194,304 can be emitted at once","make it smaller: fewer pixels, rows or seconds, or compressed"],"TypeError: a NoneType cannot be emitted: a text, bytes, a Blob, a path,","TypeError: a type cannot be emitted: a text, bytes, a Blob, a path, a f","FileNotFoundError: [Errno 2] No such file or directory: '/workspace/no'",["invalid","sallyport.emit","invalid MIME type \"nonsense\"","such as image/png"]],` +
 			`["limit","sallyport.emit","this program has emitted its 32 items","put more into one: a table, an archive, a picture of several"]]`,
 	},
 	{
@@ -81,8 +81,8 @@ console.log(JSON.stringify([await refused(new Uint8Array((4 << 20) + 1)), await 
 async function show() { await emit("x", { name: "a.png", mime: "no mime" }); }
 await show();`),
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at "],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or ro"],["TypeError","emit has no option \"label\"; options are an object of: name, "],["invalid","\"nonsense\" is no MIME type"]]`+"\n")
-			want := &bridge.Fault{Type: "ToolError", Message: `"no mime" is no MIME type`, Hint: "such as image/png", Lines: []bridge.Line{{Line: 5}, {Line: 4, Function: "show"}}}
+			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at "],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or ro"],["TypeError","emit has no option \"label\"; options are an object of: name, "],["invalid","invalid MIME type \"nonsense\""]]`+"\n")
+			want := &bridge.Fault{Type: "ToolError", Message: `invalid MIME type "no mime"`, Hint: "such as image/png", Lines: []bridge.Line{{Line: 5}, {Line: 4, Function: "show"}}}
 			if diff := cmp.Diff(want, o.Fault); diff != "" {
 				t.Errorf("fault (-want +got):\n%s", diff)
 			}

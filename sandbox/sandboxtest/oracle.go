@@ -26,8 +26,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// Range is a machine with things to steal and to break, where attacks are tried. After
-// each of them the oracles of the list are asked:
+// Range is a test machine with secrets and files for attacks to steal or damage. After
+// each attack these oracles are checked:
 //
 //	O1 nothing of the host's files has changed
 //	O2 no process, mount, cgroup, socket or file of the execution is left
@@ -49,10 +49,10 @@ type Range struct {
 	places      *strings.Replacer
 }
 
-// growth is what this process may grow by during an attack (O5).
+// growth is the allowed memory growth of this process during an attack, in bytes (O5).
 const growth = 64 << 20
 
-// NewRange plants settings, another's workspace, sockets and an environment to steal. Runner must be set then.
+// NewRange plants secrets: settings, another principal's workspace, sockets and environment variables. The caller must set Runner.
 func NewRange(t *testing.T, state string) *Range {
 	t.Helper()
 	secret := make([]byte, 16)
@@ -73,12 +73,12 @@ func NewRange(t *testing.T, state string) *Range {
 	return r
 }
 
-// Logger is for what is attacked: the oracles read it.
+// Logger returns the logger for the runner, which the oracles read.
 func (r *Range) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// setTraps listens where a sandbox could get to if it were not one.
+// setTraps listens on addresses that a program must not reach.
 func (r *Range) setTraps(t *testing.T) {
 	t.Helper()
 	abstract := fmt.Sprintf("@sallyport-%s", r.canary[:8])
@@ -121,7 +121,7 @@ func ownAddress() string {
 	return "127.0.0.1"
 }
 
-// trap counts who connects.
+// trap is a listener that counts connections.
 type trap struct {
 	listener net.Listener
 	hits     atomic.Int64
@@ -257,7 +257,7 @@ func mounts() int {
 	return strings.Count(string(data), "\n")
 }
 
-// oracles asks all of them about what has happened since before.
+// oracles checks all oracles, for the time since before.
 func (r *Range) oracles(t *testing.T, before state, jobs []string) {
 	t.Helper()
 	r.nothingLeft(t, jobs)
@@ -336,7 +336,7 @@ func (r *Range) sandboxes() int {
 	return n
 }
 
-// named are files, processes and cgroups with an execution's id in their names.
+// named returns the files, processes and cgroups with an execution's ID in their names.
 func named(dir, id string) []string {
 	var found []string
 	for _, process := range testutil.Processes(dir) {
@@ -359,7 +359,7 @@ func named(dir, id string) []string {
 	return found
 }
 
-// Try makes every attack of the list, one after the other.
+// Try runs all attacks in sequence.
 func Try(t *testing.T, r *Range) {
 	t.Helper()
 	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // the host has made what it needs

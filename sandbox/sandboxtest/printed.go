@@ -11,7 +11,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// heard is what a program was heard to print, and a caller who waits for its beginning.
+// heard records a program's live output, and is a caller that waits for its beginning.
 type heard struct {
 	mu   sync.Mutex
 	text map[sandbox.Stream]string
@@ -30,7 +30,7 @@ func (h *heard) both() string {
 	return h.text[sandbox.Stdout] + "|" + h.text[sandbox.Stderr]
 }
 
-// Call implements [bridge.Caller]: the program has said what it had to say before, and continues only when that was heard.
+// Call implements [bridge.Caller]: it answers only after the output that precedes the call has been received.
 func (h *heard) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	for end := time.Now().Add(10 * time.Second); h.both() != h.want && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
@@ -41,7 +41,7 @@ func (h *heard) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return Echo{}.Call(ctx, call)
 }
 
-// Printed has programs that are heard while they print.
+// Printed checks that output is received while programs run.
 func Printed(t *testing.T, runner Runner) {
 	for _, job := range []sandbox.Job{
 		Job(sandbox.Python, "import sys, os\nfrom servers.test.echo import echo\nprint('before'); print('aside', file=sys.stderr); os.write(1, b'\\xe2\\x82')\necho(1)\nos.write(1, b'\\xac')\nprint(' after')"),

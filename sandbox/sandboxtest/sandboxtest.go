@@ -1,7 +1,6 @@
-// Package sandboxtest is the conformance suite of whatever claims to be a
-// sandbox: it runs hostile and clumsy programs in it and looks at the outcome
-// from inside and from outside. The letters and numbers name the attacks that a
-// case stands for.
+// Package sandboxtest is the conformance suite for sandboxes: it runs hostile and
+// faulty programs and checks the outcome from inside and outside. IDs such as A01
+// in the names of cases are rows of docs/attacks.md.
 package sandboxtest
 
 import (
@@ -24,7 +23,7 @@ type Runner interface {
 	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
 }
 
-// Case is one program and what must come of it.
+// Case is one program and its expected outcome.
 type Case struct {
 	Name   string
 	Python string
@@ -33,17 +32,17 @@ type Case struct {
 	Limit func(l *sandbox.Limits)
 	// Status is OK if empty.
 	Status sandbox.Status
-	// Value is the program's value as JSON; "" is not looked at, "-" means none.
+	// Value is the program's value as JSON; "" is not checked, "-" means none.
 	Value string
-	// Check looks at the rest.
+	// Check checks the rest of the outcome.
 	Check func(t *testing.T, o sandbox.Outcome)
-	// Within is how long it may take at most, beyond the start of a sandbox; 0 is 10 s.
+	// Within is the time limit beyond the start of a sandbox; 0 is 10 s.
 	Within time.Duration
 
 	session string
 }
 
-// Tree is what must be at /servers while the suite runs.
+// Tree returns the required content of /servers while the suite runs.
 func Tree() map[string][]byte {
 	return map[string][]byte{
 		"__init__.py":      nil,
@@ -58,7 +57,7 @@ func Tree() map[string][]byte {
 	}
 }
 
-// group is cases under a name.
+// group is a named list of cases.
 type group struct {
 	name  string
 	cases []Case
@@ -78,8 +77,8 @@ func all() []group {
 	return []group{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}, {"mistakes", usual}}
 }
 
-// Some runs the cases of [Run] with these names, each of which there must be. It is for what a sandbox
-// that was tested otherwise is reached through.
+// Some runs the cases of [Run] with these names, all of which must exist. It is for transports to a sandbox
+// that is tested elsewhere.
 func Some(t *testing.T, runner Runner, names ...string) {
 	t.Helper()
 	groups, found := all(), 0
@@ -93,8 +92,8 @@ func Some(t *testing.T, runner Runner, names ...string) {
 	runGroups(t, runner, groups)
 }
 
-// Core runs what depends on how a sandbox is made and held: the attacks among the cases of isolation, limits
-// and bridge, and residue. It is for the ways that [Run] is not run for. Without languages it runs both.
+// Core runs the cases that depend on how a sandbox is created and limited: the attacks among the cases of isolation,
+// limits and bridge, and [Residue]. It is for configurations without a full [Run]. Without languages it runs both.
 func Core(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
 	if len(languages) == 0 {
 		languages = []sandbox.Interpreter{sandbox.Python, sandbox.Node}

@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/pii"
 )
 
-// sample is labelled text of presidio-research. What was made of one template has its number.
+// sample is a labelled text of presidio-research, with the number of the template that it was made from.
 type sample struct {
 	names.Example
 	template int
 }
 
-// report judges a model on ../shared.
+// report evaluates a model on the data in ../shared.
 func report(w io.Writer, m *names.Model, s settings) error {
 	samples, err := samplesOf(filepath.Join(s.shared, "pii", "synth_dataset_v2.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ type judge struct {
 	wrong    int
 }
 
-// find leaves out what the detector finds by form: that goes first.
+// find returns the model's findings without those inside a finding of the detector, which has priority.
 func (j *judge) find(text string) (found []names.Span) {
 	form := j.detector.Find(text)
 next:
@@ -121,7 +121,7 @@ func overlap(list []names.Span, s names.Span) bool {
 	return false
 }
 
-// score counts a label as found where a finding of its sort overlaps it.
+// score prints the scores of a set. It counts a label as found if a finding of its sort overlaps it.
 func (j *judge) score(title string, set []sample) {
 	scores := map[string]*score{names.Person: {}, names.Address: {}, names.Place: {}}
 	bytes, took := 0, time.Duration(0)
@@ -156,7 +156,7 @@ func (j *judge) score(title string, set []sample) {
 	}
 }
 
-// benign counts what is found in texts that have hardly any names.
+// benign prints the number of findings in texts that have hardly any names.
 func (j *judge) benign(title, pattern string) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil {

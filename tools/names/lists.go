@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/names"
 )
 
-// source are the words and sentences that examples are made of.
+// source holds the words and sentences for examples.
 type source struct {
 	Given, Last, City, Street, Country, Region, Suffix, Title []string
 	Common, Proper, Places, People, Nations, Examples         []string
@@ -46,7 +46,7 @@ func load(s settings) (src source, err error) {
 	return src, err
 }
 
-// comments are paragraphs of the documentation of Go's standard library.
+// comments returns paragraphs of the documentation of Go's standard library.
 func comments(goroot string) (all []string, err error) {
 	files, err := filepath.Glob(filepath.Join(goroot, "src", "*", "*.go"))
 	if err != nil {
@@ -89,7 +89,7 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// function are words that no dictionary has, and that are no names at the head of a sentence.
+// function lists function words, which are not names at the start of a sentence.
 const function = `the a an and or but nor if then else when while where who whom whose which what that this these those there here with without within from to of off on in into onto at by for
 about as per than so not no yes is are was were be been being am do does did done doing have has had having will would shall should can could may might must i you he she it we they me him her us them my your
 his its our their mine yours ours theirs myself yourself himself herself itself ourselves themselves how why all any both each few more most other some such only own same too very just also now please
@@ -104,7 +104,7 @@ const roads = `street st road rd avenue ave lane drive boulevard blvd way court 
 
 const titles = `mr mrs ms dr prof professor captain president judge herr frau monsieur madame señor señora sr sra sir madam miss nurse officer senator`
 
-// lists are the words of the classes.
+// lists returns the words of each class.
 func lists(src source) (l names.Lists) {
 	functions := map[string]bool{}
 	for w := range strings.FieldsSeq(function) {

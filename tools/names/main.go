@@ -1,11 +1,11 @@
-// The names program makes internal/names/names.bin, the model of names and addresses in prose, from
+// The names program trains internal/names/names.bin, the model of names and addresses in prose, from
 //
 //   - names, cities, streets and countries of @faker-js/faker, and names of the census of the United States,
-//   - WordNet's words, and its examples, in which names take the place of pronouns,
-//   - sentences with slots (templates.txt), and comments of Go's standard library, in which there are no names.
+//   - WordNet's words, and its examples, in which names replace pronouns,
+//   - sentences with slots (templates.txt), and comments of Go's standard library, which contain no names.
 //
-// It judges it on ../shared/pii, which it never learns from, and on texts that have hardly any names. It is run by
-// "make names"; what it wrote is committed.
+// It evaluates the model on ../shared/pii, which is not used for training, and on texts that have hardly any names.
+// "make names" runs it; its output is committed.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/names"
 )
 
-// settings are where things are and how much is made.
+// settings holds the paths and sizes from the flags.
 type settings struct {
 	lists, templates, census, goroot, shared, out string
 	examples, surnames, wrong                     int
@@ -24,15 +24,15 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.lists, "lists", ".cache/names.json", "what lists.mjs printed")
+	flag.StringVar(&s.lists, "lists", ".cache/names.json", "output of lists.mjs")
 	flag.StringVar(&s.templates, "templates", "tools/names/templates.txt", "sentences with slots")
 	flag.StringVar(&s.census, "census", "", "folder of the module github.com/ccojocar/zxcvbn-go")
-	flag.StringVar(&s.goroot, "goroot", "", "folder of Go")
-	flag.StringVar(&s.shared, "shared", "../shared", "folder with pii and catalog, to judge by")
-	flag.StringVar(&s.out, "out", "internal/names/names.bin", "what to write; empty: the one that is built in is judged")
-	flag.IntVar(&s.examples, "examples", 160_000, "how many to learn from")
-	flag.IntVar(&s.surnames, "surnames", 4000, "how many of the census, the most frequent first")
-	flag.IntVar(&s.wrong, "wrong", 0, "print so many of the mistakes")
+	flag.StringVar(&s.goroot, "goroot", "", "Go root folder")
+	flag.StringVar(&s.shared, "shared", "../shared", "folder with pii and catalog, for evaluation")
+	flag.StringVar(&s.out, "out", "internal/names/names.bin", "output file; empty: evaluate the built-in model")
+	flag.IntVar(&s.examples, "examples", 160_000, "number of training examples")
+	flag.IntVar(&s.surnames, "surnames", 4000, "number of census names, the most frequent first")
+	flag.IntVar(&s.wrong, "wrong", 0, "number of mistakes to print")
 	flag.Parse()
 	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "names:", err)

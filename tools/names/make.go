@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/names"
 )
 
-// maker makes labelled text.
+// maker generates labelled text.
 type maker struct {
 	*rand.Rand
 	src       source
@@ -29,7 +29,7 @@ func (m *maker) one(list []string) string { return list[m.IntN(len(list))] }
 
 func (m *maker) of(list ...string) string { return m.one(list) }
 
-// label writes a value with its label.
+// label writes a value and records its label.
 func (m *maker) label(sort, value string) {
 	start := m.b.Len()
 	m.b.WriteString(value)
@@ -67,10 +67,10 @@ func (m *maker) name() string {
 	return first + " " + last
 }
 
-// word is a common word with a capital.
+// word returns a common word with a capital.
 func (m *maker) word() string { return capital(m.one(m.src.Common)) }
 
-// made is a name of nothing: of letters that can be said.
+// made returns an invented, pronounceable name.
 func (m *maker) made() string {
 	var b strings.Builder
 	for range 2 + m.IntN(2) {
@@ -119,7 +119,7 @@ func (m *maker) product() string {
 	return m.word() + " " + m.digits(1+m.IntN(2))
 }
 
-// work is a title of something.
+// work returns the title of an invented work.
 func (m *maker) work() string {
 	if m.IntN(6) == 0 {
 		return "The " + m.one(m.src.Last) + " " + m.word()
@@ -197,7 +197,7 @@ func (m *maker) place() string {
 	return m.of(m.one(m.src.City), m.one(m.src.City), m.one(m.src.Country), m.one(m.src.Region), m.one(m.src.Places))
 }
 
-// slot writes what a slot of a template stands for.
+// slot writes a value for a slot of a template.
 func (m *maker) slot(name string) {
 	switch name {
 	case "name":
@@ -222,7 +222,7 @@ func (m *maker) slot(name string) {
 	}
 }
 
-// plain is what stands for a slot without a label.
+// plain returns a value for a slot without a label.
 func (m *maker) plain(name string) string {
 	made := map[string]func() string{
 		"org": m.org, "product": m.product, "work": m.work, "phone": m.phone, "iban": m.iban, "date": m.date,
@@ -257,13 +257,13 @@ func (m *maker) iban() string {
 	return string(rune('A'+m.IntN(26))) + string(rune('A'+m.IntN(26))) + m.digits(2) + m.of("", "ABNA", "BUKB") + m.digits(14)
 }
 
-// newMaker returns a maker; the same seed makes the same text.
+// newMaker returns a maker. Equal seeds give equal texts.
 func newMaker(src source, templates string, seed uint64) (*maker, error) {
 	data, err := os.ReadFile(templates)
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{Rand: rand.New(rand.NewPCG(seed, 2)), src: src, bad: map[string]bool{}, places: map[string]bool{}} //nolint:gosec // to be the same each time
+	m := &maker{Rand: rand.New(rand.NewPCG(seed, 2)), src: src, bad: map[string]bool{}, places: map[string]bool{}} //nolint:gosec // reproducible on purpose
 	for line := range strings.SplitSeq(string(data), "\n") {
 		if line != "" && (line[0] != '#' || strings.HasPrefix(line, "# {")) {
 			m.templates = append(m.templates, strings.ReplaceAll(line, `\n`, "\n"))
@@ -294,7 +294,7 @@ func newMaker(src source, templates string, seed uint64) (*maker, error) {
 	return m, nil
 }
 
-// examples makes n of them.
+// examples returns n examples.
 func (m *maker) examples(n int) []names.Example {
 	all := make([]names.Example, n)
 	for i := range all {
@@ -314,7 +314,7 @@ func (m *maker) examples(n int) []names.Example {
 	return all
 }
 
-// vary writes some examples without capitals or in capitals only, and adds a sentence to others.
+// vary changes some examples to lower or upper case, and appends a sentence to others.
 func (m *maker) vary(e *names.Example) {
 	switch {
 	case m.IntN(30) == 0:
@@ -336,7 +336,7 @@ func (m *maker) vary(e *names.Example) {
 	e.Text, e.Spans = before.Text+". "+next.Text, before.Spans
 }
 
-// template fills one.
+// template fills the slots of a template.
 func (m *maker) template(t string) names.Example {
 	m.b.Reset()
 	m.spans = nil
@@ -357,7 +357,7 @@ func (m *maker) done() names.Example {
 	return names.Example{Text: m.b.String(), Spans: m.spans}
 }
 
-// sentence puts names in place of the pronouns of a sentence of WordNet, and other capital words elsewhere.
+// sentence replaces pronouns of a WordNet sentence by names, and some other words by capitalized ones.
 func (m *maker) sentence(s string) names.Example {
 	m.b.Reset()
 	m.spans = nil
@@ -377,7 +377,7 @@ func (m *maker) sentence(s string) names.Example {
 	return m.done()
 }
 
-// instead writes a word, or what takes its place.
+// instead writes a word or a random replacement for it.
 func (m *maker) instead(word, before string) {
 	switch low := strings.ToLower(word); {
 	case slices.Contains([]string{"he", "she", "him"}, low) && m.IntN(3) > 0:
@@ -396,10 +396,10 @@ func (m *maker) instead(word, before string) {
 	}
 }
 
-// linking are words behind which a name of something can stand.
+// linking lists words that may precede a name.
 var linking = []string{"the", "a", "of", "in", "with", "from", "by", "to", "and", "for"}
 
-// usable reports whether it is known of each capital word of a sentence what it is.
+// usable reports whether a sentence has no capitalized word that may be an unlabelled name of a person.
 func (m *maker) usable(s string) bool {
 	for i, w := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		r, _ := utf8.DecodeRuneInString(w)

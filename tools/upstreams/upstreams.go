@@ -1,5 +1,5 @@
-// Package upstreams pins the npm servers that demo, tests and benchmarks connect
-// to. Their installation is `make upstreams`; [Files] is what npm ci needs to do the same elsewhere.
+// Package upstreams pins the npm servers that demo, tests and benchmarks connect to.
+// `make upstreams` installs them; [Files] has the input for npm ci to install them elsewhere.
 package upstreams
 
 import (
@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Files are package.json, package-lock.json and .npmrc.
+// Files holds package.json, package-lock.json and .npmrc.
 //
 //go:embed package.json package-lock.json .npmrc
 var Files embed.FS
 
-// Versions are the pinned versions by package.
+// Versions returns the pinned versions by package.
 var Versions = sync.OnceValue(func() map[string]string {
 	var pins struct{ Dependencies map[string]string }
 	data, err := Files.ReadFile("package.json")
@@ -21,7 +21,7 @@ var Versions = sync.OnceValue(func() map[string]string {
 		err = json.Unmarshal(data, &pins)
 	}
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the file is embedded
 	}
 	return pins.Dependencies
 })

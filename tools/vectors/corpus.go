@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// common is the rank up to which a word of WordNet is worth learning.
+	// common is the maximum frequency rank of the WordNet words that are trained.
 	common = 30_000
-	// How often the pairs of a source are there: there are far more words than tools, and more tools than phrases.
+	// Repetitions of the pairs of a source, since words far outnumber tools, and tools outnumber phrases.
 	toolWeight, lexiconWeight = 3, 5
 )
 
-// readPairs returns all pairs to learn from.
+// readPairs returns all training pairs.
 func readPairs(t *table, s settings) ([]pair, error) {
 	c := &corpus{table: t}
 	for _, kind := range []string{"noun", "verb", "adj", "adv"} {
@@ -43,13 +43,13 @@ func readPairs(t *table, s settings) ([]pair, error) {
 	return c.pairs, nil
 }
 
-// corpus gathers pairs.
+// corpus collects training pairs.
 type corpus struct {
 	*table
 	pairs []pair
 }
 
-// repeat makes the pairs from the first on count so many times.
+// repeat repeats the pairs from index first on, so that each occurs times times.
 func (c *corpus) repeat(first, times int) {
 	all := c.pairs[first:]
 	for range times - 1 {
@@ -57,14 +57,14 @@ func (c *corpus) repeat(first, times int) {
 	}
 }
 
-// pair adds a pair, unless a text of it has no word that is known.
+// pair adds a pair, unless one of its texts has no known word.
 func (c *corpus) pair(a, b []int32) {
 	if len(a) > 0 && len(b) > 0 {
 		c.pairs = append(c.pairs, pair{a, b})
 	}
 }
 
-// rows returns the rows of the words of text, of the first most that are known.
+// rows returns the rows of the first most known words of text.
 func (c *corpus) rows(text string, most int) []int32 {
 	var rows []int32
 	for _, w := range split(text) {
@@ -96,10 +96,10 @@ func (c *corpus) lines(file string, each func(string) error) error {
 	}
 }
 
-// synset reads a line of WordNet: words that mean one thing | what that is; "an example". Each
-// word goes with the gloss, the first with the others, each example with the gloss.
+// synset reads a line of WordNet: synonyms | gloss; "an example". It pairs each word with the
+// gloss, the first word with the others, and each example with the gloss.
 func (c *corpus) synset(line string) error {
-	if strings.HasPrefix(line, "  ") { // the licence
+	if strings.HasPrefix(line, "  ") { // licence text
 		return nil
 	}
 	head, tail, _ := strings.Cut(line, "|")
@@ -123,7 +123,7 @@ func (c *corpus) synset(line string) error {
 	return nil
 }
 
-// lemma returns the rows of a word or of several joined by "_", if all are known and common.
+// lemma returns the rows of one word, or of several joined by "_", if all are known and common.
 func (c *corpus) lemma(text string) ([]int32, bool) {
 	text, _, _ = strings.Cut(text, "(")
 	words, rows := split(strings.ReplaceAll(text, "_", " ")), c.rows(strings.ReplaceAll(text, "_", " "), 5)
@@ -156,7 +156,7 @@ func (c *corpus) gloss(known [][]int32, tail string) {
 	}
 }
 
-// tools reads the tools of the catalogue and of the judged sets: their texts, not the queries.
+// tools reads the texts of the tools, but not the queries, of the catalogue and of the judged sets.
 func (c *corpus) tools(s settings) error {
 	catalog, err := ireval.ReadCatalog(filepath.Join(s.shared, "catalog"), s.queries)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *corpus) tools(s settings) error {
 
 var sentence = regexp.MustCompile(`[.!?。]\s|\n`)
 
-// tool pairs name, first sentence, the rest and the parameters.
+// tool pairs the name, the first sentence, the rest of the description and the parameters.
 func (c *corpus) tool(d index.Doc) {
 	texts := append(sentence.Split(strings.TrimSpace(d.Description), 2), "")
 	name, lead, rest := c.rows(d.Wire, 12), c.rows(texts[0], 40), c.rows(texts[1], 60)
@@ -205,7 +205,7 @@ func (c *corpus) tool(d index.Doc) {
 	c.pair(full, slices.Concat(params, told))
 }
 
-// lexicons reads what index knows of words that mean the same.
+// lexicons reads the phrases and synonyms of package index.
 func (c *corpus) lexicons(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "phrases", "*.txt"))
 	if err != nil {

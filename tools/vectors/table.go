@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	dim     = 96  // of our vectors; meaning.Dim
-	encoded = 512 // of the sentence encoder's
-	// rare is the share of all text from which on a word loses weight (smooth inverse frequency).
+	dim     = 96  // of the table's vectors; equals wordvec.Dim
+	encoded = 512 // of the sentence encoder's vectors
+	// rare is the parameter of smooth inverse frequency: words with a larger share of all text lose weight.
 	rare = 1e-4
-	// zipf makes a share of all text of the rank of a word.
+	// zipf converts the rank of a word to its share of all text.
 	zipf = 1 / 11.0
 )
 
-// table has a row for each word: what it means, and by its length how much it says.
+// table has a row for each word. Its direction is the meaning, its length the weight.
 type table struct {
 	words []string
 	at    map[string]int32
 	rows  [][]float32
 }
 
-// readTable makes the table to begin with: the encoder's vectors without what is
-// common to all, cut to the directions in which they differ most, and longer the rarer the word.
+// readTable returns the initial table: the encoder's vectors minus their mean, projected
+// to their principal components, and weighted by the rarity of the word.
 func readTable(words, file string) (*table, error) {
 	text, err := os.ReadFile(words)
 	if err != nil {
@@ -38,7 +38,7 @@ func readTable(words, file string) (*table, error) {
 	}
 	t := &table{words: strings.Fields(string(text)), at: map[string]int32{}}
 	if len(data) != 4*encoded*len(t.words) {
-		return nil, fmt.Errorf("%s has %d bytes and is not of %d words", file, len(data), len(t.words))
+		return nil, fmt.Errorf("%s has %d bytes, which does not match %d words", file, len(data), len(t.words))
 	}
 	for i, w := range t.words {
 		row := make([]float32, encoded)
@@ -56,13 +56,13 @@ func readTable(words, file string) (*table, error) {
 	return t, nil
 }
 
-// weight of the word of a rank.
+// weight returns the weight of the word with a rank.
 func (t *table) weight(rank int) float32 {
 	share := zipf / (float64(rank) + 2.7)
 	return float32(rare / (rare + share))
 }
 
-// center takes the mean, in which rare words count more, from all rows.
+// center subtracts the weighted mean from all rows.
 func (t *table) center() {
 	mean, sum := make([]float32, encoded), float32(0)
 	for i, row := range t.rows {
@@ -74,7 +74,7 @@ func (t *table) center() {
 	}
 }
 
-// project cuts the rows to their principal components.
+// project projects the rows to their first dim principal components.
 func (t *table) project() {
 	axes := principal(t.rows, dim)
 	for i, row := range t.rows {
@@ -86,7 +86,7 @@ func (t *table) project() {
 	}
 }
 
-// find returns the row of a word or of one that it is a form of, as meaning.Find does.
+// find returns the row of a word or of its base form, as wordvec's Model.Find does.
 func (t *table) find(word string) (int32, bool) {
 	if i, ok := t.at[word]; ok {
 		return i, true
@@ -101,8 +101,8 @@ func (t *table) find(word string) (int32, bool) {
 	return 0, false
 }
 
-// encode writes what meaning.Load reads: magic, number of words, bytes of their
-// texts, the texts in order with a line each, a scale for each word, its row in units of the scale.
+// encode returns the format that wordvec.Load reads: magic, number of words, bytes of
+// their texts, the sorted texts on a line each, a scale for each word, its row in units of the scale.
 func (t *table) encode() []byte {
 	var texts, scales, rows []byte
 	for _, w := range slices.Sorted(slices.Values(t.words)) {
@@ -140,7 +140,7 @@ func scaled(a []float32, by float32) []float32 {
 	return a
 }
 
-// add adds b, by times, to a.
+// add adds by times b to a.
 func add(a, b []float32, by float32) {
 	for i, x := range b {
 		a[i] += by * x

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// batch is how many pairs compete: each text has to be nearer to its own partner than to the others' partners.
+	// batch is the number of pairs per step: each text must be nearer to its own partner than to the others'.
 	batch = 192
-	// heat is how near a miss counts as one.
+	// heat is the temperature of the contrastive loss.
 	heat = 0.07
 	rate = 0.1
 )
 
-// pair is two texts that mean much the same, as rows of the table.
+// pair is two texts with similar meanings, as rows of the table.
 type pair struct{ a, b []int32 }
 
-// trainer moves the rows. With the same pairs it comes to the same end.
+// trainer trains the rows. It is deterministic.
 type trainer struct {
 	*table
-	// moved is the mean square of all gradients so far of a row: who was moved much moves less.
+	// moved accumulates the mean squared gradient of each row, for Adagrad.
 	moved  []float32
 	random *rand.Rand
 }
@@ -30,7 +30,7 @@ func newTrainer(t *table) *trainer {
 	return &trainer{table: t, moved: make([]float32, len(t.rows)), random: rand.New(rand.NewPCG(3, 4))}
 }
 
-// round learns from all pairs once, in another order each time, and returns the mean loss.
+// round trains one epoch in random order and returns the mean loss.
 func (t *trainer) round(pairs []pair) float64 {
 	t.random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	sum, n := 0.0, 0
@@ -41,7 +41,7 @@ func (t *trainer) round(pairs []pair) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// text is one text of a batch: its vector of length 1, how long that was, and where it should move.
+// text is one text of a batch: its normalized vector, the vector's original length, and its gradient.
 type text struct {
 	rows     []int32
 	vector   []float32
@@ -58,7 +58,7 @@ func (t *trainer) text(rows []int32) text {
 	return text{rows, scaled(v, 1/n), n, make([]float32, dim)}
 }
 
-// step learns from one batch with the symmetric contrastive loss (InfoNCE).
+// step trains one batch with the symmetric contrastive loss (InfoNCE).
 func (t *trainer) step(pairs []pair) float64 {
 	as, bs := make([]text, batch), make([]text, batch)
 	for i, p := range pairs {
@@ -75,7 +75,7 @@ func (t *trainer) step(pairs []pair) float64 {
 	return loss
 }
 
-// likeness returns what each pair of texts counts in the gradient, and the loss.
+// likeness returns the coefficient of each pair of texts in the gradient, and the loss.
 func likeness(as, bs []text) ([][]float32, float64) {
 	like := make([][]float32, batch)
 	rows, columns := make([]float64, batch), make([]float64, batch)
@@ -105,11 +105,11 @@ func likeness(as, bs []text) ([][]float32, float64) {
 	return like, loss
 }
 
-// move moves the rows of the texts down their gradients (Adagrad, a rate for each row).
+// move updates the rows of the texts by their gradients (Adagrad with a rate per row).
 func (t *trainer) move(texts []text) {
 	down := map[int32][]float32{}
 	for _, x := range texts {
-		add(x.gradient, x.vector, -dot(x.gradient, x.vector)) // a text's length is not to change
+		add(x.gradient, x.vector, -dot(x.gradient, x.vector)) // keep the length of the text's vector
 		for _, i := range x.rows {
 			if down[i] == nil {
 				down[i] = make([]float32, dim)
@@ -123,7 +123,7 @@ func (t *trainer) move(texts []text) {
 	}
 }
 
-// each runs f for all of a batch on all cores.
+// each runs f for all indexes of a batch, on all cores.
 func each(f func(i int)) {
 	var work sync.WaitGroup
 	cores := runtime.GOMAXPROCS(0)

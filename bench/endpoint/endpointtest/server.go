@@ -37,7 +37,7 @@ type Server struct {
 	World func() *suite.World
 	// Tasks are those that it knows.
 	Tasks []*suite.Task
-	// Stray is what it says at the turn of a number, instead of what the script does; the script goes on thereafter.
+	// Stray returns the response to a turn in place of the script's, or nil; the script continues at the next turn.
 	Stray func(turn int) *agent.Move
 
 	tb     testing.TB
@@ -48,7 +48,7 @@ type Server struct {
 	spoken *spoken
 }
 
-// spoken is the conversation that is under way.
+// spoken is the current conversation.
 type spoken struct {
 	task   *suite.Task
 	player *suite.Player
@@ -69,7 +69,7 @@ type request struct {
 	marked bool
 }
 
-// talker is an API as a server has it.
+// talker is the server side of an API.
 type talker interface {
 	path() string
 	allowed(r *http.Request) bool
@@ -109,14 +109,14 @@ func (s *Server) end() {
 	s.spoken = nil
 }
 
-// Before says what is done at the first requests for a turn, instead of answering; nil is to answer.
+// Before sets handlers for the first requests for a turn; nil means the normal response.
 func (s *Server) Before(first ...http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = first
 }
 
-// Asked is how many turns were asked for.
+// Asked returns how many turns were requested.
 func (s *Server) Asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Server) turn(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // who does not read it has gone
+	_ = json.NewEncoder(w).Encode(v) // the client may have gone
 }
 
 // next reads a request, and says what the script does now.
@@ -223,10 +223,10 @@ func mode(defined []tokencount.Definition) suite.Mode {
 	return suite.Direct
 }
 
-// goesOn demands that a request begins as the one before, and has the answer to it.
+// goesOn checks that a request extends the previous one and its answer.
 func (s *Server) goesOn(now request) error {
 	if s.spoken == nil {
-		return errors.New("it goes on with what was not begun")
+		return errors.New("it continues an unknown conversation")
 	}
 	before := s.spoken.seen
 	if len(now.said) < len(before.said)+2 {

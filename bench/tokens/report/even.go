@@ -7,7 +7,7 @@ import (
 	"sallyport/bench/tokencount"
 )
 
-// most is more tokens of definitions than anybody has.
+// most exceeds any real number of definition tokens.
 const most = 1 << 30
 
 // BreakEven is the least number of tokens of definitions from which on direct calling, which cost direct with those that
@@ -47,7 +47,7 @@ func drops(direct tokencount.Counts, rates tokencount.Rates) []int {
 	return slices.Compact(list)
 }
 
-// shrunk is the same task with other definitions.
+// shrunk returns the counts of the same task with another number of definition tokens.
 func shrunk(c tokencount.Counts, definitions int) tokencount.Counts {
 	more := definitions - c.Definitions
 	c.Definitions = definitions

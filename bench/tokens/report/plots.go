@@ -70,7 +70,7 @@ func (r drawing) toolsAt(servers int) float64 {
 	return float64(sum) / float64(max(1, len(tasks)))
 }
 
-// shared are the sizes at which all tasks are asked.
+// shared returns the sizes at which all tasks are played.
 func (r drawing) shared() (list []Size) {
 	for _, s := range r.Sizes {
 		if s.Servers > 1 {

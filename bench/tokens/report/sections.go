@@ -12,7 +12,7 @@ import (
 // sections writes the sections of the report.
 type sections struct{ *Results }
 
-// paged are the sizes that the page has a table of tasks for; the text has one for each.
+// paged returns the sizes that have a table of tasks on the page; the text has one for each.
 func (r sections) paged() (sizes []int) {
 	for _, s := range r.Sizes {
 		if s.Servers == 1 || s.Servers == 5 || s.Servers == 25 {
@@ -31,7 +31,7 @@ func legendOf() *table {
 	}
 }
 
-// shown tells what a client shows of its servers at each size.
+// shown is the table of what a client shows of its servers at each size.
 func (r sections) shown(encoding string) *table {
 	t := &table{
 		title: "What a model reads before the first word",
@@ -48,7 +48,7 @@ func (r sections) shown(encoding string) *table {
 	return t
 }
 
-// unsaid tells what servers ask clients to show next to their tools, which is in no figure.
+// unsaid describes the instructions that servers ask clients to show, which are in no figure.
 func (r sections) unsaid(encoding string) string {
 	for _, s := range r.Sizes {
 		if n := s.Instructions[encoding]; n > 0 {

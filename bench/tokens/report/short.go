@@ -50,8 +50,8 @@ func (r *Results) findings(encoding string) (lines []string) {
 	return append(lines, "- \"Like prices\": what is cached at a tenth, definitions among it from the first turn on, storing at 1.25, output at five. Without a cache every token counts one.")
 }
 
-// lost says in how many tasks code mode costs more than another mode: from the way of weighing
-// tokens with the fewest to that with the most.
+// lost returns in how many tasks code mode costs more than another mode: from the weighing with the fewest to that
+// with the most.
 func (r *Results) lost(other, encoding string) string {
 	var parts []string
 	for _, s := range r.Sizes {

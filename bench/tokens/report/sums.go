@@ -27,8 +27,8 @@ func warm() weighing {
 	return weighing{"definitions cached before", tokencount.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
 
-// priced is nearest to lists of prices: those of Anthropic and OpenAI have output at four to eight times the price of
-// input, and Anthropic's has storing at 1.25.
+// priced is nearest to real prices: Anthropic and OpenAI charge four to eight times as much for output as for input,
+// and Anthropic charges 1.25 for storing.
 func priced() weighing {
 	return weighing{"and storing at 1.25", tokencount.Rates{Cached: .1, Stored: 1.25, Output: 5, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
@@ -63,7 +63,7 @@ func (r *Results) pairs(other string, servers int, encoding, kind string, w weig
 	return p
 }
 
-// charged is what a task costs in code mode. One that is not valid has to be done again, the other way.
+// charged returns the cost of a task in code mode. An invalid one has to be done again in the other mode.
 func charged(code, other *Line, w weighing) float64 {
 	if code.Valid() {
 		return code.Weighed(w.rates)
@@ -99,8 +99,8 @@ func (r *Results) median(mode string, servers int, encoding string, w weighing) 
 // middle is the median, of an even number the lower of both in the middle: of savings, what is not too much.
 func middle(all []float64) float64 { return stats.Summarize(all).P50 }
 
-// everywhere are the tasks that were asked at all sizes, and answered right in all modes at each: points of one curve
-// are of the same tasks.
+// everywhere returns the tasks that were played at all sizes, and answered right in all modes at each: the points of
+// one curve are of the same tasks.
 func (r *Results) everywhere(encoding string) (names []string) {
 	for _, task := range r.everyTask() {
 		if r.right(task, encoding) {

@@ -69,7 +69,7 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// bare is a cell without ** around what stands out, which has an asterisk behind it instead.
+// bare returns a cell without the ** of bold text, which gets a trailing asterisk instead.
 func bare(cell string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(cell, "**") {
@@ -94,7 +94,7 @@ func number[N int | float64](n N) string {
 	return sign + digits
 }
 
-// saved is what part of a is not in b, in percent; one that is lost stands out.
+// saved returns the saving of b over a, in percent; a loss is bold.
 func saved(a, b float64) string {
 	if a == 0 {
 		return ""

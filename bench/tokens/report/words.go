@@ -29,7 +29,7 @@ func (r *Results) losses(encoding string) *table {
 	return t
 }
 
-// named is a list behind a colon, or the end of the sentence.
+// named returns a list after a colon, or the end of the sentence.
 func named(names []string) string {
 	if len(names) == 0 {
 		return "."
@@ -78,7 +78,7 @@ func (r *Results) Wrong() (wrong, of int) {
 	return wrong, of
 }
 
-// found says how many tools a tool search showed.
+// found returns how many tools a tool search showed.
 func (r *Results) found(encoding string) []string {
 	finds := map[int]int{}
 	n := 0
@@ -130,7 +130,7 @@ func (r *Results) tooLarge(mode string, servers int, encoding string) (names []s
 	return names, of, peak
 }
 
-// again are the searches that a second try was needed for.
+// again returns the searches that needed a second try.
 func (r *Results) again(encoding string) (lines []string) {
 	return r.perMode(encoding, "Searched more than once", func(l Line) string {
 		if l.Tries < 2 {
@@ -140,7 +140,7 @@ func (r *Results) again(encoding string) (lines []string) {
 	})
 }
 
-// failed are the calls and programs that ended with an error, which is in all counts.
+// failed returns the calls and programs that ended with an error, which all counts include.
 func (r *Results) failed(encoding string) (lines []string) {
 	return r.perMode(encoding, "Calls that failed, and are counted", func(l Line) string {
 		if l.Failed == 0 {

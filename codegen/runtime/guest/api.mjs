@@ -1,12 +1,12 @@
-// What programs import as "sallyport", apart from how calls travel: over the bridge of a
-// sandbox (guest.mjs), or over HTTP in a program of a person's own (client.mjs).
+// The module "sallyport" for programs, without the transport of calls: the bridge in a
+// sandbox (guest.mjs), or HTTP in programs outside of a sandbox (client.mjs).
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
-// A call that failed: code says how, tool and upstream which, hint what would be right.
+// A call that failed: its code, tool and upstream, and a hint for a correct call.
 export class ToolError extends Error {
   constructor(message, code = "internal", tool = "", hint = "", retryable = false) {
     super(message);
@@ -41,7 +41,7 @@ export class Blob {
   }
 }
 
-// What few programs need is read when one does; in a bundle, which reads no files, it is provided.
+// Rarely needed parts are loaded on first use. A bundle, which cannot read files, provides them.
 const parts = {};
 const lazy = (name) => parts[name] ?? createRequire(import.meta.url)(name);
 
@@ -51,7 +51,7 @@ export function provide(more) {
 
 let link;
 
-// Says by what calls go out: link.call(tool, args as JSON, listener of progress or undefined)
+// Sets the transport of calls: link.call(tool, args as JSON, progress listener or undefined)
 // resolves to a frame of docs/bridge.md, a result or an error.
 export function use(transport) {
   link = transport;
@@ -64,11 +64,11 @@ function native(value) {
   return new Blob(new Uint8Array(Buffer.from(data ?? "", "base64")), mime, uri, name);
 }
 
-// Bigints leave JSON.stringify as marked strings and lose the mark afterwards: node 20 has no other way.
-let mark; // made when first needed: what is random and was made before a copy would be the same in all
+// JSON.stringify gets bigints as marked strings, and the quotes and marks are removed afterwards: node 20 has no rawJSON.
+let mark; // created on first use, since random values from before a snapshot would be equal in all copies
 const UNSENDABLE = /^(Promise|RegExp|WeakMap|WeakSet|WeakRef|.*Error)$/;
 
-// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects. What JSON would lose is refused.
+// Converts values to JSON: bytes to base64, sets to arrays, maps to objects. It rejects values that JSON would lose.
 function plain(key, value) {
   const original = this[key];
   if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
@@ -87,9 +87,9 @@ function encoded(args) {
   return mark && text.includes(mark) ? text.replaceAll(new RegExp(`"${mark}(-?\\d+)"`, "g"), "$1") : text;
 }
 
-let asking; // who wants to know what a wrapper would call
+let asking; // set while asked() determines the call of a wrapper
 
-// Returns { tool, args, spec } of the call that a wrapper would make. The call is not made.
+// Returns { tool, args, spec } of the call that a wrapper would make, without making it.
 function asked(wrapper, args) {
   let seen;
   asking = (found) => (seen ??= found);
@@ -135,14 +135,14 @@ export async function call(tool, args = {}, spec = undefined) {
   }
 }
 
-// The calls under way, as { tool }: who did not wait for one is told so.
+// The calls in flight, as { tool }, for a hint about a missing await.
 export const unanswered = new Set();
 
 function failure({ message, kind, hint, retryable }, tool) {
   return new ToolError(message, kind, tool, hint, retryable);
 }
 
-// Says that an error was thrown where at was made.
+// Gives an error the stack of at, and returns it.
 function thrown(at, error) {
   error.stack = `ToolError: ${error.message}\n${at.stack.split("\n").slice(1).join("\n")}`;
   return error;
@@ -154,10 +154,10 @@ async function checker() {
   return (check ??= await import("./check.mjs"));
 }
 
-// Arguments of more characters are checked by the gateway alone.
+// Longer arguments, in characters, are checked only by the gateway.
 const CHECKED = 8 << 20;
 
-// Returns the arguments, encoded as text, as they are sent; throws if the tool cannot take them.
+// Returns the encoded arguments to send; throws if they do not fit the spec.
 async function checked(tool, args, text, spec, at) {
   if (text.length > CHECKED) return text;
   const { wrong, hint, drop } = (check ?? (await checker())).refuse(JSON.parse(text), spec);
@@ -167,16 +167,16 @@ async function checked(tool, args, text, spec, at) {
   return encoded(Object.fromEntries(members.filter(([name]) => !drop.includes(name))));
 }
 
-let listeners; // made when first needed: it costs every promise something
+let listeners; // created on first use, since it slows down every promise
 
-// Hears how far the calls are that body makes.
+// Reports the progress of the calls in body.
 export function progress(listener, body) {
   if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
   listeners ??= new AsyncLocalStorage();
   return listeners.run(listener, body);
 }
 
-// Hands progress to the program. Its mistakes do not hurt the call.
+// Passes progress to the listener. An error in the listener does not fail the call.
 export async function tell(waiting, { progress, total, message = "" }) {
   try {
     await waiting.listener?.({ progress, total, message, tool: waiting.tool });
@@ -186,7 +186,7 @@ export async function tell(waiting, { progress, total, message = "" }) {
   }
 }
 
-// Returns the options of a function, of which it has no others.
+// Returns options; throws if they are not an object, or have a name that is not in known.
 function chosen(name, options, known) {
   const wrong = options === null || typeof options !== "object" ? "" : Object.keys(options).find((key) => !known.includes(key));
   if (wrong !== undefined) throw new TypeError(`${name} has no option ${JSON.stringify(wrong || options)}; options are an object of: ${known.join(", ")}`);
@@ -199,7 +199,7 @@ export async function search_tools(query, options = {}) {
   return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
 }
 
-// A wrapper says itself which tool it calls, and what is of this module what it is called here.
+// Matches the tool id in the source of a wrapper; functions of this module are matched by name in idOf.
 const CALLS = /\breturn \(?(?:0, )?[\w$.]*call\w*\)?\(\s*"([^"]+)"/;
 
 function idOf(source) {
@@ -240,14 +240,14 @@ function unfit(value, at) {
   return new TypeError(`parallel takes functions, not results, and number ${at + 1} is ${kind}: ${PARALLEL}, and then { limit, errors }`);
 }
 
-// Runs functions, at most limit at once. Promises are taken too, but they run already.
+// Runs functions, at most limit at once. Promises are accepted too, but are already running.
 export async function parallel(...given) {
   const { limit = 16, errors = false } = isOptions(given.at(-1)) ? given.pop() : {};
   const one = given.length === 1 && typeof given[0] === "object" && typeof given[0]?.[Symbol.iterator] === "function";
   const list = one ? [...given[0]] : given;
   const wrong = list.findIndex((value) => typeof value !== "function" && !isPromise(value));
   const running = list.filter(isPromise);
-  for (const promise of running) Promise.resolve(promise).catch(() => {}); // it is told of in its turn
+  for (const promise of running) Promise.resolve(promise).catch(() => {}); // reported in order below
   if (wrong >= 0) throw unfit(list[wrong], wrong);
   if (!Number.isInteger(limit) || limit < 1) throw new TypeError(`limit says how many run at once: a whole number from 1 on, not ${inspect(limit)}`);
   const results = new Array(list.length);
@@ -270,7 +270,7 @@ export async function parallel(...given) {
   throw first(failed, list.length, next);
 }
 
-// The error that stands first, with a word about the others.
+// Returns the first error in order, with a note about the others.
 function first(failed, all, started) {
   const error = failed.get(Math.min(...failed.keys()));
   if (error instanceof Error && (failed.size > 1 || started < all)) {
@@ -291,12 +291,12 @@ export async function emit(thing, options = {}) {
   const { name, mime } = chosen("emit", options, ["name", "mime"]);
   thing = await (isPromise(thing) ? thing : undefined) ?? thing;
   if (Array.isArray(thing) && thing.some((item) => item instanceof Blob)) {
-    for (const item of thing) await emit(item, item instanceof Blob ? options : {}); // what a tool answers with: texts and pictures
+    for (const item of thing) await emit(item, item instanceof Blob ? options : {}); // results of tools mix texts and pictures
     return;
   }
   if (thing instanceof globalThis.Blob) thing = new Blob(new Uint8Array(await thing.arrayBuffer()), thing.type, "", thing.name);
   const block = lazy("./media.cjs").content(thing, name, mime, kit);
-  if (!link?.ask) throw new ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit");
+  if (!link?.ask) throw new ToolError("emit works only inside execute_code: no client to send to", "invalid", "sallyport.emit");
   const answer = await link.ask("emit", `"content":${JSON.stringify(block)}`, "sallyport.emit");
   if (answer.error) throw thrown(at, failure(answer.error, "sallyport.emit"));
 }

@@ -5,23 +5,23 @@ import { tell } from "./api.mjs";
 import { writeAll } from "./files.mjs";
 
 const EMPTY = Buffer.alloc(0);
-const FRAME = 16 << 20; // bytes of a frame, where the host does not say
+const FRAME = 16 << 20; // bytes of a frame, unless the host sets another limit
 const OVER = "the program that made this call has ended";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
 export class Bridge {
-  // patient tries again where the socket is about to be opened.
+  // With patient set, it retries until the socket is open.
   constructor(path, patient) {
     Object.assign(this, { path, patient });
     this.calls = new Map();
     this.next = 1;
-    this.left = EMPTY; // of what was read: the beginning of a frame
-    this.body = undefined; // of a frame that is longer than what was read, with what it begins with
+    this.left = EMPTY; // the incomplete start of a frame
+    this.body = undefined; // the partly read payload of a long frame
     this.parts = [];
     this.open = false;
     this.onMessage = () => {};
-    this.onContent = () => {}; // gets what binary messages hold
-    this.over = false; // no program runs: calls fail
+    this.onContent = () => {}; // receives binary messages
+    this.over = false; // no program is running: calls fail
     this.limit = FRAME;
     this.connect();
   }
@@ -38,7 +38,7 @@ export class Bridge {
     );
   }
 
-  // Takes what was read. Its memory is used again, so what is kept of it is copied.
+  // Processes a chunk. Its buffer is reused, so data that is retained is copied.
   take(chunk) {
     while (chunk.length) {
       if (this.body) {
@@ -72,7 +72,7 @@ export class Bridge {
     return end + 4;
   }
 
-  // Reads one frame, or the head of a long one, and returns how many bytes that took; 0 if they are not all there.
+  // Reads one frame, or the head of a long one, and returns the number of bytes used; 0 if they are incomplete.
   step(data) {
     if (data.length < 2) return 0;
     let size = data[1] & 0x7f;
@@ -117,14 +117,14 @@ export class Bridge {
     this.fail("the gateway closed the bridge");
   }
 
-  // Lets no call that a program has left behind go out or be waited for, until the next program.
+  // Fails the pending calls of a finished program, and rejects calls until the next program.
   rest() {
     this.over = true;
     this.fail(OVER);
     this.socket.ref();
   }
 
-  // Lets a program make calls, each in a frame of at most limit bytes.
+  // Allows calls, each in a frame of at most limit bytes.
   go(limit) {
     this.over = false;
     this.limit = limit || FRAME;
@@ -137,8 +137,8 @@ export class Bridge {
     for (const waiting of calls.values()) waiting.resolve({ error: { kind: "internal", message } });
   }
 
-  // A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
-  // What is sent in one turn of the loop goes out together.
+  // A zero mask is valid: masks only protect proxies, which a Unix socket does not have.
+  // Frames of one turn of the event loop are written together.
   write(opcode, payload) {
     const size = payload.length;
     const head = Buffer.alloc(size < 126 ? 6 : size < 65536 ? 8 : 14);
@@ -164,7 +164,7 @@ export class Bridge {
     this.write(0x81, Buffer.from(text, "utf8"));
   }
 
-  // Writes at once, where nothing waits to be written: files would not fit into memory, and at the end there is no later.
+  // Writes synchronously; no write may be pending. Used for files, which may not fit into memory, and at exit.
   writeNow(opcode, payload) {
     const head = Buffer.alloc(14);
     head[0] = opcode;
@@ -173,12 +173,12 @@ export class Bridge {
     writeAll(this.socket._handle.fd, Buffer.concat([head, payload]));
   }
 
-  // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
+  // args is JSON text and must not be parsed again, since it may have numbers beyond JavaScript's precision.
   call(tool, args, listener) {
     return this.ask("call", `"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}`, tool, listener);
   }
 
-  // Sends a frame under an id of its own and returns a promise of the one that answers.
+  // Sends a frame with a new id and returns a promise of its answer frame.
   ask(type, members, tool, listener) {
     if (this.lost || this.over) return Promise.resolve({ error: { kind: "internal", message: this.over ? OVER : "the gateway closed the bridge" } });
     return new Promise((resolve) => {
@@ -192,7 +192,7 @@ export class Bridge {
   }
 }
 
-// The host would end the program for a frame beyond its limit.
+// Returns the error for a frame beyond the limit, for which the host would end the program.
 function tooLarge(size, limit) {
   const message = `the arguments are ${(size / 2 ** 20).toFixed(1)} MiB, and a call can have ${limit / 2 ** 20} MiB`;
   return { kind: "limit", message, hint: "split them over several calls, or pass a path or a URL instead of the content" };

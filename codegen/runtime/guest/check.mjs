@@ -1,9 +1,9 @@
 // Checks the arguments of a call before they leave the sandbox, by the types in its wrapper's spec (codegen/spec.go).
 //
-// Refuses only what the upstream's schema refuses too; patterns, ranges and the like are the gateway's matter.
-// sallyport/check.py is the same for Python, line by line: a wrong call gets the same words in both.
+// Rejects only what the upstream's schema rejects too; the gateway checks patterns, ranges and the like.
+// sallyport/check.py is the same for Python, line by line: an invalid call gets the same messages in both.
 
-const FAULTS = 3; // how much is told, and, below, how much is looked at: what is beyond passes
+const FAULTS = 3; // limit of reported faults; below, limits of checked values and nesting; values beyond them pass
 const STEPS = 20_000;
 const DEPTH = 60;
 const TEXT = 300;
@@ -18,8 +18,8 @@ function parsed(text) {
   return spec;
 }
 
-// Returns { wrong, hint } of args, the JSON form of the arguments: what is wrong with them, and the tool's signature;
-// else { drop }, the names of those that are null for an optional parameter that cannot be null.
+// Checks args, the decoded arguments. Returns { wrong, hint }, the faults and the tool's signature, or { drop },
+// the names of optional, non-nullable arguments that are null.
 export function refuse(args, text) {
   const spec = parsed(text);
   const types = spec.args;
@@ -39,7 +39,7 @@ export function refuse(args, text) {
   return { wrong: `wrong arguments: ${found.join("; ") || "they do not fit"}${more}`, hint: spec.sig };
 }
 
-// Returns how a call is written whose arguments are not one object, as Python has them.
+// Returns the correct form of a call with positional arguments, as in Python.
 export function rewrite(tool, value, text) {
   const spec = parsed(text);
   const check = new Check(spec.defs ?? []);
@@ -66,7 +66,7 @@ class Check {
     return "*";
   }
 
-  // The members of an object type: their types, and whether they are required.
+  // Returns the members of an object type: their types, and whether they are required.
   members(t) {
     if (t.members) return t.members;
     t.members = new Map();
@@ -99,12 +99,12 @@ class Check {
     return Object.keys(v).every((name) => members.has(name) || (t.x !== undefined && this.fits(t.x, v[name], depth)));
   }
 
-  // The type of a list's element.
+  // Returns the type of a list element.
   element(t, i) {
     return t.t?.[i] ?? t.l ?? "*";
   }
 
-  // Gathers the faults of v, which does not fit.
+  // Collects the faults of the invalid value v.
   explain(t, v, path, name = "") {
     if (--this.steps < 0 || this.faults.length > FAULTS || path.split(/[.[]/).length > DEPTH) return;
     t = this.resolve(t);
@@ -143,7 +143,7 @@ class Check {
     }
   }
 
-  // Explains the arm that was meant. False if there is none: v is of a kind that no arm has.
+  // Explains the faults of the intended arm. Returns false if no arm accepts the kind of v.
   explainUnion(t, v, path, name) {
     let arms = this.arms(t).filter((arm) => this.kinds(arm).includes(kind(v)));
     if (kind(v) === "o" && arms.length > 1) {
@@ -170,7 +170,7 @@ class Check {
     return Boolean(best?.length);
   }
 
-  // The member whose value tells object types apart, and the values that it can have.
+  // Returns the discriminating member of object types, and its possible values.
   tag(arms) {
     if (!arms.every((arm) => arm.o)) return ["", []];
     for (const name of this.members(arms[0]).keys()) {
@@ -185,7 +185,7 @@ class Check {
     return this.resolve(t).e ?? [];
   }
 
-  // The kinds of values that can be meant for a type.
+  // Returns the kinds of values that a type accepts.
   kinds(t) {
     if (typeof t === "string") return KINDS[t] ?? "snbzlo";
     if (t.e) return t.e.map(kind).join("");
@@ -196,11 +196,11 @@ class Check {
     this.faults.push(path ? `${path}: ${text}` : text);
   }
 
-  // What to write instead, where that is plain.
+  // Returns the correction of a value if it is obvious.
   advice(t, v, name) {
     if (typeof v === "string") {
       const near = nearest(v, this.arms(t).flatMap((arm) => this.literals(arm)).filter((value) => typeof value === "string"));
-      // Of codes of two or three letters, others are no nearer.
+      // Codes of two or three letters are too short to suggest others.
       if (near && (v.length > 3 || same(near, v))) return `: did you mean ${quote(near)}?`;
       const value = parse(v);
       if (value !== null && this.fits(t, value)) return typeof value === "object" ? `: pass the ${NAMES[kind(value)]} itself, not its JSON` : `: write ${show(value)}`;
@@ -212,7 +212,7 @@ class Check {
     return "";
   }
 
-  // The types of a union, also of unions in it, which may contain each other; of others the type itself.
+  // Returns the arms of a union, including nested and recursive unions; for other types the type itself.
   arms(t) {
     const found = [];
     const left = [t];
@@ -232,7 +232,7 @@ class Check {
     return this.arms(t).some((arm) => arm.t);
   }
 
-  // Writes a type as a signature does.
+  // Formats a type as in a signature.
   name(t, level = 0) {
     return line(this.write(this.resolve(t), level), 220);
   }
@@ -254,7 +254,7 @@ class Check {
   }
 }
 
-// What differs from check.py: the language's own words.
+// The parts that differ from check.py: names and literals of the language.
 const KINDS = { s: "s", i: "n", n: "n", b: "b", z: "z" };
 const NAMES = { s: "string", n: "number", b: "boolean", z: "null", l: "array", o: "object" };
 const TYPES = { s: "string", i: "integer", n: "number", b: "boolean", z: "null", "*": "any" };
@@ -282,7 +282,7 @@ function parse(text) {
   }
 }
 
-// Describes a value that is wrong.
+// Describes an invalid value.
 function got(v) {
   if (Array.isArray(v)) return v.length ? `array of ${v.length}` : "empty array";
   if (kind(v) === "o") {
@@ -331,7 +331,7 @@ function line(text, limit) {
   return text.length <= limit ? text : text.slice(0, limit - 3) + "...";
 }
 
-// The name that was probably meant, "" if none is near: internal/suggest in Go is the same.
+// Returns the probably intended name, "" if none is similar. Same algorithm as internal/suggest in Go.
 function nearest(word, names) {
   let best = "";
   let cost = 1 << 30;

@@ -1,9 +1,9 @@
-// Turns what the program threw into what a model can repair: type, message, its own lines, a hint.
+// Describes an exception of the program for a model: type, message, its own lines, a hint.
 
 import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
-// open are the tools whose calls are under way; folder is where the program is, for one of several.
+// open lists the tools whose calls are in flight; folder is the folder of the program.
 export function describe(error, open = [], folder = "", name = "program.ts") {
   const known = error !== null && typeof error === "object" && "message" in error;
   const fault = { type: "Error", message: "", lines: [], hint: "" };
@@ -28,7 +28,7 @@ function show(value) {
   }
 }
 
-// The frames in the program itself and in files of the workspace, outermost first; of many only the first and the last five.
+// Returns the frames in the program and in workspace files, outermost first; of more than ten the first and last five.
 function lines(stack, folder, name) {
   const frames = [];
   for (const row of stack.split("\n")) {

@@ -1,18 +1,18 @@
-// Keeps /workspace as the host knows it: takes files before a program, hands over what it changed after it.
-// docs/bridge.md describes the frames. As a program of its own it reads /workspace of a sandbox whose program
-// was stopped, and writes the same frames to stdout. sallyport_files.py does the same.
+// Synchronizes /workspace with the host: receives files before a program, and sends its changes afterwards.
+// docs/bridge.md describes the frames. Run as a program, it reads /workspace of a sandbox whose program was
+// stopped, and writes the same frames to stdout. sallyport_files.py does the same.
 
 import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, readSync, readdirSync, readFileSync, rmdirSync, unlinkSync, writeSync, constants } from "node:fs";
 
 const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const ROOT = "/workspace";
-const CHUNK = 1 << 20; // bytes of a message, about
+const CHUNK = 1 << 20; // approximate bytes of a message
 const BATCH = 500; // entries of a frame
 const FOLDER = "folder";
 
 const mark = (info) => `${info.ctimeNs}.${info.ino}.${info.size}`;
 
-// What of /workspace the host knows: known has a mark of each path, clock is the newest time of a change among them.
+// The state of /workspace on the host: known has a mark of each path, clock is the newest change time among them.
 export class Copy {
   constructor(root = ROOT) {
     Object.assign(this, { root, known: new Map(), clock: 0n, told: new Set(), queue: [], left: 0, fd: -1, failed: [] });
@@ -22,7 +22,7 @@ export class Copy {
     return `${this.root}/${path}`;
   }
 
-  // Does what a frame of the host says. The contents of its files come by content; ready says that all are there.
+  // Applies a frame of the host. content receives the contents of its files; ready reports that all have arrived.
   take(frame) {
     this.queue.push(...frame.entries);
     this.work(Buffer.alloc(0));
@@ -57,7 +57,7 @@ export class Copy {
     }
   }
 
-  // Writes what belongs to the file that is open, and returns the rest.
+  // Writes the part of data that belongs to the open file, and returns the rest.
   fill(data) {
     const part = data.subarray(0, this.left);
     this.left -= part.length;
@@ -99,7 +99,7 @@ export class Copy {
     this.known.delete(path);
     try {
       (folder ? rmdirSync : unlinkSync)(this.at(path));
-    } catch {} // it has gone, or has become something else: that is the program's own
+    } catch {} // the program has removed or replaced it
   }
 
   clear(path) {
@@ -116,12 +116,12 @@ export class Copy {
     this.known.set(path, FOLDER);
   }
 
-  // Says whether the host knows a file as it is. Nobody can set the time of its last change.
+  // Reports whether the host has the current version of a file. Programs cannot set its change time.
   same(path, info) {
     return this.known.get(path) === mark(info);
   }
 
-  // Sends what has changed since the host last knew; limit has the bytes and the files that it takes at most.
+  // Sends the changes since the last synchronization; limit has the maximum bytes and files.
   give(limit, send, sendBytes) {
     const before = this.known;
     const out = new Frames(send, sendBytes);
@@ -152,7 +152,7 @@ export class Copy {
     return out.sent;
   }
 
-  // Yields path, what the system says of it (FOLDER for one), and why it is not for the host; folders before what is in them.
+  // Yields path, stat result (FOLDER for a folder), and the reason not to send it; folders before their content.
   *scan(limit) {
     const left = [""];
     let seen = 0;
@@ -194,7 +194,7 @@ class Frames {
     Object.assign(this, { send, sendBytes, entries: [], parts: [], size: 0, sent: false });
   }
 
-  // Returns how many bytes were added.
+  // Returns the number of bytes added.
   add(entry, data) {
     this.entries.push(entry);
     if (data?.length) this.parts.push(data);
@@ -211,7 +211,7 @@ class Frames {
     Object.assign(this, { entries: [], parts: [], size: 0 });
   }
 
-  // Sends a file and returns how many bytes; -1 if there is none any more.
+  // Sends a file and returns its size; -1 if it no longer exists.
   file(path, info, at) {
     const entry = { path };
     if (info.mode & 0o100n) entry.executable = true;
@@ -238,7 +238,7 @@ class Frames {
     this.flush();
     for (let left = size; left > 0; ) {
       let data = read(fd, Math.min(CHUNK, left));
-      if (!data.length) data = Buffer.alloc(Math.min(CHUNK, left)); // it is shorter by now: what follows must stay where it is
+      if (!data.length) data = Buffer.alloc(Math.min(CHUNK, left)); // the file has become shorter: pad it, to keep the offsets of the following ones
       this.sendBytes(data);
       left -= data.length;
     }
@@ -257,7 +257,7 @@ export function writeAll(fd, data) {
       data = data.subarray(writeSync(fd, data));
     } catch (error) {
       if (error.code !== "EAGAIN") throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1); // whoever reads is slow
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1); // wait for a slow reader
     }
   }
 }
@@ -265,7 +265,7 @@ export function writeAll(fd, data) {
 const WORDS = { ENOSPC: "no space left", EACCES: "not readable", EPERM: "not permitted", ENAMETOOLONG: "its name is too long" };
 const why = (error) => WORDS[error.code] ?? error.code ?? "an error";
 
-// The copy of a program that was stopped: which paths the host knew, and when it did.
+// The state of a stopped program: the paths that the host knows, and the time of the last synchronization.
 class Stopped extends Copy {
   constructor(request) {
     super();
@@ -278,7 +278,7 @@ class Stopped extends Copy {
     return this.known.has(path) && info.ctimeNs <= this.since;
   }
 
-  // The small files come first: of those there are most, and time is short.
+  // Yields small files first: they are the most, and time is limited.
   *scan(limit) {
     const size = ([, info]) => (info && info !== FOLDER ? info.size : -1);
     yield* [...super.scan(limit)].sort((a, b) => size(a) - size(b));

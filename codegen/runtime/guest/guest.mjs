@@ -1,6 +1,6 @@
 // Boots a TypeScript execution: connects the bridge, waits for programs (one
-// JavaScript module each, compiled on the host), runs them, reports. Nothing in here is
-// trusted by the host: a program can change all of it, for itself only.
+// JavaScript module each, compiled on the host), runs them, reports. The host does not
+// trust this code: a program can change it, with effect only on itself.
 
 import { existsSync, mkdirSync, writeFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,18 +17,18 @@ const FOLDER = "/tmp/.program/";
 const files = new Copy();
 let bridge;
 let count = 0; // of programs
-let current; // the program that runs
+let current; // the running program
 
 class Program {
   constructor(job) {
     this.job = job;
     this.done = { type: "done" };
-    this.given = false; // what was changed has been sent
+    this.given = false; // the changed files were sent
     this.reported = false;
     this.settled = false;
     this.promised = false; // a promise was printed
-    this.encoded = false; // one was made JSON
-    this.folder = ++count === 1 ? FOLDER : `${FOLDER}${count}/`; // its lines have a place of their own
+    this.encoded = false; // a promise was encoded as JSON
+    this.folder = ++count === 1 ? FOLDER : `${FOLDER}${count}/`; // separates its lines from those of other programs
   }
 
   async run() {
@@ -39,14 +39,14 @@ class Program {
     this.settled = true;
   }
 
-  // Nothing is left to do, timers and calls included.
+  // Called when no timers or calls are pending.
   idle() {
     if (this.settled && this.last()) return this.report();
     if (this.settled) return;
     this.fail(new Error("the program waits for a promise that nothing will settle"));
   }
 
-  // Says whether we are the last to hear of the end. Others who listen (node:test prints its sums then) hear of it now, and we once more.
+  // Reports whether there are no other beforeExit listeners. It removes others (node:test prints its summary in one), and schedules another beforeExit.
   last() {
     const others = process.rawListeners("beforeExit").filter((one) => one !== ended);
     for (const one of others) process.removeListener("beforeExit", one);
@@ -54,7 +54,7 @@ class Program {
     return others.length === 0;
   }
 
-  // Sends what the program changed in /workspace, as well as it can.
+  // Sends the program's changes in /workspace, on a best-effort basis.
   handOver() {
     if (!this.job.workspace || this.given || bridge.lost) return;
     this.given = true;
@@ -67,7 +67,7 @@ class Program {
   report() {
     if (this.reported) return;
     this.reported = true;
-    if (bridge.lost) return void setTimeout(() => process.exit(1), 2000); // we are being stopped: while we stay, what is in /workspace can still be read
+    if (bridge.lost) return void setTimeout(() => process.exit(1), 2000); // the sandbox is being stopped: /workspace stays readable while this process runs
     bridge.over = true;
     bridge.flush();
     if (bridge.socket.writableLength) bridge.socket.write("", () => this.conclude());
@@ -105,7 +105,7 @@ const copied = () => JSON.stringify({ type: "copied", clock: String(files.clock)
 
 const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
 
-// JSON has nothing of a promise: that it was made of one is told as if it were printed, if nothing else is wrong.
+// JSON cannot encode a promise: the program gets a note about it, as for a printed promise, unless it fails.
 Object.defineProperty(Promise.prototype, "toJSON", {
   configurable: true, writable: true,
   value() {
@@ -114,8 +114,8 @@ Object.defineProperty(Promise.prototype, "toJSON", {
   },
 }); // prettier-ignore
 
-// node writes to pipes in the background: a program could fill the memory with
-// what it prints, and lose the end of it. Writing at once costs nothing here.
+// node writes to pipes asynchronously: a program could exhaust memory with its output, or
+// lose the end of it. Synchronous writes are cheap here.
 function printAtOnce(name, fd) {
   const write = (chunk, encoding, done) => {
     if (current && typeof chunk === "string" && PROMISED.test(chunk)) current.promised = true;
@@ -130,7 +130,7 @@ function message(frame) {
   if (frame.type === "files") return files.take(frame);
   if (frame.type !== "run") return;
   if (files.clock) bridge.send(copied());
-  if (!count) process.chdir("/workspace"); // another one than we started in
+  if (!count) process.chdir("/workspace"); // may be mounted since the start
   current = new Program(frame);
   process.argv[1] = frame.file ? "/workspace/" + frame.file : "program.ts";
   bridge.go(frame.frame);
@@ -142,7 +142,7 @@ async function main() {
   printAtOnce("stderr", 2);
   globalThis.require = createRequire("/workspace/");
   globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api });
-  delete process.env.MALLOC_ARENA_MAX; // meant for this process alone, and read by now
+  delete process.env.MALLOC_ARENA_MAX; // only for this process, which has read it
   process.argv = [process.argv[0], "program.ts"];
   const early = !existsSync(BRIDGE);
   if (early) {

@@ -1,7 +1,7 @@
 """Boots a Python execution: connects the bridge, waits for programs, runs them, reports.
 
-Runs as `python3 -I -S -B guest.py` inside the sandbox. Nothing in here is
-trusted by the host: a program can change all of it, for itself only.
+Runs as `python3 -I -S -B guest.py` inside the sandbox. The host does not trust
+this code: a program can change it, with effect only on itself.
 """
 
 import sys
@@ -23,7 +23,7 @@ import sallyport_files
 
 
 class Servers:
-    """Finds the packages `servers`, in its own mount, and `skills`, where no file of a program can shadow them."""
+    """Finds the packages `servers` and `skills` before sys.path, so that no file of a program can shadow them."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -37,7 +37,7 @@ class Servers:
 
 
 class Lines(io.TextIOWrapper):
-    """Has whoever watches see each line at once, but of many in a row only the first: a write costs as much as a hundred lines."""
+    """Flushes each line, but at most 20 per 0.1 seconds, since a write costs as much as a hundred lines."""
 
     since, left = 0, 0
 
@@ -56,16 +56,16 @@ class Lines(io.TextIOWrapper):
 def prepare():
     sys.meta_path.insert(0, Servers)
     sys.path.remove(ROOT)
-    sys.path += ["/workspace", *sys.argv[1:], ROOT]  # the folders of the environment's packages; ours come last, so that they hide no file of a program
+    sys.path += ["/workspace", *sys.argv[1:], ROOT]  # the environment's packages; ROOT comes last, so that it hides no file of a program
     sys.dont_write_bytecode = True
-    os.environ.pop("MALLOC_ARENA_MAX", None)  # meant for this process alone, and read by now
+    os.environ.pop("MALLOC_ARENA_MAX", None)  # only for this process, which has read it
     threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
     sys.stdout = sys.__stdout__ = Lines(sys.stdout.detach(), encoding="utf-8", errors="backslashreplace")
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def fresh():
-    """Makes the module in which programs run."""
+    """Creates the module in which programs run and returns its namespace."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"], sys.argv = main, [NAME]
@@ -99,14 +99,14 @@ def wait(coroutine):
     global _loop
     import asyncio
 
-    if _loop is None or _loop.is_closed():  # one loop for the program and its last expression, and the next program: tasks live on
+    if _loop is None or _loop.is_closed():  # one loop for all programs, so that tasks survive
         _loop = begun(asyncio) or asyncio.new_event_loop()
         asyncio.set_event_loop(_loop)
     return _loop.run_until_complete(coroutine)
 
 
 def begun(asyncio):
-    """The loop that a program has made tasks in before it waited for any; None if there can be none."""
+    """Returns the event loop that the program already uses, None if there is none."""
     import warnings
 
     with warnings.catch_warnings():
@@ -119,8 +119,8 @@ def begun(asyncio):
 
 
 def finish(kept):
-    """Does what the interpreter does at its end: other threads, exit functions, buffers."""
-    if kept:  # it goes on: idle threads stay, and exit functions would come too early
+    """Does the work of an interpreter's exit: joins threads, runs exit functions, flushes buffers."""
+    if kept:  # the interpreter keeps running: idle threads stay, exit functions do not run yet
         if threading.active_count() > 1:
             import sallyport_rest
 
@@ -128,7 +128,7 @@ def finish(kept):
     else:
         import atexit
 
-        threading._shutdown()  # ends the idle threads of executors, then waits for those that still work
+        threading._shutdown()  # ends idle executor threads, then waits for the others
         atexit._run_exitfuncs()
     flush()
 
@@ -142,7 +142,7 @@ def flush():
 
 
 def shown(value, limit):
-    """Describes a value for the host: JSON where it is JSON, else what repr says; cut at limit characters."""
+    """Describes a value for the host: as JSON if possible, else its repr; truncated to limit characters."""
     import json
 
     if value is None:
@@ -159,7 +159,7 @@ def shown(value, limit):
 
 
 def represented(value):
-    """Is repr for any value: the program has ended well, and one that cannot be shown does not change that."""
+    """Returns repr(value). It does not fail: a broken repr must not fail a successful program."""
     try:
         return repr(value)
     except MemoryError:
@@ -177,15 +177,15 @@ def main():
         if job is None:
             break
         if number == 1:
-            os.chdir("/workspace")  # another one than we started in
-        # Lines of earlier programs stay theirs: each has a name of its own.
+            os.chdir("/workspace")  # may be mounted since the start
+        # Each program has a name of its own, so that tracebacks show its own lines.
         done = execute(job, scope, of_file(job["file"], scope) if job.get("file") else NAME if number == 1 else f"program-{number}.py")
         try:
             bridge.rest()
             if "workspace" in job:
                 hand_over(bridge, files, job["workspace"])
             bridge.send(done)
-        except ConnectionError:  # we are being stopped: while we stay, what is in /workspace can still be read
+        except ConnectionError:  # the sandbox is being stopped: /workspace stays readable while this process runs
             time.sleep(2)
             os._exit(1)
         if not job.get("keep"):
@@ -195,7 +195,7 @@ def main():
 
 
 def receive(bridge, files):
-    """Takes the files that come before a program, and returns its frame; None when the gateway has gone."""
+    """Receives the files before a program, and returns the program's frame; None when the gateway has closed the bridge."""
     frame, clock = bridge.heard(), files.clock
     while frame and frame["type"] == "files":
         files.take(frame, bridge.heard)
@@ -213,7 +213,7 @@ def receive(bridge, files):
 
 
 def hand_over(bridge, files, limit):
-    """Sends what the program changed in /workspace, as well as it can."""
+    """Sends the program's changes in /workspace, on a best-effort basis."""
     give_room()
     sallyport_files.free(bridge._sock.fileno())
     if files.give(limit, bridge.send, lambda data: bridge._send(0x82, data)):
@@ -221,7 +221,7 @@ def hand_over(bridge, files, limit):
 
 
 def connect():
-    """Connects to the bridge, or gets ready and waits where its socket is not there yet."""
+    """Connects to the bridge. If its socket does not exist yet, warms up and waits for it."""
     if os.path.exists(BRIDGE):
         return sallyport._open(BRIDGE)
     import sallyport_warm
@@ -234,7 +234,7 @@ def connect():
 
 
 def execute(job, scope, name):
-    """Runs one program and returns the frame that says how it ended."""
+    """Runs one program and returns the frame with its outcome."""
     pid, done, kept = os.getpid(), {"type": "done"}, job.get("keep", False)
     if kept and os.path.exists("/tmp/.sallyport-forks"):
         import sallyport_fault
@@ -255,7 +255,7 @@ def execute(job, scope, name):
         if os.getpid() != pid:
             sallyport_fault.of_fork(done["fault"])
     flush()
-    if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
+    if os.getpid() != pid:  # a fork that ran to the end of the program: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))
     return done
 
@@ -264,7 +264,7 @@ _folder = []
 
 
 def of_file(file, scope):
-    """Makes the program the file of that path in /workspace, with the modules beside it, as they are now; returns its name."""
+    """Prepares to run a program as a file in /workspace, which imports current modules from its folder; returns its name."""
     name = "/workspace/" + file
     for module, loaded in list(sys.modules.items()):
         if str(getattr(loaded, "__file__", None)).startswith("/workspace/"):
@@ -278,7 +278,7 @@ def of_file(file, scope):
 
 
 def give_room():
-    """Raises the soft limit of memory to the hard one: after a MemoryError there must be room to tell of it."""
+    """Raises the soft memory limit to the hard one, so that a MemoryError can be reported."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 

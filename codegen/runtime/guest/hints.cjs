@@ -1,4 +1,4 @@
-// Says what would have been right, for the mistakes that are usual with wrappers and results.
+// Suggests corrections for common mistakes with wrappers and results.
 
 const { existsSync, readdirSync } = require("node:fs");
 const { nearest } = require("./nearest.cjs");
@@ -9,7 +9,7 @@ const ELSEWHERE = { True: "true", False: "false", None: "null", print: "console.
 const TEXTS = /\.(split|trim|match|matchAll|replace|replaceAll|startsWith|endsWith|toLowerCase|toUpperCase|substring|substr|charAt|padStart|padEnd|localeCompare)$/;
 const LISTS = /\.(map|filter|forEach|slice|reduce|find|some|every|join|sort|flatMap|push|includes|entries)$/;
 
-// The first that fits says it: [pattern, what to say].
+// [pattern, hint]; the first match applies.
 const SAYINGS = [
   [/Cannot find (package|module)/, () => "only node's own modules, servers and sallyport can be imported"],
   [/heap out of memory|Array buffer allocation failed|Invalid (string|array) length/, () => "the sandbox's memory limit is reached: work on smaller pieces"],
@@ -29,7 +29,7 @@ const SAYINGS = [
   [/serialize a BigInt|mix BigInt/, () => "make it a number or a text first: Number(value), String(value)"],
 ];
 
-// Of calls that are under way beside the one that failed, Promise.all waits: none of them was forgotten.
+// Calls in flight besides the failed one may belong to Promise.all: they are not missing an await.
 const TOGETHER = /^\s+at async Promise\.(all|allSettled|any|race) /m;
 
 exports.hint = (error, message, underWay) => {

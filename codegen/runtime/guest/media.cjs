@@ -1,4 +1,4 @@
-// What emit does: makes a block of MCP content of whatever it is given. media.py has the same rules.
+// Implements emit: converts a value to a block of MCP content. media.py has the same rules.
 
 const fs = require("node:fs");
 const { basename } = require("node:path");
@@ -9,7 +9,7 @@ const MOST_TEXT = 64 << 10;
 const ROWS = 50;
 const COLUMNS = 20;
 const CELL = 200;
-const TABLE = 20_000; // characters in all
+const TABLE = 20_000; // maximum characters of a table
 
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const AUDIO = ["audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"];
@@ -51,7 +51,7 @@ function read(path, kit) {
   return fs.readFileSync(path);
 }
 
-// An image or a sound as such, everything else as a resource.
+// Returns an image or audio block, or a resource for other types.
 function block(data, name, mime, uri, kit) {
   if (data.length > MOST) throw tooLarge(data.length, MOST, "", kit);
   mime = mime || sniffed(data) || byEnding(name) || (decoded(data) === undefined ? "application/octet-stream" : "text/plain");
@@ -107,7 +107,7 @@ function isTable(rows) {
   return Array.isArray(rows) && rows.length > 0 && (rows.every(isRow) || rows.every(Array.isArray));
 }
 
-// Markdown, cut to what somebody would read.
+// Returns the rows as a truncated Markdown table.
 function table(rows) {
   let heads;
   let shown = rows.slice(0, ROWS);

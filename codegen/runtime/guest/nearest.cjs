@@ -1,6 +1,6 @@
-// Finds what somebody meant.
+// Suggests similar names.
 
-// The one of names that is most like name, "" if none is much like it.
+// Returns the most similar one of names, "" if none is similar enough.
 exports.nearest = (name, names) => {
   let best = "";
   let least = 0.5;
@@ -11,7 +11,7 @@ exports.nearest = (name, names) => {
   return best;
 };
 
-// How many letters must be put in, taken out, replaced or swapped with the next.
+// Returns the number of insertions, deletions, replacements and swaps of adjacent letters.
 function distance(a, b) {
   let older = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -1,4 +1,4 @@
-// What iterate does: follows the pages of a tool, by what its spec says and by what the results show.
+// Implements iterate: follows the pages of a tool, using its spec and its results.
 // The names are compared without case and punctuation, as codegen/pages.go does. pages.py has the same rules.
 
 const NEXT = `nextcursor nextpagetoken nexttoken endcursor nextpagecursor nextstartcursor continuationtoken continuation nextmarker scrollid odatanextlink
@@ -7,8 +7,8 @@ const MORE = ["hasmore", "hasnextpage", "hasnext", "morepages", "moreavailable",
 const LAST = ["islast", "islastpage", "lastpage"];
 const ITEMS = "items results data value values entries records nodes edges rows documents hits resources objects list".split(" ");
 const BESIDE = "errors warnings facets links included includes columns headers fields tags labels notes suggestions".split(" ");
-const DEPTH = 4; // levels of a result that are looked at
-const EMPTY = 50; // empty pages with a cursor, one after the other
+const DEPTH = 4; // levels of a result that are searched
+const EMPTY = 50; // consecutive empty pages with a cursor
 
 // asked is { tool, args, spec } of the first call, kit has call and ToolError.
 export async function* pages({ tool, args, spec }, most, kit) {
@@ -19,7 +19,7 @@ export async function* pages({ tool, args, spec }, most, kit) {
   while (walk.args) yield* walk.take(await kit.call(tool, walk.args, spec));
 }
 
-// Where on its way an iteration is. args are those of the next call, undefined at the end.
+// The state of an iteration. args holds the arguments of the next call, undefined at the end.
 class Walk {
   constructor(tool, args, how, most, kit) {
     Object.assign(this, { tool, how, most, kit, by: how.by, name: how.name, path: how.items, pages: 0, empty: 0 });
@@ -35,7 +35,7 @@ class Walk {
     return this.by === "page" || this.by === "offset";
   }
 
-  // Returns the items of one page, and gets ready for the next.
+  // Returns the items of one page, and prepares the next call.
   take(result) {
     let items = this.items(result);
     this.pages++;
@@ -49,7 +49,7 @@ class Walk {
     return items.length && items.every(isEdge) ? items.map((item) => item.node) : items;
   }
 
-  // The value for the next page, undefined if there is none.
+  // Returns the parameter value for the next page, undefined if there is none.
   onward(result, items) {
     if (this.saysEnd(result)) return undefined;
     if (this.counts()) return this.count(result, items);
@@ -104,7 +104,7 @@ class Walk {
     throw this.error(`${this.tool} answers with ${typeof result === "string" ? "text" : typeof result}, not with a list`, `call it yourself, with ${this.name}: ..., and read the text`);
   }
 
-  // The path of the list in a result, and the list: the only one, or the one with a usual name, nearest to the top.
+  // Returns the path of the list in a result, and the list: the only one or the one with a common name, the topmost first.
   look(result) {
     for (const level of levels(result)) {
       const lists = level.filter(([path, value]) => Array.isArray(value) && !BESIDE.includes(letters(path.at(-1))));
@@ -139,7 +139,7 @@ function lastId(items) {
   return isObject(last) ? last.id : last;
 }
 
-// The members of a result, level by level: lists of [path, value].
+// Yields the members of a result, level by level: lists of [path, value].
 function* levels(result) {
   let level = isObject(result) ? [[[], result]] : [];
   for (let depth = 0; depth < DEPTH; depth++) {
@@ -149,13 +149,13 @@ function* levels(result) {
   }
 }
 
-// Of the entries of one level the one whose name stands first among names.
+// Returns the entry of a level whose name comes first in names.
 function first(entries, names) {
   const ranked = entries.map((entry) => [names.indexOf(letters(entry[0].at(-1))), entry]).filter(([rank]) => rank >= 0);
   return ranked.sort((a, b) => a[0] - b[0])[0]?.[1];
 }
 
-// [the value of the member with the first of the names that fits, nearest to the top], or undefined.
+// Returns [value] of the topmost member with one of names, the first name first, or undefined.
 function find(result, names, fit) {
   for (const level of levels(result)) {
     const found = first(level.filter(([, value]) => fit(value)), names);

@@ -1,4 +1,4 @@
-// Makes anew what is random in a node that was copied: its generators were seeded when it started.
+// Reseeds the random generators of a node process that was copied, which were seeded before the copy.
 
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import crypto from "node:crypto";
@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from "node:module";
 
 let device;
 
-// Fills a view with bytes of the kernel's.
+// Fills a view with random bytes from the kernel.
 function fill(view) {
   device ??= openSync("/dev/urandom", "r");
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
@@ -21,7 +21,7 @@ export function refresh() {
   device = undefined;
 }
 
-// Replaces Math.random, whose state cannot be changed: sfc32, of 53 bits.
+// Replaces Math.random, whose state cannot be reset, by sfc32 with 53 bits.
 function shuffle() {
   let [a, b, c, d] = fill(new Int32Array(4));
   const next = () => {
@@ -32,17 +32,17 @@ function shuffle() {
     c = (((c << 21) | (c >>> 11)) + t) | 0;
     return t >>> 0;
   };
-  const random = (() => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992).bind(); // looks as if it were native
+  const random = (() => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992).bind(); // prints like a native function
   Object.defineProperty(random, "name", { value: "random", configurable: true });
   Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true });
 }
 
-// Says whether OpenSSL asks the processor for each random byte, as openssl.cnf makes it: there is no state to copy then.
+// Reports whether OpenSSL takes each random byte from the processor, as openssl.cnf configures, and so has no state to copy.
 function stateless() {
   return process.arch === "x64" && process.execArgv.some((flag) => flag.startsWith("--openssl-config=")) && /\brdrand\b/.test(readFileSync("/proc/cpuinfo", "latin1"));
 }
 
-// Takes the place of what asks OpenSSL for random bytes. What it does by itself, keys and the like, is not reached: docs/rough-edges.md.
+// Replaces the functions that get random bytes from OpenSSL. It does not cover keys and other internal uses: docs/rough-edges.md.
 function replace() {
   const { randomBytes, randomFill, randomFillSync, randomInt } = crypto;
   const part = (view, offset = 0, size = (view.length ?? view.byteLength) - offset) => {
@@ -58,7 +58,7 @@ function replace() {
       if (number < most) return low + (number % range);
     }
   };
-  // The originals look at the arguments, and say what is wrong with them.
+  // The original functions validate the arguments.
   crypto.randomBytes = (size, done) => (done ? randomBytes(size, (error, bytes) => done(error, bytes && fill(bytes))) : fill(randomBytes(size)));
   crypto.randomFillSync = (view, ...range) => part(randomFillSync(view, ...range), ...range);
   crypto.randomFill = (view, ...rest) => randomFill(view, ...rest.slice(0, -1), (error) => rest.at(-1)(error, error ? undefined : part(view, ...rest.slice(0, -1))));

@@ -1,4 +1,4 @@
-"""Turns an exception of the program into what a model can repair: type, message, its own lines, a hint."""
+"""Describes an exception of the program for a model: type, message, its own lines, a hint."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import traceback
 
 import sallyport_hints
 
-FORKS, TOLD = "/tmp/.sallyport-forks", 3  # a byte for each fault of a forked process
+FORKS, TOLD = "/tmp/.sallyport-forks", 3  # a file with one byte per fault of a forked process; number of faults that are printed
 MESSAGE, LINE, SKILLS, WORKSPACE = 4000, 200, "/tmp/.skills/", "/workspace/"
 
 
@@ -37,7 +37,7 @@ def describe(err, name):
 
 
 def forget_forks():
-    """Begins to count anew, for the next program of a session."""
+    """Resets the count, for the next program of a session."""
     try:
         os.unlink(FORKS)
     except OSError:
@@ -45,7 +45,7 @@ def forget_forks():
 
 
 def of_fork(fault):
-    """Prints the fault of a forked process, which nobody else tells of: few lines, and only of the first few processes."""
+    """Prints the fault of a forked process, which is not reported otherwise, for the first few processes."""
     try:
         with open(FORKS, "ab", 0) as told:
             told.write(b".")
@@ -76,7 +76,7 @@ def message(err):
 
 
 def lines(err, name):
-    """The frames in the program itself, in skills and in files of the workspace, outermost first; of many only the first and the last five."""
+    """Returns the frames in the program, in skills and in workspace files, outermost first; of more than ten the first and last five."""
     frames = []
     for frame in traceback.extract_tb(err.__traceback__):
         file = file_of(frame.filename)
@@ -89,7 +89,7 @@ def lines(err, name):
 
 
 def file_of(path):
-    """How a file that the program imports is called for a model, "" for others."""
+    """Returns the display name of a file that the program imports, "" for other files."""
     if path.startswith(SKILLS):
         return path[len(SKILLS) :].partition("/")[2]
     return path[len(WORKSPACE) :] if path.startswith(WORKSPACE) else ""

@@ -1,4 +1,4 @@
-"""Keeps /workspace as the host knows it: takes files before a program, hands over what it changed after it.
+"""Synchronizes /workspace with the host: receives files before a program, and sends its changes afterwards.
 
 docs/bridge.md describes the frames. As a program of its own it reads /workspace
 of a sandbox whose program was stopped, and writes the same frames to stdout.
@@ -10,7 +10,7 @@ import stat
 import sys
 
 ROOT = "/workspace"
-CHUNK = 1 << 20  # bytes of a message, about
+CHUNK = 1 << 20  # approximate bytes of a message
 BATCH = 500  # entries of a frame
 FOLDER = ()
 KINDS = {
@@ -20,13 +20,13 @@ KINDS = {
 
 
 class Copy:
-    """What of /workspace the host knows: `known` has a mark of each path, `clock` is the newest time of a change among them."""
+    """The state of /workspace on the host: `known` has a mark of each path, `clock` is the newest change time among them."""
 
     def __init__(self, root=ROOT):
         self.root, self.known, self.clock, self.told, self.failed = root, {}, 0, set(), []
 
     def take(self, frame, receive):
-        """Does what a frame of the host says; receive returns the messages with contents."""
+        """Applies a frame of the host; receive returns the messages with contents."""
         content = _Content(receive)
         for entry in frame["entries"]:
             path = entry["path"]
@@ -49,7 +49,7 @@ class Copy:
         try:
             (os.rmdir if mark == FOLDER else os.unlink)(self.at(path))
         except OSError:
-            pass  # it has gone, or has become something else: that is the program's own
+            pass  # the program has removed or replaced it
 
     def folder(self, path):
         self.clear(path)
@@ -83,11 +83,11 @@ class Copy:
         return (info.st_ctime_ns, info.st_ino, info.st_size)
 
     def same(self, path, info):
-        """Says whether the host knows a file as it is. Nobody can set the time of its last change."""
+        """Reports whether the host has the current version of a file. Programs cannot set its change time."""
         return self.known.get(path) == (info.st_ctime_ns, info.st_ino, info.st_size)
 
     def give(self, limit, send, send_bytes):
-        """Sends what has changed since the host last knew; limit has the bytes and the files that it takes at most."""
+        """Sends the changes since the last synchronization; limit has the maximum bytes and files."""
         found, out = {}, _Frames(send, send_bytes)
         room = limit["bytes"]
         for entry in self.failed:
@@ -119,7 +119,7 @@ class Copy:
         return out.sent
 
     def scan(self, limit):
-        """Yields path, what the system says of it (FOLDER for one), and why it is not for the host; folders before what is in them."""
+        """Yields path, stat result (FOLDER for a folder), and the reason not to send it; folders before their content."""
         left, seen = [""], 0
         while left:
             prefix = left.pop()
@@ -154,7 +154,7 @@ class Copy:
 
 
 class _Content:
-    """The contents that follow a frame of the host, in messages."""
+    """The messages with contents that follow a frame of the host."""
 
     def __init__(self, receive):
         self.receive, self.data, self.left = receive, b"", 0
@@ -197,7 +197,7 @@ class _Frames:
         self.entries, self.parts, self.size = [], [], 0
 
     def file(self, path, info, at):
-        """Sends a file and returns how many bytes; None if there is none any more."""
+        """Sends a file and returns its size; None if it no longer exists."""
         entry = {"path": path}
         if info.st_mode & 0o100:
             entry["executable"] = True
@@ -222,7 +222,7 @@ class _Frames:
         entry["size"] = left = size
         self.add(entry)
         self.flush()
-        while left:  # a file that is shorter by now is filled up: what follows must stay where it is
+        while left:  # pads a file that has become shorter, to keep the offsets of the following ones
             data = os.read(fd, min(CHUNK, left)) or bytes(min(CHUNK, left))
             self.send_bytes(data)
             left -= len(data)
@@ -230,7 +230,7 @@ class _Frames:
 
 
 def free(keep):
-    """Closes what the program has left open, if that is as much as may be."""
+    """Closes files that the program left open, if it has reached the limit."""
     try:
         for fd in [os.open(ROOT, os.O_RDONLY) for _ in range(3)]:
             os.close(fd)
@@ -245,7 +245,7 @@ def _write(fd, data):
 
 
 class _Stopped(Copy):
-    """The copy of a program that was stopped: which paths the host knew, and when it did."""
+    """The state of a stopped program: the paths that the host knows, and the time of the last synchronization."""
 
     def __init__(self, request):
         Copy.__init__(self)
@@ -258,7 +258,7 @@ class _Stopped(Copy):
         return path in self.known and info.st_ctime_ns <= self.since
 
     def scan(self, limit):
-        """The small files come first: of those there are most, and time is short."""
+        """Yields small files first: they are the most, and time is limited."""
         return sorted(Copy.scan(self, limit), key=lambda found: found[1].st_size if found[1] else -1)
 
 

@@ -1,4 +1,4 @@
-"""Says what would have been right, for the mistakes that are usual with wrappers and results."""
+"""Suggests corrections for common mistakes with wrappers and results."""
 
 import difflib
 import errno
@@ -67,7 +67,7 @@ def asynchronous(upstream, name):
 
 
 def in_line(err, pattern):
-    """What a pattern finds in the line of the program that failed."""
+    """Returns the matches of a pattern in the failed line of the program."""
     import linecache
 
     frame = innermost(err)
@@ -76,7 +76,7 @@ def in_line(err, pattern):
 
 
 def innermost(err):
-    """The frame of the program where an error was thrown."""
+    """Returns the frame of the program in which an error was raised."""
     frame = own = err.__traceback__
     while frame:
         own = frame if re.fullmatch(r"program(-\d+)?\.py", frame.tb_frame.f_code.co_filename) else own
@@ -108,7 +108,7 @@ def missing_name(err):
 
 
 def home(name):
-    """How a name of ours is imported, also one that is written as in other languages: createIssue."""
+    """Returns the import of a known name, also of one written as in other languages: createIssue."""
     if name in sallyport.__all__:
         return f"write: from sallyport import {name}"
     if name in upstreams():
@@ -155,7 +155,7 @@ def wrong_value(text):
 
 
 def accepted(err, name, wrong):
-    """What a function takes: the signature that the model was shown if it is a wrapper."""
+    """Returns the parameters of a function: for a wrapper, the signature that the model saw."""
     import inspect
 
     function = called(err, name)
@@ -172,7 +172,7 @@ def accepted(err, name, wrong):
 
 
 def called(err, name):
-    """The function that was called: looked up where the call stands, then among the wrappers that were imported."""
+    """Returns the called function, from the scope of the call, else from the imported wrappers."""
     values = list(scope(err).values())
     for module, value in list(sys.modules.items()):
         if module.startswith("servers.") and module.endswith("." + name):
@@ -211,7 +211,7 @@ def members(name, value):
 
 
 def missing_key(err):
-    """The dict is not told: it is the one where the error stands that has no such member."""
+    """The error does not name the dict: finds the one in scope that lacks the member."""
     key = err.args[0] if err.args else None
     frame = err.__traceback__
     while frame.tb_next:

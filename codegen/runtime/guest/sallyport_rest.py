@@ -1,4 +1,4 @@
-"""Waits for the threads of a program after which the interpreter goes on."""
+"""Waits for the threads of a program in an interpreter that keeps running."""
 
 import sys
 import threading
@@ -6,9 +6,9 @@ import time
 
 
 def settle():
-    """Returns when all threads have ended that keep an interpreter from its end, and the workers of executors have nothing to do."""
+    """Returns when all non-daemon threads have ended and the workers of executors are idle."""
     idle = 0
-    while idle < 2:  # twice: a worker may have taken something and not begun it
+    while idle < 2:  # twice: a worker may have taken a task and not started it
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon and thread not in workers():
                 thread.join()
@@ -18,7 +18,7 @@ def settle():
 
 
 def workers():
-    """The threads of executors, with what they are to do."""
+    """Returns the threads of executors, with their queues."""
     module = sys.modules.get("concurrent.futures.thread")
     return dict(module._threads_queues) if module else {}
 

@@ -1,4 +1,4 @@
-"""Gets an interpreter ready that is frozen, copied and woken later: what programs need is loaded, what must differ is made anew."""
+"""Prepares an interpreter for a snapshot that is copied and resumed: loads common modules, and resets state that must differ."""
 
 import gc
 import importlib
@@ -12,7 +12,7 @@ USUAL = """
     struct tempfile textwrap threading time traceback types typing unicodedata urllib.parse uuid zlib
     sallyport_fault sallyport_hints sallyport.bridge sallyport.check sallyport.media sallyport.naming sallyport.pages sallyport.saved sallyport.shapes sallyport.skills sallyport.together
 """.split()
-# A program that uses what most do: the parser, the compiler and asyncio have run once then.
+# A program that exercises the parser, the compiler and asyncio once.
 FIRST = """
 import json, re, asyncio
 class A:
@@ -24,7 +24,7 @@ await A().f()
 
 
 def up(run):
-    """Loads what programs usually need, and runs one."""
+    """Loads common modules, and runs a program."""
     for name in USUAL:
         try:
             importlib.import_module(name)
@@ -33,11 +33,11 @@ def up(run):
     run(FIRST, {"__name__": "first", "__builtins__": __builtins__}, "first.py")
     sys.modules["linecache"].clearcache()
     gc.collect()
-    gc.freeze()  # what is there now is never garbage
+    gc.freeze()  # current objects are never garbage
 
 
 def wait(connect, path):
-    """Returns what connect does, as soon as the socket is there and open."""
+    """Returns connect() as soon as the socket accepts connections."""
     while True:
         if os.path.exists(path):
             try:
@@ -48,7 +48,7 @@ def wait(connect, path):
 
 
 def refresh():
-    """Makes anew what would be the same in every copy: what is random, and what was seen of folders."""
+    """Resets state that would be equal in every copy: random generators and folder caches."""
     sys.modules["random"].seed()
     sys.modules["tempfile"]._name_sequence = None
     sys.modules["uuid"]._node = None

@@ -1,6 +1,6 @@
-// What save and load do: values in files, one for each, that every language's guest can read.
-// The first line of a file says what follows: {"type":"json"}, or {"type":"bytes"} and
-// {"type":"blob","mime":...,"name":...,"uri":...} for bytes as they are.
+// Implements save and load: one file per value, which the guests of all languages can read.
+// The first line of a file is a header: {"type":"json"}, {"type":"bytes"} or
+// {"type":"blob","mime":...,"name":...,"uri":...}. The content follows.
 
 const fs = require("node:fs");
 
@@ -14,7 +14,7 @@ exports.save = (name, value, kit) => {
   fs.mkdirSync(FOLDER, { recursive: true });
   try {
     fs.writeFileSync(temporary, Buffer.concat([Buffer.from(JSON.stringify(head) + "\n"), data]));
-    fs.renameSync(temporary, path); // at once: nobody sees half of it
+    fs.renameSync(temporary, path); // atomic
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;

@@ -1,10 +1,10 @@
-// What shape_of does: the type of a value, in the syntax of signatures. The same rules as internal/jsontype has.
+// Implements shape_of: the type of a value in the syntax of signatures, by the rules of internal/jsontype.
 
 const DEPTH = 12;
 const LEVELS = 4;
 const LOOKS = 50_000;
 const LONGEST = 4000;
-const SAMPLED = 128; // of a long list all of the first, then one in EVERY
+const SAMPLED = 128; // of a long list, the first SAMPLED items and every EVERY-th after them
 const EVERY = 64;
 const FIELDS = 128;
 const LOOSE = 16;
@@ -21,7 +21,7 @@ exports.shape_of = (value, Blob) => {
   return text(shape, 0, 0).slice(0, LONGEST) + "...";
 };
 
-// A shape: the kinds that were seen, elem of lists, fields (name to { optional, shape }) or values of objects.
+// A shape: the observed kinds, elem of lists, fields (name to { optional, shape }) or values of objects.
 function shapeOf(...kinds) {
   return { kinds: new Set(kinds), any: false, elem: undefined, fields: new Map(), values: undefined, key: "string" };
 }
@@ -81,7 +81,7 @@ class Reader {
   }
 }
 
-// Whether an object is told by its members; a Date or an Error is told by its name.
+// Reports whether an object is described by its members; a Date or an Error is described by its name.
 function isRecord(value) {
   const kind = Object.prototype.toString.call(value);
   return kind === "[object Object]" && !(value instanceof Error);
@@ -118,7 +118,7 @@ function mergeObjects(shape, a, b) {
   if (shape.fields.size > FIELDS || loose) becomeMap(shape);
 }
 
-// There are many members, and all of one kind. Whole numbers are one, as they are in the observed shapes.
+// Reports whether there are many members, all of one kind. Integers are a kind of their own, as in observed shapes.
 function alike(fields) {
   if (fields.size <= ALIKE) return false;
   const kinds = new Set();
@@ -131,7 +131,7 @@ function alike(fields) {
   return kinds.size <= 1;
 }
 
-// All members are objects that have the same members.
+// Reports whether all members are objects with the same members.
 function sameObjects(fields) {
   const shapes = [...fields.values()].map((field) => field.shape);
   if (shapes.length < SAME || shapes[0].fields.size < 2) return false;
@@ -139,7 +139,7 @@ function sameObjects(fields) {
   return shapes.every((one) => one.kinds.size === 1 && one.kinds.has("object") && one.fields.size === names.length && names.every((name) => one.fields.has(name)));
 }
 
-// Whether a key can be the name of a member; ids, numbers, dates, addresses and sentences are none.
+// Reports whether a key is a plausible member name, unlike ids, numbers, dates, addresses and sentences.
 function isName(key) {
   if (typeof key !== "string" || key === "" || Buffer.byteLength(key) > 64 || /^[0-9-]/.test(key)) return false;
   const rest = key.replace(/^@/, "").replace(/^odata\./, "");
@@ -148,7 +148,7 @@ function isName(key) {
   return changes < 4 && !isHex(rest) && !isJumble(rest);
 }
 
-// Whether a word of it looks drawn by lot, as tokens do.
+// Reports whether text contains a random-looking word, such as a token.
 function isJumble(text) {
   const odd = /[A-Z]{2,}|[0-9]+|(?<=[A-Z0-9])[a-z](?=[A-Z])/g;
   return (text.match(/[A-Za-z0-9]{14,}/g) ?? []).some((word) => (word.match(odd)?.length ?? 0) >= 3);
@@ -158,7 +158,7 @@ function isHex(text) {
   return text.length >= 7 && /^[0-9a-fA-F]+$/.test(text) && (text.length >= 16 || /[0-9]/.test(text));
 }
 
-// The type as text; objects deeper than level are {...}.
+// Returns the type as text; objects deeper than level are {...}.
 function text(shape, level, depth) {
   return kinds(shape).map((kind) => kindText(shape, kind, level, depth)).join(" | ");
 }

@@ -1,9 +1,9 @@
-// How a program's value is told to the host.
+// Describes a program's value for the host.
 
 import { inspect } from "node:util";
 import { Blob } from "./api.mjs";
 
-// Describes a value for the host: JSON where it is JSON, else what inspect says; cut at limit characters.
+// Describes a value: as JSON if possible, else by inspect; truncated to limit characters.
 export function shown(value, limit) {
   if (value === undefined || value === null) return undefined;
   let kind = "json";
@@ -20,7 +20,7 @@ export function shown(value, limit) {
   return { kind: "text", text: (typeof value === "string" ? value : text).slice(0, limit), size };
 }
 
-// A replacer that stops where JSON would not show all of it: a Map, an error or a function would come out as {} or nothing.
+// A JSON replacer that throws for values that JSON would lose, such as a Map, an error or a function.
 function exact(key, value) {
   const original = this[key];
   const kind = typeof original;
@@ -30,6 +30,6 @@ function exact(key, value) {
   return value;
 }
 
-const STACK = /\n\s+at .*?(?=(,| \{)?(\n|$))/g; // of an error in a value: it names our own files, and costs tokens
+const STACK = /\n\s+at .*?(?=(,| \{)?(\n|$))/g; // stack of an error in a value: it names internal files and costs tokens
 const INEXACT = new Error("not exact");
 const OPAQUE = /^(Map|Set|WeakMap|WeakSet|WeakRef|Promise|RegExp|ArrayBuffer|DataView|Buffer|.*Array|.*Error)$/;

@@ -104,7 +104,7 @@ def check_names(tree, params, text):
     used, dropped = names_in(tree), []
     for name, wanted in params.items():
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-            raise Wrong(f"{name!r} cannot name a parameter")
+            raise Wrong(f"{name!r} is not a valid parameter name")
         if name not in used:
             continue
         own = [s for s in tree.body if is_assignment(s, name, wanted)]
@@ -154,10 +154,10 @@ def rewrite(source, function, params, doc):
     try:
         tree = compile(source, "program.py", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError) as err:
-        raise Wrong(f"the program cannot be read: {err}")
+        raise Wrong(f"invalid program: {err}")
     text = Text(source)
     if function in names_in(tree):
-        raise Wrong(f"the program has a {function} itself; give the skill another name")
+        raise Wrong(f"the program already uses the name {function}; give the skill another name")
     dropped = check_names(tree, params, text)
     gone = {id(statement) for statement, _ in dropped}
     literals = Literals(params)
@@ -173,10 +173,10 @@ def rewrite(source, function, params, doc):
     notes = []
     for name, count in counts.items():
         if count == 0:
-            raise Wrong(f"{params[name]!r}, the value of {name}, is no literal of the program")
+            raise Wrong(f"the program has no literal {params[name]!r}, the value of {name}")
         lines = sorted({line for line, part in literals.inside if isinstance(params[name], str) and params[name] and params[name] in part})
         if lines:
-            notes.append(f"{params[name]!r} is also a part of longer texts, which stay: line {', '.join(map(str, lines[:5]))}")
+            notes.append(f"{params[name]!r} is also part of longer strings, which stay unchanged: line {', '.join(map(str, lines[:5]))}")
     if main_guards(tree, text):
         notes.append('if __name__ == "__main__" became if True')
     imports = [s for s in tree.body if isinstance(s, (ast.Import, ast.ImportFrom)) and text.lines_alone(s)]
@@ -230,7 +230,7 @@ def rewrite(source, function, params, doc):
     try:
         compile(code, "skill.py", "exec")
     except SyntaxError as err:
-        raise Wrong(f"the program does not fit into a function: {err.msg}, line {err.lineno}; pass code instead")
+        raise Wrong(f"cannot turn the program into a function: {err.msg}, line {err.lineno}; pass code instead")
     return {"code": code, "counts": counts, "notes": notes}
 
 def answer():

@@ -17,10 +17,10 @@ const (
 	defaultBudget = 128 << 20
 	// largeMessage is the length in bytes from which a message counts.
 	largeMessage = 4 << 20
-	// chunkSize is how much of a message is read before it is asked again whether there is room.
+	// chunkSize is how many bytes of a message are reserved at a time.
 	chunkSize = 1 << 20
-	// roomPatience is how long a message waits for room: then it is read without room, in place of the one that was,
-	// which may be slow, or although nothing was freed, which others may hold for ever.
+	// roomPatience is how long a message waits for room. Then it is read without room: the current message without
+	// room may be slow, and other messages may never be freed.
 	roomPatience = 10 * time.Second
 	// roomPoll is the interval of checks for memory that is no longer used.
 	roomPoll = 100 * time.Millisecond
@@ -28,19 +28,19 @@ const (
 	freeDelay = time.Second
 )
 
-// Budget bounds the memory of large messages, in bytes as they were sent: while
-// there is no room, upstreams are not read. A message counts until nothing refers
-// to any part of it, or to the large texts derived from it. One message may always
-// go on, so that those that are half read do not wait for each other. It is safe for concurrent use.
+// Budget bounds the memory of large messages, in bytes as sent: while there is
+// no room, upstreams are not read. A message counts until nothing refers to any
+// part of it, or to the large texts derived from it. One message may always be
+// read, so that partly read messages do not deadlock. It is safe for concurrent use.
 type Budget struct {
 	most   int64
-	parent *Budget // in which all counts as well; nil for that of the process
+	parent *Budget // which counts the same bytes too; nil for the budget of the process
 
 	mu      sync.Mutex
 	used    int64
-	reading int64     // the part of used that messages have which are still being read
-	beyond  *Parcel   // may go on without room
-	since   time.Time // when it was let
+	reading int64     // the part of used by messages that are still being read
+	beyond  *Parcel   // may be read without room
+	since   time.Time // when it was admitted
 	freed   chan struct{}
 	freeing bool
 }
@@ -53,15 +53,15 @@ func New(most int64) *Budget {
 	return &Budget{most: most, freed: make(chan struct{})}
 }
 
-// Share returns a part of the budget for one upstream, half of it: the others go on while it uses that up.
+// Share returns a budget for one upstream, half of b, so that one upstream cannot block the others.
 func (b *Budget) Share() *Budget {
 	part := New(max(b.most/2, 1))
 	part.parent = b
 	return part
 }
 
-// take counts n more bytes of a message, or returns what tells that there may be room. With late the message takes the
-// place of the one that is read without room.
+// take reserves n more bytes for a message, or returns a channel that is closed when there may be room. With late the
+// message replaces the one that is read without room; with anyway it needs no room.
 func (b *Budget) take(p *Parcel, n int64, late, anyway bool) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,11 +76,11 @@ func (b *Budget) take(p *Parcel, n int64, late, anyway bool) <-chan struct{} {
 	return nil
 }
 
-// isOver reports whether messages that have been read have to go before another is read without room. If all is used by
-// messages that are half read, there is nothing to wait for.
+// isOver reports whether messages that have been read must be freed before another is read without room. If only partly
+// read messages use the budget, waiting is of no use.
 func (b *Budget) isOver() bool { return b.used > b.most && b.used-b.reading > b.most/4 }
 
-// lets reports whether a message may go on without room. It is nil for that of the process.
+// lets reports whether a message may be read without room. b may be nil.
 func (b *Budget) lets(p *Parcel) bool {
 	if b == nil {
 		return false
@@ -90,12 +90,12 @@ func (b *Budget) lets(p *Parcel) bool {
 	return b.beyond == p
 }
 
-// wait counts n more bytes of a message once there is room for them, or done is closed.
+// wait reserves n more bytes for a message once there is room for them, or done is closed.
 func (b *Budget) wait(p *Parcel, n int64, done <-chan struct{}) {
 	if b.parent != nil {
 		defer b.parent.wait(p, n, done)
 	}
-	anyway := b.parent.lets(p) // the others wait for it there
+	anyway := b.parent.lets(p) // the others wait for this message there
 	room := b.take(p, n, false, anyway)
 	if room == nil {
 		return
@@ -108,7 +108,7 @@ func (b *Budget) wait(p *Parcel, n int64, done <-chan struct{}) {
 		select {
 		case <-room:
 		case <-poll.C:
-			runtime.GC() // finds the messages that nobody refers to any more
+			runtime.GC() // runs the cleanups of unreferenced messages
 		case <-patience.C:
 			late = true
 		case <-done:
@@ -117,7 +117,7 @@ func (b *Budget) wait(p *Parcel, n int64, done <-chan struct{}) {
 	}
 }
 
-// read says that a message has been read: another may go on without room.
+// read records that a message has been read: another may be read without room.
 func (b *Budget) read(p *Parcel) {
 	if b.parent != nil {
 		b.parent.read(p)
@@ -131,7 +131,7 @@ func (b *Budget) read(p *Parcel) {
 	}
 }
 
-// free gives back what a message has counted for.
+// free releases n bytes of a message.
 func (b *Budget) free(n int64) {
 	if b.parent != nil {
 		b.parent.free(n)
@@ -156,7 +156,7 @@ func (b *Budget) hold(data *byte, n int) {
 	runtime.AddCleanup(data, b.free, int64(n))
 }
 
-// Keep counts the large copies in a result of which the message itself is dropped.
+// Keep counts the large copies in a result whose message is dropped.
 func (b *Budget) Keep(result tool.Result) {
 	for _, c := range result.Content {
 		if len(c.Text) > largeMessage {
@@ -168,13 +168,13 @@ func (b *Budget) Keep(result tool.Result) {
 	}
 }
 
-// tell is called with mu held.
+// tell wakes those that wait for room. It is called with mu held.
 func (b *Budget) tell() {
 	close(b.freed)
 	b.freed = make(chan struct{})
 }
 
-// giveBack returns to the system the memory that large messages have left.
+// giveBack returns the memory of freed messages to the system.
 func (b *Budget) giveBack() {
 	b.mu.Lock()
 	b.freeing = false
@@ -182,16 +182,16 @@ func (b *Budget) giveBack() {
 	debug.FreeOSMemory()
 }
 
-// Parcel is a message that is being read.
+// Parcel is a message that is being read. It is for one goroutine.
 type Parcel struct {
 	Budget  *Budget
-	Done    <-chan struct{} // who closes it does not want the message any more
+	Done    <-chan struct{} // closed when the message is no longer needed
 	Parts   [][]byte
 	Size    int
 	counted int64
 }
 
-// Add copies what was read of the message, when there is room for it.
+// Add appends a copy of data to the message, once there is room for it.
 func (p *Parcel) Add(data []byte) {
 	p.Size += len(data)
 	if p.Size > largeMessage && int64(p.Size) > p.counted {
@@ -229,7 +229,7 @@ func (p *Parcel) Take() []byte {
 	return all
 }
 
-// Drop gives up a message of which nothing is wanted.
+// Drop discards the message and releases its bytes.
 func (p *Parcel) Drop() {
 	if p.counted > 0 {
 		p.Budget.read(p)

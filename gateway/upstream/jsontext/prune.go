@@ -2,19 +2,19 @@ package jsontext
 
 import "bytes"
 
-// MaxDepth is how deep a message may be nested: what is deeper the SDK does not
-// read, and takes for the end of the connection.
+// MaxDepth is how deep a message may be nested: the SDK closes the connection on
+// deeper messages.
 const MaxDepth = 1000
 
-// Pruned stands, as a JSON string, for what was too deep. An upstream that sends
-// it itself only makes its own definition be left out.
+// Pruned is the JSON string that replaces a value that is too deep. An upstream that
+// sends it only gets its own definition skipped.
 const Pruned = `"\u2702 nested too deep"`
 
-// Prune replaces what is nested deeper than [MaxDepth], and reports whether there
-// was anything. What is no JSON stays none.
+// Prune replaces values nested deeper than [MaxDepth], and reports whether there
+// were any. Invalid JSON stays invalid.
 func Prune(data []byte) ([]byte, bool) {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= MaxDepth {
-		return data, false // as nearly all, and quick
+		return data, false // the common case
 	}
 	var out []byte
 	depth, from, deep := 0, 0, false
@@ -41,7 +41,7 @@ func Prune(data []byte) ([]byte, bool) {
 	return out, true
 }
 
-// EndOfString returns where the string that begins at i ends: the place of its closing quote.
+// EndOfString returns the index of the closing quote of the string that begins at i.
 func EndOfString(data []byte, i int) int {
 	for i++; i < len(data) && data[i] != '"'; i++ {
 		if data[i] == '\\' {

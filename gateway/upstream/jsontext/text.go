@@ -13,11 +13,11 @@ import (
 // LongText is the length in bytes from which a string is read with one copy only.
 const LongText = 64 << 10
 
-// escapes are those of RFC 8259, section 7, but for \u.
+// escapes are those of RFC 8259, section 7, except \u.
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// LongString is [json.Unmarshal] of a string that is a part of valid JSON, with one copy of
-// it where that makes three. ok is false for anything else, and for what is not UTF-8.
+// LongString decodes a string in valid JSON as [json.Unmarshal] does, with one copy instead of
+// three. ok is false for other values, and for invalid UTF-8.
 func LongString(raw json.RawMessage) (s string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' || !utf8.Valid(raw) {
 		return "", false
@@ -40,7 +40,7 @@ func LongString(raw json.RawMessage) (s string, ok bool) {
 	}
 }
 
-// unescape returns what the escape says that data begins with, and its length; 0 if it is none.
+// unescape decodes the escape at the start of data and returns its length, 0 if it is invalid.
 func unescape(data []byte) (r rune, size int) {
 	if len(data) < 2 {
 		return 0, 0
@@ -63,7 +63,7 @@ func unescape(data []byte) (r rune, size int) {
 	return high, 6
 }
 
-// codeUnit returns the code unit of UTF-16 that data begins with, as \uXXXX.
+// codeUnit decodes the UTF-16 code unit \uXXXX at the start of data.
 func codeUnit(data []byte) (rune, bool) {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return 0, false

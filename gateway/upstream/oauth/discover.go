@@ -16,13 +16,13 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// issuer is what an upstream's metadata leads to.
+// issuer is the authorization server found by an upstream's metadata.
 type issuer struct {
 	resource string
 	// scopes are those of the challenge or else of the resource's metadata.
 	scopes []string
 	meta   *oauthex.AuthServerMeta
-	// known: meta was found, not guessed by the rules of 2025-03-26.
+	// known reports that meta was found, not built by the rules of 2025-03-26.
 	known bool
 }
 
@@ -59,7 +59,7 @@ func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) 
 	return found, h.checkEndpoints(found)
 }
 
-// checkEndpoints holds what the metadata says to the same rules as the rest.
+// checkEndpoints checks the URLs in the metadata, and the support of PKCE.
 func (h *Handler) checkEndpoints(found *issuer) error {
 	m := found.meta
 	if found.known && !slices.Contains(m.CodeChallengeMethodsSupported, "S256") {
@@ -81,18 +81,18 @@ func (h *Handler) checkEndpoints(found *issuer) error {
 	return nil
 }
 
-// place is where a resource's metadata may be, and the resource that it may describe.
+// place is a possible URL of a resource's metadata, and the resources that it may describe.
 type place struct {
 	url       string
 	resources []string
 }
 
-// places follow the order of the specification. A resource is the endpoint, or
-// the whole origin: many servers call themselves by that.
+// places returns them in the order of the specification. A resource is the endpoint,
+// or the whole origin, as many servers identify themselves.
 func (h *Handler) places(ask challenge) ([]place, error) {
 	u, err := url.Parse(h.settings.URL)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("its url is no URL")
+		return nil, errors.New("its url is invalid")
 	}
 	root := url.URL{Scheme: u.Scheme, Host: u.Host}
 	origin := root.String()
@@ -116,11 +116,11 @@ func (h *Handler) places(ask challenge) ([]place, error) {
 	return append(all, place{origin + wellKnown, mine}), nil
 }
 
-// mismatch is how the SDK says that metadata is of another resource.
+// mismatch is part of the SDK's error for metadata of another resource.
 const mismatch = "got metadata resource"
 
-// resource reads the upstream's metadata, or makes up what was the rule before
-// there was any (2025-03-26): the upstream's origin is its authorization server.
+// resource returns the upstream's metadata, or the default of revision 2025-03-26,
+// which had no metadata: the upstream's origin is its authorization server.
 func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.ProtectedResourceMetadata, error) {
 	places, err := h.places(ask)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 			return found, nil
 		}
 		if strings.Contains(err.Error(), mismatch) {
-			return nil, fmt.Errorf("the upstream's metadata is of another resource: %s", sanitize.Line(err.Error(), 300))
+			return nil, fmt.Errorf("the upstream's metadata describes another resource: %s", sanitize.Line(err.Error(), 300))
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read the upstream's metadata: %w", err)
@@ -146,7 +146,7 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 	return &oauthex.ProtectedResourceMetadata{Resource: h.settings.URL, AuthorizationServers: []string{root.String()}}, nil
 }
 
-// metadataAt asks once for each name that the resource may have there.
+// metadataAt requests the metadata once for each possible resource.
 func (h *Handler) metadataAt(ctx context.Context, p place) (found *oauthex.ProtectedResourceMetadata, err error) {
 	for _, resource := range p.resources {
 		found, err = oauthex.GetProtectedResourceMetadata(ctx, p.url, resource, h.client)
@@ -157,13 +157,13 @@ func (h *Handler) metadataAt(ctx context.Context, p place) (found *oauthex.Prote
 	return nil, err
 }
 
-// probe sends what an MCP client sends first, without a token, for the challenge
-// that comes back. A server that lets it pass has none.
+// probe sends the first request of an MCP client, without a token, and returns the
+// challenge in the response, which is empty if the server accepts the request.
 func (h *Handler) probe(ctx context.Context) (challenge, error) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"sallyport","version":"auth"}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.settings.URL, bytes.NewReader([]byte(hello)))
 	if err != nil {
-		return challenge{}, errors.New("its url is no URL")
+		return challenge{}, errors.New("its url is invalid")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// scopeForm is narrower than the RFC by quotes and what shells read.
+// scopeForm matches the scopes of the RFC without characters that are special in shells.
 var scopeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+@*=,~-]{0,199}$`)
 
-// guard decides where an upstream may send us. What the upstream is itself, a
-// person decided; where it points to, it did.
+// guard checks the URLs and addresses that an upstream refers to. The upstream's own
+// URL is trusted, as it is from the settings.
 type guard struct {
 	host     string
 	loopback bool
@@ -42,7 +42,7 @@ func (g guard) check(what, raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "":
-		return fmt.Errorf("its %s is no URL", what)
+		return fmt.Errorf("its %s is not a URL", what)
 	case u.User != nil:
 		return fmt.Errorf("its %s holds credentials", what)
 	case isLoopback(u.Hostname()) && !g.loopback:
@@ -53,7 +53,8 @@ func (g guard) check(what, raw string) error {
 	return fmt.Errorf("its %s is not https", what)
 }
 
-// client bounds base, or a client of our own, by time and by where it goes.
+// client returns an HTTP client with a timeout and checked redirects. Without a
+// transport in base it also checks the addresses that it connects to.
 func (g guard) client(base *http.Client) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: g.redirect}
 	if base != nil && base.Transport != nil {
@@ -76,8 +77,8 @@ func transport(dial dialer, proxy func(*http.Request) (*url.URL, error)) *http.T
 	}
 }
 
-// roundTripper looks at addresses only where it is us who dial them: behind a
-// proxy, the proxy decides what can be reached.
+// roundTripper checks addresses only of direct connections: a proxy decides itself
+// what can be reached.
 type roundTripper struct{ direct, proxied *http.Transport }
 
 // RoundTrip implements [http.RoundTripper].
@@ -94,8 +95,8 @@ func (r *roundTripper) CloseIdleConnections() {
 	r.proxied.CloseIdleConnections()
 }
 
-// overSocket sends what is for the upstream itself through its socket, which
-// leads only there, and leaves the rest to other.
+// overSocket sends requests to the upstream itself through its Unix socket, and
+// all others through other.
 func overSocket(s Settings, other http.RoundTripper) http.RoundTripper {
 	var dialer net.Dialer
 	through := transport(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -103,7 +104,7 @@ func overSocket(s Settings, other http.RoundTripper) http.RoundTripper {
 	}, nil)
 	origin, err := url.Parse(s.URL)
 	if err != nil {
-		return other // nothing will be sent
+		return other // no request matches
 	}
 	return viaSocket{origin: origin, through: through, other: other}
 }
@@ -121,7 +122,7 @@ func (v viaSocket) RoundTrip(req *http.Request) (*http.Response, error) {
 	return v.other.RoundTrip(req)
 }
 
-var errRedirect = errors.New("redirected to where it may not go")
+var errRedirect = errors.New("redirect not allowed")
 
 func (g guard) redirect(next *http.Request, via []*http.Request) error {
 	last := via[len(via)-1].URL
@@ -129,7 +130,7 @@ func (g guard) redirect(next *http.Request, via []*http.Request) error {
 	case len(via) >= 5:
 		return errors.New("too many redirects")
 	case next.Method != http.MethodGet && next.Method != http.MethodHead, next.Body != nil:
-		return http.ErrUseLastResponse // what has a secret in its body goes nowhere else
+		return http.ErrUseLastResponse // its body may contain a secret
 	case last.Scheme == "https" && next.URL.Scheme != "https":
 		return errRedirect
 	}
@@ -142,7 +143,7 @@ func (g guard) redirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// dial sees the address that a name really has.
+// dial checks the resolved address of a connection.
 func (g guard) dial(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	port, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -151,14 +152,14 @@ func (g guard) dial(ctx context.Context, _, address string, _ syscall.RawConn) e
 	ip := port.Addr().Unmap()
 	switch {
 	case ip.IsLoopback() && !g.loopback:
-		return errors.New("a public upstream may not send us to this machine")
+		return errors.New("a public upstream must not redirect to this machine")
 	case private(ip) && !g.sameKind(ctx):
-		return errors.New("a public upstream may not send us to a private address")
+		return errors.New("a public upstream must not redirect to a private address")
 	}
 	return nil
 }
 
-// sameKind says whether the upstream itself is in a private network, or here.
+// sameKind reports whether the upstream itself is in a private network, or on this machine.
 func (g guard) sameKind(ctx context.Context) bool {
 	if g.loopback {
 		return true
@@ -180,7 +181,7 @@ func (g guard) sameKind(ctx context.Context) bool {
 	return true
 }
 
-// shared is the space of RFC 6598, which netip does not call private.
+// shared reports whether ip is in the shared address space of RFC 6598, which netip does not count as private.
 func shared(ip netip.Addr) bool {
 	b := ip.As4()
 	return b[0] == 100 && b[1]&0xc0 == 64

@@ -15,19 +15,19 @@ import (
 
 const callbackPath = "/callback"
 
-// listener waits on loopback for the browser to come back.
+// listener receives the redirect of the browser on loopback.
 type listener struct {
 	redirect string
-	socket   net.Listener // nil when the answer is pasted
+	socket   net.Listener // nil when the redirect URL is pasted
 }
 
-// open listens where the settings say, or where an earlier client was registered
-// to, so that it need not be registered again, or anywhere.
+// open listens on the port of the settings, or on that of an earlier registered
+// client, which can then be reused, or on any port.
 func (h *Handler) open(how Login, old *record) (*listener, error) {
 	port := h.settings.RedirectPort
 	if how.Paste != nil {
 		if port == 0 {
-			port = 8976 // nothing has to listen there
+			port = 8976 // nothing listens there
 		}
 		return &listener{redirect: fmt.Sprintf("http://127.0.0.1:%d%s", port, callbackPath)}, nil
 	}
@@ -53,7 +53,7 @@ func (l *listener) close() {
 	}
 }
 
-// wait shows the page and returns the parameters that the browser came back with.
+// wait shows the page and returns the parameters of the redirect.
 func (l *listener) wait(ctx context.Context, page string, how Login) (url.Values, error) {
 	if how.Show != nil {
 		how.Show(page)
@@ -86,7 +86,7 @@ func (l *listener) serve(ctx context.Context, page string, how Login) (url.Value
 	defer func() {
 		quit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer stop()
-		_ = server.Shutdown(quit) // the browser gets its page
+		_ = server.Shutdown(quit) // lets the browser receive its page
 		_ = server.Close()
 		<-done
 		cancel()
@@ -98,11 +98,11 @@ func (l *listener) serve(ctx context.Context, page string, how Login) (url.Value
 	case err := <-failed:
 		return nil, err
 	case <-ctx.Done():
-		return nil, errors.New("nobody has answered the authorization server in time")
+		return nil, errors.New("the login timed out")
 	}
 }
 
-// comeBack takes the first answer; a browser asks for other things too.
+// comeBack accepts the first redirect; it rejects other requests of the browser.
 func comeBack(w http.ResponseWriter, r *http.Request, answers chan<- url.Values) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -115,7 +115,7 @@ func comeBack(w http.ResponseWriter, r *http.Request, answers chan<- url.Values)
 	}
 	select {
 	case answers <- query:
-		_, _ = io.WriteString(w, "Sallyport has the answer. See your terminal; this page can be closed.\n")
+		_, _ = io.WriteString(w, "Sallyport received the response. Return to your terminal; you can close this page.\n")
 	default:
 		w.WriteHeader(http.StatusConflict)
 	}
@@ -124,7 +124,7 @@ func comeBack(w http.ResponseWriter, r *http.Request, answers chan<- url.Values)
 // maxPasted bounds a pasted line, in bytes.
 const maxPasted = 64 << 10
 
-// pasted reads the URL that a browser elsewhere ended at.
+// pasted reads the redirect URL of a browser on another machine.
 func pasted(in io.Reader) (url.Values, error) {
 	line, err := bufio.NewReader(io.LimitReader(in, maxPasted)).ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" {
@@ -135,7 +135,7 @@ func pasted(in io.Reader) (url.Values, error) {
 	}
 	u, err := url.Parse(line)
 	if err != nil || !u.Query().Has("state") {
-		return nil, errors.New("what was pasted is not the URL that the browser ended at: it has code= and state= in it")
+		return nil, errors.New("the pasted text is not the redirect URL, which contains code= and state=")
 	}
 	return u.Query(), nil
 }

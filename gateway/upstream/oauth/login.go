@@ -17,26 +17,26 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Login says how a person is reached for a login.
+// Login configures the interaction with the user during a login.
 type Login struct {
 	// Scopes are requested in addition to those of the settings or of the server.
 	Scopes []string
-	// Show is given the page to open, before Browse; nil shows nothing.
+	// Show is called with the page to open, before Browse; nil shows nothing.
 	Show func(page string)
-	// Browse opens the page; nil leaves that to the user. Its error is
-	// not fatal if there is a Show. It is called in a goroutine of its own.
+	// Browse opens the page; nil leaves that to the user. Its error is ignored
+	// if Show is set. It is called in its own goroutine.
 	Browse func(ctx context.Context, page string) error
-	// Paste, if not nil, takes the place of the listener: the first line of it is the
-	// URL that the browser ended at, from a machine that has the browser.
+	// Paste, if not nil, replaces the listener: its first line is the redirect URL
+	// of a browser on another machine.
 	Paste io.Reader
 }
 
-// Login logs in by the authorization code grant with PKCE and keeps the tokens.
-// It waits for the person until ctx ends. Nothing that was stored changes unless
-// it succeeds, but for the registration of a client.
+// Login logs in by the authorization code grant with PKCE and stores the tokens.
+// It waits for the user until ctx ends. The stored login changes only if it
+// succeeds.
 func (h *Handler) Login(ctx context.Context, how Login) error {
 	if h.isMachine() {
-		return fmt.Errorf("log in to %s: its tokens come by client credentials, without a login", h.settings.ID)
+		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
 	}
 	ask, err := h.probe(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 	}
 	old, err := h.store.read()
 	if err != nil || old != nil && (old.Issuer != found.meta.Issuer || old.Resource != found.resource) {
-		old = nil // what one server gave is nothing to another
+		old = nil // a login at another server
 	}
 	back, err := h.open(how, old)
 	if err != nil {
@@ -82,11 +82,11 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 // registered is a client of one authorization server.
 type registered struct {
 	client
-	// dynamic: it was registered by us, so its secret is kept with the tokens.
+	// dynamic reports that we registered it, so its secret is stored with the tokens.
 	dynamic bool
 }
 
-// register finds out who we are to the server: the document of the settings, the
+// register returns the client to use: the metadata document of the settings, the
 // client of the settings, the one that was registered before, or a new one.
 func (h *Handler) register(ctx context.Context, found *issuer, old *record, redirect string) (registered, error) {
 	m, s := found.meta, h.settings
@@ -101,7 +101,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 	case old != nil && old.Registered && old.Redirect == redirect && !strings.Contains(old.Ended, "no longer knows the client"):
 		return registered{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
-		return who, fmt.Errorf("the authorization server %s registers no clients by itself: register one there with the redirect %s and set auth.client_id",
+		return who, fmt.Errorf("the authorization server %s does not register clients: register one there with the redirect %s and set auth.client_id",
 			sanitize.Line(m.Issuer, 200), redirect)
 	}
 	return h.registerNew(ctx, found, redirect, who)
@@ -122,13 +122,13 @@ func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect strin
 	return who, nil
 }
 
-// prefersBasic: the header is what every server must know (RFC 6749, 2.3.1).
+// prefersBasic reports whether to send the secret in a header, which every server must support (RFC 6749, 2.3.1).
 func prefersBasic(methods []string) bool {
 	return slices.Contains(methods, "client_secret_basic") || !slices.Contains(methods, "client_secret_post")
 }
 
-// authMethod is what to register: none, if the server lets a program on a
-// person's machine be what it is.
+// authMethod returns the authentication method to register: none, as for a public
+// client, if the server supports it.
 func authMethod(methods []string) string {
 	for _, method := range []string{"none", "client_secret_basic", "client_secret_post"} {
 		if slices.Contains(methods, method) {
@@ -138,9 +138,9 @@ func authMethod(methods []string) string {
 	return "none"
 }
 
-// scopes are those of the settings or of the server, those that the login had
-// already when more are wanted, and offline_access where that is how a refresh
-// token is asked for.
+// scopes returns those of the settings or of the server, those of the old login when
+// more are required, and offline_access where the server supports it for a refresh
+// token.
 func (h *Handler) scopes(found *issuer, old *record, how Login) []string {
 	scopes := slices.Clone(h.settings.Scopes)
 	if len(scopes) == 0 {
@@ -156,7 +156,7 @@ func (h *Handler) scopes(found *issuer, old *record, how Login) []string {
 	return without(scopes, nil)
 }
 
-// askPerson sends the person to the server and turns the answer into tokens.
+// askPerson sends the user to the authorization server and exchanges the code for tokens.
 func (h *Handler) askPerson(ctx context.Context, found *issuer, who registered, scopes []string, back *listener, how Login) (*oauth2.Token, error) {
 	state, verifier := rand.Text(), oauth2.GenerateVerifier()
 	cfg := oauth2.Config{
@@ -177,20 +177,20 @@ func (h *Handler) askPerson(ctx context.Context, found *issuer, who registered, 
 	})
 }
 
-// readAnswer takes the code out of an answer that is to our question, and from
-// the server that we asked (RFC 9207).
+// readAnswer returns the code of a redirect, after checking its state and issuer
+// (RFC 9207).
 func readAnswer(got url.Values, state string, found *issuer) (string, error) {
 	if subtle.ConstantTimeCompare([]byte(got.Get("state")), []byte(state)) != 1 {
-		return "", errors.New("the answer is not to this login (state mismatch); try again")
+		return "", errors.New("the response is not for this login (state mismatch); try again")
 	}
 	iss, supported := got.Get("iss"), found.meta.AuthorizationResponseIssParameterSupported
 	switch {
 	case supported && iss == "":
-		return "", errors.New("the answer does not say which authorization server it is from, though the server says that it would")
+		return "", errors.New("the response lacks the iss parameter that the server metadata declares")
 	case iss != "" && iss != found.meta.Issuer:
-		return "", fmt.Errorf("the answer is from another authorization server: %s", sanitize.Line(iss, 200))
+		return "", fmt.Errorf("the response is from another authorization server: %s", sanitize.Line(iss, 200))
 	case iss != "" && !supported:
-		return "", errors.New("the answer says which authorization server it is from, though the server says that it would not")
+		return "", errors.New("the response has an iss parameter, which the server metadata does not declare")
 	}
 	if code := got.Get("error"); code != "" {
 		text := sanitize.Line(code, 60)
@@ -200,12 +200,12 @@ func readAnswer(got url.Values, state string, found *issuer) (string, error) {
 		return "", fmt.Errorf("the authorization server refuses: %s", text)
 	}
 	if got.Get("code") == "" {
-		return "", errors.New("the answer has no code")
+		return "", errors.New("the response has no code")
 	}
 	return got.Get("code"), nil
 }
 
-// storeLogin replaces what is stored, when no refresh is under way.
+// storeLogin replaces the stored login, while no refresh is in progress.
 func (h *Handler) storeLogin(ctx context.Context, found *issuer, who registered, scopes []string, redirect string, token *oauth2.Token) error {
 	r := &record{
 		Resource: found.resource, Issuer: found.meta.Issuer, Scopes: scopes, Since: h.opts.Now(),

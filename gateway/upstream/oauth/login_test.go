@@ -22,7 +22,7 @@ func TestLogin(t *testing.T) {
 	if _, err := w.connect(h); err == nil {
 		t.Fatal("connected without a login")
 	} else {
-		wantLogin(t, err, "it wants a login: run `sallyport auth login tickets`")
+		wantLogin(t, err, "login required: run `sallyport auth login tickets`")
 	}
 	w.login(h)
 	w.works(h)
@@ -61,12 +61,12 @@ func TestLoginRefused(t *testing.T) {
 		"denied":               {nil, authserver.Browser{Deny: true}, "the authorization server refuses: access_denied"},
 		"state mismatch":       {nil, authserver.Browser{Tamper: set("state", "other")}, "state mismatch"},
 		"wrong issuer":         {nil, authserver.Browser{Tamper: set("iss", "https://evil.test")}, "from another authorization server: https://evil.test"},
-		"no issuer":            {nil, authserver.Browser{Tamper: set("iss", "")}, "does not say which authorization server"},
+		"no issuer":            {nil, authserver.Browser{Tamper: set("iss", "")}, "lacks the iss parameter"},
 		"issuer not announced": {&authserver.Options{NoIss: true}, authserver.Browser{Tamper: set("iss", "x")}, "from another authorization server: x"},
-		"no code":              {nil, authserver.Browser{Tamper: set("code", "")}, "the answer has no code"},
+		"no code":              {nil, authserver.Browser{Tamper: set("code", "")}, "the response has no code"},
 		"foreign code":         {nil, authserver.Browser{Tamper: set("code", "stolen")}, "the authorization server refuses: invalid_grant"},
 		"registration refused": {&authserver.Options{RefuseRegistration: true}, authserver.Browser{}, "set auth.client_id"},
-		"no registration":      {&authserver.Options{NoRegistration: true}, authserver.Browser{}, "registers no clients by itself"},
+		"no registration":      {&authserver.Options{NoRegistration: true}, authserver.Browser{}, "does not register clients"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.as, nil)
@@ -91,7 +91,7 @@ func TestMetadataRefused(t *testing.T) {
 		change func(m *oauthex.ProtectedResourceMetadata)
 		want   string
 	}{
-		"another resource": {func(m *oauthex.ProtectedResourceMetadata) { m.Resource = "https://other.test/mcp" }, "metadata is of another resource"},
+		"another resource": {func(m *oauthex.ProtectedResourceMetadata) { m.Resource = "https://other.test/mcp" }, "metadata describes another resource"},
 		"no issuer":        {func(m *oauthex.ProtectedResourceMetadata) { m.AuthorizationServers = nil }, "names no authorization server"},
 		"plain http": {func(m *oauthex.ProtectedResourceMetadata) { m.AuthorizationServers = []string{"http://as.test"} },
 			""},
@@ -235,7 +235,7 @@ func TestPasteWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "no URL was pasted",
 		"\n":                                 "no URL was pasted",
-		"hello\n":                            "is not the URL",
+		"hello\n":                            "is not the redirect URL",
 		"http://127.0.0.1/?code=1&state=2\n": "state mismatch",
 	} {
 		wantText(t, w.handler(nil).Login(t.Context(), oauth.Login{Paste: strings.NewReader(text)}), want)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Logout revokes the tokens where the server can do that (RFC 7009) and forgets
-// them in any case. revoked says that the server has been told; was, that there
-// was a login at all. Its error, then, is why the server could not be told, or
-// that the tokens are still here.
+// Logout revokes the tokens if the server supports that (RFC 7009), and deletes them
+// in any case. was reports whether there was a login, revoked whether the server
+// revoked the tokens. An error means that the revocation failed, or that the tokens
+// could not be deleted.
 func (h *Handler) Logout(ctx context.Context) (was, revoked bool, err error) {
 	release, err := h.take(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// machine is the state of the client credentials grant: tokens in memory only,
-// since another one costs one request and no person.
+// machine is the state of the client credentials grant. Its token is only in memory,
+// since a new one takes one request and no user.
 type machine struct {
 	mu      sync.Mutex
 	found   *issuer // nil until the first challenge
@@ -38,7 +38,7 @@ func (m *machine) state(now time.Time) (token string, known, fresh bool) {
 	return m.token, m.found != nil, fresh
 }
 
-// machineRefused gets a new token, with more scopes if those are missing.
+// machineRefused handles a refusal by a new token, with more scopes if those are missing.
 func (h *Handler) machineRefused(ctx context.Context, used string, ask challenge) error {
 	m := &h.machine
 	if ask.scope {
@@ -46,7 +46,7 @@ func (h *Handler) machineRefused(ctx context.Context, used string, ask challenge
 		more := without(ask.scopes, m.scopes)
 		m.mu.Unlock()
 		if len(more) == 0 {
-			return &LoginError{Upstream: h.settings.ID, Reason: "the scopes of the client do not suffice", Client: true}
+			return &LoginError{Upstream: h.settings.ID, Reason: "the client lacks scopes", Client: true}
 		}
 	}
 	if err := h.findMachine(ctx, ask); err != nil {
@@ -76,7 +76,7 @@ func (h *Handler) findMachine(ctx context.Context, ask challenge) error {
 	return nil
 }
 
-// newMachineToken gets a token other than the one that was refused, once for all who wait.
+// newMachineToken gets a token other than the refused one. Concurrent callers share one request.
 func (h *Handler) newMachineToken(ctx context.Context, refused string) (string, error) {
 	select {
 	case h.turn <- struct{}{}:

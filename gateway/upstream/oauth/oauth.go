@@ -1,13 +1,13 @@
-// Package oauth gets access tokens for one upstream over HTTP and keeps them: by
-// the authorization code grant, which only a person at `sallyport auth login`
-// starts, and by client credentials. Its main type is [Handler], which a
-// session asks for tokens and tells of refusals.
+// Package oauth gets and stores access tokens for one upstream over HTTP: by the
+// authorization code grant, which only a user starts, with `sallyport auth login`,
+// and by client credentials. Its main type is [Handler], from which a session gets
+// tokens and to which it reports refusals.
 //
-// The SDK's parts do discovery, registration and the reading of challenges
-// (discover.go, login.go); what it lacks is here: tokens that outlive the process
-// (record.go, store.go), a refresh that happens once across goroutines and
-// processes and names its resource (refresh.go), and logging out (logout.go).
-// Whatever a server says about where to go is checked in guard.go.
+// The SDK does discovery, registration and the parsing of challenges (discover.go,
+// login.go). This package adds persistent tokens (record.go, store.go), a refresh
+// that happens once across goroutines and processes and sends the resource
+// parameter (refresh.go), and logout (logout.go). Every URL that a server sends is
+// checked in guard.go.
 package oauth
 
 import (
@@ -25,23 +25,23 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Settings say for which upstream tokens are, and how they are got. They are
-// shown without the secret.
+// Settings configure the tokens of one upstream. Formatting them does not show
+// the secret.
 type Settings struct {
-	// ID is the upstream's, as in tool ids; URL is its endpoint.
+	// ID is that of the upstream, as in tool IDs; URL is its endpoint.
 	ID, URL string
 	// Socket is the path of the Unix socket that leads to URL; "" is none.
 	Socket string
 	// Type is "" or "oauth" (authorization code) or "client_credentials". For
-	// "none", and for an upstream with an Authorization header of its own, make no Handler.
+	// "none", and for an upstream with its own Authorization header, create no Handler.
 	Type string
 	// ClientID and ClientSecret are of a pre-registered client; "" registers one.
 	ClientID, ClientSecret string
-	// Issuer is the only authorization server that the client's secret may go to; "" is the one that the upstream names.
+	// Issuer is the only authorization server that the client's secret is sent to; "" is the one that the upstream names.
 	Issuer string
 	// ClientMetadata is the URL of a client id metadata document.
 	ClientMetadata string
-	// Scopes to ask for; empty: what the server's challenge or metadata says.
+	// Scopes are the scopes to request; empty requests those in the server's challenge or metadata.
 	Scopes []string
 	// RedirectPort is the loopback port of a login's redirect; 0 is any.
 	RedirectPort int
@@ -49,7 +49,7 @@ type Settings struct {
 	Store string
 }
 
-// String names the upstream and nothing secret.
+// String returns the upstream's ID without any secret.
 func (s Settings) String() string { return fmt.Sprintf("oauth settings of %q", s.ID) }
 
 // Format writes String for every verb.
@@ -64,18 +64,18 @@ type Options struct {
 	Dir string
 	// Logger gets what an operator should know, never a token; nil discards it.
 	Logger *slog.Logger
-	// Client speaks to authorization servers; nil is one that goes to no private
-	// address that the upstream does not have itself. Its CheckRedirect is ours.
+	// Client is used for authorization servers; nil is one that connects to private
+	// addresses only if the upstream has one too. Its CheckRedirect is replaced.
 	Client *http.Client
-	// Browse opens a page for a person. With it set, Authorize logs in by itself
-	// where it would else say that a user must; nil never does. `serve` leaves
-	// it nil; it is for programs that are tests of a client.
+	// Browse opens a page for a user. If set, Authorize logs in by itself instead of
+	// returning a [LoginError]. `serve` leaves it nil; it is for programs that test
+	// a client.
 	Browse func(ctx context.Context, page string) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Handler gets and keeps the tokens of one upstream. It is safe for concurrent
+// Handler gets and stores the tokens of one upstream. It is safe for concurrent
 // use, and several processes may have one for the same upstream.
 type Handler struct {
 	settings Settings
@@ -84,15 +84,15 @@ type Handler struct {
 	store    *store
 	client   *http.Client
 	guard    guard
-	// turn is held while the token changes; a channel, so that waiting ends with a context.
+	// turn is a lock held while the token changes; a channel, so that a context can end the wait.
 	turn    chan struct{}
 	machine machine
 }
 
 var _ auth.OAuthHandler = (*Handler)(nil)
 
-// New returns a Handler. Nothing is read or sent yet; settings that cannot work
-// are errors of the methods. A nil opts means the zero Options.
+// New returns a Handler. It reads and sends nothing; the methods return errors
+// for invalid settings. A nil opts means the zero Options.
 func New(settings Settings, opts *Options) *Handler {
 	h := &Handler{settings: settings, turn: make(chan struct{}, 1)}
 	if opts != nil {
@@ -113,16 +113,16 @@ func New(settings Settings, opts *Options) *Handler {
 	return h
 }
 
-// LoginError says that a person has to do something before the upstream can be
-// used: log in, log in with more scopes, or mend the client's credentials.
+// LoginError reports that a user must act before the upstream can be used: log
+// in, log in with more scopes, or correct the client's credentials.
 type LoginError struct {
 	// Upstream is its ID.
 	Upstream string
 	// Reason is short and clean.
 	Reason string
-	// Scopes are what the server wants beyond what there is; may be empty.
+	// Scopes are the missing scopes; may be empty.
 	Scopes []string
-	// Client: the credentials in the settings were refused; logging in does not help.
+	// Client reports that the credentials in the settings were refused; a login does not help.
 	Client bool
 }
 
@@ -138,10 +138,10 @@ func (e *LoginError) Error() string {
 	return e.Reason + ": run `" + strings.Join(words, " ") + "`"
 }
 
-// NeedsLogin is how a session knows such an error without knowing this package.
+// NeedsLogin lets a session recognize the error without importing this package.
 func (e *LoginError) NeedsLogin() bool { return true }
 
-// Remedy is what to do when the upstream refuses a token that it has just been given.
+// Remedy returns what to do when the upstream refuses a new token.
 func (h *Handler) Remedy() string {
 	if h.isMachine() {
 		return "check client_id and client_secret of upstream " + h.settings.ID
@@ -153,8 +153,8 @@ func (h *Handler) needLogin(reason string, scopes ...string) error {
 	return &LoginError{Upstream: h.settings.ID, Reason: reason, Scopes: scopes}
 }
 
-// TokenSource returns where a request gets its token, refreshing it first if it
-// has expired, or nil before a login: the request then goes without.
+// TokenSource returns the source of a request's token, refreshing it first if it
+// has expired, or nil before a login: the request is then sent without a token.
 func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	token, err := h.Token(ctx)
 	if err != nil || token == "" {
@@ -173,7 +173,7 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := h.fits(r); err != nil {
-		return "", nil //nolint:nilerr // the request goes without, and Authorize says why
+		return "", nil //nolint:nilerr // the request is sent without a token, and Authorize returns the error
 	}
 	if r.fresh(h.opts.Now()) {
 		return r.Secret.Access, nil
@@ -185,8 +185,8 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 	return r.Secret.Access, nil
 }
 
-// Secrets returns what must not be seen: the tokens in use or in the file, and the client's
-// secret. It does not ask the keyring.
+// Secrets returns the values to redact: the tokens in use or in the file, and the client's
+// secret. It does not read the keyring.
 func (h *Handler) Secrets() []string {
 	h.machine.mu.Lock()
 	all := []string{h.settings.ClientSecret, h.machine.token}
@@ -195,7 +195,7 @@ func (h *Handler) Secrets() []string {
 	r := h.store.last
 	h.store.mu.Unlock()
 	if r == nil {
-		r, _ = h.store.public() // an error is told to who needs a token
+		r, _ = h.store.public() // the error is returned when a token is needed
 	}
 	if r != nil {
 		all = append(all, r.Secret.Access, r.Secret.Refresh, r.Secret.ClientSecret)
@@ -205,7 +205,7 @@ func (h *Handler) Secrets() []string {
 
 func (h *Handler) isMachine() bool { return h.settings.Type == "client_credentials" }
 
-// fits says whether a login was by the client that the settings name now.
+// fits returns an error if a login was by another client than that of the settings.
 func (h *Handler) fits(r *record) error {
 	if h.settings.ClientID != "" && h.settings.ClientID != r.ClientID {
 		return h.needLogin("the client_id in the settings is not that of the login")
@@ -213,15 +213,15 @@ func (h *Handler) fits(r *record) error {
 	return nil
 }
 
-// Authorize handles a refusal (401 or 403). It returns nil if the request
-// should be sent once more, after a refresh of the token if that was refused;
-// a [*LoginError] if a person is needed. It closes the response's body.
+// Authorize handles a refusal (401 or 403). It returns nil if the request should
+// be retried, after a refresh if the token was refused; a [*LoginError] if a user
+// must act. It closes the response's body.
 func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	ask := challengeOf(resp)
 	if resp.StatusCode == http.StatusForbidden && !ask.scope {
-		return nil // no matter of tokens; the answer to the next try says what it is
+		return nil // not about tokens; the retry returns the error
 	}
 	used := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	var err error
@@ -239,20 +239,20 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	return err
 }
 
-// refused: the token is not taken any more, or there was none.
+// refused handles a refused or missing token.
 func (h *Handler) refused(ctx context.Context, used string) error {
 	r, err := h.store.read()
 	if err != nil {
 		return err
 	}
 	if r == nil {
-		return h.needLogin("it wants a login")
+		return h.needLogin("login required")
 	}
 	if err := h.fits(r); err != nil {
 		return err
 	}
 	if r.Secret.Access != used && r.fresh(h.opts.Now()) {
-		return nil // somebody has a new one already
+		return nil // another request or process has a new one already
 	}
 	if used == "" {
 		used = r.Secret.Access
@@ -261,14 +261,14 @@ func (h *Handler) refused(ctx context.Context, used string) error {
 	return err
 }
 
-// stepUp: the token is good, but not for this.
+// stepUp handles a valid token that lacks scopes.
 func (h *Handler) stepUp(used string, ask challenge) error {
 	r, err := h.store.read()
 	if err != nil {
 		return err
 	}
 	if r == nil {
-		return h.needLogin("it wants a login", ask.scopes...)
+		return h.needLogin("login required", ask.scopes...)
 	}
 	more := without(ask.scopes, r.Scopes)
 	switch {
@@ -277,21 +277,21 @@ func (h *Handler) stepUp(used string, ask challenge) error {
 	case len(more) == 0:
 		return fmt.Errorf("authorize: %s says that scopes are missing, but names none that the login does not have", h.settings.ID)
 	}
-	return h.needLogin("it wants more scopes than the login has", more...)
+	return h.needLogin("the login lacks scopes", more...)
 }
 
-// challenge is what a refusal says.
+// challenge is the content of a refusal's WWW-Authenticate headers.
 type challenge struct {
-	// scope: the token lacks scopes; scopes are those that are wanted.
+	// scope reports that the token lacks scopes; scopes are the required ones.
 	scope    bool
 	scopes   []string
 	metadata string
 }
 
-// maxChallenge bounds what is parsed of them, in bytes: the SDK takes seconds for a megabyte of commas.
+// maxChallenge is the largest size of the headers that are parsed, in bytes: the SDK takes seconds for a megabyte of commas.
 const maxChallenge = 16 << 10
 
-// challengeOf reads the Bearer challenges; what cannot be read is not there.
+// challengeOf parses the Bearer challenges; it ignores invalid ones.
 func challengeOf(resp *http.Response) challenge {
 	var c challenge
 	headers, size := resp.Header.Values("WWW-Authenticate"), 0
@@ -322,7 +322,7 @@ func challengeOf(resp *http.Response) challenge {
 	return c
 }
 
-// without returns what is in all and not in some.
+// without returns the distinct elements of all that are not in some.
 func without(all, some []string) []string {
 	has := map[string]bool{}
 	for _, s := range some {
@@ -338,8 +338,8 @@ func without(all, some []string) []string {
 	return rest
 }
 
-// scopeTokens keeps what a scope may be (RFC 6749, 3.3) and no shell or terminal
-// minds, since scopes are printed as a command to run.
+// scopeTokens returns the valid scopes (RFC 6749, 3.3) that are safe in a shell and a
+// terminal, since scopes are printed in a command to run; at most 64.
 func scopeTokens(scopes []string) []string {
 	var good []string
 	for _, s := range scopes {

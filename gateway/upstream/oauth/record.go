@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// record is one login: what a file holds, and an item of the keyring.
+// record is one login, as stored in a file and in the keyring.
 type record struct {
 	Version  int    `json:"version"`
 	Upstream string `json:"upstream"`
-	// URL is the upstream's endpoint, Resource what the tokens are for, Issuer the server that issued them.
+	// URL is the upstream's endpoint, Resource the resource of the tokens, Issuer the server that issued them.
 	URL      string `json:"url"`
 	Resource string `json:"resource"`
 	Issuer   string `json:"issuer"`
-	// Scopes are what was granted, or asked for where the server does not say.
+	// Scopes are those granted, or those requested if the server does not send them.
 	Scopes []string `json:"scopes,omitempty"`
-	// Since is the login, Renewed the last token, Expires its end (zero: not said), Life how long it is good for.
+	// Since is the time of the login, Renewed that of the last token, Expires its expiry (zero if unknown), Life its lifetime.
 	Since   time.Time     `json:"since"`
 	Renewed time.Time     `json:"renewed"`
 	Expires time.Time     `json:"expires,omitzero"`
 	Life    time.Duration `json:"life,omitempty"`
-	// Ended says why the login is over: the server wants a new one. "" while it lasts.
+	// Ended is why the login has ended and a new one is required, "" if it has not.
 	Ended string `json:"ended,omitempty"`
-	// Renewable: there is a refresh token.
+	// Renewable reports whether there is a refresh token.
 	Renewable bool `json:"renewable"`
 	// Store is where Secret is: file or keyring.
 	Store string `json:"store"`
 
 	TokenURL  string `json:"token_endpoint"`
 	RevokeURL string `json:"revocation_endpoint,omitempty"`
-	// ClientID was got by registration if Registered; Redirect is what it was registered with.
+	// ClientID is that of a registered client if Registered; Redirect is its registered redirect URL.
 	ClientID   string `json:"client_id"`
 	Registered bool   `json:"registered,omitempty"`
 	Redirect   string `json:"redirect,omitempty"`
-	// Basic: the client's secret goes into a header, not into the body.
+	// Basic reports whether the client's secret is sent in a header instead of the body.
 	Basic bool `json:"basic,omitempty"`
 
-	// Secret is empty in a file when the record is in the keyring.
+	// Secret is empty in a file when the secrets are in the keyring.
 	Secret secrets `json:"secret,omitzero"`
 }
 
@@ -46,19 +46,19 @@ type secrets struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 }
 
-// fresh says whether the access token will be good for a while: a tenth of its
-// life, at most half a minute.
+// fresh reports whether the access token stays valid for at least a tenth of its
+// lifetime or 30 s, whichever is shorter.
 func (r *record) fresh(now time.Time) bool {
 	margin := min(30*time.Second, r.Life/10)
 	return r.Secret.Access != "" && (r.Expires.IsZero() || now.Add(margin).Before(r.Expires))
 }
 
-// usable says whether the access token is still good at all.
+// usable reports whether the access token is still valid.
 func (r *record) usable(now time.Time) bool {
 	return r.Secret.Access != "" && (r.Expires.IsZero() || now.Before(r.Expires))
 }
 
-// end takes the tokens away and keeps what the next login can use.
+// end removes the tokens and keeps what the next login can reuse.
 func (r *record) end(reason string) {
 	r.Ended, r.Renewable, r.Expires = reason, false, time.Time{}
 	r.Secret.Access, r.Secret.Refresh = "", ""
@@ -66,24 +66,24 @@ func (r *record) end(reason string) {
 
 func (r *record) encode() ([]byte, error) { return json.MarshalIndent(r, "", "  ") }
 
-// Status is what may be known about a login. It holds no token.
+// Status describes a login, without its tokens.
 type Status struct {
-	// LoggedIn: there are tokens, which may have expired; see Renewable.
+	// LoggedIn reports whether there are tokens, which may have expired; see Renewable.
 	LoggedIn bool
-	// Since is the login, Renewed the last token, Expires its end; zero where there is none.
+	// Since is the time of the login, Renewed that of the last token, Expires its expiry; zero if unknown.
 	Since, Renewed, Expires time.Time
-	// Renewable: it is refreshed without anybody.
+	// Renewable reports whether it is refreshed without a user.
 	Renewable bool
-	// Ended says why a login is over.
+	// Ended is why the login has ended, "" if it has not.
 	Ended string
-	// Issuer issued the tokens, Resource is what they are for.
+	// Issuer is the server that issued the tokens, Resource their resource.
 	Issuer, Resource string
 	Scopes           []string
 	// Store is "file" or "keyring".
 	Store string
 }
 
-// Status reads what is stored about the upstream's login.
+// Status returns the stored status of the upstream's login.
 func (h *Handler) Status() (Status, error) {
 	r, err := h.store.public()
 	if err != nil || r == nil {

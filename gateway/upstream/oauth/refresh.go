@@ -17,12 +17,12 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// exchange bounds one request for tokens once it is sent. It continues when its
-// caller leaves: the server has spent the old refresh token by then, and the
-// new one must not be lost.
+// exchange bounds one request for tokens. It continues after its caller's context
+// ends: the server may have invalidated the old refresh token by then, and the new
+// one must not be lost.
 const exchange = 30 * time.Second
 
-// take waits for the turn of this process and then for that of all processes.
+// take acquires the lock of this process and then the one of all processes.
 func (h *Handler) take(ctx context.Context) (release func(), err error) {
 	select {
 	case h.turn <- struct{}{}:
@@ -37,8 +37,8 @@ func (h *Handler) take(ctx context.Context) (release func(), err error) {
 	return func() { unlock(); <-h.turn }, nil
 }
 
-// refresh returns a record with a fresh token that is not refused. The one that
-// waited finds what the first one got.
+// refresh returns a record with a fresh token other than refused. Concurrent callers
+// share one refresh.
 func (h *Handler) refresh(ctx context.Context, refused string) (*record, error) {
 	release, err := h.take(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Handler) refresh(ctx context.Context, refused string) (*record, error) 
 	case err != nil:
 		return nil, err
 	case r == nil:
-		return nil, h.needLogin("it wants a login")
+		return nil, h.needLogin("login required")
 	case r.Secret.Access != refused && r.fresh(h.opts.Now()):
 		return r, nil
 	case r.Secret.Refresh == "":
@@ -72,7 +72,7 @@ func (h *Handler) withoutRefresh(r *record, refused string) (*record, error) {
 	return nil, h.needLogin(r.Ended)
 }
 
-// renew asks for new tokens; the turn is taken.
+// renew requests new tokens. The caller holds the lock.
 func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record, error) {
 	token, err := h.grant(ctx, h.clientOf(r), url.Values{
 		"grant_type": {"refresh_token"}, "refresh_token": {r.Secret.Refresh}, "resource": {r.Resource},
@@ -84,7 +84,7 @@ func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record
 	}
 	if reason := over(err); reason != "" {
 		r.end(reason)
-		h.log.Warn("login is over", "reason", reason)
+		h.log.Warn("login ended", "reason", reason)
 		return nil, errors.Join(h.needLogin(reason), h.store.write(r))
 	}
 	if r.Secret.Access != refused && r.usable(h.opts.Now()) {
@@ -94,7 +94,7 @@ func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record
 	return nil, fmt.Errorf("refresh token: %w", err)
 }
 
-// over says why there is no use in asking again, "" if there is.
+// over returns why a login has ended, "" if the request may be retried.
 func over(err error) string {
 	e, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -109,8 +109,8 @@ func over(err error) string {
 	return ""
 }
 
-// keep puts new tokens into a record. A server that rotates nothing sends no
-// refresh token; the old one is good then.
+// keep stores new tokens in a record. A server that does not rotate refresh tokens
+// sends none; the old one stays valid.
 func (h *Handler) keep(r *record, token *oauth2.Token) {
 	now := h.opts.Now()
 	r.Renewed, r.Ended, r.Secret.Access = now, "", token.AccessToken
@@ -127,7 +127,7 @@ func (h *Handler) keep(r *record, token *oauth2.Token) {
 	}
 }
 
-// lifeOf is how long a token that was just sent is good for, 0 if that was not said.
+// lifeOf returns the lifetime of a new token, 0 if the server did not send it.
 func lifeOf(token *oauth2.Token) time.Duration {
 	if token.Expiry.IsZero() {
 		return 0
@@ -135,7 +135,7 @@ func lifeOf(token *oauth2.Token) time.Duration {
 	return max(time.Until(token.Expiry).Round(time.Second), time.Second)
 }
 
-// client is who asks for tokens, and where.
+// client is an OAuth client and its token endpoint.
 type client struct {
 	id, secret, tokenURL string
 	basic                bool
@@ -149,21 +149,21 @@ func (h *Handler) clientOf(r *record) client {
 	return c
 }
 
-// refusal is an error answer of a token endpoint, without its body.
+// refusal is an error response of a token endpoint, without its body.
 type refusal struct{ code, text string }
 
 func (e *refusal) Error() string { return "the authorization server refuses: " + e.text }
 
-// passes says that the same request may have another answer later.
+// passes reports whether the same request may succeed later.
 func (e *refusal) passes() bool {
 	return slices.Contains([]string{"server_error", "temporarily_unavailable", "slow_down"}, e.code)
 }
 
 var codeForm = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// grant asks the token endpoint. One helper of x/oauth2 serves all grants,
-// because it is the one that takes our parameters next to its own: the
-// resource (RFC 8707) must be in each request.
+// grant requests a token. It uses the client credentials helper of x/oauth2 for all
+// grants, because only that accepts additional parameters: each request must have
+// the resource (RFC 8707).
 func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oauth2.Token, error) {
 	if err := h.guard.check("token endpoint", c.tokenURL); err != nil {
 		return nil, err
@@ -181,12 +181,12 @@ func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oaut
 		return nil, worded(err)
 	}
 	if !strings.EqualFold(token.Type(), "bearer") || !isToken(token.AccessToken) {
-		return nil, errors.New("the authorization server sent no bearer token that can be used")
+		return nil, errors.New("the authorization server sent no usable bearer token")
 	}
 	return token, nil
 }
 
-// worded leaves out the body of an answer, which may repeat what was sent.
+// worded returns the error without the body of the response, which may repeat secrets.
 func worded(err error) error {
 	e, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -202,7 +202,7 @@ func worded(err error) error {
 	return &refusal{e.ErrorCode, text}
 }
 
-// reason takes the URL out of an error of net/http, for queries may hold secrets.
+// reason removes the URL from an error of net/http, since queries may contain secrets.
 func reason(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -210,7 +210,7 @@ func reason(err error) error {
 	return err
 }
 
-// isToken says whether it can stand in a header (RFC 6750, with room for more).
+// isToken reports whether s is safe in a header (more permissive than RFC 6750).
 func isToken(s string) bool {
 	if s == "" || len(s) > 32<<10 {
 		return false

@@ -249,7 +249,7 @@ func TestClientCredentialsRefused(t *testing.T) {
 	if strings.Contains(err.Error(), "wr0ng") {
 		t.Error("the error shows the secret")
 	}
-	wantText(t, w.tryLogin(h, &authserver.Browser{}), "by client credentials, without a login")
+	wantText(t, w.tryLogin(h, &authserver.Browser{}), "uses client credentials and needs no login")
 }
 
 // A token is for one endpoint: other settings under the same id do not find it.
@@ -273,7 +273,7 @@ func TestTokenStaysWithItsResource(t *testing.T) {
 		}
 	}
 	_, err := w.handler(func(s *oauth.Settings) { s.URL = other.URL }).Token(t.Context())
-	wantText(t, err, "what is stored is not of tickets")
+	wantText(t, err, "the stored login is not for tickets")
 }
 
 // A token that was issued for another server is not taken: the audience is real.

@@ -17,9 +17,9 @@ import (
 	"sallyport/internal/secret"
 )
 
-// Dir is where tokens are kept unless told otherwise: auth/ in the state folder
-// of sallyport, which is below XDG_STATE_HOME or ~/.local/state. "" if the
-// environment has neither.
+// Dir returns the default directory of the tokens: auth/ in the state directory of
+// sallyport, below XDG_STATE_HOME or ~/.local/state; "" if the environment has
+// neither.
 func Dir(env func(string) (string, bool)) string {
 	if state, _ := env("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "sallyport", "auth")
@@ -37,20 +37,20 @@ const (
 	maxRecord = 256 << 10
 )
 
-// store keeps the record of one upstream: a file of its own for each id and
-// endpoint. The file is there also when the keyring has the secrets; that it has
-// changed is how other processes hear of a login.
+// store persists the record of one upstream, in one file per ID and endpoint. The
+// file exists also when the keyring has the secrets: other processes detect a login
+// by its change.
 type store struct {
 	dir, id, url, kind string
 	now                func() time.Time
 
 	mu   sync.Mutex
-	seen fs.FileInfo // of the file that last was made from
+	seen fs.FileInfo // of the file that last was read from
 	last *record
 }
 
-// name differs by endpoint, so that an edit of the settings cannot send a token
-// to another server than the one that it is for.
+// name depends on the endpoint, so that a token is never sent to another server
+// after an edit of the settings.
 func (s *store) name() string {
 	sum := sha256.Sum256([]byte(s.url))
 	return s.id + "-" + hex.EncodeToString(sum[:8])
@@ -72,7 +72,7 @@ func (s *store) path() (string, error) {
 	return filepath.Join(dir, s.name()+".json"), err
 }
 
-// cached is read, at the price of one stat while nothing has changed.
+// cached is like read, but only does a stat while the file is unchanged.
 func (s *store) cached() (*record, error) {
 	path, err := s.path()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *store) public() (*record, error) {
 	return r, err
 }
 
-// item is the record's name in the keyring.
+// item returns the record's name in the keyring.
 func (s *store) item() string { return "oauth/" + s.name() }
 
 func (s *store) fromKeyring() (*record, error) {
@@ -140,15 +140,15 @@ func (s *store) fromKeyring() (*record, error) {
 func (s *store) decode(data []byte) (*record, error) {
 	r := &record{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, s.lost("what is stored of its login is damaged")
+		return nil, s.lost("the stored login is damaged")
 	}
 	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url {
-		return nil, s.lost("what is stored is not of " + s.id)
+		return nil, s.lost("the stored login is not for " + s.id)
 	}
 	return r, nil
 }
 
-// lost is why a login that was stored is of no use; a new one takes its place.
+// lost is the error of an unusable stored login, which a new login replaces.
 func (s *store) lost(reason string) error { return &LoginError{Upstream: s.id, Reason: reason} }
 
 func (s *store) file() (*record, fs.FileInfo, error) {
@@ -180,7 +180,7 @@ func readPrivate(path string) ([]byte, fs.FileInfo, error) {
 	}
 	switch {
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is no file", path)
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, nil, fmt.Errorf("%s can be read by others (mode %04o): run `chmod 600 %s`, and log in again if somebody may have", path, info.Mode().Perm(), path)
 	}
@@ -202,9 +202,8 @@ func checkFolder(dir string) error {
 	return nil
 }
 
-// write keeps a record, in the keyring first where it belongs there: whenever it
-// is cut short, what can be read is whole, and no newer token is lost that an
-// older one means.
+// write stores a record, in the keyring first if it has the secrets: if it is
+// interrupted, the stored record is complete, and no newer token is lost.
 func (s *store) write(r *record) error {
 	r.Version, r.Upstream, r.URL = 1, s.id, s.url
 	if err := s.place(r); err != nil {
@@ -219,11 +218,11 @@ func (s *store) write(r *record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = nil // the next reader looks for itself
+	s.last = nil // the next reader reads the file
 	return nil
 }
 
-// place decides where the secrets go, and puts them into the keyring if it is that.
+// place selects file or keyring for the secrets, and writes them to the keyring in that case.
 func (s *store) place(r *record) error {
 	if s.kind == inFile {
 		r.Store = inFile
@@ -285,7 +284,7 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// remove forgets the record wherever it is, also one that cannot be read.
+// remove deletes the record from file and keyring, also an unreadable one.
 func (s *store) remove() error {
 	path, err := s.path()
 	if err != nil {
@@ -307,8 +306,8 @@ func (s *store) remove() error {
 	return nil
 }
 
-// lock waits until no other process changes the record. The file stays: removing
-// it would let two processes hold different ones.
+// lock waits until no other process changes the record. The lock file is never
+// removed: otherwise two processes could lock different files.
 func (s *store) lock(ctx context.Context) (unlock func(), err error) {
 	dir, err := s.makeFolder()
 	if err != nil {

@@ -112,7 +112,7 @@ func TestStoreDamaged(t *testing.T) {
 			w.login(h)
 			w.restore(text)
 			_, err := h.Token(t.Context())
-			wantLogin(t, err, "what is stored", "run `sallyport auth login tickets`")
+			wantLogin(t, err, "the stored login is", "run `sallyport auth login tickets`")
 			if was, _, err := h.Logout(t.Context()); !was || err != nil {
 				t.Errorf("logout: %v", err)
 			}
@@ -155,7 +155,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	_, err := w.connect(h)
-	wantLogin(t, err, "it wants a login")
+	wantLogin(t, err, "login required")
 }
 
 func TestDir(t *testing.T) {

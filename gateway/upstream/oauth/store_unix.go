@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Our files are no links, and no pipes that could block us.
+// Flags to open files: do not follow links, do not block on pipes.
 const (
 	noFollow = unix.O_NOFOLLOW
 	noWait   = unix.O_NONBLOCK

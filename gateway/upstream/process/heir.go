@@ -6,13 +6,12 @@ import (
 	"strconv"
 )
 
-// heir is a shell that outlives us only if we are killed: then it kills the group
-// of an upstream, of which the kernel would end the direct child alone. A npx or a
-// shell script between us and a server that ignores the end of its input would
-// leave that running for good.
+// heir is a shell that kills an upstream's process group if the gateway is killed. The
+// kernel ends only the direct child then: below npx or a shell script, a server that
+// ignores the end of its input would keep running.
 type heir struct {
 	cmd *exec.Cmd
-	// alive is the other end of its input. No other process has it open.
+	// alive is the write end of its input, which is closed when the gateway ends.
 	alive *os.File
 }
 
@@ -33,15 +32,15 @@ func startHeir(group int) *heir {
 	return &heir{cmd, ours}
 }
 
-// disarm keeps the heir from killing anything. It is called before the group's
-// leader is reaped, after which the group's number may become another's.
+// disarm ends the shell before it kills the group. It is called before the group's
+// leader is reaped, after which the group's ID may be reused.
 func (h *heir) disarm() {
 	if h != nil {
 		_ = h.cmd.Process.Kill()
 	}
 }
 
-// bury waits for the heir's end.
+// bury waits for the shell to end.
 func (h *heir) bury() {
 	if h != nil {
 		_ = h.cmd.Wait()

@@ -1,4 +1,4 @@
-// Package process starts the program of an upstream in a process group of its own, with pipes, and ends all of the group.
+// Package process starts the program of an upstream in its own process group, with pipes, and ends the whole group.
 package process
 
 import (
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The staircase of stopping a process: its input closed, then SIGTERM, then
-// SIGKILL to its group. Together they stay below 2 s.
+// The steps of stopping a process: its input is closed, then SIGTERM, then
+// SIGKILL are sent to its group. Together they take less than 2 s.
 const (
 	afterEOF  = 600 * time.Millisecond
 	afterTerm = 700 * time.Millisecond
@@ -28,10 +28,10 @@ const (
 	lingering = 200 * time.Millisecond
 )
 
-// inherited are the variables of the gateway that an upstream gets, besides XDG_*.
-// All others may hold secrets that are not the upstream's.
+// inherited are the variables of the gateway that an upstream gets, in addition to XDG_*.
+// All others may contain secrets that the upstream must not see.
 var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // the authorities that a company adds
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // additional certificate authorities
 
 // Process is one running server and its process group.
 type Process struct {
@@ -46,13 +46,13 @@ type Process struct {
 	status  string        // "exited with status 1"
 	Drained chan struct{} // closed when stdout has been read to its end
 	told    chan struct{} // closed when stderr has been read to its end
-	done    chan struct{} // closed when all of that is over
+	done    chan struct{} // closed when all of these are closed
 
 	mu     sync.Mutex
 	reaped bool
 }
 
-// Command is what to start: a program with its arguments, its directory and the variables that it gets besides those of every upstream.
+// Command is the program to start: arguments, directory, and variables in addition to those of every upstream.
 type Command struct {
 	Command string
 	Args    []string
@@ -88,7 +88,7 @@ func Start(ctx context.Context, s Command) (*Process, error) {
 	return p, nil
 }
 
-// openPipes connects the process to us and returns the ends that belong to it.
+// openPipes creates the pipes and returns the ends of the process.
 func (p *Process) openPipes() (theirs []*os.File, err error) {
 	var in, out, errs *os.File
 	if in, p.Stdin, err = os.Pipe(); err != nil {
@@ -112,7 +112,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// startError leaves out the path of an error that names it anyway.
+// startError returns the error of a failed start, without repeating the path.
 func startError(err error) error {
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		return fmt.Errorf("start %q: %w", e.Name, e.Err)
@@ -123,9 +123,9 @@ func startError(err error) error {
 // live starts the process, waits for its end and cleans up after it.
 //
 // The kernel sends the parent-death signal when the thread that forked ends, not
-// the whole parent; Go ends threads when it likes. So the goroutine keeps the
-// thread for as long as the process lives. The signal reaches the direct child
-// only; what that started is left to the heir.
+// the whole parent, and Go may end threads at any time. So the goroutine locks its
+// thread until the process has ended. The signal reaches only the direct child; the
+// group is killed by the shell that startHeir starts.
 func (p *Process) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -153,7 +153,7 @@ func (p *Process) reap() {
 	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)
 }
 
-// closePipes waits for the readers, but not for a stranger who holds the other end.
+// closePipes waits for the readers, for a limited time if another process holds the other end.
 func (p *Process) closePipes() {
 	deadline := time.After(lingering)
 	for _, read := range []chan struct{}{p.Drained, p.told} {
@@ -176,7 +176,7 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// Stop ends the process and its group, politely first, within 2 s.
+// Stop ends the process and its group, gracefully first, within 2 s.
 func (p *Process) Stop() {
 	_ = p.Stdin.Close()
 	if p.doneWithin(afterEOF) {
@@ -199,7 +199,7 @@ func (p *Process) doneWithin(d time.Duration) bool {
 	}
 }
 
-// Pid returns the process's number, 0 when it has ended.
+// Pid returns the process ID, 0 when the process has ended.
 func (p *Process) Pid() int {
 	select {
 	case <-p.ended:
@@ -209,7 +209,7 @@ func (p *Process) Pid() int {
 	}
 }
 
-// Begun reports whether the process has read all that waits in its input.
+// Begun reports whether the process has read all pending input.
 func (p *Process) Begun() bool {
 	conn, err := p.Stdin.SyscallConn()
 	if err != nil {
@@ -220,7 +220,7 @@ func (p *Process) Begun() bool {
 	return err != nil || waiting == 0
 }
 
-// Obituary says why the output of the process ended.
+// Obituary returns an error with the reason why the output of the process ended.
 func (p *Process) Obituary() error {
 	select {
 	case <-p.ended:
@@ -234,7 +234,7 @@ func (p *Process) Obituary() error {
 	return &death{how: p.status, words: p.Stderr.LastWords()}
 }
 
-// death is the end of a process, with the last telling line of its stderr, untrusted and raw.
+// death is the exit status of a process, with the last informative line of its stderr, untrusted and raw.
 type death struct{ how, words string }
 
 func (d *death) Error() string {

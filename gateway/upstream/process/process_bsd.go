@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup has a process begin a group. That it ends with us is left to the heir.
+// ownGroup starts a process in its own group. It ends with the gateway by the shell that startHeir starts.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // awaitExit waits until the process has ended, without reaping it, see process_linux.go.
@@ -22,12 +22,12 @@ func awaitExit(pid int) {
 	event := unix.Kevent_t{Fflags: unix.NOTE_EXIT}
 	unix.SetKevent(&event, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
 	for {
-		// ESRCH says that it is a zombie already.
+		// ESRCH means that it is already a zombie.
 		if _, err := unix.Kevent(queue, []unix.Kevent_t{event}, make([]unix.Kevent_t, 1), nil); !errors.Is(err, unix.EINTR) {
 			return
 		}
 	}
 }
 
-// unread is not known here, so all counts as read: what may have begun is not sent twice.
+// unread is not available on this system; 0 means read, so that a call that may have started is not sent twice.
 func unread(uintptr) int { return 0 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup has a process begin a group, and end with us.
+// ownGroup starts a process in its own group, and ends it with the gateway.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // awaitExit waits until the process has ended, without reaping it: as long as it
-// is a zombie, its number cannot become that of another group.
+// is a zombie, its ID cannot be reused for another group.
 func awaitExit(pid int) {
 	for {
 		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
@@ -22,7 +22,7 @@ func awaitExit(pid int) {
 	}
 }
 
-// unread is the number of unread bytes in a pipe.
+// unread returns the number of unread bytes in a pipe.
 func unread(fd uintptr) int {
 	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
 	if err != nil {

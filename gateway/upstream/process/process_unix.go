@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// signalGroup sends a signal to the group that a process began.
+// signalGroup sends a signal to the process group of p.
 func signalGroup(p *os.Process, sig syscall.Signal) error { return syscall.Kill(-p.Pid, sig) }
 
-// heirGroup has the heir begin a group, so that no signal to ours reaches it.
+// heirGroup starts the shell in its own group, so that signals to the gateway's group do not reach it.
 func heirGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

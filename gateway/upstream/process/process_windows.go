@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// ownGroup has a process not hear the Ctrl-C that is meant for us.
+// ownGroup starts a process that does not get the Ctrl-C for the gateway.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
 func heirGroup() *syscall.SysProcAttr { return ownGroup() }
 
-// signalGroup ends the process itself, for there are no groups. A polite request cannot be sent.
+// signalGroup kills the process itself on SIGKILL and ignores other signals: Windows has no process groups.
 func signalGroup(p *os.Process, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return nil
@@ -31,5 +31,5 @@ func awaitExit(pid int) {
 	_, _ = syscall.WaitForSingleObject(process, syscall.INFINITE)
 }
 
-// unread is not known here, so all counts as read: what may have begun is not sent twice.
+// unread is not available on this system; 0 means read, so that a call that may have started is not sent twice.
 func unread(uintptr) int { return 0 }

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// StderrKept is how much of a process's stderr is kept, in bytes.
+// StderrKept is the size of the kept end of a process's stderr, in bytes.
 const StderrKept = 8 << 10
 
-// telling matches a line that is likely to say what went wrong. The last line
-// alone often does not: node ends a stack trace with its own version.
+// telling matches a line that is likely to describe an error. The last line
+// often does not: node ends a stack trace with its own version.
 var telling = regexp.MustCompile(`(?i)(error|exception|panic|fatal|cannot|can't|could not|unable|failed|denied|refused|missing|not found|no such|invalid|required)`)
 
-// Ring keeps the end of what is written into it. It is safe for concurrent use.
+// Ring keeps the end of the data written into it. It is safe for concurrent use.
 type Ring struct {
 	mu   sync.Mutex
 	data []byte
@@ -49,7 +49,7 @@ func (r *Ring) Tail() string {
 	return string(r.data)
 }
 
-// LastWords returns the last line that tells something, or else the last one at all.
+// LastWords returns the last informative line, or else the last line.
 func (r *Ring) LastWords() string {
 	last := ""
 	for _, line := range slices.Backward(strings.Split(r.Tail(), "\n")) {

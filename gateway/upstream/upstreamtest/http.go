@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// wrapper answers a request in its own way, or lets next answer it.
+// wrapper handles a request itself, or calls next.
 type wrapper func(s *site, w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // site is the server over HTTP; see [Handler].
@@ -22,12 +22,12 @@ type site struct {
 	state *state
 	wrap  wrapper
 	other string
-	// streams are those of the traps of HTTP with SSE.
+	// streams are the open streams of the HTTP with SSE modes.
 	streams streams
 }
 
-// Handler is the server over streamable HTTP in one of [HTTPModes]. other is the
-// base URL of another origin, for the modes that lead there.
+// Handler returns the server over streamable HTTP in one of [HTTPModes]. other is the
+// base URL of another origin, for the modes that refer to it.
 func Handler(mode, other string) (http.Handler, error) {
 	wrap, ok := httpTraps()[mode]
 	trap, also := sharedTraps()[mode]
@@ -37,7 +37,7 @@ func Handler(mode, other string) (http.Handler, error) {
 	return &site{trap: trap, state: &state{}, wrap: wrap, other: other}, nil
 }
 
-// sharedTraps are those of stdio that are as bad over HTTP.
+// sharedTraps returns the stdio traps that also apply over HTTP.
 func sharedTraps() map[string]trap {
 	traps := map[string]trap{}
 	for _, some := range []map[string]trap{messageTraps(), listTraps(), schemaTraps(), resultTraps()} {
@@ -54,7 +54,7 @@ func sharedTraps() map[string]trap {
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // only then the end of the connection is seen
+	body, _ := io.ReadAll(r.Body) // the end of the connection is detected only after that
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	good := http.HandlerFunc(s.good)
 	if s.wrap == nil {
@@ -64,7 +64,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.wrap(s, w, r, good)
 }
 
-// good answers a POST with an event for each message.
+// good responds to a POST with an event for each message.
 func (s *site) good(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
@@ -89,7 +89,7 @@ func (s *site) good(w http.ResponseWriter, r *http.Request) {
 	answer.handle(req)
 }
 
-// methodOf reads a request's method, and leaves its body to be read again.
+// methodOf returns a request's method; its body can be read again.
 func methodOf(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -118,7 +118,7 @@ func status(code int, kind, body string) wrapper {
 	})
 }
 
-// httpTraps are all modes that are of HTTP only.
+// httpTraps returns all modes that exist only over HTTP.
 func httpTraps() map[string]wrapper {
 	traps := map[string]wrapper{Good: nil}
 	for _, some := range []map[string]wrapper{answerTraps(), siteTraps(), oldTraps()} {
@@ -127,7 +127,7 @@ func httpTraps() map[string]wrapper {
 	return traps
 }
 
-// answerTraps answer a call as no web server should.
+// answerTraps return invalid HTTP responses to a call.
 func answerTraps() map[string]wrapper {
 	return map[string]wrapper{
 		"http-500":       status(500, "text/plain", "boom \x1b[31m at /srv/app.js:1"),
@@ -188,7 +188,7 @@ func answerTraps() map[string]wrapper {
 	}
 }
 
-// siteTraps are wrong beyond the answer to a call.
+// siteTraps misbehave in other requests or for the whole server.
 func siteTraps() map[string]wrapper {
 	return map[string]wrapper{
 		"http-session-missing": func(s *site, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -237,13 +237,13 @@ func gzipBomb(_ *site, w http.ResponseWriter, r *http.Request) {
 	_ = z.Close()
 }
 
-// drip sends comments for ever.
+// drip sends comments until the client disconnects.
 func drip(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	trickle(w, r, ": still here\n\n", 20*time.Millisecond)
 }
 
-// trickle sends the same again and again until no one listens.
+// trickle sends text repeatedly until the client disconnects.
 func trickle(w http.ResponseWriter, r *http.Request, text string, wait time.Duration) {
 	for r.Context().Err() == nil {
 		if _, err := io.WriteString(w, text); err != nil {
@@ -254,7 +254,7 @@ func trickle(w http.ResponseWriter, r *http.Request, text string, wait time.Dura
 	}
 }
 
-// headers sends headers until no one listens.
+// headers sends headers until the client disconnects.
 func headers(w http.ResponseWriter, value string, wait time.Duration) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -268,7 +268,7 @@ func headers(w http.ResponseWriter, value string, wait time.Duration) {
 	}
 }
 
-// onGet is a wrapper that acts where the stream of what no one asked for is opened.
+// onGet is a wrapper that acts on the GET of the notification stream.
 func onGet(do http.HandlerFunc) wrapper {
 	return func(_ *site, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method == http.MethodGet {
@@ -279,7 +279,7 @@ func onGet(do http.HandlerFunc) wrapper {
 	}
 }
 
-// asJSON answers with one message instead of a stream.
+// asJSON responds with one message instead of a stream.
 func asJSON(w http.ResponseWriter, r *http.Request, rest string) {
 	var req request
 	_ = json.NewDecoder(r.Body).Decode(&req)

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Leaky returns a server that says secrets wherever a server can say something: in its
-// instructions, definitions, results, errors, questions, progress and log messages. It
-// asks for them again each time, and writes them down in many ways.
+// Leaky returns a server that sends secrets wherever a server can send text: in its
+// instructions, definitions, results, errors, requests, progress and log messages. It
+// calls secrets each time, and sends them in many encodings.
 func Leaky(secrets func() []string) *mcp.Server {
 	l := leaky{secrets}
 	s := mcp.NewServer(&mcp.Implementation{Name: "leaky", Title: l.plain(), Version: "1"}, &mcp.ServerOptions{Instructions: "use " + l.plain()})
@@ -53,7 +53,7 @@ func Leaky(secrets func() []string) *mcp.Server {
 
 type leaky struct{ secrets func() []string }
 
-// said is all secrets in many forms.
+// said returns all secrets in many encodings.
 func (l leaky) said() (all []string) {
 	for _, s := range l.secrets() {
 		nested, _ := json.Marshal(map[string]string{"nested": s})
@@ -68,7 +68,7 @@ func (l leaky) plain() string { return strings.Join(l.secrets(), " ") }
 func (l leaky) words() string { return strings.Join(l.said(), " ") }
 
 func (l leaky) tell(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: l.words(), Data: l.said()}) //nolint:staticcheck // deprecated, and still said
+	_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: l.words(), Data: l.said()}) //nolint:staticcheck // deprecated, and still in use
 	_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1, Message: l.words()})
 	byKey := map[string]any{}
 	for i, s := range l.secrets() {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// streams are the open ones of a server of HTTP with SSE, by number.
+// streams are the open streams of a server of HTTP with SSE, by number.
 type streams struct {
 	mu   sync.Mutex
 	last int
@@ -63,7 +63,7 @@ func endpoint(url string) string { return "event: endpoint\ndata: " + url + "\n\
 
 func named(_ *site, own string) string { return endpoint(own) }
 
-// serve refuses the streamable transport, and speaks the old one.
+// serve rejects the streamable transport, and serves HTTP with SSE.
 func (o old) serve(s *site, w http.ResponseWriter, r *http.Request, _ http.Handler) {
 	switch {
 	case r.Method == http.MethodGet:

@@ -22,7 +22,7 @@ func stdioTraps() map[string]trap {
 	return traps
 }
 
-// frameTraps are wrong below the protocol.
+// frameTraps send invalid frames.
 func frameTraps() map[string]trap {
 	return map[string]trap{
 		"junk-first": {start: func(s *server) {
@@ -51,12 +51,12 @@ func frameTraps() map[string]trap {
 	}
 }
 
-// nested is JSON of that depth.
+// nested returns JSON of that depth.
 func nested(depth int) string {
 	return strings.Repeat(`{"a":[`, depth/2) + strings.Repeat(`]}`, depth/2)
 }
 
-// messageTraps are messages that are not as they should be, each whole by itself.
+// messageTraps send invalid messages in valid frames.
 func messageTraps() map[string]trap {
 	return map[string]trap{
 		"frame-17m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 17<<20)) }),
@@ -84,7 +84,7 @@ func messageTraps() map[string]trap {
 	}
 }
 
-// dripped writes an echo some bytes at a time.
+// dripped writes an echo response size bytes at a time.
 func (s *server) dripped(r request, size int, pause time.Duration) {
 	whole := &bytes.Buffer{}
 	(&server{raw: func(data []byte) { whole.Write(data) }}).text(r, string(r.Params.Arguments))
@@ -101,7 +101,7 @@ func (s *server) endless() {
 	}
 }
 
-// silenceTraps keep anyone who waits waiting.
+// silenceTraps do not respond.
 func silenceTraps() map[string]trap {
 	hang := func(s *server, _ request) { s.hang() }
 	return map[string]trap{
@@ -121,7 +121,7 @@ func silenceTraps() map[string]trap {
 	}
 }
 
-// processTraps are wrong as processes.
+// processTraps misbehave as processes.
 func processTraps() map[string]trap {
 	exit := func(s *server, _ request) { die() }
 	return map[string]trap{
@@ -221,7 +221,7 @@ func orNull(raw []byte) string {
 	return string(raw)
 }
 
-// listTraps are wrong in what they offer.
+// listTraps return invalid lists and handshakes.
 func listTraps() map[string]trap {
 	page := func(make func(n int) (tools []string, cursor string)) trap {
 		return on("tools/list", func(s *server, r request) {
@@ -271,7 +271,7 @@ func listTraps() map[string]trap {
 
 const handshake = `{"protocolVersion":VERSION,"capabilities":{"tools":{}},"serverInfo":{"name":"upstreamtest","version":"1"}}`
 
-// schemaTraps are schemas that cost more than they look.
+// schemaTraps return schemas that are expensive or invalid.
 func schemaTraps() map[string]trap {
 	schema := func(text string) trap {
 		return on("tools/list", tools(`{"name":"echo","inputSchema":`+text+`}`))
@@ -300,7 +300,7 @@ func schemaTraps() map[string]trap {
 	}
 }
 
-// deepReference is a chain of references.
+// deepReference returns a schema with a long chain of references.
 func deepReference() string {
 	var defs strings.Builder
 	for i := range 3000 {
@@ -309,7 +309,7 @@ func deepReference() string {
 	return `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` + defs.String() + `"d3000":{"type":"string"}}}`
 }
 
-// doubling is a schema that is 2^59 schemas when it is written out.
+// doubling returns a schema that expands to 2^59 schemas.
 func doubling() string {
 	var defs strings.Builder
 	defs.WriteString(`"x0":{"type":"string"}`)
@@ -327,7 +327,7 @@ func hugeEnum() string {
 	return `{"type":"object","properties":{"a":{"enum":[` + strings.TrimSuffix(values.String(), ",") + `]}}}`
 }
 
-// resultTraps are answers that are hard to take.
+// resultTraps return unusual or invalid results.
 func resultTraps() map[string]trap {
 	return map[string]trap{
 		"result-unknown-types": answers(`{"content":[{"type":"hologram","depth":9007199254740993},7,null,{"text":"no type"},{"type":"image","data":"!!!"}],"_meta":{"x":1}}`),
@@ -344,7 +344,7 @@ func resultTraps() map[string]trap {
 	}
 }
 
-// askingTraps want something of the caller.
+// askingTraps send requests to the caller.
 func askingTraps() map[string]trap {
 	ask := func(method string) string {
 		return `{"jsonrpc":"2.0","id":"ask","method":"` + method + `","params":{"message":"your password?","messages":[],"maxTokens":1,"requestedSchema":{"type":"object","properties":{}}}}`

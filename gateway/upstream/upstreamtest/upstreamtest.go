@@ -1,8 +1,8 @@
-// Package upstreamtest is a hostile MCP server: it has a mode for every way in
-// which a server was seen, or can be imagined, to hurt anyone who connects to it.
-// [Main] makes a test binary that server over stdio, [Handler] is it over HTTP.
-// With the mode [Good] it does nothing wrong. It speaks JSON-RPC by hand, since
-// no library would send what it sends.
+// Package upstreamtest is a hostile MCP server: it has a mode for each known or
+// possible way in which a server can harm its clients. [Main] turns a test binary
+// into that server over stdio, [Handler] serves it over HTTP. In the mode [Good] it
+// behaves correctly. It writes JSON-RPC by hand, since no library would send its
+// messages.
 package upstreamtest
 
 import (
@@ -54,19 +54,19 @@ func Modes() []string { return slices.Sorted(maps.Keys(stdioTraps())) }
 // HTTPModes returns the modes over HTTP, sorted.
 func HTTPModes() []string { return slices.Sorted(maps.Keys(httpTraps())) }
 
-// trap is one way to misbehave. What it does not say is done right.
+// trap is one way to misbehave. Everything that it does not override is correct.
 type trap struct {
 	// start is called before anything is read.
 	start func(s *server)
 	// before is called before each request is answered.
 	before func(s *server, r request)
-	// methods answer in the place of the good answers.
+	// methods replace the correct responses.
 	methods map[string]func(s *server, r request)
 	// end is called when the input has ended.
 	end func()
 }
 
-// state is what a server remembers.
+// state is the mutable state of a server.
 type state struct {
 	mu    sync.Mutex
 	count int
@@ -131,7 +131,7 @@ func (s *server) handle(r request) {
 	s.good(r)
 }
 
-// good answers as a server of the revision that it is asked for does.
+// good responds correctly, in the requested revision.
 func (s *server) good(r request) {
 	switch r.Method {
 	case "initialize":
@@ -167,7 +167,7 @@ func (s *server) fail(r request, code int, message string) {
 	s.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, r.ID, code, quoted))
 }
 
-// hang waits until no one waits for the answer any more; over stdio that is for ever.
+// hang waits until the client disconnects, for at most an hour; over stdio always an hour.
 func (s *server) hang() {
 	select {
 	case <-s.ctx.Done():
@@ -175,7 +175,7 @@ func (s *server) hang() {
 	}
 }
 
-// tools answers tools/list with definitions.
+// tools returns a handler of tools/list with definitions.
 func tools(definitions ...string) func(s *server, r request) {
 	list := `{"tools":[` + strings.Join(definitions, ",") + `]}`
 	return func(s *server, r request) { s.result(r, list) }
@@ -186,7 +186,7 @@ func on(method string, do func(s *server, r request)) trap {
 	return trap{methods: map[string]func(*server, request){method: do}}
 }
 
-// answers is a trap in what tools/call answers.
+// answers is a trap in the result of tools/call.
 func answers(result string) trap {
 	return on("tools/call", func(s *server, r request) { s.result(r, result) })
 }

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxFound is how many values of one result are remembered, maxKnown of all.
+	// maxFound limits the indexed values of one result, maxKnown of all results.
 	maxFound, maxKnown = 4000, 40_000
-	// maxSearched is how long a text may be in which others are looked for, in bytes, maxScanned how much is looked at in all.
+	// maxSearched limits a text that is searched for other texts, in bytes, maxScanned the bytes that are searched in total.
 	maxSearched, maxScanned = 16 << 10, 128 << 20
 )
 
-// ref is where a value was seen: an expression, and the name of the member that it is, "" for none.
+// ref is the origin of a value: an expression, and the name of its member, "" for none.
 type ref struct{ expr, name string }
 
-// known are the values of results so far.
+// known is an index of the values in results so far.
 type known struct {
 	refs    map[string][]ref // by raw
-	texts   []seenText       // those that may stand within others
+	texts   []seenText       // those that may be parts of other texts
 	lists   []seenList
 	count   int
 	scanned int
@@ -37,7 +37,7 @@ type seenList struct {
 	items []value
 }
 
-// learn adds what a step came to.
+// learn adds the result of a step.
 func (k *known) learn(expr string, v value) {
 	room := min(maxFound, maxKnown-k.count)
 	before := room
@@ -67,7 +67,7 @@ func (k *known) walk(r ref, v value, room *int) {
 	}
 }
 
-// find returns where an argument may have come from: what has its name first, then what was seen first.
+// find returns the probable origin of an argument: a value with the same name, else the first equal value.
 func (k *known) find(param string, v value) (expr string, ok bool) {
 	refs := k.refs[v.raw]
 	if i := slices.IndexFunc(refs, func(r ref) bool { return r.name == param }); i >= 0 && param != "" && (v.scalar() || v.distinctive()) {
@@ -79,11 +79,11 @@ func (k *known) find(param string, v value) (expr string, ok bool) {
 	return refs[0].expr, true
 }
 
-// piece is a part of a text: an expression, or else as it is.
+// piece is a part of a text: an expression or literal text.
 type piece struct{ expr, text string }
 
-// within takes a text apart, by the earlier texts that stand in it as whole words, the longest first; nil if there are none. Those that were constants
-// before do not count: results repeat what they were asked for.
+// within splits a text at the earlier texts that it contains as whole words, the longest first; nil if there are none. Earlier constants
+// are excluded, since results often repeat the arguments.
 func (k *known) within(text string, constant func(value) bool) []piece {
 	if len(text) > maxSearched {
 		return nil
@@ -130,7 +130,7 @@ func pieces(text string, taken []hit) (all []piece) {
 	return all
 }
 
-// bounded reports whether what stands from one byte to another is no part of a longer word.
+// bounded reports whether text[from:to] is not part of a longer word.
 func bounded(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
@@ -138,7 +138,7 @@ func bounded(text string, from, to int) bool {
 	return !word(before) && !word(after)
 }
 
-// listOf finds an earlier list where the items, or one member of each, are these values, in any order, and returns them in its. member is "" for the items themselves,
+// listOf finds an earlier list whose items, or one member of each, are these values in any order, and returns them in the order of the list. member is "" for the items themselves,
 // order is nil if there is none.
 func (k *known) listOf(values []value) (expr, member string, order []value) {
 	want := sorted(values)
@@ -155,7 +155,7 @@ func (k *known) listOf(values []value) (expr, member string, order []value) {
 	return "", "", nil
 }
 
-// mapped finds an earlier list where one member of the items are the items of a list, in its order.
+// mapped finds an earlier list of which one member of each item gives the items of v, in order.
 func (k *known) mapped(v value) (expr string, ok bool) {
 	if len(v.items) < minFound || slices.ContainsFunc(v.items, func(item value) bool { return !item.distinctive() }) {
 		return "", false
@@ -176,7 +176,7 @@ func sorted(values []value) []string {
 	return raws
 }
 
-// scalars are the paths to texts and numbers within an object, by expressions.
+// scalars returns the paths to strings and numbers within an object, as expressions.
 func scalars(r ref, v value, depth int) (all []ref) {
 	for _, m := range v.members {
 		path := ref{r.expr + dot(m.name), m.name}
@@ -189,7 +189,7 @@ func scalars(r ref, v value, depth int) (all []ref) {
 	return all
 }
 
-// pick takes what is at a path out of each of a list.
+// pick returns the values at a path of all items that have one.
 func pick(items []value, path string) []value {
 	picked := make([]value, 0, len(items))
 	for _, item := range items {

@@ -1,6 +1,6 @@
-// Package flowgen makes a workflow's definition of what a program did: its calls in order, with references where an argument
-// is what an earlier call came to. Its one function is [From]. What a program computed between its calls cannot be seen, so a
-// draft is for a person to continue with; that it can be loaded is held by tests.
+// Package flowgen generates a workflow definition from an execution: its calls in order, with references where an argument
+// equals the result of an earlier call. Its only function is [From]. Computations between the calls are not visible, so a
+// draft needs editing by a person; tests check that it can be loaded.
 package flowgen
 
 import (
@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxSteps is how many steps a draft may have; of a program with more calls the draft is the program itself.
+	// maxSteps limits the steps of a draft; for a program with more calls the draft is one step with the program.
 	maxSteps = 200
-	// maxDraft is how large a draft may be, in bytes; as for maxSteps.
+	// maxDraft limits the size of a draft, in bytes; as for maxSteps.
 	maxDraft = 512 << 10
-	// maxProgram is how large a program may be in a definition, in bytes.
+	// maxProgram limits a program in a definition, in bytes.
 	maxProgram = 64 << 10
 )
 
-// From writes a definition, in YAML, that makes the calls of an execution. tools are those that there are now, which comments are made of.
-// The error is a *tool.Error, for what cannot be one.
+// From returns a definition in YAML that makes the calls of an execution. tools are the current tools, for comments on missing and writing ones.
+// Errors are *tool.Error.
 func From(done history.Done, tools []tool.Tool) ([]byte, error) {
 	d := newDrafter(done, tools)
 	if err := d.read(); err != nil {
@@ -44,15 +44,15 @@ func From(done history.Done, tools []tool.Tool) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// drafter makes one draft.
+// drafter generates one draft.
 type drafter struct {
 	done  history.Done
 	tools map[tool.ID]tool.Tool
 	calls []*call
 	steps []*step
-	// failed are calls that the program went on without, lost those with unknown results.
+	// failed are the failed calls, lost the calls whose results were too large to be stored.
 	failed, lost []string
-	// methods says that something was asked for that is no tool.
+	// methods says that the program made requests other than tool calls.
 	methods bool
 	known   known
 	ids     map[string]bool
@@ -67,14 +67,14 @@ func newDrafter(done history.Done, tools []tool.Tool) *drafter {
 	return d
 }
 
-// call is one call that went well.
+// call is one successful call.
 type call struct {
 	tool      tool.ID
 	arguments value
 	result    value
 }
 
-// step is one step of the draft: a call, or one for each of a list.
+// step is one step of the draft: a call, or a loop of calls over a list.
 type step struct {
 	id    string
 	tool  tool.ID
@@ -83,7 +83,7 @@ type step struct {
 	with  node
 }
 
-// read takes the calls that went well.
+// read collects the successful calls.
 func (d *drafter) read() error {
 	for i, c := range d.done.Did {
 		if c.Err != nil || c.Result.IsError {
@@ -96,14 +96,14 @@ func (d *drafter) read() error {
 		d.methods = d.methods || c.Tool.Method() != "tools/call"
 		arguments, err := parse(c.Arguments)
 		if err != nil || arguments.kind != '{' {
-			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the arguments of call %d, of %s, are no object", i+1, c.Tool)}
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the arguments of call %d, of %s, are not an object", i+1, c.Tool)}
 		}
 		d.calls = append(d.calls, &call{c.Tool, arguments, resultOf(c.Result)})
 	}
 	return nil
 }
 
-// fold makes steps of the calls. A run of calls of one tool that differ in one argument becomes one step.
+// fold groups calls into steps. Consecutive calls of one tool that differ in one argument become one loop.
 func (d *drafter) fold() {
 	for i := 0; i < len(d.calls); {
 		n, l := d.loopAt(i)
@@ -118,7 +118,7 @@ func (d *drafter) fold() {
 		d.known.learn("steps."+s.id+".output", s.result())
 		i += n
 	}
-	d.known = known{refs: map[string][]ref{}} // what comes before a step is told to it again
+	d.known = known{refs: map[string][]ref{}} // bind adds the results again, step by step
 }
 
 // result is the result of a step.
@@ -134,7 +134,7 @@ func (s *step) result() value {
 	return v
 }
 
-// unique makes an id of a name.
+// unique returns a unique step id for a name.
 func (d *drafter) unique(name string) string {
 	const longest = 56
 	base := name[:min(len(name), longest)]
@@ -146,16 +146,16 @@ func (d *drafter) unique(name string) string {
 	return id
 }
 
-// loop is what a step walks over.
+// loop is the list that a step iterates over.
 type loop struct {
-	inner string // the id of the step within
+	inner string // the id of the inner step
 	param string // the argument that differs
-	// expr is the earlier list, member the path to the argument in an item; "" where the values are written out.
+	// expr is the earlier list, member the path to the argument in an item; "" if the values are written out.
 	expr, member string
 	values       []value
 }
 
-// reorder puts calls, which may have been made side by side, in the order of the list that they walk over.
+// reorder sorts calls, which may have been concurrent, in the order of the list.
 func (d *drafter) reorder(calls []*call, l *loop, order []value) {
 	place := func(c *call) int {
 		v, _ := c.arguments.member(l.param)
@@ -165,11 +165,11 @@ func (d *drafter) reorder(calls []*call, l *loop, order []value) {
 }
 
 const (
-	// minListed is how many calls make a loop over values that were in no list, minFound over those of one.
+	// minListed is the minimum number of calls for a loop over new values, minFound over the values of an earlier list.
 	minListed, minFound = 3, 2
 )
 
-// loopAt returns how many calls from one on are one step, and over what it walks.
+// loopAt returns how many calls from i on form one step, and its loop, nil for a single call.
 func (d *drafter) loopAt(i int) (n int, l *loop) {
 	param, last := "", i+1
 	for ; last < len(d.calls); last++ {
@@ -197,7 +197,7 @@ func (d *drafter) loopAt(i int) (n int, l *loop) {
 	return 1, nil
 }
 
-// oneDiffers reports whether two calls are of one tool and differ in one argument, a text or number; param is the one that it must be, if it is not "".
+// oneDiffers reports whether two calls of the same tool differ in exactly one argument, a string or number, and returns its name. If param is not "", it must be that one.
 func oneDiffers(a, b *call, param string) (string, bool) {
 	if a.tool != b.tool || len(a.arguments.members) != len(b.arguments.members) {
 		return "", false
@@ -218,7 +218,7 @@ func oneDiffers(a, b *call, param string) (string, bool) {
 	return differs, differs != "" && (param == "" || differs == param)
 }
 
-// cameFrom reports whether an argument of a call is in what an earlier call of the same run came to: then one follows from the other.
+// cameFrom reports whether an argument of a call is in the result of an earlier call of the same group, so that it depends on it.
 func (d *drafter) cameFrom(first, last int, param string) bool {
 	v, _ := d.calls[last].arguments.member(param)
 	if !v.distinctive() {
@@ -239,7 +239,7 @@ func (d *drafter) before(first int, v value) bool {
 	})
 }
 
-// bind says where the arguments of a step come from, and learns its result.
+// bind finds the origins of the arguments of a step, and adds its result to known.
 func (d *drafter) bind(s *step) {
 	s.with = node{members: []named{}}
 	for _, m := range s.calls[0].arguments.members {
@@ -258,7 +258,7 @@ func (d *drafter) bind(s *step) {
 	d.known.learn("steps."+s.id+".output", s.result())
 }
 
-// argument says where one comes from.
+// argument returns the origin of an argument.
 func (d *drafter) argument(s *step, param string, v value) node {
 	if d.inputs.knows(param, v) {
 		return d.inputs.constant(s, param, v)

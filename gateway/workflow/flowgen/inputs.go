@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxInputs is how many inputs a draft has at most.
+	// maxInputs limits the inputs of a draft.
 	maxInputs = 32
-	// maxInput is how long a text may be that becomes one, in characters.
+	// maxInput limits a text that becomes an input, in characters.
 	maxInput = 300
 )
 
-// targets are names of arguments that say what a call is about, which is what someone would want to change.
+// targets are names of arguments that users probably want to change, and that become inputs.
 const targets = " branch channel city collection country database date directory email file file_path filename folder from id key language model name owner path project query q recipient repo repository root source subject symbol table target term title to topic uri url user username "
 
 // inputs are the constants of a draft, some of which become inputs.
@@ -27,15 +27,15 @@ type inputs struct {
 	order     []*constant
 }
 
-// constant is a value that came from no result.
+// constant is a value that is not from a result.
 type constant struct {
 	value
 	param string
 	steps []string // that use it
-	list  bool     // what a step walks over
-	name  string   // of the input that it becomes, "" for none
+	list  bool     // the list of a loop
+	name  string   // name of the input that it becomes, "" for none
 	parts []piece  // of a text with inputs in it
-	of    string   // the variable that it was
+	of    string   // the program variable with this value, "" for none
 }
 
 func newInputs(variables map[string]json.RawMessage) inputs {
@@ -48,14 +48,14 @@ func newInputs(variables map[string]json.RawMessage) inputs {
 	return in
 }
 
-// knows reports whether an argument was a constant before, or is a variable of the program.
+// knows reports whether an argument is an earlier constant or a variable of the program.
 func (in *inputs) knows(param string, v value) bool {
 	variable, given := in.variables[v.raw]
 	c := in.all[v.raw]
 	return given && (v.kind == '"' || variable == param || v.distinctive()) || c != nil && (c.param == param || v.distinctive())
 }
 
-// constant notes a use of a value.
+// constant records the use of a constant.
 func (in *inputs) constant(s *step, param string, v value) node {
 	return node{constant: in.use(s, param, v)}
 }
@@ -73,7 +73,7 @@ func (in *inputs) use(s *step, param string, v value) *constant {
 	return c
 }
 
-// list notes the values that a step walks over.
+// list records the values of a loop.
 func (in *inputs) list(s *step) {
 	v, raws := value{kind: '[', items: s.loop.values}, []string{}
 	for _, item := range s.loop.values {
@@ -84,7 +84,7 @@ func (in *inputs) list(s *step) {
 	c.list = true
 }
 
-// wanted reports whether someone would want to give a constant.
+// wanted reports whether a constant should become an input.
 func (c *constant) wanted() bool {
 	switch {
 	case c.of != "" || c.list:
@@ -99,7 +99,7 @@ func (c *constant) wanted() bool {
 
 var noName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// nameInputs chooses which constants become inputs.
+// nameInputs selects the constants that become inputs, and names them.
 func (d *drafter) nameInputs() {
 	taken := map[string]bool{"in": true, "true": true, "false": true, "null": true, "": true}
 	count := 0
@@ -129,10 +129,10 @@ func (d *drafter) nameInputs() {
 	d.inputs.within()
 }
 
-// within has constants that contain the text of an input, as a word of their own, use it.
+// within replaces the text of an input in other constants, where it is a whole word, by a reference.
 func (in *inputs) within() {
 	k := known{}
-	unused := map[string]*constant{} // variables that were no arguments by themselves, by how they are written
+	unused := map[string]*constant{} // variables that were not arguments by themselves, by expression
 	for raw, name := range in.variables {
 		if v, err := parse([]byte(raw)); err == nil && in.all[raw] == nil && v.kind == '"' && utf8.RuneCountInString(v.text) >= minPart && !in.named(name) {
 			unused["inputs."+name] = &constant{value: v, of: name, name: name}
@@ -158,12 +158,12 @@ func (in *inputs) within() {
 	}
 }
 
-// named reports whether an input has a name, or it is none.
+// named reports whether an input name is taken or invalid.
 func (in *inputs) named(name string) bool {
 	return !plainName.MatchString(name) || name == "in" || name == "true" || name == "false" || name == "null" || slices.ContainsFunc(in.order, func(c *constant) bool { return c.name == name })
 }
 
-// schemaType is the type of an input.
+// schemaType returns the JSON Schema type of an input.
 func (c *constant) schemaType() string {
 	switch c.kind {
 	case '{':

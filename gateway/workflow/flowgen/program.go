@@ -9,13 +9,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// program is a draft with one step, which runs the program as it was.
+// program returns a draft with one step that runs the program unchanged.
 func (d *drafter) program() ([]byte, error) {
 	if len(d.done.Code) > maxProgram {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s made %d calls, and its program is too large for a step", d.done.ID, len(d.done.Did)), Hint: "write the definition by hand"}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# A draft, made of execution %s: the program as it was, in one step, since %s. Look at it before you let it run.\n", d.done.ID, d.why())
+	fmt.Fprintf(&b, "# A draft of execution %s: the program unchanged in one step, since %s. Review it before you run it.\n", d.done.ID, d.why())
 	fmt.Fprintf(&b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
 	d.writeVariables(&b)
 	b.WriteString("outputs:\n  result: {value: \"${{ steps.program.output }}\"}\n\nsteps:\n  - id: program\n")
@@ -41,19 +41,19 @@ func (d *drafter) program() ([]byte, error) {
 func (d *drafter) why() string {
 	switch {
 	case d.methods:
-		return "it asks upstreams for more than tools"
+		return "it uses upstreams for more than tools"
 	case len(d.steps) == 0:
-		return "no call of it went well"
+		return "none of its calls succeeded"
 	case len(d.steps) > maxSteps:
 		return fmt.Sprintf("it made %d calls", len(d.done.Did))
 	}
 	return "its calls have large arguments"
 }
 
-// maxDefault is how long a variable of a program may be to be what an input is by default, in bytes of JSON.
+// maxDefault limits a variable that becomes the default of an input, in bytes of JSON.
 const maxDefault = 4 << 10
 
-// writeVariables makes inputs of what the program was given.
+// writeVariables writes the variables of the program as inputs.
 func (d *drafter) writeVariables(b *strings.Builder) {
 	if len(d.done.Variables) == 0 {
 		return
@@ -62,7 +62,7 @@ func (d *drafter) writeVariables(b *strings.Builder) {
 	b.WriteString("inputs:\n")
 	for _, name := range names {
 		if size := len(d.done.Variables[name]); size > maxDefault {
-			fmt.Fprintf(b, "  %s: {} # it was %d bytes long: too much for a default\n", yamlKey(name), size)
+			fmt.Fprintf(b, "  %s: {} # it was %d bytes long, too large for a default\n", yamlKey(name), size)
 			continue
 		}
 		if v, err := parse(d.done.Variables[name]); err == nil {
@@ -72,7 +72,7 @@ func (d *drafter) writeVariables(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// block writes a program as it is, in lines, if YAML can have them so.
+// block returns a program as a YAML literal block if possible, else quoted.
 func block(text, indent string) string {
 	odd := func(r rune) bool {
 		return r != '\n' && r != '\t' && r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffd

@@ -17,7 +17,7 @@ import (
 
 // value is a JSON value that keeps the order of members.
 type value struct {
-	// raw is its compact text, by which values are the same.
+	// raw is its compact JSON, for comparison.
 	raw     string
 	items   []value  // of a list
 	members []member // of an object
@@ -32,7 +32,7 @@ type member struct {
 
 var errNoJSON = errors.New("no JSON")
 
-// maxNested is how deep a value is read.
+// maxNested limits the nesting of a value.
 const maxNested = 64
 
 func parse(data []byte) (value, error) {
@@ -98,7 +98,7 @@ func object(d *json.Decoder, depth int) (value, error) {
 		if err != nil {
 			return value{}, err
 		}
-		v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.name == name }) // of two the last counts
+		v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.name == name }) // the last duplicate wins
 		v.members = append(v.members, member{name, item})
 	}
 	raws := make([]string, len(v.members))
@@ -110,12 +110,12 @@ func object(d *json.Decoder, depth int) (value, error) {
 	return v, err
 }
 
-// quote is a text in JSON, which YAML and CEL read as the same one: what YAML does not allow is escaped.
+// quote returns a string as JSON that is also valid YAML and CEL: characters that YAML does not allow are escaped.
 func quote(s string) string {
 	var encoded, b strings.Builder
 	enc := json.NewEncoder(&encoded)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a text can always be encoded
+	_ = enc.Encode(s) // a string can always be encoded
 	for _, r := range strings.TrimSuffix(encoded.String(), "\n") {
 		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
 			fmt.Fprintf(&b, `\u%04x`, r)
@@ -126,7 +126,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// resultOf is a result as expressions see it.
+// resultOf returns a result as expressions see it.
 func resultOf(r tool.Result) value {
 	raw, err := json.Marshal(r.Value().Plain())
 	if err != nil {
@@ -140,15 +140,15 @@ func resultOf(r tool.Result) value {
 }
 
 const (
-	// minText is how long a text must be to come from where it was found, minPart to be found within another.
+	// minText is the minimum length of a text to be matched with an earlier one, minPart to be matched within another text.
 	minText, minPart = 4, 6
-	// minNumber is how large a number must be for that.
+	// minNumber is the minimum absolute value of a number to be matched.
 	minNumber = 1000
-	// minWhole is how long the text of a list or object must be for that.
+	// minWhole is the minimum length of the JSON of a list or object to be matched.
 	minWhole = 8
 )
 
-// distinctive reports whether a value is hardly the same as another by chance.
+// distinctive reports whether an equal value is unlikely to be a coincidence.
 func (v value) distinctive() bool {
 	switch v.kind {
 	case '"':
@@ -162,10 +162,10 @@ func (v value) distinctive() bool {
 	return false
 }
 
-// scalar reports whether it is a text or a number: what can be told of an argument that it is the same.
+// scalar reports whether it is a string or a number.
 func (v value) scalar() bool { return v.kind == '"' || v.kind == '0' }
 
-// member returns what an object has under a name.
+// member returns a member of an object.
 func (v value) member(name string) (value, bool) {
 	for _, m := range v.members {
 		if m.name == name {
@@ -177,10 +177,10 @@ func (v value) member(name string) (value, bool) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reserved are the words that are no names in CEL.
+// reserved are the reserved words of CEL.
 const reserved = " as break const continue else false for function if import in let loop namespace null package return true var void while "
 
-// dot is how an expression takes a member.
+// dot returns the expression suffix for a member.
 func dot(name string) string {
 	if plainName.MatchString(name) && !strings.Contains(reserved, " "+name+" ") {
 		return "." + name

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// node is an argument as it is written: an expression, a text with expressions in it, a constant, a list or an object.
+// node is an argument to write: an expression, a text with expressions, a constant, a list or an object.
 type node struct {
 	expr     string
 	parts    []piece
@@ -24,10 +24,10 @@ type named struct {
 	node
 }
 
-// maxShown is how many lines of the program a draft shows.
+// maxShown limits the lines of the program that a draft shows.
 const maxShown = 80
 
-// token is one of personal data, which means something in one session only.
+// token matches a token of personal data, which is valid in one session only.
 var token = regexp.MustCompile(`\[[A-Z]+(_\d+)+\]`)
 
 // write writes the definition.
@@ -46,21 +46,21 @@ func (d *drafter) write() string {
 	return b.String()
 }
 
-// head says what this is, and what no one can see of a program.
+// head writes the comment at the top: the origin and the limitations of the draft.
 func (d *drafter) head(b *strings.Builder) {
-	fmt.Fprintf(b, "# A draft, made of what execution %s did on %s. Look at it before you let it run.\n", d.done.ID, d.done.Started.UTC().Format("2006-01-02"))
-	b.WriteString("# It makes the calls that the program made, in their order. What the program computed between them cannot be seen: where a value\n" +
-		"# below was made of results, write an expression or a code step in its place. Conditions and ends of loops are not seen either.\n")
+	fmt.Fprintf(b, "# A draft from execution %s on %s. Review it before you run it.\n", d.done.ID, d.done.Started.UTC().Format("2006-01-02"))
+	b.WriteString("# It makes the calls of the program, in order. Computations between them are not visible: where a value\n" +
+		"# below was computed from results, write an expression or a code step. Conditions and loop ends are not visible either.\n")
 	for _, part := range []struct {
 		what  string
 		calls []string
-	}{{"Left out, since the program went on after they failed: ", d.failed}, {"Too large to be kept, so nothing is made of their results: ", d.lost}} {
+	}{{"Left out, because they failed and the program continued: ", d.failed}, {"Results too large to be stored, so not used: ", d.lost}} {
 		if len(part.calls) > 0 {
 			fmt.Fprintf(b, "# %s%s.\n", part.what, sanitize.Line(strings.Join(part.calls, "; "), 400))
 		}
 	}
 	if slices.ContainsFunc(d.calls, func(c *call) bool { return token.MatchString(c.arguments.raw) }) {
-		b.WriteString("# Some constants have tokens of personal data, such as [EMAIL_1], which mean nothing in another session: put something in their place.\n")
+		b.WriteString("# Some constants have tokens of personal data, such as [EMAIL_1], which are invalid in another session: replace them.\n")
 	}
 	d.showProgram(b)
 	fmt.Fprintf(b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
@@ -80,7 +80,7 @@ func (d *drafter) showProgram(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// name is one that no other draft has.
+// name returns a unique workflow name.
 func (d *drafter) name() string {
 	return "draft_" + noName.ReplaceAllString(strings.ToLower(strings.TrimPrefix(d.done.ID, "e-")), "_")
 }
@@ -112,7 +112,7 @@ func (d *drafter) writeInputs(b *strings.Builder) {
 	}
 }
 
-// use says what a constant was.
+// use describes the origin of a constant.
 func (c *constant) use() string {
 	if c.of != "" {
 		return "a variable of the program"
@@ -139,7 +139,7 @@ func (d *drafter) writeStep(b *strings.Builder, s *step) {
 	}
 }
 
-// over is what a step walks over.
+// over returns the list of a loop as YAML.
 func (d *drafter) over(s *step) string {
 	if s.loop.expr != "" {
 		return yamlText("${{ " + s.loop.expr + " }}")
@@ -152,14 +152,14 @@ func (d *drafter) over(s *step) string {
 	return "[]"
 }
 
-// about warns of a tool that is not there any more, or changes something; "" where it is not known which there are.
+// about returns a warning about a tool that is missing or may write; "" for none, or if the tools are unknown.
 func (d *drafter) about(id tool.ID) string {
 	t, there := d.tools[id]
 	switch readOnly := t.Annotations.ReadOnly; {
 	case len(d.tools) == 0:
 		return ""
 	case !there:
-		return "this tool is not there now"
+		return "this tool is missing now"
 	case readOnly == nil || !*readOnly:
 		return "it may change something"
 	}
@@ -193,7 +193,7 @@ func (n node) yaml() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// joined writes a text with expressions in it.
+// joined returns a text with expressions as YAML.
 func joined(parts []piece) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -206,7 +206,7 @@ func joined(parts []piece) string {
 	return quote(b.String())
 }
 
-// flow writes a value as it is.
+// flow returns a value as YAML on one line.
 func flow(v value) string {
 	switch v.kind {
 	case '"':
@@ -227,13 +227,13 @@ func flow(v value) string {
 	return v.raw
 }
 
-// escape has a text mean itself where expressions are looked for.
+// escape escapes expression delimiters in a text.
 func escape(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
 
-// plainText is what needs no quotes in YAML, wherever it stands.
+// plainText matches texts that never need quotes in YAML.
 var plainText = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
 
-// yamlText writes a text: as it is, or as JSON does, which is YAML too.
+// yamlText returns a text as YAML: plain, or quoted as in JSON.
 func yamlText(text string) string {
 	switch strings.ToLower(text) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
@@ -245,5 +245,5 @@ func yamlText(text string) string {
 	return quote(text)
 }
 
-// yamlKey writes a name of a member.
+// yamlKey returns the name of a member as YAML.
 func yamlKey(name string) string { return yamlText(name) }

@@ -10,7 +10,7 @@ import (
 	"sallyport/gateway/workflow"
 )
 
-// compare says what of a run is not as expected.
+// compare returns the differences between a run and the expectations.
 func (r *rehearsal) compare(run workflow.Run, events []workflow.Event) (all []Failure) {
 	e := &r.test.Expect
 	line := r.test.Line
@@ -18,7 +18,7 @@ func (r *rehearsal) compare(run workflow.Run, events []workflow.Event) (all []Fa
 	case got != e.Status && run.Error != nil:
 		all = append(all, Failure{line, fmt.Sprintf("the run %s: %s", ended(got), faultText(run.Error))})
 	case got != e.Status:
-		all = append(all, Failure{line, fmt.Sprintf("the run %s, which was to be %s", ended(got), e.Status)})
+		all = append(all, Failure{line, fmt.Sprintf("the run %s, wanted %s", ended(got), e.Status)})
 	case e.failure != nil:
 		all = append(all, e.failure.compare(run.Error)...)
 	}
@@ -59,7 +59,7 @@ func failuresOf(differences []difference) (all []Failure) {
 	return all
 }
 
-// compare says what of an error is not as expected.
+// compare returns the differences between an error and the expected failure.
 func (f *failure) compare(got *workflow.Fault) (all []Failure) {
 	if got == nil {
 		got = &workflow.Fault{}
@@ -74,14 +74,14 @@ func (f *failure) compare(got *workflow.Fault) (all []Failure) {
 		return all
 	}
 	want := f.message
-	if matcherOf(want) == "" { // a part of the message will do
+	if matcherOf(want) == "" { // a substring of the message matches
 		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: contains, Line: want.Line}
 		want = &yaml.Node{Kind: yaml.MappingNode, Line: want.Line, Content: []*yaml.Node{key, want}}
 	}
 	return append(all, failuresOf(differences(want, got.Message, "error.message"))...)
 }
 
-// compareSteps says which steps ended in another way than expected.
+// compareSteps returns the steps with unexpected outcomes.
 func compareSteps(want []outcome, events []workflow.Event) (all []Failure) {
 	got := map[string]string{}
 	for _, e := range events {
@@ -101,12 +101,12 @@ func compareSteps(want []outcome, events []workflow.Event) (all []Failure) {
 	return all
 }
 
-// compareCalls says how the calls that were made differ from those that were to be.
+// compareCalls returns the difference between the actual and the expected calls.
 func (r *rehearsal) compareCalls() []Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want, got := r.test.Expect.calls, r.calls
-	if len(got) > 2*maxCalls { // too many to find out which is which
+	if len(got) > 2*maxCalls { // too many to match
 		return []Failure{{r.test.Line, fmt.Sprintf("wanted %d calls, got %d", len(want), len(got))}}
 	}
 	pairs := paired(want, got, r.test.Expect.AnyOrder)
@@ -123,7 +123,7 @@ func (r *rehearsal) compareCalls() []Failure {
 	}
 	for i, m := range got {
 		if w, ok := partner[i]; ok {
-			came = append(came, want[w].String()) // the parts that are not named do not matter
+			came = append(came, want[w].String()) // hide arguments that are not expected
 		} else {
 			came = append(came, m.String())
 		}
@@ -132,7 +132,7 @@ func (r *rehearsal) compareCalls() []Failure {
 	if len(want) > 0 {
 		line = want[0].line
 	}
-	return []Failure{{line, "the calls are not those that were wanted\n" + unified(strings.Join(wanted, "\n"), strings.Join(came, "\n"))}}
+	return []Failure{{line, "the calls differ from the wanted ones\n" + unified(strings.Join(wanted, "\n"), strings.Join(came, "\n"))}}
 }
 
 func (c call) fits(m made) bool {
@@ -154,7 +154,7 @@ func (m made) String() string {
 	return m.tool + " " + text
 }
 
-// paired finds which call that was made is which that was wanted: the longest run of pairs in order, or, in any order, as many as there are.
+// paired matches expected calls to actual ones, by index: the longest common subsequence, or a maximum matching if anyOrder.
 func paired(want []call, got []made, anyOrder bool) map[int]int {
 	if anyOrder {
 		return pairedFreely(want, got)
@@ -187,9 +187,9 @@ func paired(want []call, got []made, anyOrder bool) map[int]int {
 	return pairs
 }
 
-// pairedFreely gives each call that was wanted one that was made, moving others where that makes room.
+// pairedFreely finds a maximum bipartite matching of expected and actual calls by augmenting paths.
 func pairedFreely(want []call, got []made) map[int]int {
-	of := map[int]int{} // by the call that was made
+	of := map[int]int{} // expected call by actual call
 	var place func(w int, tried map[int]bool) bool
 	place = func(w int, tried map[int]bool) bool {
 		for g, m := range got {

@@ -14,16 +14,16 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// maxTests is how many tests a file may have; maxStubs and maxCalls how many stubs and calls that are wanted a test.
+// maxTests limits the tests of a file; maxStubs and maxCalls limit the stubs and expected calls of a test.
 const maxTests, maxStubs, maxCalls = 1000, 10_000, 2000
 
-// endings are those of test files.
+// endings are the name suffixes of test files.
 var endings = []string{"_test.yaml", "_test.yml", "_test.json"}
 
-// start is when a run starts unless its test says otherwise.
+// start is the default start time of a run.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Load reads the file of tests at path. What is wrong with it is a *yamlstrict.Error, or several, joined.
+// Load reads the test file at path. Errors in it are *yamlstrict.Error, joined.
 func Load(path string) (*File, error) {
 	data, err := yamlstrict.ReadFile(path)
 	if err != nil {
@@ -32,8 +32,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// LoadDir reads all files of tests in a folder, in the order of their names, and says what is wrong with the others. A
-// folder that is not there has none.
+// LoadDir reads all test files in a folder, sorted by name. It returns the errors of invalid files in faults. A
+// missing folder has no files.
 func LoadDir(dir string) (files []*File, faults []error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -53,10 +53,10 @@ func LoadDir(dir string) (files []*File, faults []error) {
 	return files, faults
 }
 
-// IsTest says whether a file is one of tests, by its name.
+// IsTest reports whether a file name is that of a test file.
 func IsTest(name string) bool { return base(name) != name }
 
-// base is the name of a file of tests without its ending, or the name.
+// base returns the name of a test file without its suffix, other names unchanged.
 func base(name string) string {
 	for _, ending := range endings {
 		if before, ok := strings.CutSuffix(name, ending); ok && before != "" {
@@ -66,7 +66,7 @@ func base(name string) string {
 	return name
 }
 
-// Parse reads a file of tests from data; path is for messages and for the workflow's name.
+// Parse parses a test file; path is for messages and for the workflow's name.
 func Parse(path string, data []byte) (*File, error) {
 	f := &File{Path: path, Workflow: base(filepath.Base(path)), src: yamlstrict.NewSource(path, data)}
 	root, err := f.src.Document(`is empty; it needs "tests"`)
@@ -81,7 +81,7 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// reader reads the parts of a file.
+// reader decodes the parts of a file.
 type reader struct{ *yamlstrict.Decoder }
 
 func (r reader) file(root *yaml.Node, f *File) {
@@ -93,7 +93,7 @@ func (r reader) file(root *yaml.Node, f *File) {
 		{Name: "tests", Read: func(at yamlstrict.Path, n *yaml.Node) {
 			f.Tests = yamlstrict.List(r.Decoder, at, n, r.test)
 			if len(f.Tests) == 0 && !r.Bad(at) {
-				r.Fail(at, n, "tests must have at least one")
+				r.Fail(at, n, "tests must have at least one test")
 			} else if len(f.Tests) > maxTests {
 				r.Fail(at, n, "tests has %d; a file has at most %d", len(f.Tests), maxTests)
 			}
@@ -105,12 +105,12 @@ func (r reader) file(root *yaml.Node, f *File) {
 	r.different(f.Tests)
 }
 
-// different refuses two tests of one name.
+// different reports duplicate test names.
 func (r reader) different(tests []Test) {
 	lines := map[string]int{}
 	for _, t := range tests {
 		if line := lines[t.Name]; line > 0 && t.Name != "" {
-			r.Fail(yamlstrict.Path{"tests"}, t.node, "the test on line %d is called %.40q, too", line, t.Name)
+			r.Fail(yamlstrict.Path{"tests"}, t.node, "the test on line %d is also called %.40q", line, t.Name)
 		}
 		lines[t.Name] = t.Line
 	}
@@ -167,7 +167,7 @@ func (r reader) stub(at yamlstrict.Path, n *yaml.Node, s *Stub) {
 	}
 }
 
-// wrongStub says what is wrong with the keys of a stub, "" for nothing.
+// wrongStub returns the problem with the keys of a stub, "" for none.
 func wrongStub(seen map[string]bool) string {
 	comes := 0
 	for _, key := range []string{"result", "output", "error"} {
@@ -179,9 +179,9 @@ func wrongStub(seen map[string]bool) string {
 	case seen["tool"] == seen["step"]:
 		return `a stub is for a "tool" or for a "step"`
 	case seen["step"] && seen["with"]:
-		return `"with" is for the stub of a tool; a step's is known by its path`
+		return `"with" is for the stub of a tool; the stub of a step has only a path`
 	case seen["step"] && seen["result"]:
-		return `what a step comes to is its "output"`
+		return `the stub of a step has an "output", not a "result"`
 	case comes != 1 && seen["step"]:
 		return `the stub of a step has an "output" or an "error"`
 	case comes != 1:
@@ -190,7 +190,7 @@ func wrongStub(seen map[string]bool) string {
 	return ""
 }
 
-// kinds are those of errors, see [tool.Kind].
+// kinds are the error kinds, see [tool.Kind].
 var kinds = []string{"invalid", "not_found", "denied", "limit", "timeout", "canceled", "upstream", "failed", "internal"}
 
 func (r reader) fault(at yamlstrict.Path, n *yaml.Node, f *Fault) {
@@ -202,7 +202,7 @@ func (r reader) fault(at yamlstrict.Path, n *yaml.Node, f *Fault) {
 	f.Kind = tool.Kind(kind)
 }
 
-// expect reads what a run must come to.
+// expect reads the expectations of a run.
 func (r reader) expect(e *Expect) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		order := "exact"
@@ -226,7 +226,7 @@ func (r reader) expect(e *Expect) yamlstrict.Reader {
 		case seen["error"]:
 			e.Status = "failed"
 		case e.AnyOrder && !seen["calls"]:
-			r.Fail(at, n, `"order" is that of "calls", which are not named`)
+			r.Fail(at, n, `"order" needs "calls"`)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (r reader) call(at yamlstrict.Path, n *yaml.Node, c *call) {
 	}
 }
 
-// outcomes are the words that a step can be expected to end with; never is one that does not begin.
+// outcomesOf are the outcomes that a step can be expected to have; never means that it does not run.
 var outcomesOf = []string{"ok", "failed", "skipped", "cached", "canceled", "never"}
 
 func (r reader) outcomes(into *[]outcome) yamlstrict.Reader {
@@ -271,13 +271,13 @@ func (r reader) outcomes(into *[]outcome) yamlstrict.Reader {
 	}
 }
 
-// toolName is how tools are named: upstream.tool, or a method of the protocol in place of the tool.
+// toolName matches tool names: upstream.tool, or a protocol method in place of the tool.
 var toolName = regexp.MustCompile(`^[A-Za-z_]\w*\.[A-Za-z_][\w/]*$`)
 
 func (r reader) tool(into *string) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if r.Text(into)(at, n); !r.Bad(at) && !toolName.MatchString(*into) {
-			r.Fail(at, n, "%.60q is no tool; it is named upstream.tool", *into)
+			r.Fail(at, n, "%.60q is not a tool name; write upstream.tool", *into)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func instant(n *yaml.Node) (time.Time, string) {
 	return t, ""
 }
 
-// times reads how often a stub is used.
+// times reads the maximum number of uses of a stub.
 func times(n *yaml.Node) (int, string) {
 	count, wrong := yamlstrict.Count(n)
 	if wrong == "" && count == 0 {

@@ -11,14 +11,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// difference is one place where a value is not what was wanted.
+// difference is one location where a value differs from the wanted one.
 type difference struct {
-	node    *yaml.Node // what was wanted
+	node    *yaml.Node // the wanted value
 	message string
 }
 
-// differences compares a value with the part of it that is wanted: of a mapping the members that are named, of a list
-// each item, of anything else all of it. at is the path of the value, for messages.
+// differences compares a value with the wanted parts of it: for a mapping the named members, for a list
+// each item, else all of it. at is the path of the value, for messages.
 func differences(want *yaml.Node, got any, at string) []difference {
 	if name := matcherOf(want); name != "" {
 		return unlike(want, name, got, at)
@@ -49,7 +49,7 @@ func membersDiffer(want *yaml.Node, got map[string]any, at string) (all []differ
 		case ok || matcherOf(value) == "" && value.Tag == "!!null":
 			all = append(all, differences(value, member, under)...)
 		default:
-			all = append(all, difference{value, under + ": wanted " + shown(valueOf(value)) + ", but it is not there"})
+			all = append(all, difference{value, under + ": wanted " + shown(valueOf(value)) + ", but it is missing"})
 		}
 	}
 	return all
@@ -72,16 +72,16 @@ func unlike(want *yaml.Node, name string, got any, at string) []difference {
 	case contains:
 		ok = ok && strings.Contains(text, pattern)
 	case matches:
-		ok = ok && regexp.MustCompile(pattern).MatchString(text) // it was compiled when it was read
+		ok = ok && regexp.MustCompile(pattern).MatchString(text) // it was validated when it was read
 	}
 	if ok {
 		return nil
 	}
 	verb := map[string]string{contains: "that contains", matches: "that matches"}[name]
-	return []difference{{want, fmt.Sprintf("%s: wanted a text %s %s\ngot %s", at, verb, shown(pattern), shown(got))}}
+	return []difference{{want, fmt.Sprintf("%s: wanted text %s %s\ngot %s", at, verb, shown(pattern), shown(got))}}
 }
 
-// same compares scalars; numbers by their value, however they are written.
+// same compares scalars; numbers by value, independent of their notation.
 func same(want, got any) bool {
 	if n, ok := number(want); ok {
 		m, ok := number(got)
@@ -90,7 +90,7 @@ func same(want, got any) bool {
 	return want == got
 }
 
-// number is the value of a number in a way that can be compared: exact where it is whole.
+// number returns a canonical text of a number, exact for integers.
 func number(v any) (string, bool) {
 	switch v := v.(type) {
 	case json.Number:
@@ -106,7 +106,7 @@ func number(v any) (string, bool) {
 	return "", false
 }
 
-// wantedGot sets two values side by side, or shows how they differ where they have many lines.
+// wantedGot shows both values, or their diff if they have many lines.
 func wantedGot(want, got string) string {
 	if strings.Count(want, "\n")+strings.Count(got, "\n") > 4 {
 		return "wanted something else\n" + unified(want, got)
@@ -124,10 +124,10 @@ func unified(want, got string) string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// maxShown is how much of a value is shown.
+// maxShown limits the text of a value in messages, in bytes.
 const maxShown = 4 << 10
 
-// shown is a value as a test would have it: a text of several lines as it is, else on one line where it is short.
+// shown formats a value for messages: a multi-line string as it is, else as YAML on one line.
 func shown(v any) string {
 	text, ok := v.(string)
 	if !ok || !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {

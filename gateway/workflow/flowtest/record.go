@@ -16,9 +16,9 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// Record makes a file of tests of a run that is over: its one test gives what the run was given, has a stub for each call
-// and each program that it made, and expects its result. Tokens in place of personal data stay as they are. Errors are
-// *tool.Error, of runs that cannot be made again so: of canceled ones, and of those that are larger than a file may be.
+// Record creates a test file from a finished run: its one test has the inputs of the run, a stub for each call
+// and program, and expects the same result. Tokens that replace personal data are kept. Errors are
+// *tool.Error, for runs that cannot be reproduced this way, such as canceled or too large ones.
 func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
 	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}}
 	for event, err := range events {
@@ -43,34 +43,34 @@ func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
 }
 
 func cannot(why string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: "the run cannot be made a test of: " + why}
+	return &tool.Error{Kind: tool.Invalid, Message: "cannot make a test of the run: " + why}
 }
 
-// recording is what is known of a run while its events are read.
+// recording is the state of a run while its events are read.
 type recording struct {
 	start   *workflow.Started
 	started time.Time
 	over    *workflow.Event
-	// definitions are that of the run, by "", and those of nested workflows, by the path of the step.
+	// definitions are the definitions of the run, under "", and of nested workflows, by step path.
 	definitions map[string]*spec.Definition
-	// steps are those that were begun, by their paths; order is the order in which they began first.
+	// steps are the started steps by path; order is the order of their first start.
 	steps map[string]*recorded
 	order []string
-	// top are the steps of the definition itself that have ended, with how.
+	// top are the end events of the top-level steps.
 	top []workflow.Event
 }
 
-// recorded is a step that does something by itself.
+// recorded is a step that is not a block.
 type recorded struct {
 	path, tool string
-	step       *spec.Step // nil for the call of a form
+	step       *spec.Step // nil for a call of a form
 	input      json.RawMessage
 	attempt    int
-	// faults are those of attempts that were followed by others.
+	// faults are the errors of attempts that were retried.
 	faults []workflow.Fault
 	ended  *workflow.Event
 	answer json.RawMessage // of a form
-	asked  bool            // a person, whether to go on
+	asked  bool            // it asked for approval
 }
 
 func (r *recording) add(e workflow.Event) error {
@@ -100,7 +100,7 @@ func (r *recording) add(e workflow.Event) error {
 	return nil
 }
 
-// define notes the definition of a run, or of a nested workflow.
+// define stores the definition of a run or nested workflow.
 func (r *recording) define(path string, s *workflow.Started) error {
 	d, err := spec.Parse(s.Path, []byte(s.Source), func(name string) ([]byte, error) {
 		text, ok := s.Files[name]
@@ -116,7 +116,7 @@ func (r *recording) define(path string, s *workflow.Started) error {
 	return nil
 }
 
-// stepAt is the step of a path, nil where there is none, as for the pass of a loop.
+// stepAt returns the step at a path, nil if there is none, as for a loop iteration.
 func (r *recording) stepAt(path string) *spec.Step {
 	if strings.HasSuffix(path, "]") {
 		return nil
@@ -130,7 +130,7 @@ func (r *recording) stepAt(path string) *spec.Step {
 	return nil
 }
 
-// sideBySide says that a step makes others at once.
+// sideBySide reports whether a step runs nested steps concurrently.
 func sideBySide(s *spec.Step) bool {
 	if s == nil {
 		return false
@@ -142,14 +142,14 @@ func sideBySide(s *spec.Step) bool {
 	return ok
 }
 
-// beside says that the step of a path stands in one that makes others at once.
+// beside reports whether a path is inside a step that runs nested steps concurrently.
 func (r *recording) beside(path string) bool {
 	for i, c := range path {
 		if c != '.' {
 			continue
 		}
 		holder := path[:i]
-		if open := strings.LastIndexByte(holder, '['); open > 0 && strings.HasSuffix(holder, "]") { // the pass of a loop
+		if open := strings.LastIndexByte(holder, '['); open > 0 && strings.HasSuffix(holder, "]") { // a loop iteration
 			holder = holder[:open]
 		}
 		if sideBySide(r.stepAt(holder)) {
@@ -173,7 +173,7 @@ func (r *recording) began(e workflow.Event) error {
 	if e.Start != nil {
 		return r.define(e.Path, e.Start)
 	}
-	if e.Input == nil && e.Execution == "" { // it holds others, or asks a person
+	if e.Input == nil && e.Execution == "" { // a block, a form or an approval
 		return nil
 	}
 	s := r.at(e.Path)
@@ -186,7 +186,7 @@ func (r *recording) ended(e workflow.Event) error {
 		return cannot("step " + e.Path + " was stopped in the middle")
 	}
 	if e.Outcome == "failed" && sideBySide(r.stepAt(e.Path)) {
-		return cannot("a part of step " + e.Path + " failed, and how far the others come then is another matter each time")
+		return cannot("a part of step " + e.Path + " failed, and how far the others get then differs each time")
 	}
 	if !strings.ContainsAny(e.Path, ".[") {
 		r.top = slices.DeleteFunc(r.top, func(before workflow.Event) bool { return before.Path == e.Path })
@@ -205,7 +205,7 @@ func (r *recording) ended(e workflow.Event) error {
 	return nil
 }
 
-// reenter forgets what failed before the run was resumed: it is made again.
+// reenter removes the steps that failed before the run was resumed: they run again.
 func (r *recording) reenter() {
 	r.over = nil
 	failed := func(e *workflow.Event) bool { return e == nil || e.Outcome == "failed" }
@@ -218,7 +218,7 @@ func (r *recording) reenter() {
 	r.top = slices.DeleteFunc(r.top, func(e workflow.Event) bool { return failed(&e) })
 }
 
-// single says that a step does something by itself, and can have a stub.
+// single reports whether a step can have a stub.
 func single(do spec.Action) bool {
 	switch do.(type) {
 	case *spec.Tool, *spec.Code, *spec.Skill:
@@ -227,7 +227,7 @@ func single(do spec.Action) bool {
 	return false
 }
 
-// file is the file of the test.
+// file returns the test file.
 func (r *recording) file() ([]byte, error) {
 	test := &orderly{}
 	test.add("name", "as run "+r.start.ID+" went")
@@ -245,11 +245,11 @@ func (r *recording) file() ([]byte, error) {
 	root := &orderly{}
 	root.add("workflow", r.start.Workflow)
 	root.add("tests", []any{test})
-	root.node.HeadComment = fmt.Sprintf("Recorded from run %s of %s. The stubs are what its calls and programs came to; give\nthe test a name that says what it is for, and leave out what does not matter.", r.start.ID, r.started.UTC().Format(time.DateOnly))
+	root.node.HeadComment = fmt.Sprintf("Recorded from run %s of %s. The stubs are the results of its calls and programs; give\nthe test a name that says what it is for, and leave out what does not matter.", r.start.ID, r.started.UTC().Format(time.DateOnly))
 	return written(&root.node), nil
 }
 
-// envOf are the variables that a run had, without those that were not there.
+// envOf returns the environment variables of a run, without unset ones.
 func envOf(kept json.RawMessage) any {
 	env, _ := decoded(kept).(map[string]any)
 	maps.DeleteFunc(env, func(_ string, value any) bool { return value == nil })
@@ -290,7 +290,7 @@ func (r *recording) stubs(test *orderly) error {
 	return nil
 }
 
-// stubbed says that a step has ended, and did something that a stub can come to.
+// stubbed reports whether a step has ended and a stub can reproduce it.
 func (s *recorded) stubbed() bool {
 	if s.ended == nil {
 		return false
@@ -298,11 +298,11 @@ func (s *recorded) stubbed() bool {
 	if s.tool != "" || s.step == nil {
 		return s.tool != ""
 	}
-	_, nested := s.step.Do.(*spec.Nested) // that did not run, or it would have no input
+	_, nested := s.step.Do.(*spec.Nested) // one with an input did not run
 	return nested || single(s.step.Do)
 }
 
-// verdict is what a person said.
+// verdict returns the decision of an approval.
 func (s *recorded) verdict() string {
 	if s.ended != nil && s.ended.Outcome == "ok" {
 		return "allow"
@@ -315,7 +315,7 @@ func isApproval(do spec.Action) bool {
 	return ok && wait.Approval != nil
 }
 
-// answersOf are what people answered to a form, as the engine keeps it.
+// answersOf returns the answers to a form from the engine's stored state.
 func answersOf(kept json.RawMessage) any {
 	state, _ := decoded(kept).(map[string]any)
 	if answers, ok := state["answers"]; ok {
@@ -324,7 +324,7 @@ func answersOf(kept json.RawMessage) any {
 	return map[string]any{}
 }
 
-// stubs are those of a step: of the attempts that failed, each once, and of the last.
+// stubs returns the stubs of a step: one for each failed attempt, and one for the last.
 func (s *recorded) stubs() (all []any) {
 	for _, fault := range s.faults {
 		all = append(all, s.stub("error", s.fault(fault)))
@@ -354,7 +354,7 @@ func (s *recorded) stub(key string, value any) *orderly {
 	return o
 }
 
-// with are the arguments of a call, nil for none and for those that the log has the digest of only.
+// with returns the arguments of a call, nil for none or if the log has only their hash.
 func (s *recorded) with() any {
 	with := decoded(s.input)
 	if members, ok := with.(map[string]any); !ok || len(members) == 0 || len(members) == 2 && members["sha256"] != nil && members["bytes"] != nil {
@@ -363,7 +363,7 @@ func (s *recorded) with() any {
 	return with
 }
 
-// fault is an error as a stub has it: that of a tool without what the engine puts in front.
+// fault returns an error for a stub, without the prefix that the engine adds to tool errors.
 func (s *recorded) fault(f workflow.Fault) any {
 	o := &orderly{}
 	if message, ok := strings.CutPrefix(f.Message, s.tool+" failed: "); ok && f.Kind == tool.Failed {
@@ -374,12 +374,12 @@ func (s *recorded) fault(f workflow.Fault) any {
 	return o
 }
 
-// merged has stubs that are the same and follow each other as one.
+// merged merges equal consecutive stubs.
 func merged(stubs []any) (all []any) {
 	var last string
 	times := 0
 	for _, stub := range stubs {
-		o := stub.(*orderly) //nolint:forcetypeassert // they are made above
+		o := stub.(*orderly) //nolint:forcetypeassert // created above
 		text := string(written(&o.node))
 		if text == last {
 			times++
@@ -393,7 +393,7 @@ func merged(stubs []any) (all []any) {
 	return all
 }
 
-// expect is what the run came to.
+// expect returns the expectations from the results of the run.
 func (r *recording) expect() *orderly {
 	e := &orderly{}
 	if r.over.Status == workflow.OK {

@@ -8,11 +8,11 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// maxLine is how much of a line of a report is shown.
+// maxLine limits a line of a report.
 const maxLine = 2000
 
-// Report writes how tests went, a line each and below it what was not as expected, and in the end how many there were.
-// What comes from definitions, tools and tests is written without control characters.
+// Report writes the results of tests: a line for each test with its failures below, and a summary.
+// Texts from definitions, tools and tests are sanitized.
 func Report(w io.Writer, results []Result) error {
 	failed := 0
 	for _, r := range results {
@@ -27,7 +27,7 @@ func Report(w io.Writer, results []Result) error {
 	return err
 }
 
-// text is a result as a person reads it.
+// text formats a result.
 func (r Result) text() string {
 	var out strings.Builder
 	word := "ok  "

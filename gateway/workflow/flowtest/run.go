@@ -19,29 +19,29 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Programs runs code in a sandbox: *gateway.Gateway.
+// Programs runs code in a sandbox. *gateway.Gateway implements it.
 type Programs interface {
 	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 }
 
-// Options say what tests are run with.
+// Options are the options of Run.
 type Options struct {
-	// Definitions are the workflows that there are: those that are tested, and those that they start.
+	// Definitions are the tested workflows, and those that they start.
 	Definitions []*spec.Definition
-	// Programs runs the code of steps: its calls come to the stubs as all calls, and /workspace is empty in the beginning of each
-	// test and thrown away. nil: steps with code need stubs themselves.
+	// Programs runs the code of steps: its calls use the stubs, and /workspace is empty at the start of each
+	// test and removed after it. If nil, steps with code need stubs.
 	Programs Programs
-	// Skills knows the languages of skills; nil knows none.
+	// Skills returns the languages of skills; nil has none.
 	Skills workflow.Catalog
 	// Timeout bounds one test; 0 is a minute.
 	Timeout time.Duration
-	// Logger gets what the engine logs; nil discards.
+	// Logger is the engine's logger; nil discards.
 	Logger *slog.Logger
 
-	seen func(events []workflow.Event) // for tests: what each run did
+	seen func(events []workflow.Event) // for tests: called with the events of each run
 }
 
-// Run runs the tests of files one after the other, and tells how each went. When ctx ends, the rest fails.
+// Run runs the tests of files in order and returns their results. When ctx ends, the remaining tests fail.
 func Run(ctx context.Context, files []*File, o Options) (results []Result) {
 	for _, f := range files {
 		for i := range f.Tests {
@@ -61,7 +61,7 @@ func one(ctx context.Context, f *File, t *Test, o Options) Result {
 	return r
 }
 
-// failures runs a test on records of its own.
+// failures runs a test with its own store.
 func failures(ctx context.Context, f *File, t *Test, o Options) []Failure {
 	if !slices.ContainsFunc(o.Definitions, func(d *spec.Definition) bool { return d.Name == f.Workflow }) {
 		return []Failure{f.unknown(t, o.Definitions)}
@@ -96,7 +96,7 @@ func (t *Test) env(name string) (string, bool) {
 	return value, ok
 }
 
-// unknown says that the workflow that is tested is not there.
+// unknown returns the failure for an unknown workflow.
 func (f *File) unknown(t *Test, definitions []*spec.Definition) Failure {
 	var names []string
 	for _, d := range definitions {
@@ -113,7 +113,7 @@ func (f *File) unknown(t *Test, definitions []*spec.Definition) Failure {
 	return Failure{line, message}
 }
 
-// rehearsal is a test while it runs.
+// rehearsal is a running test.
 type rehearsal struct {
 	*stage
 	engine *workflow.Engine
@@ -122,7 +122,7 @@ type rehearsal struct {
 	seen   func([]workflow.Event)
 }
 
-// run starts the run, answers what it asks, and compares its result.
+// run starts the run, answers its forms, and compares its result.
 func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 	run, err := r.engine.Start(ctx, workflow.Start{Workflow: name, Inputs: r.test.Inputs, Trigger: "workflow test", Key: "test"})
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 	r.mu.Lock()
 	missing := r.missing
 	r.mu.Unlock()
-	if len(missing) > 0 { // all else follows from it
+	if len(missing) > 0 { // other failures are a consequence
 		return missing
 	}
 	events, err := r.events(ctx, run.ID)
@@ -146,13 +146,13 @@ func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 		r.seen(events)
 	}
 	failures := r.compare(run, events)
-	if run.Status == workflow.OK { // else what came after the failure did not come to its stubs
+	if run.Status == workflow.OK { // after a failure, later stubs are unused
 		failures = append(failures, r.unused()...)
 	}
 	return failures
 }
 
-// refused compares the error of a run that does not start.
+// refused compares the error of a run that could not be started.
 func (r *rehearsal) refused(err error) []Failure {
 	wrong := tool.AsError(err)
 	return r.compare(workflow.Run{Status: workflow.Failed, Error: &workflow.Fault{Kind: wrong.Kind, Message: wrong.Message, Hint: wrong.Hint}}, nil)
@@ -170,7 +170,7 @@ func (r *rehearsal) stuck(ctx context.Context, run workflow.Run, err error) stri
 	return text + strings.Join(waits, "")
 }
 
-// settle waits until the run is over, and answers its forms in the meantime.
+// settle waits until the run has ended, and answers its forms.
 func (r *rehearsal) settle(ctx context.Context, id string) (workflow.Run, error) {
 	answered := map[string]answer{}
 	for {
@@ -186,13 +186,13 @@ func (r *rehearsal) settle(ctx context.Context, id string) (workflow.Run, error)
 	}
 }
 
-// answer is when a form was answered, and what it asked.
+// answer is the time of an answer and the form that was answered.
 type answer struct {
 	at   time.Time
 	form string
 }
 
-// taking is how long the engine may take to go on after an answer.
+// taking is how long the engine may take to continue after an answer.
 const taking = 2 * time.Second
 
 func (r *rehearsal) over(ctx context.Context, id string) error {
@@ -200,19 +200,19 @@ func (r *rehearsal) over(ctx context.Context, id string) error {
 	return err
 }
 
-// answer answers a form, once. It reports whether the run can go on.
+// answer answers a form once. It reports whether the run can continue.
 func (r *rehearsal) answer(ctx context.Context, id string, p workflow.Pending, answered map[string]answer) bool {
 	values, ok := r.test.Answers[p.Step]
 	before, again := answered[p.Step]
 	switch {
 	case !ok:
-		r.note(fmt.Sprintf("step %s asks a person, and answers does not say what they answer; it asks for\n%s", p.Step, asked(p.Form)))
+		r.note(fmt.Sprintf("step %s asks a person, and \"answers\" has no answer for it; it asks for\n%s", p.Step, asked(p.Form)))
 		return false
 	case again && before.form == string(p.Form) && time.Since(before.at) < taking:
-		time.Sleep(time.Millisecond) // it has not gone on yet
+		time.Sleep(time.Millisecond) // it has not continued yet
 		return true
 	case again:
-		r.note(fmt.Sprintf("the answers of step %s are not all that it asks for; it still asks for\n%s", p.Step, asked(p.Form)))
+		r.note(fmt.Sprintf("the answers of step %s are incomplete; it still asks for\n%s", p.Step, asked(p.Form)))
 		return false
 	}
 	answered[p.Step] = answer{time.Now(), string(p.Form)}
@@ -229,7 +229,7 @@ func (r *rehearsal) note(text string) {
 	r.lacks(r.test.Line, text)
 }
 
-// asked lists the fields of what a form asks, a line each.
+// asked lists the fields that a form asks for, one per line.
 func asked(form json.RawMessage) string {
 	var ask struct {
 		Fields []struct{ Name, Type, Title, Problem string }

@@ -18,21 +18,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// stage stands where the gateway is in one test: it has the stubs, and notes what the run does.
+// stage replaces the gateway in one test: it answers with the stubs and records the calls. It is safe for concurrent use.
 type stage struct {
 	test     *Test
 	programs Programs
 	folder   string // the workspace of programs
 
 	mu    sync.Mutex
-	used  []int // how often each stub was
+	used  []int // uses of each stub
 	calls []made
-	// missing is what the run wanted and the test does not have, each once.
+	// missing are the stubs and answers that the run needs and the test does not have, each once.
 	missing []Failure
 	asked   map[string]approvals.Approval
 }
 
-// made is a call that was made.
+// made is an actual call.
 type made struct {
 	tool string
 	args any
@@ -42,7 +42,7 @@ func newStage(t *Test, programs Programs, folder string) *stage {
 	return &stage{test: t, programs: programs, folder: folder, used: make([]int, len(t.Stubs)), asked: map[string]approvals.Approval{}}
 }
 
-// Call implements [workflow.Door]: it notes the call, and answers with the first stub that fits.
+// Call implements [workflow.Door]: it records the call and answers with the first matching stub.
 func (s *stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return stub.answer()
 }
 
-// take returns the first stub that fits and is not used up, nil for none.
+// take uses the first matching stub that is not used up, and returns it; nil for none.
 func (s *stage) take(fits func(*Stub) bool) *Stub {
 	i := s.first(fits)
 	if i < 0 {
@@ -79,12 +79,12 @@ func (s *stage) first(fits func(*Stub) bool) int {
 	return -1
 }
 
-// fits reports whether the stub is for a call.
+// fits reports whether the stub matches a call.
 func (s *Stub) fits(name string, args any) bool {
 	return s.Tool == name && (s.with == nil || len(differences(s.with, args, "with")) == 0)
 }
 
-// answer is what a tool says.
+// answer returns the stub's result as the result of a tool.
 func (s *Stub) answer() (tool.Result, error) {
 	if s.Error != nil && s.Error.Kind == tool.Failed {
 		return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: s.Error.Message}}}, nil
@@ -98,7 +98,7 @@ func (s *Stub) answer() (tool.Result, error) {
 	return tool.Result{Structured: s.Result}, nil
 }
 
-// noCall notes a call without a stub, and why those of the same tool do not fit.
+// noCall records a call without a stub, and why the stubs of the same tool do not match.
 func (s *stage) noCall(name string, args any) error {
 	lines := []string{"no stub fits a call; this one would:", flow([]any{stubFor("tool", name, args)})}
 	for i := range s.test.Stubs {
@@ -106,7 +106,7 @@ func (s *stage) noCall(name string, args any) error {
 		switch {
 		case stub.Tool != name:
 		case stub.Times > 0 && s.used[i] >= stub.Times:
-			lines = append(lines, fmt.Sprintf("the stub on line %d was used already, as often as it says (%d)", stub.node.Line, stub.Times))
+			lines = append(lines, fmt.Sprintf("the stub on line %d is used up (times: %d)", stub.node.Line, stub.Times))
 		case stub.with != nil:
 			lines = append(lines, fmt.Sprintf("the stub on line %d does not fit: %s", stub.node.Line, differences(stub.with, args, "with")[0].message))
 		}
@@ -115,7 +115,7 @@ func (s *stage) noCall(name string, args any) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "the test has no stub for " + name}
 }
 
-// stubFor is a stub that would fit, as a person would write it.
+// stubFor returns a matching stub for a message.
 func stubFor(key, name string, args any) *orderly {
 	o := &orderly{}
 	o.add(key, name)
@@ -130,27 +130,27 @@ func stubFor(key, name string, args any) *orderly {
 	return o
 }
 
-// lacks notes what the test does not have, once.
+// lacks records once what the test does not have.
 func (s *stage) lacks(line int, text string) {
 	if !slices.ContainsFunc(s.missing, func(f Failure) bool { return f.Message == text }) {
 		s.missing = append(s.missing, Failure{line, text})
 	}
 }
 
-// Execute implements [workflow.Door]: programs run in a sandbox where there is one, and their calls come to the stubs.
+// Execute implements [workflow.Door]: programs run in the sandbox if there is one, and their calls use the stubs.
 func (s *stage) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
 	if s.programs == nil {
 		_, path := workflow.At(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.lacks(s.test.Line, "code runs in a sandbox only, which there is none of here; a stub for its step would do:\n"+flow([]any{stubFor("step", path, nil)}))
+		s.lacks(s.test.Line, "code needs a sandbox, and there is none here; this stub for its step would do:\n"+flow([]any{stubFor("step", path, nil)}))
 		return execution.Result{}, &tool.Error{Kind: tool.Invalid, Message: "there is no sandbox for the code"}
 	}
 	program.Stub, program.Folder = s.Call, s.folder
 	return s.programs.Execute(ctx, program)
 }
 
-// instead is what steps come to that are not run: those with a stub of their own, or of their output, and waits.
+// instead implements [workflow.Instead] for steps with a stub for the step or its output, and for waits.
 func (s *stage) instead(_ context.Context, path string, step *spec.Step, input json.RawMessage) (json.RawMessage, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *stage) instead(_ context.Context, path string, step *spec.Step, input j
 	return json.RawMessage("null"), waits && !s.test.Real, nil
 }
 
-// ofOutput returns the first stub that fits a call, if it has the output of the step; the call is noted then.
+// ofOutput returns the first stub that matches a tool step, if it has the output of the step, and records the call.
 func (s *stage) ofOutput(step *spec.Step, input json.RawMessage) *Stub {
 	do, ok := step.Do.(*spec.Tool)
 	if !ok {
@@ -190,7 +190,7 @@ func (s *stage) Inquire(_ context.Context, q approvals.Question) (approvals.Appr
 	defer s.mu.Unlock()
 	allowed, ok := s.test.Approvals[q.Step]
 	if !ok {
-		s.lacks(s.test.Line, fmt.Sprintf("step %s asks a person, and approvals does not say what they answer; write\napprovals: {%s: allow}\nthe question is: %s", q.Step, flow(q.Step), flow(q.Message)))
+		s.lacks(s.test.Line, fmt.Sprintf("step %s asks a person, and \"approvals\" has no answer for it; write\napprovals: {%s: allow}\nthe question is: %s", q.Step, flow(q.Step), flow(q.Message)))
 	}
 	a := approvals.Approval{ID: "a-" + q.Step, State: approval.Denied, By: "test"}
 	if allowed {
@@ -214,16 +214,16 @@ func (s *stage) Approval(_ context.Context, id string) (approvals.Approval, erro
 // Withdraw implements [workflow.People].
 func (s *stage) Withdraw(context.Context, string) error { return nil }
 
-// WatchApprovals implements [workflow.People]: all have an answer from the beginning.
+// WatchApprovals implements [workflow.People]: all questions are answered at once.
 func (s *stage) WatchApprovals(func()) (stop func()) { return func() {} }
 
-// unused are the stubs that nothing came to.
+// unused returns a failure for each stub that was not used, or not often enough.
 func (s *stage) unused() (all []Failure) {
 	for i, used := range s.used {
 		stub := &s.test.Stubs[i]
 		switch {
 		case used == 0:
-			all = append(all, Failure{stub.node.Line, "nothing came to this stub of " + strings.TrimPrefix(stub.Tool+" "+stub.Step, " ")})
+			all = append(all, Failure{stub.node.Line, "this stub was not used: " + strings.TrimPrefix(stub.Tool+" "+stub.Step, " ")})
 		case used < stub.Times:
 			all = append(all, Failure{stub.node.Line, fmt.Sprintf("this stub was used %d times of %d", used, stub.Times)})
 		}
@@ -231,7 +231,7 @@ func (s *stage) unused() (all []Failure) {
 	return all
 }
 
-// orderly is a mapping that is written in the order in which its members were added.
+// orderly is a YAML mapping that keeps the order of its members.
 type orderly struct{ node yaml.Node }
 
 func (o *orderly) add(key string, value any) {

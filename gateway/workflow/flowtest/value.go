@@ -11,17 +11,17 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// json reads any value, as JSON.
+// json reads any value as JSON.
 func (r reader) json(into *json.RawMessage) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !r.plain(at, n) {
 			return
 		}
-		*into, _ = json.Marshal(valueOf(n)) // plain values can be written
+		*into, _ = json.Marshal(valueOf(n)) // plain values can be marshaled
 	}
 }
 
-// object reads a mapping, as JSON.
+// object reads a mapping as JSON.
 func (r reader) object(into *json.RawMessage) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if r.Kind(at, n, yaml.MappingNode, "a mapping") {
@@ -42,7 +42,7 @@ func (r reader) answers(into *map[string]json.RawMessage) yamlstrict.Reader {
 	}
 }
 
-// part reads a value that something is compared with; see [differences].
+// part reads a value for comparison, see [differences].
 func (r reader) part(into **yaml.Node, kind yaml.Kind) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		matcher := kind == yaml.ScalarNode && matcherOf(n) != ""
@@ -55,7 +55,7 @@ func (r reader) part(into **yaml.Node, kind yaml.Kind) yamlstrict.Reader {
 	}
 }
 
-// plain refuses what JSON does not have, all the way down.
+// plain reports values that JSON does not have, recursively.
 func (r reader) plain(at yamlstrict.Path, n *yaml.Node) bool {
 	if !r.Allowed(at, n) {
 		return false
@@ -68,21 +68,21 @@ func (r reader) plain(at yamlstrict.Path, n *yaml.Node) bool {
 		r.Items(at, n, "a list", func(at yamlstrict.Path, _ int, item *yaml.Node) { good = r.plain(at, item) && good })
 	default:
 		if f, ok := scalarOf(n).(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-			r.Fail(at, n, "%s is no number that JSON has", n.Value)
+			r.Fail(at, n, "%s is not a JSON number", n.Value)
 			return false
 		}
 	}
 	return good && !r.Bad(at, at.Unknown())
 }
 
-// The matchers: a mapping with one of these keys alone is a matcher for a value.
+// The matchers: a mapping with only one of these keys is a matcher.
 const (
-	contains = "$contains" // a text with this one in it
-	matches  = "$matches"  // a text that the regular expression (RE2) is found in
-	anything = "$any"      // true: any value, but it must be there
+	contains = "$contains" // a text that contains this one
+	matches  = "$matches"  // a text that matches the regular expression (RE2)
+	anything = "$any"      // true: any value, but it must exist
 )
 
-// matcherOf is the name of the matcher that n is, "" for none.
+// matcherOf returns the name of the matcher n, "" if it is none.
 func matcherOf(n *yaml.Node) string {
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return ""
@@ -94,7 +94,7 @@ func matcherOf(n *yaml.Node) string {
 	return ""
 }
 
-// matchers refuses matchers that cannot be.
+// matchers reports invalid matchers.
 func (r reader) matchers(at yamlstrict.Path, n *yaml.Node) bool {
 	good := true
 	if name := matcherOf(n); name != "" {
@@ -117,18 +117,18 @@ func wrongMatcher(name string, value *yaml.Node) string {
 	text, isText := scalarOf(value).(string)
 	switch {
 	case name == anything && scalarOf(value) != true:
-		return name + " is true, or is left out"
+		return name + " must be true, or left out"
 	case name != anything && (value.Kind != yaml.ScalarNode || !isText):
 		return name + " must be a text"
 	case name == matches:
 		if _, err := regexp.Compile(text); err != nil {
-			return fmt.Sprintf("%s is no regular expression: %v", name, err)
+			return fmt.Sprintf("%s is not a regular expression: %v", name, err)
 		}
 	}
 	return ""
 }
 
-// valueOf is the value of a plain node, as JSON has it.
+// valueOf returns the JSON value of a plain node.
 func valueOf(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -147,7 +147,7 @@ func valueOf(n *yaml.Node) any {
 	return scalarOf(n)
 }
 
-// scalarOf is the value of a scalar: nil, a bool, a number or a text. What only YAML has, such as a date, is a text.
+// scalarOf returns the value of a scalar: nil, a bool, a number or a string. YAML-only types such as dates are strings.
 func scalarOf(n *yaml.Node) any {
 	var value any
 	switch n.Tag {

@@ -19,7 +19,7 @@ func flow(v any) string {
 	return strings.TrimSuffix(string(written(n)), "\n")
 }
 
-// written is a node as text, indented by two.
+// written returns a node as YAML, indented by two.
 func written(n *yaml.Node) []byte {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
@@ -30,7 +30,7 @@ func written(n *yaml.Node) []byte {
 	return out.Bytes()
 }
 
-// nodeOf makes a node of a JSON value. Mappings are in the order of their keys.
+// nodeOf returns a node for a JSON value. Mappings are sorted by key.
 func nodeOf(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
@@ -59,7 +59,7 @@ func nodeOf(v any) *yaml.Node {
 	return n
 }
 
-// numberTag says whether a number of JSON is whole.
+// numberTag returns the YAML tag of a JSON number.
 func numberTag(digits string) string {
 	if strings.ContainsAny(digits, ".eE") {
 		return "!!float"
@@ -67,7 +67,7 @@ func numberTag(digits string) string {
 	return "!!int"
 }
 
-// textNode is a text: as a block where it has lines that YAML can show so, else quoted where it must be.
+// textNode returns a node for a string: as a literal block for several lines if possible, quoted if needed.
 func textNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
@@ -82,7 +82,7 @@ func textNode(text string) *yaml.Node {
 	return n
 }
 
-// inline has a node stand on one line.
+// inline sets the styles of a node so that it is written on one line.
 func inline(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode, yaml.SequenceNode:
@@ -102,7 +102,7 @@ func put(mapping *yaml.Node, key string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, textNode(key), value)
 }
 
-// decoded is a JSON text as a value, with its numbers as they were written; nil for what is none.
+// decoded decodes JSON with numbers as json.Number; nil if it is invalid.
 func decoded(data []byte) (value any) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -7,23 +7,23 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Ask is what a person is asked now: all fields that are not known and can be asked, those that depend on them later.
+// Ask is what a person is asked now: all unknown fields that can be asked. Fields that depend on them are asked later.
 type Ask struct {
 	Title  string     `json:"title,omitempty"`
 	Fields []Question `json:"fields"`
-	// Filled is what is known already, by field; it can be answered again.
+	// Filled are the known values by field; they can be answered again.
 	Filled map[string]any `json:"filled,omitempty"`
 }
 
-// Question is one field that is asked. All its texts are one line, but for Description, and fit to be shown.
+// Question is one field that is asked. Its texts are sanitized, and one line except for Description.
 type Question struct {
 	Name string `json:"name"`
-	// Type is as in [spec.Field]; or json for an input of a workflow that is none of those: a text that is JSON.
+	// Type is as in [spec.Field], or json for a workflow input of another type: any JSON.
 	Type        string `json:"type"`
 	Title       string `json:"title"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required"`
-	// Default is what is filled in before a person answers; it counts when it is sent.
+	// Default is the initial value. It is not an answer until it is sent.
 	Default any      `json:"default,omitempty"`
 	Options []Option `json:"options,omitempty"`
 	// Min, Max, MinLength, MaxLength and Pattern are as in [spec.Field].
@@ -32,21 +32,21 @@ type Question struct {
 	MinLength int    `json:"min_length,omitempty"`
 	MaxLength int    `json:"max_length,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
-	// Problem is what is wrong with the current value, "" for none.
+	// Problem is the problem with the current value, "" for none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Option is one of the values of a choice: a text, an int64 or a float64.
+// Option is one of the values of a choice: a string, an int64 or a float64.
 type Option struct {
 	Value any    `json:"value"`
 	Title string `json:"title"`
 }
 
-// Problem is what is wrong with one answer, in words for who gave it.
+// Problem is a problem with one answer, in words for the person who answers.
 type Problem struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
-	// Hint says what would be right; it may be "".
+	// Hint says what would be valid; it may be "".
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -59,42 +59,42 @@ func (p Problem) Error() string {
 	return text
 }
 
-// Env is what a form is filled within.
+// Env is the environment of a form.
 type Env struct {
-	// Vars are what the step's expressions see.
+	// Vars are the variables of the step's expressions.
 	Vars map[string]any
-	// Call calls a tool that values or options come from, and returns what a step of that tool would come to. It is called
-	// once for a use and its arguments, and again where they have changed. An error ends Next or Answer as it is.
+	// Call calls a tool that provides values or options, and returns the same value as a step with that tool. It is called
+	// once for a use and its arguments, and again if they have changed. Next and Answer return its errors unchanged.
 	Call func(ctx context.Context, c Call) (any, error)
 }
 
-// Call is one call of a tool.
+// Call is a call of a tool.
 type Call struct {
-	// Key tells the calls of a form apart, as part of a path: "city.options", and "city.options[1]" when it is made again with other arguments.
+	// Key identifies the call in the form, as part of a path: "city.options", and "city.options[1]" if it is repeated with other arguments.
 	Key string
-	// Tool is "upstream.tool", Args an object in JSON.
+	// Tool is "upstream.tool", Args a JSON object.
 	Tool string
 	Args json.RawMessage
 }
 
-// State is what is known of a form that is being filled. The zero State is one of which nothing is. It is written and
-// read as JSON; who changes it must not use it at once elsewhere.
+// State is the state of a form that is being filled. The zero State is empty. It can be marshaled
+// as JSON. It is not safe for concurrent use.
 type State struct {
-	// Answers are what people gave, by field; nil where they left an optional field empty.
+	// Answers are the answers of people by field; nil for an optional field that was left empty.
 	Answers map[string]any `json:"answers,omitempty"`
-	// Drawn is what tools gave, by "FIELD.from" or "FIELD.options".
+	// Drawn are the results of tools, by "FIELD.from" or "FIELD.options".
 	Drawn map[string]Drawn `json:"drawn,omitempty"`
 }
 
-// Drawn is what a tool gave.
+// Drawn is the result of a tool.
 type Drawn struct {
-	// Args are what it was called with, Times how often it was called before that with others.
+	// Args are the arguments, Times is the number of earlier calls with other arguments.
 	Args  json.RawMessage `json:"args"`
 	Times int             `json:"times,omitempty"`
 	Value any             `json:"value"`
 }
 
-// UnmarshalJSON reads whole numbers as such, as expressions want them.
+// UnmarshalJSON decodes integers as int64, as expressions need them.
 func (s *State) UnmarshalJSON(data []byte) error {
 	var raw struct {
 		Answers json.RawMessage

@@ -7,8 +7,8 @@ import (
 	"sallyport/gateway/workflow/template"
 )
 
-// constants finds what is wrong with the values of a field that have no expressions in them: it could not be answered, or
-// the default would not be taken.
+// constants checks the constant values of a field, such as contradictory bounds or an invalid
+// default.
 func (c *compiler) constants(f *field) {
 	q := &Question{Name: f.name, Type: f.Type, MinLength: f.MinLength, MaxLength: f.MaxLength}
 	if f.pattern != nil {
@@ -33,12 +33,12 @@ func (c *compiler) constantBound(f *field, b *template.Binding, v *spec.Value) a
 	}
 	bound, problem := convert(&Question{Name: f.name, Type: f.Type}, value)
 	if problem != nil {
-		c.wrong(textOf(v), "this is no value of the field: "+problem.Message, problem.Hint)
+		c.wrong(textOf(v), "this is not a value of the field: "+problem.Message, problem.Hint)
 	}
 	return bound
 }
 
-// constantOptions reports whether it is known what there is to choose from.
+// constantOptions sets the options of q if they are constant, and reports whether they are known.
 func (c *compiler) constantOptions(f *field, q *Question) (known bool) {
 	if f.options == nil {
 		return true
@@ -56,7 +56,7 @@ func (c *compiler) constantOptions(f *field, q *Question) (known bool) {
 	return true
 }
 
-// constant is the value of a binding without references.
+// constant returns the value of a binding without expressions.
 func constant(b *template.Binding) (value any, ok bool) {
 	if b == nil || !b.Constant() {
 		return nil, false
@@ -65,7 +65,7 @@ func constant(b *template.Binding) (value any, ok bool) {
 	return value, err == nil
 }
 
-// textOf says where a value stands.
+// textOf returns the text of a value, or its position.
 func textOf(v *spec.Value) spec.Text {
 	if v.Kind == spec.String {
 		return v.Text

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// draw is what a source says: of a tool, what it said before, if it was called with the same.
+// draw returns the value of a source. The result of a tool is reused if its arguments have not changed.
 func (w *walk) draw(f *field, use string, s *source) (any, error) {
 	if s.tool == "" {
 		return w.eval(s.value, nil)
@@ -43,7 +43,7 @@ func (w *walk) draw(f *field, use string, s *source) (any, error) {
 	return w.eval(s.output, map[string]any{"output": drawn.Value})
 }
 
-// once reports whether what is picked of a result stays the same, so that only that must be kept.
+// once reports whether the picked part of a result cannot change, so that only that part is stored.
 func (s *source) once() bool { return s.output != nil && !s.output.Uses("form") }
 
 func (w *walk) call(name, key string, args json.RawMessage, before bool, times int) (Drawn, error) {
@@ -59,13 +59,13 @@ func (w *walk) call(name, key string, args json.RawMessage, before bool, times i
 	return Drawn{Args: args, Times: times, Value: value}, err
 }
 
-// arguments is an object as a call takes it.
+// arguments returns the JSON of a call's arguments.
 func arguments(value any) (json.RawMessage, error) {
 	if value == nil {
 		return json.RawMessage("{}"), nil
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the arguments of a call are no object"}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the arguments of a call are not an object"}
 	}
 	text, err := expr.JSON(value)
 	return json.RawMessage(text), err
@@ -83,11 +83,11 @@ func (w *walk) options(f *field) ([]Option, error) {
 	return options, nil
 }
 
-// choices are the options that a value says, each once. Their titles are made fit to be shown.
+// choices returns the options in a value, without duplicates. Their titles are sanitized.
 func (f *field) choices(value any) ([]Option, *tool.Error) {
 	list, ok := value.([]any)
 	if !ok && value != nil {
-		return nil, f.badOptions("they are no list", "options is a list of texts or numbers, or of {value, title}")
+		return nil, f.badOptions("they are not a list", "options is a list of texts or numbers, or of {value, title}")
 	}
 	if len(list) > maxOptions {
 		return nil, f.badOptions(fmt.Sprintf("there are %d, and at most %d can be", len(list), maxOptions), "")
@@ -96,7 +96,7 @@ func (f *field) choices(value any) ([]Option, *tool.Error) {
 	for i, item := range list {
 		o, ok := option(item)
 		if !ok {
-			return nil, f.badOptions(fmt.Sprintf("number %d is none", i+1), "an option is a text or a number, or {value, title}; a text has up to 1024 bytes")
+			return nil, f.badOptions(fmt.Sprintf("number %d is invalid", i+1), "an option is a text or a number, or {value, title}; a text has up to 1024 bytes")
 		}
 		if name := nameOf(o.Value); !seen[name] {
 			seen[name], options = true, append(options, o)
@@ -127,7 +127,7 @@ func option(item any) (o Option, ok bool) {
 	return o, ok
 }
 
-// nameOf is an option's value as a text.
+// nameOf returns an option's value as a string.
 func nameOf(value any) string {
 	text, err := expr.Text(value)
 	if err != nil {
@@ -136,7 +136,7 @@ func nameOf(value any) string {
 	return text
 }
 
-// names are the values of options as texts.
+// names returns the values of options as strings.
 func names(options []Option) []string {
 	out := make([]string, len(options))
 	for i, o := range options {
@@ -145,7 +145,7 @@ func names(options []Option) []string {
 	return out
 }
 
-// choose finds the option that is meant: by its value, else by its title if no other has it.
+// choose returns the value of the option that an answer names: by value, else by a unique title.
 func choose(q *Question, value any) (any, *Problem) {
 	name := nameOf(value)
 	if text, ok := value.(string); ok {

@@ -12,17 +12,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxRounds is how often a client is asked before it is left alone.
+// maxRounds limits how often a client is asked.
 const maxRounds = 5
 
-// Filler is a form that is being filled: who asks, asks this.
+// Filler is a form that is being filled.
 type Filler interface {
-	// Next and Answer are as those of [Form].
+	// Next and Answer are as the methods of [Form].
 	Next(ctx context.Context) (*Ask, error)
 	Answer(ctx context.Context, values map[string]any) ([]Problem, error)
 }
 
-// Filling is a [Filler] of which nothing is kept but what the caller keeps of State.
+// Filling is a [Filler] that stores nothing except in State.
 type Filling struct {
 	Form  *Form
 	Env   Env
@@ -37,9 +37,9 @@ func (f *Filling) Answer(ctx context.Context, values map[string]any) ([]Problem,
 	return f.Form.Answer(ctx, f.Env, f.State, values)
 }
 
-// AskPeer asks the client of a call, by elicitation, until the form is complete or the client does not want to. From
-// says who asks, in a few words. complete is false where the client declines, cannot be asked, or does not get it right
-// in five rounds; what it answered is kept then. The error is the filler's, or that of ctx.
+// AskPeer asks the client of a call by elicitation until the form is complete or the client declines. from
+// says who asks, in a few words. complete is false if the client declines, cannot be asked, or gives no valid answers
+// in five rounds; its valid answers are kept. The error is the filler's, or that of ctx.
 func AskPeer(ctx context.Context, peer tool.Peer, from string, f Filler) (complete bool, err error) {
 	a := asking{peer: peer, from: from, lists: true}
 	for range maxRounds {
@@ -62,11 +62,11 @@ func AskPeer(ctx context.Context, peer tool.Peer, from string, f Filler) (comple
 	return ask == nil && err == nil, err
 }
 
-// asking is a conversation with one client.
+// asking is an elicitation of one client, in several rounds.
 type asking struct {
 	peer tool.Peer
 	from string
-	// lists: it has not refused to show a list of choices, which clients from before 2025-11-25 do.
+	// lists: multiple choices are sent as a list. Clients from before 2025-11-25 reject that.
 	lists    bool
 	problems []Problem
 }
@@ -100,8 +100,8 @@ func (a *Ask) several() bool {
 	return false
 }
 
-// Elicit is the parameters of an elicitation/create that asks all of an Ask, in order. Problems are those of the answer
-// before. Where the client takes no lists, several choices are asked for as one text with commas.
+// Elicit returns the parameters of an elicitation/create request with all fields of an Ask, in order. problems are those of the previous
+// answer. If lists is false, multiple choices are asked for as one text with commas.
 func Elicit(ask *Ask, from string, problems []Problem, lists bool) json.RawMessage {
 	required, properties := []string{}, object{}
 	for _, q := range ask.Fields {
@@ -120,7 +120,7 @@ func Elicit(ask *Ask, from string, problems []Problem, lists bool) json.RawMessa
 	return params.json()
 }
 
-// message is what stands above the fields: who asks, what for, and what is wrong so far. To the client it is Sallyport that asks.
+// message returns the text above the fields: who asks, the title, and the problems so far. To the client, Sallyport is the sender.
 func message(ask *Ask, from string, problems []Problem) string {
 	var text strings.Builder
 	text.WriteString(from)
@@ -140,7 +140,7 @@ func message(ask *Ask, from string, problems []Problem) string {
 	return text.String()
 }
 
-// schema is a question as the protocol has it: a flat schema of one value.
+// schema returns the protocol's flat schema of a question.
 func (q *Question) schema(lists bool) object {
 	var s object
 	kind, known := wireTypes[q.Type]
@@ -165,7 +165,7 @@ func (q *Question) schema(lists bool) object {
 
 var wireTypes = map[string]string{typeInteger: "integer", typeNumber: "number", typeBoolean: "boolean", typeChoices: "array"}
 
-// about is the description, and what a schema cannot say.
+// about returns the description, with what the schema cannot express.
 func (q *Question) about(lists bool) string {
 	parts := []string{}
 	if q.Description != "" {
@@ -216,7 +216,7 @@ func (q *Question) limits(s *object, kind string) {
 
 var wireFormats = map[string]string{typeEmail: "email", typeURI: "uri", typeDate: "date", typeDatetime: "date-time"}
 
-// choices are the options: with enumNames, which all revisions of the protocol take, or in a list as 2025-11-25 has it.
+// choices adds the options: with enumNames, which all protocol revisions accept, or as a list of revision 2025-11-25.
 func (q *Question) choices(s *object, kind string) {
 	switch {
 	case kind == "array":
@@ -240,7 +240,7 @@ func (q *Question) choices(s *object, kind string) {
 	}
 }
 
-// wireDefault is the default in the type of the schema.
+// wireDefault returns the default in the type of the schema.
 func (q *Question) wireDefault(kind string) any {
 	list, several := q.Default.([]any)
 	switch {
@@ -265,7 +265,7 @@ func (q *Question) wireDefault(kind string) any {
 	return q.Default
 }
 
-// Elicited reads the result of an elicitation: accepted is false where the client declined or canceled.
+// Elicited parses the result of an elicitation: accepted is false if the client declined or canceled.
 func Elicited(reply json.RawMessage) (values map[string]any, accepted bool, err error) {
 	var said struct {
 		Action  string
@@ -291,7 +291,7 @@ func Elicited(reply json.RawMessage) (values map[string]any, accepted bool, err 
 	return values, true, nil
 }
 
-// object is a JSON object that keeps the order of its members: clients show fields as they come.
+// object is a JSON object that keeps the order of its members, since clients show fields in that order.
 type object []member
 
 type member struct {
@@ -326,7 +326,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 func (o object) json() json.RawMessage {
 	data, err := o.MarshalJSON()
 	var out bytes.Buffer
-	if err != nil || json.Compact(&out, data) != nil { // all in it is texts, numbers and lists of them
+	if err != nil || json.Compact(&out, data) != nil { // it has only strings, numbers and lists
 		return json.RawMessage("{}")
 	}
 	return out.Bytes()

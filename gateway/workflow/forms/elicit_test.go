@@ -48,7 +48,7 @@ func TestAskPeer(t *testing.T) {
 	}
 	var second struct{ Message string }
 	if err := json.Unmarshal(c.asked[1], &second); err != nil || second.Message !=
-		"workflow order: Order for Ann\nmail: \"nobody\" is no email address; an address is wanted, such as ann@example.org" {
+		"workflow order: Order for Ann\nmail: \"nobody\" is not an email address; an address is wanted, such as ann@example.org" {
 		t.Errorf("%v %s", err, second.Message)
 	}
 	if got := result(t, f.Form, f.Env, f.State); got != `{"detail":"pen","kind":"other","mail":"ann@example.org","note":"soon","size":"S"}` {
@@ -168,14 +168,14 @@ func TestFromInputs(t *testing.T) {
 	}
 	said := answer(t, f, e, s, `{"s": "a", "e": "x", "n": 4, "b": "on", "c": "${{ a }}", "l": "x,y", "o": "{}", "t": "[1"}`)
 	if said != `s: it has 1 characters; at least 2 are wanted
-e: "x" is no email address; an address is wanted, such as ann@example.org
-n: it is out of bounds; wanted is 1 to 3
+e: "x" is not an email address; an address is wanted, such as ann@example.org
+n: it is out of range; wanted is 1 to 3
 l: it has 2 choices; at most 1 are wanted
 o: it has no members
-t: it is no JSON; a value in JSON is wanted, such as ["a", "b"] or {"name": 1}` {
+t: it is not JSON; a value in JSON is wanted, such as ["a", "b"] or {"name": 1}` {
 		t.Error(said)
 	}
-	if said := answer(t, f, e, s, `{"s": "ab", "e": "a@b.org", "n": "3", "l": "y", "o": "{\"a\": [1.0]}", "t": "null text"}`); said != `t: it is no JSON; a value in JSON is wanted, such as ["a", "b"] or {"name": 1}` {
+	if said := answer(t, f, e, s, `{"s": "ab", "e": "a@b.org", "n": "3", "l": "y", "o": "{\"a\": [1.0]}", "t": "null text"}`); said != `t: it is not JSON; a value in JSON is wanted, such as ["a", "b"] or {"name": 1}` {
 		t.Error(said)
 	}
 	if said := answer(t, f, e, s, `{"t": "\"text\""}`); said != "" || result(t, f, e, s) != `{"b":true,"c":"${{ a }}","e":"a@b.org","l":["y"],"n":3,"o":{"a":[1]},"s":"ab","t":"text"}` {

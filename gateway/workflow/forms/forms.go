@@ -1,7 +1,7 @@
-// Package forms asks for what a form of a workflow needs, and checks what is answered. Its main type is [Form]: what a
-// form's fields are, compiled. What is known of one that is being filled is a [State], plain JSON, which the caller
-// keeps; [Form.Next] says what to ask next as an [Ask], and [Form.Answer] takes what is right of an answer and says what
-// is wrong with the rest. A person is asked over MCP ([AskPeer]), over HTTP, or in a terminal.
+// Package forms asks for the values of a workflow's form and validates the answers. Its main type is [Form], a
+// compiled form. The state of a form that is being filled is a [State], plain JSON, which the caller
+// stores; [Form.Next] returns what to ask next as an [Ask], and [Form.Answer] stores the valid answers and returns the problems
+// of the others. A person is asked over MCP ([AskPeer]), over HTTP, or in a terminal.
 package forms
 
 import (
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxFields is how many fields a form has, maxOptions how many options a field.
+	// maxFields limits the fields of a form, maxOptions the options of a field.
 	maxFields  = 256
 	maxOptions = 1000
-	// maxText is how long a text may be, maxOption that of an option, maxAnswers all answers of a form as JSON, in bytes.
+	// maxText limits a text, maxOption an option, maxAnswers all answers of a form as JSON, in bytes.
 	maxText    = 64 << 10
 	maxOption  = 1 << 10
 	maxAnswers = 1 << 20
 )
 
-// Form is what a form asks for. It is safe for concurrent use.
+// Form is a compiled form. It is immutable.
 type Form struct {
 	title  *template.Binding
 	fields []*field
 }
 
-// field is one field, with its expressions compiled; nil is what is not there.
+// field is one field with compiled expressions; missing ones are nil.
 type field struct {
 	*spec.Field
 	name     string
@@ -43,14 +43,14 @@ type field struct {
 	check    func(value any) error
 }
 
-// source is where values come from: from an expression, or from a tool.
+// source provides values: by an expression or a tool.
 type source struct {
 	value        *template.Binding
 	tool         string
 	with, output *template.Binding
 }
 
-// types are those of fields. One for any JSON is for inputs of workflows only.
+// The field types. typeJSON is only for inputs of workflows.
 const (
 	typeString   = "string"
 	typeText     = "text"
@@ -66,8 +66,8 @@ const (
 	typeJSON     = "json"
 )
 
-// Compile reads the expressions of a form's fields. The scope is that of the step; a field's expressions have "form"
-// besides, which has the fields before it, and those of its rule "value". Where there are problems there is no form.
+// Compile compiles a form. scope is the scope of the step; a field's expressions also see "form",
+// which has the earlier fields, and its rule also sees "value". The form is nil if there are problems.
 func Compile(scope template.Scope, f *spec.Form) (*Form, []template.Problem) {
 	c := compiler{scope: scope}
 	out := &Form{title: c.value(scope, f.Title)}

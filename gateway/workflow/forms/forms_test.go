@@ -147,32 +147,32 @@ func TestAnswerTypes(t *testing.T) {
 		{spec.Field{Type: "string", MinLength: 2, MaxLength: 3}, `"äöüß"`, `f: it has 4 characters; at most 3 are wanted`},
 		{spec.Field{Type: "string", MinLength: 2}, `"ä"`, `f: it has 1 characters; at least 2 are wanted`},
 		{spec.Field{Type: "string", Pattern: opt(`[A-Z]{2}-\d+`)}, `"AB-12"`, `"AB-12"`},
-		{spec.Field{Type: "string", Pattern: opt(`[A-Z]{2}-\d+`)}, `"xAB-12"`, `f: it does not have the form that is wanted; the pattern is [A-Z]{2}-\d+`},
+		{spec.Field{Type: "string", Pattern: opt(`[A-Z]{2}-\d+`)}, `"xAB-12"`, `f: it does not match the pattern; the pattern is [A-Z]{2}-\d+`},
 		{spec.Field{Type: "string", Pattern: opt(`a|b`), Message: "a or b, please"}, `"ab"`, `f: a or b, please`},
 		{spec.Field{Type: "integer"}, `" -12 "`, `-12`},
 		{spec.Field{Type: "integer"}, `12.0`, `12`},
 		{spec.Field{Type: "integer"}, `12.5`, `f: it is a number; a whole number is wanted, such as 12`},
-		{spec.Field{Type: "integer"}, `"1,000"`, `f: "1,000" is no whole number; a whole number is wanted, such as 12`},
+		{spec.Field{Type: "integer"}, `"1,000"`, `f: "1,000" is not a whole number; a whole number is wanted, such as 12`},
 		{spec.Field{Type: "integer"}, `1e300`, `f: it is a number; a whole number is wanted, such as 12`},
 		{bounded, `"10"`, `10`},
-		{bounded, `11`, `f: it is out of bounds; wanted is 1 to 10`},
+		{bounded, `11`, `f: it is out of range; wanted is 1 to 10`},
 		{spec.Field{Type: "number"}, `"2.50"`, `2.5`},
-		{spec.Field{Type: "number", Max: val(`2.5`)}, `3`, `f: it is out of bounds; wanted is at most 2.5`},
-		{spec.Field{Type: "number"}, `"nan"`, `f: "nan" is no number; a number is wanted, such as 2.5`},
-		{spec.Field{Type: "number"}, `"0x10p0"`, `f: "0x10p0" is no number; a number is wanted, such as 2.5`},
+		{spec.Field{Type: "number", Max: val(`2.5`)}, `3`, `f: it is out of range; wanted is at most 2.5`},
+		{spec.Field{Type: "number"}, `"nan"`, `f: "nan" is not a number; a number is wanted, such as 2.5`},
+		{spec.Field{Type: "number"}, `"0x10p0"`, `f: "0x10p0" is not a number; a number is wanted, such as 2.5`},
 		{spec.Field{Type: "boolean"}, `"Yes"`, `true`},
 		{spec.Field{Type: "boolean"}, `false`, `false`},
 		{spec.Field{Type: "boolean"}, `"nope"`, `f: "nope" is neither yes nor no; yes or no is wanted`},
 		{spec.Field{Type: "boolean"}, `1`, `f: it is a number; yes or no is wanted`},
 		{spec.Field{Type: "date", Min: val(`"2026-01-01"`)}, `"2026-02-28"`, `"2026-02-28"`},
-		{spec.Field{Type: "date"}, `"2026-02-29"`, `f: "2026-02-29" is no date; a date is written as 2026-11-22: year, month, day`},
-		{spec.Field{Type: "date", Min: val(`"2026-01-01"`)}, `"2025-12-31"`, `f: it is out of bounds; wanted is at least 2026-01-01`},
+		{spec.Field{Type: "date"}, `"2026-02-29"`, `f: "2026-02-29" is not a date; a date is written as 2026-11-22: year, month, day`},
+		{spec.Field{Type: "date", Min: val(`"2026-01-01"`)}, `"2025-12-31"`, `f: it is out of range; wanted is at least 2026-01-01`},
 		{spec.Field{Type: "datetime", Max: val(`"2026-01-01T00:00:00Z"`)}, `"2026-01-01T01:00:00+02:00"`, `"2026-01-01T01:00:00+02:00"`},
-		{spec.Field{Type: "datetime"}, `"2026-01-01T01:00:00"`, `f: "2026-01-01T01:00:00" is no time; a time is written as 2026-11-22T09:30:00Z, with Z or an offset such as +02:00`},
+		{spec.Field{Type: "datetime"}, `"2026-01-01T01:00:00"`, `f: "2026-01-01T01:00:00" is not a time; a time is written as 2026-11-22T09:30:00Z, with Z or an offset such as +02:00`},
 		{spec.Field{Type: "email"}, `" ann@example.org"`, `"ann@example.org"`},
-		{spec.Field{Type: "email"}, `"Ann <ann@example.org>"`, `f: "Ann <ann@example.org>" is no email address; an address is wanted, such as ann@example.org`},
+		{spec.Field{Type: "email"}, `"Ann <ann@example.org>"`, `f: "Ann <ann@example.org>" is not an email address; an address is wanted, such as ann@example.org`},
 		{spec.Field{Type: "uri"}, `"https://example.org/a?b#c"`, `"https://example.org/a?b#c"`},
-		{spec.Field{Type: "uri"}, `"example.org/a"`, `f: "example.org/a" is no absolute URI; one is wanted, such as https://example.org/page`},
+		{spec.Field{Type: "uri"}, `"example.org/a"`, `f: "example.org/a" is not an absolute URI; one is wanted, such as https://example.org/page`},
 		{choice, `"red"`, `"red"`},
 		{choice, `"3"`, `3`},
 		{choice, `3.0`, `3`},
@@ -241,7 +241,7 @@ func TestDependents(t *testing.T) {
 	if asked(ask) != "size" || ask.Fields[0].Problem != `S: "S" is none of the options; the options are A4, A5` || s.Answers["detail"] != nil {
 		t.Fatalf("changed: %+v %+v", ask, s)
 	}
-	if said := answer(t, f, e, s, `{"size": "A5", "mail": "bob@example.org", "detail": "x"}`); said != "detail: it is not asked with the answers that there are" {
+	if said := answer(t, f, e, s, `{"size": "A5", "mail": "bob@example.org", "detail": "x"}`); said != "detail: it does not apply with the current answers" {
 		t.Error(said)
 	}
 	if got := result(t, f, e, s); got != `{"kind":"book","mail":"bob@example.org","note":null,"size":"A5"}` {
@@ -344,16 +344,16 @@ func TestTools(t *testing.T) {
 // What is wrong with expressions is said where they stand; what is wrong with keys, package spec has said before.
 func TestCompileProblems(t *testing.T) {
 	for want, field := range map[string]spec.Field{
-		"the pattern cannot be read: missing closing )":                         {Type: "string", Pattern: opt("(")},
-		`there is no valu; did you mean "value"?`:                               {Type: "string", Rule: opt("valu == 1")},
-		`there is no value; the variables are`:                                  {Type: "string", If: opt("value == 1")},
-		"this comes to a value of type string":                                  {Type: "string", If: opt(`"x"`)},
-		"max is below min":                                                      {Type: "date", Min: val(`"2026-11-22"`), Max: val(`"2026-01-01"`)},
-		`this is no value of the field: "soon" is no date`:                      {Type: "date", Min: val(`"soon"`)},
-		"the default does not fit the field: it is out of bounds":               {Type: "integer", Max: val(`3`), Default: val(`"4"`)},
-		`the default does not fit the field: "c" is none of the options`:        {Type: "choice", Options: from(`["a", "b"]`), Default: val(`"c"`)},
-		"the options of field f: number 2 is none":                              {Type: "choice", Options: from(`["a", " "]`)},
-		"the default does not fit the field: it does not have the form that is": {Type: "string", Pattern: opt("a+"), Default: val(`"b"`)},
+		"the pattern cannot be read: missing closing )":                     {Type: "string", Pattern: opt("(")},
+		`there is no valu; did you mean "value"?`:                           {Type: "string", Rule: opt("valu == 1")},
+		`there is no value; the variables are`:                              {Type: "string", If: opt("value == 1")},
+		"the value has type string":                                         {Type: "string", If: opt(`"x"`)},
+		"max is below min":                                                  {Type: "date", Min: val(`"2026-11-22"`), Max: val(`"2026-01-01"`)},
+		`this is not a value of the field: "soon" is not a date`:            {Type: "date", Min: val(`"soon"`)},
+		"the default does not fit the field: it is out of range":            {Type: "integer", Max: val(`3`), Default: val(`"4"`)},
+		`the default does not fit the field: "c" is none of the options`:    {Type: "choice", Options: from(`["a", "b"]`), Default: val(`"c"`)},
+		"the options of field f: number 2 is invalid":                       {Type: "choice", Options: from(`["a", " "]`)},
+		"the default does not fit the field: it does not match the pattern": {Type: "string", Pattern: opt("a+"), Default: val(`"b"`)},
 	} {
 		field.Name = text("f")
 		f, problems := forms.Compile(template.Any(), &spec.Form{Fields: []spec.Field{field}})
@@ -425,13 +425,13 @@ func TestAnswersTooLong(t *testing.T) {
 // Misspelt fields, and uses of a field as what it is not, are found before anything is asked.
 func TestCompileShapes(t *testing.T) {
 	for want, source := range map[string]string{
-		`there is no member amonut; did you mean "amount"?`:        `form.amonut > 1`,
-		"a field sees those before it, and later is not":           `form.later == "x"`,
-		"a field sees those before it, and self is not":            `form.self == "x"`,
-		"> cannot be applied to (int, string)":                     `form.amount > "1"`,
-		"":                                                         `form.amount > 1 && form.note != null && form.kind != null`,
-		"this comes to a value of type int, not bool":              `form.amount`,
-		"there is no member x; the members are amount, note, kind": `form.x`,
+		`there is no member amonut; did you mean "amount"?`:            `form.amonut > 1`,
+		"a field sees only the fields before it, and later is not one": `form.later == "x"`,
+		"a field sees only the fields before it, and self is not one":  `form.self == "x"`,
+		"> cannot be applied to (int, string)":                         `form.amount > "1"`,
+		"":                                                             `form.amount > 1 && form.note != null && form.kind != null`,
+		"the value has type int, not bool":                             `form.amount`,
+		"there is no member x; the members are amount, note, kind":     `form.x`,
 	} {
 		_, problems := forms.Compile(template.Any(), &spec.Form{Fields: []spec.Field{
 			{Name: text("amount"), Type: "integer", Required: true},

@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/expr"
 )
 
-// FromInputs is a form that asks for the inputs of a workflow that have to be given and are not; nil where none is
-// missing. Its result are those inputs. Check, where it is not nil, holds a value against the whole schema of its input.
+// FromInputs returns a form that asks for the missing required inputs of a workflow; nil if none is
+// missing. Its result has those inputs. check, if not nil, validates a value against the full schema of its input.
 func FromInputs(d *spec.Definition, given map[string]any, check func(name string, value any) error) *Form {
 	asked := &spec.Form{Title: literal("inputs of " + d.Name)}
 	for _, in := range d.Inputs {
@@ -32,7 +32,7 @@ func FromInputs(d *spec.Definition, given map[string]any, check func(name string
 	return f
 }
 
-// schema is what a question can say of a JSON Schema.
+// schema is the part of a JSON Schema that a question can express.
 type schema struct {
 	Type      any
 	Format    string
@@ -63,15 +63,15 @@ func inputField(in spec.Input) spec.Field {
 	return f
 }
 
-// wanted is what a schema says that a form can ask for.
+// wanted is the part of a field that is derived from a schema.
 type wanted struct {
 	kind                 string
-	min, max             any // numbers of the schema, or nil
+	min, max             any // numbers, or nil
 	minLength, maxLength int
-	options              []any // nil: there is nothing to choose from
+	options              []any // nil if it is not a choice
 }
 
-// asks is about one value; of what a form has no type for, any JSON is asked.
+// asks returns the field for a schema, of type json if no other type fits.
 func (s *schema) asks() wanted {
 	if optional(s.Enum) {
 		return wanted{kind: typeChoice, options: s.Enum}
@@ -99,7 +99,7 @@ func decodeInto(value any, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// kind is the schema's type, "" where there are several.
+// kind returns the schema's type besides null, "" for several.
 func (s *schema) kind() string {
 	switch t := s.Type.(type) {
 	case string:
@@ -123,7 +123,7 @@ func (s *schema) text() wanted {
 	return a
 }
 
-// optional reports whether all are texts or numbers that can be chosen from.
+// optional reports whether all values can be options: strings or numbers within the limits.
 func optional(values []any) bool {
 	return len(values) > 0 && len(values) <= maxOptions && !slices.ContainsFunc(values, func(v any) bool {
 		_, ok := option(whatever(v))
@@ -151,7 +151,7 @@ func bound(v any) *spec.Value {
 	return &out
 }
 
-// literal is a value without expressions.
+// literal returns a value without expressions.
 func literal(v any) spec.Value {
 	switch v := v.(type) {
 	case string:

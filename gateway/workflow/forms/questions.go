@@ -10,8 +10,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Questions are all that can be asked when a workflow is started, in their order: the inputs by the schema of the object that it takes, with
-// what a person is asked for them by name. What of a value the schema says besides, the engine checks. At most 256 are asked.
+// Questions returns the questions for all inputs of a workflow, in order. inputs is the schema of its inputs object, prompts are the
+// questions by input name. The engine checks the parts of a schema that a question cannot express. At most 256 are returned.
 func Questions(inputs json.RawMessage, prompts map[string]string) ([]Question, error) {
 	var object struct {
 		Properties json.RawMessage
@@ -54,7 +54,7 @@ func members(object json.RawMessage, do func(name string, value json.RawMessage)
 	return nil
 }
 
-// inputQuestion asks for one input.
+// inputQuestion returns the question for one input.
 func inputQuestion(name string, of json.RawMessage, prompt string) Question {
 	q := Question{Name: name, Type: typeJSON, Title: sanitize.Line(prompt, 200)}
 	var said struct {

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Shape is what is known of the result of a form with these fields.
+// Shape returns the shape of the result of a form with these fields.
 func Shape(fields []spec.Field) *expr.Shape {
 	s := &expr.Shape{Type: expr.Map}
 	for _, f := range fields {
@@ -16,25 +16,25 @@ func Shape(fields []spec.Field) *expr.Shape {
 	return s
 }
 
-// before is what the expressions of the n-th field see as form.
+// before returns the shape of "form" in the expressions of the n-th field.
 func before(fields []spec.Field, n int) *expr.Shape {
 	s := &expr.Shape{Type: expr.Map, Absent: func(name string) string {
 		if slices.ContainsFunc(fields[n:], func(f spec.Field) bool { return f.Name.Text == name }) {
-			return "a field sees those before it, and " + name + " is not"
+			return "a field sees only the fields before it, and " + name + " is not one"
 		}
 		return ""
 	}}
 	for _, f := range fields[:n] {
 		shape := fieldShape(f)
 		if f.If != nil {
-			shape = nil // null where it does not apply
+			shape = nil // null if it does not apply
 		}
 		s.Fields = append(s.Fields, expr.Field{Name: f.Name.Text, Shape: shape})
 	}
 	return s
 }
 
-// fieldShape is what is known of a field's value: nothing where it can be null.
+// fieldShape returns the shape of a field's value, nil if it can be null.
 func fieldShape(f spec.Field) *expr.Shape {
 	if !f.Required {
 		return nil

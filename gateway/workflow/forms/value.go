@@ -16,8 +16,8 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// convert is a value as the field's type has it, nil for none. A text, as a form or a terminal sends it, is read as a
-// value of another type where it can mean only that.
+// convert converts a value to the field's type, nil for none. A string, as sent by a form or a terminal, is converted if
+// its meaning is unambiguous.
 func convert(q *Question, value any) (any, *Problem) {
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "" && q.Type != typeText {
 		return nil, nil
@@ -64,7 +64,7 @@ func text(q *Question, value any) (any, *Problem) {
 	return s, nil
 }
 
-// word is a text, or a number as one.
+// word returns a string, or a number as a string.
 func word(q *Question, value any) (string, *Problem) {
 	s, ok := value.(string)
 	switch value.(type) {
@@ -77,7 +77,7 @@ func word(q *Question, value any) (string, *Problem) {
 	case len(s) > maxText:
 		return "", &Problem{Field: q.Name, Message: "it is too long", Hint: "a text has up to 64 KiB"}
 	case !utf8.ValidString(s):
-		return "", &Problem{Field: q.Name, Message: "it is no text in UTF-8"}
+		return "", &Problem{Field: q.Name, Message: "it is not UTF-8 text"}
 	}
 	return s, nil
 }
@@ -96,7 +96,7 @@ func integer(q *Question, value any) (any, *Problem) {
 		if err == nil {
 			return n, nil
 		}
-		return q.no(fmt.Sprintf("%q is no whole number", sanitize.Line(v, 40)), want)
+		return q.no(fmt.Sprintf("%q is not a whole number", sanitize.Line(v, 40)), want)
 	}
 	return q.no("it is "+expr.Describe(value), want)
 }
@@ -115,14 +115,14 @@ func number(q *Question, value any) (any, *Problem) {
 			return n, nil
 		}
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) || strings.ContainsAny(v, "xXpP_") {
-			return q.no(fmt.Sprintf("%q is no number", sanitize.Line(v, 40)), want)
+			return q.no(fmt.Sprintf("%q is not a number", sanitize.Line(v, 40)), want)
 		}
 		return whole(f), nil
 	}
 	return q.no("it is "+expr.Describe(value), want)
 }
 
-// whole is an int64 for a whole number, as expressions have it.
+// whole returns an int64 for an integral number, as expressions expect it.
 func whole(f float64) any {
 	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
 		return int64(f)
@@ -180,19 +180,19 @@ func uri(q *Question, value any) (any, *Problem) {
 	})
 }
 
-// parsed is a text that has to have a form.
+// parsed returns a one-line text that passes check.
 func parsed(q *Question, value any, what, want string, check func(string) error) (any, *Problem) {
 	s, ok := value.(string)
 	if !ok {
 		return q.no("it is "+expr.Describe(value), want)
 	}
 	if s = strings.TrimSpace(s); len(s) > maxText || check(s) != nil {
-		return q.no(fmt.Sprintf("%q is no %s", sanitize.Line(s, 80), strings.TrimPrefix(strings.TrimPrefix(what, "an "), "a ")), want)
+		return q.no(fmt.Sprintf("%q is not %s", sanitize.Line(s, 80), what), want)
 	}
 	return oneLine(q, s)
 }
 
-// anything is any JSON; a text is read as such.
+// anything accepts any JSON; a string is parsed as JSON.
 func anything(q *Question, value any) (any, *Problem) {
 	s, ok := value.(string)
 	if !ok {
@@ -203,12 +203,12 @@ func anything(q *Question, value any) (any, *Problem) {
 	}
 	read, err := expr.Decode([]byte(s))
 	if err != nil {
-		return q.no("it is no JSON", `a value in JSON is wanted, such as ["a", "b"] or {"name": 1}`)
+		return q.no("it is not JSON", `a value in JSON is wanted, such as ["a", "b"] or {"name": 1}`)
 	}
 	return read, nil
 }
 
-// meant says which options there are, or which was probably meant.
+// meant returns a hint with a suggestion, or with the options.
 func meant(q *Question, name string) string {
 	all := names(q.Options)
 	if near := suggest.Of(name, all); near != "" && utf8.RuneCountInString(name) > 2 {
@@ -220,7 +220,7 @@ func meant(q *Question, name string) string {
 	return "the options are " + sanitize.Line(join(all), 300)
 }
 
-// chooseSeveral are several options, each once; a text has them with commas between.
+// chooseSeveral returns several options without duplicates; in a string they are separated by commas.
 func chooseSeveral(q *Question, value any) (any, *Problem) {
 	list, ok := value.([]any)
 	if s, is := value.(string); is {
@@ -248,7 +248,7 @@ func chooseSeveral(q *Question, value any) (any, *Problem) {
 	return chosen, nil
 }
 
-// split takes a list apart: as JSON, as a single option, or at the commas.
+// split splits a string into options: as a JSON list, as a single option, or at commas.
 func split(q *Question, s string) (list []any) {
 	if read, err := expr.Decode([]byte(s)); err == nil {
 		if list, ok := read.([]any); ok {

@@ -13,11 +13,11 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// errNone says that a text is not what it should be.
-var errNone = errors.New("it is none")
+// errNone says that a text has an invalid format.
+var errNone = errors.New("it is invalid")
 
-// Read is an answer to the question by itself, in the type of the question, nil for none; or what is wrong with it. The
-// form may find more: only it knows the rules.
+// Read converts an answer to the type of the question, nil for none, and validates it. The
+// form may find more problems, since only it has the rules.
 func (q *Question) Read(value any) (any, *Problem) {
 	value, problem := convert(q, value)
 	if problem == nil && value == nil && q.Required {
@@ -28,19 +28,19 @@ func (q *Question) Read(value any) (any, *Problem) {
 	}
 	f := field{Field: &spec.Field{}}
 	if q.Pattern != "" {
-		f.pattern, _ = regexp.Compile("^(?:" + q.Pattern + ")$") // one that was cut is left to the form
+		f.pattern, _ = regexp.Compile("^(?:" + q.Pattern + ")$") // a shortened pattern is left to the form
 	}
 	return value, f.verify(q, value)
 }
 
-// verify checks what bounds a value of the right type.
+// verify checks a value of the right type against its bounds.
 func (f *field) verify(q *Question, value any) *Problem {
 	problem := q.between(value)
 	if problem == nil {
 		problem = q.sized(value)
 	}
 	if text, ok := value.(string); ok && problem == nil && f.pattern != nil && !f.pattern.MatchString(text) {
-		problem = &Problem{Field: q.Name, Message: "it does not have the form that is wanted", Hint: "the pattern is " + q.Pattern}
+		problem = &Problem{Field: q.Name, Message: "it does not match the pattern", Hint: "the pattern is " + q.Pattern}
 		if f.Message != "" {
 			problem.Message, problem.Hint = sanitize.Line(f.Message, 500), ""
 		}
@@ -53,15 +53,15 @@ func (f *field) verify(q *Question, value any) *Problem {
 	return problem
 }
 
-// between holds a value against the least and the greatest.
+// between checks a value against Min and Max.
 func (q *Question) between(value any) *Problem {
 	if q.Min != nil && compare(q.Type, value, q.Min) < 0 || q.Max != nil && compare(q.Type, value, q.Max) > 0 {
-		return &Problem{Field: q.Name, Message: "it is out of bounds", Hint: "wanted is " + q.Range()}
+		return &Problem{Field: q.Name, Message: "it is out of range", Hint: "wanted is " + q.Range()}
 	}
 	return nil
 }
 
-// Range says which values the question takes, "" for any: from Min to Max.
+// Range describes the range from Min to Max, "" if there is none.
 func (q *Question) Range() string {
 	switch {
 	case q.Min != nil && q.Max != nil:
@@ -110,7 +110,7 @@ func float(v any) float64 {
 	return 0
 }
 
-// sized holds the characters of a text, or how many were chosen, against the bounds.
+// sized checks the number of characters or choices against the bounds.
 func (q *Question) sized(value any) *Problem {
 	n, unit := 0, "characters"
 	switch v := value.(type) {

@@ -14,11 +14,11 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxProblems is how many problems are reported for one answer.
+// maxProblems limits the problems that are reported for one answer.
 const maxProblems = 50
 
-// Next says what to ask now; nil where nothing is left to ask. It forgets the answers to fields that do not apply any more.
-// Errors are those of expressions and tools, and leave in s what was known.
+// Next returns what to ask next, nil if the form is complete. It removes the answers to fields that do not apply any more.
+// Errors are those of expressions and tools; s keeps its values.
 func (f *Form) Next(ctx context.Context, env Env, s *State) (*Ask, error) {
 	w, err := f.walk(ctx, env, s, nil)
 	if err != nil || len(w.questions) == 0 {
@@ -40,9 +40,9 @@ func (f *Form) heading(ctx context.Context, env Env) (string, error) {
 	return sanitize.Line(text, 300), err
 }
 
-// Answer takes what is right of an answer, and says what is wrong with the rest, in the order of the form. Texts stand for
-// values of other types where it is clear what they mean. nil leaves an optional field empty, and takes the answer to
-// another back. Optional fields that were asked and not answered are left empty once all others that were asked with them have an answer.
+// Answer stores the valid values, and returns the problems of the others in form order. Strings are converted to
+// other types if unambiguous. nil leaves an optional field empty, and removes the answer to
+// a required one. Unanswered optional fields are left empty once all required fields that were asked with them are answered.
 func (f *Form) Answer(ctx context.Context, env Env, s *State, values map[string]any) ([]Problem, error) {
 	before, err := f.walk(ctx, env, s, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Form) Answer(ctx context.Context, env Env, s *State, values map[string]
 	return problems, nil
 }
 
-// passOver leaves empty what was asked before, is optional, and was not answered, if it has no other open question.
+// passOver leaves unanswered optional fields empty if no required field that was asked with them is open.
 func (w *walk) passOver(after *walk) {
 	asked := map[string]bool{}
 	for _, q := range w.questions {
@@ -77,7 +77,7 @@ func (w *walk) passOver(after *walk) {
 	}
 }
 
-// unknown are the problems of answers to fields that there are not.
+// unknown returns the problems for answers to unknown fields.
 func (f *Form) unknown(values map[string]any) (problems []Problem) {
 	names := make([]string, len(f.fields))
 	for i, field := range f.fields {
@@ -98,8 +98,8 @@ func (f *Form) unknown(values map[string]any) (problems []Problem) {
 	return problems
 }
 
-// Result is the object of a complete form: each field that applies, null where an optional one was left empty.
-// The error says that something is still to be asked.
+// Result returns the object of a complete form: each field that applies, null for an optional one that was left empty.
+// It is an error if the form is not complete.
 func (f *Form) Result(ctx context.Context, env Env, s *State) (map[string]any, error) {
 	w, err := f.walk(ctx, env, s, nil)
 	if err != nil {
@@ -111,15 +111,15 @@ func (f *Form) Result(ctx context.Context, env Env, s *State) (map[string]any, e
 	return w.known, nil
 }
 
-// walk goes over the fields once, in order: each is decided by those before it.
+// walk evaluates the fields once, in order. A field can depend on earlier ones.
 type walk struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as one walk
 	env   Env
 	state *State
 	given map[string]any
-	// known are the fields that have a value, and the empty ones; form is what expressions see of them: also null for what does not apply.
+	// known are the fields with a value or left empty; form is the same for expressions, with null for fields that do not apply.
 	known, form map[string]any
-	// open says that a field before has no value yet.
+	// open says that an earlier field has no value yet.
 	open      bool
 	questions []Question
 	problems  []Problem
@@ -135,7 +135,7 @@ func (f *Form) walk(ctx context.Context, env Env, s *State, given map[string]any
 	return w, nil
 }
 
-// errUndecided says that an expression looks at a field that has no value yet.
+// errUndecided says that an expression uses a field that has no value yet.
 var errUndecided = errors.New("a field before has no value yet")
 
 func (w *walk) field(f *field) error {
@@ -154,7 +154,7 @@ func (w *walk) field(f *field) error {
 		delete(w.state.Answers, f.name)
 		w.form[f.name] = nil
 		if given && value != nil {
-			w.problem(f, "it is not asked with the answers that there are", "")
+			w.problem(f, "it does not apply with the current answers", "")
 		}
 		return nil
 	}
@@ -164,7 +164,7 @@ func (w *walk) field(f *field) error {
 	return w.settle(f, q)
 }
 
-// take takes one answer if it is right.
+// take stores one answer if it is valid.
 func (w *walk) take(f *field, q *Question, value any) {
 	if value == nil && q.Required {
 		delete(w.state.Answers, f.name)
@@ -186,7 +186,7 @@ func (w *walk) take(f *field, q *Question, value any) {
 	w.state.answer(f.name, value)
 }
 
-// roomFor reports whether an answer can be kept with the others.
+// roomFor reports whether an answer fits in the size limit of all answers.
 func (w *walk) roomFor(name string, value any) bool {
 	size := 0
 	for other, answer := range w.state.Answers {
@@ -211,7 +211,7 @@ func sizeOf(value any) int {
 	return 8
 }
 
-// settle finds the value of a field: what a person gave, else where the form takes it from. Without one it is asked.
+// settle determines the value of a field: the answer, else the value of its source. Without a value the field is asked.
 func (w *walk) settle(f *field, q *Question) error {
 	if answer, ok := w.state.Answers[f.name]; ok {
 		value, problem := w.again(f, q, answer)
@@ -236,7 +236,7 @@ func (w *walk) settle(f *field, q *Question) error {
 	return w.ask(f, q)
 }
 
-// offered takes a value that the form found by itself, unless a person is to be asked about it.
+// offered uses a value from the field's source if it is valid, unless a person must confirm it. It reports whether it did.
 func (w *walk) offered(f *field, q *Question, value any) bool {
 	found, problem := w.accept(f, q, value)
 	switch {
@@ -266,7 +266,7 @@ func shown(p *Problem, value any) string {
 
 func (w *walk) know(f *field, value any) { w.known[f.name], w.form[f.name] = value, value }
 
-// ask asks a person.
+// ask adds the question for a field.
 func (w *walk) ask(f *field, q *Question) error {
 	if (f.Type == typeChoice || f.Type == typeChoices) && len(q.Options) == 0 {
 		if !q.Required {
@@ -285,7 +285,7 @@ func (w *walk) ask(f *field, q *Question) error {
 	return nil
 }
 
-// fallback fills the default in, if it is right.
+// fallback sets the default of a question if it is valid.
 func (w *walk) fallback(f *field, q *Question) error {
 	value, err := w.eval(f.fallback, nil)
 	if err != nil {
@@ -299,7 +299,7 @@ func (w *walk) fallback(f *field, q *Question) error {
 	return nil
 }
 
-// later is no error where the field can be asked when others have been.
+// later returns nil for errUndecided: the field is asked after the others.
 func (w *walk) later(err error) error {
 	if errors.Is(err, errUndecided) {
 		w.open = true
@@ -312,7 +312,7 @@ func (w *walk) problem(f *field, message, hint string) {
 	w.problems = append(w.problems, Problem{f.name, message, hint})
 }
 
-// question is a field as a person is asked it, or whether it applies at all.
+// question returns the question for a field, and whether the field applies.
 func (w *walk) question(f *field) (q *Question, applies bool, err error) {
 	if f.when != nil {
 		if value, err := w.eval(f.when, nil); err != nil || value == false {
@@ -338,7 +338,7 @@ func (w *walk) question(f *field) (q *Question, applies bool, err error) {
 	return q, true, err
 }
 
-// bound is the least or greatest value of a field.
+// bound evaluates the minimum or maximum of a field.
 func (w *walk) bound(f *field, b *template.Binding) (any, error) {
 	if b == nil {
 		return nil, nil
@@ -354,7 +354,7 @@ func (w *walk) bound(f *field, b *template.Binding) (any, error) {
 	return bound, nil
 }
 
-// accept is a value as its field has it, nil for none, or what is wrong with it.
+// accept converts and checks a value; nil for none.
 func (w *walk) accept(f *field, q *Question, value any) (any, *Problem) {
 	value, problem := convert(q, value)
 	if problem != nil {
@@ -363,7 +363,7 @@ func (w *walk) accept(f *field, q *Question, value any) (any, *Problem) {
 	return w.check(f, q, value)
 }
 
-// again is accept for what was accepted before, in a form that may have changed: JSON is not read twice.
+// again is accept for a stored answer, since the form may have changed. JSON is not parsed twice.
 func (w *walk) again(f *field, q *Question, value any) (any, *Problem) {
 	if q.Type == typeJSON {
 		return w.check(f, q, value)

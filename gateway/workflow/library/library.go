@@ -1,5 +1,5 @@
-// Package library keeps the definitions of a folder as they are now. Its main type is [Library]. A file that cannot be read
-// any more, or says what is not understood, leaves what it said last in force.
+// Package library loads the workflow definitions of a folder and reloads changed files. Its main type is [Library]. If a file
+// becomes unreadable or invalid, its last valid definition stays in force.
 package library
 
 import (
@@ -19,23 +19,23 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// pollEvery is how often the files are looked at. A poll works on every kind of mount.
+// pollEvery is the poll interval. Polling works on every kind of mount.
 const pollEvery = time.Second
 
-// Library is the definitions of one folder. Its methods are safe for concurrent use.
+// Library holds the definitions of one folder. Its methods are safe for concurrent use.
 type Library struct {
 	dir string
 	log *slog.Logger
 	now atomic.Pointer[state]
 }
 
-// state is what a look at the folder has found.
+// state is the result of reading the folder.
 type state struct {
 	definitions []*spec.Definition
 	faults      []error
 }
 
-// Open reads the folder once. That it is not there is no fault; nil discards the log, which has one line for each fault.
+// Open reads the folder once. A missing folder is not a fault. Each fault is logged in one line; nil discards the log.
 func Open(dir string, log *slog.Logger) *Library {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -46,30 +46,30 @@ func Open(dir string, log *slog.Logger) *Library {
 	return l
 }
 
-// Definitions returns those in force, sorted by name. No one may change them.
+// Definitions returns the definitions in force, sorted by name. The caller must not modify them.
 func (l *Library) Definitions() []*spec.Definition { return l.now.Load().definitions }
 
-// Faults returns what is wrong with files as they are now.
+// Faults returns the errors in the current files.
 func (l *Library) Faults() []error { return l.now.Load().faults }
 
-// Follow reads the folder whenever files in it have changed, and calls changed where definitions have, until ctx ends.
+// Follow reads the folder again whenever its files have changed, and calls changed if definitions have changed, until ctx ends.
 func (l *Library) Follow(ctx context.Context, changed func()) {
-	last, seen := []string(nil), l.marks() // the first look finds what was edited since Open
+	last, seen := []string(nil), l.marks() // the first poll finds edits since Open
 	for sleep.For(ctx, pollEvery) == nil {
 		now := l.marks()
-		settled := slices.Equal(now, seen) // nothing is being written just now
+		settled := slices.Equal(now, seen) // no file is being written
 		seen = now
 		if !settled || slices.Equal(now, last) {
 			continue
 		}
-		last = now // of before: what changes while it is read is looked at again, and so are files of code that are new in it
+		last = now // from before reading: later changes and new code files are found by the next poll
 		if l.look() {
 			changed()
 		}
 	}
 }
 
-// look reads the folder, and reports whether definitions have changed.
+// look reads the folder and reports whether definitions have changed.
 func (l *Library) look() bool {
 	before := l.now.Load()
 	defs, faults := spec.LoadDir(l.dir)
@@ -81,7 +81,7 @@ func (l *Library) look() bool {
 	return !same
 }
 
-// kept are the earlier definitions of files that still exist but cannot be read any more.
+// kept returns the earlier definitions of files that still exist but are now invalid.
 func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
 	for _, old := range before {
 		replaced := slices.ContainsFunc(now, func(d *spec.Definition) bool { return d.Path == old.Path || d.Name == old.Name })
@@ -92,11 +92,11 @@ func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
 	return keep
 }
 
-// tell logs what is new: each fault once, and how many definitions there are where they have changed.
+// tell logs changes: each new fault once, and the number of definitions if they have changed.
 func (l *Library) tell(before *state, count int, changed bool, faults []error) {
 	for _, fault := range faults {
 		if !slices.ContainsFunc(before.faults, func(old error) bool { return old.Error() == fault.Error() }) {
-			l.log.Error("workflow is not read, what its file said last stays in force", "error", FirstLine(fault))
+			l.log.Error("cannot read workflow, its last valid version stays in force", "error", FirstLine(fault))
 		}
 	}
 	if changed {
@@ -104,7 +104,7 @@ func (l *Library) tell(before *state, count int, changed bool, faults []error) {
 	}
 }
 
-// FirstLine is the place and the message of the first of a file's faults, without the lines of the file.
+// FirstLine returns the location and message of the first fault of a file, without the source snippet.
 func FirstLine(fault error) string {
 	if one, ok := errors.AsType[*yamlstrict.Error](fault); ok {
 		short := *one
@@ -115,7 +115,7 @@ func FirstLine(fault error) string {
 	return line
 }
 
-// marks tell the states of the folder and the files of code apart.
+// marks returns fingerprints of the definition and code files.
 func (l *Library) marks() []string {
 	var marks []string
 	entries, _ := os.ReadDir(l.dir)
@@ -135,7 +135,7 @@ func (l *Library) marks() []string {
 	return marks
 }
 
-// mark changes when the file does.
+// mark returns the path, size and modification time of a file.
 func mark(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

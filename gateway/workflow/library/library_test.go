@@ -76,7 +76,7 @@ func TestFollow(t *testing.T) {
 	if got := said(l); got != "code= two=second" || len(l.Faults()) > 0 {
 		t.Errorf("in the end: %s %v", got, l.Faults())
 	}
-	if text := log.String(); strings.Count(text, "is not read") != 1 || strings.Contains(text, "wrong") || !strings.Contains(text, "one.yaml:1:14") {
+	if text := log.String(); strings.Count(text, "cannot read workflow") != 1 || strings.Contains(text, "wrong") || !strings.Contains(text, "one.yaml:1:14") {
 		t.Errorf("the log: %s", text)
 	}
 }

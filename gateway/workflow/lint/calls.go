@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// tool checks a step that calls one.
+// tool checks a tool step and returns the shape of its result.
 func (c *checker) tool(s *spec.Step, do *spec.Tool, scope template.Scope) *expr.Shape {
 	t := c.called(do, scope)
 	if t == nil {
@@ -21,7 +21,7 @@ func (c *checker) tool(s *spec.Step, do *spec.Tool, scope template.Scope) *expr.
 	return resultOf(t)
 }
 
-// called checks a call, and returns its tool, nil for one that is not known.
+// called checks a call and returns its tool, nil if unknown.
 func (c *checker) called(do *spec.Tool, scope template.Scope) *tool.Tool {
 	id, err := tool.ParseID(do.Name.Text)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *checker) called(do *spec.Tool, scope template.Scope) *tool.Tool {
 	return t
 }
 
-// noTool says what may have been meant by an unknown tool.
+// noTool reports an unknown tool, with a suggestion.
 func (c *checker) noTool(id tool.ID, at spec.Pos) {
 	if c.o.Tools == nil {
 		return
@@ -65,29 +65,29 @@ func (c *checker) noTool(id tool.ID, at spec.Pos) {
 	case len(others) > 0:
 		c.wrong(at, "there is no tool %s; did you mean %q?", id, others[0])
 	case slices.Contains(c.o.Upstreams, id.Upstream):
-		c.doubt(at, "upstream %s is not connected, so that its tools cannot be checked", id.Upstream)
+		c.doubt(at, "upstream %s is not connected, so its tools cannot be checked", id.Upstream)
 	default:
 		c.wrong(at, "%s", noSuch("upstream", id.Upstream, slices.Sorted(maps.Keys(upstreams)), "none is set up"))
 	}
 }
 
-// twice warns of what may do harm when a tool that writes is called again, or is not.
+// twice warns of retry and cache settings that are unsafe for a tool that is not read-only or idempotent.
 func (c *checker) twice(s *spec.Step, do *spec.Tool, t *tool.Tool) {
 	a := t.Annotations
 	if is(a.ReadOnly) {
 		return
 	}
 	if s.Cache != nil {
-		c.doubt(do.Name.Pos, "%s does not say that it only reads, and the step has a cache: as long as that holds, the tool is not called", t.ID)
+		c.doubt(do.Name.Pos, "%s does not declare itself read-only, and the step has a cache: while the cache is valid, the tool is not called", t.ID)
 	}
 	if is(a.Idempotent) || s.Idempotency != nil {
 		return
 	}
 	if s.Interrupted == "retry" {
-		c.doubt(do.Name.Pos, `%s does not say that it may be called twice, and "interrupted: retry" may do that; "ask" asks a person`, t.ID)
+		c.doubt(do.Name.Pos, `%s does not declare itself idempotent, and "interrupted: retry" may call it twice; "ask" asks a person`, t.ID)
 	}
 	if s.Retry != nil && (len(s.Retry.On) == 0 || slices.Contains(s.Retry.On, string(tool.Timeout))) {
-		c.doubt(do.Name.Pos, `%s does not say that it may be called twice, and after a timeout it may have done its work: let "retry.on" leave that out, or give the step an "idempotency_key"`, t.ID)
+		c.doubt(do.Name.Pos, `%s does not declare itself idempotent, and after a timeout it may have done its work: exclude timeout from "retry.on", or give the step an "idempotency_key"`, t.ID)
 	}
 }
 
@@ -120,12 +120,12 @@ func (c *checker) nested(do *spec.Nested, scope template.Scope) *expr.Shape {
 	return out
 }
 
-// circle is the way from a workflow back to this one, nil where there is none.
+// circle returns the path of nested workflows from a workflow back to this one, nil if there is none.
 func (c *checker) circle(from *spec.Definition, by []string) (way []string) {
 	if from.Name == c.d.Name {
 		return append(slices.Clip(by), from.Name)
 	}
-	if slices.Contains(by[1:], from.Name) { // a circle of others, found with them
+	if slices.Contains(by[1:], from.Name) { // a cycle of other workflows, reported with them
 		return nil
 	}
 	spec.Walk(from.Steps, func(s *spec.Step, _ []*spec.Step) {

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// triggers checks what starts runs by itself.
+// triggers checks schedules and webhooks.
 func (c *checker) triggers() {
 	for _, s := range c.d.On.Schedules {
 		if s.Cron.Text != "" {
@@ -43,7 +43,7 @@ func (c *checker) cron(s spec.Schedule) {
 	}
 }
 
-// inputs checks the defaults, which may use env and the inputs before.
+// inputs checks the defaults of inputs. Expressions may use env and inputs.
 func (c *checker) inputs() {
 	scope := template.Only(c.inputsVar(), c.envVar())
 	for _, in := range c.d.Inputs {
@@ -60,7 +60,7 @@ func (c *checker) outputs(v visible) {
 	}
 }
 
-// form checks the fields: what package form finds, and what they call.
+// form checks the fields with package forms, and the calls of their sources.
 func (c *checker) form(do *spec.Form, scope template.Scope) *expr.Shape {
 	_, problems := forms.Compile(scope, do)
 	c.took(nil, problems)
@@ -69,7 +69,7 @@ func (c *checker) form(do *spec.Form, scope template.Scope) *expr.Shape {
 		c.source(f.From, scope)
 		got := c.source(f.Options, scope)
 		if !untold(got) && got.Type != expr.List {
-			c.wrong(sourcePos(f.Options), "options are a list, and this comes to a value of type %s", got.Type)
+			c.wrong(sourcePos(f.Options), "options must be a list, and this is of type %s", got.Type)
 		}
 	}
 	return forms.Shape(do.Fields)

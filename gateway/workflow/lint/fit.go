@@ -15,18 +15,18 @@ import (
 	"sallyport/internal/suggest"
 )
 
-// parameters are what a step may be given: a tool's arguments, a workflow's inputs.
+// parameters are the arguments of a tool or the inputs of a workflow.
 type parameters struct {
 	of       string // "memory.read_graph", for messages
 	what     string // "argument", "input"
 	names    []string
 	required []string
 	schemas  map[string]json.RawMessage
-	open     bool // there may be others, without a word
-	closed   bool // there may be no others
+	open     bool // others are allowed, without a warning
+	closed   bool // others are an error
 }
 
-// toolParameters reads those of a tool's input schema.
+// toolParameters returns the parameters of a tool's input schema.
 func toolParameters(of string, input json.RawMessage) parameters {
 	p := parameters{of: of, what: "argument", schemas: map[string]json.RawMessage{}}
 	var keywords map[string]json.RawMessage
@@ -50,7 +50,7 @@ func toolParameters(of string, input json.RawMessage) parameters {
 	return p
 }
 
-// within is a member's schema that can be read without what is around it.
+// within returns a member's schema with the definitions of root, so that its references resolve.
 func within(schema json.RawMessage, root map[string]json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(schema, &object) != nil {
@@ -68,7 +68,7 @@ func within(schema json.RawMessage, root map[string]json.RawMessage) json.RawMes
 	return out
 }
 
-// shape is that of all of them together.
+// shape returns the shape of an object of all parameters.
 func (p parameters) shape() *expr.Shape {
 	out := &expr.Shape{Type: expr.Map, Open: !p.closed}
 	for _, name := range p.names {
@@ -77,7 +77,7 @@ func (p parameters) shape() *expr.Shape {
 	return out
 }
 
-// inputParameters are the inputs of a workflow.
+// inputParameters returns the inputs of a workflow as parameters.
 func inputParameters(d *spec.Definition) parameters {
 	p := parameters{of: "workflow " + d.Name, what: "input", schemas: map[string]json.RawMessage{}, closed: true}
 	for _, in := range d.Inputs {
@@ -91,16 +91,16 @@ func inputParameters(d *spec.Definition) parameters {
 	return p
 }
 
-// fitter compares what is given with what a schema wants.
+// fitter checks values and expressions against schemas.
 type fitter struct{ *checker }
 
-// arguments checks what a step is given. at is where it names what it gives that to.
+// arguments checks the arguments of a call. at is the position of the callee's name.
 func (c fitter) arguments(in template.Scope, with spec.Value, p parameters, at spec.Pos) {
 	if with.Kind != spec.Map && with.Kind != spec.None {
 		switch got := c.value(in, with); {
 		case untold(got):
 		case got.Type != expr.Map:
-			c.wrong(with.Pos, "%s takes %ss by their names, and this comes to a value of type %s", p.of, p.what, got.Type)
+			c.wrong(with.Pos, "%s takes %ss by name, and this is of type %s", p.of, p.what, got.Type)
 		default:
 			c.compare(with, got, p.shape(), "what "+p.of+" takes", 0)
 		}
@@ -118,7 +118,7 @@ func (c fitter) arguments(in template.Scope, with spec.Value, p parameters, at s
 	}
 }
 
-// describe is the type of what is missing.
+// describe returns ", of type T" for a missing parameter, "" if the type is unknown.
 func describe(schema json.RawMessage) string {
 	if s := shapeOf(schema); !untold(s) {
 		return fmt.Sprintf(", of type %s", s.Type)
@@ -148,7 +148,7 @@ func (c fitter) unknown(m spec.Member, p parameters) {
 	c.doubt(m.Name.Pos, "%s: %s", p.of, message)
 }
 
-// fits checks a value against a schema: all of it where it is known, else its type.
+// fits checks a constant value against a schema, and a value with expressions by type.
 func (c fitter) fits(in template.Scope, v spec.Value, schema json.RawMessage, what string) {
 	fixed, ok := v.Plain()
 	if !ok {
@@ -164,7 +164,7 @@ func (c fitter) fits(in template.Scope, v spec.Value, schema json.RawMessage, wh
 	}
 }
 
-// at follows a path into a value, as far as it goes.
+// at follows a path into a value as far as possible.
 func at(v spec.Value, path []string) spec.Value {
 	for _, step := range path {
 		n, err := strconv.Atoi(step)
@@ -181,7 +181,7 @@ func at(v spec.Value, path []string) spec.Value {
 	return v
 }
 
-// match compares the types of a value, part by part, with what is wanted.
+// match compares the type of a value with a shape, recursively.
 func (c fitter) match(in template.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
 	if untold(want) || depth > maxDepth {
 		c.value(in, v)
@@ -214,13 +214,13 @@ func (c fitter) members(in template.Scope, v spec.Value, want *expr.Shape, what 
 	c.lacks(v, given, want, what)
 }
 
-// compare compares what is known of the value of an expression.
+// compare compares the shape of an expression's value with the wanted shape.
 func (c fitter) compare(v spec.Value, got, want *expr.Shape, what string, depth int) {
 	if untold(got) || untold(want) || depth > maxDepth {
 		return
 	}
 	if got.Type != want.Type && !(isNumber(got) && isNumber(want)) {
-		c.wrong(v.Pos, "%s is of type %s, and this comes to a value of type %s%s", what, want.Type, got.Type, remedy(v, got, want))
+		c.wrong(v.Pos, "%s is of type %s, and this is of type %s%s", what, want.Type, got.Type, remedy(v, got, want))
 		return
 	}
 	if got.Type == expr.List {
@@ -238,10 +238,10 @@ func (c fitter) compare(v spec.Value, got, want *expr.Shape, what string, depth 
 	}
 }
 
-// untold reports whether nothing is known of a value.
+// untold reports whether a shape is unknown.
 func untold(s *expr.Shape) bool { return s == nil || s.Type == expr.Any }
 
-// lacks tells of members that are wanted and not there.
+// lacks reports missing required members.
 func (c fitter) lacks(v spec.Value, got, want *expr.Shape, what string) {
 	for _, f := range want.Fields {
 		if !f.Optional && !slices.Contains(got.Names(), f.Name) {
@@ -252,14 +252,14 @@ func (c fitter) lacks(v spec.Value, got, want *expr.Shape, what string) {
 
 func isNumber(s *expr.Shape) bool { return s.Type == expr.Int || s.Type == expr.Double }
 
-// remedy says how one type becomes the other.
+// remedy returns a hint how to convert one type to the other, "" for none.
 func remedy(v spec.Value, got, want *expr.Shape) string {
 	switch {
 	case want.Type == expr.String:
 		return "; text(...) makes a text of it"
 	case got.Type == expr.String && v.Kind == spec.String && !strings.HasPrefix(v.Text.Text, "${{"):
 		if strings.Contains(v.Text.Text, "${{") {
-			return "; it is a text as there is more in it than one expression"
+			return "; it is a text because it has more than one expression"
 		}
 		return ""
 	case got.Type == expr.String && want.Type == expr.Int:

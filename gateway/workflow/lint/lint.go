@@ -1,6 +1,6 @@
-// Package lint finds what is wrong with a workflow before anything runs: with [Check] names, types and arguments, by what
-// the tools declare and what their results looked like so far; with [Plan] what a run with these inputs would do, and which of
-// its calls someone would have to approve. Neither calls a tool.
+// Package lint checks a workflow before it runs: [Check] checks names, types and arguments against what
+// the tools declare and the observed results; [Plan] shows what a run with given inputs would do, and which of
+// its calls need approval. Neither calls a tool.
 package lint
 
 import (
@@ -19,22 +19,22 @@ import (
 	"sallyport/internal/yamlstrict"
 )
 
-// Severity says whether a workflow can go well as it is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // it fails, or would not do what it says
-	Warning Severity = "warning" // it probably does, or what it takes to know is not there
+	Error   Severity = "error"   // the workflow fails, or does not do what it says
+	Warning Severity = "warning" // it probably fails, or this cannot be checked
 )
 
-// Finding is one thing that is wrong, with its place in the file.
+// Finding is one problem, with its location in the file.
 type Finding struct {
 	*yamlstrict.Error
 	Severity Severity
 }
 
-// String returns the place, the severity and what is wrong, and the line with a caret below.
+// String returns the location, severity and message, and the source line with a caret.
 func (f Finding) String() string {
 	text := fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Severity, f.Message)
 	if f.Snippet != "" {
@@ -43,21 +43,21 @@ func (f Finding) String() string {
 	return text
 }
 
-// Options are what a workflow may name. What is nil is not known, and not checked.
+// Options has the names that a workflow may use. A nil field is unknown and not checked.
 type Options struct {
 	Tools []tool.Tool
-	// Upstreams are the names of those that are set up; one without tools is not connected now.
+	// Upstreams are the names of the configured upstreams; one without tools is not connected.
 	Upstreams []string
 	Workflows map[string]*spec.Definition
-	// Skills returns the functions of a skill, none where they are not known, and whether there is one of this name.
+	// Skills returns the functions of a skill, nil if unknown, and whether the skill exists.
 	Skills func(name string) (functions []string, ok bool)
-	// Secrets are the names of those that webhooks may be signed with.
+	// Secrets are the names of webhook secrets.
 	Secrets []string
-	// Environments are those of programs.
+	// Environments are the names of program environments.
 	Environments []string
 }
 
-// Check returns what is wrong with a definition, in the order of the file. It looks at no other definition but for its inputs and outputs.
+// Check returns the findings of a definition, in file order. Of other definitions it only uses the inputs, outputs and nested calls.
 func Check(d *spec.Definition, o Options) []Finding {
 	c := newChecker(d, o)
 	c.triggers()
@@ -75,11 +75,11 @@ type checker struct {
 	o        Options
 	tools    map[tool.ID]*tool.Tool
 	where    map[string]stand
-	scope    template.Scope // of inputs, env and run
+	scope    template.Scope // with inputs, env and run
 	findings []Finding
 }
 
-// stand is where a step stands: in which others, outermost first, and the how manieth of all it is.
+// stand is the location of a step: the enclosing steps, outermost first, and its index among all steps.
 type stand struct {
 	in    []*spec.Step
 	order int
@@ -97,7 +97,7 @@ func newChecker(d *spec.Definition, o Options) *checker {
 	return c
 }
 
-// object is the shape of an object of texts.
+// object returns the shape of an object of strings.
 func object(names ...string) *expr.Shape {
 	out := &expr.Shape{Type: expr.Map}
 	for _, name := range names {
@@ -128,7 +128,7 @@ func (c *checker) envVar() expr.Var {
 
 const maxNames = 12 // that a message lists
 
-// noSuch is the problem of an unknown name, with the known ones.
+// noSuch returns the message for an unknown name, with a suggestion or the known names. none is said if there are none.
 func noSuch(kind, name string, names []string, none string) string {
 	text := fmt.Sprintf("there is no %s %s", kind, sanitize.Line(name, 80))
 	if near := suggest.Of(name, names); near != "" {
@@ -153,7 +153,7 @@ func (c *checker) doubt(at spec.Pos, format string, args ...any) {
 	c.find(Warning, at, format, args...)
 }
 
-// took takes what compiling has found.
+// took reports the problems and warnings of a compiled binding, and returns the binding.
 func (c *checker) took(b *template.Binding, problems []template.Problem) *template.Binding {
 	for _, p := range problems {
 		message := p.Message
@@ -170,7 +170,7 @@ func (c *checker) took(b *template.Binding, problems []template.Problem) *templa
 	return b
 }
 
-// value checks the expressions of a value. The shape is nil where nothing is known, also of one that is wrong.
+// value checks the expressions of a value and returns its shape, nil if unknown or invalid.
 func (c *checker) value(in template.Scope, v spec.Value) *expr.Shape {
 	switch v.Kind {
 	case spec.Map:
@@ -196,12 +196,12 @@ func (c *checker) value(in template.Scope, v spec.Value) *expr.Shape {
 	return nil
 }
 
-// text checks one that is an expression.
+// text checks a text that is an expression.
 func (c *checker) text(in template.Scope, t spec.Text, want expr.Type) *template.Binding {
 	return c.took(template.CompileText(in, t, want))
 }
 
-// condition checks one, and warns of one that is always the same.
+// condition checks a condition, and warns if it is constant.
 func (c *checker) condition(in template.Scope, t spec.Text, always map[bool]string) {
 	b := c.text(in, t, expr.Bool)
 	if b == nil || len(b.Variables()) > 0 {

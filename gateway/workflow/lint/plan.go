@@ -19,22 +19,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Policy says what would become of a call that is not made.
+// Policy returns the policy decision for a call without making it.
 type Policy interface {
 	PolicyWhy(ctx context.Context, call tool.Call) (policy.Decision, error)
 }
 
-// PlanOptions are what a plan is made with.
+// PlanOptions are the options of Plan.
 type PlanOptions struct {
-	// Workflows are those that steps may run.
+	// Workflows are the workflows that steps may run.
 	Workflows map[string]*spec.Definition
-	// Policy is asked about each call, on behalf of ctx's principal; nil is not asked.
+	// Policy decides about each call on behalf of ctx's principal; nil is no policy.
 	Policy Policy
-	// Env are the environment variables that the definition names; nil is that they are not known.
+	// Env are the environment variables that the definition names; nil means unknown.
 	Env map[string]string
 }
 
-// Planned is what a run would do, as far as that can be said before it.
+// Planned is what a run would do, as far as known before it.
 type Planned struct {
 	Workflow string         `json:"workflow"`
 	Inputs   map[string]any `json:"inputs,omitempty"`
@@ -42,39 +42,39 @@ type Planned struct {
 	Outputs  map[string]any `json:"outputs,omitempty"`
 }
 
-// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression with a value that is not known before the run.
+// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression whose value is not known before the run.
 type PlannedStep struct {
-	// Path is that of the events; the steps of a loop are shown once, as its first pass.
+	// Path is as in events; the steps of a loop are shown once, as its first iteration.
 	Path string `json:"path"`
 	// Kind is tool, code, skill, workflow, parallel, for_each, switch, while, wait, form, try, or block.
 	Kind string `json:"kind"`
 	Line int    `json:"line,omitempty"`
-	// What says what it does: the name of the tool, of the workflow, how long it waits.
+	// What is the target: the name of the tool or workflow, or how long it waits.
 	What string `json:"what,omitempty"`
-	// If is the condition, where it is not known whether it holds; Skipped says that it does not.
+	// If is the condition if its value is unknown; Skipped says that it is false.
 	If      string `json:"if,omitempty"`
 	Skipped bool   `json:"skipped,omitempty"`
 	// With are the arguments.
 	With any `json:"with,omitempty"`
-	// Notes are what else is to be said.
+	// Notes are additional remarks.
 	Notes []string `json:"notes,omitempty"`
-	// Verdict is what becomes of the call.
+	// Verdict is the policy decision for the call.
 	Verdict *Verdict `json:"verdict,omitempty"`
-	// Problem is why the step will fail.
+	// Problem is why the step would fail.
 	Problem string        `json:"problem,omitempty"`
 	Steps   []PlannedStep `json:"steps,omitempty"`
 }
 
-// Verdict is what the policy says of a call.
+// Verdict is the policy decision for a call.
 type Verdict struct {
 	Action policy.Action `json:"action"`
 	Rule   string        `json:"rule,omitempty"`
 	Reason string        `json:"reason,omitempty"`
-	// Unsure says that some arguments are not known yet, so that it may be otherwise.
+	// Unsure says that some arguments are not known yet, so the decision may change.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Plan says what a run with these inputs would do. It calls nothing. The error is a *[tool.Error] of kind invalid where the inputs do not fit, or a fault
+// Plan returns what a run with these inputs would do. It calls nothing. The error is a *[tool.Error] of kind invalid if the inputs are invalid, or a fault
 // of the definition that [Check] finds too.
 func Plan(ctx context.Context, d *spec.Definition, inputs map[string]any, o PlanOptions) (Planned, error) {
 	p := &planner{ctx: ctx, o: o, scopes: map[string]template.Scope{}}
@@ -87,28 +87,28 @@ func Plan(ctx context.Context, d *spec.Definition, inputs map[string]any, o Plan
 	return out, p.fault
 }
 
-// planner makes one plan.
+// planner creates one plan.
 type planner struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call of Plan
 	o      PlanOptions
-	scopes map[string]template.Scope // by the names besides those that all have
+	scopes map[string]template.Scope // by the additional variable names
 	depth  int                       // of nested workflows
 	made   int
 	fault  error // of the definition
 }
 
-// What a plan shows at most.
+// The limits of a plan.
 const (
 	maxNested  = 8
 	maxPlanned = 2000
 )
 
-// frame is where a step stands: what its expressions see.
+// frame has the location of a step and the variables of its expressions.
 type frame struct {
 	d    *spec.Definition
 	path string
 	vars map[string]any
-	// more are the names among vars that not all steps have.
+	// more are the names in vars that are not available to all steps.
 	more []string
 	// last is the result of the step before.
 	last any
@@ -126,7 +126,7 @@ func (p *planner) frame(d *spec.Definition, path string) *frame {
 	return &frame{d: d, path: path, vars: map[string]any{"env": env, "run": run, "steps": map[string]any{}, "inputs": map[string]any{}}}
 }
 
-// inside is a frame of the steps in a block, which see what f sees, and these.
+// inside returns a frame for the steps in a block, with the variables of f and vars.
 func (f *frame) inside(path string, vars map[string]any) *frame {
 	in := &frame{d: f.d, path: path, vars: maps.Clone(f.vars), more: slices.Clip(f.more)}
 	steps, _ := f.vars["steps"].(map[string]any)
@@ -138,7 +138,7 @@ func (f *frame) inside(path string, vars map[string]any) *frame {
 	return in
 }
 
-// inputs checks those that are given, and adds defaults.
+// inputs validates the given inputs and adds defaults.
 func (p *planner) inputs(f *frame, given map[string]any) error {
 	var problems []string
 	all, names := map[string]any{}, []string{}
@@ -179,7 +179,7 @@ func misfits(name string, schema json.RawMessage, value any) (problems []string)
 	return problems
 }
 
-// outputs are those of a workflow, with what is not known, and as they are shown.
+// outputs evaluates the outputs of a workflow: as values, and as shown.
 func (p *planner) outputs(f *frame) (values, show map[string]any) {
 	values, show = map[string]any{}, map[string]any{}
 	for _, out := range f.d.Outputs {
@@ -189,21 +189,21 @@ func (p *planner) outputs(f *frame) (values, show map[string]any) {
 	return values, show
 }
 
-// result is the result of a value.
+// result is an evaluated value.
 type result struct {
-	value   any // expr.Unknown where it is not known
-	show    any // with texts in place of what is not known
+	value   any // expr.Unknown if it is not known
+	show    any // with symbols in place of unknown values
 	unsure  bool
 	problem string
 }
 
-// value evaluates one as far as that is possible.
+// value evaluates a value as far as possible.
 func (p *planner) value(f *frame, v spec.Value) result {
 	b, problems := template.Compile(p.scope(f), v)
 	return p.evaluate(f, b, problems)
 }
 
-// text evaluates one that is an expression.
+// text evaluates a text that is an expression.
 func (p *planner) text(f *frame, t spec.Text) result {
 	b, problems := template.CompileText(p.scope(f), t, expr.Any)
 	return p.evaluate(f, b, problems)
@@ -235,10 +235,10 @@ func (p *planner) evaluate(f *frame, b *template.Binding, problems []template.Pr
 	return result{value: value, show: show}
 }
 
-// symbol is an unknown value.
+// symbol returns the symbol for an unknown value.
 func symbol(source string) any { return "‹" + sanitize.Line(source, 200) + "›" }
 
-// shown is a value with symbols in place of what is not known.
+// shown returns a value with symbols in place of unknown values.
 func shown(v any) any {
 	switch v := v.(type) {
 	case expr.Unknown:
@@ -280,7 +280,7 @@ func hasUnknown(v any) bool {
 	return false
 }
 
-// judge asks the policy about a call.
+// judge returns the policy decision for a call, or why there is none.
 func (p *planner) judge(id tool.ID, args result) (*Verdict, string) {
 	if p.o.Policy == nil {
 		return nil, ""

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// block plans steps one after the other. What they come to is f.last.
+// block plans steps in order. It sets f.last to the result of the last one.
 func (p *planner) block(f *frame, steps []spec.Step) []PlannedStep {
 	var out []PlannedStep
 	for i := range steps {
@@ -22,7 +22,7 @@ func (p *planner) block(f *frame, steps []spec.Step) []PlannedStep {
 	return out
 }
 
-// step plans one, and puts what is known of it among what others see.
+// step plans one step, and makes its known result visible to later steps.
 func (p *planner) step(f *frame, s *spec.Step) PlannedStep {
 	at := PlannedStep{Path: join(f.path, s.ID.Text), Line: s.Line}
 	known := map[string]any{"output": nil, "status": "skipped", "error": nil}
@@ -62,13 +62,13 @@ func join(path, id string) string {
 	return path + "." + id
 }
 
-// notes says what else may become of a step.
+// notes adds remarks about cache, idempotency and retries.
 func (p *planner) notes(s *spec.Step, at *PlannedStep) {
 	if s.Cache != nil {
-		at.Notes = append(at.Notes, fmt.Sprintf("taken over from a run of the last %v, if there is one", s.Cache.For))
+		at.Notes = append(at.Notes, fmt.Sprintf("reuses the output of a run in the last %v, if any", s.Cache.For))
 	}
 	if s.Idempotency != nil {
-		at.Notes = append(at.Notes, "not done again where another run has done it")
+		at.Notes = append(at.Notes, "not repeated if another run has done it")
 	}
 	if s.Retry != nil {
 		at.Notes = append(at.Notes, "made again up to "+times(s.Retry.Count, "time")+" after a failure")
@@ -101,7 +101,7 @@ func kindOf(do spec.Action) string {
 	return "try"
 }
 
-// named is what a step calls.
+// named returns the name of the tool, skill or workflow that a step calls.
 func named(do spec.Action) string {
 	switch do := do.(type) {
 	case *spec.Tool:
@@ -114,7 +114,7 @@ func named(do spec.Action) string {
 	return ""
 }
 
-// action plans what a step does, and returns its result.
+// action plans the action of a step and returns its result.
 func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
 	at.What = named(s.Do)
 	switch do := s.Do.(type) {
@@ -171,7 +171,7 @@ func (p *planner) code(f *frame, do *spec.Code, at *PlannedStep) {
 	if do.File != nil {
 		at.What += " of " + do.File.Text
 	}
-	at.Notes = append(at.Notes, "which tools it calls is seen when it runs")
+	at.Notes = append(at.Notes, "the tools it calls are known only at run time")
 	p.arguments(f, do.With, at)
 }
 
@@ -197,7 +197,7 @@ func (p *planner) nested(f *frame, do *spec.Nested, at *PlannedStep) any {
 	return values
 }
 
-// given are the inputs of a nested workflow, each by itself, so that those that are known are.
+// given evaluates the inputs of a nested workflow individually, so that unknown ones do not hide known ones.
 func (p *planner) given(f *frame, with spec.Value) map[string]any {
 	out := map[string]any{}
 	for _, m := range with.Members {
@@ -209,7 +209,7 @@ func (p *planner) given(f *frame, with spec.Value) map[string]any {
 	return out
 }
 
-// part plans a block of a step's.
+// part plans a block of a step.
 func (p *planner) part(f *frame, at *PlannedStep, name, condition string, steps []spec.Step, vars map[string]any) any {
 	in := f.inside(at.Path+"."+name, vars)
 	at.Steps = append(at.Steps, PlannedStep{Path: in.path, Kind: "block", What: name, If: condition, Steps: p.block(in, steps)})
@@ -234,7 +234,7 @@ func (p *planner) forEach(f *frame, do *spec.ForEach, at *PlannedStep) any {
 	case at.Problem != "":
 		return expr.Unknown{}
 	case !known && !r.unsure:
-		at.Problem = "what it goes through is no list"
+		at.Problem = "it does not iterate over a list"
 		return expr.Unknown{}
 	case known && len(items) == 0:
 		at.What = "no items"
@@ -333,7 +333,7 @@ func (p *planner) wait(f *frame, do *spec.Wait, at *PlannedStep) any {
 	return nil
 }
 
-// form shows what is known of its fields, and what is asked for.
+// form plans a form: the known values of fields, and what is asked for.
 func (p *planner) form(f *frame, do *spec.Form, at *PlannedStep) any {
 	at.What = fmt.Sprint(compact(p.value(f, do.Title).show))
 	fields := map[string]any{}
@@ -356,7 +356,7 @@ func (p *planner) form(f *frame, do *spec.Form, at *PlannedStep) any {
 	return expr.Unknown{}
 }
 
-// field is its value where that is known, else who says it.
+// field returns the value of a field if it is known, else a remark where it comes from.
 func (p *planner) field(in *frame, field *spec.Field, condition string, at *PlannedStep) any {
 	from := field.From
 	for _, s := range []*spec.Source{field.From, field.Options} {

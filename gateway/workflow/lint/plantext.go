@@ -11,10 +11,10 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// maxShown is how much of a value a line shows, in characters.
+// maxShown limits a value in a line, in characters.
 const maxShown = 160
 
-// compact is a value within a line: a text as it is, others as JSON.
+// compact returns a value in one line: a string unquoted, others as JSON.
 func compact(v any) string {
 	text, err := expr.Text(v)
 	if err != nil {
@@ -23,7 +23,7 @@ func compact(v any) string {
 	return sanitize.Line(text, maxShown)
 }
 
-// Text shows the plan to a person: a line for each step, its arguments below, and what would be asked or denied.
+// Text formats the plan: a line for each step, with its arguments and policy decision below.
 func (p Planned) Text() string {
 	var out strings.Builder
 	out.WriteString(p.Workflow)
@@ -54,7 +54,7 @@ func writeMembers(out *strings.Builder, indent string, members map[string]any) {
 	}
 }
 
-// tally counts the calls, by what becomes of them.
+// tally counts the calls by policy decision.
 type tally struct{ calls, asked, denied, unsure, failing int }
 
 func (t *tally) String() string {
@@ -106,7 +106,7 @@ func (t *tally) step(out *strings.Builder, indent string, s PlannedStep) {
 	t.steps(out, indent+"  ", s.Steps)
 }
 
-// head is "id  tool files.list", and the condition.
+// head returns the line of a step: "id: tool files.list", and the condition.
 func (s PlannedStep) head() string {
 	text := s.Path[strings.LastIndexByte(s.Path, '.')+1:]
 	if s.Kind != "block" {
@@ -139,7 +139,7 @@ func (t *tally) verdict(v *Verdict) string {
 	}
 	if v.Unsure {
 		t.unsure++
-		text = or(text, "allowed") + ", as far as its arguments are known"
+		text = or(text, "allowed") + ", by the arguments known so far"
 	}
 	if text == "" || v.Rule == "" {
 		return text

@@ -10,13 +10,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What is read of a schema at most: it may be an upstream's.
+// The limits for reading a schema, which may be from an upstream.
 const (
 	maxSchema = 5000 // parts
 	maxDepth  = 40
 )
 
-// shapeOf is what a JSON Schema says of a value, nil where it says nothing that is of use here.
+// shapeOf converts a JSON Schema to a shape, nil if that is not possible.
 func shapeOf(schema json.RawMessage) *expr.Shape {
 	if len(schema) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func shapeOf(schema json.RawMessage) *expr.Shape {
 	return r.shape(root, 0)
 }
 
-// reader reads one schema.
+// reader converts one schema.
 type reader struct {
 	root  any
 	left  int
@@ -69,7 +69,7 @@ func (r *reader) shape(schema any, depth int) *expr.Shape {
 	return nil
 }
 
-// typeOf is the one type that a schema allows besides null, "" for none or several.
+// typeOf returns the only type that a schema allows besides null, "" for none or several.
 func typeOf(s map[string]any) string {
 	switch t := s["type"].(type) {
 	case string:
@@ -88,7 +88,7 @@ func typeOf(s map[string]any) string {
 	return ""
 }
 
-// ref follows a reference within the schema. A circle leads to the shape that is being made.
+// ref follows a reference within the schema. A cycle returns the shape that is being built.
 func (r *reader) ref(ref string, depth int) *expr.Shape {
 	if known, ok := r.known[ref]; ok {
 		return known
@@ -114,7 +114,7 @@ func (r *reader) ref(ref string, depth int) *expr.Shape {
 	return made
 }
 
-// oneOf is the only branch besides null.
+// oneOf returns the shape of the only branch besides null.
 func (r *reader) oneOf(branches []any, depth int) *expr.Shape {
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b any) bool {
 		s, ok := b.(map[string]any)
@@ -126,7 +126,7 @@ func (r *reader) oneOf(branches []any, depth int) *expr.Shape {
 	return r.shape(branches[0], depth+1)
 }
 
-// allOf puts the members of several objects together.
+// allOf merges the members of several objects.
 func (r *reader) allOf(s map[string]any, parts []any, depth int) *expr.Shape {
 	out := &expr.Shape{Type: expr.Map}
 	if s["properties"] != nil {
@@ -165,7 +165,7 @@ func (r *reader) items(s map[string]any, depth int) *expr.Shape {
 	return r.shape(s["items"], depth+1)
 }
 
-// seen is what results of a tool looked like: there may be more to others.
+// seen converts an observed shape of results, to which other results may add members.
 func seen(s *jsontype.Shape) *expr.Shape {
 	if s == nil || s.Any {
 		return nil
@@ -191,7 +191,7 @@ func seen(s *jsontype.Shape) *expr.Shape {
 	return nil
 }
 
-// resultOf is what is known of a tool's results.
+// resultOf returns the declared or observed shape of a tool's results, nil if unknown.
 func resultOf(t *tool.Tool) *expr.Shape {
 	if declared := shapeOf(t.Output); declared != nil {
 		return declared

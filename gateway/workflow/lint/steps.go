@@ -11,31 +11,31 @@ import (
 	"sallyport/internal/expr"
 )
 
-// visible is what the steps of a block can see: the steps before them, and the variables of loops.
+// visible is what the steps of a block can see: earlier steps, and loop variables.
 type visible struct {
 	steps []expr.Field
 	vars  []expr.Var
 }
 
-// inside is what can be seen in a block of a step that sees v.
+// inside returns what is visible in a nested block, with additional variables.
 func (v visible) inside(vars ...expr.Var) *visible {
 	return &visible{slices.Clip(v.steps), append(slices.Clip(v.vars), vars...)}
 }
 
-// at is the scope of a step, or that of the outputs where it is nil.
+// at returns the scope of a step, or of the outputs if s is nil.
 func (c *checker) at(v visible, s *spec.Step) template.Scope {
 	steps := &expr.Shape{Type: expr.Map, Fields: v.steps}
 	steps.Absent = func(name string) string { return c.unseen(name, s, steps.Names()) }
 	return c.scope.With(append([]expr.Var{{Name: "steps", Type: expr.Any, Shape: steps}}, v.vars...)...)
 }
 
-// unseen says why a step cannot be seen from s.
+// unseen returns why a step is not visible from s.
 func (c *checker) unseen(name string, s *spec.Step, seen []string) string {
 	target, exists := c.where[name]
 	if !exists {
-		return noSuch("step", name, seen, "none stands before this one")
+		return noSuch("step", name, seen, "there is none before this one")
 	}
-	var around []*spec.Step // s, and what it stands in
+	var around []*spec.Step // s and its enclosing steps
 	order := len(c.where)
 	if s != nil {
 		here := c.where[s.ID.Text]
@@ -45,45 +45,45 @@ func (c *checker) unseen(name string, s *spec.Step, seen []string) string {
 		return fmt.Sprintf("step %s is this one, and has no output yet; in its own key output, its result is output", name)
 	}
 	if slices.ContainsFunc(around, func(a *spec.Step) bool { return a.ID.Text == name }) {
-		return fmt.Sprintf("step %s is not over here: this stands inside of it", name)
+		return fmt.Sprintf("step %s is not finished here: this is inside it", name)
 	}
 	if target.order > order {
-		return fmt.Sprintf("step %s comes later; a step sees those that stand before it", name)
+		return fmt.Sprintf("step %s comes later; a step sees only the steps before it", name)
 	}
 	for _, outer := range target.in {
 		if !slices.Contains(around, outer) {
-			return fmt.Sprintf("step %s stands inside of %s: only steps.%s.output can be seen from here", name, outer.ID.Text, outer.ID.Text)
+			return fmt.Sprintf("step %s is inside %s: only steps.%s.output can be seen from here", name, outer.ID.Text, outer.ID.Text)
 		}
 	}
-	return fmt.Sprintf("step %s stands in another part of %s and cannot be seen from here", name, target.in[len(target.in)-1].ID.Text)
+	return fmt.Sprintf("step %s is in another part of %s and cannot be seen from here", name, target.in[len(target.in)-1].ID.Text)
 }
 
-// block checks steps, and returns what is known of the result of the last.
+// block checks steps and returns the shape of the last result.
 func (c *checker) block(steps []spec.Step, v *visible) (last *expr.Shape) {
 	for i := range steps {
 		s := &steps[i]
 		out := c.step(s, *v)
 		v.steps = append(v.steps, expr.Field{Name: s.ID.Text, Shape: asSeen(out)})
-		if last = out; s.If != nil { // or that of the step before
+		if last = out; s.If != nil { // it may be skipped
 			last = nil
 		}
 	}
 	return last
 }
 
-// asSeen is what others see of a step.
+// asSeen returns the shape of steps.ID for a step.
 func asSeen(out *expr.Shape) *expr.Shape {
 	return &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "output", Shape: out}, {Name: "status", Shape: &expr.Shape{Type: expr.String}}, {Name: "error", Shape: faultShape()}}}
 }
 
-// faultShape is that of an error.
+// faultShape returns the shape of an error.
 func faultShape() *expr.Shape {
 	out := object("kind", "message", "hint", "step")
 	out.Fields = append(out.Fields, expr.Field{Name: "line", Shape: &expr.Shape{Type: expr.Int}})
 	return out
 }
 
-// step checks one step, and returns what is known of its output.
+// step checks one step and returns the shape of its output.
 func (c *checker) step(s *spec.Step, v visible) *expr.Shape {
 	scope := c.at(v, s)
 	if s.If != nil {
@@ -150,7 +150,7 @@ func (c *checker) forEach(do *spec.ForEach, v visible, scope template.Scope) *ex
 		if list.Type == expr.Map {
 			hint += "; of a map, x.map(k, x[k]) is the list of its values"
 		}
-		c.wrong(do.In.Pos, "this comes to a value of type %s: %s", list.Type, hint)
+		c.wrong(do.In.Pos, "this is of type %s: %s", list.Type, hint)
 	}
 	as, index := or(do.As.Text, "item"), or(do.Index.Text, "index")
 	last := c.block(do.Steps, v.inside(expr.Var{Name: as, Type: expr.Any, Shape: item}, whole(index)))
@@ -164,7 +164,7 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// whole is a variable that is a whole number.
+// whole returns an integer variable.
 func whole(name string) expr.Var {
 	return expr.Var{Name: name, Type: expr.Any, Shape: &expr.Shape{Type: expr.Int}}
 }
@@ -172,14 +172,14 @@ func whole(name string) expr.Var {
 func (c *checker) choice(do *spec.Switch, v visible, scope template.Scope) *expr.Shape {
 	var all []*expr.Shape
 	for _, one := range do.Cases {
-		c.condition(scope, one.When, map[bool]string{false: "the case is never taken", true: "the cases after it are never taken; default is for that"})
+		c.condition(scope, one.When, map[bool]string{false: "the case is never taken", true: "the cases after it are never taken; use default"})
 		all = append(all, c.block(one.Steps, v.inside()))
 	}
 	all = append(all, c.block(do.Default, v.inside()))
 	return common(all)
 }
 
-// common is what all have in common; it is no more than their type where they differ.
+// common returns the shape that all have in common; only the type if they differ.
 func common(all []*expr.Shape) *expr.Shape {
 	for _, s := range all {
 		if s == nil || s.Type != all[0].Type {
@@ -204,7 +204,7 @@ func (c *checker) wait(do *spec.Wait, scope template.Scope) *expr.Shape {
 			continue
 		}
 		if got := c.value(scope, *v); !untold(got) && got.Type != expr.String {
-			c.wrong(v.Pos, `this comes to a value of type %s: a duration is a text such as "10m", and a time one such as "2026-11-22T10:00:00Z"`, got.Type)
+			c.wrong(v.Pos, `this is of type %s: a duration is a text such as "10m", and a time one such as "2026-11-22T10:00:00Z"`, got.Type)
 		}
 	}
 	if do.Approval == nil {
@@ -227,10 +227,10 @@ func (c *checker) try(do *spec.Try, v visible) *expr.Shape {
 	return common([]*expr.Shape{out, caught})
 }
 
-// variableName is what a variable of a program can be called, as the gateway has it.
+// variableName matches the variable names of programs that the gateway accepts.
 var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 
-// variables checks what a program is given by name.
+// variables checks the variables of a program.
 func (c *checker) variables(in template.Scope, with spec.Value) {
 	for _, m := range with.Members {
 		if !variableName.MatchString(m.Name.Text) {
@@ -243,7 +243,7 @@ func (c *checker) variables(in template.Scope, with spec.Value) {
 func (c *checker) code(do *spec.Code, scope template.Scope) *expr.Shape {
 	c.variables(scope, do.With)
 	if at := strings.Index(do.Text.Text, "${{"); at >= 0 && do.File == nil {
-		c.doubt(do.Text.At(at), `nothing is put into the text of a program: give it the value as a variable, in "with"`)
+		c.doubt(do.Text.At(at), `expressions are not evaluated in program text: pass the value as a variable, in "with"`)
 	}
 	if c.o.Environments != nil && do.Environment.Text != "" && !slices.Contains(c.o.Environments, do.Environment.Text) {
 		c.wrong(do.Environment.Pos, "%s", noSuch("environment", do.Environment.Text, c.o.Environments, `none is set up under "environments" in upstreams.yaml`))
@@ -254,7 +254,7 @@ func (c *checker) code(do *spec.Code, scope template.Scope) *expr.Shape {
 func (c *checker) skill(do *spec.Skill, scope template.Scope) {
 	c.variables(scope, do.With)
 	if do.With.Kind == spec.String {
-		c.wrong(do.With.Pos, "the arguments of a skill are written by their names: which they are is a part of the program that calls it")
+		c.wrong(do.With.Pos, "the arguments of a skill must be written by name")
 	}
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || c.o.Skills == nil {

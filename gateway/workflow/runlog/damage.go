@@ -11,14 +11,14 @@ import (
 	"sallyport/internal/store"
 )
 
-// The places of the records, as [store.Damage] names them.
+// The store's names of the log and the index, as in [store.Damage].
 const (
 	logPlace   = "log_runs"
 	indexPlace = "bucket_run_index"
 )
 
-// Sound is a [store.ErrCorrupt] where records of a run's log may be lost. A step with a lost end would be repeated: no engine continues
-// with such a run.
+// Sound returns a [store.ErrCorrupt] if records of a run's log may be lost. Such a run must not be continued, since a step whose end
+// was lost would be repeated.
 func (l *Logs) Sound(ctx context.Context, id string) error {
 	lost, err := l.lost(ctx, logPlace)
 	if err != nil || len(lost) == 0 {
@@ -40,7 +40,7 @@ func (l *Logs) Sound(ctx context.Context, id string) error {
 	return nil
 }
 
-// lost are the damaged records of a place that could not be restored.
+// lost returns the damaged records of a place that could not be restored.
 func (l *Logs) lost(ctx context.Context, place string) (lost []store.Damage, err error) {
 	all, err := l.store.Damaged(ctx)
 	for _, d := range all {
@@ -51,7 +51,7 @@ func (l *Logs) lost(ctx context.Context, place string) (lost []store.Damage, err
 	return lost, err
 }
 
-// Mend makes the summaries of runs again, from their logs, that were damaged, and returns those runs. It is called before anything else is.
+// Mend restores damaged summaries of runs from their logs, and returns those runs. It must be called before any other method.
 func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
 	lost, err := l.lost(ctx, indexPlace)
 	if err != nil || len(lost) == 0 {
@@ -63,7 +63,7 @@ func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
 			ids[d.Key[0]] = true
 			continue
 		}
-		keys, err := l.log.Keys(ctx) // any run may be the one
+		keys, err := l.log.Keys(ctx) // the key is unknown: check all runs
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
 	return mended, nil
 }
 
-// mend makes one summary, unless there is one, or nothing to make it from.
+// mend restores one summary. ok is false if it exists, or if there is no log to restore it from.
 func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error) {
 	if _, err := l.index.Get(ctx, store.Key{id}); !errors.Is(err, store.ErrNotFound) {
 		return Run{}, false, err
@@ -100,7 +100,7 @@ func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error
 	return run, true, l.addSummary(ctx, run)
 }
 
-// fold adds an event to a summary.
+// fold applies an event to a summary.
 func (r *Run) fold(e Event) {
 	switch e.Kind {
 	case Created:
@@ -116,7 +116,7 @@ func (r *Run) fold(e Event) {
 	}
 }
 
-// Missing compares logs and summaries: unlisted are runs that have no summary, empty those that have no log.
+// Missing compares logs and summaries: unlisted are runs without a summary, empty those without a log.
 func (l *Logs) Missing(ctx context.Context) (unlisted, empty []string, err error) {
 	keys, err := l.log.Keys(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Logs) Missing(ctx context.Context) (unlisted, empty []string, err error
 		if err != nil {
 			return nil, nil, err
 		}
-		if !logs[run.ID] && time.Since(run.Started) > time.Minute { // of a new one the log comes soon
+		if !logs[run.ID] && time.Since(run.Started) > time.Minute { // the log of a new run may follow
 			empty = append(empty, run.ID)
 		}
 		delete(logs, run.ID)

@@ -7,34 +7,34 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Status is how a run stands.
+// Status is the status of a run.
 type Status string
 
-// The statuses. Those after Waiting are ends; a run can be resumed after Failed and Canceled.
+// The statuses. OK, Failed and Canceled are final; a run can be resumed after Failed and Canceled.
 const (
-	Queued   Status = "queued"  // others of the workflow go first
-	Running  Status = "running" // or it will be, when a gateway has it
-	Waiting  Status = "waiting" // for a person or a time, and for nothing else
+	Queued   Status = "queued"  // waits for its turn
+	Running  Status = "running" // or will be, once an engine claims it
+	Waiting  Status = "waiting" // for a person or a time, with no step running
 	OK       Status = "ok"
 	Failed   Status = "failed"
 	Canceled Status = "canceled"
 )
 
-// Over reports whether it is an end.
+// Over reports whether the status is final.
 func (s Status) Over() bool { return s == OK || s == Failed || s == Canceled }
 
-// Run is one run of a workflow, as it stands.
+// Run is the current state of one run of a workflow.
 type Run struct {
 	// ID is "r-" and 12 letters and digits.
 	ID       string `json:"id"`
 	Workflow string `json:"workflow"`
-	// Digest is that of the definition, which the run keeps whatever becomes of the file.
+	// Digest is the digest of the definition. The run uses the same definition even if the file changes.
 	Digest string `json:"digest"`
 	Status Status `json:"status"`
-	// Trigger is what started it: cli, http, program, mcp (a client's call of its function), schedule, webhook, workflow test.
+	// Trigger is what started it: cli, http, program, mcp (a client's call), schedule, webhook, workflow test.
 	Trigger   string `json:"trigger"`
 	Principal string `json:"principal,omitempty"`
-	// Parent is the execution, or the run, that started it, Of the run that it replays a part of; "" for none.
+	// Parent is the execution or run that started it, Of the run that it replays; "" for none.
 	Parent  string          `json:"parent,omitempty"`
 	Of      string          `json:"of,omitempty"`
 	Inputs  json.RawMessage `json:"inputs,omitempty"`
@@ -42,21 +42,21 @@ type Run struct {
 	Error   *Fault          `json:"error,omitempty"`
 	Started time.Time       `json:"started"`
 	Ended   time.Time       `json:"ended,omitzero"`
-	// Steps is how many have ended.
+	// Steps is the number of finished steps.
 	Steps int `json:"steps"`
-	// Waiting are what it waits for now.
+	// Waiting is what it waits for now.
 	Waiting []Pending `json:"waiting,omitempty"`
 }
 
-// Fault is why a step or a run failed: short, for people and models.
+// Fault is the error of a step or run: short, for people and models.
 type Fault struct {
 	Kind    tool.Kind `json:"kind"`
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitempty"`
-	// Step is the path of the step that failed, see Event.Path; Line where it stands in the definition.
+	// Step is the path of the failed step, see Event.Path; Line is its line in the definition.
 	Step string `json:"step,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Retryable says that the step cannot have done its work, or that a second time does no harm.
+	// Retryable says that the step has had no effect, or that it is safe to repeat.
 	Retryable bool `json:"retryable,omitempty"`
 }
 
@@ -64,34 +64,34 @@ type Fault struct {
 type Pending struct {
 	// Step is the path of the step.
 	Step string `json:"step"`
-	// For is time, approval (Approval is its id: sallyport approvals answers it), or form.
+	// For is time, approval (Approval is its id), or form.
 	For      string    `json:"for"`
 	Until    time.Time `json:"until,omitzero"`
 	Approval string    `json:"approval,omitempty"`
-	// Why is "interrupted" where a person is asked whether a step is made again, "" else.
+	// Why is "interrupted" if a person is asked whether to repeat a step, else "".
 	Why string `json:"why,omitempty"`
-	// Form is what is asked for, as package form has it.
+	// Form is the form to fill in, a [sallyport/gateway/workflow/forms.Ask].
 	Form json.RawMessage `json:"form,omitempty"`
 }
 
-// EventKind is what an event says.
+// EventKind is the kind of an event.
 type EventKind string
 
-// The events. A new one must be added to known as well.
+// The event kinds. A new one must be added to known as well.
 const (
 	Created   EventKind = "created"   // the first: Start
-	Claimed   EventKind = "claimed"   // a gateway has the run from now on: By
-	Began     EventKind = "began"     // an attempt of a step: Path, Attempt, Input; Execution of a program
-	Retrying  EventKind = "retrying"  // an attempt failed, and there will be another at Until: Path, Attempt, Error
+	Claimed   EventKind = "claimed"   // an engine has claimed the run: By
+	Began     EventKind = "began"     // an attempt of a step starts: Path, Attempt, Input; Execution of a program
+	Retrying  EventKind = "retrying"  // an attempt failed, and the next starts at Until: Path, Attempt, Error
 	Waits     EventKind = "waits"     // a step waits: Path, Pending
-	Answered  EventKind = "answered"  // a person gave something: Path, Input; By
-	Ended     EventKind = "ended"     // a step came to its end: Path, Outcome, Output or Error
-	Reentered EventKind = "reentered" // somebody resumed it: By
-	Stopping  EventKind = "stopping"  // somebody canceled it: By
-	Over      EventKind = "over"      // the last, unless it is resumed: Status, Output or Error
+	Answered  EventKind = "answered"  // a person answered a form: Path, Input; By
+	Ended     EventKind = "ended"     // a step has ended: Path, Outcome, Output or Error
+	Reentered EventKind = "reentered" // the run was resumed: By
+	Stopping  EventKind = "stopping"  // the run was canceled: By
+	Over      EventKind = "over"      // the run has ended, unless it is resumed: Status, Output or Error
 )
 
-// known reports whether this version knows a kind of event.
+// known reports whether this version supports the kind.
 func (k EventKind) known() bool {
 	switch k {
 	case Created, Claimed, Began, Retrying, Waits, Answered, Ended, Reentered, Stopping, Over:
@@ -100,14 +100,14 @@ func (k EventKind) known() bool {
 	return false
 }
 
-// Event is one line of a run's log.
+// Event is one entry of a run's log.
 type Event struct {
-	// N counts the events of a run from 1. A reader sets it; it is not written.
+	// N is the number of the event in the run, from 1. It is set when reading and not stored.
 	N    int       `json:"n,omitempty"`
 	Kind EventKind `json:"kind"`
 	Time time.Time `json:"time"`
-	// Path is where in the run a step is: "ID" for one of the definition's own, then what it stands in before it: "each[3].fetch",
-	// "both.left.fetch", "pick.case[0].x", "loop[2].x", "guard.try.x", "guard.catch.x", "sub.x" in a nested workflow; "each[3]" is one pass of a loop.
+	// Path is the location of a step in the run: "ID" for a top-level step; nested steps have the path of their block first: "each[3].fetch",
+	// "both.left.fetch", "pick.case[0].x", "loop[2].x", "guard.try.x", "guard.catch.x", "sub.x" in a nested workflow; "each[3]" is a loop iteration.
 	Path      string          `json:"path,omitempty"`
 	Attempt   int             `json:"attempt,omitempty"`
 	Outcome   string          `json:"outcome,omitempty"` // of Ended: ok, failed, skipped, cached, canceled
@@ -120,28 +120,28 @@ type Event struct {
 	Until     time.Time       `json:"until,omitzero"`
 	Pending   *Pending        `json:"pending,omitempty"`
 	By        string          `json:"by,omitempty"`
-	// Start is that of the run, of Created, or of a nested workflow, of Began.
+	// Start is the start data of the run (Created) or of a nested workflow (Began).
 	Start *Started `json:"start,omitempty"`
-	// Read are, of Ended, the labels that the run has read by then and that no event before says: []gateway.Origin. The gateway
-	// remembers them in memory only: see its Read, and Recall for the engine that continues the run.
+	// Read are the data labels that are new since the previous Ended event: []toolcall.Origin. The gateway holds them in memory only,
+	// so an engine that continues the run restores them from here.
 	Read json.RawMessage `json:"read,omitempty"`
 }
 
-// Started is what a run was started with: all that it takes to continue with it elsewhere.
+// Started is the start data of a run: everything that another engine needs to continue it.
 type Started struct {
 	ID       string `json:"id"`
 	Workflow string `json:"workflow"`
 	Path     string `json:"path"` // of the definition's file
 	Source   string `json:"source"`
-	// Files are the files that the definition has its code in, by their names there.
+	// Files are the contents of the definition's code files, by their names in it.
 	Files     map[string]string `json:"files,omitempty"`
 	Inputs    json.RawMessage   `json:"inputs,omitempty"`
 	Env       json.RawMessage   `json:"env,omitempty"`
 	Trigger   string            `json:"trigger"`
 	Principal string            `json:"principal,omitempty"`
-	Workspace string            `json:"workspace,omitempty"` // of who started it
+	Workspace string            `json:"workspace,omitempty"` // of its starter
 	Parent    string            `json:"parent,omitempty"`
 	Of        string            `json:"of,omitempty"`
-	// Read are the labels of what its starter had read: []gateway.Origin.
+	// Read are the data labels of its starter: []toolcall.Origin.
 	Read json.RawMessage `json:"read,omitempty"`
 }

@@ -7,27 +7,27 @@ import (
 	"sallyport/internal/store"
 )
 
-// mark is a record of a log, and how many events stand before it.
+// mark is the revision of a record in a log, and the number of events before it.
 type mark struct {
 	revision uint64
 	seen     int
 }
 
 const (
-	// markEvery is how many events are between two marks at least, maxMarked how many logs have some.
+	// markEvery is the minimum number of events between two marks, maxMarked the maximum number of logs with marks.
 	markEvery = 256
 	maxMarked = 64
 )
 
-// marks remember where in long logs events stand, so that a page of one is read without what stands before it. They are found by
-// reading, and can be forgotten at any time. The zero value is ready; it is safe for concurrent use.
+// marks is an index of event positions in long logs, so that a page can be read without the events before it. Reading adds marks,
+// which can be dropped at any time. The zero value is ready to use; it is safe for concurrent use.
 type marks struct {
 	mu  sync.Mutex
 	of  map[string][]mark // by runs
-	use []string          // the one that was used last is the last
+	use []string          // runs with marks, the most recent last
 }
 
-// before is the last mark of a run's log with at most so many events before it; the zero mark is the start.
+// before returns the last mark of a run's log with at most so many events before it; the zero mark is the start.
 func (m *marks) before(run string, events int) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *marks) before(run string, events int) mark {
 	return list[at-1]
 }
 
-// add notes a record that a reader has come to.
+// add adds a mark for a record that a reader has reached, unless the last mark is too close.
 func (m *marks) add(run string, one mark) {
 	if one.seen < markEvery {
 		return
@@ -71,7 +71,7 @@ func (m *marks) forget(run string) {
 	m.use = slices.DeleteFunc(m.use, func(one string) bool { return one == run })
 }
 
-// reader reads a log, or continues with one at a mark.
+// reader reads a log from its start or from a mark.
 type reader struct {
 	decoder
 	marks *marks
@@ -84,7 +84,7 @@ func (l *Logs) reader(run string, after int) *reader {
 	return &reader{decoder: decoder{seen: from.seen, skip: after}, marks: &l.marks, run: run, from: from}
 }
 
-// next takes the next record. The first must be the one that is marked: else the log is another one, of a run with the same id.
+// next decodes the next record. The first must be the marked one: else this is another log with the same id, and next returns errAnother.
 func (r *reader) next(record store.Entry, do func(Event) error) error {
 	if r.from.revision != 0 && r.from.revision != record.Revision {
 		return errAnother

@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/store"
 )
 
-// A record of the log is some events, each a line of JSON, or a piece of the line of one that is too large for a record: the
-// first byte tells which. The pieces of a line come one after the other; a line without its last piece was not written.
+// A record of the log holds events, each a line of JSON, or a piece of a line that is too large for a record: the
+// first byte says which. The pieces of a line are consecutive; a line without its last piece was not written.
 const (
 	lines = '{'
 	first = '<'
@@ -19,21 +19,21 @@ const (
 )
 
 const (
-	// maxRecord is how large a record gets, in bytes, unless a single event is larger.
+	// maxRecord is the maximum size of a record in bytes, unless a single event is larger.
 	maxRecord = 1 << 20
-	// pieceSize is how much of a line stands in one record.
-	pieceSize = 2 << 20 // of at most Limits.Record
-	// MaxEvent is how large an event may be, as JSON, in bytes.
+	// pieceSize is the size of the pieces of a line.
+	pieceSize = 2 << 20 // must be below Limits.Record
+	// MaxEvent is the maximum size of an event as JSON, in bytes.
 	MaxEvent = 32 << 20
 )
 
-// ErrNewer is a log that a newer version of the program wrote.
+// ErrNewer is the error for a log that a newer version of the program wrote.
 var ErrNewer = errors.New("the run was recorded by a newer version")
 
-// encode is an event as a line.
+// encode returns an event as a line of JSON.
 func encode(e Event) ([]byte, error) {
 	if !e.Kind.known() {
-		return nil, fmt.Errorf("%w: no kind of event: %.40q", store.ErrInvalid, e.Kind)
+		return nil, fmt.Errorf("%w: unknown event kind %.40q", store.ErrInvalid, e.Kind)
 	}
 	var line []byte
 	err, size := error(nil), len(e.Input)+len(e.Output)
@@ -46,12 +46,12 @@ func encode(e Event) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: event %s of %q: %w", store.ErrInvalid, e.Kind, e.Path, err)
 	case size > MaxEvent:
-		return nil, fmt.Errorf("%w: event %s of %q has %d bytes, of at most %d", store.ErrInvalid, e.Kind, e.Path, size, MaxEvent)
+		return nil, fmt.Errorf("%w: event %s of %q has %d bytes, the limit is %d", store.ErrInvalid, e.Kind, e.Path, size, MaxEvent)
 	}
 	return append(line, '\n'), nil
 }
 
-// records puts groups of lines together into as few records as may be; a group that is too large for one is a line, which is cut.
+// records packs groups of lines into as few records as possible. A group that is too large is a single line, and is split.
 func records(groups [][]byte) (all [][]byte) {
 	var room [][]byte
 	size := 0
@@ -75,7 +75,7 @@ func records(groups [][]byte) (all [][]byte) {
 	return all
 }
 
-// pieces cuts a line into records.
+// pieces splits a line into records.
 func pieces(line []byte) (records [][]byte) {
 	kind := byte(first)
 	for len(line) > pieceSize {
@@ -85,11 +85,11 @@ func pieces(line []byte) (records [][]byte) {
 	return append(records, append([]byte{last}, line...))
 }
 
-// decoder puts the events of a log together, record by record. The zero decoder is at the start of one.
+// decoder decodes the events of a log, record by record. The zero decoder is at the start of a log.
 type decoder struct {
 	seen    int    // events so far
-	skip    int    // how many of them nobody wants: they are counted and not read
-	pending []byte // the pieces of a line so far; nil is none
+	skip    int    // how many of them to count without decoding
+	pending []byte // the pieces of an incomplete line; nil is none
 }
 
 // add calls do with each event that a record completes.
@@ -125,7 +125,7 @@ func (d *decoder) add(record []byte, do func(Event) error) error {
 	return d.lines(line, do)
 }
 
-// gather keeps a piece of a requested line.
+// gather appends a piece of a line, unless the line is skipped.
 func (d *decoder) gather(piece []byte) {
 	if d.seen >= d.skip {
 		d.pending = append(d.pending, piece...)
@@ -151,8 +151,8 @@ func (d *decoder) lines(record []byte, do func(Event) error) error {
 	return nil
 }
 
-// decode reads a line. Members that it does not know are those of a newer version that older ones can do without;
-// kinds of events are not.
+// decode decodes a line. It ignores unknown members, which older versions can do without, but rejects
+// unknown event kinds.
 func decode(line []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -10,10 +10,10 @@ import (
 	"sallyport/internal/store"
 )
 
-// Results are outputs of steps that later runs take over. All methods are safe for concurrent use.
+// Results stores outputs of steps for later runs. All methods are safe for concurrent use.
 type Results struct{ bucket *store.Bucket }
 
-// maxKept is how long a result is kept at most.
+// maxKept limits the lifetime of a result.
 const maxKept = 30 * 24 * time.Hour
 
 func openResults(s *store.Store, name string, keep bool) (*Results, error) {
@@ -21,19 +21,19 @@ func openResults(s *store.Store, name string, keep bool) (*Results, error) {
 	return &Results{bucket}, err
 }
 
-// Cache are the results that are taken over to save work: the oldest go where there is no more room.
+// Cache returns the store of cached results: the oldest are evicted when it is full.
 func (l *Logs) Cache() *Results { return l.cache }
 
-// Once are the results of what may be done once only: none goes before its time, and what does not fit is a [store.ErrFull].
+// Once returns the store of results by idempotency key: none is evicted before its time; a full store is a [store.ErrFull].
 func (l *Logs) Once() *Results { return l.once }
 
-// kept is a result in the bucket.
+// kept is a stored result.
 type kept struct {
 	Until time.Time       `json:"until"`
 	Value json.RawMessage `json:"value"`
 }
 
-// Keep keeps a value, in JSON and of up to 7 MiB, under a key until then, and for 30 days at most.
+// Keep stores a JSON value of up to 7 MiB under a key, until a time at most 30 days ahead.
 func (r *Results) Keep(ctx context.Context, key string, value json.RawMessage, until time.Time) error {
 	data, err := json.Marshal(kept{until, value})
 	if err == nil {
@@ -45,7 +45,7 @@ func (r *Results) Keep(ctx context.Context, key string, value json.RawMessage, u
 	return nil
 }
 
-// Kept returns what a key has, or a [store.ErrNotFound].
+// Kept returns the value of a key, or a [store.ErrNotFound].
 func (r *Results) Kept(ctx context.Context, key string) (json.RawMessage, error) {
 	e, err := r.bucket.Get(ctx, store.Key{key})
 	if err != nil {

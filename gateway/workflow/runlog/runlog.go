@@ -1,6 +1,6 @@
-// Package runlog keeps what runs of workflows did: a log of events for each run, fenced so that of two who
-// continue with a run one learns that it is not alone, and a summary of each for lists. Its main types are [Logs] and [Writer].
-// What an Append has acknowledged survives a kill of the process and a loss of power.
+// Package runlog stores runs of workflows: a log of events for each run, fenced so that of two engines that
+// continue the same run one gets an error, and a summary of each run for lists. Its main types are [Logs] and [Writer].
+// Events that Append has acknowledged survive a kill of the process and a loss of power.
 package runlog
 
 import (
@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// Logs are the runs of a store. All methods are safe for concurrent use.
+// Logs are the logs and summaries of runs in a store. All methods are safe for concurrent use.
 type Logs struct {
 	store *store.Store
 	log   *store.Log
@@ -28,14 +28,14 @@ type Logs struct {
 	marks marks
 }
 
-// What the runs take at most. Nothing of a run goes before it is over: see Prune.
+// The limits of all runs together. Unfinished runs are never removed: see Prune.
 const (
 	maxRuns    = 10_000
 	logBytes   = 512 << 20
 	indexBytes = 64 << 20
 )
 
-// Open returns the runs of a store. It makes and reads nothing yet.
+// Open returns the runs of a store. It does not read or create anything yet.
 func Open(s *store.Store) (*Logs, error) { return open(s, maxRuns, logBytes) }
 
 func open(s *store.Store, runs int, size int64) (*Logs, error) {
@@ -49,10 +49,10 @@ func open(s *store.Store, runs int, size int64) (*Logs, error) {
 	return &Logs{store: s, log: log, index: index, cache: cache, once: once, keep: keepFor}, nil
 }
 
-// KeepFor sets how long a run is kept after its end, in place of 30 days. It is called before anything else is.
+// KeepFor sets how long finished runs are stored; the default is 30 days. It must be called before any other method.
 func (l *Logs) KeepFor(d time.Duration) { l.keep = d }
 
-// NewID returns the id of a run: the same for the same key, and a new one for "".
+// NewID returns the id of a run: the same for the same key, a random one for "".
 func NewID(key string) string {
 	if key == "" {
 		key = rand.Text()
@@ -61,8 +61,8 @@ func NewID(key string) string {
 	return "r-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 }
 
-// Create begins the log of a run with its first events, and returns its writer. A run that exists already
-// is a [store.ErrConflict]. Where there is too little room left for those under way it is a [store.ErrFull].
+// Create creates the log of a run with its first events, and returns its writer. An existing run
+// is a [store.ErrConflict]. Too little space for the unfinished runs is a [store.ErrFull].
 func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, error) {
 	if err := l.room(ctx); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, er
 	}
 	w := newWriter(l.log, store.Key{run.ID}, 0)
 	err := w.Append(ctx, first...)
-	if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrInvalid) { // else it may be there, and Take finds out
+	if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrInvalid) { // after other errors it may have been written, which Take checks
 		err = errors.Join(err, l.index.Remove(ctx, store.Key{run.ID}))
 	}
 	if err != nil {
@@ -82,8 +82,8 @@ func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, er
 	return w, nil
 }
 
-// Take reads the log of a run to its end, and returns its writer: what that appends follows what fold has seen,
-// or is a [store.ErrConflict]. A run with possibly damaged events is a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
+// Take calls fold with all events of a run, and returns its writer: what it appends directly follows these events,
+// else Append is a [store.ErrConflict]. Possibly damaged events are a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound], and its summary is removed. Take stops at the first error of fold.
 func (l *Logs) Take(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
 	if err := l.Sound(ctx, id); err != nil {
 		return nil, err
@@ -114,14 +114,14 @@ func (l *Logs) read(ctx context.Context, id string, do func(Event) error) (revis
 }
 
 var (
-	// errEnough ends a walk when its caller wants no more.
+	// errEnough stops reading when the consumer stops iterating.
 	errEnough = errors.New("enough")
-	// errAnother is a log that is not the one that is marked.
+	// errAnother is returned if a mark is not of this log.
 	errAnother = errors.New("another log")
 )
 
-// Read walks over the events of a run with N above after, one record at a time in memory. Those before are not read where it
-// is known where they end, else they are counted. An unknown run has none.
+// Read iterates over the events of a run with N above after, with one record at a time in memory. It skips earlier
+// events by marks, or counts them. An unknown run has no events.
 func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		err := l.marked(id, after, func(r *reader) error {
@@ -146,15 +146,15 @@ func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, 
 	}
 }
 
-// Follow calls do with what Read would yield and then with each event as it is written, until ctx ends or do
-// returns an error, and returns that.
+// Follow calls do with the events that Read yields, and then with each new event, until ctx ends or do
+// returns an error. It returns that error.
 func (l *Logs) Follow(ctx context.Context, id string, after int, do func(Event) error) error {
 	return l.marked(id, after, func(r *reader) error {
 		return l.log.Follow(ctx, store.Key{id}, r.from.revision, func(record store.Entry) error { return r.next(record, do) })
 	})
 }
 
-// marked has a log read from the last mark before an event, or from its start where the mark is not of this log.
+// marked calls read with a reader at the last mark before an event, or again from the start if the mark is of another log.
 func (l *Logs) marked(id string, after int, read func(*reader) error) error {
 	err := read(l.reader(id, after))
 	if errors.Is(err, errAnother) {
@@ -176,7 +176,7 @@ func (l *Logs) Last(ctx context.Context, id string) (last Event, err error) {
 		last.N = 0
 		return last, err
 	}
-	for e, err := range l.Read(ctx, id, 0) { // it is in pieces
+	for e, err := range l.Read(ctx, id, 0) { // the event is split
 		if err != nil {
 			return Event{}, err
 		}
@@ -185,10 +185,10 @@ func (l *Logs) Last(ctx context.Context, id string) (last Event, err error) {
 	return last, nil
 }
 
-// Remove removes a run. An unknown one is no error.
+// Remove removes a run. An unknown run is not an error.
 func (l *Logs) Remove(ctx context.Context, id string) error {
 	l.marks.forget(id)
-	if err := l.log.Remove(ctx, store.Key{id}); err != nil { // the summary last, or nobody would find the log
+	if err := l.log.Remove(ctx, store.Key{id}); err != nil { // the summary last, so that the log can be found after an error
 		return fmt.Errorf("remove run %s: %w", id, err)
 	}
 	return l.index.Remove(ctx, store.Key{id})

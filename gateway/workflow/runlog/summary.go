@@ -14,12 +14,12 @@ import (
 
 const (
 	maxSummary = 64 << 10
-	// maxListed is how many of the things that a run waits for stand in its summary, maxText how much of a message does.
+	// maxListed limits the Pending entries in a summary, maxText the length of a message in bytes.
 	maxListed = 20
 	maxText   = 2000
 )
 
-// brief is a run without what may be large.
+// brief returns the run without its large parts.
 func (r Run) brief() Run {
 	r.Inputs, r.Outputs = nil, nil
 	r.Waiting = slices.Clone(r.Waiting[:min(len(r.Waiting), maxListed)])
@@ -51,8 +51,8 @@ func (l *Logs) addSummary(ctx context.Context, run Run) error {
 	return err
 }
 
-// PutSummary notes how a run stands, for lists: without its inputs, its outputs, and the forms that it waits for.
-// Only the engine that has the run may call it.
+// PutSummary stores the summary of a run: without its inputs, its outputs, and its pending forms.
+// Only the engine that has claimed the run may call it.
 func (l *Logs) PutSummary(ctx context.Context, run Run) error {
 	data, err := json.Marshal(run.brief())
 	if err == nil {
@@ -64,7 +64,7 @@ func (l *Logs) PutSummary(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Summary returns what PutSummary noted last, or [store.ErrNotFound].
+// Summary returns the summary of a run, or [store.ErrNotFound].
 func (l *Logs) Summary(ctx context.Context, id string) (Run, error) {
 	e, err := l.index.Get(ctx, store.Key{id})
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Logs) Summary(ctx context.Context, id string) (Run, error) {
 	return summary(e)
 }
 
-// Summaries walks over all runs, those first that were noted longest ago. One that is not over may have got further than its summary says.
+// Summaries iterates over the summaries of all runs, the least recently stored first. The summary of an unfinished run may be outdated.
 func (l *Logs) Summaries(ctx context.Context) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for e, err := range l.index.List(ctx, nil) {
@@ -97,16 +97,16 @@ func summary(e store.Entry) (run Run, err error) {
 }
 
 const (
-	// keepFor is how long a run is kept after its end, where KeepFor says nothing.
+	// keepFor is how long finished runs are stored by default.
 	keepFor = 30 * 24 * time.Hour
-	// crowded is the part of the room from which on the oldest runs go that are over; they go until it is roomy.
+	// crowded is the used share from which on the oldest finished runs are removed, until the share is at most roomy.
 	crowded = 0.75
 	roomy   = 0.6
-	// reserved is the part from which on no run begins, so that those under way can end.
+	// reserved is the used share from which on no run can be created, so that unfinished runs can end.
 	reserved = 0.875
 )
 
-// room makes room for one more run.
+// room removes old runs if needed, and returns a [store.ErrFull] if there is no space for a new run.
 func (l *Logs) room(ctx context.Context) error {
 	used, err := l.used(ctx)
 	if err == nil && used > crowded {
@@ -115,7 +115,7 @@ func (l *Logs) room(ctx context.Context) error {
 		}
 	}
 	if err == nil && used > reserved {
-		err = fmt.Errorf("%w: the runs that are not over take %.0f %% of it", store.ErrFull, used*100)
+		err = fmt.Errorf("%w: active runs take %.0f %% of it", store.ErrFull, used*100)
 	}
 	return err
 }
@@ -129,10 +129,10 @@ func (l *Logs) used(ctx context.Context) (share float64, err error) {
 	return max(log.Share, index.Share), err
 }
 
-// Prune removes runs that have been over for as long as KeepFor says, and, where more than three quarters of the room are used, those
-// that have been over longest; it returns how many. What a loss of power brought back of a run that was removed goes too.
+// Prune removes finished runs after their retention, and, if more than three quarters of the space are used, the
+// oldest finished runs. It returns how many. It also removes logs without a summary, which a loss of power can leave.
 func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
-	logs, err := l.log.Keys(ctx) // before the summaries: a run has its summary first
+	logs, err := l.log.Keys(ctx) // read before the summaries: the summary of a run is created first
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	if damaged, err := l.lost(ctx, indexPlace); err != nil || len(damaged) > 0 {
-		logs = nil // what has no summary may have lost it
+		logs = nil // logs without a summary may have lost it
 	}
 	for _, key := range logs {
 		if err := l.sweep(ctx, key, known); err != nil {
@@ -166,7 +166,7 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// sweep removes a log that is of no run.
+// sweep removes a log unless its run is known.
 func (l *Logs) sweep(ctx context.Context, key store.Key, known map[string]bool) error {
 	if known[key[0]] {
 		return nil
@@ -174,7 +174,7 @@ func (l *Logs) sweep(ctx context.Context, key store.Key, known map[string]bool) 
 	return l.log.Remove(ctx, key)
 }
 
-// ended returns which runs there are, and those that are over, the oldest end first.
+// ended returns the ids of all runs, and the finished runs, the oldest end first.
 func (l *Logs) ended(ctx context.Context) (known map[string]bool, over []Run, err error) {
 	known = map[string]bool{}
 	for run, err := range l.Summaries(ctx) {

@@ -9,22 +9,22 @@ import (
 	"sallyport/internal/store"
 )
 
-// Writer appends to the log of one run. It owns the run until another engine takes it and writes: then Append
+// Writer appends to the log of one run. It owns the run until another engine claims it and writes: then Append
 // is a [store.ErrConflict]. All methods are safe for concurrent use.
 type Writer struct {
 	log *store.Log
 	key store.Key
-	// turn is held while writing.
+	// turn is a semaphore, held while writing.
 	turn chan struct{}
 
 	mu   sync.Mutex
-	next *batch // what goes with the next write; nil is nothing
+	next *batch // the next write; nil is none
 	// These are guarded by turn.
-	last   uint64 // revision of the record that the next one follows
-	broken error  // why there will be no other write
+	last   uint64 // revision of the last record
+	broken error  // the error that ended writing
 }
 
-// batch is what goes in one write.
+// batch is the content of one write.
 type batch struct {
 	groups [][]byte      // the lines of one Append each
 	done   chan struct{} // closed when err is known
@@ -35,15 +35,15 @@ func newWriter(log *store.Log, key store.Key, after uint64) *Writer {
 	return &Writer{log: log, key: key, turn: make(chan struct{}, 1), last: after}
 }
 
-// writeTime is how long one write may take before its outcome is unknown.
+// writeTime is the timeout of one write, after which its outcome is unknown.
 const writeTime = 30 * time.Second
 
-// Append writes events, in this order, and returns when they are on the disk. What is given while another write is under way
-// goes together in the next one. The events of one call are all written or none if they take less than 1 MiB together.
+// Append writes events in order, and returns when they are on disk. Events of concurrent calls are written together
+// in the next write. The events of one call are written atomically if they take less than 1 MiB together.
 //
 // An event that cannot be written ([store.ErrInvalid]) changes nothing. After any other error of the store ([store.ErrConflict],
-// [store.ErrFull]) the writer writes nothing more: the engine that takes the run again sees what was written. An error of ctx leaves
-// it open whether the events will be.
+// [store.ErrFull]) the writer writes nothing more: the engine that claims the run again sees what was written. After an error
+// of ctx, the events may or may not be written.
 func (w *Writer) Append(ctx context.Context, events ...Event) error {
 	if len(events) == 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -64,12 +64,12 @@ func (w *Writer) Append(ctx context.Context, events ...Event) error {
 	select {
 	case <-mine.done:
 	default:
-		w.flush(context.WithoutCancel(ctx)) // others ride along
+		w.flush(context.WithoutCancel(ctx)) // with the events of concurrent calls
 	}
 	return mine.err
 }
 
-// encode makes lines of events: one group, or as many as there are events where it would be too large.
+// encode returns events as lines: in one group, or in one group for each event if it would be too large.
 func (w *Writer) encode(events []Event) (groups [][]byte, err error) {
 	size := 0
 	for _, e := range events {
@@ -100,7 +100,7 @@ func concat(all [][]byte) []byte {
 	return together
 }
 
-// join adds lines to what is written next.
+// join adds lines to the next write.
 func (w *Writer) join(groups [][]byte) *batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *Writer) join(groups [][]byte) *batch {
 	return w.next
 }
 
-// flush writes what has gathered. It is called with the turn held.
+// flush writes the next batch. The caller must hold turn.
 func (w *Writer) flush(ctx context.Context) {
 	w.mu.Lock()
 	b := w.next

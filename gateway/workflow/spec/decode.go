@@ -15,31 +15,31 @@ import (
 )
 
 // To add a key to a definition: the field in spec.go, and one line in the table of its mapping (definition.go, steps.go, form.go),
-// which is what decoding, the schema for editors and the reference in docs/workflows.md are made of.
+// from which decoding, the schema for editors and the reference in docs/workflows.md are generated.
 
-// decoder walks the nodes of a file into a Definition.
+// decoder decodes the nodes of a file into a Definition.
 type decoder struct {
 	*yamlstrict.Decoder
 	def   *Definition
 	files func(name string) ([]byte, error)
-	// ids are the steps' ids and their lines; steps is how many there are; depth how deep the one is that is being read,
-	// nesting the value.
+	// ids are the lines of the steps by id; steps is the number of steps; depth is the nesting depth of the current step,
+	// nesting that of the current value.
 	ids                   map[string]int
 	steps, depth, nesting int
-	// owners are the kinds of steps that have a key, by the key; nil for those of every step.
+	// owners are the kinds of steps that have a key, by key; nil for the keys of every step.
 	owners map[string][]string
 }
 
-// key is one key that a mapping may have.
+// key is a key of a mapping.
 type key struct {
 	name string
-	// shape is what a value of it is, as a JSON Schema; doc says what it is for.
+	// shape is the JSON Schema of its values; doc is its description.
 	shape, doc string
 	read       yamlstrict.Reader
 	need       bool
 }
 
-// mapping reads a mapping and says what is missing in it; what names it, as in "a webhook".
+// mapping reads a mapping and reports missing keys; what names it, as in "a webhook".
 func (d *decoder) mapping(at yamlstrict.Path, n *yaml.Node, what string, keys []key) map[string]bool {
 	all := make([]yamlstrict.Key, len(keys))
 	for i, k := range keys {
@@ -57,7 +57,7 @@ func (d *decoder) mapping(at yamlstrict.Path, n *yaml.Node, what string, keys []
 	return seen
 }
 
-// label names what is at a path.
+// label returns the name of a path for messages.
 func label(at yamlstrict.Path) string {
 	if len(at) > 1 && strings.HasPrefix(at[len(at)-1], "[") {
 		return fmt.Sprintf("an item of %.40q", at[len(at)-2])
@@ -65,7 +65,7 @@ func label(at yamlstrict.Path) string {
 	return at.Label()
 }
 
-// elsewhere translates what other programs call our keys.
+// elsewhere translates keys of other workflow languages to the keys of this one, "" for none.
 func elsewhere(word string) string {
 	switch word {
 	case "foreach", "forEach", "loop", "each":
@@ -86,7 +86,7 @@ func elsewhere(word string) string {
 	return ""
 }
 
-// The shapes that many keys have.
+// The shapes of common keys.
 const (
 	anyShape   = `true`
 	textShape  = `{"type":"string"}`
@@ -119,10 +119,10 @@ var (
 	whole        = regexp.MustCompile(wholePattern)
 )
 
-// literals are what CEL takes for something else wherever they stand.
+// literals are names that CEL always parses as something else.
 var literals = []string{"in", "true", "false", "null"}
 
-// name reads a text of a pattern; what says what it must be.
+// name reads a text that matches a pattern; what describes it.
 func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
@@ -137,13 +137,13 @@ func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) yamlstri
 
 const identifierRule = "letters, digits and \"_\", not first a digit, at most 64"
 
-// isIdentifier refuses a key or an id that expressions could not name.
+// isIdentifier reports whether expressions can use a key or id, and fails if not.
 func (d *decoder) isIdentifier(at yamlstrict.Path, n *yaml.Node, what string) bool {
 	switch {
 	case !identifier.MatchString(n.Value):
 		d.Fail(at, n, "%.60q cannot be %s: %s", n.Value, what, identifierRule)
 	case slices.Contains(literals, n.Value):
-		d.Fail(at, n, "%q cannot be %s: in expressions it is a word of CEL", n.Value, what)
+		d.Fail(at, n, "%q cannot be %s: it is a reserved word of CEL", n.Value, what)
 	default:
 		return true
 	}
@@ -163,7 +163,7 @@ func (d *decoder) members(at yamlstrict.Path, n *yaml.Node, what string, read fu
 	})
 }
 
-// maxWords is how long a text for people and models is, in characters.
+// maxWords limits a text for people and models, in characters.
 const maxWords = 1000
 
 const wordsShape = `{"type":"string","maxLength":1000}`
@@ -195,7 +195,7 @@ func countShape(least, most int) string {
 	return fmt.Sprintf(`{"type":"integer","minimum":%d,"maximum":%d}`, least, most)
 }
 
-// longest is how long anything may take or wait.
+// longest is the maximum duration.
 const longest = 366 * 24 * time.Hour
 
 // span reads a duration.
@@ -223,8 +223,8 @@ func parseSpan(n *yaml.Node) (time.Duration, string) {
 	return span, wrong
 }
 
-// ParseDuration reads a duration as definitions have it: 300ms, 30s, 1h30m, 7d; from 1ms to 366d. Its error reads on from the
-// name of what was to be one.
+// ParseDuration parses a duration as in definitions: 300ms, 30s, 1h30m, 7d; from 1ms to 366d. The error text follows the
+// name of the value.
 func ParseDuration(text string) (time.Duration, error) {
 	span, wrong := parseSpan(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text})
 	if wrong == "" && (span < time.Millisecond || span > longest) {
@@ -236,7 +236,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return span, nil
 }
 
-// short reads a mapping or its short form: a scalar by one reader, all else by another.
+// short reads a mapping or its short form: scalars with scalar, everything else with other.
 func short(scalar, other yamlstrict.Reader) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
@@ -247,12 +247,12 @@ func short(scalar, other yamlstrict.Reader) yamlstrict.Reader {
 	}
 }
 
-// words of enumerations, as a schema.
+// enumShape returns the schema of an enumeration.
 func enumShape(words ...string) string {
 	return fmt.Sprintf(`{"enum":["%s"]}`, strings.Join(words, `","`))
 }
 
-// one reads one of a few words; unlike strict's, it takes no empty one.
+// one reads one of a few words; unlike [yamlstrict.Decoder.OneOf], it rejects "".
 func (d *decoder) one(into *string, words ...string) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || slices.Contains(words, n.Value) {
@@ -263,7 +263,7 @@ func (d *decoder) one(into *string, words ...string) yamlstrict.Reader {
 	}
 }
 
-// meant suggests one of a few words, or names them all.
+// meant returns a hint that suggests one of a few words, or lists them.
 func meant(word string, words []string) string {
 	if near := suggest.Of(word, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -24,16 +24,16 @@ func (d *decoder) definition(n *yaml.Node, def *Definition) {
 func (d *decoder) definitionKeys(def *Definition) []key {
 	return []key{
 		{name: "$schema", shape: textShape, doc: "the schema of definitions, for editors; has no effect", read: d.Text(new(string))},
-		{name: "name", shape: nameShape, doc: "what it is called: a lower-case identifier; by default the file's name without its ending", read: d.workflowName(def)},
+		{name: "name", shape: nameShape, doc: "its name: a lower-case identifier; by default the file's name without extension", read: d.workflowName(def)},
 		{name: "description", shape: wordsShape, doc: "what it does, for people and models", read: d.words(&def.Description)},
 		{name: "expose", shape: boolShape, doc: "programs and other clients find and call it, as workflows.NAME; default false", read: d.bool(&def.Expose)},
-		{name: "timeout", shape: spanShape, doc: "how long a run may take, without what it waits for people and clocks; default unbounded", read: d.span(&def.Timeout)},
-		{name: "concurrency", shape: `{"anyOf":[` + countShape(1, maxRuns) + `,{"$ref":"#/$defs/concurrency"}]}`, doc: "how many runs may go on at once; a number is its limit", read: d.concurrency(&def.Concurrency)},
+		{name: "timeout", shape: spanShape, doc: "how long a run may take, without waits for people and times; default unlimited", read: d.span(&def.Timeout)},
+		{name: "concurrency", shape: `{"anyOf":[` + countShape(1, maxRuns) + `,{"$ref":"#/$defs/concurrency"}]}`, doc: "how many runs may be active at once; a number is its limit", read: d.concurrency(&def.Concurrency)},
 		{name: "env", shape: `{"type":"array","maxItems":256,"items":{"type":"string","pattern":"` + variablePattern + `"}}`, doc: "names of environment variables that expressions may read, as env.NAME; they are in the run's log", read: d.env(&def.Env)},
 		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: inputDecoder{d}.inputs(&def.Inputs)},
 		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: inputDecoder{d}.outputs(&def.Outputs)},
-		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs by itself", read: func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
-		{name: "steps", shape: stepsShape, doc: "what a run does, one after the other", need: true, read: stepDecoder{d}.block(&def.Steps)},
+		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs automatically", read: func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
+		{name: "steps", shape: stepsShape, doc: "the steps of a run, in order", need: true, read: stepDecoder{d}.block(&def.Steps)},
 	}
 }
 
@@ -45,7 +45,7 @@ func (d *decoder) workflowName(def *Definition) yamlstrict.Reader {
 	}
 }
 
-// nameByFile takes the name of the file.
+// nameByFile sets the name from the file name.
 func (d *decoder) nameByFile(n *yaml.Node, def *Definition) {
 	base := filepath.Base(def.Path)
 	base = strings.TrimSuffix(base, filepath.Ext(base))
@@ -59,7 +59,7 @@ func (d *decoder) nameByFile(n *yaml.Node, def *Definition) {
 	d.Fail(yamlstrict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add %s`, hint)
 }
 
-// notInNames is what a workflow's name does not have.
+// notInNames matches characters that are invalid in workflow names.
 var notInNames = regexp.MustCompile(`[^a-z0-9_]+`)
 
 const maxRuns = 10_000
@@ -72,8 +72,8 @@ func (d *decoder) concurrency(c *Concurrency) yamlstrict.Reader {
 
 func (d *decoder) concurrencyKeys(c *Concurrency) []key {
 	return []key{
-		{name: "limit", shape: countShape(1, maxRuns), doc: "how many runs may go on at once", need: true, read: d.count(&c.Limit, 1, maxRuns)},
-		{name: "full", shape: enumShape(fulls...), doc: "what becomes of one more: queue (default: it waits for its turn), refuse, or cancel (the oldest makes room)", read: d.one(&c.Full, fulls...)},
+		{name: "limit", shape: countShape(1, maxRuns), doc: "how many runs may be active at once", need: true, read: d.count(&c.Limit, 1, maxRuns)},
+		{name: "full", shape: enumShape(fulls...), doc: "what happens to another run: queue (default: it waits), refuse, or cancel (the oldest is canceled)", read: d.one(&c.Full, fulls...)},
 	}
 }
 
@@ -83,10 +83,10 @@ func (d *decoder) env(into *[]Text) yamlstrict.Reader {
 			var t Text
 			d.name(&t, variable, `the name of a variable: letters, digits and "_", not first a digit`)(at, item)
 			if slices.ContainsFunc(*into, func(other Text) bool { return other.Text == t.Text }) && !d.Bad(at) {
-				d.Fail(at, item, "%.60q is here already", t.Text)
+				d.Fail(at, item, "%.60q is listed twice", t.Text)
 			}
 			if i == MaxNames {
-				d.Fail(at, item, "these are more than %d names", MaxNames)
+				d.Fail(at, item, "more than %d names", MaxNames)
 			}
 			*into = append(*into, t)
 		})
@@ -95,7 +95,7 @@ func (d *decoder) env(into *[]Text) yamlstrict.Reader {
 
 func (d *decoder) triggerKeys(on *Triggers) []key {
 	return []key{
-		{name: "schedule", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/schedule"}}`, doc: "starts runs by the clock", read: d.schedules(&on.Schedules)},
+		{name: "schedule", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/schedule"}}`, doc: "starts runs on a schedule", read: d.schedules(&on.Schedules)},
 		{name: "webhook", shape: `{"$ref":"#/$defs/webhook"}`, doc: "starts a run for each signed request to /hooks/NAME", read: func(at yamlstrict.Path, n *yaml.Node) {
 			on.Webhook = &Webhook{Pos: posOf(n), Scheme: schemes[0]}
 			d.mapping(at, n, "a webhook", d.webhookKeys(on.Webhook))
@@ -123,7 +123,7 @@ func (d *decoder) schedule(at yamlstrict.Path, n *yaml.Node, s *Schedule) {
 	case seen["cron"] == seen["every"]:
 		d.Fail(at, n, `a schedule has "cron" or "every", one of the two`)
 	case seen["every"] && seen["zone"]:
-		d.Fail(at.To("zone"), yamlstrict.ValueOf(n, "zone"), `"zone" belongs to "cron"`)
+		d.Fail(at.To("zone"), yamlstrict.ValueOf(n, "zone"), `"zone" needs "cron"`)
 	}
 }
 
@@ -136,7 +136,7 @@ func (d *decoder) scheduleKeys(s *Schedule) []key {
 	}
 }
 
-// line reads a text that is not empty and of a few bytes.
+// line reads a non-empty text of limited length.
 func (d *decoder) line(into *Text, most int) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
@@ -196,8 +196,8 @@ func (d inputDecoder) checkInput(at yamlstrict.Path, n *yaml.Node, in *Input) {
 
 func (d inputDecoder) inputKeys(in *Input) []key {
 	return []key{
-		{name: "prompt", shape: wordsShape, doc: "what a person is asked who has not given it; default: the description", read: d.words(&in.Prompt)},
-		{name: "default", shape: valueShape, doc: "what it is where nobody gives it; without one it is required", read: d.wanted(&in.Default)},
+		{name: "prompt", shape: wordsShape, doc: "the question if it is missing; default: the description", read: d.words(&in.Prompt)},
+		{name: "default", shape: valueShape, doc: "its value if it is missing; without one it is required", read: d.wanted(&in.Default)},
 		{name: "optional", shape: boolShape, doc: "it may be missing, and is null then; default false", read: d.bool(&in.Optional)},
 	}
 }
@@ -230,5 +230,5 @@ func (d inputDecoder) output(at yamlstrict.Path, n *yaml.Node, out *Output) {
 }
 
 func (d inputDecoder) outputKeys(out *Output) []key {
-	return []key{{name: "value", shape: valueShape, doc: "what it is; expressions may use all of the workflow's own steps", need: true, read: d.any(&out.Value)}}
+	return []key{{name: "value", shape: valueShape, doc: "its value; expressions may use all of the workflow's own steps", need: true, read: d.any(&out.Value)}}
 }

@@ -15,20 +15,20 @@ import (
 // fieldTypes are the types of a form's fields.
 var fieldTypes = []string{"string", "text", "integer", "number", "boolean", "date", "datetime", "email", "uri", "choice", "choices"}
 
-// formDecoder reads the forms that people fill in.
+// formDecoder reads forms.
 type formDecoder struct{ *decoder }
 
 func (d formDecoder) formKeys(s *Step) []key {
 	f := &Form{Timeout: 24 * time.Hour}
 	s.Do = f
-	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for what is missing; the output is an object of all fields", need: true, read: func(at yamlstrict.Path, n *yaml.Node) {
+	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for missing values; the output is an object of all fields", need: true, read: func(at yamlstrict.Path, n *yaml.Node) {
 		d.mapping(at, n, "a form", d.formPartKeys(f))
 	}}}
 }
 
 func (d formDecoder) formPartKeys(f *Form) []key {
 	return []key{
-		{name: "title", shape: textShape, doc: "what stands above it", read: d.message(&f.Title)},
+		{name: "title", shape: textShape, doc: "its title", read: d.message(&f.Title)},
 		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&f.Timeout)},
 		{name: "fields", shape: `{"type":"object","minProperties":1,"maxProperties":256,"propertyNames":` + idShape + `,"additionalProperties":{"anyOf":[` + enumShape(fieldTypes...) + `,{"$ref":"#/$defs/field"}]}}`,
 			doc: "its fields, by name, in order; a text is the type", need: true, read: d.fields(&f.Fields)},
@@ -56,22 +56,22 @@ func (d formDecoder) fieldKeys(f *Field) []key {
 	source := `{"anyOf":[{"type":["string","number","boolean"]},{"$ref":"#/$defs/source"}]}`
 	return []key{
 		{name: "type", shape: enumShape(fieldTypes...), doc: "string (default), text (of several lines), integer, number, boolean, date, datetime, email, uri, choice (one of options) or choices (several)", read: d.one(&f.Type, fieldTypes...)},
-		{name: "title", shape: wordsShape, doc: "what it is called; default its name", read: d.words(&f.Title)},
+		{name: "title", shape: wordsShape, doc: "its label; default its name", read: d.words(&f.Title)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&f.Description)},
 		{name: "required", shape: boolShape, doc: "default true", read: d.bool(&f.Required)},
-		{name: "if", shape: exprShape, doc: "an expression, over form too: where it is false the field is left out", read: d.condition(&f.If)},
+		{name: "if", shape: exprShape, doc: "an expression, also over form; if it is false the field is left out", read: d.condition(&f.If)},
 		{name: "from", shape: source, doc: "where its value comes from before a person is asked: a text with expressions, or a tool", read: d.source(&f.From)},
-		{name: "confirm", shape: boolShape, doc: "a person is asked even so, with that value filled in; default false", read: d.bool(&f.Confirm)},
-		{name: "default", shape: valueShape, doc: "what is filled in where a person is asked", read: d.wanted(&f.Default)},
+		{name: "confirm", shape: boolShape, doc: "a person is asked even if from has a value, with it filled in; default false", read: d.bool(&f.Confirm)},
+		{name: "default", shape: valueShape, doc: "the value that is filled in when a person is asked", read: d.wanted(&f.Default)},
 		{name: "options", shape: `{"anyOf":[{"type":"array","minItems":1,"maxItems":1000},{"$ref":"#/$defs/expression"},{"$ref":"#/$defs/source"}]}`,
-			doc: "what there is to choose: a list of texts or numbers, or of {value, title}; or an expression, or a tool", read: d.options(&f.Options)},
+			doc: "the options: a list of texts or numbers, or of {value, title}; or an expression, or a tool", read: d.options(&f.Options)},
 		{name: "pattern", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "a regular expression (RE2) that all of the text must match", read: d.pattern(&f.Pattern)},
 		{name: "min", shape: boundShape, doc: "the least number, date or time", read: d.bound(&f.Min)},
 		{name: "max", shape: boundShape, doc: "the greatest", read: d.bound(&f.Max)},
 		{name: "min_length", shape: countShape(1, maxLength), doc: "characters of a text, or choices, at least", read: d.count(&f.MinLength, 1, maxLength)},
 		{name: "max_length", shape: countShape(1, maxLength), doc: "the same, at most", read: d.count(&f.MaxLength, 1, maxLength)},
 		{name: "rule", shape: exprShape, doc: "an expression over value and form that must hold", read: d.condition(&f.Rule)},
-		{name: "message", shape: wordsShape, doc: "what is said where the rule or the pattern does not hold", read: d.words(&f.Message)},
+		{name: "message", shape: wordsShape, doc: "the error if the rule or the pattern does not match", read: d.words(&f.Message)},
 	}
 }
 
@@ -81,7 +81,7 @@ const (
 	boundShape = `{"type":["number","string"]}`
 )
 
-// source reads a value, or a tool that says it.
+// source reads a value, or a tool that provides it.
 func (d formDecoder) source(into **Source) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		*into = &Source{}
@@ -97,7 +97,7 @@ func (d formDecoder) source(into **Source) yamlstrict.Reader {
 
 func (d formDecoder) sourceKeys(s *Source) []key {
 	s.Tool = &Tool{}
-	return append(stepDecoder(d).calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "what is taken of its result, over output; default all of it", read: d.wanted(&s.Output)})
+	return append(stepDecoder(d).calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "the part of its result to use, over output; default all of it", read: d.wanted(&s.Output)})
 }
 
 // options reads a list, an expression, or a tool.
@@ -125,7 +125,7 @@ func (d formDecoder) pattern(into **Text) yamlstrict.Reader {
 		}
 		*into = &t
 		if _, err := regexp.Compile(t.Text); err != nil {
-			d.Fail(at, n, "this is no regular expression (RE2): %s", sanitize.Line(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
+			d.Fail(at, n, "this is not a regular expression (RE2): %s", sanitize.Line(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (d formDecoder) bound(into **Value) yamlstrict.Reader {
 	}
 }
 
-// checkField finds keys that do not go with the field's type.
+// checkField reports keys that are invalid for the field's type.
 func (d formDecoder) checkField(at yamlstrict.Path, n *yaml.Node, f *Field) {
 	if d.Bad(at, at.To("type"), at.Unknown()) {
 		return

@@ -17,10 +17,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// types are those of JSON Schema.
+// types are the types of JSON Schema.
 var types = []string{"string", "integer", "number", "boolean", "array", "object", "null"}
 
-// A keyword of JSON Schema has values of a shape; sub, subs and subMap are those with further schemas in them.
+// A keyword is a keyword of JSON Schema, with the shape of its values; the shapes sub, subs and subMap contain schemas.
 type keyword struct{ name, shape, doc string }
 
 const (
@@ -33,7 +33,7 @@ const (
 	wordList  = `{"type":"array","items":{"type":"string"},"uniqueItems":true}`
 )
 
-// keywords are those of JSON Schema 2020-12 but for references: what stands in a definition is written out.
+// keywords are the keywords of JSON Schema 2020-12 except references: schemas in a definition are written out.
 var keywords = []keyword{
 	{"type", typeShape, "string, integer, number, boolean, array, object or null, or a list of these"},
 	{"description", wordsShape, "what it is, for people and models"},
@@ -41,7 +41,7 @@ var keywords = []keyword{
 	{"enum", `{"type":"array"}`, "the values that it may have"},
 	{"const", anyShape, "the one value that it may have"},
 	{"examples", `{"type":"array"}`, "examples, for people and models"},
-	{"default", anyShape, "what it is where nothing is given: a note for readers"},
+	{"default", anyShape, "its default: a note for readers"},
 	{"format", textShape, "what a text is, as email, uri, date or date-time"},
 	{"pattern", `{"type":"string","format":"regex"}`, "a regular expression (RE2) that a text must match"},
 	{"minLength", natural, "characters of a text, at least"},
@@ -50,7 +50,7 @@ var keywords = []keyword{
 	{"maximum", number, "of a number, at most"},
 	{"exclusiveMinimum", number, "of a number, more than"},
 	{"exclusiveMaximum", number, "of a number, less than"},
-	{"multipleOf", `{"type":"number","exclusiveMinimum":0}`, "what divides a number"},
+	{"multipleOf", `{"type":"number","exclusiveMinimum":0}`, "a divisor of a number"},
 	{"items", sub, "the schema of a list's items"},
 	{"prefixItems", subs, "the schemas of a list's first items"},
 	{"contains", sub, "what an item of a list must be"},
@@ -58,7 +58,7 @@ var keywords = []keyword{
 	{"maxContains", natural, "how many of them, at most"},
 	{"minItems", natural, "items of a list, at least"},
 	{"maxItems", natural, "items of a list, at most"},
-	{"uniqueItems", boolShape, "no item of a list is there twice"},
+	{"uniqueItems", boolShape, "the items of a list are unique"},
 	{"properties", subMap, "the schemas of an object's members, by name"},
 	{"required", wordList, "the members that an object must have"},
 	{"additionalProperties", sub, "the schema of other members; false allows none"},
@@ -66,29 +66,29 @@ var keywords = []keyword{
 	{"propertyNames", sub, "the schema of members' names"},
 	{"minProperties", natural, "members of an object, at least"},
 	{"maxProperties", natural, "members of an object, at most"},
-	{"dependentRequired", `{"type":"object","additionalProperties":` + wordList + `}`, "members that others ask for"},
-	{"dependentSchemas", subMap, "schemas that members ask for"},
+	{"dependentRequired", `{"type":"object","additionalProperties":` + wordList + `}`, "members that others require"},
+	{"dependentSchemas", subMap, "schemas that members require"},
 	{"allOf", subs, "schemas that must all hold"},
 	{"anyOf", subs, "schemas of which one must hold"},
 	{"oneOf", subs, "schemas of which exactly one must hold"},
 	{"not", sub, "a schema that must not hold"},
 	{"if", sub, "a schema that decides between then and else"},
-	{"then", sub, "what must hold where it does"},
-	{"else", sub, "what must hold where it does not"},
-	{"unevaluatedItems", sub, "the schema of items that nothing else speaks of"},
-	{"unevaluatedProperties", sub, "the schema of members that nothing else speaks of"},
-	{"deprecated", boolShape, "it is about to go"},
+	{"then", sub, "what must hold if it does"},
+	{"else", sub, "what must hold if it does not"},
+	{"unevaluatedItems", sub, "the schema of items that no other keyword covers"},
+	{"unevaluatedProperties", sub, "the schema of members that no other keyword covers"},
+	{"deprecated", boolShape, "it will be removed"},
 	{"readOnly", boolShape, "a note for readers"},
 	{"writeOnly", boolShape, "a note for readers"},
 	{"contentMediaType", textShape, "what is in a text"},
 	{"contentEncoding", textShape, "how it is written there"},
-	{"$comment", textShape, "a note for who reads the definition"},
+	{"$comment", textShape, "a note for readers of the definition"},
 }
 
 // schemaDecoder reads schemas of inputs, outputs and results.
 type schemaDecoder struct{ *decoder }
 
-// keywords reads those of a schema into a map.
+// keywords returns the keys of a schema, which are read into a map.
 func (d schemaDecoder) keywords(into map[string]any) []key {
 	keys := make([]key, len(keywords))
 	for i, k := range keywords {
@@ -99,7 +99,7 @@ func (d schemaDecoder) keywords(into map[string]any) []key {
 	return keys
 }
 
-// references says of the keywords that point elsewhere that there are none.
+// references returns the reference keywords, which fail with an explanation.
 func (d schemaDecoder) references() (keys []key) {
 	for _, name := range []string{"$ref", "$defs", "definitions", "$id", "$anchor", "$dynamicRef"} {
 		keys = append(keys, key{name: name, read: func(at yamlstrict.Path, n *yaml.Node) {
@@ -109,7 +109,7 @@ func (d schemaDecoder) references() (keys []key) {
 	return keys
 }
 
-// withKeywords are our keys, and the keywords that are none of them.
+// withKeywords returns ours and the schema keywords that are not among them.
 func (d schemaDecoder) withKeywords(ours []key, into map[string]any) []key {
 	rest := slices.DeleteFunc(d.keywords(into), func(k key) bool {
 		return slices.ContainsFunc(ours, func(our key) bool { return our.name == k.name })
@@ -169,7 +169,7 @@ func (d schemaDecoder) schema(at yamlstrict.Path, n *yaml.Node) any {
 	return all
 }
 
-// jsonSchema reads a literal schema.
+// jsonSchema reads a schema.
 func (d schemaDecoder) jsonSchema(into *[]byte) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		all, before := map[string]any{}, d.Faults()
@@ -178,21 +178,21 @@ func (d schemaDecoder) jsonSchema(into *[]byte) yamlstrict.Reader {
 	}
 }
 
-// compiled returns a schema as JSON when it is one, and a constant, if it is there, fits it.
-// With more faults than before it was read, it is not looked at.
+// compiled returns a schema as JSON if it is valid. It also validates constant, if not nil, against it.
+// It does nothing if reading the schema has added faults since before.
 func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
 	if d.Faults() > before {
 		return nil
 	}
 	text, err := json.Marshal(schema)
 	if err != nil {
-		d.Fail(at, n, "%s is no JSON Schema: %v", label(at), err)
+		d.Fail(at, n, "%s is not a JSON Schema: %v", label(at), err)
 		return nil
 	}
 	check, err := compile(text)
 	if err != nil {
 		where, what := wording(err)
-		d.Fail(at, nodeAt(n, where), "%s is no JSON Schema: %s", label(at), what)
+		d.Fail(at, nodeAt(n, where), "%s is not a JSON Schema: %s", label(at), what)
 		return nil
 	}
 	if constant == nil {
@@ -208,7 +208,7 @@ func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[str
 	return text
 }
 
-// nodeAt is what a path leads to, as far as it can be followed.
+// nodeAt follows a path from n as far as possible.
 func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	for _, name := range path {
 		next := yamlstrict.ValueOf(n, name)
@@ -223,7 +223,7 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	return n
 }
 
-// at is where a path leads to, as far as it can be followed.
+// at follows a path into the value as far as possible, and returns the position.
 func (v *Value) at(path []string) Pos {
 	for _, name := range path {
 		next := v
@@ -240,13 +240,13 @@ func (v *Value) at(path []string) Pos {
 	return v.Pos
 }
 
-// schemaURL is nowhere.
+// schemaURL is a placeholder URL.
 const schemaURL = "workflow:///schema"
 
-// compile makes a schema ready; none is fetched from anywhere.
+// compile compiles a schema. It fetches nothing.
 func compile(text []byte) (check *jsonschema.Schema, err error) {
 	defer func() {
-		if r := recover(); r != nil { // some numbers do that
+		if r := recover(); r != nil { // the library panics for some numbers
 			err = errors.New("a number in it is too large")
 		}
 	}()
@@ -268,7 +268,7 @@ type noLoader struct{}
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// fits checks an internal value.
+// fits validates a value of a definition.
 func fits(check *jsonschema.Schema, value any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -286,7 +286,7 @@ func fits(check *jsonschema.Schema, value any) (err error) {
 	return check.Validate(doc)
 }
 
-// wording says the first thing that is wrong with a value, or with a schema, and where in it.
+// wording returns the first problem of a value or schema, and its path.
 func wording(err error) (where []string, what string) {
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = e.Err
@@ -302,7 +302,7 @@ func wording(err error) (where []string, what string) {
 	return e.InstanceLocation, sanitize.Line(text, 200)
 }
 
-// InputSchema is the JSON Schema of the object of a workflow's inputs, in the order of the file.
+// InputSchema returns the JSON Schema of the object of a workflow's inputs, in file order.
 func InputSchema(d *Definition) []byte {
 	var properties, required []string
 	for _, in := range d.Inputs {
@@ -314,7 +314,7 @@ func InputSchema(d *Definition) []byte {
 	return object(properties, required)
 }
 
-// schema is the input's, with its default where that is a constant.
+// schema returns the input's schema, with its default if that is constant.
 func (in Input) schema() []byte {
 	if in.Default == nil {
 		return in.Schema
@@ -331,7 +331,7 @@ func (in Input) schema() []byte {
 	return append([]byte("{"+member("default", string(text))+","), rest[1:]...)
 }
 
-// OutputSchema is the JSON Schema of the object of a workflow's outputs, in the order of the file.
+// OutputSchema returns the JSON Schema of the object of a workflow's outputs, in file order.
 func OutputSchema(d *Definition) []byte {
 	var properties, required []string
 	for _, out := range d.Outputs {
@@ -357,7 +357,7 @@ func member(name, value string) string { return quote(name) + ":" + value }
 
 func quote(text string) string {
 	quoted, err := json.Marshal(text)
-	if err != nil { // no string does that
+	if err != nil { // cannot happen for a string
 		return `""`
 	}
 	return string(quoted)

@@ -19,21 +19,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The bounds of a definition, besides yamlstrict.MaxFile.
+// The limits of a definition, in addition to yamlstrict.MaxFile.
 const (
-	// MaxSteps is how many steps it may have, with those within others, and MaxDepth how deep they may stand.
+	// MaxSteps limits its steps, including nested ones, and MaxDepth their nesting.
 	MaxSteps = 1000
 	MaxDepth = 20
-	// MaxNames is how many inputs, outputs, fields of one form and variables it may have.
+	// MaxNames limits its inputs, its outputs, its variables, and the fields of one form.
 	MaxNames = 256
-	// MaxCode is how long a program may be, in bytes.
+	// MaxCode limits a program, in bytes.
 	MaxCode = 64 << 10
 )
 
 const emptyFile = `is empty; a workflow needs at least "steps"`
 
-// Load reads the definition at path: JSON where the name ends in .json, else YAML. Files that it names are read below its
-// directory, and nowhere else. What is wrong with it is a *[yamlstrict.Error] or several, joined, in the order of the file.
+// Load reads the definition at path: JSON if the name ends in .json, else YAML. Files that it names are read only from below its
+// directory. Errors in the definition are *[yamlstrict.Error], joined, in file order.
 func Load(path string) (*Definition, error) {
 	data, err := readRegular(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func Load(path string) (*Definition, error) {
 	return Parse(path, data, func(name string) ([]byte, error) { return readBelow(filepath.Dir(path), name) })
 }
 
-// readRegular does not wait for a pipe to say something.
+// readRegular reads a regular file. It refuses others, such as pipes, which could block.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func readRegular(path string) ([]byte, error) {
 	return yamlstrict.ReadFile(path)
 }
 
-// readBelow reads a file below a folder; no link leads out of it.
+// readBelow reads a file below a folder. It does not follow links out of the folder.
 func readBelow(dir, name string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -76,8 +76,8 @@ func readBelow(dir, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxCode+1))
 }
 
-// Parse reads data as Load does; path is for messages, for the name and for Dir, and need not be there. Files that the definition
-// names are read by files, from paths with slashes as the definition has them; nil refuses them.
+// Parse parses data as Load does; path is for messages, for the name and for Dir, and need not exist. Files that the definition
+// names are read by files, with slash-separated paths as in the definition; nil refuses them.
 func Parse(path string, data []byte, files func(name string) ([]byte, error)) (*Definition, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -106,7 +106,7 @@ func document(src *yamlstrict.Source, path string) (*yaml.Node, error) {
 	return src.Document(emptyFile)
 }
 
-// digest is of the text, and of the files that it names.
+// digest returns the hash of the text and of the files that it names.
 func (d *Definition) digest() string {
 	h := sha256.New()
 	h.Write(d.Source)
@@ -117,8 +117,8 @@ func (d *Definition) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// LoadDir reads the definitions in a folder, but not their tests (NAME_test.yaml), sorted by name. What is wrong with one is
-// in faults, and no other suffers from it; of two with one name the first by its file counts. No folder is no definition.
+// LoadDir reads the definitions in a folder, without their tests (NAME_test.yaml), sorted by name. Errors in a file are
+// in faults and do not affect other files; of two with the same name, the first by file name is used. A missing folder has no definitions.
 func LoadDir(dir string) (defs []*Definition, faults []error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func LoadDir(dir string) (defs []*Definition, faults []error) {
 	return defs, faults
 }
 
-// isDefinition goes by a file's name.
+// isDefinition reports whether a file name is that of a definition.
 func isDefinition(name string) bool {
 	ext := filepath.Ext(name)
 	base := strings.TrimSuffix(name, ext)

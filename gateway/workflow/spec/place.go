@@ -9,11 +9,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// lines is a definition's text.
+// lines is the source text of a definition.
 type lines = yamlstrict.Source
 
-// place is where a text stands, in more detail than its Pos: the node that it is of, and how many bytes of that come before it.
-// The zero place is of a text that is not from a file.
+// place is the detailed location of a text: its node, and its offset in the node's text, in bytes.
+// The zero place is for a text that is not from a file.
 type place struct {
 	in   *lines
 	node *yaml.Node
@@ -28,10 +28,10 @@ func (p place) at(start Pos, offset int) Pos {
 	return Pos{line, column}
 }
 
-// Error is a fault of the definition at a place in it, with that line and a caret below it.
+// Error returns an error at a position of the definition, with the source line and a caret.
 func (d *Definition) Error(at Pos, format string, args ...any) *yamlstrict.Error {
 	f := yamlstrict.Fault{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
-	if d.lines == nil { // nobody read it from a file
+	if d.lines == nil { // it was not parsed
 		return &yamlstrict.Error{File: d.Path, Line: f.Line, Column: f.Column, Message: f.Message}
 	}
 	if at.Line < 1 || at.Line > d.lines.Lines() {

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// section is a mapping of a definition: what it is called in the schema, what it is, and its keys.
+// section is a mapping of a definition: its name in the schema, its description, and its keys.
 type section struct {
 	name, doc string
 	keys      []key
 }
 
-// sections are all mappings with predefined keys, in the order of the reference.
+// sections returns all mappings with predefined keys, in the order of the reference.
 func sections() (all []section) {
 	d := &decoder{}
 	all = []section{
 		{"workflow", "A workflow.", d.definitionKeys(&Definition{})},
-		{"concurrency", "How many runs may go on at once.", d.concurrencyKeys(&Concurrency{})},
+		{"concurrency", "How many runs may be active at once.", d.concurrencyKeys(&Concurrency{})},
 		{"input", "An input, with all keywords of JSON Schema but references.", inputDecoder{d}.inputKeys(&Input{})},
 		{"output", "An output, with all keywords of JSON Schema but references.", inputDecoder{d}.outputKeys(&Output{})},
-		{"on", "What starts runs by itself.", d.triggerKeys(&Triggers{})},
-		{"schedule", "A start by the clock.", d.scheduleKeys(&Schedule{})},
+		{"on", "What starts runs automatically.", d.triggerKeys(&Triggers{})},
+		{"schedule", "A start on a schedule.", d.scheduleKeys(&Schedule{})},
 		{"webhook", "A start by a signed request.", d.webhookKeys(&Webhook{})},
-		{"step", "What every step has.", stepDecoder{d}.stepKeys(&Step{})},
+		{"step", "The keys of every step.", stepDecoder{d}.stepKeys(&Step{})},
 	}
 	for _, k := range kinds() {
 		what := fmt.Sprintf("A step with %q", k.names[0])
@@ -35,18 +35,18 @@ func sections() (all []section) {
 		all = append(all, section{"step_" + k.names[0], what + ".", k.keys(stepDecoder{d}, &Step{})})
 	}
 	return append(all, []section{
-		{"retry", "When a step is made again.", stepDecoder{d}.retryKeys(&Retry{})},
+		{"retry", "When a step is retried.", stepDecoder{d}.retryKeys(&Retry{})},
 		{"cache", "How long a step's output is kept for later runs.", stepDecoder{d}.cacheKeys(&Cache{})},
 		{"case", "A case of a switch.", stepDecoder{d}.caseKeys(&Case{})},
 		{"wait", "What is waited for: one of these.", stepDecoder{d}.waitingKeys(&Wait{})},
 		{"approval", "A question to a person.", stepDecoder{d}.approvalKeys(&Approval{})},
 		{"form", "A form.", formDecoder{d}.formPartKeys(&Form{})},
 		{"field", "A field of a form.", formDecoder{d}.fieldKeys(&Field{})},
-		{"source", "A tool that says a value or options.", formDecoder{d}.sourceKeys(&Source{})},
+		{"source", "A tool that provides a value or options.", formDecoder{d}.sourceKeys(&Source{})},
 	}...)
 }
 
-// Schema is the JSON Schema (2020-12) of definitions, for editors. It is docs/workflow.schema.json.
+// Schema returns the JSON Schema (2020-12) of definitions, for editors. It is docs/workflow.schema.json.
 func Schema() []byte {
 	all := sections()
 	defs := []string{
@@ -67,7 +67,7 @@ func Schema() []byte {
 		defs = append(defs, member(s.name, s.schema()))
 	}
 	text := `{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"A workflow of Sallyport",` +
-		strings.TrimPrefix(all[0].schema(), "{") // the rest of it
+		strings.TrimPrefix(all[0].schema(), "{") // without its opening brace
 	text = strings.TrimSuffix(text, "}") + `,"$defs":{` + strings.Join(defs, ",") + `}}`
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), "", "\t"); err != nil {
@@ -84,7 +84,7 @@ func kindRefs() (refs []string) {
 	return refs
 }
 
-// schema is that of one mapping.
+// schema returns the JSON Schema of one mapping.
 func (s section) schema() string {
 	text := properties(s.keys)
 	required := requiredOf(s.keys)
@@ -116,7 +116,7 @@ func (s section) has(name string) bool {
 	return slices.ContainsFunc(s.keys, func(k key) bool { return k.name == name })
 }
 
-// inherited are the keys of every step, by reference.
+// inherited returns the keys of every step, as references.
 func inherited() string {
 	var all []string
 	for _, k := range (stepDecoder{(&decoder{})}).stepKeys(&Step{}) {
@@ -134,7 +134,7 @@ func requiredOf(keys []key) (names []string) {
 	return names
 }
 
-// properties are the keys with their shapes and what they are for.
+// properties returns the schema properties for keys.
 func properties(keys []key) string {
 	var all []string
 	for _, k := range keys {

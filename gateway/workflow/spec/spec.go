@@ -1,30 +1,30 @@
-// Package spec is what a workflow's definition says: its main type is [Definition]. [Load] reads one from a file, in
-// YAML or JSON, strictly: whatever is not understood is an error with the line, a caret, and what was probably meant.
-// Nothing here runs anything, or knows which tools there are.
+// Package spec parses workflow definitions. Its main type is [Definition]. [Load] reads one from a file in
+// YAML or JSON, strictly: anything unknown is an error with the line, a caret, and a suggestion.
+// The package does not run workflows and does not know the available tools.
 package spec
 
 import "time"
 
-// Pos is a place in a definition's file; line and column count from 1, columns in characters. The zero Pos is no place.
+// Pos is a position in a definition's file; line and column count from 1, columns in characters. The zero Pos is no position.
 type Pos struct{ Line, Column int }
 
-// Definition is one workflow. Who reads it must not change it.
+// Definition is one workflow. It must not be modified.
 type Definition struct {
-	// Path is the file, as it was given to Load; Dir its absolute directory, where relative paths in it start.
+	// Path is the path given to Load; Dir is the absolute directory of the file, the base of relative paths in it.
 	Path, Dir string
-	// Source is the whole text; Files are those that it names, by their paths in it, as they were read; Digest is a SHA-256 of all, in hex.
+	// Source is the whole text; Files are the contents of the files that it names, by their paths in it; Digest is a SHA-256 of all, in hex.
 	Source []byte
 	Files  map[string][]byte
 	Digest string
 
-	// Name is a lower-case identifier (a-z, 0-9, "_"; at most 64), by default that of the file without its ending.
+	// Name is a lower-case identifier (a-z, 0-9, "_"; at most 64), by default the file name without extension.
 	Name        string
 	Description string
 	// Expose lets programs and other clients of the gateway find and call it.
 	Expose bool
-	// Timeout bounds a run, without what it waits for people and clocks; 0 is none.
+	// Timeout limits a run, without waits for people and times; 0 is none.
 	Timeout time.Duration
-	// Concurrency bounds its runs at once.
+	// Concurrency limits its concurrent runs.
 	Concurrency Concurrency
 	// Env are the environment variables that expressions may read, as env.NAME. Their values are in the run's log: none may be secret.
 	Env []Text
@@ -35,25 +35,25 @@ type Definition struct {
 	Steps   []Step
 
 	lines *lines
-	named Pos // where the name stands, or the file begins
+	named Pos // position of the name, or of the start of the file
 }
 
-// Concurrency bounds the runs of one workflow.
+// Concurrency limits the concurrent runs of one workflow.
 type Concurrency struct {
-	// Limit is how many may go on at once; 0 is any number.
+	// Limit is the maximum number of concurrent runs; 0 is unlimited.
 	Limit int
-	// Full is what becomes of one more: queue (default: it waits for its turn), refuse, or cancel (the oldest makes room).
+	// Full is what happens to another run: queue (default: it waits), refuse, or cancel (the oldest is canceled).
 	Full string
 }
 
 // Input is a value that a run is started with.
 type Input struct {
 	Name Text
-	// Schema is its JSON Schema (draft 2020-12), without the keys that are ours.
+	// Schema is its JSON Schema (draft 2020-12), without the additional keys.
 	Schema []byte
-	// Description is the schema's. Prompt is the question for a missing input, "" is the description.
+	// Description is from the schema. Prompt is the question for a missing input; "" means the description.
 	Description, Prompt string
-	// Default is its value where it is not given; nil is none, and then it is required unless Optional (it is null then).
+	// Default is its value if it is missing; nil is none, and then it is required unless Optional (then it is null).
 	Default  *Value
 	Optional bool
 }
@@ -62,18 +62,18 @@ type Input struct {
 type Output struct {
 	Name        Text
 	Description string
-	// Schema is its JSON Schema; nil is any. A run fails if its output does not fit.
+	// Schema is its JSON Schema; nil is any. A run fails if its output is invalid.
 	Schema []byte
 	Value  Value
 }
 
-// Triggers start runs by themselves, in a gateway that serves.
+// Triggers start runs automatically, in a serving gateway.
 type Triggers struct {
 	Schedules []Schedule
 	Webhook   *Webhook
 }
 
-// Schedule starts runs by the clock.
+// Schedule starts runs on a schedule.
 type Schedule struct {
 	Pos
 	// Cron has five fields (minute hour day month weekday) or one of @hourly, @daily, @weekly, @monthly; or Every is an interval of at least a second.
@@ -85,62 +85,62 @@ type Schedule struct {
 	With Value
 }
 
-// Webhook starts a run for each request to /hooks/NAME that is signed. The inputs are the body's members, an object in JSON, unless With says otherwise.
+// Webhook starts a run for each signed request to /hooks/NAME. The inputs are the members of the body, a JSON object, unless With is set.
 type Webhook struct {
 	Pos
-	// Secret names the secret that signs: an entry of workflows.secrets in upstreams.yaml.
+	// Secret is the name of the signing secret: an entry of workflows.secrets in upstreams.yaml.
 	Secret Text
 	// Scheme is standard (Standard Webhooks, https://www.standardwebhooks.com: default), or github (X-Hub-Signature-256).
 	Scheme string
-	// With, where it is set, are the inputs; expressions may use "request": {body, headers}, and env.
+	// With, if set, are the inputs; expressions may use "request": {body, headers}, and env.
 	With *Value
 }
 
-// Step is one step. Do says which kind it is.
+// Step is one step. Do is its action.
 type Step struct {
 	Pos
 	// ID is an identifier (letters, digits, "_"; at most 64), unique in the definition.
 	ID          Text
 	Description string
-	// If skips the step where it is false: its output is null then; nil is always. Where the text of an expression is taken
-	// (If, While, cases, rules), "${{" and "}}" around it may be left out, and are not in the Text.
+	// If skips the step if it is false: its output is null then; nil runs it always. In fields that are one expression
+	// (If, While, cases, rules), "${{" and "}}" may be left out, and are not in the Text.
 	If *Text
-	// Retry makes it again after failures; nil is never.
+	// Retry repeats it after failures; nil is never.
 	Retry *Retry
-	// Timeout bounds one attempt, without what it waits for people and clocks; 0 is none.
+	// Timeout limits one attempt, without waits for people and times; 0 is none.
 	Timeout time.Duration
-	// Cache takes the output of an earlier run over, nil is never.
+	// Cache reuses the output of an earlier run; nil is never.
 	Cache *Cache
-	// Idempotency names what the step does once, whichever run it is in: the output of the first that went well is taken over,
+	// Idempotency is a key for an action that is done only once in all runs: the first successful output is reused
 	// for 30 days. nil is none.
 	Idempotency *Value
-	// Interrupted says what becomes of the step when the gateway was killed during it: retry, fail or ask (a person is asked whether
-	// to make it again). "" is retry for what only reads, is idempotent by its tool's own word, or can be continued (code, skill); else ask.
+	// Interrupted says what happens if the gateway was killed during the step: retry, fail or ask (a person is asked whether
+	// to repeat it). "" is retry for tools that declare themselves read-only or idempotent, and for code and skills, which can be resumed; else ask.
 	Interrupted string
-	// Output is the value of steps.ID.output, where the step's own result, "output" in this expression, is not it. nil is that result.
+	// Output is the value of steps.ID.output, computed from the step's result, "output" in this expression. nil is the result itself.
 	Output *Value
 	Do     Action
 }
 
-// Retry says when a step is made again.
+// Retry says when a step is repeated.
 type Retry struct {
-	// Count is how often at most, after the first time.
+	// Count is the maximum number of retries.
 	Count int
-	// Wait is the time before the first retry; it doubles up to Max. Load fills the defaults in: 1s and 1m.
+	// Wait is the delay before the first retry; it doubles up to Max. Load sets the defaults: 1s and 1m.
 	Wait, Max time.Duration
-	// On are the kinds of errors (as in [sallyport/internal/tool.Kind]) after which it is; empty is timeout, upstream and limit.
+	// On are the error kinds ([sallyport/internal/tool.Kind]) that are retried; empty is timeout, upstream and limit.
 	On []string
 }
 
-// Cache keeps a step's output for later runs of the workflow.
+// Cache stores a step's output for later runs of the workflow.
 type Cache struct {
-	// For is how long.
+	// For is the lifetime of an entry.
 	For time.Duration
-	// Key is what must be the same; nil is the resolved "with", and the definition of the tool or the text of the code.
+	// Key is the cache key; nil is the evaluated "with", and the definition of the tool or the text of the code.
 	Key *Value
 }
 
-// Action is what a step does: one of the types below, by pointer.
+// Action is the action of a step: a pointer to one of the types below.
 type Action interface{ action() }
 
 // Tool calls a tool of an upstream.
@@ -150,9 +150,9 @@ type Tool struct {
 	With Value
 }
 
-// Code runs a program in a sandbox. What it leaves in "result" (Python), or its last expression or "export default" (TypeScript), as execute_code has it, is the output.
+// Code runs a program in a sandbox. The output is the variable "result" (Python), or the last expression or "export default" (TypeScript), as in execute_code.
 type Code struct {
-	// Text is the program, where it is inline; File is the path of it, below Dir, read by Load into Text.
+	// Text is the program; File is its path below Dir if it is not inline, which Load reads into Text.
 	Text Text
 	File *Text
 	// Language is python (default) or typescript.
@@ -178,39 +178,39 @@ type Nested struct {
 	With Value
 }
 
-// Parallel runs branches side by side. Its result is a map of the branches' results; when one fails, the others are canceled.
+// Parallel runs branches concurrently. Its result is a map of the branches' results; when one fails, the others are canceled.
 type Parallel struct{ Branches []Branch }
 
-// Branch is one of them.
+// Branch is a branch of Parallel.
 type Branch struct {
 	Name  Text
 	Steps []Step
 }
 
-// ForEach runs its steps for each item of a list. Its result is the list of what each came to; when one fails, the others are canceled.
+// ForEach runs its steps for each item of a list. Its result is the list of their results; when one fails, the others are canceled.
 type ForEach struct {
 	// In evaluates to a list.
 	In Value
-	// As names the item in expressions, "item" by default; Index the number of it, from 0: "index" by default.
+	// As is the variable for the item, "item" by default; Index the variable for its index, from 0, "index" by default.
 	As, Index Text
-	// Concurrency is how many go on at once; 1 by default, at most 64.
+	// Concurrency is the number of concurrent items; 1 by default, at most 64.
 	Concurrency int
 	Steps       []Step
 }
 
-// Switch runs the steps of the first case that holds, else those of Default; its result is theirs, null for none.
+// Switch runs the steps of the first case that is true, else those of Default; its result is theirs, null for none.
 type Switch struct {
 	Cases   []Case
 	Default []Step
 }
 
-// Case is one of them.
+// Case is a case of Switch.
 type Case struct {
 	When  Text
 	Steps []Step
 }
 
-// While runs its steps as long as When holds. Max bounds how often; one more fails. "index" counts from 0, "last" is the result of the time before, null at first.
+// While repeats its steps while When is true. More than Max iterations are an error. "index" counts from 0, "last" is the previous result, null at first.
 type While struct {
 	When  Text
 	Max   int
@@ -223,14 +223,14 @@ type Wait struct {
 	Approval   *Approval
 }
 
-// Approval asks a person whether to go on. The result is {"approved": true, "by", "note"}; a refusal fails the step with kind denied.
+// Approval asks a person for approval. The result is {"approved": true, "by", "note"}; a refusal fails the step with kind denied.
 type Approval struct {
 	Message Value
 	// Timeout is how long it can be answered, after which the step fails with kind timeout; default 24h.
 	Timeout time.Duration
 }
 
-// Form asks a person for what is missing. Its result is an object of all fields that apply.
+// Form asks a person for missing values. Its result is an object of all fields that apply.
 type Form struct {
 	Title Value
 	// Timeout is how long it can be answered; default 24h.
@@ -246,26 +246,26 @@ type Field struct {
 	Title       string
 	Description string
 	Required    bool // default true
-	// If leaves the field out where it is false; it may use "form", the fields before. nil is always.
+	// If leaves the field out if it is false; it may use "form", the earlier fields. nil is always.
 	If *Text
-	// From is where a value comes from before a person is asked: an expression over inputs, steps and "form", or what a tool says; null and "" are none.
+	// From provides a value before a person is asked: an expression over inputs, steps and "form", or a tool; null and "" are no value.
 	From *Source
-	// Confirm asks a person even so, with that value as what is filled in; else a value from there is taken without a question.
+	// Confirm asks a person even if From has a value, with that value filled in; else it is used without a question.
 	Confirm bool
-	// Default is filled in where a person is asked.
+	// Default is filled in when a person is asked.
 	Default *Value
-	// Options are those of choice and choices: a list of texts or numbers, or of {value, title}; or what a tool says.
+	// Options are the options of choice and choices: a list of texts or numbers, or of {value, title}; or from a tool.
 	Options *Source
-	// Pattern (RE2), Min and Max (of numbers, dates as texts; of characters or choices with Length) bound a value.
+	// Pattern (RE2), Min and Max (numbers, or dates as texts), MinLength and MaxLength (characters or choices) limit a value.
 	Pattern              *Text
 	Min, Max             *Value
 	MinLength, MaxLength int // 0 is unbounded
-	// Rule must hold for the form's fields up to this one ("form") and its "value"; Message says what is wrong where it or Pattern does not.
+	// Rule must be true for the fields up to this one ("form") and its "value"; Message is the error if it or Pattern does not match.
 	Rule    *Text
 	Message string
 }
 
-// Source is where values come from: one of the two is set.
+// Source provides values: Value or Tool is set.
 type Source struct {
 	Value *Value
 	// Tool is called once when the field is reached, and Output (over "output") picks from its result; nil is all of it.
@@ -273,10 +273,10 @@ type Source struct {
 	Output *Value
 }
 
-// Try runs steps; when one fails, Catch runs with the error as As ("error" by default: {kind, message, hint, step}), and its result stands in; Finally runs in the end whatever happens, also after a cancellation.
+// Try runs steps; when one fails, Catch runs with the error as As ("error" by default: {kind, message, hint, step}), and its result is used instead; Finally always runs at the end, also after a cancellation.
 type Try struct {
 	Steps   []Step
-	Catch   []Step // nil: the failure stays
+	Catch   []Step // nil: the failure is not handled
 	As      Text
 	Finally []Step
 }
@@ -293,16 +293,16 @@ func (*Wait) action()     {}
 func (*Form) action()     {}
 func (*Try) action()      {}
 
-// Value is a JSON value of a definition. Its texts may hold expressions, as ${{ EXPRESSION }}: a text that is one expression and
-// no other text has that expression's value, in others they are inserted as texts. "$${{" is a plain "${{".
+// Value is a JSON value of a definition. Its texts may contain expressions, as ${{ EXPRESSION }}: a text that is only one expression
+// has the value of that expression, in others they are inserted as texts. "$${{" is a literal "${{".
 type Value struct {
 	Pos
 	Kind Kind
-	// Scalar is what Null, Bool and Number are: nil, bool, int64 or float64.
+	// Scalar is the value of Null, Bool and Number: nil, bool, int64 or float64.
 	Scalar any
-	// Text is what String is.
+	// Text is the value of String.
 	Text Text
-	// Items are those of List, Members those of Map, in the order of the file.
+	// Items are the items of List, Members the members of Map, in file order.
 	Items   []Value
 	Members []Member
 }
@@ -310,7 +310,7 @@ type Value struct {
 // Kind is the kind of a value.
 type Kind uint8
 
-// The kinds. The zero Kind is a value that is not there.
+// The kinds. The zero Kind is a missing value.
 const (
 	None Kind = iota
 	Null
@@ -327,7 +327,7 @@ type Member struct {
 	Value Value
 }
 
-// Text is a text of a definition that knows where it stands.
+// Text is a text of a definition with its position.
 type Text struct {
 	Pos
 	Text string
@@ -335,7 +335,7 @@ type Text struct {
 	place place
 }
 
-// At returns where a byte of the text stands in the file.
+// At returns the position of a byte of the text in the file.
 func (t Text) At(offset int) Pos { return t.place.at(t.Pos, offset) }
 
 func (t Text) String() string { return t.Text }

@@ -255,7 +255,7 @@ func TestFiles(t *testing.T) {
 	write("long.py", strings.Repeat("#", MaxCode+1))
 	for file, want := range map[string]string{
 		"good.py": "", "none.py": "no such file", "../good.py": "plain path", "/etc/hosts": "plain path", "./good.py": "plain path", `a\b.py`: "plain path",
-		"link.py": "cannot be read", ".": "is not a file", "empty.py": "no program", "long.py": "64 KiB",
+		"link.py": "cannot be read", ".": "is not a file", "empty.py": "is empty", "long.py": "64 KiB",
 	} {
 		write("w.yaml", "steps:\n  - {id: a, file: '"+file+"'}\n")
 		d, err := Load(filepath.Join(dir, "w.yaml"))

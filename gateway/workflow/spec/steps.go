@@ -16,13 +16,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// kind is one kind of step: the keys that say that a step is one, and all keys that only such steps have.
+// kind is a kind of step: the keys that identify it, and all keys that only such steps have.
 type kind struct {
 	names []string
 	keys  func(d stepDecoder, s *Step) []key
 }
 
-// kinds are in the order of the documentation.
+// kinds returns the kinds in the order of the documentation.
 func kinds() []kind {
 	return []kind{
 		{[]string{"tool"}, stepDecoder.toolKeys},
@@ -39,7 +39,7 @@ func kinds() []kind {
 	}
 }
 
-// kindNames are all keys that say what a step is.
+// kindNames returns all keys that identify a kind.
 func kindNames() (names []string) {
 	for _, k := range kinds() {
 		names = append(names, k.names...)
@@ -65,7 +65,7 @@ func (d stepDecoder) block(into *[]Step) yamlstrict.Reader {
 func (d stepDecoder) blockOrNone(into *[]Step) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.depth++; d.depth > MaxDepth {
-			d.Fail(at, n, "steps stand at most %d deep in each other; make a workflow of its own of these", MaxDepth)
+			d.Fail(at, n, "steps nest at most %d deep; move these to a workflow of their own", MaxDepth)
 			d.depth--
 			return
 		}
@@ -94,7 +94,7 @@ func (d stepDecoder) step(at yamlstrict.Path, n *yaml.Node, s *Step) {
 	}
 }
 
-// checkStep finds what no key alone has wrong.
+// checkStep checks combinations of keys.
 func (d stepDecoder) checkStep(at yamlstrict.Path, n *yaml.Node, s *Step) {
 	switch do := s.Do.(type) {
 	case *ForEach:
@@ -112,7 +112,7 @@ func (d stepDecoder) checkStep(at yamlstrict.Path, n *yaml.Node, s *Step) {
 	}
 }
 
-// kindOf finds what a step is, or says that it is nothing or several things.
+// kindOf returns the kind of a step. It fails if there is none or several.
 func (d stepDecoder) kindOf(at yamlstrict.Path, n *yaml.Node) *kind {
 	var found *kind
 	var first string
@@ -136,7 +136,7 @@ func (d stepDecoder) kindOf(at yamlstrict.Path, n *yaml.Node) *kind {
 	return found
 }
 
-// noKind tells what a step without a kind may have been meant to be.
+// noKind reports a step without a kind, with a suggestion.
 func (d stepDecoder) noKind(at yamlstrict.Path, n *yaml.Node) {
 	names := kindNames()
 	for i := 0; i < len(n.Content); i += 2 {
@@ -153,10 +153,10 @@ func (d stepDecoder) noKind(at yamlstrict.Path, n *yaml.Node) {
 			return
 		}
 	}
-	d.Fail(at, n, "this step says not what to do; a step has one of %s", strings.Join(names, ", "))
+	d.Fail(at, n, "this step does nothing; a step has one of %s", strings.Join(names, ", "))
 }
 
-// foreign returns the step without keys of other kinds, which it tells of.
+// foreign reports keys of other kinds, and returns the step without them.
 func (d stepDecoder) foreign(at yamlstrict.Path, n *yaml.Node, own kind) *yaml.Node {
 	rest := *n
 	rest.Content = nil
@@ -171,7 +171,7 @@ func (d stepDecoder) foreign(at yamlstrict.Path, n *yaml.Node, own kind) *yaml.N
 	return &rest
 }
 
-// ownersOf are the kinds that have a key, by the key; nil for keys of every step.
+// ownersOf returns the kinds that have a key, by key; nil for keys of every step.
 func (d stepDecoder) ownersOf() map[string][]string {
 	owners := map[string][]string{}
 	for _, k := range kinds() {
@@ -196,31 +196,31 @@ func keyOf(n *yaml.Node, name string) *yaml.Node {
 
 var interrupts = []string{"retry", "fail", "ask"}
 
-// stepKeys are those of every step.
+// stepKeys returns the keys of every step.
 func (d stepDecoder) stepKeys(s *Step) []key {
 	return []key{
-		{name: "id", shape: idShape, doc: "what it is called: steps.ID.output is what it came to", need: true, read: d.id(&s.ID)},
+		{name: "id", shape: idShape, doc: "its name: steps.ID.output is its result", need: true, read: d.id(&s.ID)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
-		{name: "if", shape: exprShape, doc: "an expression; where it is false the step is skipped and its output is null", read: d.condition(&s.If)},
-		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "makes it again after failures; a number is its count", read: func(at yamlstrict.Path, n *yaml.Node) {
+		{name: "if", shape: exprShape, doc: "an expression; if it is false the step is skipped and its output is null", read: d.condition(&s.If)},
+		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "repeats it after failures; a number is its count", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Retry = &Retry{Wait: time.Second}
 			short(d.count(&s.Retry.Count, 1, maxRetries), func(at yamlstrict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
 			if s.Retry.Max == 0 {
 				s.Retry.Max = max(time.Minute, s.Retry.Wait)
 			}
 		}},
-		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without what it waits for people and clocks; default unbounded", read: d.span(&s.Timeout)},
-		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "takes the output of an earlier run over; a duration is how long", read: func(at yamlstrict.Path, n *yaml.Node) {
+		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without waits for people and times; default unlimited", read: d.span(&s.Timeout)},
+		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "reuses the output of an earlier run; a duration is how long", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Cache = &Cache{}
 			short(d.span(&s.Cache.For), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
 		}},
-		{name: "idempotency_key", shape: valueShape, doc: "names what the step does once, whichever run it is in: the first output is taken over for 30 days", read: d.wanted(&s.Idempotency)},
-		{name: "interrupted", shape: enumShape(interrupts...), doc: "what becomes of it when the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.one(&s.Interrupted, interrupts...)},
-		{name: "output", shape: valueShape, doc: "what steps.ID.output is to be, where the step's own result, output here, is not it", read: d.wanted(&s.Output)},
+		{name: "idempotency_key", shape: valueShape, doc: "a key for what is done once in all runs: the first output is reused for 30 days", read: d.wanted(&s.Idempotency)},
+		{name: "interrupted", shape: enumShape(interrupts...), doc: "what happens if the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.one(&s.Interrupted, interrupts...)},
+		{name: "output", shape: valueShape, doc: "the value of steps.ID.output, computed from the step's result, which is output here", read: d.wanted(&s.Output)},
 	}
 }
 
-// id reads an id, which no other step has.
+// id reads a unique step id.
 func (d stepDecoder) id(into *Text) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the id of a step") {
@@ -244,7 +244,7 @@ func (d stepDecoder) retry(at yamlstrict.Path, n *yaml.Node, r *Retry) {
 	}
 }
 
-// errorKinds are those that may be worth a further attempt.
+// errorKinds returns the error kinds that can be retried.
 func errorKinds() (words []string) {
 	for _, k := range []tool.Kind{tool.Timeout, tool.Upstream, tool.Limit, tool.Failed, tool.Internal, tool.NotFound, tool.Invalid, tool.Denied} {
 		words = append(words, string(k))
@@ -255,17 +255,17 @@ func errorKinds() (words []string) {
 func (d stepDecoder) retryKeys(r *Retry) []key {
 	on := enumShape(errorKinds()...)
 	return []key{
-		{name: "count", shape: countShape(1, maxRetries), doc: "how often at most, after the first time", need: true, read: d.count(&r.Count, 1, maxRetries)},
-		{name: "wait", shape: spanShape, doc: "the time before the first retry, which doubles with each; default 1s", read: d.span(&r.Wait)},
-		{name: "max", shape: spanShape, doc: "what it doubles up to; default 1m", read: d.span(&r.Max)},
-		{name: "on", shape: `{"type":"array","minItems":1,"maxItems":16,"items":` + on + `}`, doc: "the kinds of errors after which; default timeout, upstream, limit", read: d.retryOn(&r.On)},
+		{name: "count", shape: countShape(1, maxRetries), doc: "the maximum number of retries", need: true, read: d.count(&r.Count, 1, maxRetries)},
+		{name: "wait", shape: spanShape, doc: "the delay before the first retry, which doubles with each; default 1s", read: d.span(&r.Wait)},
+		{name: "max", shape: spanShape, doc: "the maximum delay; default 1m", read: d.span(&r.Max)},
+		{name: "on", shape: `{"type":"array","minItems":1,"maxItems":16,"items":` + on + `}`, doc: "the kinds of errors to retry; default timeout, upstream, limit", read: d.retryOn(&r.On)},
 	}
 }
 
 func (d stepDecoder) retryOn(into *[]string) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > 16) {
-			d.Fail(at, n, "%s names no kinds of errors, or too many", label(at))
+			d.Fail(at, n, "%s names no error kinds, or too many", label(at))
 			return
 		}
 		d.Items(at, n, "a list of kinds of errors", func(at yamlstrict.Path, _ int, item *yaml.Node) {
@@ -279,7 +279,7 @@ func (d stepDecoder) retryOn(into *[]string) yamlstrict.Reader {
 func (d stepDecoder) cacheKeys(c *Cache) []key {
 	return []key{
 		{name: "for", shape: spanShape, doc: "how long", need: true, read: d.span(&c.For)},
-		{name: "key", shape: valueShape, doc: "what must be the same; default: with, and the definition of the tool or the text of the code", read: d.wanted(&c.Key)},
+		{name: "key", shape: valueShape, doc: "the cache key; default: with, and the definition of the tool or the text of the code", read: d.wanted(&c.Key)},
 	}
 }
 
@@ -289,7 +289,7 @@ func (d stepDecoder) toolKeys(s *Step) []key {
 	return d.calledKeys(t)
 }
 
-// calledKeys are those of a tool, in a step and where a field's values come from.
+// calledKeys returns the keys of a tool call, for steps and for sources of fields.
 func (d stepDecoder) calledKeys(t *Tool) []key {
 	return []key{
 		{name: "tool", shape: `{"$ref":"#/$defs/function"}`, doc: "the tool that it calls, as upstream.tool", need: true, read: d.name(&t.Name, function, "a tool; write upstream.tool, for example memory.read_graph")},
@@ -325,8 +325,8 @@ func (d stepDecoder) codeKeys(s *Step) []key {
 		{name: "file", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "instead of code: the program's file, below the definition's folder", read: d.file(c)},
 		{name: "language", shape: enumShape(languages...), doc: "python or typescript; default by the file's name, else python", read: d.one(&c.Language, languages...)},
 		{name: "with", shape: `{"type":"object"}`, doc: "variables of the program", read: d.variables(&c.With)},
-		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the folder that it works in, as execute_code has it", read: d.line(&c.Workspace, 64)},
-		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the packages that it has, as execute_code has them", read: d.line(&c.Environment, 64)},
+		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "its working folder, as in execute_code", read: d.line(&c.Workspace, 64)},
+		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "its packages, as in execute_code", read: d.line(&c.Environment, 64)},
 		{name: "returns", shape: sub, doc: "the JSON Schema of the output; default any", read: schemaDecoder(d).jsonSchema(&c.Returns)},
 	}
 }
@@ -338,7 +338,7 @@ func (d stepDecoder) program(into *Text) yamlstrict.Reader {
 		}
 		switch *into = d.textOf(n); {
 		case strings.TrimSpace(n.Value) == "":
-			d.Fail(at, n, "there is no program in it")
+			d.Fail(at, n, "the program is empty")
 		case len(n.Value) > MaxCode:
 			d.Fail(at, n, "a program has at most 64 KiB")
 		}
@@ -362,7 +362,7 @@ func (d stepDecoder) file(c *Code) yamlstrict.Reader {
 	}
 }
 
-// readFile returns what is wrong with a file.
+// readFile reads a code file. It returns the problem with it, "" for none.
 func (d stepDecoder) readFile(name string, into *string) string {
 	if path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") || strings.Contains(name, `\`) {
 		return "a file is a plain path below the definition's folder, as in code/names.py"
@@ -377,7 +377,7 @@ func (d stepDecoder) readFile(name string, into *string) string {
 	case len(data) > MaxCode:
 		return fmt.Sprintf("the file %.80q is longer than 64 KiB", name)
 	case !utf8.Valid(data) || strings.TrimSpace(string(data)) == "":
-		return fmt.Sprintf("the file %.80q has no program in it", name)
+		return fmt.Sprintf("the file %.80q is empty or not UTF-8", name)
 	}
 	if d.def.Files == nil {
 		d.def.Files = map[string][]byte{}

@@ -11,13 +11,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxNesting is how deep a value may be.
+// maxNesting limits the nesting of a value.
 const maxNesting = 64
 
-// jsonNumber is what JSON has for a number; YAML has much more.
+// jsonNumber matches the numbers of JSON; YAML has more.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Plain returns the value as JSON has it (nil, bool, int64, float64, string, []any, map[string]any), and whether it is that already: one
+// Plain returns the value as nil, bool, int64, float64, string, []any or map[string]any, and whether it is constant: a value
 // with expressions is not.
 func (v Value) Plain() (any, bool) {
 	switch v.Kind {
@@ -50,7 +50,7 @@ func (v Value) plainMap() (any, bool) {
 	return all, plain
 }
 
-// opening is where the first expression from an offset on begins, -1 for none.
+// opening returns the start of the first expression after an offset, -1 for none.
 func opening(text string, from int) int {
 	for at := from; ; {
 		i := strings.Index(text[at:], "${{")
@@ -64,7 +64,7 @@ func opening(text string, from int) int {
 	}
 }
 
-// unclosed is where an expression begins that has no end, -1 for none. What is between is not looked at: that is the binding's matter.
+// unclosed returns the start of an expression without end, -1 for none. It does not parse expressions, which package template does.
 func unclosed(text string) int {
 	for at := opening(text, 0); at >= 0; {
 		end := strings.Index(text[at:], "}}")
@@ -141,14 +141,14 @@ func (d *decoder) scalar(at yamlstrict.Path, n *yaml.Node) Value {
 // parseNumber returns an int64 or a float64.
 func parseNumber(text string) (any, string) {
 	if !jsonNumber.MatchString(text) {
-		return int64(0), "this is no number as JSON has it; put it in quotes if it is a text"
+		return int64(0), "this is not a JSON number; put it in quotes if it is a text"
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, ""
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !strings.ContainsAny(text, ".eE") || math.IsInf(f, 0) {
-		return int64(0), "this number is more than can be counted; put it in quotes if it is a text"
+		return int64(0), "this number is too large; put it in quotes if it is a text"
 	}
 	return f, ""
 }
@@ -157,7 +157,7 @@ func (d *decoder) textOf(n *yaml.Node) Text {
 	return Text{Pos: posOf(n), Text: n.Value, place: place{d.Source, n, 0}}
 }
 
-// wanted reads a value into a pointer that is nil where there is none.
+// wanted reads a value into a pointer that is nil if the key is missing.
 func (d *decoder) wanted(into **Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
@@ -165,7 +165,7 @@ func (d *decoder) wanted(into **Value) yamlstrict.Reader {
 	}
 }
 
-// any reads whatever value.
+// any reads any value.
 func (d *decoder) any(into *Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) { *into = d.value(at, n) }
 }
@@ -179,7 +179,7 @@ func (d *decoder) arguments(into *Value) yamlstrict.Reader {
 			return
 		}
 		if v.Kind != Map && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
-			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that comes to one, not %s", label(at), yamlstrict.Describe(n))
+			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that evaluates to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v
 	}
@@ -199,13 +199,13 @@ func (d *decoder) list(into *Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		if v.Kind != List && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
-			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that comes to one, not %s", label(at), yamlstrict.Describe(n))
+			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that evaluates to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v
 	}
 }
 
-// message reads a text, which may hold expressions.
+// message reads a text, which may contain expressions.
 func (d *decoder) message(into *Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if d.IsText(at, n) {
@@ -237,7 +237,7 @@ func (d *decoder) expression(into *Text) yamlstrict.Reader {
 	}
 }
 
-// condition is expression, into a pointer that is nil where there is none.
+// condition is expression for a pointer that is nil if the key is missing.
 func (d *decoder) condition(into **Text) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		*into = &Text{}

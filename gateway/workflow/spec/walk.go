@@ -7,13 +7,13 @@ import (
 
 // Block is one list of steps within a step.
 type Block struct {
-	// Name is what stands between the step's and its inner steps' ids in the path of an event: a branch's name, "case[0]", "default",
-	// "try", "catch", "finally"; "" for a loop, where passes have a number.
+	// Name is the path element between the ids of the step and of its inner steps: a branch's name, "case[0]", "default",
+	// "try", "catch", "finally"; "" for a loop, whose iterations have numbers.
 	Name  string
 	Steps []Step
 }
 
-// Blocks returns what steps stand within s, in the order in which they may run; nil for one that is not made of steps.
+// Blocks returns the blocks of nested steps of s, in the order in which they may run; nil if it has none.
 func (s *Step) Blocks() (all []Block) {
 	add := func(name string, steps []Step) {
 		if len(steps) > 0 {
@@ -42,8 +42,8 @@ func (s *Step) Blocks() (all []Block) {
 	return all
 }
 
-// Walk calls do for each of the steps and all within them, in the order of the file, with the steps that it stands in, outermost first. It
-// must not keep or change that slice.
+// Walk calls do for all steps and nested steps, in file order, with the enclosing steps, outermost first. do
+// must not retain or modify that slice.
 func Walk(steps []Step, do func(s *Step, in []*Step)) { walk(steps, nil, do) }
 
 func walk(steps []Step, in []*Step, do func(s *Step, in []*Step)) {
@@ -80,7 +80,7 @@ func byID(steps []Step, id string) *Step {
 	return nil
 }
 
-// within returns the block that a path continues in, and what is left of the path.
+// within returns the block in which a path continues, and the rest of the path.
 func (s *Step) within(parts []string) ([]Step, []string) {
 	for _, b := range s.Blocks() {
 		switch b.Name {

@@ -13,16 +13,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-// shownSource is how much of an expression an error quotes.
+// shownSource limits the expression text in an error.
 const shownSource = 120
 
-// Eval evaluates the value, as JSON would be read again by [expr.Decode]: nil, bool, int64, float64, string, []any or map[string]any.
-// No one may change it, or what is in vars. The error is that of ctx, or a *[tool.Error] that names the expression and shows no value.
+// Eval evaluates the value to the types of [expr.Decode]: nil, bool, int64, float64, string, []any or map[string]any.
+// The result and vars must not be modified. The error is that of ctx, or a *[tool.Error] that quotes the expression but no value.
 func (b *Binding) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return b.eval(ctx, vars, nil)
 }
 
-// Partial is Eval where some of vars are [expr.Unknown]: instead of what cannot be told without them stands what unknown says of the expression's text.
+// Partial is Eval with some of vars [expr.Unknown]: an expression that depends on them is replaced by unknown(expression text).
 func (b *Binding) Partial(ctx context.Context, vars map[string]any, unknown func(source string) any) (any, error) {
 	return b.eval(ctx, vars, unknown)
 }
@@ -39,7 +39,7 @@ func (b *Binding) eval(ctx context.Context, vars map[string]any, unknown func(st
 	return value, nil
 }
 
-// Bool is Eval for a boolean.
+// Bool evaluates a boolean.
 func (b *Binding) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	value, err := b.Eval(ctx, vars)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *Binding) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	}
 	truth, ok := value.(bool)
 	if !ok {
-		return false, &tool.Error{Kind: tool.Invalid, Message: "a condition comes to something that is neither true nor false"}
+		return false, &tool.Error{Kind: tool.Invalid, Message: "a condition is neither true nor false"}
 	}
 	return truth, nil
 }
@@ -55,7 +55,7 @@ func (b *Binding) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 type evaluation struct {
 	ctx  context.Context //nolint:containedctx // it lives as long as one call of Eval
 	vars expr.Vars
-	left int // bytes that the result may still grow by
+	left int // remaining size of the result, in bytes
 
 	unknown func(source string) any
 }
@@ -136,8 +136,8 @@ func (e *evaluation) object(members []member) (any, error) {
 	return out, nil
 }
 
-// canonical makes a value what it is when it has been written and read again, so that a run that continues after a crash
-// sees the same. It takes its size from left, which may fall below 0.
+// canonical returns a value as it is after a round trip through JSON, so that a run that continues after a crash
+// sees the same. It subtracts its size from left, which may become negative.
 func canonical(value any, left *int) any {
 	*left -= 2
 	switch v := value.(type) {
@@ -161,7 +161,7 @@ func canonical(value any, left *int) any {
 	return value
 }
 
-// number is a whole one where it is written as one.
+// number returns an int64 for an integral number.
 func number(f float64) any {
 	if f == math.Trunc(f) && math.Abs(f) < math.MaxInt64 {
 		return int64(f)

@@ -1,5 +1,5 @@
-// Package template gives the values of a definition's expressions: what stands in ${{ }} in its texts is compiled once, in
-// a [Scope] that says which names there are, and evaluated as often as it is needed. Its main type is [Binding].
+// Package template evaluates the expressions of a definition: each ${{ }} in its texts is compiled once, in
+// a [Scope] with the available names, and can be evaluated many times. Its main type is [Binding].
 package template
 
 import (
@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// cost is what one evaluation may cost, see [expr.Options]: about a second.
+	// cost is the cost limit of one evaluation, see [expr.Options]: about a second.
 	cost = 2_000_000
-	// maxSize is the largest value of a binding as JSON, in bytes, about.
+	// maxSize is the approximate size limit of a binding's value as JSON, in bytes.
 	maxSize = 8 << 20
-	// maxExpressions is how many one text may have.
+	// maxExpressions limits the expressions in one text.
 	maxExpressions = 200
 )
 
-// Scope is which names expressions may use. It is a value, never changed once made, and safe for concurrent use.
+// Scope is the set of names that expressions may use. It is immutable.
 type Scope struct{ env func() (*expr.Env, error) }
 
-// Any is the scope of a step: inputs, steps, env, run, and these names; each may be of any type.
+// Any returns the scope of a step: inputs, steps, env, run, and names, all of any type.
 func Any(names ...string) Scope {
 	vars := make([]expr.Var, 0, 4+len(names))
 	for _, name := range append([]string{"inputs", "steps", "env", "run"}, names...) {
@@ -29,13 +29,13 @@ func Any(names ...string) Scope {
 	return Only(vars...)
 }
 
-// Only is a scope that has these variables and no others.
+// Only returns a scope that has only these variables.
 func Only(vars ...expr.Var) Scope {
 	return Scope{sync.OnceValues(func() (*expr.Env, error) { return expr.New(vars, &expr.Options{Cost: cost, Data: true}) })}
 }
 
-// With returns a scope that has these variables as well, or in place of those of the same names. To make many scopes from one
-// costs less than to make each again.
+// With returns a scope with additional variables, which replace those of the same name. Deriving many scopes from one
+// is cheaper than creating each with Only.
 func (s Scope) With(vars ...expr.Var) Scope {
 	return Scope{sync.OnceValues(func() (*expr.Env, error) {
 		env, err := s.env()

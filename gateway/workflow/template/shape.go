@@ -7,10 +7,10 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Shape is what is known of the value, nil for nothing.
+// Shape returns the shape of the value, nil if unknown.
 func (b *Binding) Shape() *expr.Shape { return b.root.shape() }
 
-// Fixed is the value where it has no expression.
+// Fixed returns the value if it has no expressions.
 func (b *Binding) Fixed() (value any, ok bool) {
 	if !b.Constant() {
 		return nil, false

@@ -2,7 +2,7 @@ package template
 
 import "strings"
 
-// part is a piece of a text: an expression, or what stands between two.
+// part is a piece of a text: an expression, or the text between expressions.
 type part struct {
 	text       string
 	expression bool
@@ -14,7 +14,7 @@ const (
 	closing = "}}"
 )
 
-// split takes a text apart. What is wrong with it has the offset where that is.
+// split splits a text into parts. wrong is a syntax error at offset, "" for none.
 func split(text string) (parts []part, wrong string, offset int) {
 	plain, from := strings.Builder{}, 0
 	flush := func(at int) {
@@ -48,7 +48,7 @@ func split(text string) (parts []part, wrong string, offset int) {
 	}
 }
 
-// find returns where the expression that begins at start ends: at the first "}}" that closes no map and stands in no text and no comment of CEL's.
+// find returns the end of the expression at start: the first "}}" that does not close a map and is not in a CEL string or comment.
 func find(text string, start int) (end int, wrong string, at int) {
 	depth := 0
 	for i := start; i < len(text); i++ {
@@ -56,13 +56,13 @@ func find(text string, start int) (end int, wrong string, at int) {
 		case c == '"' || c == '\'':
 			after := quoted(text, start, i)
 			if after < 0 {
-				return 0, "the text that begins here has no end", i
+				return 0, "the string that begins here has no end", i
 			}
 			i = after - 1
 		case c == '/' && strings.HasPrefix(text[i:], "//"):
 			line := strings.IndexByte(text[i:], '\n')
 			if line < 0 {
-				return 0, "what follows // is a comment, so that the expression has no }}", i
+				return 0, "// begins a comment, so the expression has no }}", i
 			}
 			i += line
 		case c == '{':
@@ -76,7 +76,7 @@ func find(text string, start int) (end int, wrong string, at int) {
 	return 0, "this ${{ has no }}", start - len(opening)
 }
 
-// quoted returns the end of a CEL text that begins at i, -1 where it has none. A line's end ends it too, unless it has three quotes.
+// quoted returns the end of a CEL string that begins at i, -1 if it has none. A line break ends it too, unless it has triple quotes.
 func quoted(text string, start, i int) int {
 	quote, many := text[i:i+1], strings.Repeat(text[i:i+1], 3)
 	raw := isRaw(text[start:i])
@@ -97,7 +97,7 @@ func quoted(text string, start, i int) int {
 	return -1
 }
 
-// isRaw reports whether what stands before a quote makes it one in which a backslash is nothing special: r, br or rb.
+// isRaw reports whether the text before a quote makes it a raw string, without escapes: r, br or rb.
 func isRaw(before string) bool {
 	word := len(before)
 	for word > 0 && isWord(before[word-1]) {

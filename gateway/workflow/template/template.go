@@ -10,24 +10,24 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Problem is something that is wrong with an expression, before it is ever evaluated, or probably is.
+// Problem is an error or warning about an expression, found when compiling.
 type Problem struct {
-	// Text is where it stands, Offset in which byte of it: Text.At(Offset) is the place in the file.
+	// Text and Offset (in bytes) are the location: Text.At(Offset) is the position in the file.
 	Text    spec.Text
 	Offset  int
 	Message string
-	// Hint says what would be right; it may be "".
+	// Hint says what would be valid; it may be "".
 	Hint string
 }
 
-// Binding is a value of a definition, ready to be evaluated. It is safe for concurrent use.
+// Binding is a compiled value of a definition. It is safe for concurrent use.
 type Binding struct {
 	root     node
 	programs []*program
 	warnings []Problem
 }
 
-// node is a value or a part of one: fixed where there is nothing to evaluate, else one of the others.
+// node is a value or a part of one: fixed for a constant, else one of the others is set.
 type node struct {
 	fixed   any
 	program *program
@@ -52,14 +52,14 @@ func (n *node) isFixed() bool {
 	return n.program == nil && n.join == nil && n.items == nil && n.members == nil
 }
 
-// Compile reads the expressions of a value. Where there are problems there is no binding.
+// Compile compiles the expressions of a value. The binding is nil if there are problems.
 func Compile(s Scope, v spec.Value) (*Binding, []Problem) {
 	c := compiler{scope: s}
 	b := &Binding{root: c.value(v)}
 	return c.done(b)
 }
 
-// CompileText reads a text that is one expression, without ${{ and }}, of a type; [expr.Any] is every type.
+// CompileText compiles a text that is one expression of type want, without ${{ and }}; [expr.Any] is any type.
 func CompileText(s Scope, t spec.Text, want expr.Type) (*Binding, []Problem) {
 	c := compiler{scope: s}
 	b := &Binding{root: c.expression(t, part{text: t.Text}, want)}
@@ -130,7 +130,7 @@ func (c *compiler) text(t spec.Text) node {
 	}
 	parts, wrong, offset := split(t.Text)
 	if wrong == "" && count(parts) > maxExpressions {
-		wrong = fmt.Sprintf("a text may have %d expressions, and this one has more", maxExpressions)
+		wrong = fmt.Sprintf("this text has more than %d expressions", maxExpressions)
 	}
 	if wrong != "" {
 		c.problems = append(c.problems, Problem{Text: t, Offset: offset, Message: wrong, Hint: "an expression is written ${{ ... }}, and a plain ${{ as $${{"})
@@ -192,12 +192,12 @@ func (c *compiler) expression(t spec.Text, p part, want expr.Type) node {
 	return node{program: program}
 }
 
-// Uses reports whether one of the expressions looks at a variable.
+// Uses reports whether one of the expressions uses a variable.
 func (b *Binding) Uses(name string) bool {
 	return slices.ContainsFunc(b.programs, func(p *program) bool { return p.Uses(name) })
 }
 
-// Variables are those that its expressions look at, sorted.
+// Variables returns the variables that its expressions use, sorted.
 func (b *Binding) Variables() (all []string) {
 	for _, p := range b.programs {
 		all = append(all, p.Variables()...)
@@ -206,8 +206,8 @@ func (b *Binding) Variables() (all []string) {
 	return slices.Compact(all)
 }
 
-// Warnings are what is probably wrong: only a scope that knows shapes finds any.
+// Warnings returns probable errors. Only a scope with shapes finds any.
 func (b *Binding) Warnings() []Problem { return b.warnings }
 
-// Constant reports whether there is no expression in it.
+// Constant reports whether it has no expressions.
 func (b *Binding) Constant() bool { return len(b.programs) == 0 }

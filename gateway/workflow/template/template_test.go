@@ -107,7 +107,7 @@ func TestProblems(t *testing.T) {
 	}{
 		{`é ${{ input.n }}`, `there is no input; did you mean "inputs"?`, 7},
 		{`a ${{ inputs.n`, "this ${{ has no }}", 2},
-		{`a ${{ 'b }}`, "the text that begins here has no end", 6},
+		{`a ${{ 'b }}`, "the string that begins here has no end", 6},
 		{`${{ inputs.n // 2 }}`, "comment", 13},
 		{`${{ inputs.n + }}`, "unexpected the end", 14},
 		{`${{ }}`, "there is no expression here", 3},
@@ -136,7 +136,7 @@ func TestEvalErrors(t *testing.T) {
 		`a ${{ inputs.nope }}`:           "${{ inputs.nope }} in line 3: there is no key nope",
 		`${{ 1.0 / 0.0 }}`:               "a number is too large",
 		`${{ parse_json(inputs.name)}`:   "",
-		`${{ parse_json(inputs.name) }}`: "a text is no JSON",
+		`${{ parse_json(inputs.name) }}`: "a text is not JSON",
 		`${{ sum(["a"]) }}`:              "cannot do",
 		`${{ cel.bind(s, json(lists.range(20000)), lists.range(100).map(i, s)) }}`:       "8 MiB",
 		`${{ json(cel.bind(s, json(lists.range(20000)), lists.range(100).map(i, s))) }}`: "8 MiB",

@@ -1,4 +1,4 @@
-// Package timeline makes of the events of a run what people look at: when each step began, how long it took, what it waited for. Its main
+// Package timeline builds a timeline from the events of a run: when each step started, how long it took, what it waited for. Its main
 // type is [Chart]; the command line and the dashboard draw it.
 package timeline
 
@@ -14,62 +14,62 @@ import (
 )
 
 const (
-	// ShownPasses is how many passes of a loop are shown at most; of more, the first, the last and those that went wrong.
+	// ShownPasses limits the loop iterations that are shown. Of more, the first, the last and some failed ones are shown.
 	ShownPasses = 10
 	edgePasses  = 3
 	wrongPasses = 5
 )
 
-// Stretch is a time in which a step waited.
+// Stretch is a time interval in which a step waited.
 type Stretch struct {
-	// To is zero as long as it waits.
+	// To is zero while it waits.
 	From, To time.Time
 	// What is time, approval, form or retry.
 	What string
 }
 
-// Note is what was done to a run as a whole.
+// Note is an action on a run as a whole.
 type Note struct {
 	At time.Time
-	// What is resumed or canceled, By is who did it.
+	// What is resumed or canceled, By is the actor.
 	What, By string
 }
 
 // Mark is a step in a timeline.
 type Mark struct {
-	// Path is the step's, Name what it is called where it stands.
+	// Path is the path of the step, Name its name relative to the parent.
 	Path, Name string
-	// Ended is zero, and Outcome "", as long as it is under way.
+	// Ended is zero and Outcome is "" while it is running.
 	Began, Ended time.Time
 	Attempts     int
 	Outcome      string
 	Fault        *workflow.Fault
 	Waits        []Stretch
-	// Executions are the programs that it ran, the newest last.
+	// Executions are the ids of its programs, the newest last.
 	Executions []string
-	// Kids are the steps that stand in it.
+	// Kids are the nested steps.
 	Kids []*Mark
-	// Pass says that it is one pass of a loop.
+	// Pass says that it is a loop iteration.
 	Pass bool
 }
 
-// Chart is what the events of a run come to. It is for one goroutine.
+// Chart is the timeline of a run. It is not safe for concurrent use.
 type Chart struct {
-	// Notes are what was done to the run as a whole.
+	// Notes are the actions on the run as a whole.
 	Notes []Note
-	// Start and Last are the times of the first and the last event, zero where there is none.
+	// Start and Last are the times of the first and the last event, zero without events.
 	Start, Last time.Time
-	// Source is the run's definition, nil where that cannot be read.
+	// Source is the run's definition, nil if it cannot be parsed.
 	Source *spec.Definition
 
 	marks map[string]*Mark
 	order []*Mark
 }
 
-// New returns a chart without events.
+// New returns an empty chart.
 func New() *Chart { return &Chart{marks: map[string]*Mark{}} }
 
-// Add takes the next event.
+// Add adds the next event.
 func (c *Chart) Add(e workflow.Event) {
 	if c.Start.IsZero() {
 		c.Start = e.Time
@@ -87,7 +87,7 @@ func (c *Chart) Add(e workflow.Event) {
 	}
 }
 
-// at is the mark of an event's step.
+// at returns the mark of an event's step, and adds it if it is new.
 func (c *Chart) at(e workflow.Event) *Mark {
 	m := c.marks[e.Path]
 	if m == nil {
@@ -104,7 +104,7 @@ func (m *Mark) add(e workflow.Event) {
 	}
 	switch e.Kind {
 	case runlog.Began:
-		if !m.Ended.IsZero() { // it is made again
+		if !m.Ended.IsZero() { // it runs again
 			m.Began = e.Time
 		}
 		m.Attempts, m.Outcome, m.Fault, m.Ended = max(m.Attempts, e.Attempt), "", nil, time.Time{}
@@ -125,7 +125,7 @@ func (m *Mark) add(e workflow.Event) {
 	}
 }
 
-// definitionOf reads a run's definition again, to say what its steps do; nil where that is not possible.
+// definitionOf parses a run's definition, which describes its steps; nil if that fails.
 func definitionOf(s *workflow.Started) *spec.Definition {
 	if s == nil {
 		return nil
@@ -137,7 +137,7 @@ func definitionOf(s *workflow.Started) *spec.Definition {
 	return d
 }
 
-// above is the path that a path is the next part of; "" for one of the definition's own steps.
+// above returns the parent of a path; "" for a top-level step.
 func above(path string) string {
 	if i := strings.LastIndexAny(path, ".["); i >= 0 {
 		return path[:i]
@@ -145,7 +145,7 @@ func above(path string) string {
 	return ""
 }
 
-// Tree puts steps below those that they stand in, and returns the outermost.
+// Tree sets the Kids of all steps, and returns the top-level steps.
 func (c *Chart) Tree() []*Mark {
 	root := &Mark{}
 	for _, m := range c.order {
@@ -160,7 +160,7 @@ func (c *Chart) Tree() []*Mark {
 		m.Name = strings.TrimPrefix(strings.TrimPrefix(m.Path, parent.Path), ".")
 		m.Pass = parent != root && strings.HasPrefix(m.Path[len(parent.Path):], "[") && strings.Count(m.Name, "[") == 1 && strings.HasSuffix(m.Name, "]")
 		parent.Kids = append(parent.Kids, m)
-		for m.Began.Before(parent.Began) && parent != root { // what stands in it was first
+		for m.Began.Before(parent.Began) && parent != root { // a nested step started first
 			parent.Began = m.Began
 		}
 	}
@@ -170,7 +170,7 @@ func (c *Chart) Tree() []*Mark {
 	return root.Kids
 }
 
-// before is the order of steps that stand side by side: passes by their numbers, all others as they began.
+// before orders the steps of one parent: iterations by number, others by start time.
 func before(a, b *Mark) int {
 	if a.Pass && b.Pass {
 		return cmp.Or(len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
@@ -178,7 +178,7 @@ func before(a, b *Mark) int {
 	return a.Began.Compare(b.Began)
 }
 
-// Only is a pass and the one step in it as one; nil where there are more.
+// Only merges an iteration and its only step into one mark; nil if that is not possible.
 func (m *Mark) Only() *Mark {
 	if !m.Pass || len(m.Kids) != 1 || len(m.Kids[0].Kids) > 0 || m.Outcome != m.Kids[0].Outcome {
 		return nil
@@ -188,7 +188,7 @@ func (m *Mark) Only() *Mark {
 	return &one
 }
 
-// Pick chooses which steps to show; nil is the hidden ones.
+// Pick selects the steps to show. A nil mark in shown stands for the hidden ones.
 func Pick(marks []*Mark) (shown, hidden []*Mark) {
 	passes := 0
 	for _, m := range marks {

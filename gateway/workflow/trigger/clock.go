@@ -14,35 +14,35 @@ import (
 	"sallyport/internal/tool"
 )
 
-// syncEvery is how often the schedules are brought in line with the definitions.
+// syncEvery is the interval at which stored schedules are synchronized with the definitions.
 const syncEvery = 20 * time.Second
 
-// Clock starts runs by the schedules of the definitions. It belongs into a gateway that serves, and into one of them.
+// Clock starts runs by the schedules of the definitions. Only one gateway per store should run it.
 type Clock struct {
 	opts      Options
 	schedules *store.Schedules
-	// set are the schedules that the last Sync left, by their keys as texts: what has not changed costs nothing.
+	// set has the schedules of the last sync by key, so that unchanged ones are not written again.
 	set map[string]bool
 }
 
-// NewClock returns the clock of a store.
+// NewClock returns the clock for a store.
 func NewClock(in *store.Store, opts Options) (*Clock, error) {
 	schedules, err := in.Schedules("workflows")
 	return &Clock{opts: opts.withDefaults(), schedules: schedules}, err
 }
 
-// retryAfter is how long a clock waits after an error of its store.
+// retryAfter is the delay after an error of the store.
 const retryAfter = 10 * time.Second
 
-// Run starts runs until ctx ends, and returns its error; what was due while no clock ran starts once, first. While the
-// store fails it tries again and again; only a store that is closed ends it earlier.
+// Run starts due runs until ctx ends, and returns its error. A schedule that was due while no clock ran starts once. After an
+// error of the store it retries; only a closed store or gateway ends it earlier.
 func (c *Clock) Run(ctx context.Context) error {
 	for {
 		err := c.listen(ctx)
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, errClosing) {
 			return err
 		}
-		c.opts.Logger.Error("schedules of workflows are not heard for a while", "error", err)
+		c.opts.Logger.Error("cannot receive workflow schedules, will retry", "error", err)
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
@@ -51,7 +51,7 @@ func (c *Clock) Run(ctx context.Context) error {
 	}
 }
 
-// listen starts runs until something ends it.
+// listen starts runs until ctx ends or an error occurs.
 func (c *Clock) listen(ctx context.Context) error {
 	if err := c.sync(ctx); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (c *Clock) keepInSync(ctx context.Context) error {
 	}
 }
 
-// keysOf names the schedules of a definition: by what they say, so that one which is changed begins again and one which is
-// only moved does not, and by a number where two say the same.
+// keysOf returns the keys of a definition's schedules: by content, so that a changed schedule is a new one and a
+// reordered one is not, and by number for equal ones.
 func keysOf(d *spec.Definition) (keys []store.Key) {
 	seen := map[string]int{}
 	for _, s := range d.On.Schedules {
@@ -104,7 +104,7 @@ func keysOf(d *spec.Definition) (keys []store.Key) {
 
 func textOf(key store.Key) string { return strings.Join(key, "\x00") }
 
-// sync brings the schedules in line with the definitions: those that are there stay as they are, with what is due.
+// sync adds and removes schedules to match the definitions. Unchanged ones keep their due times.
 func (c *Clock) sync(ctx context.Context) error {
 	wanted := map[string]bool{}
 	for _, d := range c.opts.Definitions() {
@@ -133,7 +133,7 @@ func (c *Clock) sync(ctx context.Context) error {
 	return nil
 }
 
-// add sets a schedule. One that cannot be is logged: lint says the same.
+// add adds a schedule. It logs an invalid one, which lint reports too.
 func (c *Clock) add(ctx context.Context, key store.Key, s spec.Schedule) (err error) {
 	if s.Every > 0 {
 		err = c.schedules.Every(ctx, key, s.Every, nil)
@@ -141,16 +141,16 @@ func (c *Clock) add(ctx context.Context, key store.Key, s spec.Schedule) (err er
 		err = c.schedules.Cron(ctx, key, s.Cron.Text, s.Zone.Text, nil)
 	}
 	if errors.Is(err, store.ErrInvalid) {
-		c.opts.Logger.Error("a workflow has a schedule that cannot be", "workflow", key[0], "line", s.Line, "error", err)
+		c.opts.Logger.Error("a workflow has an invalid schedule", "workflow", key[0], "line", s.Line, "error", err)
 		return nil
 	}
 	return err
 }
 
-// errClosing says that no more runs are started here: what is due is for the next one.
+// errClosing is returned when the engine is closing: due runs are left to the next clock.
 var errClosing = errors.New("no more runs are started")
 
-// fire starts a run. What could not be started is logged and not tried again, unless we are about to end.
+// fire starts a run. A failed start is logged and not retried, unless the engine is closing.
 func (c *Clock) fire(ctx context.Context, f store.Firing) error {
 	run, err := c.start(ctx, f)
 	switch {

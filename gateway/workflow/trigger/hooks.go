@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// maxBody is how large a request may be, in bytes.
+	// maxBody limits a request body, in bytes.
 	maxBody = 1 << 20
-	// readTime is how long it may take to arrive.
+	// readTime is the timeout for reading it.
 	readTime = 10 * time.Second
-	// maxReading is how many are read at once: they are not authenticated yet.
+	// maxReading limits the bodies that are read concurrently: they are not authenticated yet.
 	maxReading = 32
-	// perSecond is how many runs of one workflow requests start in the long run, burst how many at once.
+	// perSecond and burst are the rate limit of starts for one workflow.
 	perSecond, burst = 5, 50
 )
 
-// Hooks answers POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. A caller without the
-// secret learns nothing, not even which workflows there are. It checks no tokens. It is safe for concurrent use.
+// Hooks handles POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. A caller without the
+// secret learns nothing, not even which workflows exist. It does not check access tokens. It is safe for concurrent use.
 type Hooks struct {
 	opts    Options
 	mux     *http.ServeMux
-	nobody  string // the secret of workflows that there are not
+	nobody  string // the secret for unknown workflows, for constant work
 	reading chan struct{}
-	noted   rate.Sometimes // what strangers are refused would fill the log
+	noted   rate.Sometimes // limits the log of unauthenticated requests
 
 	mu     sync.Mutex
 	limits map[string]*rate.Limiter // by the names of workflows
@@ -58,12 +58,12 @@ func NewHooks(opts Options) *Hooks {
 // ServeHTTP implements [http.Handler].
 func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// refusal is an answer that is no success.
+// refusal is an error response.
 type refusal struct {
 	*tool.Error
 
 	status   int
-	stranger bool // refused before it was known who asks
+	stranger bool // refused before authentication
 }
 
 func refuse(status int, kind tool.Kind, message string) *refusal {
@@ -80,7 +80,7 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	h.opts.Logger.Info("a webhook has its run", "workflow", name, "run", run.ID)
+	h.opts.Logger.Info("a webhook started a run", "workflow", name, "run", run.ID)
 	answer(w, http.StatusAccepted, "application/json", map[string]any{"run": run.ID})
 }
 
@@ -110,10 +110,10 @@ func answer(w http.ResponseWriter, status int, kind string, body map[string]any)
 		w.Header().Set("Retry-After", "10")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // whoever has gone needs no answer
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
-// accept is what a request goes through, in order: it is read, it is checked who signed it, and then what it says.
+// accept reads a request, authenticates it, and starts the run.
 func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (workflow.Run, *refusal) {
 	body, no := h.read(w, r)
 	var d *spec.Definition
@@ -126,13 +126,13 @@ func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (wor
 		return workflow.Run{}, no
 	}
 	if !h.limit(name).Allow() {
-		return workflow.Run{}, refuse(http.StatusTooManyRequests, tool.Limit, "too many requests start this workflow")
+		return workflow.Run{}, refuse(http.StatusTooManyRequests, tool.Limit, "too many requests for this workflow")
 	}
 	inputs, no := h.inputs(r, d, body)
 	if no != nil {
 		return workflow.Run{}, no
 	}
-	// Who signs vouches for having sent it, not for what others have written into it.
+	// The signature proves the sender, but the content may come from others and stays untrusted.
 	read := []toolcall.Origin{{Label: policy.Untrusted, Tool: "webhook " + name, Time: time.Now().UTC()}}
 	run, err := h.opts.Starter.Start(r.Context(), workflow.Start{Workflow: name, Inputs: inputs, Trigger: "webhook", Key: "webhook " + id, Read: read})
 	if err != nil {
@@ -146,16 +146,16 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 	case h.reading <- struct{}{}:
 		defer func() { <-h.reading }()
 	default:
-		return nil, refuse(http.StatusServiceUnavailable, tool.Limit, "too many requests are read at once")
+		return nil, refuse(http.StatusServiceUnavailable, tool.Limit, "too many concurrent requests")
 	}
 	if r.ContentLength > maxBody {
 		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
 	}
 	conn := http.NewResponseController(w)
-	_ = conn.SetReadDeadline(time.Now().Add(readTime)) // in tests there is no connection
+	_ = conn.SetReadDeadline(time.Now().Add(readTime)) // fails in tests, without a connection
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		_ = conn.SetReadDeadline(time.Time{}) // whoever has sent all may wait for the answer
+		_ = conn.SetReadDeadline(time.Time{}) // the response may take longer
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
@@ -166,7 +166,7 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 	return body, nil
 }
 
-// authentic finds the workflow of a request that is signed with its secret. The same work is done for an unknown workflow.
+// authentic returns the workflow of a request and the request id if the signature is valid. It does the same work for an unknown workflow.
 func (h *Hooks) authentic(r *http.Request, name string, body []byte) (*spec.Definition, string, *refusal) {
 	d, scheme, secret, known := h.opts.find(name), standard, h.nobody, false
 	if d != nil && d.On.Webhook != nil {
@@ -194,7 +194,7 @@ func (h *Hooks) limit(name string) *rate.Limiter {
 	return h.limits[name]
 }
 
-// inputs are the body's members, or what the definition makes of the request.
+// inputs returns the body's members, or the value of the webhook's "with".
 func (h *Hooks) inputs(r *http.Request, d *spec.Definition, body []byte) (json.RawMessage, *refusal) {
 	parsed, err := expr.Decode(body)
 	if err != nil {
@@ -202,7 +202,7 @@ func (h *Hooks) inputs(r *http.Request, d *spec.Definition, body []byte) (json.R
 	}
 	object, isObject := parsed.(map[string]any)
 	if !isObject {
-		return nil, refuse(http.StatusBadRequest, tool.Invalid, "the body is not an object in JSON")
+		return nil, refuse(http.StatusBadRequest, tool.Invalid, "the body is not a JSON object")
 	}
 	if d.On.Webhook.With == nil {
 		return body, nil
@@ -214,10 +214,10 @@ func (h *Hooks) inputs(r *http.Request, d *spec.Definition, body []byte) (json.R
 	return inputs, nil
 }
 
-// withheld are headers that are no matter of a workflow, and of its log.
+// withheld are headers that workflows and their logs must not see.
 var withheld = map[string]bool{"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "Webhook-Signature": true, "X-Hub-Signature": true, "X-Hub-Signature-256": true}
 
-// headers are those of a request, by their names in lower case.
+// headers returns the headers of a request by lower-case name, without the withheld ones.
 func headers(all http.Header) map[string]any {
 	found := map[string]any{}
 	for name, values := range all {
@@ -228,7 +228,7 @@ func headers(all http.Header) map[string]any {
 	return found
 }
 
-// asRefusal is the response to an authenticated request that failed.
+// asRefusal returns the response to an authenticated request that failed.
 func asRefusal(err error) *refusal {
 	e := tool.AsError(err)
 	switch {
@@ -240,7 +240,7 @@ func asRefusal(err error) *refusal {
 		return &refusal{Error: e, status: http.StatusTooManyRequests}
 	case e.Kind == tool.Failed:
 		return &refusal{Error: e, status: http.StatusConflict}
-	case e.Kind == tool.NotFound: // it has gone meanwhile
+	case e.Kind == tool.NotFound: // it was removed meanwhile
 		return &refusal{Error: e, status: http.StatusNotFound}
 	case e.Kind == tool.Denied:
 		return &refusal{Error: e, status: http.StatusForbidden}

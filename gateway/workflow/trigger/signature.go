@@ -18,19 +18,19 @@ const (
 	gitHub   = "github"
 )
 
-// tolerance is how far the sender's clock may be off: an older request may be a replay.
+// tolerance is the maximum age of a timestamp: an older request may be a replay.
 const tolerance = 5 * time.Minute
 
 const (
-	// maxSignatures is how many of a request are looked at: during a change of secrets a sender signs with both.
+	// maxSignatures limits the signatures of a request that are checked: while a secret is rotated, a sender signs with both.
 	maxSignatures = 8
 	maxID         = 256
 )
 
-// errSignature reveals as little as possible to a caller without the secret.
+// errSignature is the same for all failures, to reveal as little as possible.
 var errSignature = errors.New("the signature is missing or wrong")
 
-// verify checks the signature of a request, and returns its id.
+// verify checks the signature of a request and returns the request id.
 func verify(scheme, secret string, header http.Header, body []byte, now time.Time) (id string, err error) {
 	if scheme == gitHub {
 		return verifyGitHub(secret, header, body)
@@ -38,7 +38,7 @@ func verify(scheme, secret string, header http.Header, body []byte, now time.Tim
 	return verifyStandard(secret, header, body, now)
 }
 
-// verifyStandard is Standard Webhooks: HMAC-SHA256 of "id.timestamp.body", in base64 behind "v1,".
+// verifyStandard implements Standard Webhooks: HMAC-SHA256 of "id.timestamp.body", in base64 after "v1,".
 func verifyStandard(secret string, header http.Header, body []byte, now time.Time) (string, error) {
 	id, timestamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	sum := sign(standardKey(secret), id, ".", timestamp, ".", string(body))
@@ -56,7 +56,7 @@ func verifyStandard(secret string, header http.Header, body []byte, now time.Tim
 	return id, nil
 }
 
-// standardKey is the key of a secret: base64 behind "whsec_", else the text itself.
+// standardKey returns the key of a secret: base64 after "whsec_", else the text itself.
 func standardKey(secret string) string {
 	encoded, marked := strings.CutPrefix(secret, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -66,7 +66,7 @@ func standardKey(secret string) string {
 	return string(key)
 }
 
-// verifyGitHub is GitHub's: HMAC-SHA256 of the body, in hex behind "sha256=". The id of the delivery is not signed.
+// verifyGitHub implements GitHub's scheme: HMAC-SHA256 of the body, in hex after "sha256=". The delivery id is not signed.
 func verifyGitHub(secret string, header http.Header, body []byte) (string, error) {
 	id := header.Get("X-Github-Delivery")
 	encoded, known := strings.CutPrefix(header.Get("X-Hub-Signature-256"), "sha256=")

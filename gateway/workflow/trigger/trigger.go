@@ -1,5 +1,5 @@
-// Package trigger starts runs of workflows by themselves: [Clock] by the schedules of the definitions, and [Hooks] for
-// each request that is signed with a workflow's secret. Each start has a key, so that what comes twice starts one run.
+// Package trigger starts runs of workflows automatically: [Clock] by the schedules of the definitions, and [Hooks] for
+// each request that is signed with a workflow's secret. Each start has a key, so that a repeated trigger starts one run.
 package trigger
 
 import (
@@ -16,22 +16,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Starter starts runs. [workflow.Engine] does.
+// Starter starts runs. [workflow.Engine] implements it.
 type Starter interface {
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
 }
 
 // Options configure both kinds of triggers.
 type Options struct {
-	// Definitions returns the workflows as they are now. It is required, and called often and at the same time.
+	// Definitions returns the current workflows. It is required, and must be safe for concurrent use.
 	Definitions func() []*spec.Definition
 	// Starter starts the runs. It is required.
 	Starter Starter
-	// Secrets sign requests, by the names that definitions have for them.
+	// Secrets are the webhook secrets by name.
 	Secrets map[string]string
 	// Env looks up environment variables; nil is os.LookupEnv.
 	Env func(name string) (string, bool)
-	// Logger says what was started and what could not be; nil discards.
+	// Logger logs starts and failures; nil discards.
 	Logger *slog.Logger
 }
 
@@ -45,7 +45,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// find returns a workflow by its name, nil if there is none.
+// find returns a workflow by name, nil if there is none.
 func (o Options) find(name string) *spec.Definition {
 	for _, d := range o.Definitions() {
 		if d.Name == name {
@@ -55,7 +55,7 @@ func (o Options) find(name string) *spec.Definition {
 	return nil
 }
 
-// inputs evaluates what a trigger has as "with". It may use env, and other variables, each of any type.
+// inputs evaluates the "with" of a trigger. Expressions may use env and vars.
 func (o Options) inputs(ctx context.Context, d *spec.Definition, with spec.Value, vars map[string]any) (json.RawMessage, error) {
 	if with.Kind == spec.None {
 		return json.RawMessage("{}"), nil
@@ -74,7 +74,7 @@ func (o Options) inputs(ctx context.Context, d *spec.Definition, with spec.Value
 		return nil, err
 	}
 	if _, object := value.(map[string]any); !object {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s:%d:%d: the inputs of workflow %s come to something else than a map", d.Path, with.Line, with.Column, d.Name)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s:%d:%d: the inputs of workflow %s are not a map", d.Path, with.Line, with.Column, d.Name)}
 	}
 	return json.Marshal(value)
 }

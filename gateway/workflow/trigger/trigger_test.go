@@ -322,7 +322,7 @@ func TestRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		{`[1]`, nil, 400, "not an object"},
+		{`[1]`, nil, 400, "not a JSON object"},
 		{`{"a": 1`, nil, 400, "not JSON"},
 		{`{"a": 1, "a": 2}`, nil, 400, "key twice"},
 		{`{} {}`, nil, 400, "more than one"},

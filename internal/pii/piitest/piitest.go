@@ -1,7 +1,6 @@
-// Package piitest makes labelled text to judge a detector of personal data by. Its
-// one door is [Samples]: the same seed gives the same text. Values are made by the
-// rules of their kinds, not by the detector's code, and stand in sentences, JSON, CSV
-// and Markdown among look-alikes.
+// Package piitest generates labelled text to evaluate a detector of personal data. [Samples] is deterministic for a
+// seed. Values follow the rules of their kinds, independently of the detector's code, and appear in sentences, JSON,
+// CSV and Markdown among similar values.
 package piitest
 
 import (
@@ -13,11 +12,11 @@ import (
 	"sallyport/internal/pii"
 )
 
-// Sample is one text and what is in it.
+// Sample is one labelled text.
 type Sample struct {
 	Text   string
 	Labels []Label
-	// Fields is how many benign fields it has.
+	// Fields is the number of benign fields.
 	Fields int
 }
 
@@ -27,7 +26,7 @@ type Label struct {
 	Value string
 }
 
-// Samples returns n samples, a third of which have nothing in them but look-alikes.
+// Samples returns n samples, a third of which contain only look-alikes.
 func Samples(seed uint64, n int) []Sample {
 	g := generator{rand.New(rand.NewPCG(seed, 8))}
 	samples := make([]Sample, n)
@@ -50,7 +49,7 @@ type generator struct{ *rand.Rand }
 
 func (g generator) one(list ...string) string { return list[g.IntN(len(list))] }
 
-// fill writes a digit for each 9, one that is not 0 for each 8, a letter for each A, a hex digit for each F.
+// fill replaces each 9 by a digit, each 8 by a nonzero digit, each A by a letter, each F by a hex digit.
 func (g generator) fill(form string) string {
 	var b strings.Builder
 	for _, r := range form {
@@ -164,7 +163,7 @@ func (g generator) ip() string {
 	return fmt.Sprintf("%d.%d.%d.%d", 1+g.IntN(126), g.IntN(256), g.IntN(256), 1+g.IntN(254))
 }
 
-// phone returns a number, and whether it is one without any word next to it.
+// phone returns a number, and whether it is detectable without a context word.
 func (g generator) phone() (number string, sure bool) {
 	switch g.IntN(8) {
 	case 0:
@@ -277,7 +276,7 @@ func (g generator) filler() string {
 	return g.one("Thank you.", "The build took 12.5 s.", "Version 1.24.3 is out since 2024-05-17.", "It costs $1,299.00.", "Ask again on 12/05/2025 at 14:30:05.", "Room 3.141, floor 7.")
 }
 
-// document is JSON with what only keys tell.
+// document is JSON with values that only keys identify.
 func (g generator) document() Sample {
 	var s Sample
 	label := func(kind pii.Kind, value string) string {
@@ -309,7 +308,7 @@ func (g generator) document() Sample {
 	return s
 }
 
-// table is CSV or Markdown with a head.
+// table is CSV or Markdown with a header.
 func (g generator) table() Sample {
 	var s Sample
 	lines := []string{"id,first_name,email,mobile,dob,total"}

@@ -22,18 +22,17 @@ func share(n, others int) float64 {
 	return float64(n) / float64(n+others)
 }
 
-// Report is what a detector did on samples.
+// Report is the evaluation of a detector on samples.
 type Report struct {
 	Kinds map[pii.Kind]*Score
-	// Fields and Hits are how many benign fields there were, and findings in them.
+	// Fields is the number of benign fields, Hits the number of findings in them.
 	Fields, Hits int
 	Bytes        int
-	// Wrong has some of what went wrong, in words.
+	// Wrong describes some of the errors.
 	Wrong []string
 }
 
-// Judge lets a detector replace what it finds, and compares that with the labels: a
-// value counts as found if the finding of its kind overlaps it.
+// Judge compares a detector's findings with the labels: a value counts as found if a finding of its kind overlaps it.
 func Judge(d *pii.Detector, samples []Sample) Report {
 	r := Report{Kinds: map[pii.Kind]*Score{}}
 	for _, k := range pii.Kinds() {

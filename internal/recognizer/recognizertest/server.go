@@ -1,5 +1,5 @@
-// Package recognizertest has a stand-in for a Presidio analyzer: https, the checks of its POST /analyze, and answers
-// in its shape. What it knows are the names that it is given.
+// Package recognizertest has a fake Presidio analyzer: https, the checks of its POST /analyze, and responses in its
+// format. It finds the names that it is given.
 package recognizertest
 
 import (
@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// Server is a running stand-in.
+// Server is a running fake.
 type Server struct {
 	// URL is its address, without a path.
 	URL string
-	// Down, if set, answers in place of it.
+	// Down, if set, handles requests in its place.
 	Down atomic.Pointer[http.HandlerFunc]
-	// NoLists, set before the first request, refuses lists of texts, as older analyzers do.
+	// NoLists, set before the first request, rejects lists of texts, as older analyzers do.
 	NoLists bool
 
 	known map[string]string // entity types by value
@@ -30,7 +30,7 @@ type Server struct {
 	calls int
 }
 
-// New starts a stand-in that knows values and their types; the authority of its certificate is [tlstest.Authority].
+// New starts a fake that knows values and their types; its certificate is signed by [tlstest.Authority].
 func New(t testing.TB, known map[string]string) *Server {
 	t.Helper()
 	s := &Server{known: known}
@@ -124,7 +124,7 @@ func (s *Server) analyze(body map[string]any) (answer any, status int, wrong str
 	return lists[0], http.StatusOK, ""
 }
 
-// entities are those asked for; an analyzer of which nothing that it knows is asked has no recognizers.
+// entities returns the requested entities; an analyzer that knows none of them has no recognizers.
 func (s *Server) entities(asked any) (names []string, wrong string) {
 	list, given := asked.([]any)
 	if asked != nil && !given {
@@ -141,7 +141,7 @@ func (s *Server) entities(asked any) (names []string, wrong string) {
 	return names, ""
 }
 
-// find answers as Presidio does: code points, the best score first, so in no order of places.
+// find responds as Presidio does: code points, highest score first, so not in text order.
 func (s *Server) find(text []rune, entities []string, threshold float64) []map[string]any {
 	found := []map[string]any{}
 	for value, entity := range s.known {
@@ -157,10 +157,10 @@ func (s *Server) find(text []rune, entities []string, threshold float64) []map[s
 	return found
 }
 
-// score is what Presidio gives to what a model has found.
+// score is Presidio's score for findings of a model.
 const score = 0.85
 
-// Answering returns a handler that says the same to everybody.
+// Answering returns a handler with a fixed response.
 func Answering(status int, body string) *http.HandlerFunc {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

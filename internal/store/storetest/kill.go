@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// killVariable says when Killer kills the process that it is in.
+// killVariable is the environment variable that configures Killer.
 const killVariable = "STORE_KILL_AT"
 
-// KillAt is the variable, for the environment of a process of a test, that has Killer kill it at its n-th write,
-// counted from 1: right before it is made, or right after it is on the disk and before anybody has been told so.
+// KillAt returns an environment entry for a test process that makes Killer kill it at its n-th write, counted from 1:
+// right before it is made, or right after it is on disk and before it is acknowledged.
 func KillAt(n int, after bool) string { return fmt.Sprintf("%s=%d %t", killVariable, n, after) }
 
-// Killer returns a store.Options.OnWrite that kills this process as KillAt says, as kill -9 does; nil if nothing says so.
+// Killer returns a store.Options.OnWrite that kills this process, like kill -9, as KillAt configures; nil if it is
+// not configured.
 func Killer() func(place string, done bool) {
 	var (
 		n     int64
@@ -41,7 +42,7 @@ func die() {
 	select {} // until it arrives
 }
 
-// Counter returns a store.Options.OnWrite that counts, and what tells how many writes were made by now.
+// Counter returns a store.Options.OnWrite that counts writes, and a function that returns the count.
 func Counter() (onWrite func(place string, done bool), made func() int) {
 	var seen atomic.Int64
 	return func(_ string, done bool) {

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// listen returns what is due from now on, until stop.
+// listen returns the keys that become due, until stop.
 func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -22,7 +22,7 @@ func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func(
 	}
 }
 
-// schedules: what is due comes, once and in order, also what was due while no one listened.
+// schedules: due keys are delivered, once and in order, including those that became due without a listener.
 func schedules(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()

@@ -1,4 +1,4 @@
-// Package storetest says what a [store.Store] has to do, wherever it keeps its records.
+// Package storetest is the conformance test of a [store.Store].
 package storetest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// Run checks a store, which open makes new and empty. Each part uses names of its own, so that it may be one for all.
+// Run tests a store; open returns a new, empty one. Each part uses its own names, so that all may share a store.
 func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 	t.Helper()
 	s := open(t)
@@ -122,7 +122,7 @@ func deleted(t *testing.T, s *store.Store) {
 	want(t, err, store.ErrNotFound)
 }
 
-// odd are parts of keys that someone would like to be taken for another.
+// odd are key parts that might be confused with others.
 var odd = []string{"", "a", "A", "a.b", "a b", "*", ">", "a.>", "=YQ", "=", "$JS", "..", "/", "../a", "a\x00", "\xff\xfe", "\r\n", "\u00e9", "e\u0301", "CON", strings.Repeat("x", 900)}
 
 func keys(t *testing.T, s *store.Store) {
@@ -146,7 +146,7 @@ func keys(t *testing.T, s *store.Store) {
 		all = append(all, store.Key{"p", part})
 	}
 	several := 0
-	for e, err := range b.List(ctx, store.Key{"p"}) { // each is written anew while it is looked at
+	for e, err := range b.List(ctx, store.Key{"p"}) { // each is rewritten during the iteration
 		must[uint64](t)(b.Put(ctx, e.Key, must[[]byte](t)(e.Value, err)))
 		several++
 	}
@@ -175,7 +175,7 @@ func list(t *testing.T, b *store.Bucket, prefix store.Key) (found []store.Key) {
 	return found
 }
 
-// limits: the oldest go, by number, by size and by age.
+// limits: the oldest are dropped, by number, by size and by age.
 func limits(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -206,7 +206,7 @@ func limits(t *testing.T, s *store.Store) {
 	}
 }
 
-// kept: a place that keeps what it has refuses what does not fit, and takes it when there is room again.
+// kept: a place with Limits.Keep rejects what does not fit, and accepts it when there is room again.
 func kept(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -238,7 +238,7 @@ func kept(t *testing.T, s *store.Store) {
 	must[uint64](t)(small.AppendAfter(ctx, store.Key{"k"}, 0, make([]byte, 1<<10)))
 }
 
-// removed: nothing of a key is left, and all of the others.
+// removed: a removed key leaves no records, and other keys are unaffected.
 func removed(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -303,7 +303,7 @@ func log(t *testing.T, s *store.Store) {
 	}
 }
 
-// fence: of many who append after the same record, one does.
+// fence: of many concurrent appends after the same record, one succeeds.
 func fence(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx, key := t.Context(), store.Key{"run"}
@@ -326,7 +326,7 @@ func fence(t *testing.T, s *store.Store) {
 			})
 		}
 		work.Wait()
-		must[uint64](t)(l.Append(ctx, store.Key{"another"}, nil)) // is no matter of this key
+		must[uint64](t)(l.Append(ctx, store.Key{"another"}, nil)) // does not affect this key
 		if last = won.Load(); last == 0 {
 			t.Fatal("nobody could append")
 		}

@@ -1,4 +1,4 @@
-// Package telemetrytest has a collector of OpenTelemetry for tests: what [Collector] is sent over OTLP can be looked at.
+// Package telemetrytest has an OpenTelemetry collector for tests: a [Collector] records what is sent to it over OTLP.
 package telemetrytest
 
 import (
@@ -24,15 +24,15 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// Span is one that has arrived; ids are in hex.
+// Span is a received span; ids are in hex.
 type Span struct {
 	Name, Trace, ID, Parent, Kind string
-	// Failed is that of its status.
+	// Failed means that its status is an error.
 	Failed     bool
 	Attributes map[string]string
 }
 
-// Collector takes spans and metrics at its URL. It is safe for concurrent use.
+// Collector receives spans and metrics at its URL. It is safe for concurrent use.
 type Collector struct {
 	URL string
 
@@ -44,7 +44,7 @@ type Collector struct {
 	refuse  []int
 }
 
-// New starts a collector that ends with the test. It answers its first requests with the statuses that are given.
+// New starts a collector that ends with the test. Its first responses have the given statuses.
 func New(tb testing.TB, refuse ...int) *Collector {
 	tb.Helper()
 	c := &Collector{metrics: map[string]*metricspb.Metric{}, refuse: refuse}
@@ -54,7 +54,7 @@ func New(tb testing.TB, refuse ...int) *Collector {
 	return c
 }
 
-// Open opens telemetry that sends all to the collector; flush sends what there is, and ends it.
+// Open opens telemetry that sends everything to the collector; flush sends what is pending and closes it.
 func (c *Collector) Open(tb testing.TB) (t *telemetry.Telemetry, flush func()) {
 	tb.Helper()
 	t, err := telemetry.Open(tb.Context(), telemetry.Options{Settings: config.Telemetry{OTLP: &config.OTLP{URL: c.URL}}, Env: func(string) (string, bool) { return "", false }})
@@ -159,14 +159,14 @@ func texts(all []*commonpb.KeyValue) map[string]string {
 	return m
 }
 
-// Spans are those that have arrived.
+// Spans returns the received spans.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Span is one by its name; the zero one where there is none.
+// Span returns a span by its name; the zero Span if there is none.
 func (c *Collector) Span(name string) Span {
 	for _, s := range c.Spans() {
 		if s.Name == name {
@@ -176,14 +176,14 @@ func (c *Collector) Span(name string) Span {
 	return Span{}
 }
 
-// Metric is one as it arrived last; nil where there is none.
+// Metric returns the last received value of a metric; nil if there is none.
 func (c *Collector) Metric(name string) *metricspb.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.metrics[name]
 }
 
-// Header is that of the last request that came.
+// Header returns the header of the last request.
 func (c *Collector) Header() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,14 +193,14 @@ func (c *Collector) Header() http.Header {
 	return c.headers[len(c.headers)-1]
 }
 
-// Requests is how many came, those that were refused too.
+// Requests returns the number of requests, including refused ones.
 func (c *Collector) Requests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.headers)
 }
 
-// Saw reports whether a text is anywhere in what has arrived.
+// Saw reports whether the received data contains a text.
 func (c *Collector) Saw(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

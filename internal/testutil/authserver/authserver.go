@@ -111,7 +111,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 
 type resourceKey struct{}
 
-// metadata is what the provider says of itself, and what it does not know of.
+// metadata returns the provider's metadata, extended by our additions.
 func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	known := op.CreateDiscoveryConfig(op.ContextWithIssuer(r.Context(), s.URL), s.provider, s.store)
 	raw, err := json.Marshal(known)
@@ -191,7 +191,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(w, r.FormValue("id"))
 }
 
-// login takes the person's answer: there is one person, whom no one doubts.
+// login handles the user's decision; there is one user, who is always authenticated.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	id := r.FormValue("id")
 	request, err := s.store.AuthRequestByID(r.Context(), id)
@@ -207,7 +207,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, op.AuthCallbackURL(s.provider)(op.ContextWithIssuer(r.Context(), s.URL), id), http.StatusFound)
 }
 
-// Claims are what an access token says.
+// Claims are the claims of an access token.
 type Claims struct {
 	Subject, Client string
 	Audience        []string
@@ -215,8 +215,8 @@ type Claims struct {
 	Expires         time.Time
 }
 
-// Verify says what an access token is for, if this server issued it, it has not
-// expired and it has not been revoked. Its audience is the caller's to check.
+// Verify returns the claims of an access token if this server issued it, it has not expired and it has not been
+// revoked. The caller must check the audience.
 func (s *Server) Verify(ctx context.Context, token string) (Claims, error) {
 	ctx = op.ContextWithIssuer(ctx, s.URL)
 	claims, err := op.VerifyAccessToken[*oidc.AccessTokenClaims](ctx, token, s.provider.AccessTokenVerifier(ctx))
@@ -233,9 +233,8 @@ func (s *Server) Verify(ctx context.Context, token string) (Claims, error) {
 	}, nil
 }
 
-// Count is how often the token endpoint was asked for a grant ("refresh_token",
-// "authorization_code", "client_credentials"); of "register", how many clients
-// registered themselves; of "reuse", how often a refresh token was used twice.
+// Count returns the number of token requests with a grant type ("refresh_token", "authorization_code",
+// "client_credentials"), of client registrations ("register"), or of reused refresh tokens ("reuse").
 func (s *Server) Count(what string) int { return s.store.count(what) }
 
 // RevokeAccess makes all access tokens invalid; refresh tokens stay.

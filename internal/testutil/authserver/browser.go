@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Browser does what a person with a browser does: it opens the page, follows
-// redirects, and answers the form. It follows them to the client's redirect too.
+// Browser acts as a user with a browser: it opens the page, follows redirects, including the client's, and submits
+// the form.
 type Browser struct {
-	// Deny answers no.
+	// Deny denies the request.
 	Deny bool
 	// Tamper may change the redirect back to the client before it is followed; nil follows it as it is.
 	Tamper func(back *url.URL)
@@ -40,7 +40,7 @@ func (b *Browser) Open(ctx context.Context, page string) error {
 	}
 	found := hiddenID.FindSubmatch(body)
 	if b.Back != "" {
-		return nil // the server answered the client without asking anybody
+		return nil // the server redirected to the client without a form
 	}
 	if found == nil {
 		return fmt.Errorf("open %s: %s: %.300s", response.Request.URL.Path, response.Status, body)

@@ -7,7 +7,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// client is a Client as the provider wants to see one.
+// client implements the provider's client interface.
 type client struct{ Client }
 
 func (c *client) GetID() string                       { return c.ID }

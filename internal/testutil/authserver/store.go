@@ -28,7 +28,7 @@ type store struct {
 	requests map[string]*authRequest
 	codes    map[string]string        // code to the id of its request
 	access   map[string]string        // id of a live access token to its family
-	refresh  map[string]*refreshToken // also the used ones, to know them again
+	refresh  map[string]*refreshToken // including used ones, to detect reuse
 	counts   map[string]int
 }
 
@@ -37,7 +37,7 @@ type refreshToken struct {
 	used bool
 }
 
-// grant is what a login or a client may have; family names all that came from it.
+// grant is what a login or a client was granted; family identifies all tokens derived from it.
 type grant struct {
 	family, client, subject, resource string
 	scopes                            []string
@@ -212,7 +212,7 @@ func (s *store) CreateAccessAndRefreshTokens(ctx context.Context, request op.Tok
 	return id, next, expires, nil
 }
 
-// grantOf also holds a token request to the resource of its login.
+// grantOf also checks that a token request is for the resource of its login.
 func grantOf(ctx context.Context, request op.TokenRequest) (*grant, error) {
 	var g *grant
 	switch r := request.(type) {
@@ -237,7 +237,7 @@ func (s *store) issue(g *grant) (string, time.Time) {
 	return id, time.Now().Add(s.life)
 }
 
-// use spends a refresh token. A second use means that someone has a copy.
+// use consumes a refresh token. A second use means that it was copied.
 func (s *store) use(token string) error {
 	if token == "" {
 		return nil
@@ -257,7 +257,7 @@ func (s *store) use(token string) error {
 	return nil
 }
 
-// drop revokes a family; mu is held.
+// drop revokes a family. It is called with mu held.
 func (s *store) drop(family string) {
 	for id, of := range s.access {
 		if of == family {
@@ -351,8 +351,8 @@ func (s *store) ClientCredentials(ctx context.Context, id, secret string) (op.Cl
 	return s.GetClientByClientID(ctx, id)
 }
 
-// ClientCredentialsTokenRequest binds to the resource that was asked for, and to
-// none if none was, as servers do that know no resource parameter.
+// ClientCredentialsTokenRequest binds the token to the requested resource, or to none, like servers without the
+// resource parameter.
 func (s *store) ClientCredentialsTokenRequest(ctx context.Context, id string, scopes []string) (op.TokenRequest, error) {
 	resource, _ := ctx.Value(resourceKey{}).(string)
 	return &grant{family: rand.Text(), client: id, subject: id, resource: resource, scopes: scopes}, nil
@@ -381,7 +381,7 @@ func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
 func (k publicKey) Use() string                        { return "sig" }
 func (k publicKey) Key() any                           { return &k.key.PublicKey }
 
-// What follows the provider wants, and no test of ours: users, sessions, JWT clients.
+// Required by the provider's interface, but not used in tests: users, sessions, JWT clients.
 
 func (s *store) Health(context.Context) error                           { return nil }
 func (s *store) TerminateSession(context.Context, string, string) error { return nil }

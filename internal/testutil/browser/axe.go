@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Violation is one rule that a page breaks, by axe-core: of WCAG 2 (A and AA), or of what else helps who cannot see it.
+// Violation is one accessibility rule that a page breaks, by axe-core: of WCAG 2 (A and AA), or a best practice.
 type Violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -17,7 +17,7 @@ type Violation struct {
 	} `json:"nodes"`
 }
 
-// String tells the rule and where it is broken.
+// String describes the rule and the violating elements.
 func (v Violation) String() string {
 	var b strings.Builder
 	b.WriteString(v.ID + ": " + v.Help)
@@ -27,7 +27,7 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// Violations judges the page as it stands.
+// Violations checks the page in its current state.
 func (p *Page) Violations() []Violation {
 	p.tb.Helper()
 	script, err := os.ReadFile(filepath.Join(p.folder, "axe.min.js"))

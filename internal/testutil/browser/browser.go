@@ -1,7 +1,7 @@
-// Package browser drives the Chromium of `make browser` for tests of pages: [Open] starts it, [Browser.Page] gives a tab
-// with its own cookies. It reaches the machine's loopback only. Every method fails the test when what it is to do cannot
-// be done within half a minute; a page that logs an error, breaks its own Content-Security-Policy, throws, or asks for
-// what is not there fails the test at its end, unless the test has taken it ([Page.Complaints]).
+// Package browser drives the Chromium of `make browser` for tests of pages: [Open] starts it, [Browser.Page] opens a
+// tab with its own cookies. It reaches only the loopback interface. Every method fails the test after a timeout of 30
+// s; a page that logs an error, violates its Content-Security-Policy, throws, or requests a missing resource fails
+// the test at its end, unless the test has read it ([Page.Complaints]).
 package browser
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// patience is how long anything may take, on a machine that has much else to do.
+// patience is the timeout of every operation, generous for a loaded machine.
 const patience = 30 * time.Second
 
 // Browser is one headless Chromium.
@@ -34,7 +34,7 @@ func Open(tb testing.TB) *Browser {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(filepath.Join(folder, "chromium")), chromedp.UserDataDir(tb.TempDir()), chromedp.WSURLReadTimeout(patience),
 		chromedp.Env("LD_LIBRARY_PATH="+filepath.Join(folder, "lib"), "FONTCONFIG_FILE="+fonts(tb, folder), "HOME="+tb.TempDir()),
-		// A test may run as root, and in a container with a small /dev/shm; what it shows is ours.
+		// A test may run as root, and in a container with a small /dev/shm; the pages are ours.
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("no-zygote", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("headless", "shell"), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"),
@@ -51,7 +51,7 @@ func Open(tb testing.TB) *Browser {
 	return &Browser{ctx: ctx, folder: folder}
 }
 
-// fonts has Chromium know the fonts of its folder, and no others: a page looks the same on every machine.
+// fonts limits Chromium to the fonts of its folder: a page looks the same on every machine.
 func fonts(tb testing.TB, folder string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "fonts.conf")
@@ -62,7 +62,7 @@ func fonts(tb testing.TB, folder string) string {
 	return path
 }
 
-// Page opens a tab of 1280 by 800, as in a window without cookies, for as long as the test.
+// Page opens a tab of 1280 by 800 with empty cookies, until the test ends.
 func (b *Browser) Page(tb testing.TB) *Page {
 	tb.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())

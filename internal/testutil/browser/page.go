@@ -25,13 +25,13 @@ type Page struct {
 
 	mu         sync.Mutex
 	complaints []string
-	heard      chan struct{} // a mark that the page said
+	heard      chan struct{} // receives a mark logged by the page
 }
 
-// mark is what a page is made to say when what it said before has to have been heard: its messages keep their order.
+// mark is a console message that flushes earlier messages: they arrive in order.
 const mark = "browser: all said before this"
 
-// hear notes what the page complains of, until it is closed.
+// hear collects the page's errors, until it is closed.
 func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 	for m, err := range messages {
 		if err != nil {
@@ -50,8 +50,8 @@ func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 	}
 }
 
-// Complaints returns what the page complained of since the last call: errors and warnings on its console, scripts that threw,
-// what its Content-Security-Policy refused, answers of 400 and above.
+// Complaints returns the page's errors since the last call: console errors and warnings, uncaught exceptions,
+// Content-Security-Policy violations, responses of 400 and above.
 func (p *Page) Complaints() []string {
 	p.settle()
 	p.mu.Lock()
@@ -61,8 +61,8 @@ func (p *Page) Complaints() []string {
 	return all
 }
 
-// settle waits until what the page has said is heard. A page that can say nothing (its scripts are off, it is gone) has no more
-// to wait for.
+// settle waits until the page's earlier messages are collected. A page that cannot log (scripts off, closed) has
+// none.
 func (p *Page) settle() {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func get[T any](p *Page, what string, action chromedp.Action[T]) T {
 	return value
 }
 
-// command is one of the protocol's.
+// command runs a DevTools protocol command.
 func command[P any](command cdp.Command[P, cdp.Empty], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, command, params)
@@ -103,7 +103,7 @@ func command[P any](command cdp.Command[P, cdp.Empty], params P) chromedp.Action
 	})
 }
 
-// Go opens a URL and waits until it has been loaded. It returns the status.
+// Go opens a URL, waits until it has loaded, and returns the status.
 func (p *Page) Go(url string) int {
 	p.tb.Helper()
 	resp := get(p, "open "+url, chromedp.NavigateResponse(url))
@@ -113,7 +113,7 @@ func (p *Page) Go(url string) int {
 	return int(resp.Status)
 }
 
-// Size sets the window, in CSS pixels; one of at most 600 in width is a phone's.
+// Size sets the window size, in CSS pixels; a width of at most 600 emulates a phone.
 func (p *Page) Size(width, height int64) {
 	p.tb.Helper()
 	var opts []chromedp.EmulateViewportOption
@@ -123,26 +123,26 @@ func (p *Page) Size(width, height int64) {
 	p.do("set the size", chromedp.EmulateViewport(width, height, opts...))
 }
 
-// Scheme has the page believe that its user prefers "dark" or "light".
+// Scheme sets the user's preferred colour scheme, "dark" or "light".
 func (p *Page) Scheme(scheme string) {
 	p.tb.Helper()
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
 	p.do("set the scheme", command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}))
 }
 
-// NoScript turns the page's own scripts off, or on again, from the next page on. Methods that evaluate something need them on.
+// NoScript disables or enables the page's scripts, from the next page on. Methods that evaluate scripts need them on.
 func (p *Page) NoScript(off bool) {
 	p.tb.Helper()
 	p.do("turn scripts off", command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off}))
 }
 
-// Wait waits until something that a CSS selector finds is to be seen.
+// Wait waits until an element that matches a CSS selector is visible.
 func (p *Page) Wait(selector string) {
 	p.tb.Helper()
 	p.do("wait for "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
-// WaitText waits until the first thing that a CSS selector finds shows a text.
+// WaitText waits until the first element that matches a CSS selector shows a text.
 func (p *Page) WaitText(selector, text string) {
 	p.tb.Helper()
 	said := p.Text(selector)
@@ -154,8 +154,8 @@ func (p *Page) WaitText(selector, text string) {
 	}
 }
 
-// Text is what the first thing that a CSS selector finds shows, once there is one. A page that is just being left for another
-// has none.
+// Text returns the text of the first element that matches a CSS selector, waiting for one. During navigation there is
+// none.
 func (p *Page) Text(selector string) string {
 	p.tb.Helper()
 	expression := "document.querySelector(" + quoted(selector) + ")?.innerText ?? null"
@@ -173,26 +173,26 @@ func (p *Page) Text(selector string) string {
 	}
 }
 
-// URL is where the page is.
+// URL returns the page's URL.
 func (p *Page) URL() string {
 	p.tb.Helper()
 	return get(p, "read the URL", chromedp.Location())
 }
 
-// Count is how many things a CSS selector finds.
+// Count returns the number of elements that match a CSS selector.
 func (p *Page) Count(selector string) int {
 	p.tb.Helper()
 	return Eval[int](p, "document.querySelectorAll("+quoted(selector)+").length")
 }
 
-// Click clicks on the first thing that a CSS selector finds.
+// Click clicks on the first element that matches a CSS selector.
 func (p *Page) Click(selector string) {
 	p.tb.Helper()
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Follow clicks on a link, or on what submits a form, and waits for the page that comes then. It returns the status, 0 where a
-// script has put something else into the page instead.
+// Follow clicks on a link or a submit button, and waits for the next page. It returns the status, 0 if a script has
+// replaced the content instead.
 func (p *Page) Follow(selector string) int {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -207,15 +207,16 @@ func (p *Page) Follow(selector string) int {
 	return int(resp.Status)
 }
 
-// Fill puts a text into a field, in place of what it has.
+// Fill replaces the text of a field.
 func (p *Page) Fill(selector, text string) {
 	p.tb.Helper()
 	field := chromedp.CSS(selector)
-	// Not SendKeys: it reads the node's attributes without their lock, while chromedp hears of those that Clear has changed.
+	// Not SendKeys: it reads the node's attributes without their lock, while chromedp receives those that Clear has
+	// changed.
 	p.do("fill "+selector, chromedp.WaitVisible(field), chromedp.Clear(field), chromedp.Focus(field), chromedp.KeyEvent(text))
 }
 
-// Press presses keys one after the other, by what they write or by their names: Tab, Enter, Escape, ArrowDown, ArrowUp.
+// Press presses keys in order, given by character or name: Tab, Enter, Escape, ArrowDown, ArrowUp.
 func (p *Page) Press(keys ...string) {
 	p.tb.Helper()
 	named := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp}
@@ -227,13 +228,13 @@ func (p *Page) Press(keys ...string) {
 	}
 }
 
-// Eval evaluates a JavaScript expression in a page and returns its value; of a promise, its result.
+// Eval evaluates a JavaScript expression in a page, awaits a promise, and returns the value.
 func Eval[T any](p *Page, expression string) T {
 	p.tb.Helper()
 	return get(p, "evaluate "+expression[:min(len(expression), 80)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Screenshot writes what the window shows into a PNG file.
+// Screenshot writes the visible page to a PNG file.
 func (p *Page) Screenshot(path string) {
 	p.tb.Helper()
 	if err := os.WriteFile(path, get(p, "take a picture", chromedp.CaptureScreenshot()), 0o600); err != nil {
@@ -241,7 +242,7 @@ func (p *Page) Screenshot(path string) {
 	}
 }
 
-// Overflows says how many CSS pixels the page is wider than its window: 0 where no one has to scroll sideways.
+// Overflows returns by how many CSS pixels the page is wider than its window: 0 means no horizontal scrolling.
 func (p *Page) Overflows() int {
 	p.tb.Helper()
 	return Eval[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth")

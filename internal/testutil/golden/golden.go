@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // Update reports whether golden files are to be rewritten.
 func Update() bool { return *update }
 
-// Check fails the test if the file does not hold what was got, or writes that to the file if [Update].
+// Check fails the test if the file does not contain got, or writes got to the file if [Update].
 func Check(tb testing.TB, path, got string) {
 	tb.Helper()
 	if *update {

@@ -1,7 +1,6 @@
-// Package ireval scores rankings of tools against judged queries: what a query
-// needs, and how far down a list it stands. [Read] and [ReadCatalog] read the
-// sets of queries that this project measures its search with; bench/search and
-// the tests of index share it, so that both mean the same by the same words.
+// Package ireval scores rankings of tools against judged queries: by the rank of the tools that a query needs. [Read]
+// and [ReadCatalog] read the query sets that this project measures its search with; bench/search and the tests of
+// index share it, so that both use the same metrics.
 package ireval
 
 import (
@@ -14,31 +13,28 @@ import (
 type Query struct {
 	ID   string `json:"id"`
 	Text string `json:"query"`
-	// Gold are the tools that are needed, by their judged ids; empty: nothing fits.
+	// Gold are the required tools, by their judged ids; empty means that none fits.
 	Gold []string `json:"gold"`
-	// Alts holds, for a gold tool, others that are as right.
+	// Alts holds equally correct alternatives of a gold tool.
 	Alts map[string][]string `json:"alts"`
-	// Grades holds how much a gold tool is worth, where that is not 1.
+	// Grades holds the gain of a gold tool, if it is not 1.
 	Grades map[string]float64 `json:"grades"`
 	Kind   string             `json:"kind"`
 	Style  string             `json:"style"`
-	// Task is what queries of one task have in common, where a set has tasks.
+	// Task groups the queries of one task, in sets with tasks.
 	Task string `json:"group"`
-	// Group is "set/kind", what scores are averaged over.
+	// Group is "set/kind", over which scores are averaged.
 	Group string `json:"-"`
-	// Tuned says that weights were chosen by this query: the 1st, 3rd ... of
-	// its file. The others check.
+	// Tuned means that weights were tuned on this query: the 1st, 3rd ... of its file. The others are for validation.
 	Tuned bool `json:"-"`
-	// Apart says that it checks, and that weights were chosen by no query that is
-	// of its task or needs one of its tools either.
+	// Apart means that it is for validation, and that no tuning query shares its task or one of its tools.
 	Apart bool `json:"-"`
 }
 
-// Any reports whether one of the gold tools is all that is asked of the query:
-// the gold of a route is whatever the task behind it needs.
+// Any reports whether one gold tool suffices: the gold of a route query is whatever the task behind it needs.
 func (q Query) Any() bool { return q.Kind == "route" }
 
-// Scores says how well a ranking answers one query, each 0 to 1, or their mean over several.
+// Scores are the metrics of one ranking, each 0 to 1, or their means over several.
 type Scores struct {
 	// Recall is the share of the gold tools among the first 1, 3, 5 and 10; an
 	// answer that is as right as two of them counts for both.
@@ -46,21 +42,21 @@ type Scores struct {
 	Recall3  float64 `json:"recall@3"`
 	Recall5  float64 `json:"recall@5"`
 	Recall10 float64 `json:"recall@10"`
-	// NDCG10 has a gain for each gold tool at the place of the first answer that counts for it and for no other.
+	// NDCG10 gives a gain for each gold tool at the rank of the first answer that counts for it and for no other.
 	NDCG10 float64 `json:"ndcg@10"`
-	// MRR is 1 / the place of the first right answer among the first 10, or 0.
+	// MRR is the reciprocal rank of the first right answer among the first 10, or 0.
 	MRR float64 `json:"mrr"`
 	// Hit is whether any gold tool is among the first 3 and 5.
 	Hit3 float64 `json:"hit@3"`
 	Hit5 float64 `json:"hit@5"`
 }
 
-// Metrics are the names of the fields of Scores, in their order.
+// Metrics returns the names of the fields of Scores, in order.
 func Metrics() []string {
 	return []string{"recall@1", "recall@3", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@3", "hit@5"}
 }
 
-// Values are the fields in the order of Metrics.
+// Values returns the fields in the order of Metrics.
 func (s Scores) Values() []float64 {
 	return []float64{s.Recall1, s.Recall3, s.Recall5, s.Recall10, s.NDCG10, s.MRR, s.Hit3, s.Hit5}
 }
@@ -74,7 +70,7 @@ func Score(q Query, ranked []string) Scores {
 	}
 }
 
-// Mean averages scores; of none it is zero.
+// Mean returns the mean of scores; zero for none.
 func Mean(all []Scores) Scores {
 	var sum [8]float64
 	for _, s := range all {
@@ -85,7 +81,7 @@ func Mean(all []Scores) Scores {
 	return Scores{sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6], sum[7]}
 }
 
-// Answers reports whether a tool is one of those that the query needs, or as right as one.
+// Answers reports whether a tool is one of the gold tools, or an alternative.
 func (q Query) Answers(id string) bool {
 	return slices.ContainsFunc(q.Gold, func(gold string) bool { return q.standsFor(id, gold) })
 }
@@ -137,13 +133,12 @@ func (q Query) ndcg(ranked []string, k int) float64 {
 
 func (q Query) gain(gold string) float64 { return cmp.Or(q.Grades[gold], 1) }
 
-// discount is what the place i, from 0, leaves of a gain.
+// discount is the factor of a gain at index i, from 0.
 func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
 
 func first(ranked []string, k int) []string { return ranked[:min(k, len(ranked))] }
 
-// SignTest returns the probability that as many wins and losses or a less even
-// split comes of chance alone, two-sided; ties are left out.
+// SignTest returns the two-sided p-value of the sign test; ties are left out.
 func SignTest(wins, losses int) float64 {
 	n, less := wins+losses, min(wins, losses)
 	p := 0.0

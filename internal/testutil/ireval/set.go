@@ -14,15 +14,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ErrNoData says that a set is not on this machine: it lies next to the project, not in it.
+// ErrNoData means that a set is not on this machine: the sets are not part of the project.
 var ErrNoData = errors.New("no judged queries here")
 
-// Entry is one tool of a set, as the gateway would know it.
+// Entry is one tool of a set, as the gateway sees it.
 type Entry struct {
-	// Judged is the id that queries call it by.
+	// Judged is the id that queries use.
 	Judged string
 	Tool   tool.Tool
-	// Server is the upstream's name as the set writes it, About the words about it.
+	// Server is the upstream's name in the set, About its description.
 	Server, About string
 }
 
@@ -34,7 +34,7 @@ type Set struct {
 	judged  map[tool.ID]string
 }
 
-// Judged returns the id that queries call a tool by, "" if it is not of the set.
+// Judged returns the id that queries use for a tool, "" if it is not in the set.
 func (s *Set) Judged(id tool.ID) string { return s.judged[id] }
 
 // row is one tool in a set's tools.jsonl, or in a tools/list answer.
@@ -48,7 +48,7 @@ type row struct {
 	ServerAbout                          string `json:"server_description"`
 }
 
-// Names are the sets that Read reads.
+// Names returns the sets that Read reads.
 func Names() []string { return []string{"livemcp", "bfcl", "mcpproxygold"} }
 
 // Read reads one set of dir: its tools.jsonl and its queries.jsonl. The groups are
@@ -145,9 +145,8 @@ func (s *Set) readQueries(path string, kind func(Query) string) error {
 	return nil
 }
 
-// setApart looks which of the queries that check are like none that weights were
-// chosen by. The halves themselves stay as they were when that was done: drawn again,
-// by task, each would have queries that the weights have seen.
+// setApart finds the validation queries that resemble no tuning query. The halves themselves are fixed: a new split
+// by task would put queries that the weights were tuned on into validation.
 func (s *Set) setApart() {
 	tasks, golds := map[string]bool{}, map[string]bool{}
 	for _, q := range s.Queries {
@@ -166,8 +165,7 @@ func (s *Set) setApart() {
 	}
 }
 
-// Check returns what is wrong with the judgements: ids that no tool has, queries
-// that stand twice.
+// Check returns errors in the judgements: unknown tool ids, duplicate queries.
 func (s *Set) Check() []string {
 	known := map[string]bool{}
 	for _, e := range s.Entries {

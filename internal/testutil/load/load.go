@@ -1,5 +1,5 @@
-// Package load is many clients of a gateway's API at once: programs in both languages, calls, streams, clients that read slowly and
-// clients that go away in the middle. They are bounded: each has one request, and who is told to come back later does.
+// Package load runs many concurrent clients of a gateway's API: programs in both languages, calls, streams, slow
+// readers and clients that disconnect. Each has one request at a time, and obeys Retry-After.
 package load
 
 import (
@@ -18,37 +18,37 @@ import (
 	"time"
 )
 
-// Options say who asks for what.
+// Options configure a load.
 type Options struct {
 	// URL is the gateway's, without a path; Token is sent if it is set.
 	URL, Token string
-	// Clients ask at once, for so long.
+	// Clients is the number of concurrent clients, For how long they run.
 	Clients int
 	For     time.Duration
-	// Call is Python that calls a tool of an upstream, as a line.
+	// Call is a line of Python that calls a tool of an upstream.
 	Call string
-	// Patience is how long a client that is told to come back waits at most before it does; 0 is 2 s.
+	// Patience bounds a client's wait before a retry; 0 means 2 s.
 	Patience time.Duration
 }
 
 // Report is the result.
 type Report struct {
-	// Answers are counted by status, Programs by how they ended.
+	// Answers counts responses by status, Programs executions by outcome.
 	Answers  map[int]int
 	Programs map[string]int
-	// Left is how many clients went away in the middle, Streams how many events were read.
+	// Left is the number of clients that disconnected, Streams the number of events that were read.
 	Left, Streams int
-	// Took is how long requests that ran a program took.
+	// Took are the durations of requests that ran a program.
 	Took []time.Duration
-	// Wrong are answers that should not be, at most a few of them; Failed is how many there were.
+	// Wrong describes the first few unexpected responses; Failed is their total number.
 	Wrong  []string
 	Failed int
 }
 
-// maxWrong is how many wrong answers are reported.
+// maxWrong is the maximum number of wrong responses that are reported.
 const maxWrong = 10
 
-// Percentile is of Took, which it sorts.
+// Percentile returns a percentile of Took, which it sorts.
 func (r *Report) Percentile(p float64) time.Duration {
 	if len(r.Took) == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (r *Report) Percentile(p float64) time.Duration {
 	return r.Took[min(len(r.Took)-1, int(p*float64(len(r.Took))))]
 }
 
-// runner has the clients of one load.
+// runner runs the clients of one load.
 type runner struct {
 	Options
 	client *http.Client
@@ -66,7 +66,7 @@ type runner struct {
 	report Report
 }
 
-// Run has the clients ask until their time is over, and returns when the last one has its answer.
+// Run runs the clients until the time is over, and returns when the last response has arrived.
 func Run(ctx context.Context, o Options) Report {
 	if o.Patience == 0 {
 		o.Patience = 2 * time.Second
@@ -98,14 +98,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// manner is how a client behaves.
+// manner is the behaviour of a client.
 type manner struct {
 	code, language string
 	stream, slow   bool
-	leave          time.Duration // goes away after that; 0 stays
+	leave          time.Duration // disconnects after that; 0 means never
 }
 
-// next is what a client does next.
+// next returns a client's next request.
 func (r *runner) next(dice *rand.Rand) manner {
 	const long = "for i in range(2000): print(i, 'x' * 100)\n'done'"
 	switch n := dice.IntN(20); {
@@ -125,7 +125,7 @@ func (r *runner) next(dice *rand.Rand) manner {
 	return manner{code: "import time\ntime.sleep(20)", language: "python", stream: dice.IntN(2) == 0, leave: time.Duration(5+dice.IntN(1500)) * time.Millisecond}
 }
 
-// one makes one request, and returns how long the client then waits.
+// one sends one request, and returns how long the client then waits.
 func (r *runner) one(ctx context.Context, dice *rand.Rand) time.Duration {
 	m := r.next(dice)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -169,7 +169,7 @@ func (r *runner) ask(ctx context.Context, m manner) (*http.Response, error) {
 	return r.client.Do(request)
 }
 
-// read reads all of a body, slowly at its beginning if that is wanted.
+// read reads a whole body, optionally slowly at its beginning.
 func read(body io.Reader, slow bool) (string, error) {
 	var b strings.Builder
 	for i := 0; slow && i < 10; i++ {
@@ -182,7 +182,7 @@ func read(body io.Reader, slow bool) (string, error) {
 	return b.String(), err
 }
 
-// ran notes what a program came to.
+// ran records the outcome of a program.
 func (r *runner) ran(m manner, body string, took time.Duration) {
 	events := 0
 	if m.stream {
@@ -191,7 +191,7 @@ func (r *runner) ran(m manner, body string, took time.Duration) {
 			events++
 		}
 		_, last, ok := strings.Cut(body, "event: result\ndata: ")
-		if !ok && strings.Contains(body, `"status":503`) { // it had waited for so long that the stream had begun
+		if !ok && strings.Contains(body, `"status":503`) { // refused after the stream had started
 			last = `{"status":"busy"}`
 		}
 		body, _, _ = strings.Cut(last, "\n")
@@ -209,7 +209,7 @@ func (r *runner) ran(m manner, body string, took time.Duration) {
 	}
 }
 
-// refused notes an answer that is none, and returns when the client comes back.
+// refused records a refused request, and returns the delay before the retry.
 func (r *runner) refused(response *http.Response, body string) time.Duration {
 	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	r.mu.Lock()
@@ -222,7 +222,7 @@ func (r *runner) refused(response *http.Response, body string) time.Duration {
 	return min(time.Duration(after)*time.Second, r.Patience)
 }
 
-// broken notes a request that had no answer.
+// broken records a request without a response.
 func (r *runner) broken(m manner, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Memory returns what a process has in memory, in bytes, and how many files it has open. Linux only.
+// Memory returns the resident memory of a process, in bytes, and its number of open files. Linux only.
 func Memory(pid int) (resident int64, files int, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))

@@ -1,4 +1,4 @@
-// Package openapi checks answers of an HTTP API by the API's OpenAPI document. [Read] makes a [Document] of it.
+// Package openapi checks responses of an HTTP API against its OpenAPI document, which [Read] parses as a [Document].
 package openapi
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is an OpenAPI document, and what has been seen of what it says. It is for one goroutine.
+// Document is an OpenAPI document with its test coverage. It is for one goroutine.
 type Document struct {
 	doc        map[string]any
 	operations map[string]map[string]any
@@ -24,7 +24,8 @@ type Document struct {
 	seen       map[string]bool
 }
 
-// Read reads a document. What its schemas do not say must not come: a reader of answers takes what is new, a test does not.
+// Read parses a document. Its schemas are made strict: unknown members fail a test, although clients must ignore
+// them.
 func Read(tb testing.TB, data []byte) *Document {
 	tb.Helper()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
@@ -48,10 +49,10 @@ func Read(tb testing.TB, data []byte) *Document {
 	return d
 }
 
-// Operations are by "METHOD /path", with the path as the document has it.
+// Operations returns the operations by "METHOD /path", with the path as in the document.
 func (d *Document) Operations() map[string]map[string]any { return d.operations }
 
-// Unseen are the statuses of operations ("METHOD /path status") that no answer has had yet, sorted.
+// Unseen returns the statuses of operations ("METHOD /path status") that no response has had yet, sorted.
 func (d *Document) Unseen() (all []string) {
 	for name, op := range d.operations {
 		for status := range op["responses"].(map[string]any) {
@@ -64,15 +65,15 @@ func (d *Document) Unseen() (all []string) {
 	return all
 }
 
-// Answer is what came back.
+// Answer is a response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Check fails the test if an answer of an operation is not what the document says: its status, its headers, and its body. The name
-// says in messages which one it is.
+// Check fails the test if the status, a header or the body of a response does not match the document. name identifies
+// the response in messages.
 func (d *Document) Check(tb testing.TB, name, operation string, got Answer) {
 	tb.Helper()
 	op := d.operations[operation]
@@ -106,7 +107,7 @@ func (d *Document) Check(tb testing.TB, name, operation string, got Answer) {
 	d.headers(tb, name, response, got)
 }
 
-// headers are of every answer, and those that the document has are there, as it says.
+// headers checks the headers of all responses, and those in the document.
 func (d *Document) headers(tb testing.TB, name string, response map[string]any, got Answer) {
 	tb.Helper()
 	if got.Header.Get("X-Content-Type-Options") != "nosniff" && len(got.Body) > 0 || got.Header.Get("Cache-Control") == "" {
@@ -124,7 +125,7 @@ func (d *Document) headers(tb testing.TB, name string, response map[string]any, 
 	}
 }
 
-// CheckRequest fails the test if a body of a request is not what the document says of the operation.
+// CheckRequest fails the test if a request body does not match the document.
 func (d *Document) CheckRequest(tb testing.TB, name, operation string, body []byte) {
 	tb.Helper()
 	if d.operations[operation]["requestBody"] != nil {
@@ -132,7 +133,7 @@ func (d *Document) CheckRequest(tb testing.TB, name, operation string, body []by
 	}
 }
 
-// Fits fails the test if JSON does not fit the schema at a place of the document, a JSON pointer.
+// Fits fails the test if JSON does not match the schema at a JSON pointer in the document.
 func (d *Document) Fits(tb testing.TB, name, place string, data []byte) {
 	tb.Helper()
 	schema := d.schemas[place]
@@ -153,7 +154,7 @@ func (d *Document) Fits(tb testing.TB, name, place string, data []byte) {
 	}
 }
 
-// events checks a stream of events: each has a name that the document has, and data that fits.
+// events checks an event stream: each event has a documented name, and data that matches its schema.
 func (d *Document) events(tb testing.TB, name, place string, body []byte) {
 	tb.Helper()
 	kind, lines := "", bufio.NewScanner(bytes.NewReader(body))
@@ -174,7 +175,7 @@ func (d *Document) events(tb testing.TB, name, place string, body []byte) {
 	}
 }
 
-// place is where something of an operation is.
+// place returns the JSON pointer of a part of an operation.
 func (d *Document) place(operation string, names ...string) string {
 	method, path, _ := strings.Cut(operation, " ")
 	return pointer(append([]string{"paths", path, strings.ToLower(method)}, names...)...)
@@ -190,7 +191,7 @@ func (d *Document) at(names ...string) map[string]any {
 
 var escaped = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
-// pointer is a JSON pointer, as it is in the fragment of a URL.
+// pointer returns a JSON pointer, as encoded in the fragment of a URL.
 func pointer(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open returns both ends of a new terminal: the one where a person types and reads, and the one that a program has.
+// Open returns both ends of a new terminal: the user's and the program's.
 func Open(t *testing.T) (person, terminal *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -44,7 +44,7 @@ func Flags(t *testing.T, terminal *os.File) uint32 {
 	return state.Lflag
 }
 
-// ReadUntil returns what is shown to the person, up to the text.
+// ReadUntil returns the output shown to the user, up to the text.
 func ReadUntil(t *testing.T, person *os.File, end string) string {
 	t.Helper()
 	var all strings.Builder

@@ -1,5 +1,5 @@
-// Package tlstest has servers for tests that stand for services reached over https: with a certificate authority of the test
-// binary's own, so that a client that does not verify, or is not told the authority, fails.
+// Package tlstest has TLS servers that replace https services in tests: with the test binary's own certificate
+// authority, so that a client that does not verify, or does not trust the authority, fails.
 package tlstest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// authority is a certificate authority, and a certificate that it has given to this machine.
+// authority is a certificate authority, and a certificate that it issued for this machine.
 type authority struct {
 	pem  []byte
 	leaf tls.Certificate
@@ -74,8 +74,8 @@ func mustMake(t testing.TB) authority {
 	return a
 }
 
-// NewServer serves over TLS until the test ends, by HTTP/2 to who can. Its URL names localhost, as programs verify names and
-// not addresses.
+// NewServer serves over TLS until the test ends, with HTTP/2 if the client supports it. Its URL names localhost, as
+// programs verify names and not addresses.
 func NewServer(t testing.TB, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -84,13 +84,13 @@ func NewServer(t testing.TB, handler http.Handler) *httptest.Server {
 	return server
 }
 
-// Start starts a server as [NewServer] does. The caller ends it.
+// Start starts a server as [NewServer] does. The caller closes it.
 func Start(t testing.TB, server *httptest.Server) {
 	t.Helper()
 	start(t, server, "h2", "http/1.1")
 }
 
-// StartOld is Start for servers that know HTTP/1.1 only, such as those with handlers that take a connection over.
+// StartOld is Start for servers with HTTP/1.1 only, such as those whose handlers hijack a connection.
 func StartOld(t testing.TB, server *httptest.Server) {
 	t.Helper()
 	start(t, server, "http/1.1")
@@ -104,7 +104,7 @@ func start(t testing.TB, server *httptest.Server, protocols ...string) {
 	server.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 }
 
-// Listen listens over TLS for a protocol that is not HTTP until the test ends, and returns its HOST:PORT as well.
+// Listen listens over TLS for a protocol other than HTTP until the test ends, and returns its HOST:PORT as well.
 func Listen(t testing.TB) (listener net.Listener, address string) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{mustMake(t).leaf}, MinVersion: tls.VersionTLS12})
@@ -115,8 +115,8 @@ func Listen(t testing.TB) (listener net.Listener, address string) {
 	return listener, strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1)
 }
 
-// M is what a TestMain runs in place of its [testing.M]: this process, and what it starts, trust the authority of the servers by
-// SSL_CERT_FILE, as a person has the product trust the authority of a company.
+// M wraps [testing.M] in a TestMain: this process, and its children, trust the authority of the servers by
+// SSL_CERT_FILE, as a user configures a company's authority.
 type M struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns the exit code.
@@ -140,9 +140,9 @@ func (m M) Run() int {
 	return m.Tests.Run()
 }
 
-// beside is the authority after those that this machine trusts.
+// beside returns the authority appended to the system's trusted ones.
 func (a authority) beside() []byte {
-	system, _ := os.ReadFile("/etc/ssl/certs/ca-certificates.crt") // not every machine has it there
+	system, _ := os.ReadFile("/etc/ssl/certs/ca-certificates.crt") // may not exist
 	if named := os.Getenv("SSL_CERT_FILE"); named != "" {
 		if data, err := os.ReadFile(named); err == nil {
 			system = data
@@ -151,7 +151,7 @@ func (a authority) beside() []byte {
 	return append(append(system, '\n'), a.pem...)
 }
 
-// Authority returns a file with the authority of the servers, after those that this machine trusts.
+// Authority returns a file with the system's trusted authorities and that of the servers.
 func Authority(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "authorities.pem")

@@ -1,4 +1,4 @@
-// Package accesscmd has the verbs that say who may do what: approvals, policy and token.
+// Package accesscmd has the verbs for access control: approvals, policy and token.
 package accesscmd
 
 import "sallyport/cmd/sallyport/internal/cli"

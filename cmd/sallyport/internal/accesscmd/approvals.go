@@ -28,10 +28,11 @@ func ApprovalsCommand(shared *cli.App) *cobra.Command {
 		Short: "answer calls of tools that wait for a person",
 		Long: `Approvals lists the calls that wait for a person, of all clients, because a rule in
 upstreams.yaml says so: those of the gateways that run on the data directory,
-and those that outlived theirs. Arguments have tokens in the place of personal data.
+and stored ones whose gateway has ended. Personal data in arguments is shown as
+tokens.
 
-A program that waits goes on with the answer. One that was stopped meanwhile has
-told its model how to resume it, and is not asked again then.`,
+A waiting program continues with the answer. A program that was stopped in the
+meantime can be resumed by its model, without another question.`,
 		Example: `  sallyport approvals
   sallyport approvals approve a-k3vq7m2yhx4dn --for execution
   sallyport approvals deny a-k3vq7m2yhx4dn --reason "not on a Friday"
@@ -39,7 +40,7 @@ told its model how to resume it, and is not asked again then.`,
 		Args: cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.approvals(cmd.Context(), all, asJSON) },
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show those too that were answered lately, or have expired")
+	cmd.Flags().BoolVar(&all, "all", false, "also show those that were recently answered or have expired")
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(approveCommand(a, &asJSON), denyCommand(a, &asJSON), doneCommand(a, &asJSON), watchCommand(a))
 	return cmd
@@ -86,8 +87,8 @@ func doneCommand(a *app, asJSON *bool) *cobra.Command {
 		Short: "say that a call in doubt was done, so that it is not made again",
 		Long: `Done answers a question about a call that may have been done before its gateway
 was stopped: it was done, and is not made again. The program gets the result that
-you give, or a note that none was given. approve says that it was not done and
-is to be made; deny leaves it: it is not made, and the program gets an error.`,
+you give, or a note that none was given. Use approve if the call was not done and
+is to be made; with deny it is not made, and the program gets an error.`,
 		Example: "  sallyport approvals done a-k3vq7m2yhx4dn --result '{\"id\": 17}'",
 		Args:    cli.OneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -161,12 +162,12 @@ func (a *app) decide(ctx context.Context, id string, d httpapi.Decision, asJSON 
 	return a.Print(decided(now, d))
 }
 
-// answer gives the answer to the gateway that has the question.
+// answer sends a decision to the gateway that has the approval, and stores the new state in now.
 func answer(ctx context.Context, c *cli.Gateways, id string, d httpapi.Decision, now *approvals.Approval) error {
 	return c.Find(ctx, "/approvals/"+url.PathEscape(id), d, now)
 }
 
-// decided says what an answer has brought about.
+// decided returns the message about a decision.
 func decided(now approvals.Approval, d httpapi.Decision) string {
 	if d.Decision == httpapi.Deny {
 		return fmt.Sprintf("denied %s: %s", now.ID, now.Tool)

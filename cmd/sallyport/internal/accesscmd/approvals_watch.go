@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/terminal"
 )
 
-// watchEvery is how often approvals watch looks for what is new.
+// watchEvery is the interval at which approvals watch polls.
 const watchEvery = 500 * time.Millisecond
 
 func watchCommand(a *app) *cobra.Command {
@@ -59,14 +59,14 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	}
 }
 
-// watch shows each question once.
+// watch shows each pending approval once.
 type watch struct {
 	*app
 	seen map[string]bool
-	keys <-chan byte // nil: nobody is asked
+	keys <-chan byte // nil without a terminal: it only lists
 }
 
-// look shows what is new, and asks about it.
+// look shows new approvals and asks about them. Over reports that the user has quit.
 func (w *watch) look(ctx context.Context) (over bool, err error) {
 	err = w.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		list, err := cli.PendingApprovals(ctx, c, false)
@@ -114,7 +114,7 @@ func (w *watch) ask(ctx context.Context, c *cli.Gateways, one approvals.Approval
 	}
 }
 
-// keysFor are the answers that there are.
+// keysFor returns the question with the possible answers.
 func keysFor(one approvals.Approval) string {
 	switch {
 	case one.Single:
@@ -125,9 +125,9 @@ func keysFor(one approvals.Approval) string {
 	return "allow? y this call, e this program, s this session, n no, space later"
 }
 
-// forget drops what was pressed before a question was shown.
+// forget drops keys that were pressed before a question was shown.
 func (w *watch) forget() {
-	for read := time.After(50 * time.Millisecond); ; { // nobody answers so quickly what is not read yet
+	for read := time.After(50 * time.Millisecond); ; { // too short for an answer to the new question
 		select {
 		case <-w.keys:
 		case <-read:
@@ -136,7 +136,7 @@ func (w *watch) forget() {
 	}
 }
 
-// tell sends the answer. An approval that was answered before is reported and is no error.
+// tell sends the answer. It reports an error, such as an approval that was already answered, and continues.
 func (w *watch) tell(ctx context.Context, c *cli.Gateways, one approvals.Approval, d httpapi.Decision) error {
 	var now approvals.Approval
 	if err := answer(ctx, c, one.ID, d, &now); err != nil {

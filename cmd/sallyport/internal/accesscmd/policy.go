@@ -34,10 +34,10 @@ func PolicyCommand(shared *cli.App) *cobra.Command {
 func policyTestCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test [flags]",
-		Short: "run the example calls that stand beside the rules",
+		Short: "run the tests of the policy",
 		Long: `Test decides about each call in policy.tests as a gateway would, without calling
-anything, and prints those of which something else becomes than is expected. The
-exit status is then 1.`,
+anything, and prints those with another decision than expected. The exit status
+is then 1.`,
 		Example: "  sallyport policy test",
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.policyTest(cmd.Context()) },
@@ -47,11 +47,11 @@ exit status is then 1.`,
 func policyTryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "try [flags] TOOL [ARGUMENTS]",
-		Short: "say what would become of one call, and why",
-		Long: `Try says what the rules make of a call of a tool, with ARGUMENTS as a JSON object.
-The call is not made and counts for no limit. The upstream is connected to if no
-earlier run has seen its tools: what it says of the tool counts. The exit status
-is 0 for a call that is allowed, and 1 for all others.`,
+		Short: "show the decision about one call, and why",
+		Long: `Try shows how the rules decide about a call of a tool, with ARGUMENTS as a JSON object.
+The call is not made and counts towards no limit. The upstream is connected to if no
+earlier run has seen its tools, as the decision depends on their annotations. The exit
+status is 0 for a call that is allowed, and 1 for all others.`,
 		Example: "  sallyport policy try memory.delete_entities '{\"entityNames\":[\"Ann\"]}'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
@@ -106,7 +106,7 @@ func (a *app) policyTest(ctx context.Context) error {
 	return cli.Status(cli.ExitFailed)
 }
 
-// labelsFor are those that the settings give a tool.
+// labelsFor returns the labels that the settings give a tool.
 func labelsFor(cfg *config.Config, call string) []string {
 	id, err := tool.ParseID(call)
 	if err != nil {

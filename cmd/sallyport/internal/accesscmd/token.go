@@ -22,9 +22,9 @@ func TokenCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token COMMAND",
 		Short: "make and revoke tokens for serve --http",
-		Long: `Token manages bearer tokens for serve --http, each with what it may do. They are
-kept in the data directory as digests, so what a token is can be seen only when
-it is made. A gateway that runs notices a new or revoked one at once.
+		Long: `Token manages bearer tokens for serve --http, each with its scopes. The data
+directory stores only their digests, so a token is shown only when it is made.
+A running gateway notices a new or revoked token at once.
 
 Scopes: mcp (speak MCP, at /mcp), read (see tools, upstreams and what is one's
 own), execute (run programs), call (call single tools), workflow (start runs),
@@ -47,7 +47,7 @@ func tokenCreateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create [flags] NAME",
 		Short:   "make a token, and print it",
-		Long:    "Create makes a token and prints it: it is shown this once. Whoever has it is the\nprincipal token:NAME, with workspaces and records of its own.",
+		Long:    "Create makes a token and prints it, only this once. Requests with it have the\nprincipal token:NAME, with workspaces and records of its own.",
 		Example: "  sallyport token create ci --scope execute,read --expires 90d --rate 60/m",
 		Args:    cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,13 +63,13 @@ func tokenCreateCommand(a *app) *cobra.Command {
 		names = append(names, string(scope))
 	}
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "what it may do: `SCOPES` of "+strings.Join(names[:5], ", ")+",\n"+strings.Join(names[5:], ", "))
-	cmd.Flags().StringVar(&expires, "expires", "", "it is good for `TIME`, such as 90d or 12h; without, until it is revoked")
-	cmd.Flags().StringVar(&rate, "rate", "", "it is good for `RATE` requests, such as 60/m, instead of\nhttp.limits.requests")
+	cmd.Flags().StringVar(&expires, "expires", "", "it is valid for `TIME`, such as 90d or 12h; without, until it is revoked")
+	cmd.Flags().StringVar(&rate, "rate", "", "it may make `RATE` requests, such as 60/m, instead of\nhttp.limits.requests")
 	cli.CompleteFlag(cmd, "scope", names...)
 	return cmd
 }
 
-// wishOf reads the flags of create.
+// wishOf returns the token to create for the flags of create.
 func wishOf(name string, scopes []string, expires, rate string) (w access.Wish, err error) {
 	w.Name = name
 	if w.Scopes, err = access.ParseScopes(scopes); err != nil {
@@ -86,7 +86,7 @@ func wishOf(name string, scopes []string, expires, rate string) (w access.Wish, 
 	return w, err
 }
 
-// parseLife reads a time as Go writes it, or days.
+// parseLife parses a lifetime: a Go duration, or days such as 90d.
 func parseLife(text string) (time.Duration, error) {
 	wrong := errors.New("--expires is a time, such as 90d, 12h or 30m")
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -108,7 +108,7 @@ func (a *app) createToken(w access.Wish) error {
 	if err != nil {
 		return err
 	}
-	if cfg, err := a.Load(); err == nil { // without settings there is nothing that it could be confused with
+	if cfg, err := a.Load(); err == nil { // without settings there is no other token with this name
 		if _, taken := cfg.HTTP.Tokens[w.Name]; taken {
 			return &tool.Error{Kind: tool.Invalid, Message: "http.tokens has a token " + w.Name + " already", Hint: "both would be the principal token:" + w.Name + "; use another name"}
 		}
@@ -118,7 +118,7 @@ func (a *app) createToken(w access.Wish) error {
 		return err
 	}
 	if err := a.RecordEvents(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), lifeOf(made))}); err != nil {
-		return errors.Join(err, access.Revoke(dir, w.Name)) // nobody has seen it
+		return errors.Join(err, access.Revoke(dir, w.Name)) // the token was not shown yet
 	}
 	note := "it is shown this once; " + lifeOf(made)
 	a.Say(note)
@@ -127,16 +127,16 @@ func (a *app) createToken(w access.Wish) error {
 
 func lifeOf(t access.Token) string {
 	if t.Expires == nil {
-		return "it is good until: sallyport token revoke " + t.Name
+		return "it is valid until: sallyport token revoke " + t.Name
 	}
-	return "it is good until " + t.Expires.Format(time.RFC3339)
+	return "it is valid until " + t.Expires.Format(time.RFC3339)
 }
 
 func tokenListCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list [flags]",
-		Short:   "show which tokens there are",
+		Short:   "list the tokens",
 		Example: "  sallyport token list",
 		Args:    cli.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.listTokens(asJSON) },
@@ -207,7 +207,7 @@ func (a *app) printTokens(list []tokenJSON) error {
 	return a.Print(b.String())
 }
 
-// scopeText is a list of scopes, as --scope takes it.
+// scopeText returns scopes in the form of --scope.
 func scopeText(scopes []tool.Scope) string {
 	var all []string
 	for _, s := range scopes {
@@ -220,7 +220,7 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke [flags] NAME",
 		Short:   "end a token",
-		Long:    "Revoke ends a token, with the sessions that it has begun: a gateway that runs\nrefuses it at once, and cuts off within seconds what it has open.",
+		Long:    "Revoke ends a token and the sessions that it has begun: a running gateway refuses\nit at once, and closes its open connections within seconds.",
 		Example: "  sallyport token revoke ci",
 		Args:    cli.OneName,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -232,7 +232,7 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 				return err
 			}
 			a.Say("revoked")
-			return a.RecordEvents(audit.Event{Kind: audit.TokenRevoked, Note: args[0]}) // it is over, on record or not
+			return a.RecordEvents(audit.Event{Kind: audit.TokenRevoked, Note: args[0]}) // it is revoked even if this fails
 		},
 	}
 }

@@ -25,7 +25,7 @@ func ExecutionsCommand(shared *cli.App) *cobra.Command {
 		Use:   "executions [flags]",
 		Short: "show the programs that ran last",
 		Long: `Executions lists the programs that ran last, of all clients, the newest first: those
-of the gateways that run on the data directory, and those that are kept there.`,
+of the gateways that run on the data directory, and the stored ones.`,
 		Example: "  sallyport executions\n  sallyport executions show e-2f6qdmnhx3k4c",
 		Args:    cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +78,7 @@ func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
 	return a.Print(b.String())
 }
 
-// execution returns the record of an execution, of whichever gateway has it.
+// execution returns the record of an execution from the gateway that has it.
 func (a *app) execution(ctx context.Context, id string) (r history.Record, err error) {
 	err = a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		return c.Find(ctx, "/executions/"+url.PathEscape(id), nil, &r)

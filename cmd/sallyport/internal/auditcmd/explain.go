@@ -23,10 +23,10 @@ func ExplainCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [flags] EXECUTION",
 		Short: "show what was decided about an execution's calls, and why",
-		Long: `Explain prints the calls of one execution in their order: what became of each by
-the policy, by which rule, and which labels its result brought. Below stands what
-the execution had read in all, with its session and its files, and where each
-label came from. Arguments and results are not kept, and not shown.`,
+		Long: `Explain prints the calls of one execution in order: the decision of the policy, the
+rule, and the labels of the result. Then it lists all labels that the execution had
+read, including those of its session and files, and where each came from. Arguments
+and results are not stored, and not shown.`,
 		Example: "  sallyport explain e-2f6qdmnhx3k4c",
 		Args:    cli.OneID,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0], asJSON) },
@@ -50,7 +50,7 @@ func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
 	return a.Print(text)
 }
 
-// explained is the story of an execution.
+// explained returns the calls of an execution with their decisions, and the origins of its labels.
 func explained(r history.Record) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cli.Cell(r.ID, 40), cli.Cell(r.Language, 20), cli.Cell(string(r.Status), 20), cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
@@ -76,7 +76,7 @@ func explained(r history.Record) (string, error) {
 	return b.String(), nil
 }
 
-// decision is what became of a call, in a word.
+// decision returns the decision about a call in a word.
 func decision(c toolcall.RecordedCall) string {
 	if c.Replayed {
 		return "replayed"
@@ -84,7 +84,7 @@ func decision(c toolcall.RecordedCall) string {
 	return cmp.Or(c.Decision, "-")
 }
 
-// told is what became of a call, for who asks why.
+// told describes the decision about a call that was refused or needed approval.
 func told(c toolcall.RecordedCall) string {
 	text := "approved"
 	switch c.Decision {
@@ -99,7 +99,7 @@ func told(c toolcall.RecordedCall) string {
 	return text
 }
 
-// brought says which labels a result had.
+// brought returns the table cell with the labels of a result.
 func brought(labels []string) string {
 	if len(labels) == 0 {
 		return ""
@@ -107,7 +107,7 @@ func brought(labels []string) string {
 	return "\tbrings " + sanitize.Line(strings.Join(labels, ", "), 100)
 }
 
-// origin says where a label came from.
+// origin describes where a label came from.
 func origin(o toolcall.Origin, execution string) string {
 	from := "from " + cli.Cell(o.Tool, 80)
 	if o.File != "" {

@@ -21,7 +21,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// logFilter says which records are wanted; its zero value wants all.
+// logFilter selects records; its zero value selects all.
 type logFilter struct {
 	since                          string
 	execution, principal, decision string
@@ -40,7 +40,7 @@ func (f *logFilter) flags(cmd *cobra.Command) {
 	cli.CompleteFlag(cmd, "kind", audit.Kinds()...)
 }
 
-// check refuses what nothing can match.
+// check returns an error for a filter that no record can match.
 func (f *logFilter) check() error {
 	for _, kind := range f.kinds {
 		if !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(kind, k) }) {
@@ -48,7 +48,7 @@ func (f *logFilter) check() error {
 			if near := suggest.Of(kind, audit.Kinds()); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no kind %.40q", kind), Hint: hint}
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown kind %.40q", kind), Hint: hint}
 		}
 	}
 	if f.decision == "denied" {
@@ -63,7 +63,7 @@ func globbed(glob, text string) bool {
 	return err == nil && ok
 }
 
-// from is when the records begin that are wanted, the zero time for all.
+// from returns the time of the first selected record, the zero time for all.
 func (f *logFilter) from(now time.Time) (time.Time, error) {
 	if f.since == "" {
 		return time.Time{}, nil
@@ -80,10 +80,10 @@ func (f *logFilter) from(now time.Time) (time.Time, error) {
 			return then, nil
 		}
 	}
-	return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("--since cannot be %.40q", f.since), Hint: "write 90m, 12h, 7d, 2026-11-22 or 2026-11-22T14:00:00Z"}
+	return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid --since %.40q", f.since), Hint: "write 90m, 12h, 7d, 2026-11-22 or 2026-11-22T14:00:00Z"}
 }
 
-// wants reports whether a record is one of those.
+// wants reports whether the filter selects a record written at from or later.
 func (f *logFilter) wants(r audit.Record, from time.Time) bool {
 	any := func(globs []string, text string) bool {
 		return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool { return globbed(g, text) })
@@ -93,7 +93,7 @@ func (f *logFilter) wants(r audit.Record, from time.Time) bool {
 		any(f.tools, r.Tool) && any(f.kinds, string(r.Kind))
 }
 
-// logging is how records are printed.
+// logging holds the flags of log.
 type logging struct {
 	logFilter
 	limit        int
@@ -106,11 +106,10 @@ func LogCommand(shared *cli.App) *cobra.Command {
 	var l logging
 	cmd := &cobra.Command{
 		Use:   "log [flags]",
-		Short: "show what is on record of what happened",
-		Long: `Log shows the audit record: programs and their calls, what was decided about them and
-how they went, approvals, logins, changes of settings and definitions. It reads the
-files in the data directory, also while a gateway runs. There are no arguments, results
-or secrets in them.`,
+		Short: "show the audit record",
+		Long: `Log shows the audit record: programs and their calls with decisions and outcomes,
+approvals, logins, changes of settings and definitions. It reads the files in the data
+directory, also while a gateway runs. They have no arguments, results or secrets.`,
 		Example: `  sallyport log --since 1h --decision deny
   sallyport log --execution e-2f6qdmnhx3k4c
   sallyport log --follow --tool "github.*" --json
@@ -136,9 +135,8 @@ func logExportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags]",
 		Short: "print the record as JSON lines",
-		Long: `Export prints the lines of the record as they stand in its files, oldest first. Each has
-the hash of the one before it (prev) and its own: the SHA-256 of the line without its
-last member.`,
+		Long: `Export prints the lines of the record unchanged, oldest first. Each has the hash of
+the line before it (prev) and its own: the SHA-256 of the line without its last member.`,
 		Example: "  sallyport log export --since 2026-11-01 > november.jsonl",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -150,7 +148,7 @@ last member.`,
 	return cmd
 }
 
-// auditDir is where the record is, if there is any.
+// auditDir returns the directory of the audit record, which need not exist.
 func (a *app) auditDir() (string, error) {
 	dir := a.DataDir()
 	if dir == "" {
@@ -160,7 +158,7 @@ func (a *app) auditDir() (string, error) {
 }
 
 func noRecord(dir string) error {
-	return &tool.Error{Kind: tool.NotFound, Message: "nothing is on record in " + dir, Hint: "say which data directory is meant with --data DIR"}
+	return &tool.Error{Kind: tool.NotFound, Message: "no audit record in " + dir, Hint: "name its data directory with --data DIR"}
 }
 
 func (a *app) showLog(ctx context.Context, l logging) error {
@@ -188,18 +186,18 @@ func (a *app) showLog(ctx context.Context, l logging) error {
 	}
 	err = audit.Follow(ctx, dir, next, func(r audit.Record, damaged error) error { return a.printRecord(recordOrError{r, damaged}, from, l) })
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was interrupted, as it is meant to end
+		return nil //nolint:nilerr // an interrupt is the normal end
 	}
 	return err
 }
 
-// lastRecords keeps the last records that are wanted.
+// lastRecords keeps the last limit records.
 type lastRecords struct {
 	limit int
 	kept  []recordOrError
 }
 
-// recordOrError is a record, or why a line is none.
+// recordOrError is a record, or why a line is not a record.
 type recordOrError struct {
 	audit.Record
 	damaged error
@@ -213,7 +211,7 @@ func (l *lastRecords) add(r recordOrError) {
 
 func (l *lastRecords) all() []recordOrError { return l.kept[max(0, len(l.kept)-l.limit):] }
 
-// printLast prints the last records that are wanted, and returns the number of the next one that there may be.
+// printLast prints the last selected records, and returns the number of the record that follows the log's end.
 func (a *app) printLast(ctx context.Context, dir string, first uint64, from time.Time, l logging) (next uint64, err error) {
 	last := lastRecords{limit: l.limit}
 	next = first
@@ -242,16 +240,16 @@ func (a *app) printLast(ctx context.Context, dir string, first uint64, from time
 		}
 	}
 	if len(last.kept) == 0 && l.limit > 0 && !l.tail {
-		a.Say("nothing on record is like that")
+		a.Say("no matching records")
 	}
 	return next, nil
 }
 
-// printRecord prints one record, if it is wanted.
+// printRecord prints one record, if the filter selects it.
 func (a *app) printRecord(r recordOrError, from time.Time, l logging) error {
 	if r.damaged != nil {
 		a.Say(cli.Clean(r.damaged.Error()) + "; see sallyport log verify")
-		return nil //nolint:nilerr // that a line is damaged is told, and the rest is shown
+		return nil //nolint:nilerr // a damaged line is reported, and the rest is shown
 	}
 	if !l.wants(r.Record, from) {
 		return nil
@@ -267,7 +265,7 @@ func (a *app) printRecord(r recordOrError, from time.Time, l logging) error {
 	return err
 }
 
-// logLine is a record for a person. It was sanitized when it was written, but the file may have been edited.
+// logLine formats a record as text. It sanitizes the record again, as the file may have been edited.
 func logLine(r audit.Record) string {
 	parts := []string{
 		r.Time.Local().Format(time.DateTime), fmt.Sprintf("%-16s", sanitize.Line(string(r.Kind), 30)),

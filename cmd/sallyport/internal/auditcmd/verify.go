@@ -26,21 +26,21 @@ func logVerifyCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [flags]",
-		Short: "prove that nothing on record was changed or removed",
+		Short: "verify that no audit record was changed or removed",
 		Long: `Verify reads all records and follows their hashes, from the first to the head that the
 gateway has signed, and compares them with the copy in the records of the data
-directory. It names the first record that was edited, removed, moved or put in.
+directory. It names the first record that was edited, removed, moved or inserted.
 
-Who can write the data directory can make it all anew. A head that was kept somewhere
-else (sallyport log head) shows that too: give it with --head.
+A user who can write the data directory can also forge a complete new log. A head
+that was stored elsewhere (sallyport log head) detects that: pass it with --head.
 
-Exit status: 0 if all is whole, 1 if it is not.`,
+Exit status: 0 if the log is intact, 1 if it is not.`,
 		Example: `  sallyport log verify
   sallyport log head > /mnt/elsewhere/head && sallyport log verify --head /mnt/elsewhere/head`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.verifyLog(cmd.Context(), heads, asJSON) },
 	}
-	cmd.Flags().StringArrayVar(&heads, "head", nil, "a `HEAD` that was kept: SEQ:HASH, or a file with one")
+	cmd.Flags().StringArrayVar(&heads, "head", nil, "a `HEAD` that was stored elsewhere: SEQ:HASH, or a file with one")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -49,9 +49,9 @@ func logHeadCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "head [flags]",
-		Short: "print the head of the record, to be kept elsewhere",
-		Long: `Head prints how far the record goes: the number of its last record and that record's hash.
-Whoever keeps it elsewhere can prove with log verify --head that no record up to there was touched.`,
+		Short: "print the head of the record, to store it elsewhere",
+		Long: `Head prints the number of the last record and its hash. Stored elsewhere, it proves with
+log verify --head that no record up to there was changed.`,
 		Example: "  sallyport log head\n  sallyport log head --json",
 		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -76,7 +76,7 @@ Whoever keeps it elsewhere can prove with log verify --head that no record up to
 	return cmd
 }
 
-// keptHead reads a head that was given on the command line: itself, or the name of a file.
+// keptHead parses a --head argument: a head, or the name of a file with one.
 func keptHead(text string) (audit.Head, error) {
 	head, err := audit.ParseHead(text)
 	if err == nil {
@@ -123,7 +123,7 @@ func (a *app) verifyLog(ctx context.Context, heads []string, asJSON bool) error 
 	return err
 }
 
-// verified checks the record's chain, and compares it with its copy.
+// verified verifies the hash chain of the log, and compares the log with its copy in the store.
 func (a *app) verified(ctx context.Context, dir string, checks *audit.Checks) (report audit.Report, err error) {
 	records, closeRecords, err := a.CopyRecords(ctx)
 	if err != nil {
@@ -147,13 +147,13 @@ func mirrorLines(ctx context.Context, records *store.Store) (iter.Seq2[[]byte, e
 	return mirror.Lines(ctx), nil
 }
 
-// reportText is what verify tells a person.
+// reportText formats a report as text.
 func reportText(r audit.Report) string {
 	var b strings.Builder
 	if r.OK() {
-		fmt.Fprintf(&b, "ok: records %d to %d are whole", r.First, r.Last)
+		fmt.Fprintf(&b, "ok: records %d to %d are intact", r.First, r.Last)
 	} else {
-		fmt.Fprintf(&b, "NOT WHOLE: of records %d to %d", r.First, r.Last)
+		fmt.Fprintf(&b, "NOT INTACT: of records %d to %d", r.First, r.Last)
 	}
 	if r.Pruned > 0 {
 		fmt.Fprintf(&b, "; those up to %d were pruned", r.Pruned)
@@ -175,8 +175,8 @@ func logSinksCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "sinks [flags]",
-		Short:   "show how far the record was sent elsewhere",
-		Long:    "Sinks shows for each place that records are sent to (audit.sinks in upstreams.yaml)\nhow far it is, and why it is not further.",
+		Short:   "show how far records were sent to the sinks",
+		Long:    "Sinks shows for each sink that records are sent to (audit.sinks in upstreams.yaml)\nthe last record that it has, and its error if sending fails.",
 		Example: "  sallyport log sinks",
 		Args:    cli.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.showSinks(asJSON) },
@@ -200,7 +200,7 @@ func (a *app) showSinks(asJSON bool) error {
 		}{append([]audit.State{}, states...)})
 	}
 	if len(states) == 0 {
-		a.Say("nothing was sent anywhere; audit.sinks in upstreams.yaml says where to")
+		a.Say("no records were sent to any sink; configure audit.sinks in upstreams.yaml")
 		return nil
 	}
 	head, err := audit.HeadOf(dir)

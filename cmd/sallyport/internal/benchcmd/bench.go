@@ -14,7 +14,7 @@ type benchOptions struct {
 	runs            int
 }
 
-// defaultBenchRuns is how often bench measures each time, unless told otherwise.
+// defaultBenchRuns is how often bench takes each measurement by default.
 const defaultBenchRuns = 10
 
 // Command returns the verb.
@@ -24,23 +24,23 @@ func Command(shared *cli.App) *cobra.Command {
 	var m modelOptions
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
-		Short: "measure what this saves with your own upstreams",
-		Long: `Bench measures what a model reads at every turn if the tools of the upstreams
-in the settings are put into its context, and what it reads here; what a search
-costs; and from how many turns on this pays, or that it does not.
+		Short: "measure the savings with your own upstreams",
+		Long: `Bench measures the tokens that a model reads at every turn with the tools of all
+upstreams in its context, and with sallyport; the cost of a search; and from which
+turn on sallyport reads less, if ever.
 
-Then it calls tools for real, each once directly and once from a program, and
-counts what a model reads either way. Only tools are called that say that they
-only read, that need no arguments and that the policy allows unasked; those
-calls are on record like all others, and what they answer is not kept.
---no-calls leaves them out.
+Then it calls tools, each once directly and once from a program, and counts the
+tokens that a model reads either way. It calls only read-only tools without
+required arguments that the policy allows without approval. The calls are in the
+audit record like all others, and their results are not stored. --no-calls skips
+them.
 
-Last it takes times on this machine: start, search, programs and calls. For
-these the tool that was quickest is called again, four times for each of --runs
-and at most 200 times. With --only latency that is the first that answers.
+Last it measures times on this machine: start, search, programs and calls. For
+these it repeats the fastest tool, four times for each of --runs and at most 200
+times. With --only latency that is the first tool that answers.
 
-With --model an agent of a real model works on tasks of ours instead, in each
-mode; nothing of the settings is used then.`,
+With --model an agent with a real model works on built-in tasks instead, in each
+mode; the settings are not used then.`,
 		Example: `  sallyport bench
   sallyport bench --only tokens --no-calls
   sallyport bench --json | jq .tokens.per_turn
@@ -78,7 +78,7 @@ func (o *benchOptions) check(cmd *cobra.Command, m modelOptions) error {
 	return aboutModel(cmd, m)
 }
 
-// aboutModel refuses flags of a model without one, and others with one.
+// aboutModel refuses model flags without --model, and other flags with it.
 func aboutModel(cmd *cobra.Command, m modelOptions) (err error) {
 	of := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&modelOptions{}).flags(of)

@@ -33,21 +33,21 @@ type modelOptions struct {
 	JSON                   bool
 }
 
-// flags are those that go with --model; runs and json are bench's own.
+// flags adds the flags that need --model. --runs and --json are bench's own.
 func (m *modelOptions) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.URL, "model", "", "have a model work on tasks, at the endpoint `URL`: OpenAI-compatible,\nsuch as http://localhost:11434/v1, or Anthropic")
-	flags.StringVar(&m.Name, "name", "", "ask for the model `NAME` (default the only one that the endpoint has)")
-	flags.StringVar(&m.API, "api", "", "speak `API` with it: openai or anthropic (default by the URL)")
+	flags.StringVar(&m.URL, "model", "", "run tasks with a model at the endpoint `URL`: OpenAI-compatible,\nsuch as http://localhost:11434/v1, or Anthropic")
+	flags.StringVar(&m.Name, "name", "", "use the model `NAME` (default the only one of the endpoint)")
+	flags.StringVar(&m.API, "api", "", "use its `API`: openai or anthropic (default by the URL)")
 	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
 	flags.StringVar(&m.Tasks, "tasks", "", "only tasks whose name has a match of `REGEXP`")
 	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
-	flags.StringVar(&m.Upstreams, "upstreams", "all", "put `WHICH` servers behind the tools in each mode: all of them, or\nneeded, those of the task alone")
+	flags.StringVar(&m.Upstreams, "upstreams", "all", "use `WHICH` servers in each mode: all of them, or needed, only those\nof the task")
 	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")
 	flags.DurationVar(&m.Time, "time", 10*time.Minute, "a task fails after `DURATION` without an answer")
 	flags.StringVar(&m.Servers, "servers", "", "use the pinned servers in `DIR`, a node_modules\n(default installed once with npm)")
 }
 
-// modelBench is tasks that a model works on.
+// modelBench runs tasks with a model.
 type modelBench struct {
 	*modelOptions
 	app      *app
@@ -59,7 +59,7 @@ type modelBench struct {
 	runs     []modelRun
 }
 
-// benchModel has a model work on the tasks, and prints the results, also if it was stopped, or the endpoint fails.
+// benchModel runs the tasks with a model and prints the results, also when it is stopped or the endpoint fails.
 func (a *app) benchModel(ctx context.Context, o modelOptions) (err error) {
 	b := &modelBench{modelOptions: &o, app: a}
 	if err := b.choose(); err != nil {
@@ -85,12 +85,12 @@ func (a *app) benchModel(ctx context.Context, o modelOptions) (err error) {
 	return stopped
 }
 
-// wrong is a flag of a model's that cannot be used.
+// wrong returns the error for an invalid model flag.
 func wrong(hint, format string, args ...any) error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// choose finds out what is to be done.
+// choose selects tasks and modes by the flags.
 func (b *modelBench) choose() error {
 	only, err := regexp.Compile(b.Tasks)
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *modelBench) choose() error {
 	return nil
 }
 
-// connect finds the model.
+// connect opens the endpoint of the model.
 func (b *modelBench) connect(ctx context.Context) (err error) {
 	s := endpoint.Settings{URL: b.URL, Model: b.Name, API: endpoint.API(b.API)}
 	if b.API == "" {
@@ -137,7 +137,7 @@ func (b *modelBench) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// key is what the environment has. A key that was not named goes only to an endpoint with TLS or on this machine.
+// key returns the API key from the environment. Without --key-env it is sent only over TLS or to this machine.
 func (b *modelBench) key(api endpoint.API) (string, error) {
 	variable := "OPENAI_API_KEY"
 	if api == endpoint.Anthropic {
@@ -147,7 +147,7 @@ func (b *modelBench) key(api endpoint.API) (string, error) {
 	key = strings.TrimSpace(key)
 	switch {
 	case b.KeyEnv != "" && key == "":
-		return "", wrong("export it first", "the environment has no %.80s, which --key-env names", b.KeyEnv)
+		return "", wrong("export it first", "the variable %.80s of --key-env is not set", b.KeyEnv)
 	case b.KeyEnv != "" || key == "" || endpoint.Private(b.URL):
 		return key, nil
 	}
@@ -155,7 +155,7 @@ func (b *modelBench) key(api endpoint.API) (string, error) {
 	return "", nil
 }
 
-// furnish sees that everything is there that tasks need, before anything costs money.
+// furnish checks and installs everything that the tasks need, before any request costs money.
 func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 	if err := b.app.programsFor(ctx, b.modes); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 	return b.checkServers()
 }
 
-// announce says what is about to be paid for.
+// announce prints the number of conversations that are about to run.
 func (b *modelBench) announce() {
 	n := len(b.tasks) * len(b.modes) * b.Runs
 	b.app.Say(fmt.Sprintf("%s (%s at %s): %s x %s x %s: %d conversations, each of at most %d turns and %s",
@@ -186,7 +186,7 @@ func (b *modelBench) announce() {
 		cli.Count(len(b.tasks), "task"), cli.Count(len(b.modes), "mode"), cli.Count(b.Runs, "run"), n, b.Turns, b.Time))
 }
 
-// all has each task done in each mode, and stops where it is of no use to go on. Where there was no answer at all, the last fault says why.
+// all runs each task in each mode, and stops when the endpoint keeps failing. If no request was ever answered, it returns the last fault.
 func (b *modelBench) all(ctx context.Context) (err error) {
 	failed := 0
 	var fault *tool.Error
@@ -211,7 +211,7 @@ func (b *modelBench) all(ctx context.Context) (err error) {
 	return nil
 }
 
-// next runs a task and reports its result.
+// next runs a task once and reports its result.
 func (b *modelBench) next(ctx context.Context, task *suite.Task, mode suite.Mode, run int) (*tool.Error, error) {
 	r, fault, err := b.once(ctx, task, mode)
 	if err != nil {
@@ -222,13 +222,13 @@ func (b *modelBench) next(ctx context.Context, task *suite.Task, mode suite.Mode
 	return fault, b.tell(r)
 }
 
-// answered reports whether the endpoint has given any answer; then what it does not take may be one task's fault, such as its size.
+// answered reports whether the endpoint has answered any request. If so, a refused request may be the task's fault, such as its size.
 func (b *modelBench) answered() bool {
 	return slices.ContainsFunc(b.runs, func(r modelRun) bool { return r.Turns > 0 })
 }
 
-// hopeless reports whether an endpoint will answer no other request either. One that wants fewer requests has been asked
-// five times then, or names a time that is too long to wait for: what came next would fail for that, and not by what it is.
+// hopeless reports whether the endpoint will fail all further requests too. For a rate limit, the request was retried
+// five times, or the wait is too long: the next tasks would fail because of the limit.
 func (b *modelBench) hopeless(fault *tool.Error) bool {
 	switch fault.Kind {
 	case tool.Denied, tool.NotFound, tool.Limit:
@@ -239,7 +239,7 @@ func (b *modelBench) hopeless(fault *tool.Error) bool {
 	return false
 }
 
-// upstreams are the names of the servers that are behind the tools.
+// upstreams returns the names of the servers that a task runs with.
 func (b *modelBench) upstreams(task *suite.Task) (names []string) {
 	for _, server := range b.world.Servers() {
 		if b.Upstreams == "all" || slices.Contains(task.Upstreams, server.Name) {
@@ -249,7 +249,7 @@ func (b *modelBench) upstreams(task *suite.Task) (names []string) {
 	return names
 }
 
-// setup is what is behind the tools.
+// setup returns the environment that a task runs in.
 func (b *modelBench) setup(task *suite.Task) (agent.Setup, error) {
 	self, err := os.Executable()
 	s := agent.Setup{World: b.world, Sallyport: self, Upstreams: b.upstreams(task)}

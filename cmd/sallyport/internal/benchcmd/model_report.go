@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// tell reports the result of a run when it is over: as JSON on stdout, or in a line on stderr.
+// tell reports the result of a run: as JSON on stdout, or as a line on stderr.
 func (b *modelBench) tell(r modelRun) error {
 	if b.JSON {
 		return b.app.PrintLine(r)
@@ -29,7 +29,7 @@ func (b *modelBench) tell(r modelRun) error {
 	return nil
 }
 
-// print prints the tables.
+// print prints the tables of results.
 func (b *modelBench) print() error {
 	var out strings.Builder
 	first := b.runs[0]
@@ -51,7 +51,7 @@ func (b *modelBench) print() error {
 	return b.app.Print(out.String())
 }
 
-// total is what several runs come to.
+// total sums up several runs.
 type total struct {
 	runs, right, turns int
 	tokens             agent.Usage
@@ -94,7 +94,7 @@ func (b *modelBench) byMode(w io.Writer) {
 	}
 }
 
-// billed is a count of tokens, "-" if the endpoint says nothing of them.
+// billed formats a count of tokens, "-" if the endpoint does not report usage.
 func billed(u agent.Usage, n int) string {
 	if u == (agent.Usage{}) {
 		return "-"
@@ -102,7 +102,7 @@ func billed(u agent.Usage, n int) string {
 	return grouped(n)
 }
 
-// byTask has a line for each task, and what it took in each mode: tokens in and out, and turns.
+// byTask writes a line for each task with the tokens, in and out, and the turns in each mode.
 func (b *modelBench) byTask(w io.Writer) {
 	fmt.Fprint(w, "TASK\tKIND")
 	for _, mode := range b.modes {
@@ -134,15 +134,15 @@ func taskCell(t total) string {
 	return text
 }
 
-// notes are what tables do not say.
+// notes writes remarks below the tables.
 func (b *modelBench) notes(w io.Writer) {
 	b.fair(w)
 	whole := b.total(func(modelRun) bool { return true })
 	if whole.turns > 0 && whole.tokens == (agent.Usage{}) {
-		fmt.Fprintln(w, "The endpoint does not say what it bills.")
+		fmt.Fprintln(w, "The endpoint does not report token usage.")
 	}
 	if whole.waited > 0 {
-		fmt.Fprintf(w, "The endpoint was left alone for %.1f s more, as it wanted to be or because it failed.\n", whole.waited)
+		fmt.Fprintf(w, "%.1f s more were spent waiting, for rate limits and retries.\n", whole.waited)
 	}
 	for _, r := range b.runs {
 		if !r.Right {
@@ -151,7 +151,7 @@ func (b *modelBench) notes(w io.Writer) {
 	}
 }
 
-// fair compares modes by what was right in all of them: a wrong answer saves nothing.
+// fair compares the modes by the tasks that were right in all of them, as a wrong answer saves nothing.
 func (b *modelBench) fair(w io.Writer) {
 	var common []string
 	for _, task := range b.tasks {

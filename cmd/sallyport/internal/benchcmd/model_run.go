@@ -17,36 +17,36 @@ import (
 	"sallyport/internal/tool"
 )
 
-// modelRun is a task that a model worked on in one mode: a line of bench --model --json.
+// modelRun is one run of a task in one mode: a line of bench --model --json.
 type modelRun struct {
 	Endpoint string       `json:"endpoint"`
 	API      endpoint.API `json:"api"`
-	// Model is what was asked for, Served what the endpoint says that it answered with.
+	// Model is the requested model, Served the one that the endpoint reports.
 	Model  string     `json:"model"`
 	Served string     `json:"served,omitempty"`
 	Task   string     `json:"task"`
 	Kind   suite.Kind `json:"kind"`
 	Mode   suite.Mode `json:"mode"`
-	// Upstreams are the servers that were behind the tools.
+	// Upstreams are the servers that the task ran with.
 	Upstreams []string `json:"upstreams"`
 	// Run counts from 1.
 	Run   int  `json:"run"`
 	Right bool `json:"right"`
-	// Why is what went wrong.
+	// Why is the reason of a failure.
 	Why    string `json:"why,omitempty"`
 	Answer string `json:"answer"`
-	// Turns are those that were billed, one that was cut among them.
+	// Turns counts the billed turns, including a truncated one.
 	Turns int `json:"turns"`
 	Calls int `json:"calls"`
-	// Tokens are as the endpoint bills them; all are 0 if it says nothing of that.
+	// Tokens is the usage that the endpoint reports; all are 0 if it reports none.
 	Tokens agent.Usage `json:"tokens"`
-	// Seconds has no start of servers, and not the time that the endpoint wanted to be left alone, which is Waited.
+	// Seconds excludes the start of servers and Waited, the time spent on rate limits and retries.
 	Seconds  float64       `json:"seconds"`
 	Waited   float64       `json:"waited_seconds,omitempty"`
 	Versions modelVersions `json:"versions"`
 }
 
-// modelVersions are those of what took part.
+// modelVersions are the versions of the programs in a run.
 type modelVersions struct {
 	Sallyport string `json:"sallyport"`
 	// Runsc is empty where no program runs.
@@ -54,7 +54,7 @@ type modelVersions struct {
 	Servers map[string]string `json:"servers"`
 }
 
-// once has a task done in a new world. fault is the endpoint's, err what ends everything.
+// once runs a task in a new world. It returns a fault of the endpoint, and as err what ends the whole benchmark.
 func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
 	tools, err := b.open(ctx, task, mode)
 	if err != nil && stopped(ctx) {
@@ -80,14 +80,14 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	r.Seconds, r.Waited = seconds(took), seconds(talk.Waited)
 	fault, _ = errors.AsType[*tool.Error](failed)
 	if fault != nil && fault.Kind == tool.Failed {
-		fault = nil // the model's, which said too much
+		fault = nil // the model's fault: its answer is too long
 	}
 	r.Why = b.why(task, t, failed)
 	r.Right = r.Why == ""
 	return r, fault, nil
 }
 
-// silent makes a fault of the endpoint of a limit that was reached before its first answer; other errors stay.
+// silent turns a limit that was reached before the first answer into a timeout of the endpoint. It returns other errors unchanged.
 func (b *modelBench) silent(talk *endpoint.Conversation, failed error) error {
 	if !errors.Is(failed, agent.ErrLimit) || talk.Turns > 0 {
 		return failed
@@ -99,7 +99,7 @@ func (b *modelBench) silent(talk *endpoint.Conversation, failed error) error {
 	return fault
 }
 
-// open makes the world again, and what is behind the tools.
+// open resets the world and starts the servers of a task.
 func (b *modelBench) open(ctx context.Context, task *suite.Task, mode suite.Mode) (agent.Open, error) {
 	if err := b.world.Reset(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (b *modelBench) open(ctx context.Context, task *suite.Task, mode suite.Mode
 	return agent.OpenTools(ctx, mode, setup)
 }
 
-// stopped reports whether the user stopped us. Ctrl-C stops the servers as well, and those may be quicker than we are.
+// stopped reports whether the user interrupts this process. It waits briefly, as Ctrl-C may stop the servers first.
 func stopped(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -135,7 +135,7 @@ func (b *modelBench) record(task *suite.Task, t *tokencount.Transcript, talk *en
 	return r
 }
 
-// why says in a line what is wrong, "" if nothing is.
+// why returns why a run failed, "" if it succeeded.
 func (b *modelBench) why(task *suite.Task, t *tokencount.Transcript, failed error) string {
 	want := task.Want(b.world)
 	fault, known := errors.AsType[*tool.Error](failed)
@@ -150,7 +150,7 @@ func (b *modelBench) why(task *suite.Task, t *tokencount.Transcript, failed erro
 		return ""
 	}
 	if err := task.Done(b.world); err != nil {
-		return sanitize.Line("the answer is right, what was to be done is not: "+err.Error(), 200)
+		return sanitize.Line("the answer is right, the required changes are not: "+err.Error(), 200)
 	}
 	return ""
 }

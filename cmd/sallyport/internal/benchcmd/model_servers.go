@@ -21,7 +21,7 @@ import (
 	"sallyport/tools/upstreams"
 )
 
-// programsFor sees that the programs are there that the servers of the tasks need.
+// programsFor checks that the programs are installed that the servers of the tasks need.
 func (a *app) programsFor(_ context.Context, modes []suite.Mode) error {
 	for _, need := range []struct{ name, how string }{
 		{"node", "install Node.js 20 or later"},
@@ -37,11 +37,11 @@ func (a *app) programsFor(_ context.Context, modes []suite.Mode) error {
 	return nil
 }
 
-// installServers installs the pinned servers where they are not yet, and returns their node_modules.
+// installServers installs the pinned servers, unless they are installed, and returns their node_modules.
 func (a *app) installServers(ctx context.Context) (modules string, err error) {
 	cache := a.CacheDir()
 	if cache == "" {
-		return "", wrong("set HOME or XDG_CACHE_HOME, or give a node_modules with --servers", "there is no folder to install the servers of the tasks in")
+		return "", wrong("set HOME or XDG_CACHE_HOME, or give a node_modules with --servers", "no folder to install the servers of the tasks in")
 	}
 	files, pin, err := pinned()
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *app) installServers(ctx context.Context) (modules string, err error) {
 	return modules, install(ctx, files, dir)
 }
 
-// pinned are the files that npm ci needs, and the digest that they go by.
+// pinned returns the files that npm ci needs, and their digest.
 func pinned() (files map[string][]byte, pin string, err error) {
 	files = map[string][]byte{}
 	sum := sha256.New()
@@ -99,13 +99,13 @@ func install(ctx context.Context, files map[string][]byte, dir string) error {
 		said := sanitize.Line(string(bytes.TrimSpace(out)), 300)
 		return &tool.Error{Kind: tool.Upstream, Message: fmt.Sprintf("install servers: npm: %v: %s", err, said), Hint: "or give a node_modules that has them with --servers"}
 	}
-	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another one was quicker
+	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process has installed it
 		return fmt.Errorf("install servers: %w", err)
 	}
 	return nil
 }
 
-// checkServers refuses servers that are not those that the tasks were made with.
+// checkServers checks that the servers have the versions that the tasks require.
 func (b *modelBench) checkServers() error {
 	for _, s := range b.world.Servers() {
 		var found struct{ Version string }
@@ -118,7 +118,7 @@ func (b *modelBench) checkServers() error {
 			if found.Version == "" {
 				has = "it has none"
 			}
-			return wrong("it is the node_modules of npm ci in tools/upstreams; without --servers they are installed", "%s is no folder with %s %s: %s", b.world.Modules, s.Package, s.Version, has)
+			return wrong("it is the node_modules of npm ci in tools/upstreams; without --servers they are installed", "%s does not have %s %s: %s", b.world.Modules, s.Package, s.Version, has)
 		}
 		b.versions.Servers[s.Name] = s.Package + "@" + s.Version
 	}

@@ -26,7 +26,7 @@ type benchJSON struct {
 	Versions benchVersions  `json:"versions"`
 	Tokens   *local.Tokens  `json:"tokens,omitempty"`
 	Latency  *local.Latency `json:"latency,omitempty"`
-	// Stopped says why not all was measured, "" if it was.
+	// Stopped is why not everything was measured, "" if it was.
 	Stopped string `json:"stopped,omitempty"`
 }
 
@@ -45,8 +45,8 @@ type benchUpstreamJSON struct {
 	Protocol string `json:"protocol,omitempty"`
 }
 
-// bench measures with the user's own upstreams, and prints what there is also where it was stopped. What it does is learned
-// from by nothing, and what tools answered is kept nowhere.
+// bench measures with the user's own upstreams. When it is stopped, it prints the results so far. Search does not learn
+// from its calls, and results of tools are not stored.
 func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -88,8 +88,8 @@ type benching struct {
 	bench     *local.Bench
 	connected time.Duration
 	journals  string
-	tried     bool   // it is known whether programs can be run
-	stuck     string // why they cannot
+	tried     bool   // stuck is set
+	stuck     string // why programs cannot be run, "" if they can
 	tokens    *local.Tokens
 	latency   *local.Latency
 }
@@ -106,7 +106,7 @@ func (m *benching) measure(ctx context.Context) error {
 	return m.time(ctx)
 }
 
-// count counts tokens, of calls too unless there are to be none.
+// count counts tokens, including those of calls unless --no-calls is set.
 func (m *benching) count(ctx context.Context) (err error) {
 	if m.tokens, err = m.bench.Tokens(ctx); err != nil || m.options.noCalls || m.tokens.Tools == 0 {
 		return err
@@ -118,7 +118,7 @@ func (m *benching) count(ctx context.Context) (err error) {
 	return err
 }
 
-// time takes the times.
+// time measures latencies.
 func (m *benching) time(ctx context.Context) (err error) {
 	if err := m.try(ctx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (m *benching) time(ctx context.Context) (err error) {
 	return err
 }
 
-// try finds out why programs cannot be run.
+// try sets stuck, once.
 func (m *benching) try(ctx context.Context) error {
 	if !m.tried {
 		m.stuck, m.tried = m.canRun(ctx), true
@@ -142,7 +142,7 @@ func (m *benching) try(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// canRun says why programs cannot be run, "" if they can.
+// canRun returns why programs cannot be run, "" if they can.
 func (m *benching) canRun(ctx context.Context) string {
 	if err := cli.Platform(m.cfg); err != nil {
 		return err.Error()
@@ -150,7 +150,7 @@ func (m *benching) canRun(ctx context.Context) string {
 	return m.bench.CanRun(ctx)
 }
 
-// again is the tool with timed calls, nil for none, and says so.
+// again chooses the tool whose calls are timed, nil for none, and reports it.
 func (m *benching) again(ctx context.Context) (call *tool.ID, err error) {
 	switch {
 	case m.options.noCalls || m.stuck != "":
@@ -167,7 +167,7 @@ func (m *benching) again(ctx context.Context) (call *tool.ID, err error) {
 	return call, nil
 }
 
-// progress tells a person what takes its time.
+// progress prints a message about a long step, if stderr is a terminal.
 func (m *benching) progress(what string) {
 	if cli.IsTerminal(m.Stderr) {
 		m.Say(what)
@@ -178,7 +178,7 @@ func (m *benching) calling(name string) { m.progress("calling " + name) }
 
 func (m *benching) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) }
 
-// setup is what times are taken of.
+// setup returns the setup of the latency measurements.
 func (m *benching) setup(call *tool.ID) local.Setup {
 	return local.Setup{
 		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls, NoPool: m.cfg.Sandbox.Pool.Max == 0,
@@ -186,7 +186,7 @@ func (m *benching) setup(call *tool.ID) local.Setup {
 	}
 }
 
-// interpreter is the one that sandboxes use, on this machine and without a sandbox; "" where there is none, or sandboxes are elsewhere.
+// interpreter returns the path of an interpreter on this machine, to compare with sandboxes; "" if there is none or sandboxes are remote.
 func (m *benching) interpreter(i sandbox.Interpreter, explicit string) string {
 	if m.cfg.Sandbox.Remote != "" {
 		return ""
@@ -198,7 +198,7 @@ func (m *benching) interpreter(i sandbox.Interpreter, explicit string) string {
 	return path
 }
 
-// openKnown opens a gateway that has the catalog from the cache, starts no upstream, has no sandbox wait and puts nothing on record.
+// openKnown opens a gateway with the catalog from the cache. It starts no upstreams, has no pool of sandboxes and writes no records.
 func (m *benching) openKnown() (*gateway.Gateway, error) {
 	cfg := *m.cfg
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
@@ -213,7 +213,7 @@ func (m *benching) openKnown() (*gateway.Gateway, error) {
 	})
 }
 
-// print prints what there is. stopped is why it is not all, nil if it is.
+// print prints the results. stopped is why they are incomplete, nil if they are not.
 func (m *benching) print(ctx context.Context, stopped error) error {
 	if m.tokens == nil && m.latency == nil {
 		return nil
@@ -234,7 +234,7 @@ func (m *benching) print(ctx context.Context, stopped error) error {
 		writeLatency(&b, m.latency)
 	}
 	if stopped != nil {
-		b.WriteString("\nStopped before all was measured.\n")
+		b.WriteString("\nStopped before everything was measured.\n")
 	}
 	return m.Print(b.String())
 }

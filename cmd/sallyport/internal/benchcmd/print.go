@@ -14,13 +14,13 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// writeTokens writes what a turn costs, headline first.
+// writeTokens writes the tokens per turn, first the totals.
 func writeTokens(b *strings.Builder, t *local.Tokens) {
 	direct, here := t.PerTurn.Direct.O200k, t.PerTurn.Here.O200k
 	fmt.Fprintf(b, "direct: %s tokens per turn; here: %s\n", grouped(direct), grouped(here))
 	switch {
 	case t.Tools == 0:
-		b.WriteString("No tool of any upstream is there to be saved on.\n")
+		b.WriteString("The upstreams have no tools to save on.\n")
 	case here >= direct:
 		fmt.Fprintf(b, "With %s direct calling reads fewer tokens a turn than here: nothing is saved on definitions.\n", toolsOfUpstreams(t))
 	case direct > local.Window:
@@ -85,7 +85,7 @@ func writeSearch(b *strings.Builder, t *local.Tokens) {
 		from(c.Even.Plain, c.Last.Plain), local.Cached, grouped(tokencount.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
 }
 
-// from says from which turn on something is so, or else at which it was for the last time.
+// from describes from which turn on sallyport is cheaper, or else at which turn it last was.
 func from(turn, last int) string {
 	switch {
 	case turn == 1:
@@ -98,7 +98,7 @@ func from(turn, last int) string {
 	return "never, in 100 turns"
 }
 
-// writeCalls writes what was called, and what a model reads of it.
+// writeCalls writes the calls and the tokens that a model reads for them.
 func writeCalls(b *strings.Builder, t *local.Tokens) {
 	c := t.Calls
 	if c == nil {
@@ -151,7 +151,7 @@ func writeMade(b *strings.Builder, c *local.Calls) {
 	_ = table.Flush()
 }
 
-// writeSums says what the calls come to with what must be found first.
+// writeSums writes the total of the calls including the searches before them.
 func writeSums(b *strings.Builder, t *local.Tokens) {
 	c := t.Calls
 	if c.Counted == 0 || t.Search == nil {
@@ -161,7 +161,7 @@ func writeSums(b *strings.Builder, t *local.Tokens) {
 	fmt.Fprintf(b, "\nWith a search before each program: %s tokens in place of %s.\n", whole(float64(c.Program.O200k)+searches), grouped(c.Direct.O200k))
 }
 
-// writeLatency writes the times.
+// writeLatency writes the table of latencies.
 func writeLatency(b *strings.Builder, l *local.Latency) {
 	if b.Len() > 0 {
 		b.WriteString("\n")
@@ -191,7 +191,7 @@ func writeLatency(b *strings.Builder, l *local.Latency) {
 
 func writeMissing(w io.Writer, what string) { fmt.Fprintf(w, "Not measured: %s.\n", what) }
 
-// millis writes milliseconds with as many digits as mean something.
+// millis formats milliseconds with a sensible number of digits.
 func millis(ms float64) string {
 	switch {
 	case ms >= 100:
@@ -204,7 +204,7 @@ func millis(ms float64) string {
 
 func whole(f float64) string { return grouped(int(f + .5)) }
 
-// grouped writes a number with its thousands apart.
+// grouped formats a number with commas between thousands.
 func grouped(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

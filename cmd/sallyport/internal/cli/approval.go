@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/approval"
 )
 
-// DecisionOf returns the decision that a key stands for: y, e, s or n.
+// DecisionOf returns the decision for a key: y, e, s or n.
 func DecisionOf(key byte) (httpapi.Decision, bool) {
 	switch key {
 	case 'y':
@@ -24,7 +24,7 @@ func DecisionOf(key byte) (httpapi.Decision, bool) {
 	return httpapi.Decision{}, false
 }
 
-// DescribeApproval returns the text in which a person is asked about a pending call.
+// DescribeApproval returns the text that asks a person about a pending call.
 func DescribeApproval(one approvals.Approval) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s  %s  %s ago\n", Cell(one.ID, 40), Cell(one.Tool, 100), Age(one.Asked))

@@ -1,5 +1,5 @@
-// Package cli has what the verbs of sallyport share: the streams and the environment of the process, the settings, the ways to a
-// gateway in this process or another, what is printed, and errors with their exit statuses.
+// Package cli is shared by the verbs of sallyport: the streams and the environment of the process, settings, access to a gateway in
+// this process or another, output, and errors with their exit statuses.
 package cli
 
 import (
@@ -27,7 +27,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// App is what the verbs share: the streams and the environment of the process, and the global flags.
+// App has the streams and the environment of the process, and the global flags. All verbs share it.
 type App struct {
 	Env            func(string) (string, bool)
 	Stdin          io.Reader
@@ -36,16 +36,16 @@ type App struct {
 	ConfigPath string
 	DataPath   string
 	LogLevel   string
-	// remote is where sandboxes are, instead of what the settings say; only some verbs have the flag.
+	// remote overrides sandbox.remote of the settings; only some verbs have the flag.
 	remote string
 }
 
-// levels are the words for --log-level.
+// levels returns the levels by their names in --log-level.
 func levels() map[string]slog.Level {
 	return map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 }
 
-// CheckLevel refuses an unknown level of the log.
+// CheckLevel returns an error if --log-level is unknown.
 func (a *App) CheckLevel() error {
 	if _, ok := levels()[a.LogLevel]; ok || a.LogLevel == "" {
 		return nil
@@ -57,7 +57,7 @@ func (a *App) CheckLevel() error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown log level %.40q", a.LogLevel), Hint: hint}
 }
 
-// Logger writes to stderr, from the level that was asked for or else from usual on.
+// Logger returns a logger to stderr with the level of --log-level, or usual without it.
 func (a *App) Logger(usual slog.Level) *slog.Logger {
 	level, ok := levels()[a.LogLevel]
 	if !ok {
@@ -66,7 +66,7 @@ func (a *App) Logger(usual slog.Level) *slog.Logger {
 	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level})))
 }
 
-// Load reads the settings.
+// Load reads the settings. Errors are *[ConfigError].
 func (a *App) Load() (*config.Config, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err != nil {
@@ -86,12 +86,12 @@ func (a *App) Load() (*config.Config, error) {
 	return cfg, nil
 }
 
-// SandboxFlag lets a verb have its sandboxes on another machine.
+// SandboxFlag adds the flag --sandbox, which runs programs on another machine.
 func (a *App) SandboxFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that ssh can log in to\nand that has sallyport: `URL` is ssh://[USER@]HOST[:PORT][/PATH]\n(default sandbox.remote in upstreams.yaml, or this machine)")
 }
 
-// Platform is nil where programs can run with these settings.
+// Platform returns an error if programs cannot run on this platform with these settings.
 func Platform(cfg *config.Config) error {
 	if cfg.Sandbox.Remote != "" {
 		return nil
@@ -99,15 +99,15 @@ func Platform(cfg *config.Config) error {
 	return sandbox.Platform()
 }
 
-// Patience is how long a command that is all about the upstreams waits for them.
+// Patience bounds the wait for the connections to upstreams, for commands that need them.
 const Patience = 2 * time.Minute
 
-// Settle waits for the upstreams, and says for which if that takes long.
+// Settle waits until the upstreams are connected or have failed, and prints their names if that takes long.
 func (a *App) Settle(ctx context.Context, g *gateway.Gateway) error {
 	return a.WaitFor(ctx, g, g.Catalog.Settle)
 }
 
-// WaitFor waits for a gateway, and says for which upstreams if that takes long.
+// WaitFor calls wait, and prints the upstreams that are still connecting if that takes long.
 func (a *App) WaitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx context.Context)) error {
 	done := make(chan struct{})
 	go func() {
@@ -136,7 +136,7 @@ func Unsettled(g *gateway.Gateway) []string {
 	return ids
 }
 
-// Problem says why an upstream is not available, "" if it is, or would be when it is called.
+// Problem returns why an upstream is not available, "" if it is, or would be when it is called.
 func Problem(up catalog.Upstream) string {
 	switch {
 	case up.State.Status == upstream.Ready, up.State.Error == "" && up.Known:
@@ -147,7 +147,7 @@ func Problem(up catalog.Upstream) string {
 	return "still connecting to upstream " + up.ID
 }
 
-// Standing is the state of an upstream in a word or two.
+// Standing returns the state of an upstream in a word or two.
 func Standing(up catalog.Upstream) string {
 	if up.Cached && (up.State.Status == upstream.Idle) {
 		return "cached, not started"
@@ -155,7 +155,7 @@ func Standing(up catalog.Upstream) string {
 	return string(up.State.Status)
 }
 
-// Count writes how many of what there are: "1 tool", "2 tools".
+// Count formats a number with a noun: "1 tool", "2 tools".
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -163,14 +163,14 @@ func Count(n int, what string) string {
 	return fmt.Sprint(n, " ", what)
 }
 
-// CompleteFlag offers values for a flag to the shell. It fails only for a flag that does not exist.
+// CompleteFlag registers values for the completion of a flag. It panics if the flag does not exist.
 func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}
 }
 
-// BuildVersion is the version that the build has stamped, "dev" without one.
+// BuildVersion returns the version of the main module, "dev" if the build has none.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -179,14 +179,14 @@ func BuildVersion() string {
 	return info.Main.Version
 }
 
-// WithoutLogin says why an upstream has no login, nil if it may have one.
+// WithoutLogin returns an error if an upstream cannot have an OAuth login.
 func WithoutLogin(up config.Upstream) error {
 	var why string
 	switch {
 	case up.Problem != "":
 		why = up.Problem
 	case up.URL == "":
-		why = "it is no upstream over HTTP"
+		why = "it is not an HTTP upstream"
 	case AuthOf(up) == "none":
 		why = "its auth.type is none"
 	case AuthOf(up) == "header":
@@ -197,7 +197,7 @@ func WithoutLogin(up config.Upstream) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + up.Name + " has no login: " + why}
 }
 
-// NewAuthorizer returns what logs in to an upstream over HTTP.
+// NewAuthorizer returns the OAuth handler of an upstream over HTTP.
 func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
 	return oauth.New(oauth.Settings{
 		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
@@ -205,7 +205,7 @@ func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
 	}, &oauth.Options{Dir: oauth.Dir(a.Env)})
 }
 
-// askRelease asks a standby for the records, and reports whether there is one that gives them back.
+// askRelease asks standby processes to release the records, and reports whether one does.
 func (a *App) askRelease(ctx context.Context) (given bool) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *Gateways) error {
 		for _, gate := range c.All {
@@ -217,16 +217,16 @@ func (a *App) askRelease(ctx context.Context) (given bool) {
 	return given
 }
 
-// releasePatience is how long a standby may take to give the records back.
+// releasePatience bounds the wait for a standby to release the records.
 const releasePatience = 20 * time.Second
 
-// RecordsFolder is where in the data directory the records are.
+// RecordsFolder is the folder of the records in the data directory.
 const RecordsFolder = "records"
 
-// Cell is a text that fits in a table, "-" for none.
+// Cell returns text as one line of at most most characters for a table, "-" if it is empty.
 func Cell(text string, most int) string { return cmp.Or(sanitize.Line(text, most), "-") }
 
-// Age is how long ago something was, in the largest unit that tells enough.
+// Age formats the time since then in one unit: 5s, 3m, 7h or 2d.
 func Age(then time.Time) string {
 	d := time.Since(then)
 	switch {
@@ -240,7 +240,7 @@ func Age(then time.Time) string {
 	return fmt.Sprint(int(d.Hours()/24), "d")
 }
 
-// OneID refuses all but one argument, for verbs that take an id.
+// OneID returns an error unless there is one argument, an id.
 func OneID(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return Misuse(cmd, "%s takes one ID", cmd.Name())
@@ -248,7 +248,7 @@ func OneID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// AuthOf names in a word how we authenticate to an upstream over HTTP.
+// AuthOf returns how the gateway authenticates to an upstream over HTTP: auth.type, header, or "" for neither.
 func AuthOf(up config.Upstream) string {
 	if up.URL == "" {
 		return ""

@@ -23,10 +23,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// OperatorName is what stands on record for who answers at the control socket.
+// OperatorName is the operator in records of what is done through the control socket.
 const OperatorName = "cli"
 
-// AsOperator serves callers that may open the socket or the records themselves, as operators.
+// AsOperator returns a handler that serves every request as from the operator. It is for callers who own the data directory.
 func AsOperator(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(tool.WithOperator(r.Context(), OperatorName)))
@@ -36,8 +36,8 @@ func AsOperator(api http.Handler) http.Handler {
 // Gateways are the gateways of one data directory.
 type Gateways struct{ All []*http.Client }
 
-// WithControls lets use ask the gateways that run on the data directory, and where none of them has the records
-// that are kept there, those too. In the meantime no gateway can start that wants them.
+// WithControls calls use with the gateways that run on the data directory. If none of them has the stored records, it
+// adds a temporary gateway that opens them; until use returns, no other process can open them.
 func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c *Gateways) error) (err error) {
 	return a.WithGateways(ctx, func(ctx context.Context, c *Gateways) (err error) {
 		dir := a.DataDir()
@@ -54,7 +54,7 @@ func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c 
 	})
 }
 
-// WithGateways lets use ask the gateways that run on the data directory.
+// WithGateways calls use with the gateways that run on the data directory.
 func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c *Gateways) error) error {
 	dir := a.DataDir()
 	if dir == "" {
@@ -69,7 +69,7 @@ func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c 
 	return use(ctx, c)
 }
 
-// kept reports whether one of the gateways has the records that are kept.
+// kept reports whether one of the gateways has the stored records.
 func (c *Gateways) kept(ctx context.Context) bool {
 	return slices.ContainsFunc(c.All, func(gate *http.Client) bool {
 		var health httpapi.Health
@@ -77,7 +77,7 @@ func (c *Gateways) kept(ctx context.Context) bool {
 	})
 }
 
-// openKept opens what is kept while no gateway has it. It has no upstreams and runs no programs.
+// openKept opens the stored records in a gateway without upstreams and sandboxes.
 func (a *App) openKept(dir string) (own *http.Client, closing func() error, err error) {
 	log := a.Logger(slog.LevelError)
 	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: SharePatience})
@@ -88,7 +88,7 @@ func (a *App) openKept(dir string) (own *http.Client, closing func() error, err 
 		return nil, nil, err
 	}
 	cfg, err := a.Load()
-	if err != nil { // what is kept can be seen without settings
+	if err != nil { // the records can be read without settings
 		cfg = new(config.Config)
 		*cfg = config.Default()
 	}
@@ -102,13 +102,13 @@ func (a *App) openKept(dir string) (own *http.Client, closing func() error, err 
 	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
 }
 
-// Unanswering says that a process has the records and is no gateway that answers.
+// Unanswering returns the error for a process that has the records and does not answer as a gateway.
 func Unanswering(used *store.InUseError, dir string) error {
-	return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d has the data directory %s and does not answer", used.PID, dir), Err: used,
-		Hint: "is it of another user, or of an older version?"}
+	return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d uses the data directory %s and does not answer", used.PID, dir), Err: used,
+		Hint: "does it belong to another user, or is it an older version?"}
 }
 
-// InProcess returns a transport that has a handler of this process answer requests.
+// InProcess returns a transport that passes requests to a handler in this process.
 func InProcess(api http.Handler) http.RoundTripper { return inProcess{api} }
 
 type inProcess struct{ http.Handler }
@@ -123,7 +123,7 @@ func (w inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: answer.status, Status: http.StatusText(answer.status), Header: answer.header, Body: io.NopCloser(&answer.body), Request: r}, nil
 }
 
-// inMemory is an answer that was not sent.
+// inMemory is a response writer that collects the response.
 type inMemory struct {
 	status int
 	header http.Header
@@ -134,7 +134,7 @@ func (m *inMemory) Header() http.Header            { return m.header }
 func (m *inMemory) WriteHeader(status int)         { m.status = status }
 func (m *inMemory) Write(data []byte) (int, error) { return m.body.Write(data) }
 
-// Everywhere asks every gateway for the same, and hands each answer to use.
+// Everywhere sends the same GET request to every gateway, and calls use with each response.
 func Everywhere[T any](ctx context.Context, c *Gateways, path string, use func(T)) error {
 	for _, gate := range c.All {
 		var got T
@@ -146,7 +146,7 @@ func Everywhere[T any](ctx context.Context, c *Gateways, path string, use func(T
 	return nil
 }
 
-// Find asks one gateway after the other, until one knows what the path names. A body makes it a POST.
+// Find sends a request to one gateway after the other, until one does not answer not found. With a body it is a POST.
 func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err error) {
 	method := http.MethodGet
 	if body != nil {
@@ -161,10 +161,10 @@ func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err e
 	return err
 }
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer bounds a response, in bytes.
 const maxAnswer = 64 << 20
 
-// Ask makes one request. What the gateway refuses is the *tool.Error that it had.
+// Ask sends one request and decodes the JSON response into into. An error of the gateway is returned as *tool.Error.
 func Ask(ctx context.Context, gate *http.Client, method, path string, body, into any) error {
 	var data []byte
 	if body != nil {

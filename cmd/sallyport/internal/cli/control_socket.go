@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/adminsock"
 )
 
-// OpenControl lets the owner of the data directory ask the gateway, until stop is called. Where that cannot be,
-// the log says why, and all else works.
+// OpenControl serves api at the control socket of the data directory, until stop is called. If it cannot, it logs a
+// warning and does nothing.
 func (a *App) OpenControl(log *slog.Logger, api http.Handler) (stop func()) {
 	dir := a.DataDir()
 	if dir == "" {

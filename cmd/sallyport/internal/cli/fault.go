@@ -14,23 +14,23 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The exit statuses that have a meaning of their own; see also exec, which passes on that of a program.
+// The exit statuses. The verb exec also returns the exit status of the program.
 const (
 	ExitFailed      = 1
 	ExitUsage       = 2  // the command line or the settings are wrong; nothing was done
-	ExitHeld        = 75 // a call needs approval: resumed once it has that
+	ExitHeld        = 75 // suspended: a call needs approval
 	ExitTimeout     = 124
-	ExitUnable      = 125 // a limit, or a sandbox that does not start
+	ExitUnable      = 125 // a limit was reached, or no sandbox could be started
 	ExitInterrupted = 130
 	exitBrokenPipe  = 141
 )
 
-// Status ends the process where all there is to say has been said.
+// Status is an error that only sets the exit status: the message was already printed.
 type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// ConfigError is an error in upstreams.yaml, or its absence.
+// ConfigError is an error of reading upstreams.yaml, such as an invalid or a missing file.
 type ConfigError struct{ Err error }
 
 // Error returns the text of the error.
@@ -39,7 +39,7 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ExitStatus is the one table from errors to exit statuses.
+// ExitStatus maps an error to the exit status of the process.
 func ExitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -71,8 +71,8 @@ func ExitStatus(err error) int {
 	return ExitFailed
 }
 
-// Report tells of an error on stderr, once for each that was joined into it.
-// What the reader of a pipe or the sender of a signal knows anyway is not said.
+// Report prints an error on stderr, each joined error by itself. It prints nothing for
+// closed pipes, cancellation and [Status].
 func (a *App) Report(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -95,7 +95,7 @@ func (a *App) Report(err error) {
 	a.Say(err.Error())
 }
 
-// Complain tells of a failure and what would be right.
+// Complain prints an error and its hint on stderr.
 func (a *App) Complain(e *tool.Error) {
 	a.Say(e.Message)
 	if e.Hint != "" {
@@ -103,17 +103,17 @@ func (a *App) Complain(e *tool.Error) {
 	}
 }
 
-// Say writes a message to stderr. All that is no log and no output of a program goes through here.
+// Say prints a message to stderr. All messages that are neither log nor program output use it.
 func (a *App) Say(message string) {
 	fmt.Fprintf(a.Stderr, "sallyport: %s\n", strings.TrimRight(Clean(message), "\n"))
 }
 
-// Misuse is a wrong command line.
+// Misuse returns the error for a wrong command line.
 func Misuse(cmd *cobra.Command, format string, args ...any) error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf(format, args...), Hint: "see " + cmd.CommandPath() + " --help"}
 }
 
-// NoArguments refuses any.
+// NoArguments returns an error if there are arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Misuse(cmd, "%s takes no arguments, not %.40q", cmd.Name(), args[0])
@@ -121,7 +121,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// UnknownCommand refuses what is no verb.
+// UnknownCommand returns an error for arguments, which are unknown subcommands.
 func UnknownCommand(parent *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -142,7 +142,7 @@ var (
 	flagInUsage = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
 )
 
-// FlagError words what the parser of flags has found.
+// FlagError rewrites an error of the flag parser, with a hint.
 func FlagError(cmd *cobra.Command, err error) error {
 	message := err.Error()
 	if strings.Contains(message, "time: missing unit") || strings.Contains(message, "time: invalid duration") {

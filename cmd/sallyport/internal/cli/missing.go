@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ReportMissing says which upstreams are not available, and which hold back tools.
+// ReportMissing prints which upstreams are not available, and which have quarantined tools.
 func (a *App) ReportMissing(ups []catalog.Upstream) error {
 	var err error
 	for _, up := range ups {
@@ -33,7 +33,7 @@ func quarantined(up catalog.Upstream) string {
 	return fmt.Sprintf("%s %s quarantined; see `sallyport upstreams review %s`", Count(up.Held, "tool"), are, up.Name)
 }
 
-// ChosenUpstreams returns the upstream that was asked for, or all.
+// ChosenUpstreams returns the upstream with the name or id only, or all if only is "".
 func ChosenUpstreams(ups []catalog.Upstream, only string) ([]catalog.Upstream, error) {
 	if only == "" {
 		return ups, nil

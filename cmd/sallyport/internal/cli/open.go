@@ -18,7 +18,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// OpenGateway opens a gateway with what all verbs give it besides opts.
+// OpenGateway opens a gateway with opts and the options that are the same for all verbs.
 func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
 	opts.Logger, opts.Version, opts.CacheDir, opts.DataDir = log, BuildVersion(), a.CacheDir(), a.DataDir()
 	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
@@ -33,15 +33,15 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 	return gateway.Open(cfg, &opts)
 }
 
-// sweep clears away what killed gateways of this user have left: cgroups and files of sandboxes. A process that ends before leaves the
-// rest to the next one.
+// sweep removes cgroups and sandbox files that killed gateways of this user left behind. If the process ends first, the next one
+// removes the rest.
 func sweep(log *slog.Logger) {
 	if err := sandbox.Sweep("", log); err != nil {
-		log.Debug("what killed gateways have left stays", "error", err)
+		log.Debug("files of killed gateways were not removed", "error", err)
 	}
 }
 
-// WithGateway opens a gateway for the time that use takes.
+// WithGateway opens a gateway, calls use with it and closes it.
 func (a *App) WithGateway(ctx context.Context, opts gateway.Options, use func(ctx context.Context, g *gateway.Gateway) error) (err error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -55,14 +55,14 @@ func (a *App) WithGateway(ctx context.Context, opts gateway.Options, use func(ct
 	return use(tool.WithClient(ctx, "sallyport "+cmp.Or(opts.Purpose, "cli")), g)
 }
 
-// recordsPatience is how long serve waits for another that is about to end: clients start the next while the last one ends.
+// recordsPatience is how long serve waits for the records while another process closes them: clients start a new process before the old one has ended.
 const recordsPatience = 3 * time.Second
 
-// SharePatience is how long a verb waits for records that it need not have.
+// SharePatience bounds the wait for the records by a verb that can do without them.
 const SharePatience = 300 * time.Millisecond
 
-// OpenRecords opens what a gateway that serves keeps of what happened; nil where that is in memory only. One
-// process has it at a time; with share, the others have their records in memory.
+// OpenRecords opens the stored records for serve. It returns nil if records are kept in memory only. One process has
+// the store at a time; with share, the others keep their records in memory.
 func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 	dir := a.DataDir()
 	if dir == "" {
@@ -78,7 +78,7 @@ func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 	}
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		if share {
-			log.Warn("another sallyport serve keeps the records here: those of this one end with it, and it takes over the schedules once that one is gone", "directory", dir, "process", used.PID)
+			log.Warn("another sallyport serve has the records: this process keeps its own in memory, and takes over the records and schedules when that one ends", "directory", dir, "process", used.PID)
 			return nil, nil
 		}
 		by := "another sallyport serve"
@@ -98,7 +98,7 @@ func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 	return records, nil
 }
 
-// DataDir is where things are kept that people own, "" if there is no place for them.
+// DataDir returns the directory of persistent data, "" if there is none.
 func (a *App) DataDir() string {
 	if dir, err := filepath.Abs(a.DataPath); a.DataPath != "" && err == nil {
 		return dir
@@ -112,7 +112,7 @@ func (a *App) DataDir() string {
 	return ""
 }
 
-// CacheDir is where things are kept that can be had again, "" if there is no place for them.
+// CacheDir returns the directory of caches, "" if there is none.
 func (a *App) CacheDir() string {
 	if dir, ok := a.Env("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "sallyport")

@@ -19,8 +19,8 @@ func IsTerminal(stream any) bool {
 	return ok && terminal.IsTerminal(f)
 }
 
-// Clean makes text fit for a terminal: newlines and tabs stay, all else that is
-// not seen goes. Unlike [sanitize.Text] it cuts nothing.
+// Clean makes text safe for a terminal: it removes all invisible characters except
+// newlines and tabs. Unlike [sanitize.Text] it does not truncate.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && sanitize.Hidden(r) {
@@ -30,13 +30,13 @@ func Clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// Print writes text that may hold words of upstreams to stdout, with a newline at its end.
+// Print writes text to stdout, cleaned, as it may come from upstreams, and with a newline at its end.
 func (a *App) Print(text string) error {
 	_, err := io.WriteString(a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n")
 	return err
 }
 
-// Write writes what a program printed: as it is for a pipe or a file, clean for a terminal.
+// Write writes the output of a program: unchanged to a pipe or a file, cleaned to a terminal.
 func Write(w io.Writer, text string) error {
 	if IsTerminal(w) {
 		text = Clean(text)
@@ -45,7 +45,7 @@ func Write(w io.Writer, text string) error {
 	return err
 }
 
-// PrintJSON writes one JSON value to stdout. What a terminal would not show is escaped.
+// PrintJSON writes one JSON value to stdout, indented. Invisible characters are escaped.
 func (a *App) PrintJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -68,8 +68,8 @@ func (a *App) PrintLine(v any) error {
 	return err
 }
 
-// EscapeHidden keeps JSON the same and makes it safe to show: runes that are not
-// seen can stand in strings only, where \u is as good.
+// EscapeHidden makes JSON safe to show without changing its value: it escapes invisible
+// runes, which occur only in strings.
 func EscapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {

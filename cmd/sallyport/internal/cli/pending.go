@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// PendingApprovals returns what the gateways have, the oldest first; with all, what does not wait any more as well.
+// PendingApprovals returns the pending approvals of the gateways, the oldest first; with all, also those that are no longer pending.
 func PendingApprovals(ctx context.Context, c *Gateways, all bool) ([]approvals.Approval, error) {
 	list := []approvals.Approval{}
 	err := Everywhere(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
@@ -21,7 +21,7 @@ func PendingApprovals(ctx context.Context, c *Gateways, all bool) ([]approvals.A
 	return list, err
 }
 
-// NeedDataDir returns the data directory, and an error where there is none.
+// NeedDataDir returns the data directory, or an error if there is none.
 func (a *App) NeedDataDir() (string, error) {
 	dir := a.DataDir()
 	if dir == "" {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// RunscLog makes a directory for what runsc itself logs, at level debug.
+// RunscLog creates a directory for the logs of runsc if the log level is debug, and returns it; otherwise "".
 func (a *App) RunscLog() (string, error) {
 	if a.LogLevel != "debug" {
 		return "", nil
@@ -20,7 +20,7 @@ func (a *App) RunscLog() (string, error) {
 	return dir + "/", nil
 }
 
-// EndSignals are the signals that ask us to stop. Under nohup the end of the terminal is not one of them.
+// EndSignals returns the signals that stop the process. Under nohup SIGHUP is not one of them.
 func EndSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/config"
 )
 
-// RecordEvents puts on record what a person did at the command line, before it is done. Without a data directory, or where the
-// settings want no record, it does nothing.
+// RecordEvents appends audit events for an action at the command line. It is called before the action. It does nothing without a
+// data directory, or if the settings turn the audit record off.
 func (a *App) RecordEvents(events ...audit.Event) (err error) {
 	standard := config.Default()
 	cfg := &standard

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// CopyRecords opens a copy of the records that are kept, as a gateway may be writing to them; nil where there are none.
+// CopyRecords opens a temporary copy of the stored records, as a gateway may be writing to them; nil if there are none. The caller calls done.
 func (a *App) CopyRecords(ctx context.Context) (records *store.Store, done func() error, err error) {
 	done = func() error { return nil }
 	from := filepath.Join(a.DataDir(), RecordsFolder)

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// ReadSettings reads the settings without the values of their references, which may not be there yet.
+// ReadSettings reads the settings without resolving references, whose values may not exist yet.
 func (a *App) ReadSettings() (*config.Config, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err != nil {
@@ -23,7 +23,7 @@ func (a *App) ReadSettings() (*config.Config, error) {
 	return f.Config()
 }
 
-// OpenSettings opens the settings at path, to be looked at or edited as they are written.
+// OpenSettings opens the settings file at path for reading its entries or editing.
 func (a *App) OpenSettings(path string) (*config.File, error) {
 	f, err := config.Open(path, a.Env)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *App) OpenSettings(path string) (*config.File, error) {
 	return f, nil
 }
 
-// EditSettings opens the settings that load would read; if there are none, those that are to be made.
+// EditSettings opens the settings file that Load would read; if there is none, a new one.
 func (a *App) EditSettings() (*config.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,8 +44,8 @@ func (a *App) EditSettings() (*config.File, error) {
 	return a.OpenSettings(path)
 }
 
-// newSettings is where settings are made: where they were said to be, else in the
-// user's own place, so that a client finds them wherever it starts us.
+// newSettings returns the path of a new settings file: the one of --config or SALLYPORT_CONFIG, else
+// the one of the user, which is found in any working directory.
 func (a *App) newSettings(missing error) (string, error) {
 	if a.ConfigPath != "" {
 		return a.ConfigPath, nil
@@ -84,7 +84,7 @@ func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 	return names
 }
 
-// envFileOf is what the env_file has; nothing if it cannot be read, which loading will say.
+// envFileOf returns the variables of the env_file. If it cannot be read, it prints the error and returns none.
 func (a *App) envFileOf(f *config.File) config.Secrets {
 	file := f.EnvFile()
 	if file == "" {
@@ -99,7 +99,7 @@ func (a *App) envFileOf(f *config.File) config.Secrets {
 
 var variable = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Transport says in a word how an upstream is reached.
+// Transport returns the transport of an upstream in a word.
 func Transport(up config.Upstream) string {
 	switch {
 	case up.Command != "":

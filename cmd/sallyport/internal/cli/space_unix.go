@@ -4,7 +4,7 @@ package cli
 
 import "golang.org/x/sys/unix"
 
-// FreeSpace returns how many bytes and files more a file system takes from this user. One that does not count files has room for one.
+// FreeSpace returns how many bytes and files this user can still write to a file system. If it does not count files, files is 1.
 func FreeSpace(dir string) (bytes, files uint64, ok bool) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

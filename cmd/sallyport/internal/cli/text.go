@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Plural returns a number with the noun that it counts.
+// Plural formats a number with a noun in the singular or plural.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -16,7 +16,7 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprint(n, " ", many)
 }
 
-// OneLine is a text that fits in a line, "" for none.
+// OneLine is like [Cell], but returns "" for an empty text.
 func OneLine(text string, most int) string {
 	if text == "" {
 		return ""
@@ -24,7 +24,7 @@ func OneLine(text string, most int) string {
 	return Cell(text, most)
 }
 
-// OneName refuses all arguments but one name.
+// OneName returns an error unless there is one argument, a name.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return Misuse(cmd, "%s takes one NAME", cmd.Name())
@@ -32,13 +32,13 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// LastLines is the end of what a process wrote: enough to see what it died of.
+// LastLines returns the last 8 lines of a process's output, cleaned.
 func LastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(Clean(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// Remedy turns the reason of a failed connection into what to do about it.
+// Remedy returns what to do about a failed connection, by its error text.
 func Remedy(why string) string {
 	if command := loginCommand.FindString(why); command != "" {
 		return "run `" + command + "`"
@@ -60,7 +60,7 @@ func Remedy(why string) string {
 		{"connection refused", "start the server, or correct its url in upstreams.yaml"},
 		{"no such host", "correct its url in upstreams.yaml, or the machine's DNS"},
 		{"certificate", "install the server's certificate authority on this machine"},
-		{"; stderr: ", "mend what its stderr says: often its args, cwd or env in upstreams.yaml"},
+		{"; stderr: ", "fix what its stderr says: often its args, cwd or env in upstreams.yaml"},
 		{"exited with status 0", "run its command by hand; it must speak MCP on stdin and stdout (many need an argument such as stdio)"},
 		{"closed its output", "run its command by hand; it must speak MCP on stdin and stdout (many need an argument such as stdio)"},
 	} {
@@ -71,10 +71,10 @@ func Remedy(why string) string {
 	return "try its command or url by hand, or set disabled: true"
 }
 
-// loginCommand is what the reason of an upstream says that wants a login.
+// loginCommand matches the login command in the error of an upstream that needs a login.
 var loginCommand = regexp.MustCompile("sallyport auth login [^`)]+")
 
-// OrDash returns a number as it stands in a table, where 0 is "-".
+// OrDash formats a number for a table, 0 as "-".
 func OrDash(n int) string {
 	if n == 0 {
 		return "-"

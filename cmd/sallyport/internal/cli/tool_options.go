@@ -17,8 +17,8 @@ func ToolOptions(cfg *config.Config, g *gateway.Gateway, log *slog.Logger) *mcps
 	}
 }
 
-// ProtocolLog returns the log of what happens in the protocol, nil for none. It tells of every
-// session, and calls being asked to stop an error, so that it is for debugging only.
+// ProtocolLog returns the logger for MCP protocol messages: log if its level is debug, else nil. It is for debugging
+// only, as it logs every session, and logs a normal shutdown as an error.
 func ProtocolLog(log *slog.Logger) *slog.Logger {
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		return log

@@ -12,13 +12,13 @@ type Versions struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Runsc is empty if there is none, or none that runs.
+	// Runsc is empty if runsc is not found or does not run.
 	Runsc     string `json:"runsc,omitempty"`
 	RunscPath string `json:"runsc_path,omitempty"`
 }
 
-// Versions returns what this sallyport was built from and with, and the runsc that it would use: the
-// one of the settings, if there are any that can be read.
+// Versions returns the versions of this sallyport and its Go, and the runsc that it would use: the
+// one of the settings, if they can be read.
 func (a *App) Versions(ctx context.Context) Versions {
 	v := Versions{Version: BuildVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	v.Runsc, v.RunscPath = a.runscVersion(ctx)

@@ -29,19 +29,19 @@ func ImportCommand(shared *cli.App) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "import [flags] [CLIENT|FILE]...",
-		Short: "take the MCP servers of other clients into the settings",
+		Short: "import the MCP servers of other clients into the settings",
 		Long: `Import reads the MCP servers from the settings of other clients, or from files in
-their formats, and adds them to upstreams.yaml, which is made if there is none.
-Without an argument it looks at every client. It starts no command and changes
-nothing of a client. The clients:
+their formats, and adds them to upstreams.yaml, which is created if there is none.
+Without an argument it reads the settings of every client. It starts no commands and
+does not change the clients' settings. The clients:
 ` + clientNames() + `.
 
-What looks like a secret does not go into upstreams.yaml: a variable stands there,
-and --env-file writes the values into a file that upstreams.yaml then reads.
-What cannot be kept is told as a note.
+Values that look like secrets are replaced with variables in upstreams.yaml;
+--env-file writes the values to a file that upstreams.yaml then reads. Settings that
+cannot be imported are listed as notes.
 
-A server that is there already is not added again. One whose name stands for
-another definition gets the name of its client behind its own.`,
+A server that already exists is not added again. If its name is used by another
+definition, the name of its client is appended.`,
 		Example: `  sallyport import --dry-run
   sallyport import --env-file ~/.config/sallyport/secrets.env
   sallyport import cursor .vscode/mcp.json`,
@@ -63,7 +63,7 @@ func clientList() []string {
 
 func clientNames() string { return strings.Join(clientList(), ", ") }
 
-// place is where clients have their settings for this user.
+// place returns the system on which the settings of clients are searched.
 func (a *app) place() (clients.Place, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -114,8 +114,8 @@ func (a *app) importServers(args []string, envFile string, dryRun bool) error {
 	return errors.Join(a.finishImport(f, rows, envFile), problem)
 }
 
-// printAdditions prints only what would be new, not the file: it may
-// hold what should not be shown.
+// printAdditions prints the entries that would be added, not the whole file, which may
+// hold secrets.
 func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
 	if !f.Changed() {
 		a.Say("nothing would be written")
@@ -133,7 +133,7 @@ func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
 	return a.Print(string(added.Data))
 }
 
-// importSources finds the files; nothing named is everything found.
+// importSources returns the files to import: those that args name, or without args all that exist.
 func importSources(args []string, p clients.Place) ([]source, error) {
 	if len(args) == 0 {
 		var all []source
@@ -153,7 +153,7 @@ func importSources(args []string, p clients.Place) ([]source, error) {
 	return all, nil
 }
 
-// existing are the files of a client that are there.
+// existing returns the settings files of a client that exist.
 func existing(c clients.Client, p clients.Place) []source {
 	var all []source
 	for _, file := range []string{c.UserFile(p), c.ProjectFile(p)} {
@@ -196,14 +196,14 @@ func importSource(arg string, p clients.Place) ([]source, error) {
 }
 
 func unknownClient(name string) error {
-	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.40q is no client and no file", name), Hint: "the clients are " + clientNames()}
+	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.40q is neither a client nor a file", name), Hint: "the clients are " + clientNames()}
 	if near := suggest.Of(name, clientList()); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err
 }
 
-// readSources reads what it can, and tells of what it cannot.
+// readSources reads the sources. It prints the errors of those that it cannot read; problem is set then.
 func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.Found, problem error) {
 	for _, s := range sources {
 		data, err := os.ReadFile(s.file)
@@ -225,10 +225,10 @@ func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.
 	return found, problem
 }
 
-// finishImport writes the files and says what was done.
+// finishImport writes the files and prints what was done.
 func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
 	secrets := clients.SecretsOf(rows)
-	if envFile != "" && len(secrets) > 0 { // first, for a reference without its value is worth nothing
+	if envFile != "" && len(secrets) > 0 { // first, so that references never lack their values
 		if err := a.keepSecrets(f, envFile, secrets); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) e
 	return a.tellVariables(f, rows, secrets, envFile)
 }
 
-// keepSecrets writes the file, and makes the settings read it.
+// keepSecrets writes the env file, and sets env_file in the settings to it.
 func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets) error {
 	file, err := filepath.Abs(envFile)
 	if err != nil {
@@ -265,7 +265,7 @@ func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets
 	return writeSecrets(envFile, secrets)
 }
 
-// tellVariables says what is left to do until every reference has its value.
+// tellVariables prints where the secrets are, and which variables still have to be set.
 func (a *app) tellVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
 	var entries []config.Entry
 	for _, row := range rows {
@@ -293,7 +293,7 @@ func (a *app) tellVariables(f *config.File, rows []clients.Row, secrets config.S
 	return a.Print(strings.Join(text, "\n"))
 }
 
-// importTable shows a line for each server, with its further notes below it.
+// importTable returns a table with a line for each server and its notes.
 func importTable(rows []clients.Row) string {
 	if len(rows) == 0 {
 		return ""
@@ -332,10 +332,10 @@ func importCounts(rows []clients.Row) string {
 	for _, row := range rows {
 		counts[row.Outcome]++
 	}
-	return fmt.Sprintf("%d added, %d there already, %d skipped", counts[clients.Added], counts[clients.There], counts[clients.Skipped])
+	return fmt.Sprintf("%d added, %d already there, %d skipped", counts[clients.Added], counts[clients.There], counts[clients.Skipped])
 }
 
-// writeSecrets adds to a file that only its owner may read.
+// writeSecrets adds secrets to an env file with mode 0600.
 func writeSecrets(path string, secrets config.Secrets) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

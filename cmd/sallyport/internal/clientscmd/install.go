@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// installation holds the flags.
+// installation holds the flags of install.
 type installation struct {
 	project, dryRun, replace, keep bool
 }
@@ -33,12 +33,12 @@ func InstallCommand(shared *cli.App) *cobra.Command {
 		Short: "put sallyport into the settings of a client",
 		Long: `Install adds the one server "sallyport" to the settings of a client, one of
 ` + clientNames() + `.
-All else in the file stays as it is, byte for byte, comments too. The file as it
-was is kept beside it, as FILE.backup-DATE-TIME; to undo, move that back.
+The rest of the file, including comments, is not changed. A backup of the file is
+written next to it, as FILE.backup-DATE-TIME; to undo, move that back.
 
-Servers of the client that upstreams.yaml has as well (see sallyport import) are
-then reached through sallyport. Whether their own entries go is asked on a
-terminal; otherwise they stay, unless --replace is given.`,
+Servers of the client that upstreams.yaml also has (see sallyport import) are then
+reached through sallyport. On a terminal, install asks whether to remove their own
+entries; otherwise they stay, unless --replace is given.`,
 		Example: `  sallyport install cursor --dry-run
   sallyport install claude-code --replace`,
 		ValidArgs: clientList(),
@@ -89,7 +89,7 @@ func (a *app) install(ctx context.Context, name string, opts installation) error
 	return a.writeClient(ctx, e, opts)
 }
 
-// ourSettings are those that the client's sallyport is to serve; they must be there.
+// ourSettings opens the settings that the client's sallyport will serve. They must exist.
 func (a *app) ourSettings() (*config.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err == nil {
@@ -105,7 +105,8 @@ func (a *app) ourSettings() (*config.File, error) {
 type edition struct {
 	client clients.Client
 	file   string
-	// old is nil if there is no file; with has our entry, and without has besides lost the replaced.
+	// old is the current file, nil if there is none; with is the file with sallyport's entry added, without the same with
+	// the replaced servers removed.
 	old, with, without []byte
 	servers, replaced  []clients.Server
 }
@@ -136,7 +137,7 @@ func (a *app) editClient(c clients.Client, p clients.Place, file string, setting
 	return e, err
 }
 
-// names lists the replaced.
+// names returns the names of the replaced servers.
 func (e *edition) names() string {
 	var names []string
 	for _, s := range e.replaced {
@@ -178,19 +179,19 @@ func (a *app) writeClient(ctx context.Context, e *edition, opts installation) er
 	}
 	text := e.client.Title + " has sallyport now, in " + e.file + "; restart it to see it"
 	if backup != "" {
-		text += fmt.Sprintf("\nas it was: %s (to undo: mv %[1]s %s)", quoteShell(backup), quoteShell(e.file))
+		text += fmt.Sprintf("\nbackup: %s (to undo: mv %[1]s %s)", quoteShell(backup), quoteShell(e.file))
 	}
 	switch {
 	case len(e.replaced) == 0:
 	case string(made) == string(e.without):
-		text += "\nremoved, for upstreams.yaml has them: " + e.names()
+		text += "\nremoved, as upstreams.yaml has them: " + e.names()
 	default:
 		text += "\nkept, though upstreams.yaml has them too: " + e.names() + " (--replace removes them)"
 	}
 	return a.Print(text)
 }
 
-// mayRemove asks on a terminal, if it was not said.
+// mayRemove reports whether to remove the replaced servers: by the flags, else it asks if stdin is a terminal.
 func (a *app) mayRemove(ctx context.Context, e *edition, opts installation) (bool, error) {
 	if len(e.replaced) == 0 || opts.keep || opts.replace {
 		return opts.replace, nil

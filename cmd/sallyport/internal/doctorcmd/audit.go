@@ -15,16 +15,16 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkAudit looks at whether what happens can be put on record.
+// checkAudit checks that the audit log can be written.
 func (a *app) checkAudit(cfg *config.Config) []finding {
 	check := sandbox.Check{Name: "audit"}
 	dir := a.DataDir()
 	switch {
 	case cfg.Audit.Off:
-		check.OK, check.Warn, check.Detail, check.Fix = true, true, "off: nothing is put on record", "remove audit.enabled: false from upstreams.yaml"
+		check.OK, check.Warn, check.Detail, check.Fix = true, true, "off: there is no audit record", "remove audit.enabled: false from upstreams.yaml"
 		return []finding{{Check: check}}
 	case dir == "":
-		check.OK, check.Warn, check.Detail, check.Fix = !cfg.Audit.Required, true, "nothing is put on record: there is no data directory", "set HOME or XDG_DATA_HOME, or use --data DIR"
+		check.OK, check.Warn, check.Detail, check.Fix = !cfg.Audit.Required, true, "no audit record: there is no data directory", "set HOME or XDG_DATA_HOME, or use --data DIR"
 		return []finding{{Check: check}}
 	}
 	dir = audit.Dir(dir)
@@ -35,7 +35,7 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 		err = l.Close()
 	}
 	if err != nil {
-		check.Detail, check.Fix = sanitize.Line(err.Error(), 300), "nothing runs until it can be written: make room, or see who may write there; `sallyport log verify` says what is damaged"
+		check.Detail, check.Fix = sanitize.Line(err.Error(), 300), "nothing runs until it can be written: free disk space, or check the permissions; `sallyport log verify` shows damage"
 		return []finding{{Check: check}}
 	}
 	check.OK, check.Detail = true, dir
@@ -47,10 +47,10 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 	return append([]finding{{Check: check}}, a.checkSinks(cfg, dir)...)
 }
 
-// checkSinks tells of sinks that take nothing.
+// checkSinks reports sinks that do not accept records.
 func (a *app) checkSinks(cfg *config.Config, dir string) (found []finding) {
 	if problem := cfg.Audit.Sinks.Problem; problem != "" {
-		check := sandbox.Check{Name: "audit sinks", Detail: problem, Fix: "correct it; until then the record goes to no sink"}
+		check := sandbox.Check{Name: "audit sinks", Detail: problem, Fix: "correct it; until then records are sent to no sink"}
 		found = append(found, finding{Check: check})
 	}
 	states, err := audit.States(dir)
@@ -59,11 +59,11 @@ func (a *app) checkSinks(cfg *config.Config, dir string) (found []finding) {
 	}
 	for _, s := range states {
 		if !strings.Contains(cfg.Audit.Sinks.String(), s.Name) {
-			continue // of earlier settings
+			continue // not in the current settings
 		}
 		check := sandbox.Check{Name: "audit sink " + sanitize.Line(s.Name, 30), OK: true, Detail: fmt.Sprintf("has record %d", s.Seq)}
 		if s.Error != "" {
-			check.Warn, check.Fix = true, "what it has not got is kept and sent later; see its address under audit.sinks"
+			check.Warn, check.Fix = true, "missing records are sent later; check its address under audit.sinks"
 			check.Detail += ", " + cli.SinkState(s) + ": " + sanitize.Line(s.Error, 200)
 		}
 		found = append(found, finding{Check: check})

@@ -13,10 +13,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// littleSpace is how much of a disk must be free, in bytes: workspaces are 256 MiB each, and records grow up to 2 GiB.
+// littleSpace is the free disk space below which doctor warns, in bytes. A workspace takes up to 256 MiB, records up to 2 GiB.
 const littleSpace = 256 << 20
 
-// checkData looks at whether the data directory can be written and has room.
+// checkData checks that the data directory can be written and has free space.
 func (a *app) checkData() []finding {
 	dir := a.DataDir()
 	if dir == "" {
@@ -31,17 +31,17 @@ func (a *app) checkData() []finding {
 	switch err := writable(at); {
 	case errors.Is(err, syscall.ENOSPC) || known && (space == 0 || inodes == 0):
 		check.OK, check.Detail = false, dir+": the disk is full"
-		check.Fix = "make room: until then nothing is put on record, so no program runs and no tool is called"
+		check.Fix = "free disk space: until then there is no audit record, so no program runs and no tool is called"
 	case err != nil:
 		check.OK, check.Detail = false, dir+": "+sanitize.Line(err.Error(), 200)
-		check.Fix = "see who may write there; until then serve answers searches, and runs programs only with audit: {enabled: false}, without keeping anything"
+		check.Fix = "check the permissions; until then serve only searches, and runs programs only with audit: {enabled: false}, without storing anything"
 	case known && space < littleSpace:
-		check.Warn, check.Fix = true, fmt.Sprintf("make room: %d MiB and more should be free", littleSpace>>20)
+		check.Warn, check.Fix = true, fmt.Sprintf("free disk space: at least %d MiB should be free", littleSpace>>20)
 	}
 	return []finding{{Check: check}}
 }
 
-// nearestFolder is a folder, or the nearest above it that is there.
+// nearestFolder returns dir, or its nearest parent that exists.
 func nearestFolder(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
@@ -51,7 +51,7 @@ func nearestFolder(dir string) string {
 	}
 }
 
-// writable writes a file and removes it.
+// writable writes a file to dir and removes it. It returns the error of either.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".doctor-")
 	if err != nil {

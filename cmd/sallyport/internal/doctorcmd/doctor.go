@@ -29,11 +29,11 @@ func Command(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "check this machine, the settings and every upstream",
-		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters, how
-limits are held), runs a test program in each language, tells which type checkers there
-are, reads the settings, asks the embeddings endpoint if there is one, connects to every upstream and makes
-every environment ready. Each finding is a line that begins with ok, warn or FAIL, and
-what is not ok comes with how to mend it.
+		Long: `Doctor checks what sallyport needs (runsc, user namespaces, interpreters, how limits
+are enforced), runs a test program in each language, lists the type checkers, reads
+the settings, tests the embeddings endpoint if there is one, connects to every
+upstream and prepares every environment. Each finding is a line that begins with ok,
+warn or FAIL; those that are not ok have a fix.
 
 Exit status: 0 if nothing fails, 1 if something does.`,
 		Example: `  sallyport doctor
@@ -46,10 +46,10 @@ Exit status: 0 if nothing fails, 1 if something does.`,
 	return cmd
 }
 
-// finding is one line of the doctor's.
+// finding is one result of doctor.
 type finding struct {
 	sandbox.Check
-	// Stderr is what a failed upstream wrote there last.
+	// Stderr is the end of a failed upstream's stderr.
 	Stderr string `json:"stderr,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// examine looks at one thing after the other, and hands each finding to note as soon as it is there.
+// examine runs the checks one after the other, and passes each finding to note immediately.
 func (a *app) examine(ctx context.Context, note func(finding) error) (err error) {
 	cfg, configErr := a.Load()
 	if configErr != nil {
@@ -128,12 +128,12 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	})
 }
 
-// checkSandboxes looks at the machine that programs run on, which may be another one.
+// checkSandboxes checks the machine that programs run on, which may be a remote one.
 func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandbox.Options) []sandbox.Check {
 	if cfg.Sandbox.Remote == "" {
 		return sandbox.Checks(ctx, opts)
 	}
-	check := sandbox.Check{Name: "remote", Fix: "see that ssh logs in there without a question and finds sallyport (docs/remote.md)"}
+	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/remote.md)"}
 	version, found, took, err := a.askWorker(ctx, cfg.Sandbox.Remote)
 	if err != nil {
 		check.Detail = sanitize.Line(err.Error(), 400)
@@ -148,7 +148,7 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	return all
 }
 
-// askWorker connects to a machine as a gateway would.
+// askWorker connects to the worker on a machine as a gateway would, and returns its version, its checks and the time to connect.
 func (a *app) askWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
 	address, err := sshurl.Parse(machine)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a *app) askWorker(ctx context.Context, machine string) (version string, fo
 	return version, found, took, err
 }
 
-// checkSections looks at what the settings name besides upstreams.
+// checkSections checks sections of the settings other than upstreams.
 func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
 	if cfg.HTTP.Problem != "" {
 		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
@@ -219,7 +219,7 @@ func checkUpstream(up catalog.Upstream) finding {
 		check.Detail += fmt.Sprintf(", %d quarantined", up.Held)
 		check.Warn, check.Fix = true, "look at it with `sallyport upstreams review "+up.Name+"`"
 	} else if up.State.Tools == 0 {
-		check.Warn, check.Fix = true, "it lists no tools; if that is how it is, set disabled: true"
+		check.Warn, check.Fix = true, "it lists no tools; if that is expected, set disabled: true"
 	}
 	return finding{Check: check}
 }
@@ -232,7 +232,7 @@ func server(up catalog.Upstream) string {
 	return name
 }
 
-// String is a line for a person, with what to do and what was said below it.
+// String formats the finding as text: a line, with its stderr and fix below it.
 func (f finding) String() string {
 	verdict := "FAIL"
 	switch {

@@ -13,8 +13,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkEmbeddings tells whether the endpoint of the settings answers, and in
-// time. Search works without it, so that it does not is a warning.
+// checkEmbeddings checks that the embeddings endpoint answers in time. A failure is
+// only a warning, as search works without it.
 func checkEmbeddings(ctx context.Context, cfg config.Embeddings) finding {
 	check := sandbox.Check{Name: "embeddings", OK: true}
 	if cfg.Problem != "" {
@@ -24,7 +24,7 @@ func checkEmbeddings(ctx context.Context, cfg config.Embeddings) finding {
 	dim, took, err := embeddings.Check(ctx, toolsearch.EmbeddingsOf(cfg))
 	switch {
 	case err != nil:
-		check.Warn, check.Detail = true, "search goes by words alone: "+err.Error()
+		check.Warn, check.Detail = true, "search uses words only: "+err.Error()
 		check.Fix = embeddingsRemedy(err.Error())
 	case took > cfg.Timeout:
 		check.Warn, check.Detail = true, fmt.Sprintf("answered in %d ms, and a search waits %d ms", took.Milliseconds(), cfg.Timeout.Milliseconds())

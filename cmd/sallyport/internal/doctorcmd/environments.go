@@ -21,7 +21,7 @@ func checkEnvironments(ctx context.Context, g *gateway.Gateway, cfg *config.Conf
 	return nil
 }
 
-// checkEnvironment makes an environment ready, as its first program would, and tells what is in it.
+// checkEnvironment prepares an environment, as its first program would, and describes its content.
 func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Config, name string) finding {
 	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
 	defer cancel()
@@ -39,7 +39,7 @@ func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Confi
 	return finding{Check: check}
 }
 
-// madeOf says in a few words what an environment is made of.
+// madeOf describes in a few words what an environment consists of.
 func madeOf(e config.Environment) string {
 	var parts []string
 	for _, part := range []struct{ what, value string }{{"image", e.Image}, {"root", e.Root}, {"base", e.Python.Base}} {

@@ -8,10 +8,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkPolicy tells of rules without effect.
+// checkPolicy reports rules without effect.
 func checkPolicy(ctx context.Context, cfg *config.Config) (found []finding) {
 	p, err := policy.New(cfg.Policy, nil)
-	if err != nil { // the settings were read
+	if err != nil { // reading the settings has checked it
 		return nil
 	}
 	for _, dead := range cfg.Policy.Unreachable(ctx, p) {

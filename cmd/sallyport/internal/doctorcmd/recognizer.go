@@ -13,8 +13,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkRecognizer tells whether the recognizer of personal data answers. Where it
-// does not, results are refused or pass without it, as the settings say.
+// checkRecognizer checks that the recognizer of personal data answers. If it does not,
+// the settings decide whether results are refused or pass without it.
 func checkRecognizer(ctx context.Context, cfg config.Recognizer) finding {
 	check := sandbox.Check{Name: "recognizer"}
 	failed := func(why, fix string) finding {
@@ -25,7 +25,7 @@ func checkRecognizer(ctx context.Context, cfg config.Recognizer) finding {
 		return finding{Check: check}
 	}
 	if cfg.Local {
-		check.OK, check.Detail = true, "the model that is built in"
+		check.OK, check.Detail = true, "the built-in model"
 		return finding{Check: check}
 	}
 	if cfg.Problem != "" {
@@ -42,7 +42,7 @@ func checkRecognizer(ctx context.Context, cfg config.Recognizer) finding {
 	}
 	check.OK, check.Detail = true, fmt.Sprintf("answers in %s", took.Round(time.Millisecond))
 	if found == 0 {
-		check.Warn, check.Detail = true, fmt.Sprintf("it finds nothing in %q", recognizer.Sample)
+		check.Warn, check.Detail = true, fmt.Sprintf("it found nothing in %q", recognizer.Sample)
 		check.Fix = "compare privacy.recognizer.entities and language in upstreams.yaml with what the service has (GET /supportedentities)"
 	}
 	return finding{Check: check}

@@ -29,7 +29,7 @@ func TestCheckRecognizer(t *testing.T) {
 	}{
 		{"well", func(*config.Recognizer) {}, true, false, "answers in ", ""},
 		{"local", func(r *config.Recognizer) { *r = config.Recognizer{Local: true} }, true, false, "built in", ""},
-		{"other entity", func(r *config.Recognizer) { r.Entities = map[string]string{"LOCATION": "address"} }, true, true, `it finds nothing in "Please write to Anna`, "/supportedentities"},
+		{"other entity", func(r *config.Recognizer) { r.Entities = map[string]string{"LOCATION": "address"} }, true, true, `it found nothing in "Please write to Anna`, "/supportedentities"},
 		{"unknown entity", func(r *config.Recognizer) { r.Entities = map[string]string{"PESRON": "name"} }, false, false, "refused: it answered HTTP 500", "language or entities"},
 		{"unknown language", func(r *config.Recognizer) { r.Language = "tlh" }, false, false, "refused: it answered HTTP 500", "language or entities"},
 		{"passes", func(r *config.Recognizer) { r.Language, r.OnFailure = "tlh", config.FailurePass }, true, true, "are not found: it answered HTTP 500", "language or entities"},

@@ -19,10 +19,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// settleTime is how long a record may take from the audit log into the store.
+// settleTime is the longest delay of a record between the audit log and the store.
 const settleTime = 5 * time.Second
 
-// checkRecords looks for damaged records, and for those that the audit log knows and the store does not have.
+// checkRecords finds damaged records, and records of the audit log that are missing in the store.
 func (a *app) checkRecords(ctx context.Context) []finding {
 	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
 	if _, err := os.Stat(dir); a.DataDir() == "" || errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 		return []finding{badRecords(err)}
 	}
 	found, fresh := damageFinding(dir, all, began)
-	if fresh { // what a copy would have says nothing yet
+	if fresh { // a copy is not meaningful before the repair
 		return found
 	}
 	missing, err := a.missingRecords(ctx)
@@ -45,10 +45,10 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 }
 
 func badRecords(err error) finding {
-	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or see who may read the data directory"}}
+	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or check the permissions of the data directory"}}
 }
 
-// damageFinding tells of damage; fresh says that no gateway has mended it yet.
+// damageFinding reports damaged records. Fresh reports that no gateway has repaired them yet.
 func damageFinding(dir string, all []store.Damage, began time.Time) (found []finding, fresh bool) {
 	var lost []string
 	for _, d := range all {
@@ -62,14 +62,14 @@ func damageFinding(dir string, all []store.Damage, began time.Time) (found []fin
 		return nil, false
 	}
 	check := sandbox.Check{Name: "damaged records", OK: !fresh, Warn: true, Detail: cli.Count(len(lost), "record") + ": " + some(lost)}
-	check.Fix = "start sallyport serve: it makes again what the journals, run logs and the audit log have, and names the rest"
+	check.Fix = "start sallyport serve: it restores what the journals, run logs and the audit log have, and lists the rest"
 	if !fresh {
-		check.Fix = "what could be made again was; remove " + filepath.Join(dir, "damaged") + " to forget the rest, or restore a backup"
+		check.Fix = "everything possible was restored; remove " + filepath.Join(dir, "damaged") + " to forget the rest, or restore a backup"
 	}
 	return []finding{{Check: check}}, fresh
 }
 
-// some are the first of a list.
+// some returns the first items of a list, and how many more there are.
 func some(list []string) string {
 	const shown = 8
 	if len(list) <= shown {
@@ -78,17 +78,17 @@ func some(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
 }
 
-// missingRecords compares the records with the audit log, and runs with their list.
+// missingRecords compares the records with the audit log, and workflow runs with their list.
 func (a *app) missingRecords(ctx context.Context) (finding, error) {
 	missing, names, err := a.compareRecords(ctx)
-	if err == nil && young(missing) { // it may be on its way into the store
+	if err == nil && young(missing) { // they may not have reached the store yet
 		time.Sleep(settleTime)
 		_, names, err = a.compareRecords(ctx)
 	}
-	check := sandbox.Check{Name: "records", OK: true, Detail: "all that the audit log knows are there"}
+	check := sandbox.Check{Name: "records", OK: true, Detail: "all records of the audit log are present"}
 	if len(names) > 0 {
 		check.Warn, check.Detail = true, "missing: "+some(names)
-		check.Fix = "they are lost unless a backup has them; a call whose approval is missing asks again"
+		check.Fix = "they are lost unless a backup has them; a call with a missing approval asks again"
 	}
 	return finding{Check: check}, err
 }
@@ -104,7 +104,7 @@ func young(m history.Missing) bool {
 	return false
 }
 
-// compareRecords returns what is missing in a copy of the records, and its names.
+// compareRecords returns the records that are missing in a copy of the store, and their names.
 func (a *app) compareRecords(ctx context.Context) (missing history.Missing, names []string, err error) {
 	records, done, err := a.CopyRecords(ctx)
 	defer func() { err = errors.Join(err, done()) }()

@@ -37,7 +37,7 @@ func TestDoctorRecords(t *testing.T) {
 		}
 		t.Errorf("no %s with %q: %v", verdict, text, found)
 	}
-	want("ok", "records: all that the audit log knows are there")
+	want("ok", "records: all records of the audit log are present")
 	flipRecord(t, data, "bucket_executions", `{"id":"`+id)
 	want("FAIL", "damaged records: 1 record: bucket_executions")
 	withKept(t, data, func(g *gateway.Gateway) {
@@ -48,7 +48,7 @@ func TestDoctorRecords(t *testing.T) {
 		}
 	})
 	want("warn", "damaged records: 1 record: bucket_executions")
-	want("ok", "records: all that the audit log knows are there")
+	want("ok", "records: all records of the audit log are present")
 	lonelyLog(t, data)
 	l, err := audit.Open(audit.Dir(data), nil)
 	if err != nil {

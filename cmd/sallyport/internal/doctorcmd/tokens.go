@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// checkTokens looks at whether the tokens can be read.
+// checkTokens checks that the tokens can be read.
 func (a *app) checkTokens() []finding {
 	dir := a.DataDir()
 	if dir == "" {
@@ -24,6 +24,6 @@ func (a *app) checkTokens() []finding {
 		f.Detail, f.Fix = e.Message, e.Hint
 		return []finding{f}
 	}
-	f.OK, f.Detail = true, fmt.Sprintf("%d that sallyport token has made", len(all))
+	f.OK, f.Detail = true, fmt.Sprintf("%d made with sallyport token", len(all))
 	return []finding{f}
 }

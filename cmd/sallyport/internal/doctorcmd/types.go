@@ -8,7 +8,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkTypes tells which type checkers programs have. To have none is no fault.
+// checkTypes reports the type checkers for programs. It is not a failure to have none.
 func checkTypes(box config.Sandbox) []finding {
 	if !box.Typecheck {
 		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: sandbox.typecheck is false in upstreams.yaml"}}}

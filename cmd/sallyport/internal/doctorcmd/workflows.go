@@ -10,7 +10,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// checkWorkflows looks at the definitions, where there are any.
+// checkWorkflows checks the workflow definitions, if there are any.
 func checkWorkflows(cfg *config.Config) []finding {
 	defs, faults := spec.LoadDir(cfg.Workflows.Path)
 	if len(defs)+len(faults) == 0 && cfg.Workflows.Problem == "" {

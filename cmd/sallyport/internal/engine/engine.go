@@ -1,4 +1,4 @@
-// Package engine opens the workflow engine of a data directory for the verbs: the one of a gateway that runs, or one of its own.
+// Package engine gives the verbs access to the workflow engine of a data directory: that of a running gateway, or a temporary one in this process.
 package engine
 
 import (
@@ -25,18 +25,18 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Engine is a workflow engine with its definitions, as the API and serve use it.
+// Engine is a workflow engine with its definitions, for the API and serve.
 type Engine struct {
 	*workflow.Engine
 	// Library has the definitions.
 	Library *library.Library
 	policy  lint.Policy
 	env     func(string) (string, bool)
-	// Changed tells the gateway that the definitions have changed; programs call those that are exposed.
+	// Changed tells the gateway that the definitions have changed, as it offers exposed workflows to programs.
 	Changed func()
 }
 
-// Plan says what a run would do. Errors are *tool.Error.
+// Plan returns what a run would do. Errors are *tool.Error.
 func (m *Engine) Plan(ctx context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
 	all := ByName(m.Library.Definitions())
 	d := all[name]
@@ -70,7 +70,7 @@ func ByName(all []*spec.Definition) map[string]*spec.Definition {
 	return names
 }
 
-// Open opens an engine on a gateway. Alone, it continues with no run by itself.
+// Open opens an engine on a gateway. With alone it does not resume runs by itself.
 func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*Engine, error) {
 	m := &Engine{Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, Changed: func() {}}
 	var err error
@@ -89,22 +89,22 @@ func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Sto
 // Client sends requests to the engine of the data directory.
 type Client struct {
 	*http.Client
-	// Own says that it is this process, and ends with it.
+	// Own reports that the engine is in this process, and ends with it.
 	Own bool
 }
 
-// Get sends a GET request and decodes what is answered.
+// Get sends a GET request and decodes the response into into.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return cli.Ask(ctx, c.Client, http.MethodGet, path, nil, into)
 }
 
-// Post sends a POST request and decodes what is answered.
+// Post sends a POST request with body and decodes the response into into.
 func (c *Client) Post(ctx context.Context, path string, body, into any) error {
 	return cli.Ask(ctx, c.Client, http.MethodPost, path, body, into)
 }
 
-// Use lets use ask the engine of the data directory: that of a gateway that runs, else one of our own for the time
-// that use takes. It has upstreams and can make steps only where working says so.
+// Use calls use with the engine of the data directory: that of a running gateway, else a temporary one in this
+// process. The temporary engine has upstreams and executes steps only if working is set.
 func Use(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) error {
 	found := false
 	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
@@ -145,13 +145,13 @@ func useOwn(ctx context.Context, a *cli.App, working bool, use func(ctx context.
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: m, Logger: log})
-	if working { // so that others find the runs of this data directory here
+	if working { // so that other processes find the runs here
 		defer a.OpenControl(log, api)()
 	}
 	return use(ctx, &Client{Client: &http.Client{Transport: cli.InProcess(cli.AsOperator(api))}, Own: true})
 }
 
-// settings returns those of an engine of our own. What is kept can be seen without settings.
+// settings returns the settings for an engine in this process. Unless working is set, it works without a settings file.
 func settings(a *cli.App, working bool) (*config.Config, error) {
 	cfg, err := a.Load()
 	switch {
@@ -165,7 +165,7 @@ func settings(a *cli.App, working bool) (*config.Config, error) {
 	return cfg, nil
 }
 
-// openRecords opens the records of the data directory. Who only looks makes none.
+// openRecords opens the records of the data directory. It creates them only if working is set.
 func openRecords(a *cli.App, log *slog.Logger, working bool) (*store.Store, error) {
 	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
 	if _, err := os.Stat(dir); err != nil && !working {

@@ -1,4 +1,4 @@
-// Package server has the verbs that wait for others: serve, worker and dashboard.
+// Package server has the verbs that run or open a server: serve, worker and dashboard.
 package server
 
 import "sallyport/cmd/sallyport/internal/cli"

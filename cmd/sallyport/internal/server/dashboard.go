@@ -20,8 +20,8 @@ func DashboardCommand(shared *cli.App) *cobra.Command {
 		Short: "open the dashboard of the gateway that runs, as its operator",
 		Long: `Dashboard asks the gateway that runs on the data directory (serve --http) for an
 address that opens its dashboard once and within a minute, prints it, and opens
-it in a browser if this is a terminal. Whoever opens it is an operator: sees all
-of everybody, and may answer what waits for a person.`,
+it in a browser if this is a terminal. The address logs in as an operator, who sees
+the data of all principals and may answer approvals.`,
 		Example: "  sallyport dashboard\n  sallyport dashboard --print",
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dashboard(cmd.Context(), printOnly) },
@@ -56,7 +56,7 @@ func (a *app) dashboard(ctx context.Context, printOnly bool) error {
 	return nil
 }
 
-// canShow reports whether there is likely a screen.
+// canShow reports whether there is likely a display.
 func canShow(env func(string) (string, bool)) bool {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return true

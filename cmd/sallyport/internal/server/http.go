@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// door is where serve --http listens, and who may come in there.
+// door is the listener of serve --http, with the tokens and sessions that it accepts.
 type door struct {
 	listener net.Listener
 	tokens   *access.Tokens
@@ -28,7 +28,7 @@ type door struct {
 	by *supervisor
 }
 
-// openDoor listens.
+// openDoor listens at an address.
 func (a *app) openDoor(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*door, error) {
 	tokens := access.OpenTokens(a.DataDir(), log)
 	listener, err := httpserver.Listen(ctx, addr, settings, tokens)
@@ -45,7 +45,7 @@ func (d *door) close() {
 	}
 }
 
-// serve answers at the door until ctx ends.
+// serve serves HTTP until ctx ends.
 func (d *door) serve(ctx context.Context, s *service) error {
 	direct := s.direct()
 	defer direct.Close()
@@ -66,13 +66,13 @@ func (d *door) serve(ctx context.Context, s *service) error {
 	return httpserver.New(d.listener, opts).Serve(ctx)
 }
 
-// dashboardCode is what POST /dashboard/codes gives, at the control socket only.
+// dashboardCode is the response of POST /dashboard/codes, which only the control socket serves.
 type dashboardCode struct {
-	// URL is where a browser of this machine comes in, once and within a minute.
+	// URL logs a browser on this machine in, once and within a minute.
 	URL string `json:"url"`
 }
 
-// withCodes adds to what the control socket serves how its owner's browser comes in.
+// withCodes adds the endpoint for login codes to the API of the control socket.
 func (d *door) withCodes(api http.Handler) http.Handler {
 	site := ""
 	if d != nil {
@@ -91,7 +91,7 @@ func (d *door) withCodes(api http.Handler) http.Handler {
 	return mux
 }
 
-// rationed is the gateway with a rate limit on programs, for callers over HTTP.
+// rationed returns the gateway with a rate limit on programs, for callers over HTTP.
 func (s *service) rationed() rationed {
 	if s.executions == nil {
 		s.executions = access.NewLimits(s.cfg.HTTP.Limits.Executions)
@@ -104,7 +104,7 @@ type rationed struct {
 	executions *access.Limits
 }
 
-// Execute runs a program, if its principal has not run too many.
+// Execute runs a program unless the rate limit of its principal is exceeded.
 func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	if !tool.Remote(ctx) {
 		return r.Executor.Execute(ctx, p)
@@ -116,7 +116,7 @@ func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.R
 	return r.Executor.Execute(ctx, p)
 }
 
-// pages are the options of the dashboard.
+// pages returns the options of the dashboard.
 func (s *service) pages() *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log}
 	if s.flows != nil {

@@ -23,13 +23,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// serving is how serve was asked for.
+// serving holds the flags of serve.
 type serving struct {
 	http   string
 	mode   string
 	prefix bool
 	share  bool
-	// profiles are instead of those of the settings, where any are named.
+	// profiles replaces the profiles of the settings, if it is not empty.
 	profiles []string
 }
 
@@ -47,22 +47,22 @@ func ServeCommand(shared *cli.App) *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "be an MCP server on stdin and stdout, or over HTTP",
 		Long: `Serve speaks MCP on stdin and stdout, with the two tools search_tools and
-execute_code. It is started by an MCP client and ends when the client closes
-stdin or sends SIGINT or SIGTERM, with everything that it started.
+execute_code. It is started by an MCP client, and ends, with all processes that it
+started, when the client closes stdin or sends SIGINT or SIGTERM.
 
 With --http it listens instead: at /mcp, for clients of every revision, and at
-/mcp/direct in direct mode. Other machines are let in only with http.tokens or
-http.oauth in upstreams.yaml. SIGTERM lets calls that are running end, for as
-long as http.grace says.
+/mcp/direct in direct mode. Other machines can connect only with http.tokens or
+http.oauth in upstreams.yaml. After SIGTERM running calls may finish, within
+http.grace.
 
 In direct mode clients see the tools, resources and prompts of the upstreams
-themselves, each as UPSTREAM__NAME, and calls go through as they are.
+themselves, each as UPSTREAM__NAME, and calls are forwarded unchanged.
 
 The log goes to stderr. It has no arguments, no results and no secrets in it.
-A mistake in upstreams.yaml ends it with status 2 before anything starts; an
-upstream that is down does not end it. It has its data directory to itself:
-a second one needs another (--data) or does without records (--share); all
-other verbs work beside it.`,
+An error in upstreams.yaml ends it with status 2 before anything starts; an
+upstream that is down does not end it. Only one process has the records of a data
+directory: a second one needs another directory (--data) or keeps its records in
+memory (--share). All other verbs work at the same time.`,
 		Example: `  claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"
   sallyport serve --log-level debug 2>sallyport.log
   sallyport serve --http 127.0.0.1:8080
@@ -74,10 +74,10 @@ other verbs work beside it.`,
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
 	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
-	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
+	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second gets it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.SandboxFlag(cmd)
-	flags.BoolVar(&s.share, "share", false, "where another serve has the data directory, work beside it: workspaces\nand skills are shared, records are in memory and end with this one; it takes over\nschedules when that one ends")
+	flags.BoolVar(&s.share, "share", false, "share the data directory with another serve: workspaces and skills are\nshared, records are in memory and end with this one; it takes over\nschedules when that one ends")
 	cli.CompleteFlag(cmd, "mode", modeTools, modeDirect)
 	cli.CompleteFlag(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
@@ -95,7 +95,7 @@ func (s serving) check() error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}
 }
 
-// load reads the settings, and puts the profiles that were asked for in place of theirs.
+// load reads the settings and applies --profiles.
 func (s serving) load(a *app) (*config.Config, error) {
 	cfg, err := a.Load()
 	if err != nil || len(s.profiles) == 0 {
@@ -121,7 +121,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	if err != nil {
 		return err
 	}
-	defer d.close() // if serving did not begin
+	defer d.close() // if serving has not begun
 	records, err := a.OpenRecords(log, s.share)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	sv.api = httpapi.New(sv.rationed(), opts)
 	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
 	if sv.key, err = mcpserver.StateKey(a.DataDir()); err != nil {
-		log.Warn("clients that are asked something must answer before a restart", "error", err)
+		log.Warn("answers of clients are lost at a restart", "error", err)
 	}
 	defer a.beside(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {
@@ -169,7 +169,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	return nil
 }
 
-// way is how clients come in: over stdio, or at a door.
+// way returns the function that serves clients over stdio or HTTP; d is the HTTP listener, nil for stdio.
 func (a *app) way(ctx context.Context, s serving, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *door, err error) {
 	if s.http == "" {
 		if cli.IsTerminal(a.Stdin) {
@@ -213,17 +213,17 @@ func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*con
 	}
 }
 
-// warn tells what will be missing.
+// warn logs what is not available.
 func (a *app) warn(cfg *config.Config, log *slog.Logger) {
 	if a.DataDir() == "" {
-		log.Warn("nothing is put on record: there is no data directory")
+		log.Warn("no audit record: there is no data directory")
 	}
 	if err := cli.Platform(cfg); err != nil {
 		log.Warn("programs cannot be run here", "error", err)
 	}
 }
 
-// service is a gateway, and how clients are to see it.
+// service is a running gateway with the options of its servers.
 type service struct {
 	serving
 	cfg     *config.Config
@@ -231,17 +231,17 @@ type service struct {
 	api     http.Handler
 	// executions counts the programs of each principal over HTTP.
 	executions *access.Limits
-	// flows are the workflows, nil where this process has not the records.
+	// flows are the workflows, nil if this process does not have the records.
 	flows *flows
-	// standby takes over the records of another process, nil where there is none.
+	// standby takes over the records when another process ends, nil if this process has them.
 	standby *standby
-	// key signs what clients are handed that have to answer something.
+	// key signs the state that clients return with an answer.
 	key     []byte
 	notices *mcpserver.Notices
-	// watched measures what happens.
+	// watched collects traces and metrics.
 	watched *telemetry.Telemetry
 	log     *slog.Logger
-	// ready is called when a client is likely to run programs soon, and closes listed.
+	// ready closes listed. It is called when a client has listed the tools, and is likely to run programs soon.
 	ready  func()
 	listed chan struct{}
 }
@@ -267,7 +267,7 @@ func (a *app) overStdio(ctx context.Context, s *service) error {
 	return mcpserver.ServeStdio(ctx, s.gateway.Verbs(), s.tools())
 }
 
-// invitation is for a person who started serve by hand.
+// invitation is the message for a person who starts serve in a terminal.
 func invitation(cfg *config.Config) string {
 	self, err := os.Executable()
 	if err != nil {

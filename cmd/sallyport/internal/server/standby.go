@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// standbyEvery is how often a standby looks whether the records are free, standbyGrace how long they have to be: who serves
-	// without --share and is restarted comes first.
+	// standbyEvery is how often a standby checks whether the records are free. It takes them over after standbyGrace, so that
+	// a restarted serve without --share gets them first.
 	standbyEvery = 2 * time.Second
 	standbyGrace = 10 * time.Second
 )
 
-// standby is what a process of serve --share does while another has the records: once that one has ended, however, it takes over the
-// records, and with them schedules, runs and what waits for people. It gives them back to a serve without --share that starts.
+// standby waits in a process of serve --share while another process has the records. When that process has ended, it takes over the
+// records, with schedules, runs and pending approvals. It releases them to a serve without --share that starts.
 type standby struct {
 	app  *app
 	load func() (*config.Config, error)
 	log  *slog.Logger
 }
 
-// run stands by until ctx ends.
+// run waits for the records and takes them over, until ctx ends.
 func (b *standby) run(ctx context.Context) {
 	dir := filepath.Join(b.app.DataDir(), cli.RecordsFolder)
 	for b.await(ctx, dir) {
@@ -41,18 +41,18 @@ func (b *standby) run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			b.log.Error("records are not taken over", "error", err)
+			b.log.Error("cannot take over the records", "error", err)
 			return
 		}
-		b.log.Info("the records are taken over: the process that had them is gone", "directory", dir)
+		b.log.Info("took over the records: the process that had them has ended", "directory", dir)
 		if err := b.lead(ctx, records); err != nil && ctx.Err() == nil {
-			b.log.Error("schedules are not taken over", "error", err)
+			b.log.Error("cannot take over the schedules", "error", err)
 			return
 		}
 	}
 }
 
-// await returns once no process has held the records for a while, or reports that ctx has ended.
+// await returns true when no process has held the records for standbyGrace, or false when ctx ends.
 func (b *standby) await(ctx context.Context, dir string) bool {
 	tick := time.NewTicker(standbyEvery)
 	defer tick.Stop()
@@ -78,7 +78,7 @@ func (b *standby) await(ctx context.Context, dir string) bool {
 	}
 }
 
-// lead does with the records what a gateway that has them does, in a gateway of its own, until ctx ends or another process wants them.
+// lead runs workflows and the control socket on the records, in a separate gateway, until ctx ends or another process requests them.
 func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
 	defer func() { err = errors.Join(err, records.Close()) }()
 	cfg, err := b.load()
@@ -107,7 +107,7 @@ func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
 	return nil
 }
 
-// releasing adds to what a control socket serves how the records are asked for.
+// releasing adds the endpoint to api by which another process requests the records.
 func releasing(api http.Handler, release func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)

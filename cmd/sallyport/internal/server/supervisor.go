@@ -14,15 +14,15 @@ import (
 	"sallyport/gateway/httpapi"
 )
 
-// supervisor is systemd, or another that speaks its protocol of notifications (sd_notify(3)).
+// supervisor is systemd, or another supervisor with its notification protocol (sd_notify(3)).
 type supervisor struct {
 	socket string
-	// pulse is how often it wants to hear of us; 0: it does not watch.
+	// pulse is the interval of watchdog messages; 0 if there is no watchdog.
 	pulse time.Duration
 	log   *slog.Logger
 }
 
-// supervised returns the supervisor to notify, nil for none.
+// supervised returns the supervisor of the environment's NOTIFY_SOCKET, nil for none.
 func (a *app) supervised(log *slog.Logger) *supervisor {
 	socket, _ := a.Env("NOTIFY_SOCKET")
 	if socket == "" || socket[0] != '/' && socket[0] != '@' {
@@ -37,8 +37,8 @@ func (a *app) supervised(log *slog.Logger) *supervisor {
 	return s
 }
 
-// tell says that we serve, and from then on that we live, as long as the API answers; when ctx ends it says that we are about to end.
-// Nothing is sent after stop has returned.
+// tell sends READY, then watchdog messages while the API answers, and STOPPING when ctx ends. Nothing is sent after stop has
+// returned.
 func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
 	if s == nil {
 		return func() {}
@@ -59,7 +59,7 @@ func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
 	}
 }
 
-// beat tells of each time that the API has answered.
+// beat sends a watchdog message at each interval if the API answers.
 func (s *supervisor) beat(ctx context.Context, api http.Handler) {
 	ticker := time.NewTicker(s.pulse)
 	defer ticker.Stop()
@@ -75,7 +75,7 @@ func (s *supervisor) beat(ctx context.Context, api http.Handler) {
 	}
 }
 
-// send sends one message. A supervisor that has stopped listening is no error.
+// send sends one message. A failure is only logged.
 func (s *supervisor) send(message string) {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unixgram", s.socket)
 	if err == nil {
@@ -83,6 +83,6 @@ func (s *supervisor) send(message string) {
 		_ = conn.Close()
 	}
 	if err != nil {
-		s.log.Warn("the supervisor is not told", "message", message, "error", err)
+		s.log.Warn("cannot notify the supervisor", "message", message, "error", err)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"sallyport/internal/telemetry"
 )
 
-// lastSend is how long what is measured and not yet sent may take when serve ends.
+// lastSend bounds sending the remaining telemetry when serve ends.
 const lastSend = 3 * time.Second
 
-// openTelemetry begins to measure, and to send what the settings or OTEL_ variables say.
+// openTelemetry starts telemetry with the exporters of the settings or the OTEL_ variables.
 func (a *app) openTelemetry(ctx context.Context, cfg *config.Config, log *slog.Logger) (*telemetry.Telemetry, error) {
 	if why := cfg.Telemetry.Problem; why != "" {
 		log.Warn("telemetry is not sent", "error", why)
@@ -21,11 +21,11 @@ func (a *app) openTelemetry(ctx context.Context, cfg *config.Config, log *slog.L
 	return telemetry.Open(ctx, telemetry.Options{Settings: cfg.Telemetry, Version: cli.BuildVersion(), Env: a.Env, Logger: log})
 }
 
-// closeTelemetry sends what is left.
+// closeTelemetry sends the remaining telemetry.
 func closeTelemetry(t *telemetry.Telemetry, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastSend)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
-		log.Debug("telemetry is not closed", "error", err)
+		log.Debug("cannot close telemetry", "error", err)
 	}
 }

@@ -24,23 +24,23 @@ func WorkerCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker --stdio [flags]",
 		Short: "run the programs of a gateway on another machine",
-		Long: `Worker has sandboxes on this machine, which must be Linux, for a gateway on
-another one that runs "serve --sandbox ssh://HOST". That one starts it, by ssh;
-it reads no settings, knows no upstreams and no credentials, and ends, with all
-that it runs, when its stdin does. docs/remote.md tells how to set it up.`,
+		Long: `Worker runs sandboxes on this machine, which must be Linux, for a gateway on
+another machine that runs "serve --sandbox ssh://HOST" and starts it over ssh. It
+reads no settings and has no upstreams and no credentials. It ends, with all its
+sandboxes, when its stdin is closed. See docs/remote.md for the setup.`,
 		Example: "  ssh -T linuxbox sallyport worker --stdio\n  sallyport worker --stdio --runsc /opt/gvisor/runsc",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !stdio {
-				return cli.Misuse(cmd, "worker speaks with a gateway over --stdio, and that is started by it")
+				return cli.Misuse(cmd, "worker is started by a gateway, with --stdio")
 			}
 			return a.work(cmd.Context(), opts)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&stdio, "stdio", false, "speak with the gateway on stdin and stdout")
-	flags.StringVar(&opts.Runsc, "runsc", "", "use the runsc at `PATH` (default beside sallyport, then in PATH)")
-	flags.StringVar(&opts.Python, "python", "", "run Python programs with the one at `PATH`")
+	flags.BoolVar(&stdio, "stdio", false, "communicate with the gateway on stdin and stdout")
+	flags.StringVar(&opts.Runsc, "runsc", "", "use the runsc at `PATH` (default next to sallyport, then in PATH)")
+	flags.StringVar(&opts.Python, "python", "", "run Python programs with the python at `PATH`")
 	flags.StringVar(&opts.Node, "node", "", "run TypeScript programs with the node at `PATH`")
 	return cmd
 }
@@ -57,14 +57,14 @@ func (a *app) work(ctx context.Context, opts sandbox.Options) error {
 	return remote.ServeWorker(ctx, stream, remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts})
 }
 
-// standard is stdin and stdout as one stream.
+// standard combines stdin and stdout into one stream.
 type standard struct {
 	io.Reader
 	io.Writer
 	once sync.Once
 }
 
-// Close closes both, where they can be.
+// Close closes both, if they can be closed.
 func (s *standard) Close() (err error) {
 	s.once.Do(func() {
 		for _, end := range []any{s.Reader, s.Writer} {

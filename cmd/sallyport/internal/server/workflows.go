@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// flows are the workflows of a gateway that serves, with what starts them by themselves.
+// flows is the workflow engine of serve, with webhooks and schedules.
 type flows struct {
 	*engine.Engine
 	hooks http.Handler
@@ -20,7 +20,7 @@ type flows struct {
 	log   *slog.Logger
 }
 
-// openFlows continues with the earlier runs, and is ready for new ones.
+// openFlows opens the engine, which resumes earlier runs, and its triggers.
 func (a *app) openFlows(s *service, records *store.Store) (*flows, error) {
 	m, err := engine.Open(a.App, s.cfg, s.gateway, records, s.log, false)
 	if err != nil {
@@ -37,12 +37,12 @@ func (a *app) openFlows(s *service, records *store.Store) (*flows, error) {
 	return f, nil
 }
 
-// run follows the definitions' files and starts runs by the clock, until ctx ends.
+// run watches the definition files and starts scheduled runs, until ctx ends.
 func (f *flows) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { f.Library.Follow(ctx, f.Changed) })
 	if err := f.clock.Run(ctx); err != nil && ctx.Err() == nil {
-		f.log.Error("no workflow is started by the clock any more", "error", err)
+		f.log.Error("schedules stopped: no more workflows are started", "error", err)
 	}
 }

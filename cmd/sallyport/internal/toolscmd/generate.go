@@ -26,22 +26,22 @@ func GenerateCommand(shared *cli.App) *cobra.Command {
 		Use:   "generate [flags]",
 		Short: "write wrappers of all tools for your own programs",
 		Long: `Generate writes two packages to a folder, for programs that run outside of any
-sandbox: servers/ with the wrappers of all tools, as programs in a sandbox see
-them, and sallyport/ with the same functions as there. Calls go over HTTP to a
-gateway that is running: start it with "sallyport serve --http", and say where it
-is with SALLYPORT_URL and SALLYPORT_TOKEN, or with connect of sallyport.
-sallyport/PYTHON.md and sallyport/TYPESCRIPT.md say how to import them.
+sandbox: servers/ with the wrappers of all tools, and sallyport/ with the same
+functions as in a sandbox. Calls go over HTTP to a running gateway: start it with
+"sallyport serve --http", and set its address with SALLYPORT_URL and
+SALLYPORT_TOKEN, or with connect of sallyport. sallyport/PYTHON.md and
+sallyport/TYPESCRIPT.md describe how to import them.
 
 With --lang json it writes model/UPSTREAM/TOOL.json instead: what the wrappers
-are made from, to find out why one is as it is. Members: tool, wire, params,
-extra, notes, result, observed, defs, pages.
+are generated from, for debugging. Members: tool, wire, params, extra, notes,
+result, observed, defs, pages.
 
-Only files that differ are written. Files that it wrote earlier and that are no
-longer made are removed, by the list in ` + manifestName + `; nothing else is
+Only files that differ are written. Files that it wrote earlier and no longer
+generates are removed, by the list in ` + manifestName + `; no other file is
 ever removed.
 
-The files of an upstream that is not available stay as they are; it is told on
-stderr, and the exit status is then 1.`,
+The files of an upstream that is not available stay unchanged; the upstream is
+reported on stderr, and the exit status is then 1.`,
 		Example: `  sallyport generate
   sallyport generate --out build --lang typescript
   sallyport generate --out /tmp/model --lang json`,
@@ -52,19 +52,19 @@ stderr, and the exit status is then 1.`,
 	flags.StringVar(&g.out, "out", ".", "write servers/ and sallyport/ to this `DIR`")
 	flags.StringVar(&g.lang, "lang", "all", "write for `LANGUAGE`: python, typescript, all, or json (the model)")
 	flags.BoolVar(&g.force, "force", false, "write also to folders that have other files in them, and over them")
-	flags.BoolVar(&g.refresh, "refresh", false, "connect to every upstream and list its tools anew")
+	flags.BoolVar(&g.refresh, "refresh", false, "connect to every upstream and list its tools again")
 	cli.CompleteFlag(cmd, "lang", "python", "typescript", "all", "json")
 	return cmd
 }
 
-// generation holds the flags.
+// generation holds the flags of generate.
 type generation struct {
 	out, lang string
 	force     bool
 	refresh   bool
 }
 
-// endings are those of the wrappers' files, by the language that was asked for.
+// endings returns the file extensions of the wrappers in the language, nil if it is unknown.
 func (g generation) endings() []string {
 	return map[string][]string{"all": {".py", ".ts", ".js"}, "python": {".py"}, "typescript": {".ts", ".js"}, "json": {".json"}}[g.lang]
 }
@@ -90,7 +90,7 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 		}
 		counts, err := target.replace(files, func(path string) bool {
 			folder, inside, _ := strings.Cut(path, "/")
-			if (folder == "model") != (opts.lang == "json") { // a look at the model costs nobody his wrappers
+			if (folder == "model") != (opts.lang == "json") { // writing the model keeps the wrappers, and vice versa
 				return true
 			}
 			return slices.Contains(endings, filepath.Ext(path)) && absent(ups, inside)
@@ -105,7 +105,7 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 	})
 }
 
-// files returns what is to be written now.
+// files returns the generated files by path.
 func (g generation) files(gw *gateway.Gateway, ups []catalog.Upstream) (map[string][]byte, error) {
 	if g.lang == "json" {
 		files := map[string][]byte{}

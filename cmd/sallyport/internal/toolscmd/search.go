@@ -19,9 +19,9 @@ func SearchCommand(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search [flags] [QUERY...]",
 		Short: "find tools, as search_tools does",
-		Long: `Search prints what a model gets from search_tools: the tools that fit the
-words best, each with its signature and a line about it. Without words it lists
-the upstreams, or the tools of the one that --upstream names.`,
+		Long: `Search prints the result of search_tools: the tools that match the query best,
+each with its signature and a line about it. Without a query it lists the
+upstreams, or the tools of the upstream that --upstream names.`,
 		Example: `  sallyport search read several files
   sallyport search --detail full --language typescript create_entities
   sallyport search --json --limit 3 weather | jq -r '.tools[].id'`,
@@ -34,10 +34,10 @@ the upstreams, or the tools of the one that --upstream names.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&s.Detail), "detail", "", "how much to tell of each tool: `LEVEL` is names, summary,\nsignature or full (default signature)")
+	flags.StringVar((*string)(&s.Detail), "detail", "", "detail of each tool: `LEVEL` is names, summary,\nsignature or full (default signature)")
 	flags.StringVar(&s.Upstream, "upstream", "", "search only this `UPSTREAM`")
 	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default as many as the budget allows)")
-	flags.IntVar(&s.Budget, "budget", 0, "tell as much as `N` tokens can (default 400)")
+	flags.IntVar(&s.Budget, "budget", 0, "use at most `N` tokens (default 400)")
 	flags.StringVar(&s.Language, "language", "", "write signatures in `LANGUAGE`: python or typescript\n(default python)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	cli.CompleteFlag(cmd, "detail", "names", "summary", "signature", "full")

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// manifestName is the file in which generate remembers what it wrote.
+// manifestName is the file that lists the files that generate wrote.
 const manifestName = ".sallyport.json"
 
 // manifest maps the files that generate wrote, by slash-separated path, to their SHA-256.
@@ -26,8 +26,8 @@ type manifest struct {
 	Files map[string]string `json:"files"`
 }
 
-// target is a folder that generate writes to. All it does there goes through
-// an os.Root, so that no path of a tool or of a manifest leads out of it.
+// target is a folder that generate writes to. All access goes through an os.Root, so
+// that no path of a tool or of a manifest leads out of it.
 type target struct {
 	name  string
 	root  *os.Root
@@ -36,7 +36,7 @@ type target struct {
 	force bool
 }
 
-// openTarget opens the folder, made if need be. One with files that are not ours is refused.
+// openTarget opens the folder, or creates it. Without force it returns an error if the folders ours have files of others.
 func openTarget(name string, force bool, ours ...string) (*target, error) {
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
@@ -65,15 +65,15 @@ func (t *target) readManifest() error {
 	var m manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return &tool.Error{Kind: tool.Invalid, Err: err, Message: fmt.Sprintf("%s/%s cannot be read: %v", t.name, manifestName, err),
-			Hint: "remove it and use --force; generate then no longer knows which old files are its own"}
+			Hint: "remove it and use --force; generate then cannot remove its old files"}
 	}
 	t.owned = m.Files
 	maps.DeleteFunc(t.owned, func(name, _ string) bool { return !t.mayOwn(name) })
 	return nil
 }
 
-// mayOwn says no to files of the folder that generate never writes: a manifest that came with the folder may claim
-// any. Names that lead out of it are refused where they are used.
+// mayOwn reports whether generate can have written a file, as the manifest is not trusted. Names that lead out of the
+// folder are refused where they are used.
 func (t *target) mayOwn(name string) bool {
 	folder, _, _ := strings.Cut(name, "/")
 	return !fs.ValidPath(name) && !filepath.IsLocal(name) || fs.ValidPath(name) && slices.Contains(t.ours, folder)
@@ -96,7 +96,7 @@ func (t *target) checkEmpty() error {
 	return nil
 }
 
-// counts tell what replace did.
+// counts are the numbers of files by what replace did with them.
 type counts struct {
 	written, same, removed, kept int
 }
@@ -109,10 +109,10 @@ func (c counts) String() string {
 	return text
 }
 
-// replace makes files the content of the folder, as far as it is ours: what we
-// wrote and is not in files is removed, unless keep says otherwise or a user
-// has changed it. The manifest is written before the files and again after the
-// removals, so that it never lacks one of our files, whenever we are stopped.
+// replace writes files and removes the other files that generate wrote, unless keep
+// returns true or a user has changed them. It writes the manifest before the files
+// and again after the removals, so that the manifest is never missing a generated
+// file, even if the process is killed.
 func (t *target) replace(files map[string][]byte, keep func(path string) bool) (counts, error) {
 	if err := t.checkStrangers(files); err != nil {
 		return counts{}, err
@@ -149,7 +149,7 @@ func (t *target) replace(files map[string][]byte, keep func(path string) bool) (
 	return c, t.writeManifest(next)
 }
 
-// checkStrangers refuses to write over files that are not ours, before anything is written.
+// checkStrangers returns an error if files would overwrite files that generate did not write. It is called before any write.
 func (t *target) checkStrangers(files map[string][]byte) error {
 	if t.force {
 		return nil
@@ -159,7 +159,7 @@ func (t *target) checkStrangers(files map[string][]byte) error {
 			continue
 		}
 		if old, err := t.root.ReadFile(name); err == nil && !bytes.Equal(old, files[name]) {
-			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s/%s is in the way: generate did not write it", t.name, name),
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s/%s exists, and generate did not write it", t.name, name),
 				Hint: "move it away, or use --force to write over it"}
 		}
 	}
@@ -178,7 +178,7 @@ func (t *target) write(name string, data []byte, c *counts) error {
 	return t.root.WriteFile(name, data, 0o644)
 }
 
-// remove removes a file that is still as we wrote it, and the folders that are empty without it.
+// remove removes a file that is unchanged since generate wrote it, and the folders that are empty then.
 func (t *target) remove(name string, c *counts) error {
 	old, err := t.root.ReadFile(name)
 	switch {

@@ -21,7 +21,7 @@ type costsJSON struct {
 	Here     int      `json:"here"`
 }
 
-// tokens prints what clients pay for seeing us. It connects to no upstream.
+// tokens prints the token costs of the tools that clients see. It connects to no upstream.
 func (a *app) tokens(ctx context.Context, asJSON bool) error {
 	cfg, err := a.Load()
 	if err != nil {
@@ -63,6 +63,6 @@ func (a *app) printCosts(list costsJSON) error {
 		return err
 	}
 	fmt.Fprintf(&b, "\nA model pays %d tokens (%s) at every turn with these settings: %s.\n", list.Here, list.Encoding, strings.Join(list.Profiles, ", "))
-	b.WriteString("TOKENS is for default settings without upstreams, were the profile on; HERE is what these settings show.\n")
+	b.WriteString("TOKENS is for default settings without upstreams, with the profile on; HERE is for these settings.\n")
 	return a.Print(b.String())
 }

@@ -28,11 +28,11 @@ func ToolsCommand(shared *cli.App) *cobra.Command {
 		Short: "list every tool of every upstream",
 		Long: `Tools prints the tools of the upstreams as a table, by the names that a program
 imports. It connects to an upstream only if no earlier run has seen its tools.
-Upstreams that are not available are told on stderr, and the exit status is
+Upstreams that are not available are reported on stderr, and the exit status is
 then 1.
 
-With --tokens it prints instead what a model pays at every turn for the tools
-that clients of serve see, for each profile.`,
+With --tokens it prints instead the tokens that a model reads at every turn for
+the tools that clients of serve see, for each profile.`,
 		Example: `  sallyport tools --upstream memory
   sallyport tools --json | jq -r '.tools[] | select(.annotations.destructiveHint) | .id'
   sallyport tools --tokens`,
@@ -46,8 +46,8 @@ that clients of serve see, for each profile.`,
 	}
 	cmd.Flags().StringVar(&only, "upstream", "", "list only the tools of this `UPSTREAM`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with schemas and upstreams")
-	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to every upstream and list its tools anew")
-	cmd.Flags().BoolVar(&tokens, "tokens", false, "print what the tools that clients see cost a model, by profiles")
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to every upstream and list its tools again")
+	cmd.Flags().BoolVar(&tokens, "tokens", false, "print the token costs of the tools that clients see, by profile")
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func (a *app) tools(ctx context.Context, only string, asJSON, refresh bool) erro
 	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, Fresh: refresh}, func(ctx context.Context, g *gateway.Gateway) error {
 		ups, err := cli.ChosenUpstreams(g.Catalog.Upstreams(), only)
 		if err != nil {
-			return err // without waiting for any
+			return err // before waiting for connections
 		}
 		wait := g.Catalog.Settle
 		if only != "" {
@@ -106,7 +106,7 @@ func (a *app) printTable(tools []tool.Tool) error {
 	return a.Print(b.String())
 }
 
-// about is one line, the first sentence if it fits.
+// about returns the first sentence of a tool's description, or its title, in one line.
 func about(t tool.Tool) string {
 	text := cmp.Or(sanitize.Line(t.Description, 4*aboutLength), sanitize.Line(t.Title, 4*aboutLength))
 	if sentence, _, ok := strings.Cut(text, ". "); ok {

@@ -15,16 +15,16 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// paper is what a frame is drawn for.
+// paper is the size, in characters, and the colour support of the output.
 type paper struct {
 	width, height int
 	colours       bool
 }
 
-// usualPaper is the size for output that is no terminal.
+// usualPaper is the size for output that is not a terminal.
 var usualPaper = paper{width: 100, height: 40}
 
-// ink is how text looks: a parameter of SGR, "" for plain.
+// ink is a text style: an SGR parameter, "" for plain.
 type ink string
 
 const (
@@ -38,7 +38,7 @@ const (
 	cyan     ink = "36"
 )
 
-// inkOf is how a state looks. The word tells as much.
+// inkOf returns the style of a state.
 func inkOf(state string) ink {
 	switch state {
 	case "running", "ready", "ok":
@@ -53,20 +53,20 @@ func inkOf(state string) ink {
 	return noInk
 }
 
-// column is one of a table: cells are cut to what is left.
+// column is a column of a table. Cells are truncated to most characters; right aligns them right.
 type column struct {
 	title string
 	right bool
 	most  int
 }
 
-// entry is one cell.
+// entry is one cell of a table.
 type entry struct {
 	text string
 	ink  ink
 }
 
-// frame draws a view, line by line, in at most the paper's height.
+// frame returns the lines of a view, at most as many as the paper's height.
 func (s *screen) frame(v topView, p paper) []string {
 	lines := s.head(v, p)
 	room := max(0, p.height-len(lines)-1)
@@ -87,7 +87,7 @@ func (s *screen) frame(v topView, p paper) []string {
 	return lines
 }
 
-// helpLines are what ? shows.
+// helpLines are shown with the key ?.
 var helpLines = []string{
 	"",
 	"  up, down, k, j   choose a program        t  longest first",
@@ -97,10 +97,10 @@ var helpLines = []string{
 	"  ?                this help               q  end",
 	"",
 	"  STATE is queued (others run), running, or waiting (for a person: sallyport approvals).",
-	"  Tokens saved are those of results that programs read, beyond what they answered.",
+	"  Tokens saved: tokens of results that programs read, minus those of their answers.",
 }
 
-// head is the part in sentences.
+// head returns the lines of the summary above the tables.
 func (s *screen) head(v topView, p paper) []string {
 	title := p.paint("sallyport top", bold)
 	if n := len(v.Gateways); n > 0 {
@@ -149,7 +149,7 @@ func upstreamsInWords(list []topUpstream) string {
 	return "  upstreams  " + cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// tables are the programs and the upstreams, in the lines that there are.
+// tables returns the tables of programs and upstreams, in at most room lines.
 func (s *screen) tables(v topView, p paper, room int) []string {
 	ups := min(len(v.Upstreams), max(3, room/3-2))
 	if s.upstreams {
@@ -182,7 +182,7 @@ func (s *screen) programTable(v topView, p paper, most int) []string {
 	return p.table(columns, rows[:min(len(rows), max(1, most))], marked)
 }
 
-// calling is what a program waits for.
+// calling describes the pending calls of a program.
 func calling(e httpapi.LiveExecution, now time.Time) string {
 	var open []string
 	var since time.Time
@@ -228,7 +228,7 @@ func (s *screen) upstreamTable(v topView, p paper, most int) []string {
 	return lines
 }
 
-// urgency is how much an upstream needs attention.
+// urgency returns how much an upstream needs attention, for sorting.
 func urgency(up topUpstream) int {
 	switch {
 	case up.Reason != "":
@@ -239,7 +239,7 @@ func urgency(up topUpstream) int {
 	return 0
 }
 
-// table sets cells in columns as wide as they need, and the row that is marked apart.
+// table returns the lines of a table with aligned columns. The row with the index marked is highlighted.
 func (p paper) table(columns []column, rows [][]entry, marked int) []string {
 	wide := make([]int, len(columns))
 	for i, c := range columns {
@@ -282,7 +282,7 @@ func (p paper) row(columns []column, wide []int, row []entry) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// paint colours text that has nothing in it but what is seen.
+// paint returns text in a style. The text must not have escape sequences.
 func (p paper) paint(text string, as ink) string {
 	if !p.colours || as == noInk || text == "" {
 		return text
@@ -290,7 +290,7 @@ func (p paper) paint(text string, as ink) string {
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// cells is how many columns of a terminal text takes, which has no escapes in it.
+// cells returns the width of text in terminal columns. The text must not have escape sequences.
 func cells(text string) (n int) {
 	for _, r := range text {
 		n += cellsOf(r)
@@ -312,7 +312,7 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// fit cuts a line to a width. The escapes in it, which are ours, take none.
+// fit truncates a line to a width. Escape sequences of paint do not count.
 func fit(line string, most int) string {
 	var b strings.Builder
 	used, escape := 0, false
@@ -327,7 +327,7 @@ func fit(line string, most int) string {
 	return b.String()
 }
 
-// span is a time in its two largest units.
+// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < 10*time.Second:
@@ -342,7 +342,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// short is a count in at most five characters.
+// short formats a count in at most five characters.
 func short(n int64) string {
 	for _, unit := range []struct {
 		size int64

@@ -27,14 +27,14 @@ func Command(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [flags]",
 		Short: "watch programs and upstreams as they are now",
-		Long: `Top shows what the gateways on the data directory are doing, again and again: the
-programs that wait, run and have ended, with the call that each is in, how the upstreams stand,
-the calls that wait for a person, and what was saved today. Programs can be canceled.
+		Long: `Top shows what the gateways on the data directory are doing, and updates itself: queued,
+running and ended programs with their current calls, the state of the upstreams, pending
+approvals, and the tokens saved today. Programs can be canceled.
 
 The keys: up and down choose a program, c cancels it, t n o w sort by time, calls,
 output and who runs it, u shows upstreams only, ? all keys, q ends it.
 
-Without a terminal, or with --once, it prints one picture.`,
+Without a terminal, or with --once, it prints the state once.`,
 		Example: `  sallyport top
   sallyport top --once
   sallyport top --json | jq '.upstreams[] | select(.reason)'`,
@@ -49,13 +49,13 @@ Without a terminal, or with --once, it prints one picture.`,
 			return a.top(cmd.Context(), every)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "print one picture")
+	cmd.Flags().BoolVar(&once, "once", false, "print the state once")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what is known, once, as one JSON object")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "look again after `DURATION`")
 	return cmd
 }
 
-// topOnce prints one picture, as wide as the terminal if there is one.
+// topOnce prints the current state once, as wide as the terminal if stdout is one.
 func (a *app) topOnce(ctx context.Context, asJSON bool) error {
 	v, err := (&topper{app: a}).look(ctx)
 	if err != nil {
@@ -75,23 +75,23 @@ func (a *app) topOnce(ctx context.Context, asJSON bool) error {
 	return a.Print(strings.Join((&screen{app: a}).frame(v, p), "\n"))
 }
 
-// screen is what the person at the terminal sees and does.
+// screen is the state of the terminal user interface.
 type screen struct {
 	*app
 	terminal *os.File
 	colours  bool
 	view     topView
 	sort     func(x, y httpapi.LiveExecution) int
-	// chosen is the id of a program, asked that of the one that c was pressed for.
+	// chosen is the id of the selected program, asked that of a program whose cancellation must be confirmed.
 	chosen, asked string
-	// said is the last word on what was done.
+	// said is the message about the last action.
 	said            string
 	nobody          string
 	help, upstreams bool
 	keys            keyReader
 }
 
-// The sequences of a terminal: its other screen, without a cursor and without wrapping; and all of it back.
+// The escape sequences that enter the alternate screen, without cursor and wrapping, and leave it.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -159,7 +159,7 @@ func (s *screen) run(ctx context.Context, every time.Duration, pressed <-chan by
 	}
 }
 
-// watchGateways sends what there is to see, until ctx ends. A send to now has it look at once.
+// watchGateways sends a view at each interval until ctx ends. A send to now triggers the next one immediately.
 func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views <-chan topView, now chan<- struct{}) {
 	out, wake := make(chan topView), make(chan struct{}, 1)
 	go func() {
@@ -184,10 +184,10 @@ func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views 
 	return out, wake
 }
 
-// see takes a view in. Who was chosen stays so for as long as it runs.
+// see sets the view. The selection is kept as long as its program runs.
 func (s *screen) see(v topView) {
 	if len(s.view.Gateways) > 0 && len(v.Gateways) == 0 {
-		s.nobody = "the gateway has gone; waiting for another on " + plainDir(s.DataDir())
+		s.nobody = "the gateway has ended; waiting for another on " + plainDir(s.DataDir())
 	}
 	s.view = v
 	if !slices.ContainsFunc(v.Executions, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen }) {
@@ -195,7 +195,7 @@ func (s *screen) see(v topView) {
 	}
 }
 
-// draw writes the picture in one piece, so that nothing flickers.
+// draw writes the whole screen with one write, to avoid flicker.
 func (s *screen) draw() error {
 	var p paper
 	p.width, p.height = terminal.Size(s.terminal)
@@ -217,7 +217,7 @@ func (s *screen) draw() error {
 	return err
 }
 
-// foot is the last line: a question, what was done, or what can be done.
+// foot returns the last line: a confirmation, a message, or the keys.
 func (s *screen) foot(p paper) string {
 	switch {
 	case s.asked != "":
@@ -228,14 +228,14 @@ func (s *screen) foot(p paper) string {
 	return p.paint("q ends  ? keys  up/down choose  c cancel  u upstreams", dim)
 }
 
-// What a key asks of the loop.
+// What the loop does after a key.
 const (
 	noKey = iota
 	endKey
 	lookKey
 )
 
-// press does what a key means.
+// press handles a key and returns what the loop does next.
 func (s *screen) press(ctx context.Context, key rune) int {
 	if key == 0 {
 		return noKey
@@ -274,7 +274,7 @@ func (s *screen) press(ctx context.Context, key rune) int {
 	return noKey
 }
 
-// orders are the ways to sort, by key.
+// orders returns the sort functions by their keys.
 func orders() map[rune]func(x, y httpapi.LiveExecution) int {
 	return map[rune]func(x, y httpapi.LiveExecution) int{
 		't': func(x, y httpapi.LiveExecution) int { return x.Started.Compare(y.Started) },
@@ -284,7 +284,7 @@ func orders() map[rune]func(x, y httpapi.LiveExecution) int {
 	}
 }
 
-// sorted are the programs in the order that was asked for.
+// sorted returns the programs in the selected order.
 func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
 	list = slices.Clone(list)
 	if s.sort != nil {
@@ -293,7 +293,7 @@ func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
 	return list
 }
 
-// choose goes up or down in the programs that go on.
+// choose moves the selection up or down in the running programs.
 func (s *screen) choose(step int) {
 	list := s.sorted(s.view.Executions)
 	if len(list) == 0 {
@@ -306,7 +306,7 @@ func (s *screen) choose(step int) {
 	s.chosen = list[min(max(at+step, 0), len(list)-1)].ID
 }
 
-// cancel cancels a program and reports the result.
+// cancel cancels a program and returns the message about the result.
 func (s *screen) cancel(ctx context.Context, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
@@ -320,16 +320,16 @@ func (s *screen) cancel(ctx context.Context, id string) string {
 	return "canceled " + id
 }
 
-// plainDir is a path as it can be shown.
+// plainDir returns a path that is safe to show.
 func plainDir(dir string) string { return cli.Cell(dir, 200) }
 
-// The keys that are more than a byte.
+// The keys that a terminal sends as several bytes.
 const (
 	keyUp rune = iota + 0xE000
 	keyDown
 )
 
-// keyReader makes keys of what a terminal sends.
+// keyReader decodes the bytes from a terminal into keys.
 type keyReader struct{ seen []byte }
 
 // feed takes a byte and returns the key that it completes, 0 for none.
@@ -347,7 +347,7 @@ func (k *keyReader) feed(b byte) rune {
 	case len(k.seen) == 3 && b == 'B':
 		k.seen = nil
 		return keyDown
-	case len(k.seen) > 2: // another one
+	case len(k.seen) > 2: // another key
 		k.seen = nil
 		return 0
 	}

@@ -128,7 +128,7 @@ func TestTop(t *testing.T) {
 	}
 	g.mu.Unlock()
 	closeControl()
-	ptytest.ReadUntil(t, person, "the gateway has gone")
+	ptytest.ReadUntil(t, person, "the gateway has ended")
 	press("q")
 	if got := ptytest.ReadUntil(t, person, leaveScreen); !strings.HasSuffix(got, leaveScreen) {
 		t.Errorf("ends with %q", got)

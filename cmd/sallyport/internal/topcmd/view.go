@@ -15,10 +15,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// topPatience is how long one look at the gateways may take, topSlow how often what takes them some work is asked at most.
+// topPatience bounds one poll of the gateways, topSlow is the least interval of requests that are expensive for them.
 const topPatience, topSlow = 3 * time.Second, 10 * time.Second
 
-// topView is what there is to see of the gateways of a data directory at a moment; top --json prints it.
+// topView is the state of the gateways of a data directory at a time; top --json prints it.
 type topView struct {
 	At time.Time `json:"at"`
 	// Gateways are those that answered; Silent is how many did not.
@@ -26,16 +26,16 @@ type topView struct {
 	Silent   int          `json:"silent,omitempty"`
 	// Upstreams of all of them, by name.
 	Upstreams []topUpstream `json:"upstreams"`
-	// Executions go on, the oldest first. Ended are the last that have, the newest first.
+	// Executions are running or queued, the oldest first. Ended are the last that ended, the newest first.
 	Executions []httpapi.LiveExecution    `json:"executions"`
 	Ended      []httpapi.ExecutionSummary `json:"ended"`
-	// Approvals is how many calls wait for a person.
+	// Approvals is the number of pending approvals.
 	Approvals int `json:"approvals"`
-	// Today is what ran since midnight, local time, to the hour.
+	// Today sums up executions since midnight, local time, with the resolution of an hour.
 	Today history.SavingsStep `json:"today"`
 }
 
-// topGateway is one that answered.
+// topGateway is a gateway that answered.
 type topGateway struct {
 	Version  string `json:"version"`
 	Status   string `json:"status"`
@@ -45,21 +45,21 @@ type topGateway struct {
 // topUpstream is an upstream as the gateways see it.
 type topUpstream struct {
 	ID string `json:"id"`
-	// Status is what the gateways say, with commas between them where they differ.
+	// Status is its state; if the gateways differ, all their states, separated by commas.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Tools  int    `json:"tools"`
 	Held   int    `json:"held,omitempty"`
 }
 
-// topper looks at the gateways again and again.
+// topper polls the gateways.
 type topper struct {
 	*app
 	last   topView
-	slowly time.Time // when it last asked for what takes some work
+	slowly time.Time // of the last expensive requests
 }
 
-// look asks every gateway. One that does not answer is counted and no error: they come and go.
+// look polls every gateway. A gateway that does not answer is only counted, as it may just have ended.
 func (t *topper) look(ctx context.Context) (topView, error) {
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
@@ -82,13 +82,13 @@ func (t *topper) look(ctx context.Context) (topView, error) {
 	})
 	v.sort()
 	if t.ended(v) {
-		t.slowly = v.At.Add(time.Second - topSlow) // what has ended is shown soon
+		t.slowly = v.At.Add(time.Second - topSlow) // to show ended executions soon
 	}
 	t.last = v
 	return v, err
 }
 
-// due reports whether it is time to ask for what takes some work.
+// due reports whether it is time for the expensive requests.
 func (t *topper) due() bool {
 	if time.Since(t.slowly) < topSlow {
 		return false
@@ -97,14 +97,14 @@ func (t *topper) due() bool {
 	return true
 }
 
-// ended reports whether an execution is not there any more.
+// ended reports whether an execution has ended since the last view.
 func (t *topper) ended(now topView) bool {
 	return slices.ContainsFunc(t.last.Executions, func(before httpapi.LiveExecution) bool {
 		return !slices.ContainsFunc(now.Executions, func(e httpapi.LiveExecution) bool { return e.ID == before.ID })
 	})
 }
 
-// add adds what one gateway says.
+// add adds the state of one gateway.
 func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 	var health httpapi.Health
 	if err := cli.Ask(ctx, gate, http.MethodGet, "/health", nil, &health); err != nil {
@@ -134,7 +134,7 @@ func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 	return v.addSlowly(ctx, gate)
 }
 
-// addSlowly adds what a gateway reads its records for.
+// addSlowly adds what a gateway must read from its records.
 func (v *topView) addSlowly(ctx context.Context, gate *http.Client) error {
 	var ended httpapi.ExecutionList
 	if err := cli.Ask(ctx, gate, http.MethodGet, "/executions?limit=30", nil, &ended); err != nil {
@@ -159,7 +159,7 @@ func (v *topView) addSlowly(ctx context.Context, gate *http.Client) error {
 	return nil
 }
 
-// known passes over what a gateway of an older version does not have.
+// known ignores not found errors, which gateways of older versions return for unknown endpoints.
 func known(err error) error {
 	if e, ok := errors.AsType[*tool.Error](err); ok && e.Kind == tool.NotFound {
 		return nil
@@ -167,7 +167,7 @@ func known(err error) error {
 	return err
 }
 
-// merge adds an upstream, or what another gateway says of it.
+// merge adds the state of an upstream in one gateway.
 func (v *topView) merge(up topUpstream) {
 	i := slices.IndexFunc(v.Upstreams, func(there topUpstream) bool { return there.ID == up.ID })
 	if i < 0 {

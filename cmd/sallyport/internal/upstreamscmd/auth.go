@@ -24,14 +24,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// AuthCommand is the parent of the verbs about logins and secrets.
-// AuthCommand returns the verb.
+// AuthCommand returns the parent of the verbs about logins and secrets.
 func AuthCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
 		Use:   "auth COMMAND",
 		Short: "log in to upstreams, and keep secrets",
-		Long:  "Auth logs in to upstreams that want OAuth, says which logins there are, and puts\nsecrets into the keyring for ${keyring:NAME}.",
+		Long:  "Auth logs in to upstreams that need OAuth, lists the logins, and puts secrets into\nthe keyring for ${keyring:NAME}.",
 		Example: `  sallyport auth login tickets
   sallyport auth status`,
 		Args: cli.UnknownCommand,
@@ -56,7 +55,7 @@ func authLoginCommand(a *app) *cobra.Command {
 		Use:   "login [flags] UPSTREAM",
 		Short: "log in to an upstream",
 		Long: `Login opens the upstream's login page in a browser, waits for the answer and
-keeps the tokens. A gateway that runs notices by itself.`,
+stores the tokens. A running gateway uses them without a restart.`,
 		Example: `  sallyport auth login tickets
   sallyport auth login tickets --scope tickets:write
   sallyport auth login tickets --paste    the browser is on another machine`,
@@ -65,7 +64,7 @@ keeps the tokens. A gateway that runs notices by itself.`,
 	}
 	cmd.Flags().StringArrayVar(&flags.scopes, "scope", nil, "ask for `SCOPE` too; may be given more than once")
 	cmd.Flags().BoolVar(&flags.noBrowser, "no-browser", false, "open no browser, only print the page's URL")
-	cmd.Flags().BoolVar(&flags.paste, "paste", false, "read the URL that the browser ended at from stdin")
+	cmd.Flags().BoolVar(&flags.paste, "paste", false, "read the final URL of the browser from stdin")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 5*time.Minute, "wait for the answer for `DURATION`")
 	return cmd
 }
@@ -87,7 +86,7 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	how := oauth.Login{Scopes: flags.scopes, Show: func(page string) {
 		a.Say("open this page to log in to " + up.Name + ":\n" + page)
 		if flags.paste {
-			a.Say("then paste the URL that the browser ends at (it will not find that page):")
+			a.Say("then paste the final URL of the browser (it cannot load that page):")
 		}
 	}}
 	if flags.paste {
@@ -105,7 +104,7 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	return a.Print("logged in to " + up.Name + " (tokens are in the " + state.Store + ")")
 }
 
-// authorizer finds an upstream by its name or its id.
+// authorizer returns the OAuth handler of an upstream by its name or its id.
 func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 	cfg, err := a.Load()
 	if err != nil {
@@ -130,8 +129,8 @@ func authStatusCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "status [flags] [UPSTREAM]",
-		Short:   "say which logins there are",
-		Long:    "Status prints the logins to the upstreams over HTTP, or to one of them. It asks no\nserver, and prints no token.",
+		Short:   "list the logins",
+		Long:    "Status prints the logins to the upstreams over HTTP, or to one of them. It contacts\nno server, and prints no token.",
 		Example: "  sallyport auth status\n  sallyport auth status tickets --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -260,17 +259,17 @@ func (a *app) authLogout(ctx context.Context, name string) error {
 	case revoked:
 		return a.Print("logged out of " + up.Name + "; its tokens are revoked")
 	}
-	return a.Print("logged out of " + up.Name + "; its server has not been told, so the tokens there last until they expire")
+	return a.Print("logged out of " + up.Name + "; its server cannot revoke tokens, so they stay valid until they expire")
 }
 
-// secretName is what ${keyring:NAME} may name; logins have names of another form.
+// secretName matches the names of ${keyring:NAME}. Logins have names of another form.
 var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func authSetCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "set NAME",
 		Short:   "put a secret into the keyring",
-		Long:    "Set reads a secret from stdin and puts it into the keyring of the system, where\n${keyring:NAME} in upstreams.yaml finds it. One newline at its end is left out.\nWhat is typed at a terminal is not shown.",
+		Long:    "Set reads a secret from stdin and puts it into the keyring of the system, where\n${keyring:NAME} in upstreams.yaml finds it. One newline at its end is removed.\nInput at a terminal is not shown.",
 		Example: "  sallyport auth set tickets\n  sallyport auth set tickets < token.txt",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !secretName.MatchString(args[0]) {
@@ -290,10 +289,10 @@ func (a *app) authSet(ctx context.Context, name string) error {
 	if err := secret.Set(name, value); err != nil {
 		return err
 	}
-	return a.Print("kept; use ${keyring:" + name + "} in upstreams.yaml")
+	return a.Print("stored; use ${keyring:" + name + "} in upstreams.yaml")
 }
 
-// readSecret reads all of stdin, or a line that is typed, which is not shown.
+// readSecret reads all of stdin, or a hidden line if stdin is a terminal.
 func (a *app) readSecret(ctx context.Context) (string, error) {
 	if tty, ok := a.Stdin.(*os.File); ok && cli.IsTerminal(tty) {
 		return readHidden(ctx, tty, func() { a.Say("type or paste the secret (it is not shown), then Enter:") })
@@ -302,11 +301,11 @@ func (a *app) readSecret(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r"), err
 }
 
-// longestLine is what a terminal takes of a line, in bytes; the rest is lost without a word.
+// longestLine is the longest line that a terminal accepts, in bytes. It drops the rest without an error.
 const longestLine = 4095
 
-// readHidden reads a line from a terminal that shows nothing of what is typed
-// from ask on, and leaves the terminal as it was.
+// readHidden calls ask and reads a line from a terminal without echo. It restores the
+// terminal's mode.
 func readHidden(ctx context.Context, tty *os.File, ask func()) (string, error) {
 	restore, err := terminal.HideInput(tty)
 	if err != nil {
@@ -319,7 +318,7 @@ func readHidden(ctx context.Context, tty *os.File, ask func()) (string, error) {
 		err  error
 	}
 	answers := make(chan answer, 1)
-	go func() { // ends with the process: a read of a terminal cannot be called off
+	go func() { // ends with the process: a read of a terminal cannot be canceled
 		line, err := bufio.NewReader(tty).ReadString('\n')
 		answers <- answer{line, err}
 	}()

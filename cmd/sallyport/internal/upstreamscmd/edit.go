@@ -22,9 +22,9 @@ func upstreamsAddCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [flags] {--url URL | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
-		Long: `Add writes one more upstream into upstreams.yaml, behind the others; all else in
-the file stays as it is, byte for byte. A file that is not there is made. Nothing
-is started; see sallyport upstreams test.
+		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
+file is created if it does not exist. The upstream is not started; see sallyport
+upstreams test.
 
 Write secrets as references to variables, in quotes for the shell:
 '${TICKETS_TOKEN}'. The variable is read when sallyport starts.`,
@@ -75,7 +75,7 @@ func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []stri
 	return err
 }
 
-// pairs splits NAME=VALUE; a header may have a colon as well. Errors show no value.
+// pairs parses NAME=VALUE; a header may also have a colon. Errors show no value.
 func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, erro
 		}
 		name := strings.TrimSpace(text[:at])
 		if _, twice := all[name]; twice {
-			return nil, cli.Misuse(cmd, "--%s %.80s is there twice", flag, name)
+			return nil, cli.Misuse(cmd, "--%s %.80s is given twice", flag, name)
 		}
 		all[name] = strings.TrimSpace(text[at+1:])
 	}
@@ -114,7 +114,7 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 	return a.Print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
 }
 
-// warnOfSecrets tells of values that are in the file now and better were not.
+// warnOfSecrets warns of values in the file that look like secrets.
 func (a *app) warnOfSecrets(e config.Entry) {
 	var names []string
 	for _, values := range []config.Values{e.Env, e.Headers, {"the URL": e.URL}} {
@@ -126,7 +126,7 @@ func (a *app) warnOfSecrets(e config.Entry) {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		a.Say("looks like a secret, and is in the file as it is: " + strings.Join(names, ", ") + "; better remove it and add it with '${VARIABLE}'")
+		a.Say("looks like a secret, and is in the file in plain text: " + strings.Join(names, ", ") + "; better remove it and add it with '${VARIABLE}'")
 	}
 }
 
@@ -135,7 +135,7 @@ func upstreamsRemoveCommand(a *app) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "remove an upstream from the settings",
 		Long: `Remove takes one upstream out of upstreams.yaml, with the comment directly above
-it; all else in the file stays as it is, byte for byte.`,
+it; the rest of the file is not changed.`,
 		Example: "  sallyport upstreams remove files",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -160,10 +160,10 @@ func (a *app) upstreamsRemove(name string) error {
 	return a.Print("removed " + name + " from " + f.Path)
 }
 
-// editError says what else could have been meant.
+// editError adds a hint to an error of an edit of the settings.
 func editError(f *config.File, name string, err error) error {
 	if _, wrong := errors.AsType[*config.Error](err); wrong {
-		return &cli.ConfigError{Err: fmt.Errorf("%s was not changed, for it would not load:\n%w", f.Path, err)}
+		return &cli.ConfigError{Err: fmt.Errorf("%s was not changed, as it would not load:\n%w", f.Path, err)}
 	}
 	fault := &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
 	entries, _ := f.Entries()
@@ -187,7 +187,7 @@ func editError(f *config.File, name string, err error) error {
 	return fault
 }
 
-// tellUnset says which variables have no value yet.
+// tellUnset prints the variables that have no value yet.
 func (a *app) tellUnset(f *config.File, entries ...config.Entry) {
 	if names := a.UnsetVariables(f, entries...); len(names) > 0 {
 		a.Say("set before you start sallyport: " + strings.Join(names, ", "))

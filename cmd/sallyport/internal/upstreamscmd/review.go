@@ -27,9 +27,9 @@ func upstreamsReviewCommand(a *app) *cobra.Command {
 		Short: "show the tools that wait for approval, and why",
 		Long: `Review shows each tool that is held back: one whose definition has changed since it
 was first seen, or whose text looks like an attack on a model. Programs cannot
-call it before it is approved. Characters that do not show are written as <U+200B>.
+call it before it is approved. Invisible characters are shown as <U+200B>.
 
-It shows what a gateway found last; --refresh connects to the upstreams first.`,
+It shows the last state that a gateway found; --refresh connects to the upstreams first.`,
 		Example: `  sallyport upstreams review
   sallyport upstreams review github --refresh`,
 		Args: cobra.MaximumNArgs(1),
@@ -54,7 +54,7 @@ of a tool, as review prints it, only the definition that you have seen is approv
   sallyport upstreams approve github`,
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
-				return &tool.Error{Kind: tool.Invalid, Message: "approve needs names of upstreams or tools, or --all", Hint: "see what waits: sallyport upstreams review"}
+				return &tool.Error{Kind: tool.Invalid, Message: "approve needs names of upstreams or tools, or --all", Hint: "list them: sallyport upstreams review"}
 			}
 			return a.upstreamsApprove(names)
 		},
@@ -63,7 +63,7 @@ of a tool, as review prints it, only the definition that you have seen is approv
 	return cmd
 }
 
-// heldJSON is one definition that waits, as review --json prints it.
+// heldJSON is one quarantined definition, as review --json prints it.
 type heldJSON struct {
 	ID       string          `json:"id"`
 	Upstream string          `json:"upstream"`
@@ -148,7 +148,7 @@ func (a *app) showHeld(cfg *config.Config, held []trust.Held) error {
 	return a.Print(b.String())
 }
 
-// namedUpstream returns the name in the settings of an upstream that was named by it or by its id.
+// namedUpstream returns the name of an upstream in the settings, by its name or id.
 func namedUpstream(cfg *config.Config, name string) (string, error) {
 	var names []string
 	for _, u := range cfg.Upstreams {
@@ -196,10 +196,10 @@ func (a *app) upstreamsApprove(names []string) error {
 	return a.Print(b.String())
 }
 
-// withDigest takes a name on the command line apart.
+// withDigest matches NAME@DIGEST on the command line.
 var withDigest = regexp.MustCompile(`^(.+)@([0-9a-f]{6,32})$`)
 
-// chooseHeld returns what the names on the command line mean. One that means nothing is an error, and nothing is done.
+// chooseHeld returns the quarantined definitions that names on the command line select. A name that selects none is an error.
 func chooseHeld(cfg *config.Config, held []trust.Held, names []string) ([]trust.Held, error) {
 	var chosen []trust.Held
 	for _, name := range names {
@@ -223,7 +223,7 @@ func chooseHeld(cfg *config.Config, held []trust.Held, names []string) ([]trust.
 		}
 		switch {
 		case len(found) == 0:
-			return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("nothing of %.80q waits for approval", full), Hint: "see what waits: sallyport upstreams review"}
+			return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("nothing of %.80q waits for approval", full), Hint: "list them: sallyport upstreams review"}
 		case digest != "" && !strings.HasPrefix(found[0].Digest, digest):
 			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the definition of %.80q that waits is %.12s, not the one that you saw", full, found[0].Digest),
 				Hint: "look at it again: sallyport upstreams review " + up}

@@ -21,9 +21,9 @@ func upstreamsTestCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test [flags] [NAME...]",
-		Short: "connect to upstreams and tell how that went",
-		Long: `Test starts or calls each upstream that is named, or all that are not disabled,
-and says what it is and what it offers, or why it cannot be reached.
+		Short: "test the connections to upstreams",
+		Long: `Test connects to the named upstreams, or to all that are not disabled, and prints
+what each offers, or why it cannot be reached.
 
 Exit status: 0 if all answer, 1 if one does not.`,
 		Example: `  sallyport upstreams test
@@ -71,7 +71,7 @@ func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) er
 	})
 }
 
-// disabledOr says that an upstream is disabled, if that is why it was not found.
+// disabledOr returns a better error than err if an upstream was not found because it is disabled.
 func (a *app) disabledOr(name string, err error) error {
 	cfg, glance := a.ReadSettings()
 	if glance != nil {
@@ -85,7 +85,7 @@ func (a *app) disabledOr(name string, err error) error {
 	return err
 }
 
-// tryAll connects to all of them concurrently. Each result is printed when it is known.
+// tryAll connects to all upstreams concurrently and returns the results. With tell it prints which ones take long.
 func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upstream, tell bool) []trial {
 	trials := make([]trial, len(ups))
 	var all sync.WaitGroup
@@ -116,7 +116,7 @@ func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upst
 	return trials
 }
 
-// look fills in what is known of the upstream now.
+// look fills in the state and the offer of the upstream.
 func (t *trial) look(g *gateway.Gateway, id string) {
 	for _, up := range g.Catalog.Offers() {
 		if up.ID != id {
@@ -153,7 +153,7 @@ func (a *app) tellTrials(trials []trial, asJSON bool) error {
 	return err
 }
 
-// String is a line for a person; what went wrong stands below it.
+// String formats the result as text: a line, with details of a failure below it.
 func (t trial) String() string {
 	const indent = "\n      "
 	if !t.OK {

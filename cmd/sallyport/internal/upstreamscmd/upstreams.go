@@ -14,14 +14,13 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// Command is the parent of the verbs about single upstreams.
-// Command returns the verb.
+// Command returns the parent of the verbs about upstreams.
 func Command(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
 		Use:   "upstreams COMMAND",
-		Short: "look after the upstreams in the settings",
-		Long:  "Upstreams shows and edits what upstreams.yaml says of the servers that sallyport\nstands in front of.",
+		Short: "manage the upstreams in the settings",
+		Long:  "Upstreams lists, edits and tests the servers in upstreams.yaml.",
 		Example: `  sallyport upstreams list
   sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
   sallyport upstreams test files`,

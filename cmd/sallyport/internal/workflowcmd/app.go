@@ -1,4 +1,4 @@
-// Package workflowcmd has the verbs of sallyport workflow: definitions are listed, checked and tried out, runs are started, watched, answered and ended.
+// Package workflowcmd has the verbs of sallyport workflow: they list, check and test definitions, and start, watch, answer and end runs.
 package workflowcmd
 
 import "sallyport/cmd/sallyport/internal/cli"

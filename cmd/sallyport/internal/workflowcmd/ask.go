@@ -18,21 +18,21 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errLeft says that the user has left before the form was complete.
+// errLeft reports that the user left before the form was complete.
 var errLeft = errors.New("the form is not complete")
 
 // maxLine is how long a line of an answer may be, in bytes.
 const maxLine = 128 << 10
 
-// asker asks what forms ask, one line after the other.
+// asker asks the questions of forms on a terminal, line by line.
 type asker struct {
-	// line is the next that is typed.
+	// line reads the next line.
 	line func(ctx context.Context) (string, error)
 	out  io.Writer
-	met  bool // it has said what it knows
+	met  bool // introduce was called
 }
 
-// newAsker asks the user at in; out is the terminal. The reader of in ends with the process: a read of a terminal cannot be called off.
+// newAsker returns an asker that reads from in and writes to out. Its reader goroutine ends with the process: a read of a terminal cannot be canceled.
 func newAsker(in io.Reader, out io.Writer) *asker {
 	lines := make(chan string)
 	go func() {
@@ -56,8 +56,8 @@ func newAsker(in io.Reader, out io.Writer) *asker {
 	}}
 }
 
-// fill asks until the form is complete. Who leaves before, by ctx or by the end of the input, has answered what was
-// answered, as long as that does not complete the form; the error is that of ctx then, or errLeft.
+// fill asks until the form is complete. If ctx or the input ends before, it submits the answers so far, unless they
+// would complete the form, and returns the error of ctx or errLeft.
 func (a *asker) fill(ctx context.Context, f forms.Filler) error {
 	for {
 		ask, err := f.Next(ctx)
@@ -66,14 +66,14 @@ func (a *asker) fill(ctx context.Context, f forms.Filler) error {
 		}
 		values, left := a.ask(ctx, ask)
 		if left != nil {
-			fmt.Fprintln(a.out) // it was left within a line
+			fmt.Fprintln(a.out) // end the incomplete line
 		}
 		if left != nil && (len(values) == 0 || !stillOpen(ask, values)) {
 			return left
 		}
 		problems, err := f.Answer(context.WithoutCancel(ctx), values)
 		if err == nil && left != nil {
-			a.say("what was answered is kept")
+			a.say("your answers are saved")
 		}
 		if err != nil || left != nil {
 			return cmp.Or(err, left)
@@ -84,12 +84,12 @@ func (a *asker) fill(ctx context.Context, f forms.Filler) error {
 	}
 }
 
-// stillOpen reports whether something that is required has no answer.
+// stillOpen reports whether a required field has no answer.
 func stillOpen(ask *forms.Ask, values map[string]any) bool {
 	return slices.ContainsFunc(ask.Fields, func(q forms.Question) bool { return q.Required && values[q.Name] == nil })
 }
 
-// ask asks all of an Ask, and returns what was answered so far if the user leaves.
+// ask asks all questions, and returns the answers so far if the user leaves.
 func (a *asker) ask(ctx context.Context, ask *forms.Ask) (values map[string]any, err error) {
 	if !a.met {
 		a.met = true
@@ -109,7 +109,7 @@ func (a *asker) ask(ctx context.Context, ask *forms.Ask) (values map[string]any,
 	return values, nil
 }
 
-// introduce says what the form is about, and what it knows already.
+// introduce prints the title of the form, and the values that are already filled in.
 func (a *asker) introduce(ask *forms.Ask) {
 	if ask.Title != "" {
 		a.say(ask.Title)
@@ -119,12 +119,12 @@ func (a *asker) introduce(ask *forms.Ask) {
 			a.say("  " + name + ": " + cli.Cell(text, 60))
 		}
 	}
-	a.say("? tells more, Ctrl-C leaves and keeps what was answered")
+	a.say("? shows help, Ctrl-C leaves and saves your answers")
 }
 
 func (a *asker) say(text string) { fmt.Fprintln(a.out, cli.Clean(text)) }
 
-// question asks until there is an answer that can be taken; nil is none.
+// question asks until the answer is valid; nil is no answer.
 func (a *asker) question(ctx context.Context, q *forms.Question) (any, error) {
 	if q.Problem != "" {
 		a.say("! " + q.Problem)
@@ -153,7 +153,7 @@ func (a *asker) question(ctx context.Context, q *forms.Question) (any, error) {
 	}
 }
 
-// answer reads one line, or those of a text up to an empty one.
+// answer reads one line, or for a text all lines up to an empty one.
 func (a *asker) answer(ctx context.Context, q *forms.Question) (string, error) {
 	line, err := a.line(ctx)
 	if err != nil || q.Type != "text" || line == "" || line == "?" {
@@ -168,7 +168,7 @@ func (a *asker) answer(ctx context.Context, q *forms.Question) (string, error) {
 	}
 }
 
-// list shows the options of a choice, with numbers where they have none themselves; what is returned puts options for numbers.
+// list prints the options of a choice, numbered unless one of them is a number. It returns a function that converts a typed line into options.
 func (a *asker) list(q *forms.Question) func(line string) any {
 	asIs := func(line string) any { return line }
 	if len(q.Options) == 0 {
@@ -193,7 +193,7 @@ func (a *asker) list(q *forms.Question) func(line string) any {
 	return func(line string) any { return byNumber(q, line) }
 }
 
-// byNumber puts the options for their numbers in a line.
+// byNumber replaces the numbers in a line with their options.
 func byNumber(q *forms.Question, line string) any {
 	chosen := []any{}
 	for part := range strings.SplitSeq(line, ",") {
@@ -217,7 +217,7 @@ func valueText(v any) string {
 	return text
 }
 
-// prompt is the line that an answer is typed in.
+// prompt returns the prompt for an answer.
 func prompt(q *forms.Question) string {
 	text := strings.TrimSuffix(q.Title, ":")
 	if len(q.Options) > 0 {
@@ -257,7 +257,7 @@ var wantedTypes = map[string]string{
 	"datetime": "such as 2026-11-22T09:30:00Z", "email": "an email address", "uri": "a URI", "choices": "with commas between", "json": "as JSON",
 }
 
-// wanted says in a few words what is wanted.
+// wanted describes the expected answer in a few words.
 func wanted(q *forms.Question) string {
 	parts := []string{}
 	for _, part := range []string{wantedTypes[q.Type], q.Range(), length(q)} {
@@ -290,7 +290,7 @@ func length(q *forms.Question) string {
 	return ""
 }
 
-// more is what "?" tells.
+// more returns the help for "?".
 func more(q *forms.Question) string {
 	text := q.Name + ": " + q.Type
 	if q.Description != "" {
@@ -302,7 +302,7 @@ func more(q *forms.Question) string {
 	return text
 }
 
-// answers reads what the command line gave: NAME=VALUE each; what the values are, the form says.
+// answers parses NAME=VALUE arguments. The form parses the values.
 func answers(given []string) (map[string]any, error) {
 	values := map[string]any{}
 	for _, one := range given {

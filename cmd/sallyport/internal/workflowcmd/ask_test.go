@@ -84,7 +84,7 @@ func TestAskForm(t *testing.T) {
 func TestAskFormLeft(t *testing.T) {
 	f := filling(t)
 	a, shown := typing("1", "Lunch", "7", "-")
-	if err := a.fill(t.Context(), f); !errors.Is(err, errLeft) || !strings.HasSuffix(shown.String(), "what was answered is kept\n") {
+	if err := a.fill(t.Context(), f); !errors.Is(err, errLeft) || !strings.HasSuffix(shown.String(), "your answers are saved\n") {
 		t.Errorf("%v %s", err, shown)
 	}
 	if want := map[string]any{"kind": "meal", "what": "Lunch", "rate": int64(7), "with": nil}; !cmp.Equal(f.State.Answers, want) {

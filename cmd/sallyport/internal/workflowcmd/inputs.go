@@ -20,10 +20,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxInput is how large a file of an input may be, in bytes: what the API takes at once.
+// maxInput bounds the file of an input, in bytes, as the API bounds requests.
 const maxInput = 1 << 20
 
-// inputs are those of the command line, and in a terminal the answers of the user for missing ones.
+// inputs returns the inputs of the command line. In a terminal it asks for missing ones.
 func (w *watcher) inputs(ctx context.Context, g *engine.Client, l launch) (json.RawMessage, error) {
 	var info workflow.Info
 	if err := g.Get(ctx, "/workflows/"+url.PathEscape(l.workflow), &info); err != nil {
@@ -60,7 +60,7 @@ func (w *watcher) askInputs(ctx context.Context, info workflow.Info, given map[s
 	return err
 }
 
-// parseInputs reads what --input gave, with the schema of the inputs.
+// parseInputs parses the values of --input with the schema of the inputs.
 func parseInputs(texts []string, schema json.RawMessage) (map[string]any, error) {
 	types, err := inputTypes(schema)
 	if err != nil {
@@ -75,7 +75,7 @@ func parseInputs(texts []string, schema json.RawMessage) (map[string]any, error)
 	return given, nil
 }
 
-// inputTypes are the types that each input may have; none where its schema does not say.
+// inputTypes returns the allowed types of each input; none if its schema has no type.
 func inputTypes(schema json.RawMessage) (map[string][]string, error) {
 	var object struct {
 		Properties map[string]struct{ Type any }
@@ -140,7 +140,7 @@ func unknownInput(name string, types map[string][]string) error {
 	return err
 }
 
-// inputValue is a text as it stands where only a text fits, else what it is as JSON.
+// inputValue returns text itself if the input is a string, else its value as JSON.
 func inputValue(name, text string, of []string) (any, error) {
 	if len(of) == 1 && of[0] == "string" {
 		return text, nil
@@ -157,7 +157,7 @@ func inputValue(name, text string, of []string) (any, error) {
 func addObject(given map[string]any, data []byte, from string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: from + " is no JSON object: " + err.Error()}
+		return &tool.Error{Kind: tool.Invalid, Message: from + " is not a JSON object: " + err.Error()}
 	}
 	for name, value := range object {
 		given[name] = value
@@ -176,12 +176,12 @@ func readInput(path string) ([]byte, error) {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
 	}
 	if len(data) > maxInput {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: path + " is larger than 1 MiB, which is all that a run is started with"}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: path + " is larger than 1 MiB, the limit for the inputs of a run"}
 	}
 	return data, nil
 }
 
-// parseAnswers reads what --answer gave: the values of fields, by the path of the step.
+// parseAnswers parses the values of --answer: values of fields, by the path of the step.
 func parseAnswers(texts []string) (map[string]map[string]any, error) {
 	given := map[string]map[string]any{}
 	for _, text := range texts {

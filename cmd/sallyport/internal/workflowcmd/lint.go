@@ -28,14 +28,14 @@ func workflowLintCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "lint [flags] [FILE|NAME...]",
-		Short: "find what is wrong with workflows before they run",
+		Short: "check workflows for errors before they run",
 		Long: `Lint checks the definitions in FILE, those called NAME, or all in the folder of
-workflows: what is not understood, misspelt names and outputs, arguments that a
-tool does not take. It goes by the tools as they are known; upstreams that are not
-known yet are started.
+workflows: syntax, misspelt names and outputs, arguments that a tool does not
+accept. It uses the cached tool definitions; upstreams that are not cached are
+started.
 
-Each finding has its place, and what is probably meant. Exit status: 0 where there
-are no errors (warnings are none), 1 where there are.`,
+Each finding has its position, and a suggestion if there is one. Exit status: 0 if
+there are no errors (warnings do not count), 1 if there are.`,
 		Example: `  sallyport workflow lint
   sallyport workflow lint workflows/digest.yaml --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.lintWorkflows(cmd.Context(), args, asJSON) },
@@ -67,7 +67,7 @@ type findingJSON struct {
 	Message  string `json:"message"`
 }
 
-// linting gathers what is found.
+// linting collects findings.
 type linting struct {
 	texts    []string
 	findings []findingJSON
@@ -85,7 +85,7 @@ func (l *linting) add(e *yamlstrict.Error, severity lint.Severity, text string) 
 	}
 }
 
-// fault adds what a file is not read for.
+// fault adds the errors of a file that cannot be read.
 func (l *linting) fault(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -128,7 +128,7 @@ func (a *app) lintWorkflows(ctx context.Context, files []string, asJSON bool) er
 	return nil
 }
 
-// readFiles reads definitions. What is a name and no file is one of those that are known.
+// readFiles reads definitions by file, or by the name of a known workflow.
 func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.Definition, faults []error) {
 	for _, file := range files {
 		if d := known[file]; d != nil {
@@ -147,7 +147,7 @@ func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.
 	return read, faults
 }
 
-// checkDefinitions checks definitions by what the upstreams have.
+// checkDefinitions checks definitions against the tools of the upstreams.
 func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*spec.Definition) error {
 	return a.WithGateway(ctx, gateway.Options{NoPool: true, Purpose: "lint"}, func(ctx context.Context, g *gateway.Gateway) error {
 		if err := a.Settle(ctx, g); err != nil {
@@ -168,7 +168,7 @@ func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*
 	})
 }
 
-// lintOptions are what workflows may name here.
+// lintOptions returns the names that workflows can refer to.
 func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition) lint.Options {
 	opts := lint.Options{Tools: append([]tool.Tool{}, g.Catalog.Tools()...), Upstreams: []string{}, Workflows: engine.ByName(all),
 		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...)}
@@ -180,7 +180,7 @@ func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition)
 	return opts
 }
 
-// exposedTools are the tools that workflows with "expose: true" are.
+// exposedTools returns the workflows with "expose: true" as tools.
 func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
 	var wires []string
 	for _, name := range slices.Sorted(maps.Keys(workflows)) {
@@ -211,7 +211,7 @@ func (a *app) printLinting(l *linting, looked string, asJSON bool) error {
 	return nil
 }
 
-// definitions are those of the settings that can be read; none where the settings cannot.
+// definitions returns the definitions that can be read; none if the settings cannot be read.
 func (a *app) definitions() []*spec.Definition {
 	cfg, err := a.Load()
 	if err != nil {

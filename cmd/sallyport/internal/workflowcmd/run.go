@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// launch is what workflow run was asked for.
+// launch holds the arguments and flags of workflow run.
 type launch struct {
 	workflow string
 	inputs   []string
@@ -34,18 +34,18 @@ func workflowRunCommand(a *app) *cobra.Command {
 	var l launch
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME",
-		Short: "run a workflow, and print what it ends with",
-		Long: `Run starts a workflow, tells on stderr how its steps go, and prints its outputs, as
-JSON. In a terminal it asks for inputs that are missing, for forms, and for calls
-that need approval. Without one it ends where a person is needed, and says how to
-go on; the run waits meanwhile.
+		Short: "run a workflow, and print its outputs",
+		Long: `Run starts a workflow, prints its progress on stderr, and prints its outputs as JSON.
+In a terminal it asks for missing inputs, forms and approvals. Without a terminal it
+exits where a person is needed, and prints how to continue; the run waits in the
+meantime.
 
-Ctrl-C cancels the run, and waits for its end; a second one leaves it.
+Ctrl-C cancels the run and waits for its end; a second Ctrl-C exits immediately.
 
 Inputs are NAME=VALUE (JSON, where a text does not fit), NAME=@FILE (the text of
 a file), or a JSON object for several, inline or as @FILE.
 
-Exit status: 0 it went well; 1 it failed; 2 wrong usage, inputs or settings;
+Exit status: 0 success; 1 it failed; 2 wrong usage, inputs or settings;
 75 it waits for a person; 130 it was canceled.`,
 		Example: `  sallyport workflow run digest --input folder=docs
   sallyport workflow run report --input @inputs.json --json | jq .outputs
@@ -79,11 +79,11 @@ func (a *app) runWorkflow(ctx context.Context, l launch) error {
 	return a.watchRun(ctx, w, func(ctx context.Context, g *engine.Client) (bool, error) { return w.start(ctx, g, l) })
 }
 
-// errLost says that the process that had the engine has gone.
-var errLost = errors.New("the gateway has gone")
+// errLost reports that the process with the engine has ended.
+var errLost = errors.New("the gateway has ended")
 
-// watchRun has begin start a run or make it go on, and watches it to its end. When the gateway ends in between, another one is
-// asked to continue with the run, or one of our own.
+// watchRun calls begin, which starts or continues a run, and watches the run to its end. If the gateway ends in the meantime,
+// another gateway or an engine in this process continues the run.
 func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.Context, g *engine.Client) (watch bool, err error)) error {
 	second := make(chan os.Signal, 2)
 	signal.Notify(second, cli.EndSignals()...)
@@ -104,14 +104,14 @@ func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.C
 		if !errors.Is(err, errLost) || try == 3 {
 			return err
 		}
-		a.Say("the gateway has gone, " + w.run.ID + " is gone on with")
+		a.Say("the gateway has ended; continuing run " + w.run.ID)
 	}
 }
 
-// start starts the run; a dry run is all that it does then.
+// start starts the run, or prints the plan for --dry-run. It reports whether to watch the run.
 func (w *watcher) start(ctx context.Context, g *engine.Client, l launch) (watch bool, err error) {
 	if l.detach && g.Own {
-		return false, &tool.Error{Kind: tool.Invalid, Message: "no gateway runs that could go on with the run", Hint: "start one: sallyport serve --http 127.0.0.1:8080; or leave --detach out"}
+		return false, &tool.Error{Kind: tool.Invalid, Message: "no running gateway to continue the run", Hint: "start one: sallyport serve --http 127.0.0.1:8080; or leave --detach out"}
 	}
 	inputs, err := w.inputs(ctx, g, l)
 	if err != nil {
@@ -145,20 +145,20 @@ func (w *watcher) plan(ctx context.Context, g *engine.Client, path string, input
 	return w.Print(planned.Text())
 }
 
-// goOn has another gateway continue with the run.
+// goOn has another gateway continue the run.
 func (w *watcher) goOn(ctx context.Context, g *engine.Client) error {
 	if err := g.Get(ctx, runPath(w.run.ID), &w.run); err != nil || w.run.Status.Over() {
 		return err
 	}
 	if !g.Own {
-		return nil // it does so by itself
+		return nil // a gateway resumes runs by itself
 	}
 	return g.Post(ctx, runPath(w.run.ID)+"/resume", httpapi.Nothing{}, &w.run)
 }
 
 func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
 
-// outcome prints what a run has come to, and is the one table from there to the exit status.
+// outcome prints the result of a run and returns the error for its exit status.
 func (w *watcher) outcome() error {
 	if w.asJSON {
 		if err := w.PrintJSON(w.run); err != nil {
@@ -182,11 +182,11 @@ func (w *watcher) outcome() error {
 	return cli.Status(cli.ExitHeld)
 }
 
-// failure says how a run failed, and what can be done.
+// failure returns the error of a failed run with a hint.
 func failure(run workflow.Run) *tool.Error {
 	fault := run.Error
 	if fault == nil {
-		fault = &workflow.Fault{Kind: tool.Internal, Message: "it is not known why"}
+		fault = &workflow.Fault{Kind: tool.Internal, Message: "unknown error"}
 	}
 	where := ""
 	if fault.Step != "" {
@@ -197,7 +197,7 @@ func failure(run workflow.Run) *tool.Error {
 	}
 	e := &tool.Error{Kind: fault.Kind, Message: fmt.Sprintf("run %s failed%s: %s", run.ID, where, fault.Message), Hint: fault.Hint}
 	if e.Hint == "" {
-		e.Hint = "sallyport workflow log " + run.ID + " shows how it went; sallyport workflow resume " + run.ID + " goes on from there"
+		e.Hint = "sallyport workflow log " + run.ID + " shows the steps; sallyport workflow resume " + run.ID + " continues from there"
 	}
 	return e
 }

@@ -58,7 +58,7 @@ func (a *app) listRuns(ctx context.Context, query url.Values, asJSON bool) error
 		return a.PrintJSON(list)
 	}
 	if len(list.Runs) == 0 {
-		a.Say("there are no such runs")
+		a.Say("no matching runs")
 		return nil
 	}
 	var b strings.Builder
@@ -74,7 +74,7 @@ func (a *app) listRuns(ctx context.Context, query url.Values, asJSON bool) error
 	return a.Print(b.String())
 }
 
-// took is how long a run took, "" as long as it continues.
+// took returns how long a run took, "" while it continues.
 func took(run workflow.Run) string {
 	if run.Ended.IsZero() {
 		return ""
@@ -82,7 +82,7 @@ func took(run workflow.Run) string {
 	return brief(run.Ended.Sub(run.Started))
 }
 
-// note is the remark on a run in a list.
+// note returns the remark on a run in a list.
 func note(run workflow.Run) string {
 	if run.Error != nil {
 		return strings.TrimSpace(run.Error.Step + " " + string(run.Error.Kind) + ": " + run.Error.Message)
@@ -102,12 +102,12 @@ func workflowLogCommand(a *app) *cobra.Command {
 	var after, limit int
 	cmd := &cobra.Command{
 		Use:   "log [flags] RUN",
-		Short: "show how a run went, step by step",
+		Short: "show the timeline of a run",
 		Long: `Log shows the timeline of a run: when each step began, how long it took (a line in the
-bar; dots are waiting), what it came to, how often it was tried. Of a loop with
-more than 10 passes it shows the first, the last, and those that failed.
+bar; dots are waiting), its outcome and the number of attempts. Of a loop with more
+than 10 passes it shows the first, the last, and those that failed.
 
-With --after or --limit it lists events instead, a page of them, without what stands before.`,
+With --after or --limit it lists a page of events instead.`,
 		Example: `  sallyport workflow log r-k3vq7m2yhx4d
   sallyport workflow log r-k3vq7m2yhx4d --after 5000 --limit 100
   sallyport workflow log r-k3vq7m2yhx4d --json | jq 'select(.kind == "ended")'`,
@@ -123,7 +123,7 @@ With --after or --limit it lists events instead, a page of them, without what st
 		},
 		ValidArgsFunction: a.completeRuns(true),
 	}
-	cmd.Flags().BoolVar(&follow, "follow", false, "show it again whenever something happens, until the run is over")
+	cmd.Flags().BoolVar(&follow, "follow", false, "update it on each event, until the run is over")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events, one JSON object to a line")
 	cmd.Flags().IntVar(&after, "after", 0, "list the events after the first `N`")
 	cmd.Flags().IntVar(&limit, "limit", 100, "list `N` events, at most 1000")
@@ -182,11 +182,11 @@ type runLog struct {
 	asJSON, follow bool
 }
 
-// next shows what there is now; who follows waits for more.
+// next prints the events so far; with follow it waits for more.
 func (l *runLog) next(ctx context.Context, g *engine.Client, id string) (over bool, err error) {
 	waiting := l.follow && l.after > 0
 	more, over, err := l.read(ctx, g, id, waiting)
-	if err != nil || more && !l.follow { // there may be even more
+	if err != nil || more && !l.follow { // there may be more pages
 		return false, err
 	}
 	if !l.asJSON && (more || !l.follow) {
@@ -201,7 +201,7 @@ func (l *runLog) next(ctx context.Context, g *engine.Client, id string) (over bo
 	return over || !l.follow, nil
 }
 
-// read takes the next events.
+// read fetches the next page of events.
 func (l *runLog) read(ctx context.Context, g *engine.Client, id string, waiting bool) (more, over bool, err error) {
 	path := fmt.Sprint(runPath(id), "/events?after=", l.after)
 	if !l.asJSON {
@@ -226,7 +226,7 @@ func (l *runLog) read(ctx context.Context, g *engine.Client, id string, waiting 
 	return more, list.Over, nil
 }
 
-// run is a run with its timeline.
+// run formats a run with its timeline.
 func (c *chart) run(run workflow.Run, following bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s", run.ID, cli.Cell(run.Workflow, 64), run.Status, cli.Cell(strings.TrimSpace(run.Trigger+" "+run.Principal), 60), run.Started.Local().Format(time.DateTime))

@@ -116,10 +116,10 @@ func TestParseInputs(t *testing.T) {
 		{"b=yes", `the input b must be boolean, not "yes"`},
 		{"m=5", `the workflow has no input "m"`},
 		{"s", `the input "s" has no value`},
-		{"@DIR/text", `is no JSON object`},
+		{"@DIR/text", `is not a JSON object`},
 		{"@DIR/none", `no such file`},
 		{"s=@DIR/large", `is larger than 1 MiB`},
-		{`{"s":`, `is no JSON object`},
+		{`{"s":`, `is not a JSON object`},
 	} {
 		got, err := parseInputs([]string{strings.ReplaceAll(test.given, "DIR", dir)}, json.RawMessage(schema))
 		data, _ := json.Marshal(got)

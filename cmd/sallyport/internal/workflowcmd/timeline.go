@@ -15,15 +15,15 @@ import (
 	"sallyport/gateway/workflow/timeline"
 )
 
-// barWidth is that of the bars of a timeline, in characters.
+// barWidth is the width of the bars of a timeline, in characters.
 const barWidth = 24
 
-// chart is what the command line shows of a run.
+// chart formats the timeline of a run as text.
 type chart struct{ *timeline.Chart }
 
 func newChart() *chart { return &chart{timeline.New()} }
 
-// text draws the timeline, as it is at a time.
+// text returns the timeline at a time.
 func (c *chart) text(now time.Time) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -38,7 +38,7 @@ func (c *chart) text(now time.Time) string {
 	return blanks.ReplaceAllString(b.String(), "")
 }
 
-// blanks are those at the ends of lines.
+// blanks matches spaces at the ends of lines.
 var blanks = regexp.MustCompile(`(?m) +$`)
 
 // drawing writes the rows of a timeline.
@@ -49,7 +49,7 @@ type drawing struct {
 	total time.Duration
 }
 
-// all writes steps and what stands in them; of a long loop some of it.
+// all writes steps with their substeps; of a long loop only some passes.
 func (d *drawing) all(marks []*timeline.Mark, indent string) {
 	shown, hidden := timeline.Pick(marks)
 	for _, m := range shown {
@@ -66,7 +66,7 @@ func (d *drawing) all(marks []*timeline.Mark, indent string) {
 	}
 }
 
-// passesText says what became of passes that are not shown.
+// passesText summarizes the passes that are not shown.
 func passesText(hidden []*timeline.Mark) string {
 	counts := map[string]int{}
 	var least, most time.Duration
@@ -108,7 +108,7 @@ func (d *drawing) row(m *timeline.Mark, indent string) {
 	fmt.Fprintf(d.out, "  %s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", start, bar, indent, cli.Cell(m.Name, 60), d.does(m.Path), outcome, took, remarks(m))
 }
 
-// waitsFor words what a step waits for.
+// waitsFor describes what a step waits for.
 func waitsFor(what string) string {
 	switch what {
 	case "time":
@@ -123,7 +123,7 @@ func waitsFor(what string) string {
 	return cli.Cell(what, 40)
 }
 
-// does says what a step does, by the definition.
+// does describes what a step does, by its definition.
 func (d *drawing) does(path string) string {
 	if d.Source == nil {
 		return ""
@@ -136,7 +136,7 @@ func (d *drawing) does(path string) string {
 	return strings.TrimRight(cli.Cell(strings.TrimSpace(o.Kind+" "+o.Of), 50), " ")
 }
 
-// remarks are what else there is to know of a step.
+// remarks returns attempts, waits and the error of a step.
 func remarks(m *timeline.Mark) string {
 	var parts []string
 	if m.Attempts > 1 {
@@ -157,7 +157,7 @@ func remarks(m *timeline.Mark) string {
 	return strings.Join(parts, "; ")
 }
 
-// bar shows when a step was under way, and when it waited.
+// bar draws when a step was running, and when it waited.
 func (d *drawing) bar(m *timeline.Mark, end time.Time) string {
 	place := func(t time.Time) int {
 		return min(barWidth-1, max(0, int(int64(barWidth)*int64(t.Sub(d.Start))/int64(d.total))))
@@ -181,7 +181,7 @@ func (d *drawing) bar(m *timeline.Mark, end time.Time) string {
 	return "▕" + string(cells) + "▏"
 }
 
-// offset is a time since the start of a run.
+// offset formats a time since the start of a run.
 func offset(d time.Duration) string { return "+" + brief(d) }
 
 // brief writes a duration with three digits or so.

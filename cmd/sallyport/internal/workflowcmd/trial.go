@@ -27,9 +27,9 @@ func workflowTestCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [flags] [NAME...]",
 		Short: "run the tests of workflows",
-		Long: `Test runs the tests in NAME_test.yaml, beside the definitions, or those of all
-workflows. Calls of tools come to what the tests say, and reach no upstream; code
-runs in a sandbox.`,
+		Long: `Test runs the tests in NAME_test.yaml, next to the definitions, of the named
+workflows or all. Tool calls return the results in the tests and reach no upstream;
+code runs in a sandbox.`,
 		Example:           "  sallyport workflow test\n  sallyport workflow test digest",
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.testWorkflows(cmd.Context(), args, asJSON) },
 		ValidArgsFunction: a.completeWorkflows,
@@ -60,7 +60,7 @@ func (a *app) testWorkflows(ctx context.Context, names []string, asJSON bool) er
 	})
 }
 
-// testsOf are the files of tests of some workflows, of all where none is named.
+// testsOf returns the test files of the named workflows, or of all if none is named.
 func testsOf(files []*trials.File, names []string) ([]*trials.File, error) {
 	if len(names) == 0 {
 		return files, nil
@@ -77,7 +77,7 @@ func testsOf(files []*trials.File, names []string) ([]*trials.File, error) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		e := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there are no tests of a workflow %.64q", name), Hint: "they are in NAME_test.yaml beside the definition"}
+		e := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("no tests of workflow %.64q", name), Hint: "they are in NAME_test.yaml next to the definition"}
 		if near := suggest.Of(name, known); near != "" {
 			e.Hint = "did you mean " + near + "?"
 		}
@@ -107,10 +107,9 @@ func workflowRecordCommand(a *app) *cobra.Command {
 	out := ""
 	cmd := &cobra.Command{
 		Use:   "record [flags] RUN",
-		Short: "make a test of a run",
-		Long: `Record prints a test that gives a workflow what RUN was given, answers its calls with
-what they came to, and expects what it ended with. Put it beside the definition
-as NAME_test.yaml.`,
+		Short: "create a test from a run",
+		Long: `Record prints a test with the inputs of RUN, the results of its calls, and its
+result as the expectation. Save it next to the definition as NAME_test.yaml.`,
 		Example:           "  sallyport workflow record r-k3vq7m2yhx4d -o workflows/digest_test.yaml",
 		Args:              cli.OneID,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.recordRun(cmd.Context(), args[0], out) },
@@ -130,7 +129,7 @@ func (a *app) recordRun(ctx context.Context, id, out string) error {
 	})
 }
 
-// eventsOf are the events of a run, page by page.
+// eventsOf yields the events of a run, which it reads page by page.
 func eventsOf(ctx context.Context, g *engine.Client, id string) iter.Seq2[workflow.Event, error] {
 	return func(yield func(workflow.Event, error) bool) {
 		for after := 0; ; {
@@ -152,14 +151,14 @@ func eventsOf(ctx context.Context, g *engine.Client, id string) iter.Seq2[workfl
 	}
 }
 
-// deliver prints a text, or writes it to a file that is not there yet.
+// deliver prints a text, or writes it to a new file.
 func (a *app) deliver(text []byte, path string) error {
 	if path == "" {
 		return cli.Write(a.Stdout, string(text))
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing that is there is overwritten"}
+		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "existing files are not overwritten"}
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
@@ -169,11 +168,11 @@ func fromExecutionCommand(a *app) *cobra.Command {
 	out := ""
 	cmd := &cobra.Command{
 		Use:   "from-execution [flags] ID",
-		Short: "make a draft of a workflow from what a program did",
-		Long: `From-execution prints a definition with the calls of an execution that went well
-("sallyport executions" lists them): a draft, to be read and edited. Values that
-stand in the result of an earlier call become expressions. What the program
-computed between its calls cannot be seen.`,
+		Short: "create a draft of a workflow from an execution",
+		Long: `From-execution prints a definition with the calls of a successful execution
+("sallyport executions" lists them): a draft to review and edit. Values from the
+result of an earlier call become expressions. Computations of the program between
+its calls are not included.`,
 		Example: "  sallyport workflow from-execution e-2f6qdmnhx3k4c -o workflows/report.yaml",
 		Args:    cli.OneID,
 		RunE: func(cmd *cobra.Command, args []string) error {

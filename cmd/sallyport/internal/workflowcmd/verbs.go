@@ -18,8 +18,8 @@ func workflowCancelCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel [flags] RUN",
 		Short: "stop a run",
-		Long: `Cancel stops a run: steps that are under way end, and what its definition has under
-finally is done.`,
+		Long: `Cancel stops a run: its running steps are ended, and the steps under finally are
+executed.`,
 		Example: "  sallyport workflow cancel r-k3vq7m2yhx4d",
 		Args:    cli.OneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ finally is done.`,
 					return err
 				}
 				if !run.Status.Over() {
-					_ = g.Get(ctx, runPath(run.ID)+"?wait=30", &run) // that it takes longer is told below
+					_ = g.Get(ctx, runPath(run.ID)+"?wait=30", &run) // a timeout is reported below
 				}
 				if run.Status.Over() {
 					return a.Print("run " + run.ID + " is over: " + string(run.Status))
@@ -46,9 +46,9 @@ func workflowResumeCommand(a *app) *cobra.Command {
 	var given []string
 	cmd := &cobra.Command{
 		Use:   "resume [flags] RUN",
-		Short: "go on with a run that failed, was canceled, or was left",
-		Long: `Resume goes on with a run: steps that ended well are not made again, those that failed
-are. What it prints, asks and ends with is as with run.`,
+		Short: "continue a run that failed, was canceled, or was left",
+		Long: `Resume continues a run: successful steps are not repeated, failed ones are. It prints,
+asks and exits as run does.`,
 		Example: "  sallyport workflow resume r-k3vq7m2yhx4d",
 		Args:    cli.OneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,9 +66,9 @@ func workflowReplayCommand(a *app) *cobra.Command {
 	var given []string
 	cmd := &cobra.Command{
 		Use:   "replay [flags] RUN STEP",
-		Short: "start a new run that takes over what was before a step",
-		Long: `Replay starts a new run of the same workflow with the same inputs. What ended before
-STEP is taken over from RUN; STEP and all after it is done again.`,
+		Short: "start a new run from a step of an earlier run",
+		Long: `Replay starts a new run of the same workflow with the same inputs. The steps before
+STEP are taken over from RUN; STEP and all after it are executed again.`,
 		Example: "  sallyport workflow replay r-k3vq7m2yhx4d each",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -86,7 +86,7 @@ STEP is taken over from RUN; STEP and all after it is done again.`,
 	return cmd
 }
 
-// goOnWith asks for something that makes a run go on, and watches it.
+// goOnWith sends a request that continues a run, and watches the run.
 func (a *app) goOnWith(ctx context.Context, id, verb string, body any, given []string, asJSON bool) error {
 	answers, err := parseAnswers(given)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *app) goOnWith(ctx context.Context, id, verb string, body any, given []s
 	})
 }
 
-// seen is how many events a run has by now; who continues with it is not told of them again.
+// seen returns how many events a run has by now, so that they are not printed again.
 func (a *app) seen(ctx context.Context, g *engine.Client, id string) (n int) {
 	for {
 		var list httpapi.EventList
@@ -117,10 +117,9 @@ func workflowAnswerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer [flags] RUN [STEP] [FIELD=VALUE...]",
 		Short: "answer a form that a run waits for",
-		Long: `Answer gives values to a form, some or all; those that are right are kept. Without
-any it asks in the terminal. STEP may be left out where one step waits. Then the
-run goes on, and is watched as with run, unless --leave says otherwise and a
-gateway has it.`,
+		Long: `Answer submits values to a form, some or all; valid ones are saved. Without values it
+asks in the terminal. STEP may be omitted if one step waits. Then the run continues,
+and is watched as with run, unless --leave is given and a gateway has it.`,
 		Example: "  sallyport workflow answer r-k3vq7m2yhx4d ask name=report size=m",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || !isRun(args[0]) {
@@ -133,7 +132,7 @@ gateway has it.`,
 		},
 		ValidArgsFunction: a.completeRuns(false),
 	}
-	cmd.Flags().BoolVar(&leave, "leave", false, "do not watch the run go on")
+	cmd.Flags().BoolVar(&leave, "leave", false, "do not watch the run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the run as JSON")
 	return cmd
 }
@@ -170,7 +169,7 @@ func (a *app) answerRun(ctx context.Context, id string, args []string, leave, as
 	})
 }
 
-// answerOnce gives an answer; what is wrong with it is an error.
+// answerOnce submits an answer; invalid values are an error.
 func (w *watcher) answerOnce(ctx context.Context, g *engine.Client, step string, values map[string]any) error {
 	problems, err := (&remoteForm{gate: g, run: &w.run, step: step}).Answer(ctx, values)
 	if err != nil || len(problems) == 0 {
@@ -179,12 +178,12 @@ func (w *watcher) answerOnce(ctx context.Context, g *engine.Client, step string,
 	return &tool.Error{Kind: tool.Invalid, Message: problems[0].Message, Hint: problems[0].Hint}
 }
 
-// completeRuns offers runs to the shell: those that are over, or those that are not.
+// completeRuns completes the ids of runs that are over, or that are not.
 func (a *app) completeRuns(over bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
 		if len(args) == 0 {
-			_ = engine.Use(cmd.Context(), a.App, false, func(ctx context.Context, g *engine.Client) error { // a shell that gets none offers none
+			_ = engine.Use(cmd.Context(), a.App, false, func(ctx context.Context, g *engine.Client) error { // an error completes nothing
 				var list httpapi.RunList
 				err := g.Get(ctx, "/runs?limit=20", &list)
 				for _, run := range list.Runs {

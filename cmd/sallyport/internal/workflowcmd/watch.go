@@ -28,27 +28,27 @@ import (
 // watchFor is how long one request waits for events, in seconds.
 const watchFor = 20
 
-// watcher watches one run, and asks for what it waits for.
+// watcher watches one run, and asks the user for forms and approvals.
 type watcher struct {
 	*app
 	run    workflow.Run
 	asJSON bool
-	// key makes the start happen once.
+	// key makes the start idempotent.
 	key string
-	// given are answers to forms, by step and field; those that were sent are not there any more.
+	// given are answers to forms, by step and field. Sent answers are removed.
 	given map[string]map[string]any
-	// signals come after the one that ends ctx.
+	// signals receives the signals, including the one that ends ctx.
 	signals <-chan os.Signal
 	asker   *asker
-	// asking: the user is being asked; leaving then leaves the run waiting.
+	// asking is set while the user is asked. An interrupt then leaves the run waiting.
 	asking atomic.Bool
-	after  int // events that were seen
+	after  int // number of events that were printed
 	began  map[string]time.Time
-	told   map[string]bool // what it waits for that nobody here can see to
+	told   map[string]bool // waits that were already printed
 }
 
-// watch tells how the run goes until it is over, or waits for another person. When ctx ends the run is canceled,
-// and with the next signal it is left alone.
+// watch prints the progress of the run until it is over or waits for another person. When ctx ends, it cancels the
+// run; with the next signal it stops watching.
 func (w *watcher) watch(ctx context.Context, g *engine.Client) error {
 	if w.began == nil {
 		w.began, w.told = map[string]time.Time{}, map[string]bool{}
@@ -76,24 +76,24 @@ func (w *watcher) watch(ctx context.Context, g *engine.Client) error {
 	}
 }
 
-// asks says that the user is being asked, until over is called, and for good if they leave.
+// asks sets asking until over is called. It stays set if ctx has ended then.
 func (w *watcher) asks(ctx context.Context) (over func()) {
 	w.asking.Store(true)
 	return func() { w.asking.Store(ctx.Err() != nil) }
 }
 
-// stop cancels the run, and leaves it alone at the next signal.
+// stop cancels the run, and calls leave at the next signal.
 func (w *watcher) stop(ctx context.Context, g *engine.Client, leave func()) {
 	if w.asking.Load() {
 		return
 	}
-	w.Say("canceling " + w.run.ID + "; once more leaves it alone")
+	w.Say("canceling " + w.run.ID + "; interrupt again to leave it")
 	var now workflow.Run
 	if err := g.Post(ctx, runPath(w.run.ID)+"/cancel", httpapi.Nothing{}, &now); err != nil {
 		w.Report(err)
 	}
 	select {
-	case <-w.signals: // the one that ended ctx came here as well
+	case <-w.signals: // the one that ended ctx is received here too
 	case <-ctx.Done():
 	}
 	select {
@@ -103,12 +103,12 @@ func (w *watcher) stop(ctx context.Context, g *engine.Client, leave func()) {
 	}
 }
 
-// look takes the next events, and the run as it stands after them.
+// look fetches the next events and the run, and prints the events.
 func (w *watcher) look(ctx context.Context, g *engine.Client) (over bool, err error) {
 	var list httpapi.EventList
 	wait := watchFor
 	if w.run.Status == workflow.Waiting && len(w.told) == 0 {
-		wait = 1 // it may be us that it waits for
+		wait = 1 // it may wait for this user
 	}
 	err = g.Get(ctx, fmt.Sprintf("%s/events?values=none&after=%d&wait=%d", runPath(w.run.ID), w.after, wait), &list)
 	if err != nil {
@@ -119,13 +119,13 @@ func (w *watcher) look(ctx context.Context, g *engine.Client) (over bool, err er
 	}
 	w.after = list.Next
 	path := runPath(w.run.ID)
-	if list.Over { // the run says so in a moment
+	if list.Over { // the run's status is updated soon
 		path += "?wait=10"
 	}
 	return list.Over, lost(g.Get(ctx, path, &w.run))
 }
 
-// lost tells a gateway that has gone from one that refuses.
+// lost returns errLost for an error of the connection, and other errors unchanged.
 func lost(err error) error {
 	if _, refused := errors.AsType[*tool.Error](err); err == nil || refused || errors.Is(err, context.Canceled) {
 		return err
@@ -135,7 +135,7 @@ func lost(err error) error {
 
 // tell prints an event.
 func (w *watcher) tell(e workflow.Event) {
-	if e.Time.Before(w.run.Started) { // it is taken over from another run
+	if e.Time.Before(w.run.Started) { // taken over from another run
 		return
 	}
 	switch e.Kind {
@@ -158,7 +158,7 @@ func (w *watcher) tell(e workflow.Event) {
 	}
 }
 
-// line is one of the progress.
+// line prints a line of progress.
 func (w *watcher) line(word, path, rest string) {
 	fmt.Fprintf(w.Stderr, "%-9s %s%s\n", cli.Cell(word, 20), cli.Cell(path, 200), cli.Clean(rest))
 }
@@ -172,7 +172,7 @@ func because(fault *workflow.Fault) string {
 
 var pass = regexp.MustCompile(`\[(\d+)\]`)
 
-// farIn reports whether a step is in a pass of a loop that is not among the first.
+// farIn reports whether a step is in a later pass of a loop, whose steps are not printed.
 func farIn(path string) bool {
 	for _, m := range pass.FindAllStringSubmatch(path, -1) {
 		if n, err := strconv.Atoi(m[1]); err != nil || n >= timeline.ShownPasses {
@@ -182,7 +182,7 @@ func farIn(path string) bool {
 	return false
 }
 
-// help answers what the run waits for. Held says that this user cannot.
+// help answers what the run waits for. Held reports that this user cannot.
 func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err error) {
 	if w.run.Status != workflow.Waiting {
 		return false, nil
@@ -206,7 +206,7 @@ func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err er
 	return held, nil
 }
 
-// tellOnce says what a step waits for.
+// tellOnce prints what a step waits for, once.
 func (w *watcher) tellOnce(p workflow.Pending, what string) {
 	if key := p.Step + " " + what; !w.told[key] {
 		w.told[key] = true
@@ -214,13 +214,13 @@ func (w *watcher) tellOnce(p workflow.Pending, what string) {
 	}
 }
 
-// held says how to resume a run that waits for another person.
+// held prints how to resume a run that waits for another person.
 func (w *watcher) held() error {
 	for _, p := range w.run.Waiting {
 		switch p.For {
 		case "form":
 			var ask forms.Ask
-			_ = json.Unmarshal(p.Form, &ask) // what there is of it
+			_ = json.Unmarshal(p.Form, &ask) // as far as it can be decoded
 			w.Say(fmt.Sprintf("%s waits at %s for %s: sallyport workflow answer %s %s NAME=VALUE...", w.run.ID, p.Step, fields(&ask), w.run.ID, p.Step))
 		case "approval":
 			w.Say(fmt.Sprintf("%s waits at %s for approval: sallyport approvals approve %s, then sallyport workflow resume %s", w.run.ID, p.Step, p.Approval, w.run.ID))
@@ -234,7 +234,7 @@ func (w *watcher) held() error {
 	return cli.Status(cli.ExitHeld)
 }
 
-// fields names what a form asks for.
+// fields returns the names of the fields of a form.
 func fields(ask *forms.Ask) string {
 	var names []string
 	for _, q := range ask.Fields {
@@ -246,7 +246,7 @@ func fields(ask *forms.Ask) string {
 	return cli.Cell(strings.Join(names, ", "), 200)
 }
 
-// person is the user at the terminal, nil for none.
+// person returns the asker for the user at the terminal, nil without a terminal.
 func (w *watcher) person() *asker {
 	if w.asker == nil && cli.IsTerminal(w.Stdin) {
 		w.asker = newAsker(w.Stdin, w.Stderr)
@@ -254,14 +254,14 @@ func (w *watcher) person() *asker {
 	return w.asker
 }
 
-// answerForm answers with what was given on the command line, else asks the user.
+// answerForm answers with the values of the command line, else asks the user.
 func (w *watcher) answerForm(ctx context.Context, g *engine.Client, p workflow.Pending) (done bool, err error) {
 	f := &remoteForm{gate: g, run: &w.run, step: p.Step}
 	if values := w.given[p.Step]; len(values) > 0 {
 		delete(w.given, p.Step)
 		problems, err := f.Answer(ctx, values)
 		if err == nil && len(problems) > 0 {
-			err = &tool.Error{Kind: tool.Invalid, Message: problems[0].Message, Hint: "run " + w.run.ID + " waits for right answers: sallyport workflow answer " + w.run.ID + " " + p.Step + " NAME=VALUE"}
+			err = &tool.Error{Kind: tool.Invalid, Message: problems[0].Message, Hint: "run " + w.run.ID + " waits for valid answers: sallyport workflow answer " + w.run.ID + " " + p.Step + " NAME=VALUE"}
 		}
 		return true, err
 	}
@@ -277,14 +277,14 @@ func (w *watcher) answerForm(ctx context.Context, g *engine.Client, p workflow.P
 	return err == nil, err
 }
 
-// remoteForm is a form of a run, wherever that is. It implements [forms.Filler].
+// remoteForm is a form of a run in any engine. It implements [forms.Filler].
 type remoteForm struct {
 	gate *engine.Client
 	run  *workflow.Run
 	step string
 }
 
-// Next returns what the form asks now; nil when it does not wait any more.
+// Next returns the open questions of the form; nil when it does not wait any more.
 func (f *remoteForm) Next(ctx context.Context) (*forms.Ask, error) {
 	var now workflow.Run
 	if err := f.gate.Get(ctx, runPath(f.run.ID), &now); err != nil {
@@ -300,7 +300,7 @@ func (f *remoteForm) Next(ctx context.Context) (*forms.Ask, error) {
 	return nil, nil
 }
 
-// Answer gives answers, and returns what is wrong with them.
+// Answer submits values, and returns what is wrong with them.
 func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
 	data, err := json.Marshal(values)
 	if err != nil {
@@ -320,7 +320,7 @@ func (w *watcher) answerApproval(ctx context.Context, g *engine.Client, p workfl
 		return false, lost(err)
 	}
 	if one.State != approval.Waiting {
-		return true, nil // the run goes on in a moment
+		return true, nil // the run continues soon
 	}
 	who := w.person()
 	if who == nil {

@@ -24,12 +24,12 @@ func Command(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "workflow [flags] COMMAND",
 		Aliases: []string{"wf"},
-		Short:   "run workflows, and see how they went",
-		Long: `Workflow is about programs made of steps, which are files in the folder workflows/
-beside upstreams.yaml (docs/workflows.md).
+		Short:   "run workflows, and show their results",
+		Long: `Workflows are programs made of steps, in files in the folder workflows/ next to
+upstreams.yaml (docs/workflows.md).
 
-Where a gateway runs on the data directory it does what is asked here. Otherwise
-these commands start one for themselves, for as long as they take.`,
+These commands use the gateway that runs on the data directory. If there is none,
+they start a temporary one.`,
 		Example: `  sallyport workflow list
   sallyport workflow run digest --input folder=docs
   sallyport workflow log r-k3vq7m2yhx4d
@@ -69,7 +69,7 @@ func (a *app) listWorkflows(ctx context.Context, asJSON bool) error {
 		if _, err := a.Load(); err != nil {
 			return err // which may be why
 		}
-		a.Say("there are no workflows: they are files in the folder workflows/ beside upstreams.yaml")
+		a.Say("no workflows found; they are files in the folder workflows/ next to upstreams.yaml")
 		return nil
 	}
 	var b strings.Builder
@@ -84,7 +84,7 @@ func (a *app) listWorkflows(ctx context.Context, asJSON bool) error {
 	return a.Print(b.String())
 }
 
-// starters are what starts a workflow besides people.
+// starters returns what starts a workflow, other than people.
 func starters(one workflow.Info) (words []string) {
 	if one.Exposed {
 		words = append(words, "programs")
@@ -110,8 +110,8 @@ func workflowShowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags] NAME|RUN",
 		Short: "show a workflow: inputs, steps, what starts it; or a run",
-		Long: `Show tells what a workflow takes and gives, what starts it and when it is due next,
-and its steps. Of a run (r-...) it shows what log shows.`,
+		Long: `Show prints the inputs and outputs of a workflow, what starts it and when it is due
+next, and its steps. For a run (r-...) it prints the same as log.`,
 		Example: "  sallyport workflow show digest",
 		Args:    cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ and its steps. Of a run (r-...) it shows what log shows.`,
 	return cmd
 }
 
-// isRun tells the id of a run from the name of a workflow, which has no "-".
+// isRun reports whether name is the id of a run. Names of workflows have no "-".
 func isRun(name string) bool { return strings.HasPrefix(name, "r-") }
 
 func (a *app) showWorkflow(ctx context.Context, name string, asJSON bool) error {
@@ -172,7 +172,7 @@ func properties(b *strings.Builder, title string, schema json.RawMessage) {
 		Default     json.RawMessage
 		Enum        []any
 	}
-	_ = json.Unmarshal(object.Properties, &members) // what does not fit is left out
+	_ = json.Unmarshal(object.Properties, &members) // members that do not fit are omitted
 	fmt.Fprintf(b, "\n%s\n", title)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, name := range names {
@@ -204,7 +204,7 @@ func typeText(of any) string {
 	return "any"
 }
 
-// memberNames are those of an object in JSON, in order.
+// memberNames returns the member names of a JSON object, in order.
 func memberNames(object json.RawMessage) (names []string) {
 	dec := json.NewDecoder(strings.NewReader(string(object)))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
@@ -259,7 +259,7 @@ func outline(b *strings.Builder, steps []workflow.Outline, indent string) {
 	}
 }
 
-// completeWorkflows offers the names of workflows to the shell.
+// completeWorkflows completes the names of workflows.
 func (a *app) completeWorkflows(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if len(args) == 0 {

@@ -1,4 +1,4 @@
-"""By what calls go out of a program of one's own: MCP over HTTP, to a gateway that is running (sallyport serve --http).
+"""The transport for programs outside of a sandbox: MCP over HTTP to a running gateway (sallyport serve --http).
 
 Each call is one request of its own, so threads do not wait for each other; nothing is sent twice.
 """
@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 from . import Progress, ToolError, _Call, _listener
 
-VERSION = "2026-07-28"  # of MCP: the first one in which a request stands alone
-MOST, LINES = 64 << 20, 100_000  # bytes of one answer, and lines of one event
+VERSION = "2026-07-28"  # of MCP: the first one with stateless requests
+MOST, LINES = 64 << 20, 100_000  # maximum bytes of one response, and lines of one event
 META = "io.modelcontextprotocol/"
 START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or sallyport.connect(url=...)"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": VERSION}
 
 
 def link():
-    """The gateway of the environment."""
+    """Returns the gateway that the environment variables name."""
     return Gateway(None, None)
 
 
@@ -32,13 +32,13 @@ class Gateway:
             if self.url.endswith(path):
                 self.url = self.url[: -len(path)]
         self.parts = urlsplit(self.url)
-        if "@" in self.parts.netloc:  # which errors would show
+        if "@" in self.parts.netloc:  # errors would show the credentials
             raise ToolError("the address of a gateway has no login in it", "invalid", "", "the token goes to SALLYPORT_TOKEN, or sallyport.connect(token=...)")
         if self.parts.scheme not in ("http", "https") or not self.parts.hostname:
             raise ToolError(f"{self.url!r:.200} is no address of a gateway", "invalid", "", "write it as http://127.0.0.1:8080")
 
     def call(self, tool, args):
-        """Makes one call and returns a frame as the bridge of a sandbox would: a value or an error."""
+        """Makes one call and returns a frame of the bridge protocol: a value or an error."""
         upstream, _, name = tool.partition(".")
         try:
             if upstream == "sallyport":
@@ -59,7 +59,7 @@ class Gateway:
         return _value(self._ask("/mcp/direct", "tools/call", {"name": tool, "arguments": args}, tool))
 
     def _own(self, name, args, tool):
-        """What the gateway answers itself."""
+        """Calls a function of the gateway itself."""
         if name == "describe":
             args = {"query": args.get("tool", ""), "detail": "full", "limit": 1, "language": "python"}
         return self._ask("/mcp", "tools/call", {"name": "search_tools", "arguments": args}, tool)
@@ -71,7 +71,7 @@ class Gateway:
             meta["progressToken"] = number
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
         named = str(params.get("name") or params.get("uri", ""))
-        if not named.isprintable():  # it is a header, too
+        if not named.isprintable():  # the name is also sent in a header
             raise _failed("invalid", f"{named!r:.100} has characters that no name has")
         headers = {**HEADERS, "Mcp-Method": method, "Mcp-Name": named.encode("utf-8", "replace")}
         if self.token:
@@ -93,7 +93,7 @@ class Gateway:
                 connection.connect()
             except OSError as err:
                 raise _failed("upstream", f"no gateway answers at {self.url}: {err}", START, True) from None
-            connection.sock.settimeout(None)  # how long a call may take the gateway decides
+            connection.sock.settimeout(None)  # the gateway limits the duration of a call
             connection.request("POST", self.parts.path + path, body, headers)
             return _result(connection.getresponse(), number, waiting, bool(self.token))
         finally:
@@ -111,7 +111,7 @@ def _failed(kind, message, hint="", retryable=False):
 
 
 def _result(response, number, waiting, has_token):
-    """The result of the request, or what went wrong."""
+    """Returns the result of the request, or raises its error."""
     if response.status == 401:
         hint = "set SALLYPORT_TOKEN, or sallyport.connect(token=...), to one of http.tokens in the gateway's upstreams.yaml"
         raise _failed("denied", "the gateway refuses this token" if has_token else "the gateway asks for a token", hint)
@@ -143,7 +143,7 @@ def _whole(response):
 
 
 def _events(response):
-    """The messages of a stream of events."""
+    """Yields the messages of an event stream."""
     data, size, lines = [], 0, 0
     for line in iter(lambda: response.readline(MOST + 1), b""):
         size, lines = size + len(line), lines + 1
@@ -182,7 +182,7 @@ def _succeeded(result):
 
 
 def _value(result):
-    """What a program works with; the same rules as tool.Result.Value has, tested by the same cases."""
+    """Returns the value of a result for programs, by the rules of tool.Result.Value, tested by the same cases."""
     if result.get("structuredContent") is not None:
         return {"json": result["structuredContent"]}
     blocks = [_block(block) for block in result.get("content") or []]
@@ -204,7 +204,7 @@ def _block(block):
 
 
 def _contents(result):
-    """What was read of a resource: texts stay texts."""
+    """Returns the content of a resource. Text stays text."""
     blocks = []
     for inner in result.get("contents") or []:
         blob = _blob(inner.get("blob"), _text(inner, "mimeType"), _text(inner, "uri")) if isinstance(inner, dict) else None
@@ -227,7 +227,7 @@ def _parsed(text):
 
 
 def _no(name):
-    raise ValueError(name)  # Python's parser takes NaN; JSON has none
+    raise ValueError(name)  # Python's parser accepts NaN, which is not JSON
 
 
 def _blob(data, mime, uri):

@@ -1,5 +1,5 @@
-// By what calls go out of a program of one's own: MCP over HTTP, to a gateway that is running
-// (sallyport serve --http). Each call is one request of its own; nothing is sent twice.
+// The transport for programs outside of a sandbox: MCP over HTTP to a running gateway
+// (sallyport serve --http). Each call is one request, without retries.
 
 import { request as plain } from "node:http";
 import { request as secure } from "node:https";
@@ -9,9 +9,9 @@ import saved from "./saved.cjs";
 import shapes from "./shapes.cjs";
 import * as api from "./api.mjs";
 
-const VERSION = "2026-07-28"; // of MCP: the first one in which a request stands alone
-const MOST = 64 << 20; // bytes of one answer
-const LINES = 100_000; // of one event
+const VERSION = "2026-07-28"; // of MCP: the first one with stateless requests
+const MOST = 64 << 20; // maximum bytes of one response
+const LINES = 100_000; // maximum lines of one event
 const META = "io.modelcontextprotocol/";
 const START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or connect({ url })";
 
@@ -27,7 +27,7 @@ class Gateway {
     this.url = (url || process.env.SALLYPORT_URL || "http://127.0.0.1:8080").replace(/\/+$/, "").replace(/\/mcp(\/direct)?$/, "");
     this.token = token || process.env.SALLYPORT_TOKEN || "";
     this.next = 1;
-    if (/^https?:\/\/[^/]*@/.test(this.url)) { // which errors would show
+    if (/^https?:\/\/[^/]*@/.test(this.url)) { // errors would show the credentials
       throw new api.ToolError("the address of a gateway has no login in it", "invalid", "", "the token goes to SALLYPORT_TOKEN, or connect({ token })");
     }
     if (!/^https?:\/\/[^/]/.test(this.url) || !URL.canParse(this.url)) {
@@ -35,7 +35,7 @@ class Gateway {
     }
   }
 
-  // Makes one call, args are JSON, and returns a frame as the bridge of a sandbox would: a value or an error.
+  // Makes one call with args as JSON text, and returns a frame of the bridge protocol: a value or an error.
   async call(tool, args, listener) {
     const dot = tool.indexOf(".");
     const [upstream, name] = [tool.slice(0, dot), tool.slice(dot + 1)];
@@ -63,14 +63,14 @@ class Gateway {
     return valueOf(await this.ask("/mcp/direct", "tools/call", waiting.tool, `"name":${JSON.stringify(waiting.tool)},"arguments":${args}`, waiting));
   }
 
-  // What the gateway answers itself.
+  // Calls a function of the gateway itself.
   own(name, args, tool) {
     if (name === "describe") args = JSON.stringify({ query: JSON.parse(args).tool, detail: "full", limit: 1, language: "typescript" });
     return this.ask("/mcp", "tools/call", "search_tools", `"name":"search_tools","arguments":${args}`, { tool });
   }
 
   async ask(path, method, name, params, waiting) {
-    if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name)) throw new Failed("invalid", `${JSON.stringify(name).slice(0, 100)} has characters that no name has`); // it is a header, too
+    if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name)) throw new Failed("invalid", `${JSON.stringify(name).slice(0, 100)} has characters that no name has`); // the name is also sent in a header
     const id = this.next++;
     const meta = { [`${META}protocolVersion`]: VERSION, [`${META}clientCapabilities`]: {}, [`${META}clientInfo`]: { name: "sallyport-client", version: "1" } };
     if (waiting.listener) meta.progressToken = id;
@@ -100,7 +100,7 @@ class Gateway {
         socket.setTimeout(10_000, () => connected || asked.destroy(new Error("it takes too long")));
         socket.once("connect", () => {
           connected = true;
-          socket.setTimeout(0); // how long a call may take the gateway decides
+          socket.setTimeout(0); // the gateway limits the duration of a call
         });
       });
       asked.on("error", (error) => reject(connected ? this.broke(error) : new Failed("upstream", `no gateway answers at ${this.url}: ${error.message || error.code}`, START, true)));
@@ -113,7 +113,7 @@ class Gateway {
   }
 }
 
-// The result of the request, or what went wrong.
+// Returns the result of the request, or throws its error.
 async function resultOf(response, id, waiting, hasToken) {
   if (response.statusCode === 401) {
     const hint = "set SALLYPORT_TOKEN, or connect({ token }), to one of http.tokens in the gateway's upstreams.yaml";
@@ -148,7 +148,7 @@ async function* whole(response) {
   yield message;
 }
 
-// The messages of a stream of events.
+// Yields the messages of an event stream.
 async function* events(response) {
   let rest = "";
   let data = [];
@@ -192,7 +192,7 @@ function succeeded(result) {
   throw new Failed(String(told.kind ?? "failed"), String(told.message || "") || texts.join("\n") || "the tool failed and does not say why", String(told.hint ?? ""), told.retryable === true);
 }
 
-// What a program works with; the same rules as tool.Result.Value has, tested by the same cases.
+// Returns the value of a result for programs, by the rules of tool.Result.Value, tested by the same cases.
 export function valueOf(result) {
   if (result.structuredContent !== undefined && result.structuredContent !== null) return { json: result.structuredContent };
   return one((Array.isArray(result.content) ? result.content : []).map(block));
@@ -214,7 +214,7 @@ function block(given) {
   return { json: given };
 }
 
-// What was read of a resource: texts stay texts.
+// Returns the content of a resource. Text stays text.
 function contents(result) {
   const given = Array.isArray(result.contents) ? result.contents : [];
   return one(given.map((inner) => (isObject(inner) ? (blob(inner.blob, text(inner, "mimeType"), text(inner, "uri")) ?? { json: text(inner, "text") }) : { json: inner })));
@@ -237,13 +237,13 @@ function blob(given, mime, uri) {
   return fits ? { blob: { data, mime, uri } } : undefined;
 }
 
-let gateway; // looked for in the environment at the first call
+let gateway; // read from the environment at the first call
 
-// Says where the gateway is; without, SALLYPORT_URL (or http://127.0.0.1:8080) and SALLYPORT_TOKEN count.
+// Sets the gateway. Defaults: SALLYPORT_URL (or http://127.0.0.1:8080) and SALLYPORT_TOKEN.
 export function connect({ url, token } = {}) {
   gateway = new Gateway(url, token);
 }
 
-api.provide({ "./media.cjs": media, "./saved.cjs": saved, "./shapes.cjs": shapes }); // a bundle reads no files
+api.provide({ "./media.cjs": media, "./saved.cjs": saved, "./shapes.cjs": shapes }); // a bundle cannot read files
 api.use({ call: (...args) => (gateway ??= new Gateway()).call(...args) });
 globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api, connect, valueOf });

@@ -1,2 +1,2 @@
-// Where save and load keep their files: said before saved.cjs asks.
+// Sets the folder of save and load before saved.cjs reads it.
 process.env.SALLYPORT_WORKSPACE ??= process.cwd();

@@ -1,7 +1,7 @@
 """What a program can import as `sallyport`: calls of tools, and helpers around them.
 
-The wrappers under `servers` are the usual way in; they end up in `call`. The
-only way out of the sandbox is one websocket over a Unix socket: bridge.py.
+Programs normally use the wrappers under `servers`, which use `call`. All traffic
+leaves the sandbox over one websocket on a Unix socket: bridge.py.
 """
 
 import contextvars
@@ -25,7 +25,7 @@ OMIT = _Omit()
 
 
 class ToolError(Exception):
-    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be made again."""
+    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be retried."""
 
     def __init__(self, message, code="internal", tool="", hint="", retryable=False):
         super().__init__(message)
@@ -74,7 +74,7 @@ _listener = contextvars.ContextVar("listener", default=None)
 
 
 class progress:
-    """Hears how far the calls inside are: with progress(lambda p: print(p.progress, p.total)): f(...)"""
+    """Reports the progress of the calls inside: with progress(lambda p: print(p.progress, p.total)): f(...)"""
 
     def __init__(self, listener):
         self._listener, self._tokens = listener, []
@@ -96,7 +96,7 @@ class _Call:
         self.tool, self.listener = tool, listener
 
     def tell(self):
-        """Hands the newest progress to the program. Its mistakes do not hurt the call."""
+        """Passes the newest progress to the program's listener. An error in the listener does not fail the call."""
         told, self.told = self.told, None
         try:
             if self.listener:
@@ -118,7 +118,7 @@ def _open(path):
 
 
 def _link():
-    """By what calls go out: the bridge, or outside of a sandbox the client of a gateway."""
+    """Returns the transport for calls: the bridge, or outside of a sandbox the HTTP client of a gateway."""
     global _bridge
     if _bridge is None:
         from . import client
@@ -139,7 +139,7 @@ def _native(value):
 
 
 def _plain(value):
-    """Turns what programs pass where JSON is wanted into JSON: bytes, Blob, sets, dates, dataclasses."""
+    """Converts values that are not JSON to JSON: bytes, Blob, sets, dates, dataclasses."""
     if isinstance(value, (bytes, bytearray, Blob)):
         import base64
 
@@ -155,11 +155,11 @@ def _plain(value):
     raise TypeError(f"an argument of type {type(value).__name__} cannot be sent: use str, numbers, bool, None, list or dict")
 
 
-_asking = contextvars.ContextVar("asking", default=None)  # who wants to know what a wrapper would call: _Asked
+_asking = contextvars.ContextVar("asking", default=None)  # set while _asked determines the call of a wrapper
 
 
 class _Asked(BaseException):
-    """Carries out of a wrapper what it would call."""
+    """Carries the call of a wrapper to _asked."""
 
 
 def call(tool, args=None, spec=None):
@@ -194,7 +194,7 @@ async def async_call(tool, args=None, spec=None):
 
 
 async def _aside(function, *args, **kwargs):
-    """Runs a function that waits in a thread. Only such as come to an end by themselves: there are 16."""
+    """Runs a blocking function in one of 16 threads. It must return without help from other coroutines."""
     import asyncio
 
     run = contextvars.copy_context().run
@@ -214,7 +214,7 @@ def _executor():
 
 
 def _with_aio(function):
-    """Gives a function its twin for asynchronous code: await function.aio(...)."""
+    """Adds an asynchronous variant to a function: await function.aio(...)."""
 
     async def aio(*args, **kwargs):
         return await _aside(function, *args, **kwargs)
@@ -233,7 +233,7 @@ def search_tools(query, detail=None, upstream=None, limit=None):
 
 @_with_aio
 def describe(tool):
-    """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
+    """Describes a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
     from . import naming
 
     return call("sallyport.describe", {"tool": naming.id_of(tool), "language": "python"})
@@ -241,7 +241,7 @@ def describe(tool):
 
 @_with_aio
 def save_skill(name, code=None, description=None, language=None, params=None, from_execution=None, tests=None, scope=None):
-    """Keeps code as a skill, for this and later programs: from skills.NAME import function."""
+    """Saves code as a skill, for this and later programs: from skills.NAME import function."""
     asked = {"name": name, "code": code, "description": description, "language": language or (code and "python"), "params": params}
     asked.update({"from_execution": from_execution, "tests": tests, "scope": scope})
     return call("sallyport.save_skill", {name: value for name, value in asked.items() if value is not None})
@@ -255,7 +255,7 @@ def load_skill(name, version=None):
 
 @_with_aio
 def list_skills(query=None):
-    """Returns the skills that there are, or those that fit the query, a line each."""
+    """Lists the skills, or those that match the query, one per line."""
     return call("sallyport.list_skills", {} if query is None else {"query": query})
 
 
@@ -263,9 +263,9 @@ def parallel(*functions, limit=16, errors=False):
     """Runs functions without arguments at once, at most `limit` of them, and returns their results in order.
 
     parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
-    After an error no further one is started; when those that run have ended it is raised, of several the
-    one that stands first. With errors=True all are run, and an exception stands where its result would.
-    In asynchronous code: await parallel.aio(...), which takes awaitables too.
+    After an error it starts no further function, waits for the running ones, and raises the error, of several
+    the first in order. With errors=True it runs all, and an exception takes the place of its result.
+    In asynchronous code: await parallel.aio(...), which accepts awaitables too.
     """
     from . import together
 
@@ -283,9 +283,9 @@ parallel.aio = _parallel_aio
 
 
 def iterate(wrapper, *args, max_items=None, **kwargs):
-    """The items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
+    """Iterates over the items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
 
-    The further arguments are the wrapper's own. Pages are asked for as they are needed, one after the other.
+    The further arguments are the wrapper's own. Pages are requested in order, as needed.
     """
     from . import pages
 
@@ -295,7 +295,7 @@ def iterate(wrapper, *args, max_items=None, **kwargs):
 
 
 def _asked(wrapper, args, kwargs):
-    """(tool, args, spec) of the call that a wrapper would make. The call is not made."""
+    """Returns (tool, args, spec) of the call that a wrapper would make, without making it."""
     token = _asking.set(True)
     try:
         result = wrapper(*args, **kwargs)
@@ -304,7 +304,7 @@ def _asked(wrapper, args, kwargs):
     finally:
         _asking.reset(token)
     if hasattr(result, "close"):
-        result.close()  # a coroutine that is not wanted
+        result.close()  # an unused coroutine
     raise TypeError("iterate takes the wrapper itself: iterate(list_issues, owner=...), for asynchronous code too")
 
 
@@ -317,10 +317,10 @@ def shape_of(value):
 
 @_with_aio
 def emit(thing, *, name=None, mime=None):
-    """Sends something to the client, beside what is printed: an image, a file, a table, a text.
+    """Sends something to the client, besides printed output: an image, a file, a table, a text.
 
     `thing` is bytes, a Blob, a path, a figure (savefig), a picture (save), rows (a list of dicts or lists, a data frame) or a str.
-    Of a list that a Blob is in, each item is sent.
+    If a list contains a Blob, each item is sent by itself.
     """
     if isinstance(thing, (list, tuple)) and any(isinstance(item, Blob) for item in thing):
         for item in thing:
@@ -330,19 +330,19 @@ def emit(thing, *, name=None, mime=None):
 
     frame = {"type": "emit", "id": 0, "content": media.content(thing, name, mime)}
     if not hasattr(_bridge, "ask"):
-        raise ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit")
+        raise ToolError("emit works only inside execute_code: no client to send to", "invalid", "sallyport.emit")
     _answer(_bridge.ask(frame, "sallyport.emit"), "sallyport.emit")
 
 
 def save(name, value):
-    """Keeps a value in the workspace for load(name): bytes and Blob as they are, everything else as JSON."""
+    """Stores a value in the workspace for load(name): bytes and Blob unchanged, all others as JSON."""
     from . import saved
 
     saved.save(name, value)
 
 
 def load(name):
-    """Returns what save(name, value) kept, whichever language did."""
+    """Returns the value that save(name, value) stored, in either language."""
     from . import saved
 
     return saved.load(name)

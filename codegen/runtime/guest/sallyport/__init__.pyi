@@ -1,4 +1,4 @@
-# What type checkers and editors know of the module that programs and wrappers import; __init__.py is what runs.
+# Type stub of the module that programs and wrappers import, for type checkers and editors. __init__.py is the implementation.
 from types import ModuleType
 from typing import Any, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Literal, Mapping, Protocol, TypeVar, Union, overload
 
@@ -16,11 +16,11 @@ __all__ = [
     "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "save_skill", "load_skill", "list_skills", "call", "async_call", "ToolError", "Blob",
 ]  # fmt: skip
 
-# The default of a parameter that is not sent. Wrappers give it to parameters of every type.
+# The default of parameters that are not sent. Wrappers use it for parameters of every type.
 OMIT: Any
 
 class ToolError(Exception):
-    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be made again."""
+    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be retried."""
 
     message: str
     code: str
@@ -54,7 +54,7 @@ class Progress:
     def __init__(self, progress: float, total: float | None = None, message: str = "", tool: str = "") -> None: ...
 
 class progress:
-    """Hears how far the calls inside are: with progress(lambda p: print(p.progress, p.total)): f(...)"""
+    """Reports the progress of the calls inside: with progress(lambda p: print(p.progress, p.total)): f(...)"""
 
     def __init__(self, listener: Callable[[Progress], object]) -> None: ...
     def __enter__(self) -> progress: ...
@@ -82,7 +82,7 @@ def search_tools(
 
 @_with_aio
 def describe(tool: str | Callable[..., Any] | ModuleType) -> str:
-    """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
+    """Describes a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
 
 @_with_aio
 def save_skill(
@@ -95,7 +95,7 @@ def save_skill(
     tests: str | None = None,
     scope: Literal["private", "shared"] | None = None,
 ) -> str:
-    """Keeps code as a skill, for this and later programs: from skills.NAME import function."""
+    """Saves code as a skill, for this and later programs: from skills.NAME import function."""
 
 @_with_aio
 def load_skill(name: str, version: int | None = None) -> str:
@@ -103,12 +103,12 @@ def load_skill(name: str, version: int | None = None) -> str:
 
 @_with_aio
 def list_skills(query: str | None = None) -> str:
-    """Returns the skills that there are, or those that fit the query, a line each."""
+    """Lists the skills, or those that match the query, one per line."""
 
 _Task = Union[Callable[[], Awaitable[_T]], Awaitable[_T]]
 _Any = Union[Callable[[], Any], Awaitable[Any]]
 
-# Two to four functions are a tuple here, so that "a, b = parallel(f, g)" knows each type; it is a list that comes.
+# For two to four functions the declared result is a tuple, so that "a, b = parallel(f, g)" has precise types; at run time it is a list.
 class _Parallel(Protocol):
     @overload
     def __call__(self, a: Callable[[], _A], b: Callable[[], _B], /, *, limit: int = 16) -> tuple[_A, _B]: ...  # pyright: ignore[reportOverlappingOverload]
@@ -129,9 +129,9 @@ class _Parallel(Protocol):
         """Runs functions without arguments at once, at most `limit` of them, and returns their results in order.
 
         parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
-        After an error no further one is started; when those that run have ended it is raised, of several the
-        one that stands first. With errors=True all are run, and an exception stands where its result would.
-        In asynchronous code: await parallel.aio(...), which takes awaitables too.
+        After an error it starts no further function, waits for the running ones, and raises the error, of several
+        the first in order. With errors=True it runs all, and an exception takes the place of its result.
+        In asynchronous code: await parallel.aio(...), which accepts awaitables too.
         """
 
     @overload
@@ -166,9 +166,9 @@ def iterate(wrapper: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> 
 def iterate(wrapper: Callable[..., list[_T]], *args: Any, max_items: int | None, **kwargs: Any) -> _Pages[_T]: ...
 @overload
 def iterate(wrapper: Callable[..., Any], *args: Any, max_items: int | None, **kwargs: Any) -> _Pages[Any]:
-    """The items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
+    """Iterates over the items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
 
-    The further arguments are the wrapper's own. Pages are asked for as they are needed, one after the other.
+    The further arguments are the wrapper's own. Pages are requested in order, as needed.
     """
 
 def shape_of(value: object) -> str:
@@ -176,16 +176,16 @@ def shape_of(value: object) -> str:
 
 @_with_aio
 def emit(thing: object, *, name: str | None = None, mime: str | None = None) -> None:
-    """Sends something to the client, beside what is printed: an image, a file, a table, a text.
+    """Sends something to the client, besides printed output: an image, a file, a table, a text.
 
     `thing` is bytes, a Blob, a path, a figure (savefig), a picture (save), rows (a list of dicts or lists, a data frame) or a str.
     """
 
 def save(name: str, value: object) -> None:
-    """Keeps a value in the workspace for load(name): bytes and Blob as they are, everything else as JSON."""
+    """Stores a value in the workspace for load(name): bytes and Blob unchanged, all others as JSON."""
 
 def load(name: str) -> Any:
-    """Returns what save(name, value) kept, whichever language did."""
+    """Returns the value that save(name, value) stored, in either language."""
 
 def package(name: str, tools: Mapping[str, str]) -> None:
     """Makes the package `name` lazy: tools maps what it exports to its submodules."""

@@ -1,4 +1,4 @@
-"""The guest's end of the bridge: a websocket over a Unix socket, with the standard library alone (docs/bridge.md)."""
+"""The guest's end of the bridge: a websocket over a Unix socket, using only the standard library (docs/bridge.md)."""
 
 import collections
 import gc
@@ -14,16 +14,16 @@ LOST = "the gateway closed the bridge"
 OVER = "the program that made this call has ended"
 LARGE, CHUNK = 1 << 20, 1 << 16
 WORKSPACE = os.environ.get("SALLYPORT_WORKSPACE", "/workspace")
-FRAME = 16 << 20  # bytes of a frame, where the host does not say
-HOST = 0  # in place of a call's number: who waits for what the host says by itself
+FRAME = 16 << 20  # bytes of a frame, unless the host sets another limit
+HOST = 0  # the pseudo call number for frames that the host sends unrequested
 
 
 class Bridge:
     """RFC 6455, client side, text frames.
 
-    Whichever thread waits for an answer reads the socket and hands out the answers of the
-    others, each of which sleeps at a bell of its own: a lone call needs no switch of threads,
-    and of many only the one wakes whose answer has come.
+    One of the waiting threads reads the socket and delivers the answers of the others, each of
+    which sleeps on a lock of its own: a single call needs no thread switch, and of many only
+    the thread wakes whose answer has arrived.
     """
 
     def __init__(self, path):
@@ -54,7 +54,7 @@ class Bridge:
         return line
 
     def heard(self):
-        """Waits for what is no answer: a frame about files, their contents (bytes), a program; None when the gateway has gone."""
+        """Waits for a frame that is not an answer: files, their contents (bytes) or a program; None when the gateway has closed the bridge."""
         waiting = _Call("", None)
         with self._state:
             self._calls[HOST] = waiting
@@ -67,11 +67,11 @@ class Bridge:
         return None if isinstance(waiting.frame, dict) and "error" in waiting.frame else waiting.frame
 
     def go(self, limit=None):
-        """Lets a program make calls, each in a frame of at most limit bytes."""
+        """Allows calls, each in a frame of at most limit bytes."""
         self._over, self._limit = "", limit or FRAME
 
     def rest(self):
-        """Lets no thread that a program has left behind make calls, until the next program."""
+        """Fails the pending calls of a finished program, and rejects calls of its remaining threads until the next program."""
         with self._state:
             self._over = OVER
             self._fail(OVER)
@@ -84,11 +84,11 @@ class Bridge:
             _ring(waiting)
 
     def call(self, tool, args):
-        """Calls a tool and returns the frame that answers."""
+        """Calls a tool and returns the answer frame."""
         return self.ask({"type": "call", "id": 0, "tool": tool, "args": args}, tool, _listener.get())
 
     def ask(self, frame, tool, listener=None):
-        """Sends a frame under an id of its own and returns the one that answers."""
+        """Sends a frame with a new id and returns its answer frame."""
         if os.getpid() != self._pid:
             raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
         waiting = _Call(tool, listener)
@@ -109,14 +109,14 @@ class Bridge:
         return waiting.frame
 
     def _fitting(self, payload, tool):
-        """The frame, unless it is so large that the host would end the program."""
+        """Returns payload, or raises an error if it exceeds the limit, beyond which the host would end the program."""
         if len(payload) <= self._limit:
             return payload
         size, limit = f"{len(payload) / (1 << 20):.1f}", f"{self._limit / (1 << 20):g}"
         raise ToolError(f"the arguments are {size} MiB, and a call can have {limit} MiB", "limit", tool, "split them over several calls, or pass a path or a URL instead of the content")
 
     def _request(self, payload, tool):
-        """Sends a frame, or leaves it to the thread that sends just now: it does not go home before all are sent."""
+        """Queues a frame and sends the queue, unless another thread is sending, which then sends this frame too."""
         with self._state:
             if self._over:
                 raise ToolError(self._over, "internal", tool)
@@ -128,7 +128,7 @@ class Bridge:
                 self._write.release()
 
     def _flush(self):
-        """Sends what calls have left to be sent. The lock for writing is held."""
+        """Sends the queued frames. The caller holds the write lock."""
         frames = [self._out.popleft() for _ in range(len(self._out))]
         if frames:
             self._sock.sendall(b"".join(frames))
@@ -158,10 +158,10 @@ class Bridge:
             if lead:
                 self._lead(waiting)
             else:
-                waiting.bell.acquire()  # rung when an answer or news have come, or nobody reads
+                waiting.bell.acquire()  # released for an answer, for progress, or to become the reader
 
     def _lead(self, mine):
-        """Reads until something has come for the thread's own call, then lets the next one read."""
+        """Reads until a frame for the thread's own call arrives, then makes another thread the reader."""
         lost = False
         try:
             while mine.frame is None and mine.told is None or self._whole():
@@ -183,7 +183,7 @@ class Bridge:
                         break
 
     def _deliver(self, frame):
-        """Hands a frame to whom it is for."""
+        """Delivers a frame to its call, or to the inbox."""
         kind = "content" if isinstance(frame, bytes) else frame.get("type")
         if kind == "ping":
             return self.send({"type": "pong"})
@@ -224,12 +224,12 @@ class Bridge:
                     return whole if binary else _parse(whole)
 
     def _take(self, size):
-        """The next bytes; fewer if there are no more."""
+        """Returns the next bytes, fewer at the end of the stream."""
         self._used += size
         return self._in.read(size)
 
     def _whole(self):
-        """Says whether a frame is there already, so that it can be read without waiting."""
+        """Reports whether a whole frame is buffered, so that it can be read without blocking."""
         there = self._source.got - self._used
         if there < 2:
             return False
@@ -239,7 +239,7 @@ class Bridge:
 
 
 class _Source(io.RawIOBase):
-    """Counts what comes out of a socket."""
+    """Counts the bytes read from a socket."""
 
     def __init__(self, sock):
         self.sock, self.got = sock, 0
@@ -261,12 +261,12 @@ def _framed(opcode, payload):
         head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
     else:
         head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
-    # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+    # A zero mask is valid: masks only protect proxies, which a Unix socket does not have.
     return head + b"\0\0\0\0" + payload
 
 
 def _ring(waiting):
-    """Wakes the thread that waits for a call's answer, if it sleeps. The state is locked."""
+    """Wakes the thread that waits for a call's answer, if it sleeps. The caller holds the state lock."""
     if waiting.asleep:
         waiting.asleep = False
         waiting.bell.release()
@@ -275,15 +275,15 @@ def _ring(waiting):
 def _encoded(frame):
     try:
         return json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate: valid in JSON, but not in UTF-8
         return json.dumps(frame, allow_nan=False).encode()
 
 
 def _parse(payload):
-    """Decodes a frame. What cannot be decoded fails the call that it answers, and no other."""
+    """Decodes a frame. A frame that cannot be decoded fails only its own call."""
     paused = len(payload) > LARGE and gc.isenabled()
     if paused:
-        gc.disable()  # it would look through all that is being made, again and again
+        gc.disable()  # avoids repeated scans of the new objects
     try:
         return json.loads(payload)
     except RecursionError:
@@ -297,7 +297,7 @@ def _parse(payload):
 
 
 def _undecoded(payload, why):
-    """The answer to a call whose result cannot be decoded: what it was is in a file, if that is JSON."""
+    """Returns an error as the answer to a call whose result cannot be decoded. A JSON result is saved to a file."""
     number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
     error = {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}", "hint": "ask for less: a page, a filter, fewer fields"}
     head = b'{"type":"result","id":%d,"value":{"json":' % number

@@ -6,14 +6,14 @@ check.mjs is the same for TypeScript, line by line: a wrong call gets the same w
 
 import json
 
-FAULTS, STEPS, DEPTH = 3, 20_000, 60  # how much is told, and how much is looked at: what is beyond passes
+FAULTS, STEPS, DEPTH = 3, 20_000, 60  # limits of reported faults, checked values and nesting; values beyond them pass
 TEXT, VALUE, CHOICES = 300, 40, 10
 
 _specs = {}
 
 
 def refuse(args, text):
-    """Returns what is wrong with args, "" if nothing, and the tool's signature.
+    """Returns the faults of args, "" if there are none, and the tool's signature.
 
     Takes out of args each None for an optional parameter that cannot be None.
     """
@@ -48,7 +48,7 @@ class Check:
         return "*"
 
     def members(self, t):
-        """The members of an object type: their types, and whether they are required."""
+        """Returns the members of an object type: their types, and whether they are required."""
         found = t.get(".")
         if found is None:
             found = t["."] = {}
@@ -87,12 +87,12 @@ class Check:
         return all(name in members or more is not None and self.fits(more, item, depth) for name, item in v.items())
 
     def element(self, t, i):
-        """The type of a list's element."""
+        """Returns the type of a list element."""
         first = t.get("t", ())
         return first[i] if i < len(first) else t.get("l", "*")
 
     def explain(self, t, v, path, name=""):
-        """Gathers the faults of v, which does not fit."""
+        """Collects the faults of the invalid value v."""
         self.steps -= 1
         if self.steps < 0 or len(self.faults) > FAULTS or path.count(".") + path.count("[") > DEPTH:
             return
@@ -136,7 +136,7 @@ class Check:
                 self.explain_part(more, item, path, name)
 
     def explain_union(self, t, v, path, name):
-        """Explains the arm that was meant. False if there is none: v is of a kind that no arm has."""
+        """Explains the faults of the intended arm. Returns False if no arm accepts the kind of v."""
         arms = [arm for arm in self.arms(t) if kind(v) in self.kinds(arm)]
         if type(v) is dict and len(arms) > 1:
             tag, values = self.tag(arms)
@@ -158,7 +158,7 @@ class Check:
         return bool(best)
 
     def tag(self, arms):
-        """The member whose value tells object types apart, and the values that it can have."""
+        """Returns the discriminating member of object types, and its possible values."""
         if all(type(arm) is dict and "o" in arm for arm in arms):
             for name in self.members(arms[0]):
                 found = [self.members(arm).get(name, ("*", False)) for arm in arms]
@@ -172,7 +172,7 @@ class Check:
         return t.get("e", ()) if type(t) is dict else ()
 
     def kinds(self, t):
-        """The kinds of values that can be meant for a type."""
+        """Returns the kinds of values that a type accepts."""
         if type(t) is str:
             return KINDS.get(t, "snbzlo")
         if "e" in t:
@@ -183,10 +183,10 @@ class Check:
         self.faults.append(f"{path}: {text}" if path else text)
 
     def advice(self, t, v, name):
-        """What to write instead, where that is plain."""
+        """Returns the correction of a value if it is obvious."""
         if type(v) is str:
             near = nearest(v, [value for arm in self.arms(t) for value in self.literals(arm) if type(value) is str])
-            if near and (len(v) > 3 or fold(near) == fold(v)):  # of codes of two or three letters, others are no nearer
+            if near and (len(v) > 3 or fold(near) == fold(v)):  # codes of two or three letters are too short to suggest others
                 return f": did you mean {quote(near)}?"
             parsed = parse(v)
             if parsed is not None and self.fits(t, parsed):
@@ -202,7 +202,7 @@ class Check:
         return ""
 
     def arms(self, t):
-        """The types of a union, also of unions in it, which may contain each other; of others the type itself."""
+        """Returns the arms of a union, including nested and recursive unions; for other types the type itself."""
         found, left, known = [], [t], set()
         for t in left:
             t = self.resolve(t)
@@ -217,7 +217,7 @@ class Check:
         return any(type(arm) is dict and "t" in arm for arm in self.arms(t))
 
     def name(self, t, level=0):
-        """Writes a type as a signature does."""
+        """Formats a type as in a signature."""
         return line(self.write(self.resolve(t), level), 220)
 
     def write(self, t, level):
@@ -240,7 +240,7 @@ class Check:
         return "{" + ", ".join(members[:CHOICES] + ["..."] * (len(members) > CHOICES)) + "}"
 
 
-# What differs from check.mjs: the language's own words.
+# The parts that differ from check.mjs: names and literals of the language.
 KINDS = {"s": "s", "i": "n", "n": "n", "b": "b", "z": "z"}
 NAMES = {"s": "str", "n": "float", "b": "bool", "z": "None", "l": "list", "o": "dict"}
 TYPES = {"s": "str", "i": "int", "n": "float", "b": "bool", "z": "None", "*": "Any"}
@@ -259,7 +259,7 @@ def among(values, v):
 
 def same(a, b):
     try:
-        return float(a) == float(b)  # as the numbers of JSON are compared
+        return float(a) == float(b)  # JSON numbers compare by value
     except OverflowError:
         return False
 
@@ -273,7 +273,7 @@ def parse(text):
 
 
 def got(v):
-    """Describes a value that is wrong."""
+    """Describes an invalid value."""
     if type(v) is list:
         return f"list of {len(v)}" if v else "empty list"
     if type(v) is dict:
@@ -323,7 +323,7 @@ def line(text, limit):
 
 
 def nearest(word, names):
-    """The name that was probably meant, "" if none is near: internal/suggest in Go is the same."""
+    """Returns the probably intended name, "" if none is similar. Same algorithm as internal/suggest in Go."""
     best, cost, folded = "", 1 << 30, fold(word)
     for name in names if folded else ():
         other = fold(name)

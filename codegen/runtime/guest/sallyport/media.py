@@ -1,9 +1,9 @@
-"""What `emit` does: makes a block of MCP content of whatever it is given."""
+"""Implements `emit`: converts a value to a block of MCP content."""
 
 import os
 
 MOST, MOST_TEXT = 4 << 20, 64 << 10  # bytes of one block: docs/bridge.md
-ROWS, COLUMNS, CELL, TABLE = 50, 20, 200, 20_000  # of a table; the last is characters in all
+ROWS, COLUMNS, CELL, TABLE = 50, 20, 200, 20_000  # limits of a table; TABLE is in characters
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 AUDIO = ("audio/wav", "audio/mpeg", "audio/ogg", "audio/flac")
@@ -45,7 +45,7 @@ def _is_file(text):
 
 
 def _bytes(thing, name, mime):
-    """(data, name, mime, uri) of what has bytes; data is None for what has none."""
+    """Returns (data, name, mime, uri) of a value with bytes; data is None for other values."""
     from . import Blob
 
     if isinstance(thing, Blob):
@@ -78,7 +78,7 @@ def _read(path):
 
 
 def _block(data, name, mime, uri=""):
-    """An image or a sound as such, everything else as a resource."""
+    """Returns an image or audio block, or a resource for other types."""
     if len(data) > MOST:
         raise _too_large(len(data), MOST, "")
     mime = mime or _sniffed(data) or _by_ending(name) or ("text/plain" if _decoded(data) is not None else "application/octet-stream")
@@ -135,7 +135,7 @@ def _decoded(data):
 
 
 def _rows(thing):
-    """(rows, how many there are) of a table, None if it is none."""
+    """Returns (rows, total number of rows) of a table, None for other values."""
     total = None
     if not isinstance(thing, (list, tuple, dict)) and callable(getattr(thing, "head", None)) and hasattr(thing, "__len__"):
         total, thing = len(thing), thing.head(ROWS)
@@ -157,13 +157,13 @@ def _rows(thing):
 def _records(frame):
     try:
         return frame.to_dict("records")
-    except TypeError:  # a series, or somebody's own
+    except TypeError:  # a series, or another class
         found = frame.to_dict()
         return [{"": key, "value": value} for key, value in found.items()] if isinstance(found, dict) else found
 
 
 def _table(rows, total):
-    """Markdown, cut to what somebody would read."""
+    """Returns the rows as a truncated Markdown table."""
     if isinstance(rows[0], dict):
         heads = list(dict.fromkeys(key for row in rows[:ROWS] for key in row))
         lines = ([row.get(head) for head in heads] for row in rows[:ROWS])

@@ -1,4 +1,4 @@
-"""What `describe` asks for when it is given a wrapper, a package of them or one of our own functions."""
+"""Finds the id for `describe` of a wrapper, a package of wrappers or a function of sallyport."""
 
 import types
 

@@ -1,4 +1,4 @@
-"""What `iterate` does: follows the pages of a tool, by what its spec says and by what the results show.
+"""Implements `iterate`: follows the pages of a tool, using its spec and its results.
 
 The names are compared without case and punctuation, as codegen/pages.go does.
 """
@@ -15,11 +15,11 @@ MORE = ("hasmore", "hasnextpage", "hasnext", "morepages", "moreavailable", "hasa
 LAST = ("islast", "islastpage", "lastpage")
 ITEMS = "items results data value values entries records nodes edges rows documents hits resources objects list".split()
 BESIDE = "errors warnings facets links included includes columns headers fields tags labels notes suggestions".split()
-DEPTH, EMPTY = 4, 50  # levels of a result that are looked at; empty pages with a cursor, one after the other
+DEPTH, EMPTY = 4, 50  # levels of a result that are searched; consecutive empty pages with a cursor
 
 
 class Pages:
-    """The items of all pages, for `for` and for `async for`. Each loop begins at the first page."""
+    """Iterates over the items of all pages, with `for` or `async for`. Each loop starts at the first page."""
 
     def __init__(self, tool, args, spec, most):
         self._tool, self._args, self._spec, self._most = tool, args, spec, most
@@ -45,7 +45,7 @@ class Pages:
 
 
 class _Walk:
-    """Where on its way an iteration is. args are those of the next call, None at the end."""
+    """The state of an iteration. args holds the arguments of the next call, None at the end."""
 
     def __init__(self, tool, args, how, most):
         self.tool, self.how, self.most = tool, how, most
@@ -60,7 +60,7 @@ class _Walk:
         self.seen = {args.get(self.name)}
 
     def take(self, result):
-        """Returns the items of one page, and gets ready for the next."""
+        """Returns the items of one page, and prepares the next call."""
         items = self.items(result)
         self.pages += 1
         self.empty = 0 if items else self.empty + 1
@@ -75,7 +75,7 @@ class _Walk:
         return [item["node"] for item in items] if items and all(_is_edge(item) for item in items) else items
 
     def onward(self, result, items):
-        """The value for the next page, None if there is none."""
+        """Returns the parameter value for the next page, None if there is none."""
         if self.says_end(result):
             return None
         if self.by in ("page", "offset"):
@@ -150,7 +150,7 @@ class _Walk:
                          f"call it yourself, with {self.name}=..., and read the text")  # fmt: skip
 
     def look(self, result):
-        """The path of the list in a result, and the list: the only one, or the one with a usual name, nearest to the top."""
+        """Returns the path of the list in a result, and the list: the only one or the one with a common name, the topmost first."""
         for level in _levels(result):
             lists = [(path, value) for path, value in level if isinstance(value, list) and _letters(path[-1]) not in BESIDE]
             usual = sorted((ITEMS.index(_letters(path[-1])), path, value) for path, value in lists if _letters(path[-1]) in ITEMS)
@@ -191,7 +191,7 @@ def _dig(value, path):
 
 
 def _levels(result):
-    """The members of a result, level by level: lists of (path, value)."""
+    """Yields the members of a result, level by level: lists of (path, value)."""
     level = [((), result)] if isinstance(result, dict) else []
     for _ in range(DEPTH):
         level = [((*path, name), inner) for path, value in level if isinstance(value, dict) for name, inner in value.items()][:2000]
@@ -201,7 +201,7 @@ def _levels(result):
 
 
 def _find(result, names, fit):
-    """[the value of the member with the first of the names that fits, nearest to the top], or []."""
+    """Returns [value] of the topmost member with one of names, the first name first, or []."""
     for level in _levels(result):
         found = sorted(((names.index(_letters(path[-1])), at) for at, (path, value) in enumerate(level) if _letters(path[-1]) in names and fit(value)))
         if found:

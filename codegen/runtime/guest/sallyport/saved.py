@@ -1,7 +1,7 @@
-"""What `save` and `load` do: values in files, one for each, that every language's guest can read.
+"""Implements `save` and `load`: one file per value, which the guests of all languages can read.
 
-The first line of a file says what follows: {"type":"json"}, or {"type":"bytes"}
-and {"type":"blob","mime":...,"name":...,"uri":...} for bytes as they are.
+The first line of a file is a header: {"type":"json"}, {"type":"bytes"} or
+{"type":"blob","mime":...,"name":...,"uri":...}. The content follows.
 """
 
 import json
@@ -18,7 +18,7 @@ def save(name, value):
         with open(temporary, "wb") as file:
             file.write(json.dumps(head).encode() + b"\n")
             file.write(data)
-        os.replace(temporary, path)  # at once: nobody sees half of it
+        os.replace(temporary, path)  # atomic
     except BaseException:
         if os.path.exists(temporary):
             os.unlink(temporary)

@@ -1,7 +1,7 @@
-"""What `shape_of` does: the type of a value, in the syntax of signatures. The same rules as internal/jsontype has."""
+"""Implements `shape_of`: the type of a value in the syntax of signatures, by the rules of internal/jsontype."""
 
 DEPTH, LEVELS, LOOKS, LONGEST = 12, 4, 50_000, 4000
-SAMPLED, EVERY = 128, 64  # of a long list all of the first, then one in so many
+SAMPLED, EVERY = 128, 64  # of a long list, the first SAMPLED items and every EVERY-th after them
 FIELDS, LOOSE, ALIKE, SAME = 128, 16, 24, 3
 ORDER = ("bool", "int", "float", "str", "list", "object", "Blob")
 ONLY = (bool, int, float, str, type(None))
@@ -116,7 +116,7 @@ def _merge_objects(shape, a, b):
 
 
 def _alike(fields):
-    """There are many members, and all of one kind."""
+    """Reports whether there are many members, all of one kind."""
     if len(fields) <= ALIKE:
         return False
     kinds = set()
@@ -129,7 +129,7 @@ def _alike(fields):
 
 
 def _same_objects(fields):
-    """All members are objects that have the same members."""
+    """Reports whether all members are objects with the same members."""
     shapes = [inner for _, inner in fields.values()]
     if len(shapes) < SAME or len(shapes[0].fields) < 2:
         return False
@@ -137,7 +137,7 @@ def _same_objects(fields):
 
 
 def _is_name(key):
-    """Whether a key can be the name of a member; ids, numbers, dates, addresses and sentences are none."""
+    """Reports whether a key is a plausible member name, unlike ids, numbers, dates, addresses and sentences."""
     if not isinstance(key, str) or not key or len(key.encode("utf-8", "replace")) > 64 or key[0] in "0123456789-":
         return False
     rest = key[1:] if key[0] == "@" else key
@@ -168,7 +168,7 @@ def _is_code(text):
 
 
 def _is_jumble(text):
-    """Whether a word of it looks drawn by lot, as tokens do."""
+    """Reports whether text contains a random-looking word, such as a token."""
     import re
 
     odd = "[A-Z]{2,}|[0-9]+|(?<=[A-Z0-9])[a-z](?=[A-Z])"
@@ -182,7 +182,7 @@ def _is_hex(text):
 
 
 def _text(shape, level, depth=0):
-    """The type as text; objects deeper than level are {...}."""
+    """Returns the type as text; objects deeper than level are {...}."""
     if shape is None or shape.any or not shape.kinds:
         return "Any"
     others = sorted(kind for kind in shape.kinds if kind not in ORDER and kind != "None")

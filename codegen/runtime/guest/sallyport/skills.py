@@ -1,7 +1,7 @@
-"""Finds the package `skills`: each of its modules is asked for when a program first imports it.
+"""Finds the package `skills`. Each of its modules is requested on first import.
 
-What the host sends is written to a folder, so that a skill is a package like any
-other: its own files, its lines in errors, and data beside it.
+The host sends the files, which are written to a folder, so that a skill is an
+ordinary package with files, source lines in errors, and data.
 """
 
 import importlib.machinery
@@ -19,7 +19,7 @@ def find(name):
     if not short:
         return _root(name)
     if "." in short:
-        return None  # a file of a skill: where the skill is
+        return None  # a submodule, found in the skill's folder
     here = os.path.join(_folder, short)
     code = _fetch(short, here)
     return importlib.util.spec_from_file_location(name, os.path.join(here, code), submodule_search_locations=[here])
@@ -59,6 +59,6 @@ def _write(path, data):
 
 
 def forget():
-    """Lets the next program load skills anew: they may have other versions by then."""
+    """Makes the next program reload skills, which may have new versions."""
     for name in [name for name in sys.modules if name == "skills" or name.startswith("skills.")]:
         del sys.modules[name]

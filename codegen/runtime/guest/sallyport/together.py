@@ -1,14 +1,14 @@
-"""What `parallel` does: functions run at once, in threads, the caller's own among them.
+"""Implements `parallel`: runs functions concurrently in threads, including the caller's.
 
-A thread that waits for a nested parallel works on it meanwhile, so that no
-nesting and no lack of threads can bring all of them to a stand.
+A thread that waits for a nested parallel works on it meanwhile, so that nesting and
+a lack of threads cannot cause a deadlock.
 """
 
 import contextvars
 import sys
 import threading
 
-HELPERS = 32  # threads of all parallels together, beside those that called it
+HELPERS = 32  # threads of all parallels together, besides the callers
 _helpers = threading.Semaphore(HELPERS)
 _USE = "parallel(lambda: f(1), lambda: f(2)) or parallel([lambda x=x: f(x) for x in xs])"
 
@@ -51,13 +51,13 @@ class _Run:
             _helpers.release()
 
     def run(self):
-        """Works with as many threads as there may be, and returns the results or raises the first error."""
+        """Runs the functions in up to limit threads, and returns the results or raises the first error."""
         threads = []
         while len(threads) < self.limit - 1 and _helpers.acquire(blocking=False):
             thread = threading.Thread(target=self.help)
             try:
                 thread.start()
-            except RuntimeError:  # the sandbox has no more threads: those that there are do it
+            except RuntimeError:  # no more threads in the sandbox: the existing ones do the work
                 _helpers.release()
                 break
             threads.append(thread)
@@ -69,7 +69,7 @@ class _Run:
         return self.results
 
     def first(self):
-        """The error that stands first, with a word about the others."""
+        """Returns the first error in order, with a note about the others."""
         worst = {at: err for at, err in self.failed.items() if not (self.errors and isinstance(err, Exception))}
         err, failed, left = worst[min(worst)], len(self.failed), len(self.results) - self.started
         if failed > 1 or left:
@@ -83,7 +83,7 @@ def run(functions, limit, errors):
     asyncio = sys.modules.get("asyncio")
     if asyncio is None or asyncio._get_running_loop() is None:
         return _Run(functions, limit, errors, _settle).run()
-    # What is called from a coroutine must not run in its thread: it could not use asyncio.run there.
+    # Functions must not run in the thread of a running event loop, where they could not use asyncio.run.
     job = _Run(functions, limit, errors, _settle)
     done = _started(job.run)
     done[0].join()
@@ -108,7 +108,7 @@ async def run_async(functions, limit, errors):
     try:
         await over.wait()
     finally:
-        job.stopped = True  # canceled: no further one is started
+        job.stopped = True  # canceled: start no further function
     return _outcome(done)
 
 
@@ -117,7 +117,7 @@ def _call(awaitable):
 
 
 def _settle(awaitable):
-    """Waits for what an asynchronous function returned, in a loop of this thread's own."""
+    """Runs an awaitable in a new event loop of this thread and returns its result."""
     import asyncio
 
     async def settled():
@@ -131,7 +131,7 @@ def _settle(awaitable):
 
 
 def _started(function, after=lambda: None):
-    """Runs function in a thread: [thread, how it ended, with what]."""
+    """Runs function in a thread. Returns [thread, success, result or exception], which the thread fills."""
     context = contextvars.copy_context()
 
     def body():
@@ -174,5 +174,5 @@ def _unfit(functions, at):
         return TypeError(f"parallel takes functions, not results, and number {at} is of type {type(wrong).__name__}: {_USE}")
     for one in functions:
         if hasattr(one, "close"):
-            one.close()  # that nobody awaits it is known by now
+            one.close()  # avoids a warning that it was never awaited
     return TypeError(f"parallel takes functions, and number {at} is a coroutine: parallel(lambda: f(1), ...), or await parallel.aio(f.aio(1), ...)")

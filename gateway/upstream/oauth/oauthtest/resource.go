@@ -1,5 +1,5 @@
-// Package oauthtest runs an MCP server, by the SDK, that wants access tokens of
-// an authorization server: what tests of a login log in to.
+// Package oauthtest runs an MCP server of the SDK that requires access tokens of an
+// authorization server, for tests of a login.
 package oauthtest
 
 import (
@@ -26,44 +26,44 @@ import (
 
 // Options configure a [Resource]. The zero value is usable.
 type Options struct {
-	// Metadata may change what the server says of itself; nil leaves it.
+	// Metadata may change the server's metadata; nil leaves it.
 	Metadata func(m *oauthex.ProtectedResourceMetadata)
-	// NoMetadata: it says nothing of itself, as servers of 2025-03-26.
+	// NoMetadata disables the metadata, as in servers of 2025-03-26.
 	NoMetadata bool
-	// SSE: it knows only the HTTP with SSE of 2024-11-05.
+	// SSE serves only the HTTP with SSE of 2024-11-05.
 	SSE bool
 	// Socket is the path of a Unix socket to listen on, in place of a port.
 	Socket string
 }
 
-// Resource is a running MCP server with the tools echo, which wants the scope
-// read, and admin, which wants write.
+// Resource is a running MCP server with the tools echo, which requires the scope
+// read, and admin, which requires write. It is safe for concurrent use.
 type Resource struct {
 	// URL is the endpoint.
 	URL string
 	// Refused counts the requests that were answered 401 or 403.
 	Refused atomic.Int64
-	// Tokens has the last token that was taken.
+	// Token is the last accepted token.
 	Token atomic.Pointer[string]
 
 	mu       sync.Mutex
 	requests []Request
 }
 
-// Request is one that the server got, whatever it answered.
+// Request is a request that the server received, also a refused one.
 type Request struct {
 	Method, Path, Authorization string
 }
 
-// Requests returns all that there were so far.
+// Requests returns all requests so far.
 func (r *Resource) Requests() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.requests)
 }
 
-// New starts a server, which ends with the test and takes tokens that as issued
-// only for it.
+// New starts a server, which ends with the test and accepts only tokens that as
+// issued for it.
 func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	tb.Helper()
 	if opts == nil {
@@ -108,7 +108,7 @@ func start(tb testing.TB, handler http.Handler, socket string) string {
 		tlstest.Start(tb, web)
 	}
 	tb.Cleanup(func() {
-		_ = web.Config.Close() // streams too, which Close alone would wait for
+		_ = web.Config.Close() // also closes streams, which Close would wait for
 		web.Close()
 	})
 	if socket != "" {
@@ -146,7 +146,7 @@ type counted struct {
 // Unwrap is for [http.ResponseController].
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// Flush is for those who look for a Flusher.
+// Flush implements [http.Flusher].
 func (c *counted) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
 
 func (c *counted) WriteHeader(status int) {
@@ -160,7 +160,7 @@ func (r *Resource) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { next.ServeHTTP(&counted{w, &r.Refused}, req) })
 }
 
-// stepUp wants the scope write for the tool admin.
+// stepUp requires the scope write for the tool admin.
 func stepUp(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
