@@ -37,7 +37,7 @@ func answers(t *testing.T, out string) []answer {
 }
 
 func TestPythonCallsArriveWithWireNames(t *testing.T) {
-	dir := guest(t, codegen.Generate(one(tool.Tool{ID: tool.ID{Name: "list"}, Input: json.RawMessage(awkward)})))
+	dir := guest(t, codegen.Generate(upstreamWith(tool.Tool{ID: tool.ID{Name: "list"}, Input: json.RawMessage(awkward)})))
 	program := `
 import asyncio, json
 import servers
@@ -80,7 +80,7 @@ except ImportError as e:
 }
 
 func TestTypeScriptCallsArriveWithWireNames(t *testing.T) {
-	dir := guest(t, codegen.Generate(one(tool.Tool{ID: tool.ID{Name: "list"}, Input: json.RawMessage(awkward)})))
+	dir := guest(t, codegen.Generate(upstreamWith(tool.Tool{ID: tool.ID{Name: "list"}, Input: json.RawMessage(awkward)})))
 	got := answers(t, runTypeScript(t, dir, `import { list } from "./servers/up";
 		import * as servers from "./servers";
 		(async () => {
@@ -106,7 +106,7 @@ func TestBadSchemasStillMakeWrappers(t *testing.T) {
 		`{"properties":{"a":{"$ref":"http://127.0.0.1/x"},"b":{"$ref":"file:///etc/passwd"}}}`, `{"enum":[]}`, `{"properties":{"a":{"enum":[{}, []]}}}`,
 		`{"properties":{"a":{"allOf":[{"type":"string"},{"type":"number"}]}}}`, deep, wide, `{} {}`, `{"properties":{"a":{"type":["string"` + strings.Repeat(`,"null"`, 5000) + `]}}}`,
 	} {
-		files := codegen.Generate(one(tool.Tool{ID: tool.ID{Name: "f"}, Input: json.RawMessage(schema), Output: json.RawMessage(schema)}))
+		files := codegen.Generate(upstreamWith(tool.Tool{ID: tool.ID{Name: "f"}, Input: json.RawMessage(schema), Output: json.RawMessage(schema)}))
 		dir := guest(t, files)
 		bundle(t, dir, `import { f } from "./servers/up"; f({});`)
 		checkPython(t, files)
@@ -132,7 +132,7 @@ func TestUnusableToolsAreLeftOut(t *testing.T) {
 // TestOffersAreReached asks for resources and prompts in every way that they can be written.
 func TestOffersAreReached(t *testing.T) {
 	up := codegen.Upstream{ID: "up", Resources: []tool.Resource{{URI: "a:b"}}, Prompts: []tool.Prompt{{Name: "p"}}}
-	only := codegen.Upstream{ID: "only", Templates: []tool.Template{{URI: "a:{b}"}}, Tools: one(tool.Tool{ID: tool.ID{Name: "x"}})[0].Tools}
+	only := codegen.Upstream{ID: "only", Templates: []tool.Template{{URI: "a:{b}"}}, Tools: upstreamWith(tool.Tool{ID: tool.ID{Name: "x"}})[0].Tools}
 	dir := guest(t, codegen.Generate([]codegen.Upstream{up, only}))
 	python := `
 import asyncio, json, servers
@@ -174,7 +174,7 @@ show(templated.templates())
 }
 
 func TestNothingIsGeneratedForWhatIsNotOffered(t *testing.T) {
-	up := one(tool.Tool{ID: tool.ID{Name: "x"}})[0]
+	up := upstreamWith(tool.Tool{ID: tool.ID{Name: "x"}})[0]
 	for _, f := range codegen.GenerateUpstream(up) {
 		if text := string(f.Data); strings.Contains(f.Path+text, "resources") || strings.Contains(f.Path+text, "prompts") {
 			t.Errorf("%s speaks of what is not there:\n%s", f.Path, text)

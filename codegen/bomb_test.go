@@ -21,7 +21,7 @@ func TestBombsAreBounded(t *testing.T) {
 			for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
 				checkTexts(t, tl, lang)
 			}
-			for _, f := range codegen.Generate(one(tl)) {
+			for _, f := range codegen.Generate(upstreamWith(tl)) {
 				if len(f.Data) > 2<<20 {
 					t.Errorf("%s has %d bytes", f.Path, len(f.Data))
 				}

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// whens is an internal keyword that holds a schema's conditions while schemas are
+// conditionsKey is an internal keyword that holds a schema's conditions while schemas are
 // merged: a list of schemas with if, then and else.
-const whens = "\x00when"
+const conditionsKey = "\x00when"
 
 // conditional reports whether a schema has conditional constraints.
 func conditional(o *object) bool {
-	return o.hasAny("if", "dependentSchemas", "dependencies", "dependentRequired", whens)
+	return o.hasAny("if", "dependentSchemas", "dependencies", "dependentRequired", conditionsKey)
 }
 
-// stow moves the conditions of a schema into its list under whens, so that merging
+// collectConditions moves the conditions of a schema into its list under whens, so that merging
 // schemas concatenates their conditions.
-func stow(o *object) *object {
+func collectConditions(o *object) *object {
 	list := conditions(o)
-	if len(list) == 0 || len(list) == len(o.list(whens)) {
+	if len(list) == 0 || len(list) == len(o.list(conditionsKey)) {
 		return o
 	}
 	o = o.clone("if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies")
-	o.set(whens, list)
+	o.set(conditionsKey, list)
 	return o
 }
 
 // conditions returns all conditions of a schema as schemas with if, then and else.
 func conditions(o *object) []any {
-	list := o.list(whens)
+	list := o.list(conditionsKey)
 	if o.has("if") {
 		when := &object{}
 		for _, key := range []string{"if", "then", "else"} {
@@ -39,14 +39,14 @@ func conditions(o *object) []any {
 	for _, key := range []string{"dependentSchemas", "dependentRequired", "dependencies"} {
 		dependents := o.object(key)
 		for _, name := range dependents.members() {
-			list = append(slices.Clip(list), depends(name, dependents.get(name)))
+			list = append(slices.Clip(list), dependentCondition(name, dependents.get(name)))
 		}
 	}
 	return list
 }
 
-// depends returns the condition "if name is present, then" as a schema.
-func depends(name string, then any) *object {
+// dependentCondition returns the condition "if name is present, then" as a schema.
+func dependentCondition(name string, then any) *object {
 	present, when := &object{}, &object{}
 	present.set("required", []any{name})
 	if names, ok := then.([]any); ok {
@@ -72,7 +72,7 @@ func withConditions(o *object) *object {
 		for _, key := range []string{"then", "else", "if"} {
 			branch := w.object(key)
 			if branch.hasAny("allOf", "anyOf", "oneOf", "$ref", "if") {
-				o = opened(o)
+				o = allowAdditional(o)
 			}
 			addConditional(found, props, branch, key == "if")
 		}
@@ -114,7 +114,7 @@ func conditionNotes(o *object) []string {
 	var notes []string
 	for _, when := range conditions(o) {
 		w, _ := when.(*object)
-		test, then := tested(w.object("if")), w.object("then").strings("required")
+		test, then := conditionText(w.object("if")), w.object("then").strings("required")
 		if test == "" || len(then) == 0 {
 			continue
 		}
@@ -132,8 +132,8 @@ func conditionNotes(o *object) []string {
 // maxConditions is how many conditions of one schema are described.
 const maxConditions = 8
 
-// tested describes an if: members with certain values, or present members. It returns "" for anything else.
-func tested(o *object) string {
+// conditionText describes an if: members with certain values, or present members. It returns "" for anything else.
+func conditionText(o *object) string {
 	var parts []string
 	props := o.object("properties")
 	for _, name := range props.members() {

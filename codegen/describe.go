@@ -40,13 +40,13 @@ type Passage struct {
 	From, To int
 }
 
-// likeOurs matches lines that look like the gateway's own output about upstreams,
+// lookalikes matches lines that look like the gateway's own output about upstreams,
 // trust or search results.
-var likeOurs = regexp.MustCompile(`(?mi)^([ \t]*(?:from servers\b|import (?:type )?\{|also: |no (?:good |tools? )?match|did you mean|upstreams that look right|the upstream says:|` +
+var lookalikes = regexp.MustCompile(`(?mi)^([ \t]*(?:from servers\b|import (?:type )?\{|also: |no (?:good |tools? )?match|did you mean|upstreams that look right|the upstream says:|` +
 	`example: |paged: |\w+\.\w+(?:: |\()|\(.*(?:\[|match less well|give a query|more upstreams|not searched|not available|approve))|.*\[(?:destructive|quarantined)\])`)
 
-// Quoted prefixes with "> " the lines of an upstream's text that look like the gateway's own output.
-func Quoted(text string) string { return likeOurs.ReplaceAllString(text, "> $1") }
+// QuoteLookalikes prefixes with "> " the lines of an upstream's text that look like the gateway's own output.
+func QuoteLookalikes(text string) string { return lookalikes.ReplaceAllString(text, "> $1") }
 
 // Describe returns all that a model needs to call a tool: the import line, the
 // signature, the tool's description, each parameter and member with its
@@ -55,20 +55,20 @@ func Quoted(text string) string { return likeOurs.ReplaceAllString(text, "> $1")
 func Describe(t tool.Tool, lang Language) Description {
 	fn := model(t)
 	d := describe(t, fn, lang, maxPath)
-	for depth := maxPath - 1; depth > 0 && (d.left > 0 || depth > 1 && d.b.Len() > maxDeep); depth-- {
+	for depth := maxPath - 1; depth > 0 && (d.omitted > 0 || depth > 1 && d.b.Len() > maxDeep); depth-- {
 		d = describe(t, fn, lang, depth)
 	}
 	return Description{Text: strings.TrimRight(d.b.String(), "\n"), Signature: d.signature, Parameters: d.passages}
 }
 
 func describe(t tool.Tool, fn function, lang Language, depth int) *description {
-	d := &description{lang: lang, depth: depth, seen: map[*def]bool{}, said: map[string]string{}}
+	d := &description{lang: lang, depth: depth, seen: map[*def]bool{}, firstUse: map[string]string{}}
 	sig, _ := signature(t, fn, lang, maxParams, maxResult, 0)
 	d.line(Import(t.ID, lang))
 	d.line(sig)
 	d.signature = d.b.Len() - 1
 	d.line("")
-	d.line(Quoted(sanitize.Text(purpose(t), maxPurpose)))
+	d.line(QuoteLookalikes(sanitize.Text(purpose(t), maxPurpose)))
 	if pages(fn) != nil {
 		d.line("Paged: iterate(" + t.ID.Name + ", ...)")
 	}
@@ -92,12 +92,12 @@ type description struct {
 	types bool
 	// seen holds the definitions with explained members.
 	seen map[*def]bool
-	// said maps long sentences to the member that had them first.
-	said map[string]string
-	// above holds the unwritten lines of the members that enclose the current one.
-	above []string
-	// left counts lines that exceed maxDescribe.
-	left int
+	// firstUse maps long sentences to the member that had them first.
+	firstUse map[string]string
+	// pendingLines holds the unwritten lines of the members that enclose the current one.
+	pendingLines []string
+	// omitted counts lines that exceed maxDescribe.
+	omitted int
 	// signature and passages are as in Description.
 	signature int
 	passages  []Passage
@@ -105,7 +105,7 @@ type description struct {
 
 func (d *description) line(text string) {
 	if d.b.Len()+len(text) > maxDescribe {
-		d.left++
+		d.omitted++
 		return
 	}
 	d.b.WriteString(text)
@@ -137,14 +137,14 @@ func (d *description) parameters(fn function) {
 		d.b.Reset()
 		d.b.WriteString(text)
 	}
-	if d.left > 0 {
+	if d.omitted > 0 {
 		d.b.WriteString("(more is left out; read the wrapper's file)\n")
 	}
 }
 
 // member explains one parameter or member, then its own members with more indentation.
 func (d *description) member(name string, renamed bool, f field, depth int) {
-	label, text := name, d.words(name, f, depth)
+	label, text := name, d.memberText(name, f, depth)
 	if d.types {
 		inline, _ := inlineType(f.typ, d.lang, maxDescribedType)
 		text = strings.TrimSpace("(" + inline + ") " + text)
@@ -156,36 +156,36 @@ func (d *description) member(name string, renamed bool, f field, depth int) {
 		label += " (" + show(f.name) + ")"
 	}
 	line := strings.TrimSuffix(strings.Repeat("  ", depth)+sanitize.Line(label, maxName)+": "+text, " ")
-	above := len(d.above)
-	if d.above = append(d.above, line); text != "" || renamed {
+	above := len(d.pendingLines)
+	if d.pendingLines = append(d.pendingLines, line); text != "" || renamed {
 		d.flush()
 	}
 	if depth < d.depth {
-		d.inside("", f.typ, depth)
+		d.nested("", f.typ, depth)
 	}
-	d.above = d.above[:min(above, len(d.above))]
+	d.pendingLines = d.pendingLines[:min(above, len(d.pendingLines))]
 }
 
 // flush writes the pending lines.
 func (d *description) flush() {
-	for _, line := range d.above {
+	for _, line := range d.pendingLines {
 		d.line(line)
 	}
-	d.above = d.above[:0]
+	d.pendingLines = d.pendingLines[:0]
 }
 
-// words returns the documentation of a member, without what its name, its type or, in
+// memberText returns the documentation of a member, without what its name, its type or, in
 // a Python signature, its default already shows.
-func (d *description) words(name string, f field, depth int) string {
+func (d *description) memberText(name string, f field, depth int) string {
 	known := f.doc
 	if repeats(known.text, f.name) {
 		known.text = ""
 	}
-	known.text = d.onlyOnce(name, known.text)
-	shown := depth == 1 && d.lang == Python && f.preset != nil && !d.types
+	known.text = d.dedupe(name, known.text)
+	shown := depth == 1 && d.lang == Python && f.defaultValue != nil && !d.types
 	known.notes = slices.DeleteFunc(slices.Clone(known.notes), func(note string) bool {
 		value, ok := strings.CutPrefix(note, "default ")
-		return ok && (shown || f.preset != nil && saysDefault(known.text, value))
+		return ok && (shown || f.defaultValue != nil && saysDefault(known.text, value))
 	})
 	return known.line(maxFieldDoc)
 }
@@ -195,22 +195,22 @@ func readOnly(d doc) bool {
 	return slices.Contains(d.notes, "read-only") || strings.HasSuffix(d.text, " Read-only.")
 }
 
-// minOnce is the length from which on a repeated sentence is replaced, in bytes.
-const minOnce = 80
+// minSharedSentence is the length from which on a repeated sentence is replaced, in bytes.
+const minSharedSentence = 80
 
-// onlyOnce replaces long sentences that an earlier member has too by a reference to that member.
-func (d *description) onlyOnce(name, text string) string {
-	if len(text) < minOnce {
+// dedupe replaces long sentences that an earlier member has too by a reference to that member.
+func (d *description) dedupe(name, text string) string {
+	if len(text) < minSharedSentence {
 		return text
 	}
 	var kept []string
 	for sentence := range strings.SplitSeq(text, ". ") {
-		first, known := d.said[sentence]
+		first, known := d.firstUse[sentence]
 		switch pointer := "As for " + first; {
-		case len(sentence) < minOnce:
+		case len(sentence) < minSharedSentence:
 			kept = append(kept, sentence)
 		case !known:
-			d.said[sentence] = name
+			d.firstUse[sentence] = name
 			kept = append(kept, sentence)
 		case len(kept) == 0 || kept[len(kept)-1] != pointer:
 			kept = append(kept, pointer)
@@ -219,23 +219,23 @@ func (d *description) onlyOnce(name, text string) string {
 	return strings.Join(kept, ". ")
 }
 
-// inside explains the members of the objects in a type, each object once.
-func (d *description) inside(path string, t *typ, depth int) {
+// nested explains the members of the objects in a type, each object once.
+func (d *description) nested(path string, t *typ, depth int) {
 	switch t.kind {
 	case listKind:
-		d.inside(path+"[]", t.elem, depth)
+		d.nested(path+"[]", t.elem, depth)
 	case mapKind:
-		d.inside(path+"{}", t.elem, depth)
+		d.nested(path+"{}", t.elem, depth)
 	case unionKind, tupleKind:
 		for _, arm := range t.arms {
-			d.inside(path, arm, depth)
+			d.nested(path, arm, depth)
 		}
 	case refKind:
 		if d.seen[t.def] {
 			return
 		}
 		d.seen[t.def] = true
-		d.inside(path, t.def.typ, depth)
+		d.nested(path, t.def.typ, depth)
 	case objectKind:
 		for _, f := range t.fields {
 			if f.required || !readOnly(f.doc) {
@@ -262,24 +262,24 @@ const maxFormats = 8
 // formats lists the members of an observed result that are dates, addresses and the like.
 func (d *description) formats(t *typ) {
 	var found []string
-	formatsInside(t, "", map[*def]bool{}, &found)
+	collectFormats(t, "", map[*def]bool{}, &found)
 	if len(found) > 0 {
 		d.line("\nFormats: " + strings.Join(found[:min(len(found), maxFormats)], ", "))
 	}
 }
 
-func formatsInside(t *typ, path string, seen map[*def]bool, found *[]string) {
+func collectFormats(t *typ, path string, seen map[*def]bool, found *[]string) {
 	switch t.kind {
 	case listKind:
-		formatsInside(t.elem, path+"[]", seen, found)
+		collectFormats(t.elem, path+"[]", seen, found)
 	case unionKind:
 		for _, arm := range t.arms {
-			formatsInside(arm, path, seen, found)
+			collectFormats(arm, path, seen, found)
 		}
 	case refKind:
 		if !seen[t.def] && len(*found) < maxFormats {
 			seen[t.def] = true
-			formatsInside(t.def.typ, path, seen, found)
+			collectFormats(t.def.typ, path, seen, found)
 		}
 	case objectKind:
 		for _, f := range t.fields {
@@ -288,7 +288,7 @@ func formatsInside(t *typ, path string, seen map[*def]bool, found *[]string) {
 				format, each := strings.CutPrefix(note, "each ")
 				*found = append(*found, name+map[bool]string{true: "[] ", false: " "}[each]+format)
 			}
-			formatsInside(f.typ, name, seen, found)
+			collectFormats(f.typ, name, seen, found)
 		}
 	}
 }

@@ -100,8 +100,8 @@ func dumpFields(fields []field) []dumpedField {
 	list := []dumpedField{}
 	for _, f := range fields {
 		d := dumpedField{Name: f.name, Required: f.required, Doc: f.doc.text, Notes: f.doc.notes, Type: dumpType(f.typ)}
-		if f.preset != nil {
-			d.Default = dumpLiteral(*f.preset)
+		if f.defaultValue != nil {
+			d.Default = dumpLiteral(*f.defaultValue)
 		}
 		list = append(list, d)
 	}

@@ -86,8 +86,8 @@ func runTypeScript(t testing.TB, dir, program string) string {
 	return run(t, dir, "node", "program.cjs")
 }
 
-// one is an upstream "up" with one tool.
-func one(t tool.Tool) []codegen.Upstream {
+// upstreamWith is an upstream "up" with one tool.
+func upstreamWith(t tool.Tool) []codegen.Upstream {
 	t.ID.Upstream = "up"
 	return []codegen.Upstream{{ID: "up", Tools: []tool.Tool{t}}}
 }

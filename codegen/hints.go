@@ -16,18 +16,18 @@ const (
 	maxExample = 300
 )
 
-// telling matches descriptions of formats, units and dependencies, which a model that
+// formatWords matches descriptions of formats, units and dependencies, which a model that
 // sees only names and types gets wrong.
-var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds|ms|milliseconds|minutes|hours|days|` +
+var formatWords = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds|ms|milliseconds|minutes|hours|days|` +
 	`bytes|[kmg]i?b|pixels|px|percent(age)?|cents|epoch|unix|utc|gmt|time ?zone|regexp?|base64|encoded|absolute|relative|` +
 	`must|either|mutually|only (if|when|with)|required (if|when|for|unless)|instead of|together with|cannot|not both|at (least|most)|` +
 	`starts? with|prefix(ed)? with|in the form|case[- ]sensitive|lower ?case|upper ?case|[01]-based|inclusive|exclusive)\b`)
 
-// sentences matches the end of a sentence, but not "e.g.".
-var sentences = regexp.MustCompile(`[^.\s]{3,}\. `)
+// sentenceEnd matches the end of a sentence, but not "e.g.".
+var sentenceEnd = regexp.MustCompile(`[^.\s]{3,}\. `)
 
-// slack matches notes about limits that values rarely violate.
-var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|unique items)$`)
+// looseNote matches notes about limits that values rarely violate.
+var looseNote = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|unique items)$`)
 
 // Hints returns constraints that the signature of a tool does not show: those on the
 // arguments as a whole, then formats, units and ranges of single parameters, required
@@ -73,17 +73,17 @@ func (d doc) hint() string {
 	var parts []string
 	for text := sanitize.Line(d.text, maxFieldDoc); text != ""; {
 		sentence := text
-		if end := sentences.FindStringIndex(text); end != nil {
+		if end := sentenceEnd.FindStringIndex(text); end != nil {
 			sentence = text[:end[1]]
 		}
 		text = text[len(sentence):]
-		if telling.MatchString(sentence) {
+		if formatWords.MatchString(sentence) {
 			parts = append(parts, sanitize.Line(strings.TrimSuffix(strings.TrimSpace(sentence), "."), maxHint))
 			break
 		}
 	}
 	for _, note := range d.notes {
-		if !slack.MatchString(note) {
+		if !looseNote.MatchString(note) {
 			parts = append(parts, note)
 		}
 	}
@@ -114,9 +114,9 @@ func Example(t tool.Tool, lang Language) string {
 			return ""
 		case !known:
 		case lang == TypeScript:
-			parts = append(parts, strings.TrimSuffix(strings.TrimSuffix(string(tsMember(f)), ": "), "?")+": "+written(value, lang))
+			parts = append(parts, strings.TrimSuffix(strings.TrimSuffix(string(tsMember(f)), ": "), "?")+": "+literalText(value, lang))
 		default:
-			parts = append(parts, names[i]+"="+written(value, lang))
+			parts = append(parts, names[i]+"="+literalText(value, lang))
 		}
 	}
 	call := string(ident(t.ID.Name)) + "(" + strings.Join(parts, ", ") + ")"
@@ -171,8 +171,8 @@ func (o *object) examples() (values map[string]any, given bool) {
 	return values, given
 }
 
-// written returns a JSON value as a literal of the language.
-func written(v any, lang Language) string {
+// literalText returns a JSON value as a literal of the language.
+func literalText(v any, lang Language) string {
 	switch v := v.(type) {
 	case string:
 		if lang == TypeScript {
@@ -190,13 +190,13 @@ func written(v any, lang Language) string {
 	case []any:
 		parts := make([]string, min(len(v), maxExample)) // with more it is too long
 		for i := range parts {
-			parts[i] = written(v[i], lang)
+			parts[i] = literalText(v[i], lang)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case *object:
 		var parts []string
 		for _, name := range v.keys[:min(len(v.keys), maxExample)] {
-			parts = append(parts, written(name, lang)+": "+written(v.values[name], lang))
+			parts = append(parts, literalText(name, lang)+": "+literalText(v.values[name], lang))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}

@@ -115,13 +115,13 @@ func TestPayloadsWork(t *testing.T) {
 	for _, c := range [][]string{{python3, "-c", pyPayload}, {"node", "-e", tsPayload}} {
 		dir := t.TempDir()
 		run(t, dir, c[0], c[1:]...)
-		if !planted(dir) {
+		if !canaryExists(dir) {
 			t.Errorf("%s: the payload planted nothing", c[0])
 		}
 	}
 }
 
-func planted(dir string) bool {
+func canaryExists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "canary"))
 	return err == nil
 }
@@ -131,7 +131,7 @@ func TestHostileTextIsInertInPython(t *testing.T) {
 	if out := run(t, dir, python3, "-W", "error", "audit.py", dir); out != "" {
 		t.Errorf("not what a wrapper is made of:\n%.4000s", out)
 	}
-	if planted(dir) {
+	if canaryExists(dir) {
 		t.Error("importing the wrappers ran a payload")
 	}
 }
@@ -148,7 +148,7 @@ func TestHostileTextIsInertInTypeScript(t *testing.T) {
 	if want := fmt.Sprintln(len(up.Tools), 2); out != want {
 		t.Errorf("exports %.500s, want %s", out, want)
 	}
-	if planted(dir) {
+	if canaryExists(dir) {
 		t.Error("importing and calling the wrappers ran a payload")
 	}
 }

@@ -8,8 +8,8 @@ import (
 // maxLevel is the maximum nesting of objects that is written out. On level 0 an
 // object shows only its required members, on bareLevel none.
 const (
-	maxLevel  = 4
-	bareLevel = -1
+	maxLevel     = 4
+	untypedLevel = -1
 )
 
 // inliner writes types for a model: it expands definitions in place and writes
@@ -19,8 +19,8 @@ type inliner struct {
 	lang  Language
 	level int
 	limit int
-	// open holds the definitions being expanded; a recursive one becomes "...".
-	open []*def
+	// inProgress holds the definitions being expanded; a recursive one becomes "...".
+	inProgress []*def
 	// cut is set if something was omitted.
 	cut bool
 }
@@ -28,20 +28,20 @@ type inliner struct {
 // inlineType writes t as fully as fits into limit bytes; whole is false if something is omitted.
 func inlineType(t *typ, lang Language, limit int) (text string, whole bool) {
 	w := inlineFrom(maxLevel, t, lang, limit)
-	return w.bounded(), !w.cut
+	return w.finish(), !w.cut
 }
 
 // inlineFrom writes t on the highest level that fits, starting at level.
 func inlineFrom(level int, t *typ, lang Language, limit int) *inliner {
 	w := &inliner{lang: lang, level: level, limit: limit}
 	w.typ(t, 0)
-	if w.b.Len() > limit && level > bareLevel {
+	if w.b.Len() > limit && level > untypedLevel {
 		return inlineFrom(level-1, t, lang, limit)
 	}
 	return w
 }
 
-func (w *inliner) bounded() string {
+func (w *inliner) finish() string {
 	if w.b.Len() <= w.limit {
 		return w.b.String()
 	}
@@ -67,9 +67,9 @@ func (w *inliner) typ(t *typ, depth int) {
 	case tupleKind:
 		w.tuple(t, depth)
 	case mapKind:
-		w.text(w.either("dict[str, ", "Record<string, "))
+		w.text(w.byLanguage("dict[str, ", "Record<string, "))
 		w.typ(t.elem, depth)
-		w.text(w.either("]", ">"))
+		w.text(w.byLanguage("]", ">"))
 	case objectKind:
 		w.object(t, depth)
 	case unionKind:
@@ -81,7 +81,7 @@ func (w *inliner) typ(t *typ, depth int) {
 	}
 }
 
-func (w *inliner) either(python, typescript code) code {
+func (w *inliner) byLanguage(python, typescript code) code {
 	if w.lang == TypeScript {
 		return typescript
 	}
@@ -91,22 +91,22 @@ func (w *inliner) either(python, typescript code) code {
 func (w *inliner) scalar(t *typ) code {
 	switch t.kind {
 	case nullKind:
-		return w.either("None", "null")
+		return w.byLanguage("None", "null")
 	case boolKind:
-		return w.either("bool", "boolean")
+		return w.byLanguage("bool", "boolean")
 	case intKind:
-		return w.either("int", "number")
+		return w.byLanguage("int", "number")
 	case numberKind:
-		return w.either("float", "number")
+		return w.byLanguage("float", "number")
 	case stringKind:
-		return w.either("str", "string")
+		return w.byLanguage("str", "string")
 	case blobKind:
 		return "Blob"
 	}
-	if t.passed {
-		return w.either("Any", "unknown")
+	if t.fromCaller {
+		return w.byLanguage("Any", "unknown")
 	}
-	return w.either("Any", "any")
+	return w.byLanguage("Any", "any")
 }
 
 // literals shows more values on higher levels. It joins them without spaces, which
@@ -186,15 +186,15 @@ func (w *inliner) union(t *typ, depth int) {
 }
 
 func (w *inliner) ref(d *def, depth int) {
-	again := slices.Contains(w.open, d)
+	again := slices.Contains(w.inProgress, d)
 	switch {
 	case depth < w.level && !again:
-		w.open = append(w.open, d)
+		w.inProgress = append(w.inProgress, d)
 		w.typ(d.typ, depth+1)
-		w.open = w.open[:len(w.open)-1]
+		w.inProgress = w.inProgress[:len(w.inProgress)-1]
 		return
 	case d.typ.kind == objectKind && w.level == 0 && depth == 0 && !again:
-		w.required(d.typ)
+		w.requiredMembers(d.typ)
 	case d.typ.kind == objectKind:
 		w.text("{...}")
 	default:
@@ -203,8 +203,8 @@ func (w *inliner) ref(d *def, depth int) {
 	w.cut = w.cut || !again
 }
 
-// required writes only the required members of an object.
-func (w *inliner) required(t *typ) {
+// requiredMembers writes only the required members of an object.
+func (w *inliner) requiredMembers(t *typ) {
 	w.text("{")
 	for _, f := range t.fields {
 		if f.required {

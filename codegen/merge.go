@@ -22,7 +22,7 @@ func (c *converter) flatten(o *object, depth int) *object {
 	if !o.hasAny("allOf", "$ref") || depth > maxFlatten {
 		return o
 	}
-	flat := stow(o.clone("allOf", "$ref"))
+	flat := collectConditions(o.clone("allOf", "$ref"))
 	if o.has("$ref") {
 		flat = c.join(flat, c.target(o), depth)
 	}
@@ -37,13 +37,13 @@ func (c *converter) flatten(o *object, depth int) *object {
 // join flattens o and merges it into flat. The size of flat counts towards maxNodes.
 func (c *converter) join(flat, o *object, depth int) *object {
 	if c.nodes += 1 + len(flat.object("properties").members())/8; c.nodes > maxNodes {
-		return opened(flat)
+		return allowAdditional(flat)
 	}
-	return merge(flat, stow(c.flatten(o, depth+1)))
+	return merge(flat, collectConditions(c.flatten(o, depth+1)))
 }
 
-// opened returns a schema that allows further members, for an object whose members are not all known.
-func opened(o *object) *object {
+// allowAdditional returns a schema that allows further members, for an object whose members are not all known.
+func allowAdditional(o *object) *object {
 	if o.has("additionalProperties") {
 		return o
 	}
@@ -79,14 +79,14 @@ func mergeAlternatives(o *object, arms []any) *object {
 			return o
 		}
 	}
-	return opened(o)
+	return allowAdditional(o)
 }
 
 func mergeKeyword(key string, a, b any) any {
 	switch key {
 	case "properties", "patternProperties":
 		return mergeProperties(a, b)
-	case "required", whens:
+	case "required", conditionsKey:
 		return mergeLists(a, b)
 	case "items":
 		return mergeItems(a, b)

@@ -14,8 +14,8 @@ func model(t tool.Tool) function {
 	var fn function
 	c.input(&fn, t)
 	fn.result = c.output(t)
-	c.learned(&fn, t)
-	c.cutCircles()
+	c.applyObserved(&fn, t)
+	c.breakCycles()
 	fn.defs = reachable(c.defs, fn)
 	return fn
 }
@@ -47,7 +47,7 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	fields := c.fields(o, place{hint: "Arguments"})
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(a) - rank(b) })
 	for i, f := range fields {
-		fields[i].typ = passed(f.typ)
+		fields[i].typ = parameterType(f.typ)
 	}
 	fn.params = fields
 	fn.extra = c.furtherArguments(o, len(fields))

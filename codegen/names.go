@@ -18,7 +18,7 @@ const (
 	maxParam = 64
 )
 
-var words = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
+var wordPattern = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 
 // isIdentifier reports whether name is an ASCII identifier in both languages.
 func isIdentifier(name string) bool {
@@ -38,16 +38,16 @@ func usable(name string) bool {
 func (c *converter) name(hint string) string {
 	base := pascal(hint)
 	name := base
-	for n := 2; c.named[name] || reservedTypes[name]; n++ {
+	for n := 2; c.takenNames[name] || reservedTypes[name]; n++ {
 		name = base + strconv.Itoa(n)
 	}
-	c.named[name] = true
+	c.takenNames[name] = true
 	return name
 }
 
 func pascal(hint string) string {
 	var b strings.Builder
-	for _, w := range words.FindAllString(hint[:min(len(hint), maxName)], 8) {
+	for _, w := range wordPattern.FindAllString(hint[:min(len(hint), maxName)], 8) {
 		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
 		if b.Len() > 40 {
 			break
@@ -83,21 +83,21 @@ func hasAnySuffix(s string, suffixes ...string) bool {
 func pyParams(fields []field) []string {
 	taken := map[string]bool{}
 	for _, f := range fields {
-		if pyFit(f.name) {
+		if isPyParamName(f.name) {
 			taken[f.name] = true
 		}
 	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
-		if names[i] = f.name; !pyFit(f.name) {
-			names[i] = free(pyName(f.name), taken)
+		if names[i] = f.name; !isPyParamName(f.name) {
+			names[i] = uniqueName(pyName(f.name), taken)
 		}
 	}
 	return names
 }
 
-// free returns name, with a number if it is taken, and adds the result to taken.
-func free(name string, taken map[string]bool) string {
+// uniqueName returns name, with a number if it is taken, and adds the result to taken.
+func uniqueName(name string, taken map[string]bool) string {
 	candidate := name
 	for n := 2; taken[candidate]; n++ {
 		candidate = name + "_" + strconv.Itoa(n)
@@ -106,7 +106,7 @@ func free(name string, taken map[string]bool) string {
 	return candidate
 }
 
-func pyFit(name string) bool {
+func isPyParamName(name string) bool {
 	return len(name) <= maxParam && isIdentifier(name) && !strings.HasPrefix(name, "__") && !pyKeywords[name]
 }
 

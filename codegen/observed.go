@@ -11,19 +11,19 @@ import (
 // DeclaresResult reports whether the tool's output schema is more specific than any
 // value or any object.
 func DeclaresResult(t tool.Tool) bool {
-	return len(t.Output) > 0 && !saysNothing(newConverter(t.ID.Name).output(t))
+	return len(t.Output) > 0 && !isUntyped(newConverter(t.ID.Name).output(t))
 }
 
-func saysNothing(t *typ) bool {
+func isUntyped(t *typ) bool {
 	return t.kind == anyKind || t.kind == mapKind && t.elem.kind == anyKind
 }
 
-// learned sets the result of the function to the observed type if no useful one is declared.
-func (c *converter) learned(fn *function, t tool.Tool) {
-	if t.Observed == nil || t.Observed.Count <= 0 || !saysNothing(fn.result) {
+// applyObserved sets the result of the function to the observed type if no useful one is declared.
+func (c *converter) applyObserved(fn *function, t tool.Tool) {
+	if t.Observed == nil || t.Observed.Count <= 0 || !isUntyped(fn.result) {
 		return
 	}
-	result := c.observed(t.Observed.Shape, place{hint: "Result"})
+	result := c.observedType(t.Observed.Shape, place{hint: "Result"})
 	if result.kind == anyKind {
 		return
 	}
@@ -50,8 +50,8 @@ func observedMark(fn function, lang Language) string {
 	return "  # observed " + strconv.Itoa(fn.observed) + "x"
 }
 
-// observed returns the type of a shape. Objects in it get definitions, as those of a schema do.
-func (c *converter) observed(s jsontype.Shape, at place) *typ {
+// observedType returns the type of a shape. Objects in it get definitions, as those of a schema do.
+func (c *converter) observedType(s jsontype.Shape, at place) *typ {
 	if s.Any {
 		return anyType
 	}
@@ -65,7 +65,7 @@ func (c *converter) observed(s jsontype.Shape, at place) *typ {
 		}
 	}
 	if s.Kinds&jsontype.List != 0 {
-		types = append(types, listOf(c.observedInside(s.Elem, at)))
+		types = append(types, listOf(c.observedElem(s.Elem, at)))
 	}
 	if s.Kinds&jsontype.Object != 0 {
 		types = append(types, c.observedObject(s, at))
@@ -79,21 +79,21 @@ func (c *converter) observed(s jsontype.Shape, at place) *typ {
 	return union(types...)
 }
 
-func (c *converter) observedInside(s *jsontype.Shape, at place) *typ {
+func (c *converter) observedElem(s *jsontype.Shape, at place) *typ {
 	if s == nil {
 		return anyType
 	}
-	return c.observed(*s, at.in(singular(at.hint)))
+	return c.observedType(*s, at.in(singular(at.hint)))
 }
 
 func (c *converter) observedObject(s jsontype.Shape, at place) *typ {
 	if len(s.Fields) == 0 {
-		return mapOf(c.observedInside(s.Values, at))
+		return mapOf(c.observedElem(s.Values, at))
 	}
 	t := &typ{kind: objectKind}
 	for _, f := range s.Fields {
 		t.fields = append(t.fields, field{
-			name: f.Name, typ: c.observed(f.Shape, at.in(f.Name)), required: !f.Optional, doc: doc{notes: formatNotes(f.Shape)},
+			name: f.Name, typ: c.observedType(f.Shape, at.in(f.Name)), required: !f.Optional, doc: doc{notes: formatNotes(f.Shape)},
 		})
 	}
 	return refTo(c.define(t, at.hint, nil))

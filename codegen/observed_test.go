@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// observed is a tool that declares no result, of which one with this value was seen.
-func observed(t *testing.T, value string, count int) tool.Tool {
+// observedTool is a tool that declares no result, of which one with this value was seen.
+func observedTool(t *testing.T, value string, count int) tool.Tool {
 	t.Helper()
 	s, err := jsontype.Of([]byte(value))
 	if err != nil {
@@ -35,7 +35,7 @@ func TestShapesAsText(t *testing.T) {
 		t.Fatalf("%d cases, %v", len(cases), err)
 	}
 	for _, c := range cases {
-		tl := observed(t, string(c.Value), 1)
+		tl := observedTool(t, string(c.Value), 1)
 		if got, want := codegen.Signature(tl, codegen.Python), "up.t() -> "+c.Python+"  # observed 1x"; got != want {
 			t.Errorf("%s\n got %s\nwant %s", c.Value, got, want)
 		}
@@ -74,7 +74,7 @@ func observedUpstream() codegen.Upstream {
 
 // TestObservedMarks: only what was learned, and is used, is marked.
 func TestObservedMarks(t *testing.T) {
-	tl := observed(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"]}]}`, 5)
+	tl := observedTool(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"]}]}`, 5)
 	declared, bare, unknown, failed := tl, tl, tl, tl
 	declared.Output = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	bare.Output = json.RawMessage(`{"type":"object"}`)
@@ -108,20 +108,20 @@ func TestObservedMarks(t *testing.T) {
 
 // TestObservedFormats: what the strings of members had in common is told in one line.
 func TestObservedFormats(t *testing.T) {
-	tl := observed(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"],"owner":{"mail":"a@b.cd"},"n":1}]}`, 5)
+	tl := observedTool(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"],"owner":{"mail":"a@b.cd"},"n":1}]}`, 5)
 	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
 		if got, want := codegen.Describe(tl, lang).Text, "\n\nFormats: items[].at date, items[].owner.mail email, items[].urls[] uri"; !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s", lang, got)
 		}
 	}
-	if got := codegen.Describe(observed(t, `{"n":"a"}`, 5), codegen.Python).Text; strings.Contains(got, "Formats") {
+	if got := codegen.Describe(observedTool(t, `{"n":"a"}`, 5), codegen.Python).Text; strings.Contains(got, "Formats") {
 		t.Error(got)
 	}
 }
 
 // TestObservedChangesNoDigest: what was observed is no part of a definition.
 func TestObservedChangesNoDigest(t *testing.T) {
-	tl := observed(t, `{"a":1}`, 5)
+	tl := observedTool(t, `{"a":1}`, 5)
 	plain := tl
 	plain.Observed = nil
 	if tl.Digest() != plain.Digest() {

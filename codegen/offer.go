@@ -54,15 +54,15 @@ func Offers(up Upstream, lang Language) string {
 	}
 	var calls []string
 	if up.hasResources() {
-		calls = append(calls, "resources.read(uri) ("+counted(len(up.Resources), len(up.Templates))+")")
+		calls = append(calls, "resources.read(uri) ("+countText(len(up.Resources), len(up.Templates))+")")
 	}
 	if up.hasPrompts() {
-		calls = append(calls, get+" ("+counted(len(up.Prompts), 0)+")")
+		calls = append(calls, get+" ("+countText(len(up.Prompts), 0)+")")
 	}
 	return open + ": " + strings.Join(calls, ", ")
 }
 
-func counted(listed, templates int) string {
+func countText(listed, templates int) string {
 	var parts []string
 	if listed > 0 {
 		parts = append(parts, fmt.Sprintf("%d listed", listed))
@@ -91,18 +91,18 @@ func offerFiles(up Upstream) (files []File) {
 func pythonResources(up Upstream) []byte {
 	p := pythonOfferModule(resourcesDoc(up), "from sallyport import Blob as _Blob",
 		"from ..__aio__ import call as _call, with_aio as _with_aio", "from ..__offer__ import Resource as _Resource, Template as _Template")
-	p.offered("read(uri: str) -> str | _Blob | _list[str | _Blob]", "Reads one resource: a str, a Blob, or a list of them.", pyString(up.method(tool.ReadResource)), `{"uri": uri}`)
-	p.offered("list() -> _list[_Resource]", "Lists the resources.", pyString(up.method(tool.ListResources)), "{}")
-	p.offered("templates() -> _list[_Template]", "Lists the readable URI templates (RFC 6570).", pyString(up.method(tool.ListTemplates)), "{}")
+	p.offerFunction("read(uri: str) -> str | _Blob | _list[str | _Blob]", "Reads one resource: a str, a Blob, or a list of them.", pyString(up.method(tool.ReadResource)), `{"uri": uri}`)
+	p.offerFunction("list() -> _list[_Resource]", "Lists the resources.", pyString(up.method(tool.ListResources)), "{}")
+	p.offerFunction("templates() -> _list[_Template]", "Lists the readable URI templates (RFC 6570).", pyString(up.method(tool.ListTemplates)), "{}")
 	return p.bytes()
 }
 
 func pythonPrompts(up Upstream) []byte {
 	p := pythonOfferModule(promptsDoc(up),
 		"from ..__aio__ import Any as _Any, call as _call, with_aio as _with_aio", "from ..__offer__ import Answer as _Answer, Prompt as _Prompt, texts as _texts")
-	p.offered("get(name: str, arguments: dict[str, _Any] | None = None, /, **more: _Any) -> _Answer",
+	p.offerFunction("get(name: str, arguments: dict[str, _Any] | None = None, /, **more: _Any) -> _Answer",
 		"Fills in a prompt: get(name, topic=...) or get(name, {...}).", pyString(up.method(tool.GetPrompt)), `{"name": name, "arguments": _texts(arguments, more)}`)
-	p.offered("list() -> _list[_Prompt]", "Lists the prompts with their arguments.", pyString(up.method(tool.ListPrompts)), "{}")
+	p.offerFunction("list() -> _list[_Prompt]", "Lists the prompts with their arguments.", pyString(up.method(tool.ListPrompts)), "{}")
 	return p.bytes()
 }
 
@@ -121,8 +121,8 @@ func pythonOfferModule(doc string, imports ...code) *pyFile {
 	return p
 }
 
-// offered prints one function that calls a method of the gateway.
-func (p *pyFile) offered(head code, doc string, id, args code) {
+// offerFunction prints one function that calls a method of the gateway.
+func (p *pyFile) offerFunction(head code, doc string, id, args code) {
 	p.line()
 	p.line()
 	p.line("@_with_aio")
@@ -134,16 +134,16 @@ func (p *pyFile) offered(head code, doc string, id, args code) {
 
 func typescriptResources(up Upstream) []byte {
 	p := typescriptOfferModule(resourcesDoc(up), `import type { Blob } from "sallyport";`, `import type { Resource, Template } from "../__offer__";`)
-	p.offered("read(uri: string): ", "string | Blob | (string | Blob)[]", "Reads one resource: a string, a Blob, or a list of them.", tsString(up.method(tool.ReadResource)), "{ uri }")
-	p.offered("list(): ", "Resource[]", "Lists the resources.", tsString(up.method(tool.ListResources)), "{}")
-	p.offered("templates(): ", "Template[]", "Lists the readable URI templates (RFC 6570).", tsString(up.method(tool.ListTemplates)), "{}")
+	p.offerFunction("read(uri: string): ", "string | Blob | (string | Blob)[]", "Reads one resource: a string, a Blob, or a list of them.", tsString(up.method(tool.ReadResource)), "{ uri }")
+	p.offerFunction("list(): ", "Resource[]", "Lists the resources.", tsString(up.method(tool.ListResources)), "{}")
+	p.offerFunction("templates(): ", "Template[]", "Lists the readable URI templates (RFC 6570).", tsString(up.method(tool.ListTemplates)), "{}")
 	return p.bytes()
 }
 
 func typescriptPrompts(up Upstream) []byte {
 	p := typescriptOfferModule(promptsDoc(up), `import { type Answer, type Prompt, texts } from "../__offer__";`)
-	p.offered("get(name: string, args: { [name: string]: any } = {}): ", "Answer", "Fills in a prompt.", tsString(up.method(tool.GetPrompt)), "{ name, arguments: texts(args) }")
-	p.offered("list(): ", "Prompt[]", "Lists the prompts with their arguments.", tsString(up.method(tool.ListPrompts)), "{}")
+	p.offerFunction("get(name: string, args: { [name: string]: any } = {}): ", "Answer", "Fills in a prompt.", tsString(up.method(tool.GetPrompt)), "{ name, arguments: texts(args) }")
+	p.offerFunction("list(): ", "Prompt[]", "Lists the prompts with their arguments.", tsString(up.method(tool.ListPrompts)), "{}")
 	return p.bytes()
 }
 
@@ -156,7 +156,7 @@ func typescriptOfferModule(doc string, imports ...code) *tsFile {
 	return p
 }
 
-func (p *tsFile) offered(head, result code, doc string, id, args code) {
+func (p *tsFile) offerFunction(head, result code, doc string, id, args code) {
 	p.line()
 	p.lines(tsDoc(doc))
 	p.block("export async function "+head+"Promise<"+result+"> {", func() { p.line("return call<", result, ">(", id, ", ", args, ");") }, "}")

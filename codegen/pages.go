@@ -71,7 +71,7 @@ func pages(fn function) *paging {
 	for _, find := range []func([]field, field) *paging{byCursor, byPage, byOffset} {
 		for _, f := range fn.params {
 			if p = find(fn.params, f); p != nil {
-				p.look(fn.result)
+				p.findPaths(fn.result)
 				return p
 			}
 		}
@@ -103,7 +103,7 @@ func textual(t *typ) bool {
 	return false
 }
 
-func (f field) words() string { return f.doc.text + "\n" + strings.Join(f.doc.notes, "\n") }
+func (f field) docWords() string { return f.doc.text + "\n" + strings.Join(f.doc.notes, "\n") }
 
 // accepts reports whether a parameter accepts a value of one of the kinds.
 func (f field) accepts(kinds ...kind) bool {
@@ -121,7 +121,7 @@ func hasSize(params []field, but string) bool {
 }
 
 func byCursor(params []field, f field) *paging {
-	name, words := letters(f.name), f.words()
+	name, words := letters(f.name), f.docWords()
 	switch {
 	case f.required || !f.accepts(stringKind, anyKind):
 		return nil
@@ -141,11 +141,11 @@ func byPage(params []field, f field) *paging {
 	if f.required || !pageNames[letters(f.name)] || !f.accepts(intKind, numberKind) {
 		return nil
 	}
-	if !hasSize(params, f.name) && !aboutPages.MatchString(f.words()) {
+	if !hasSize(params, f.name) && !aboutPages.MatchString(f.docWords()) {
 		return nil
 	}
 	p := &paging{By: "page", Name: f.name}
-	if zeroBased.MatchString(f.words()) || f.preset != nil && f.preset.text == "0" {
+	if zeroBased.MatchString(f.docWords()) || f.defaultValue != nil && f.defaultValue.text == "0" {
 		p.First = new(int)
 	}
 	return p
@@ -153,7 +153,7 @@ func byPage(params []field, f field) *paging {
 
 // byOffset detects pagination by offset, except offsets into a text. An offset of at most 19 is a page number.
 func byOffset(params []field, f field) *paging {
-	words := f.words()
+	words := f.docWords()
 	if f.required || !offsetNames[letters(f.name)] || !f.accepts(intKind, numberKind) || aboutText.MatchString(words) {
 		return nil
 	}
@@ -169,8 +169,8 @@ func byOffset(params []field, f field) *paging {
 // maxPagePath is the maximum depth in a result of a cursor or a list.
 const maxPagePath = 3
 
-// look sets the paths of the cursor and the list from the result's type.
-func (p *paging) look(result *typ) {
+// findPaths sets the paths of the cursor and the list from the result's type.
+func (p *paging) findPaths(result *typ) {
 	if result.kind != refKind {
 		return
 	}

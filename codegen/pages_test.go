@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// paged returns how a tool pages, as the model says it, "" if it does not.
-func paged(t *testing.T, tl tool.Tool) string {
+// pagesOf returns how a tool pages, as the model says it, "" if it does not.
+func pagesOf(t *testing.T, tl tool.Tool) string {
 	t.Helper()
 	var dump struct{ Pages json.RawMessage }
 	if err := json.Unmarshal(codegen.Dump(tl), &dump); err != nil {
@@ -36,17 +36,17 @@ func TestPages(t *testing.T) {
 		`"limit":{"type":"integer"}`:                                                                                                              ``,
 	} {
 		tl := tool.Tool{ID: tool.ID{Upstream: "up", Name: "f"}, Input: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}
-		if got := paged(t, tl); got != want {
+		if got := pagesOf(t, tl); got != want {
 			t.Errorf("%s:\n%s, want %s", properties, got, want)
 		}
 	}
 	known := tool.Tool{ID: tool.ID{Upstream: "up", Name: "f"}, Input: json.RawMessage(`{"type":"object","properties":{"after":{"type":"string","description":"cursor"}}}`),
 		Output: json.RawMessage(`{"type":"object","properties":{"issues":{"type":"array"},"pageInfo":{"type":"object","properties":{"endCursor":{"type":"string"},"hasNextPage":{"type":"boolean"}}}}}`)}
-	if got, want := paged(t, known), `{"by":"cursor","name":"after","next":["pageInfo","endCursor"],"more":["pageInfo","hasNextPage"],"items":["issues"]}`; got != want {
+	if got, want := pagesOf(t, known), `{"by":"cursor","name":"after","next":["pageInfo","endCursor"],"more":["pageInfo","hasNextPage"],"items":["issues"]}`; got != want {
 		t.Errorf("declared: %s, want %s", got, want)
 	}
 	known.Output = json.RawMessage(`{"type":"string"}`)
-	if got := paged(t, known); got != "" {
+	if got := pagesOf(t, known); got != "" {
 		t.Errorf("text pages: %s", got)
 	}
 }
@@ -56,13 +56,13 @@ func TestPagesOfCatalog(t *testing.T) {
 	count := 0
 	for _, up := range catalog(t) {
 		for _, tl := range up.Tools {
-			if paged(t, tl) == "" {
+			if pagesOf(t, tl) == "" {
 				continue
 			}
 			count++
 			for _, verb := range []string{"create", "update", "delete", "send", "click", "screenshot", "read_file"} {
 				if strings.HasPrefix(strings.ToLower(tl.ID.Name), verb) {
-					t.Errorf("%s pages: %s", tl.ID, paged(t, tl))
+					t.Errorf("%s pages: %s", tl.ID, pagesOf(t, tl))
 				}
 			}
 		}

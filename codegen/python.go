@@ -106,18 +106,18 @@ func (p *pyFile) def(d *def) {
 	switch {
 	case d.typ.kind != objectKind:
 		p.line(ident(d.name), ": ", p.use("TypeAlias"), " = ", pyString(string(p.typ(d.typ))))
-	case p.classFit(d.typ.fields):
+	case p.fitsClass(d.typ.fields):
 		p.class(d)
 	default:
 		p.functionalDict(d)
 	}
 }
 
-// classFit reports whether a TypedDict can be written as a class: every member's
+// fitsClass reports whether a TypedDict can be written as a class: every member's
 // name must be an identifier and must not shadow a name that the annotations use.
-func (p *pyFile) classFit(fields []field) bool {
+func (p *pyFile) fitsClass(fields []field) bool {
 	return !slices.ContainsFunc(fields, func(f field) bool {
-		return !pyFit(f.name) || pyTypeNames[f.name] ||
+		return !isPyParamName(f.name) || pyTypeNames[f.name] ||
 			slices.ContainsFunc(p.fn.defs, func(d *def) bool { return d.name == f.name })
 	})
 }

@@ -32,16 +32,16 @@ func digits(text string) code {
 }
 
 // pyString returns a Python string literal with exactly the runes of s.
-func pyString(s string) code { return quoted(s, '"', pyRune) }
+func pyString(s string) code { return quoteString(s, '"', pyRune) }
 
 // tsString returns a TypeScript string literal with exactly the runes of s.
-func tsString(s string) code { return quoted(s, '"', tsRune) }
+func tsString(s string) code { return quoteString(s, '"', tsRune) }
 
 // pyText and tsText are the same in single quotes, for JSON.
-func pyText(s string) code { return quoted(s, '\'', pyRune) }
-func tsText(s string) code { return quoted(s, '\'', tsRune) }
+func pyText(s string) code { return quoteString(s, '\'', pyRune) }
+func tsText(s string) code { return quoteString(s, '\'', tsRune) }
 
-func quoted(s string, quote rune, escape func(*strings.Builder, rune)) code {
+func quoteString(s string, quote rune, escape func(*strings.Builder, rune)) code {
 	var b strings.Builder
 	b.Grow(len(s) + 2)
 	b.WriteRune(quote)
@@ -89,7 +89,7 @@ func hexDigits(r rune, width int) string {
 // escapes triple quotes, a final quote and every backslash, so that the text cannot
 // end the docstring.
 func pyDoc(text string) []code {
-	text = strings.ReplaceAll(withoutOrders(docText(text)), `\`, `\\`)
+	text = strings.ReplaceAll(withoutDirectives(docText(text)), `\`, `\\`)
 	text = strings.ReplaceAll(text, `"""`, `\"\"\"`)
 	if strings.HasSuffix(text, `"`) {
 		text = text[:len(text)-1] + `\"`
@@ -105,25 +105,25 @@ func pyDoc(text string) []code {
 // pyComment returns one comment line. "#:" keeps checkers from reading directives
 // ("type: ignore", "coding: ...") at its start.
 func pyComment(text string, limit int) code {
-	return code("#: " + withoutOrders(sanitize.Line(text, limit)))
+	return code("#: " + withoutDirectives(sanitize.Line(text, limit)))
 }
 
-// pyOrder matches directives that disable a checker, linter or formatter: pyright reads them anywhere in a
+// pyDirective matches directives that disable a checker, linter or formatter: pyright reads them anywhere in a
 // comment, mypy in any line of the file.
-var pyOrder = regexp.MustCompile(`(?i)#(\s*(?:type|pyright|pyre|pytype|mypy|pylint|flake8|ruff|isort|fmt|yapf|black|noqa|nosec|pragma|coding|-\*-)\b|\s*-\*-)`)
+var pyDirective = regexp.MustCompile(`(?i)#(\s*(?:type|pyright|pyre|pytype|mypy|pylint|flake8|ruff|isort|fmt|yapf|black|noqa|nosec|pragma|coding|-\*-)\b|\s*-\*-)`)
 
-func withoutOrders(text string) string { return pyOrder.ReplaceAllString(text, "#_$1") }
+func withoutDirectives(text string) string { return pyDirective.ReplaceAllString(text, "#_$1") }
 
 // tsEnd escapes the end of a comment; tsOrder matches directives to a compiler, or references to files that it reads.
 var (
-	tsEnd   = strings.NewReplacer("*/", `*\/`)
-	tsOrder = regexp.MustCompile(`(?i)([@#])(ts-|__|jsx|license|preserve|source(?:mapping)?url)`)
+	tsEnd       = strings.NewReplacer("*/", `*\/`)
+	tsDirective = regexp.MustCompile(`(?i)([@#])(ts-|__|jsx|license|preserve|source(?:mapping)?url)`)
 )
 
 // tsDoc returns the lines of a JSDoc comment for untrusted text. It escapes the end of
 // the comment and compiler directives ("@ts-nocheck", "@__PURE__", "@jsxImportSource x").
 func tsDoc(text string) []code {
-	lines := strings.Split(tsOrder.ReplaceAllString(tsEnd.Replace(docText(text)), "$1 $2"), "\n")
+	lines := strings.Split(tsDirective.ReplaceAllString(tsEnd.Replace(docText(text)), "$1 $2"), "\n")
 	if len(lines) == 1 {
 		return []code{code("/** " + lines[0] + " */")}
 	}

@@ -13,9 +13,9 @@ const maxPointer = 4000
 // reference is the conversion, running or finished, of a schema that may be recursive.
 type reference struct {
 	hint string
-	// before is the number of definitions when the conversion began.
-	before int
-	done   *typ // nil while the conversion runs
+	// defsBefore is the number of definitions when the conversion began.
+	defsBefore int
+	result     *typ // nil while the conversion runs
 	// def is set when the schema turns out to be recursive.
 	def *def
 }
@@ -31,28 +31,28 @@ func (c *converter) reference(ref string, at place) *typ {
 	if o, ok := target.(*object); ok {
 		key = targetKey{o}
 	}
-	return c.once(key, hint, func() *typ { return c.convert(target, at.in(hint)) })
+	return c.convertOnce(key, hint, func() *typ { return c.convert(target, at.in(hint)) })
 }
 
 // targetKey identifies the target of references, independent of their text.
 type targetKey struct{ schema *object }
 
-// once converts the target of key, a reference or a schema. A recursive use returns a
+// convertOnce converts the target of key, a reference or a schema. A recursive use returns a
 // reference to its definition.
-func (c *converter) once(key any, hint string, convert func() *typ) *typ {
+func (c *converter) convertOnce(key any, hint string, convert func() *typ) *typ {
 	if r := c.refs[key]; r != nil {
-		return c.again(r)
+		return c.reuse(r)
 	}
-	r := &reference{hint: hint, before: len(c.defs)}
+	r := &reference{hint: hint, defsBefore: len(c.defs)}
 	c.refs[key] = r
-	r.done = c.tie(r, convert())
-	return r.done
+	r.result = c.closeCycle(r, convert())
+	return r.result
 }
 
-// again returns the type of a reference that was used before.
-func (c *converter) again(r *reference) *typ {
-	if r.done != nil {
-		return r.done
+// reuse returns the type of a reference that was used before.
+func (c *converter) reuse(r *reference) *typ {
+	if r.result != nil {
+		return r.result
 	}
 	if r.def == nil {
 		r.def = &def{name: c.name(r.hint)}
@@ -60,14 +60,14 @@ func (c *converter) again(r *reference) *typ {
 	return refTo(r.def)
 }
 
-// tie completes the definition of a recursive schema with its type t. The definition
+// closeCycle completes the definition of a recursive schema with its type t. The definition
 // replaces one that was just made for the same object; otherwise it is an alias.
-func (c *converter) tie(r *reference, t *typ) *typ {
+func (c *converter) closeCycle(r *reference, t *typ) *typ {
 	if r.def == nil {
 		return t
 	}
 	i := slices.Index(c.defs, t.def)
-	if t.kind == refKind && i >= r.before && t.def.typ.kind == objectKind {
+	if t.kind == refKind && i >= r.defsBefore && t.def.typ.kind == objectKind {
 		r.def.typ, r.def.doc = t.def.typ, t.def.doc
 		c.defs[i] = r.def
 		for key, d := range c.byKey {
@@ -82,9 +82,9 @@ func (c *converter) tie(r *reference, t *typ) *typ {
 	return refTo(r.def)
 }
 
-// cutCircles replaces aliases that refer to themselves without an object or a list in
+// breakCycles replaces aliases that refer to themselves without an object or a list in
 // between, as in {"anyOf": [{"$ref": "#"}]}, by any.
-func (c *converter) cutCircles() {
+func (c *converter) breakCycles() {
 	for _, d := range c.defs {
 		if d.typ.kind != objectKind && d.typ.reaches(d, len(c.defs)) {
 			d.typ = anyType

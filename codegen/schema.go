@@ -17,12 +17,12 @@ const (
 // converter converts the schemas of one tool to the language-neutral model. It never
 // fails: unsupported schemas become any.
 type converter struct {
-	root  any
-	refs  map[any]*reference // by targetKey, composed schema, or text of the reference
-	named map[string]bool    // names that are taken
-	byKey map[string]*def
-	defs  []*def
-	nodes int
+	root       any
+	refs       map[any]*reference // by targetKey, composed schema, or text of the reference
+	takenNames map[string]bool    // names that are taken
+	byKey      map[string]*def
+	defs       []*def
+	nodes      int
 	// anchors is built when the first reference needs it.
 	anchors map[string]any
 }
@@ -38,16 +38,16 @@ func (p place) in(hint string) place { return place{hint: hint, depth: p.depth +
 
 // newConverter returns a converter whose definitions do not use the names in taken.
 func newConverter(taken ...string) *converter {
-	c := &converter{named: map[string]bool{}, byKey: map[string]*def{}}
+	c := &converter{takenNames: map[string]bool{}, byKey: map[string]*def{}}
 	for _, name := range taken {
-		c.named[name] = true
+		c.takenNames[name] = true
 	}
 	return c
 }
 
 // enter makes root the document for references.
 func (c *converter) enter(root any) {
-	settle(root)
+	normalizeRefs(root)
 	c.root, c.refs, c.anchors = root, map[any]*reference{}, nil
 }
 
@@ -99,17 +99,17 @@ func (c *converter) shape(o *object, at place) *typ {
 	if !o.hasAny("allOf", "$ref") {
 		return c.flat(o, at)
 	}
-	return c.once(o, at.hint, func() *typ { return c.flat(c.flatten(o, 0), at) })
+	return c.convertOnce(o, at.hint, func() *typ { return c.flat(c.flatten(o, 0), at) })
 }
 
 // flat converts a schema that has neither allOf nor $ref.
 func (c *converter) flat(o *object, at place) *typ {
 	if values, ok := constants(o); ok {
-		return literals(fitting(values, o))
+		return literals(allowedValues(values, o))
 	}
 	o = withConditions(o)
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if arms := o.list(key); shaped(arms) {
+		if arms := o.list(key); describesTypes(arms) {
 			return c.alternatives(o, key, arms, at)
 		}
 	}
@@ -125,13 +125,13 @@ func (c *converter) alternatives(o *object, key string, arms []any, at place) *t
 		if ok && (structuralBeyondType(base) || base.has("type") && !structural(a) && !a.hasAny("$ref", "allOf")) {
 			arm = merge(c.flatten(a, 0), base)
 		}
-		types = append(types, c.convert(arm, at.in(at.hint+" "+variant(a))))
+		types = append(types, c.convert(arm, at.in(at.hint+" "+variantName(a))))
 	}
 	return union(types...)
 }
 
-// variant returns the discriminating constant of an arm of a union, if it is a string.
-func variant(o *object) string {
+// variantName returns the discriminating constant of an arm of a union, if it is a string.
+func variantName(o *object) string {
 	props := o.object("properties")
 	for _, name := range props.members() {
 		prop, _ := props.get(name).(*object)
@@ -143,8 +143,8 @@ func variant(o *object) string {
 	return ""
 }
 
-// shaped reports whether arms constrain types, and not only which members are required.
-func shaped(arms []any) bool {
+// describesTypes reports whether arms constrain types, and not only which members are required.
+func describesTypes(arms []any) bool {
 	return slices.ContainsFunc(arms, func(arm any) bool {
 		o, ok := arm.(*object)
 		return ok && o.hasAny("$ref", "type", "properties", "items", "prefixItems", "enum", "const", "allOf", "anyOf", "oneOf", "additionalProperties")
@@ -349,7 +349,7 @@ func (c *converter) field(name string, schema any, at place) field {
 	return field{
 		name: name, typ: c.convert(schema, at.in(name)),
 		required: o.get("required") == true, // draft 3
-		doc:      c.document(o), preset: preset(said),
+		doc:      c.document(o), defaultValue: scalarDefault(said),
 	}
 }
 

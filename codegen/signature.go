@@ -58,11 +58,11 @@ func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usua
 // writes the longest one level flatter; if all are flat, the last ones lose their
 // types. The last usual parameters never have types.
 func newParamList(fn function, lang Language, room, usual int) *paramList {
-	l := &paramList{fn: fn, lang: lang, room: room, told: len(fn.params) - usual, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
+	l := &paramList{fn: fn, lang: lang, room: room, firstUsual: len(fn.params) - usual, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
 	for i := range l.params {
-		if i >= l.told {
-			l.params[i] = sigParam{text: l.bare(i), level: bareLevel, cut: true}
+		if i >= l.firstUsual {
+			l.params[i] = sigParam{text: l.untyped(i), level: untypedLevel, cut: true}
 		} else {
 			l.write(i, maxLevel)
 		}
@@ -85,13 +85,13 @@ func newParamList(fn function, lang Language, room, usual int) *paramList {
 }
 
 type paramList struct {
-	fn     function
-	lang   Language
-	room   int
-	told   int      // index of the first usual parameter
-	names  []string // Python names
-	params []sigParam
-	text   string
+	fn         function
+	lang       Language
+	room       int
+	firstUsual int      // index of the first usual parameter
+	names      []string // Python names
+	params     []sigParam
+	text       string
 	// cut is set if something is not written out.
 	cut bool
 }
@@ -107,7 +107,7 @@ type sigParam struct {
 func (l *paramList) longest() int {
 	found := -1
 	for i, p := range l.params {
-		if p.level > bareLevel && (found < 0 || len(p.text) > len(l.params[found].text)) {
+		if p.level > untypedLevel && (found < 0 || len(p.text) > len(l.params[found].text)) {
 			found = i
 		}
 	}
@@ -117,15 +117,15 @@ func (l *paramList) longest() int {
 func (l *paramList) write(i, level int) {
 	f := l.fn.params[i]
 	w := inlineFrom(level, f.typ, l.lang, l.room)
-	typ := w.bounded()
+	typ := w.finish()
 	p := sigParam{level: w.level, cut: w.cut}
 	switch {
 	case l.lang == TypeScript:
 		p.text = string(tsMember(f)) + typ
 	case f.required:
 		p.text = l.name(i) + ": " + typ
-	case f.preset != nil:
-		p.text = l.name(i) + ": " + typ + " = " + string(pyLiteral(*f.preset))
+	case f.defaultValue != nil:
+		p.text = l.name(i) + ": " + typ + " = " + string(pyLiteral(*f.defaultValue))
 	default:
 		p.text = l.name(i) + ": " + typ + " = ..."
 	}
@@ -141,29 +141,29 @@ func (l *paramList) parts() []string {
 		if !f.required && !star {
 			parts, star = append(parts, "*"), true
 		}
-		if usual := len(l.params) - l.told; i == l.told && usual > maxUsual {
-			return l.rest(parts, i)
+		if usual := len(l.params) - l.firstUsual; i == l.firstUsual && usual > maxUsual {
+			return l.omitRest(parts, i)
 		}
 		part := l.params[i].text
 		size += len(part) + 2
 		bare = bare || size > 2*l.room || !f.required && size > l.room
 		if bare {
 			size -= len(part)
-			part = l.bare(i)
+			part = l.untyped(i)
 			size += len(part)
 			l.params[i].cut = true
 		}
 		l.cut = l.cut || l.params[i].cut
 		if size > 2*l.room {
-			return l.rest(parts, i)
+			return l.omitRest(parts, i)
 		}
 		parts = append(parts, part)
 	}
 	return append(parts, l.extra()...)
 }
 
-// rest appends the number of parameters from i on, which are omitted.
-func (l *paramList) rest(parts []string, i int) []string {
+// omitRest appends the number of parameters from i on, which are omitted.
+func (l *paramList) omitRest(parts []string, i int) []string {
 	parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
 	for ; i < len(l.params); i++ {
 		l.params[i].cut = true
@@ -172,8 +172,8 @@ func (l *paramList) rest(parts []string, i int) []string {
 	return append(parts, l.extra()...)
 }
 
-// bare returns a parameter without its type.
-func (l *paramList) bare(i int) string {
+// untyped returns a parameter without its type.
+func (l *paramList) untyped(i int) string {
 	f := l.fn.params[i]
 	switch {
 	case l.lang == TypeScript:
@@ -212,4 +212,4 @@ func (l *paramList) extra() []string {
 }
 
 // extraName returns an unused name for additional arguments.
-func extraName(names []string) string { return free("extra", stringSet(names)) }
+func extraName(names []string) string { return uniqueName("extra", stringSet(names)) }

@@ -30,7 +30,7 @@ func TestSituations(t *testing.T) {
 	got := archive{comment: want.comment}
 	for _, m := range want.files {
 		asked, _, _ := strings.Cut(m.data, separator)
-		got.files = append(got.files, member{m.name, asked + separator + answered(t, m.name, asked)})
+		got.files = append(got.files, member{m.name, asked + separator + outputFor(t, m.name, asked)})
 	}
 	if golden.Update() {
 		if err := os.WriteFile(situations, []byte(got.String()), 0o644); err != nil {
@@ -61,20 +61,20 @@ func situation(t *testing.T, name, asked string) tool.Tool {
 	return tl
 }
 
-// answered returns what is made of a situation.
-func answered(t *testing.T, name, asked string) string {
+// outputFor returns what is made of a situation.
+func outputFor(t *testing.T, name, asked string) string {
 	t.Helper()
 	tl := situation(t, name, asked)
-	files := codegen.Generate(one(tl))
+	files := codegen.Generate(upstreamWith(tl))
 	checkPython(t, files)
 	bundle(t, guest(t, files), `import { t } from "./servers/up"; console.log(t);`)
 	_, words, _ := strings.Cut(codegen.Describe(tl, codegen.Python).Text, "Does it.\n")
 	return codegen.Signature(tl, codegen.Python) + "\n" + codegen.Signature(tl, codegen.TypeScript) + "\n" +
-		tilded(words) + heads(files) + "\n"
+		tildeLines(words) + heads(files) + "\n"
 }
 
-// tilded marks the lines of words with "~".
-func tilded(words string) string {
+// tildeLines marks the lines of words with "~".
+func tildeLines(words string) string {
 	var b strings.Builder
 	for line := range strings.Lines(words) {
 		if strings.TrimSpace(line) != "" {

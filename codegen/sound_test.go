@@ -128,7 +128,7 @@ func extra(schema json.RawMessage, fn function) *typ {
 func (s *soundness) schema(t *testing.T, name string, raw json.RawMessage, rounds int, fits func(any) bool) {
 	t.Helper()
 	root, err := decode(raw)
-	checker := compiled(raw)
+	checker := compileSchema(raw)
 	if err != nil || checker == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (s *soundness) schema(t *testing.T, name string, raw json.RawMessage, round
 	}
 }
 
-func compiled(raw json.RawMessage) *jsonschema.Schema {
+func compileSchema(raw json.RawMessage) *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil

@@ -32,8 +32,8 @@ import (
 // A required name that itself ends in ? or ! has a ! appended.
 type spec struct {
 	b bytes.Buffer
-	// place maps a definition to its index in defs; definitions with one use are inlined.
-	place map[*def]int
+	// defIndex maps a definition to its index in defs; definitions with one use are inlined.
+	defIndex map[*def]int
 }
 
 // maxSpec bounds args and defs together, in bytes. Beyond it only the gateway checks
@@ -66,8 +66,8 @@ func argumentTypes(fn function) string {
 	if len(fn.params) == 0 && fn.extra != nil && fn.extra.kind == anyKind {
 		return ""
 	}
-	s := &spec{place: map[*def]int{}}
-	defs := s.shared(fn)
+	s := &spec{defIndex: map[*def]int{}}
+	defs := s.sharedDefs(fn)
 	s.text(`,"args":`)
 	s.object(fn.params, fn.extra)
 	for i, d := range defs {
@@ -80,8 +80,8 @@ func argumentTypes(fn function) string {
 	return s.b.String()
 }
 
-// shared returns the definitions that arguments use more than once, and assigns their indexes.
-func (s *spec) shared(fn function) []*def {
+// sharedDefs returns the definitions that arguments use more than once, and assigns their indexes.
+func (s *spec) sharedDefs(fn function) []*def {
 	uses := map[*def]int{}
 	var count func(t *typ)
 	count = func(t *typ) {
@@ -109,7 +109,7 @@ func (s *spec) shared(fn function) []*def {
 	var defs []*def
 	for _, d := range fn.defs {
 		if uses[d] > 1 {
-			s.place[d] = len(defs)
+			s.defIndex[d] = len(defs)
 			defs = append(defs, d)
 		}
 	}
@@ -135,9 +135,9 @@ func (s *spec) typ(t *typ) {
 	case literalKind:
 		s.literals(t.values)
 	case listKind:
-		s.one("l", t.elem)
+		s.wrap("l", t.elem)
 	case mapKind:
-		s.one("m", t.elem)
+		s.wrap("m", t.elem)
 	case tupleKind:
 		s.list("t", t.arms)
 		if t.elem != nil {
@@ -183,7 +183,7 @@ func others(t *typ) *typ {
 	return anyType
 }
 
-func (s *spec) one(key string, t *typ) {
+func (s *spec) wrap(key string, t *typ) {
 	s.text(`{"` + key + `":`)
 	s.typ(t)
 	s.text("}")
@@ -202,7 +202,7 @@ func (s *spec) list(key string, types []*typ) {
 }
 
 func (s *spec) reference(d *def) {
-	if i, ok := s.place[d]; ok {
+	if i, ok := s.defIndex[d]; ok {
 		s.text(strconv.Itoa(i))
 		return
 	}

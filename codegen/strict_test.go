@@ -20,15 +20,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// everything is the catalogue where it is, the tools of all goldens and situations,
+// allUpstreams is the catalogue where it is, the tools of all goldens and situations,
 // and hostile ones: whatever is generated is among them.
-func everything(t *testing.T) []codegen.Upstream {
+func allUpstreams(t *testing.T) []codegen.Upstream {
 	t.Helper()
 	shop, err := os.ReadFile("testdata/programs/tools.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ups := append(orderly(), hostileUpstream(), upstream(t, "shop", shop))
+	ups := append(directiveUpstreams(), hostileUpstream(), upstream(t, "shop", shop))
 	paths, err := filepath.Glob("testdata/golden/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
@@ -44,8 +44,8 @@ func everything(t *testing.T) []codegen.Upstream {
 	return append(append(ups, observedUpstream()), realTools(t)...)
 }
 
-// orderly are upstreams that do nothing but give orders to checkers, one each.
-func orderly() []codegen.Upstream {
+// directiveUpstreams are upstreams that do nothing but give orders to checkers, one each.
+func directiveUpstreams() []codegen.Upstream {
 	var ups []codegen.Upstream
 	for i, text := range orders() {
 		up := codegen.Upstream{ID: fmt.Sprintf("order%d", i), Title: text, Description: text}
@@ -61,7 +61,7 @@ func orderly() []codegen.Upstream {
 func project(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	files := codegen.Generate(everything(t))
+	files := codegen.Generate(allUpstreams(t))
 	for i, f := range files { // whoever is told to look away does not find these
 		if mistake := mistakes[filepath.Ext(f.Path)]; strings.HasPrefix(f.Path, "order") {
 			files[i].Data = append(f.Data, mistake...)
@@ -106,7 +106,7 @@ func TestEverythingTypeChecks(t *testing.T) {
 	t.Run("tsc", func(t *testing.T) {
 		t.Parallel()
 		config := filepath.Join(dir, "tsconfig.json")
-		settings(t, config, map[string]any{"include": []string{"**/*.ts"}, "compilerOptions": strictest(checkers)})
+		settings(t, config, map[string]any{"include": []string{"**/*.ts"}, "compilerOptions": strictSettings(checkers)})
 		cmd := exec.CommandContext(t.Context(), node, filepath.Join(checkers, "typescript/bin/tsc"), "-p", config, "--pretty", "false")
 		cmd.Dir = dir
 		out, _ := cmd.Output()
@@ -114,8 +114,8 @@ func TestEverythingTypeChecks(t *testing.T) {
 	})
 }
 
-// strictest are all the switches that make tsc find more.
-func strictest(checkers string) map[string]any {
+// strictSettings are all the switches that make tsc find more.
+func strictSettings(checkers string) map[string]any {
 	options := map[string]any{
 		"target": "es2022", "module": "es2022", "moduleResolution": "bundler", "noEmit": true, "types": []string{"node"},
 		"typeRoots": []string{filepath.Join(checkers, "@types")}, "paths": map[string]any{"sallyport": []string{"./sallyport.ts"}, "servers/*": []string{"./servers/*"}},
@@ -187,7 +187,7 @@ func tscFindings(t *testing.T, out string) findings {
 // compare holds what was found against the lines that are marked wrong.
 func compare(t *testing.T, dir, ending string, found findings) {
 	t.Helper()
-	wrong := marked(t, dir, ending)
+	wrong := wrongLines(t, dir, ending)
 	for _, where := range slices.Sorted(maps.Keys(found)) {
 		if !wrong[where] {
 			t.Errorf("%s: %s", where, found[where])
@@ -200,8 +200,8 @@ func compare(t *testing.T, dir, ending string, found findings) {
 	}
 }
 
-// marked returns the lines of the programs that are wrong: those that end in "wrong".
-func marked(t *testing.T, dir, ending string) map[string]bool {
+// wrongLines returns the lines of the programs that are wrong: those that end in "wrong".
+func wrongLines(t *testing.T, dir, ending string) map[string]bool {
 	t.Helper()
 	wrong := map[string]bool{}
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"+ending))
@@ -227,11 +227,11 @@ func marked(t *testing.T, dir, ending string) map[string]bool {
 // TestEverythingLoads lets the interpreters load each module, not only compile
 // it, and read it as the oldest Python that it is made for.
 func TestEverythingLoads(t *testing.T) {
-	dir := guest(t, codegen.Generate(everything(t)))
+	dir := guest(t, codegen.Generate(allUpstreams(t)))
 	if out := run(t, dir, python3, "-B", "-W", "error", "audit.py", dir); out != "" {
 		t.Errorf("audit: %.4000s", out)
 	}
-	want := fmt.Sprintln(len(everything(t)))
+	want := fmt.Sprintln(len(allUpstreams(t)))
 	if got := runTypeScript(t, dir, `import * as servers from "./servers/index"; console.log(Object.values(servers).length);`); cmp.Diff(want, got) != "" {
 		t.Errorf("%s upstreams load, want %s", got, want)
 	}

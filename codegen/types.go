@@ -38,9 +38,9 @@ type typ struct {
 	open bool
 	// closed reports that the schema forbids members other than the fields.
 	closed bool
-	// passed reports that an any is the type of an argument, which is unknown in TypeScript.
-	passed bool
-	def    *def
+	// fromCaller reports that an any is the type of an argument, which is unknown in TypeScript.
+	fromCaller bool
+	def        *def
 }
 
 // literal is a string, number or boolean as a type.
@@ -56,8 +56,8 @@ type field struct {
 	typ      *typ
 	required bool
 	doc      doc
-	// preset is the default if it is a short scalar, else nil.
-	preset *literal
+	// defaultValue is the default if it is a short scalar, else nil.
+	defaultValue *literal
 }
 
 // doc is untrusted documentation.
@@ -90,25 +90,25 @@ type function struct {
 }
 
 var (
-	anyType    = &typ{kind: anyKind}
-	passedType = &typ{kind: anyKind, passed: true}
-	nullType   = &typ{kind: nullKind}
-	boolType   = &typ{kind: boolKind}
-	intType    = &typ{kind: intKind}
-	numberType = &typ{kind: numberKind}
-	stringType = &typ{kind: stringKind}
-	blobType   = &typ{kind: blobKind}
+	anyType        = &typ{kind: anyKind}
+	fromCallerType = &typ{kind: anyKind, fromCaller: true}
+	nullType       = &typ{kind: nullKind}
+	boolType       = &typ{kind: boolKind}
+	intType        = &typ{kind: intKind}
+	numberType     = &typ{kind: numberKind}
+	stringType     = &typ{kind: stringKind}
+	blobType       = &typ{kind: blobKind}
 )
 
-// passed returns the type of a parameter: any, by itself or in a list, becomes
+// parameterType returns the type of a parameter: any, by itself or in a list, becomes
 // unknown in TypeScript. In a map it stays any, since TypeScript does not allow to
 // pass an interface, such as the result of another tool, as a map of unknown.
-func passed(t *typ) *typ {
+func parameterType(t *typ) *typ {
 	switch t.kind {
 	case anyKind:
-		return passedType
+		return fromCallerType
 	case listKind:
-		return listOf(passed(t.elem))
+		return listOf(parameterType(t.elem))
 	}
 	return t
 }

@@ -25,14 +25,14 @@ func typescriptTool(t tool.Tool, fn function) []byte {
 	}
 	p.line()
 	p.line("const SPEC = ", tsText(toolSpec(t, fn, TypeScript)), ";")
-	if tsOwn[t.ID.Name] {
+	if tsReserved[t.ID.Name] {
 		p.line("export { _", ident(t.ID.Name), " as ", ident(t.ID.Name), " };")
 	}
 	return p.bytes()
 }
 
-// tsOwn holds the names that a module uses besides its function and its types.
-var tsOwn = stringSet([]string{"call", "Blob", "SPEC"})
+// tsReserved holds the names that a module uses besides its function and its types.
+var tsReserved = stringSet([]string{"call", "Blob", "SPEC"})
 
 func (p *tsFile) def(d *def) {
 	p.doc(doc{text: d.doc.text})
@@ -88,7 +88,7 @@ func (p *tsFile) function(t tool.Tool) {
 	p.lines(tsDoc(tsFunctionDoc(t, p.fn)))
 	result := tsType(p.fn.result, tsRef)
 	open := "export async function " + ident(t.ID.Name) + "("
-	if tsOwn[t.ID.Name] {
+	if tsReserved[t.ID.Name] {
 		open = "async function _" + ident(t.ID.Name) + "("
 	}
 	id := tsString(t.ID.String())
@@ -96,7 +96,7 @@ func (p *tsFile) function(t tool.Tool) {
 	case len(p.fn.params) == 0 && p.fn.extra == nil:
 		p.line(open, "args: {} = {}): Promise<", result, "> {")
 	default:
-		p.block(open+"args: {", func() { p.members(p.fn.params, p.fn.extra, maxParamDoc) }, "}"+p.preset()+"): Promise<"+result+"> {")
+		p.block(open+"args: {", func() { p.members(p.fn.params, p.fn.extra, maxParamDoc) }, "}"+p.argsDefault()+"): Promise<"+result+"> {")
 	}
 	p.depth++
 	p.line("return call(", id, ", args, SPEC);")
@@ -104,8 +104,8 @@ func (p *tsFile) function(t tool.Tool) {
 	p.line("}")
 }
 
-// preset returns the default of the arguments object, if no parameter is required.
-func (p *tsFile) preset() code {
+// argsDefault returns the default of the arguments object, if no parameter is required.
+func (p *tsFile) argsDefault() code {
 	if len(p.fn.params) > 0 && p.fn.params[0].required {
 		return ""
 	}
@@ -145,7 +145,7 @@ func tsType(t *typ, ref func(*def) code) code {
 	case refKind:
 		return ref(t.def)
 	}
-	if t.passed {
+	if t.fromCaller {
 		return "unknown"
 	}
 	return "any"

@@ -12,7 +12,7 @@ const maxUsual = 3
 
 // Signature is [Signature] with the usual parameters last.
 func (u Usual) Signature(t tool.Tool, lang Language) string {
-	fn, _ := u.last(model(t))
+	fn, _ := u.moveLast(model(t))
 	text, _ := signature(t, fn, lang, maxParams, maxResult, 0)
 	return text
 }
@@ -21,13 +21,13 @@ func (u Usual) Signature(t tool.Tool, lang Language) string {
 // types. The usual ones never have types; if there are more than three, only their
 // number is shown.
 func (u Usual) Brief(t tool.Tool, lang Language) string {
-	fn, usual := u.last(model(t))
+	fn, usual := u.moveLast(model(t))
 	text, _ := signature(t, fn, lang, briefParams, briefResult, usual)
 	return text
 }
 
-// last moves the usual parameters to the end and counts them.
-func (u Usual) last(fn function) (_ function, usual int) {
+// moveLast moves the usual parameters to the end and counts them.
+func (u Usual) moveLast(fn function) (_ function, usual int) {
 	names, kept := map[string]string{}, fn
 	for i, name := range pyParams(fn.params) {
 		names[fn.params[i].name] = name

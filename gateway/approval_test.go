@@ -72,7 +72,7 @@ func guardedOffice(t *testing.T, wait time.Duration) (*gateway.Gateway, map[stri
 	cfg.Policy = policy.Settings{On: true, Default: policy.Ask, Rules: []policy.Rule{{Name: "sums", Tools: []string{"calc.add"}, Then: policy.Allow}}}
 	cfg.Approval.Wait = wait
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, sites
 }
 
@@ -87,7 +87,7 @@ func TestApproval(t *testing.T) {
 	})
 	t.Run("hasty", func(t *testing.T) {
 		g, sites := guardedOffice(t, 100*time.Millisecond)
-		t.Run("held", func(t *testing.T) { held(t, g, sites) })
+		t.Run("held", func(t *testing.T) { heldProgram(t, g, sites) })
 		t.Run("direct", func(t *testing.T) { direct(t, g, sites) })
 		t.Run("many", func(t *testing.T) { many(t, g) })
 	})
@@ -176,8 +176,8 @@ func slow(t *testing.T, g *gateway.Gateway) {
 	}
 }
 
-// held: nobody can be asked, so the program ends without doing anything else, and says how to go on.
-func held(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+// heldProgram: nobody can be asked, so the program ends without doing anything else, and says how to go on.
+func heldProgram(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 	t.Helper()
 	code := `from servers.notes import create_note
 from servers.calc import add
@@ -194,7 +194,7 @@ finally: add(a=3, b=4)`
 			t.Errorf("%q is not in %q", want, e.Text())
 		}
 	}
-	if r, err := g.History.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
+	if r, err := g.History.Record(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
 		t.Errorf("%v, %+v", err, r)
 	}
 	seen := func(ctx context.Context) int { all, _ := g.Approver.Approvals(ctx); return len(all) }

@@ -59,7 +59,7 @@ func TestAttach(t *testing.T) {
 		_, err := g.Catalog.Attach(taken, "", own)
 		wantError(t, err, tool.Invalid)
 	}
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "tidy up the garden"})
 	if err != nil || len(found.Tools) == 0 || found.Tools[0].ID.String() != "workflows.tidy_garden" {
 		t.Errorf("%+v, %v", found, err)
@@ -82,7 +82,7 @@ func TestAttach(t *testing.T) {
 	if offers := g.Catalog.Offers(); !json.Valid(offers[1].Offer.Tools[1].Raw) || !strings.Contains(string(offers[1].Offer.Tools[1].Raw), `"name":"paint_fence"`) {
 		t.Errorf("%s", offers[1].Offer.Tools[1].Raw)
 	}
-	reloaded(t, g, cfg)
+	mustReload(t, g, cfg)
 	ended := make(chan error, 1)
 	go func() { _, err := call(t, g, "workflows.tidy_garden", `{"name":"slow"}`); ended <- err }()
 	testutil.Eventually(t, "a call is under way", 5*time.Second, func() bool { return own.calls.Load() == 2 })
@@ -96,8 +96,8 @@ func TestAttach(t *testing.T) {
 	wantError(t, err, tool.Canceled)
 }
 
-// reloaded: rules of other settings count for it, and settings that want its name are refused.
-func reloaded(t *testing.T, g *gateway.Gateway, cfg *config.Config) {
+// mustReload: rules of other settings count for it, and settings that want its name are refused.
+func mustReload(t *testing.T, g *gateway.Gateway, cfg *config.Config) {
 	t.Helper()
 	strict := *cfg
 	strict.Upstreams = nil

@@ -25,8 +25,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// audited returns what is on record in a data directory, without the beginning of each process.
-func audited(t *testing.T, data string) (all []audit.Record) {
+// readAudit returns what is on record in a data directory, without the beginning of each process.
+func readAudit(t *testing.T, data string) (all []audit.Record) {
 	t.Helper()
 	for r, err := range audit.Read(audit.Dir(data), 0) {
 		if err != nil {
@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 	if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: []byte(`{"title":"` + secret + `"}`)}); err != nil {
 		t.Error(err)
 	}
-	all := audited(t, data)
+	all := readAudit(t, data)
 	var kinds []string
 	for _, r := range all {
 		kinds = append(kinds, string(r.Kind)+" "+r.Tool+" "+r.Decision+r.Outcome)
@@ -98,7 +98,7 @@ func TestNothingWithoutAudit(t *testing.T) {
 	cfg.Audit = config.Default().Audit
 	data := filepath.Join(t.TempDir(), "data")
 	g := open(t, cfg, &gateway.Options{DataDir: data})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if _, err := call(t, g, "calc.touch", `{}`); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestNothingWithoutAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := open(t, cfg, &gateway.Options{DataDir: data})
-	second.Catalog.Settle(t.Context())
+	second.Catalog.WaitConnected(t.Context())
 	_, err := call(t, second, "calc.touch", `{}`)
 	wantError(t, err, tool.Internal, "cannot be put on record")
 	_, err = second.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
@@ -146,7 +146,7 @@ func TestAuditRequired(t *testing.T) {
 	if _, err := g.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
 		t.Error(err)
 	}
-	if all := audited(t, data); len(all) > 0 {
+	if all := readAudit(t, data); len(all) > 0 {
 		t.Errorf("%s", all[0].Line)
 	}
 }
@@ -179,8 +179,8 @@ func TestKeepAudit(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{DataDir: data, Records: records})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.Auditor.KeepAudit(ctx) })
-	waitFor(t, "what is on record", func() bool { return len(audited(t, data)) >= 2 })
+	work.Go(func() { g.Auditor.MaintainAudit(ctx) })
+	waitFor(t, "what is on record", func() bool { return len(readAudit(t, data)) >= 2 })
 	if err := g.Reload(write(sinks + "policy: {default: deny}\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestKeepAudit(t *testing.T) {
 	})
 	cancel()
 	work.Wait()
-	all := audited(t, data)
+	all := readAudit(t, data)
 	if len(all) != 4 || all[0].Kind != audit.SettingsChanged || all[0].Before != "" || all[2].Before != all[0].After || all[2].After == all[2].Before || all[3].Kind != audit.PolicyChanged {
 		t.Errorf("%+v", all)
 	}
@@ -210,9 +210,9 @@ func TestKeepAudit(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	defer work.Wait()
 	defer cancel()
-	work.Go(func() { next.Auditor.KeepAudit(ctx) })
+	work.Go(func() { next.Auditor.MaintainAudit(ctx) })
 	waitFor(t, "what is on record", func() bool {
-		return slices.ContainsFunc(audited(t, data), func(r audit.Record) bool { return r.Kind == audit.LogGap && r.Through == 5 })
+		return slices.ContainsFunc(readAudit(t, data), func(r audit.Record) bool { return r.Kind == audit.LogGap && r.Through == 5 })
 	})
 	if got, err := audit.Verify(audit.Dir(data), nil); err != nil || got.OK() {
 		t.Errorf("%+v %v", got, err)

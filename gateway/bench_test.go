@@ -59,7 +59,7 @@ func benchGateway(b *testing.B, url string, opts *gateway.Options) {
 	cfg := settings(nil)
 	cfg.Upstreams = append(cfg.Upstreams, upstreamOf("up", url))
 	g := open(b, cfg, opts)
-	g.Catalog.Settle(b.Context())
+	g.Catalog.WaitConnected(b.Context())
 	id := tool.ID{Upstream: "up", Name: "forecast"}
 	testutil.Measure(b, func() error {
 		_, err := g.Call(b.Context(), tool.Call{Tool: id, Args: json.RawMessage(benchArgs)})

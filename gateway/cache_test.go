@@ -35,7 +35,7 @@ func fill(t *testing.T, cfg *config.Config, opts *gateway.Options) []tool.Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	tools := g.Catalog.Tools()
 	mustClose(t, g)
 	return tools
@@ -50,7 +50,7 @@ func offers(t *testing.T, dir string) []string {
 	return files
 }
 
-func started(g *gateway.Gateway) (ids []string) {
+func startedUpstreams(g *gateway.Gateway) (ids []string) {
 	for _, up := range g.Catalog.Upstreams() {
 		if up.State.PID != 0 || up.State.Status != "idle" {
 			ids = append(ids, up.ID)
@@ -80,13 +80,13 @@ func TestKnownUpstreamsAreNotStarted(t *testing.T) {
 			t.Errorf("%+v", up)
 		}
 	}
-	if ids := started(g); len(ids) > 0 || len(processes()) > 0 {
+	if ids := startedUpstreams(g); len(ids) > 0 || len(processes()) > 0 {
 		t.Fatalf("started: %v, %v", ids, processes())
 	}
 	if result, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" {
 		t.Errorf("call: %v, %v", result, err)
 	}
-	if ids := started(g); len(ids) != 1 || ids[0] != "calc" || g.Catalog.Upstreams()[1].Cached {
+	if ids := startedUpstreams(g); len(ids) != 1 || ids[0] != "calc" || g.Catalog.Upstreams()[1].Cached {
 		t.Errorf("started: %v", ids)
 	}
 }
@@ -97,11 +97,11 @@ func TestEagerAndFreshUpstreamsAreStarted(t *testing.T) {
 	cfg.Upstreams[0].Eager = true
 	fill(t, cfg, opts)
 	g := open(t, cfg, opts)
-	testutil.Eventually(t, "the eager one is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
+	testutil.Eventually(t, "the eager one is started", soon, func() bool { return len(startedUpstreams(g)) == 1 && startedUpstreams(g)[0] == "my_notes" })
 	opts.Fresh = true
 	fresh := open(t, cfg, opts)
-	fresh.Catalog.Settle(t.Context())
-	if ids := started(fresh); len(ids) != 2 {
+	fresh.Catalog.WaitConnected(t.Context())
+	if ids := startedUpstreams(fresh); len(ids) != 2 {
 		t.Errorf("started: %v", ids)
 	}
 }
@@ -145,8 +145,8 @@ func TestCacheFilesThatCannotBeRead(t *testing.T) {
 				t.Errorf("the log says %v", said)
 			}
 			g := open(t, cfg, opts)
-			g.Catalog.Settle(t.Context())
-			if ids := started(g); len(ids) > 0 {
+			g.Catalog.WaitConnected(t.Context())
+			if ids := startedUpstreams(g); len(ids) > 0 {
 				t.Errorf("not replaced: started %v", ids)
 			}
 		})
@@ -184,7 +184,7 @@ func TestCacheFollowsTheSettings(t *testing.T) {
 	cfg.Upstreams[1].Timeout, cfg.Upstreams[1].Description = 7*time.Second, "counts" // changes nothing
 	cfg.Upstreams[0].Env["TOKEN"] = "other"
 	g := open(t, cfg, opts)
-	testutil.Eventually(t, "the one with other settings is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
+	testutil.Eventually(t, "the one with other settings is started", soon, func() bool { return len(startedUpstreams(g)) == 1 && startedUpstreams(g)[0] == "my_notes" })
 }
 
 // TestOldCacheFilesAreSwept leaves what is used.
@@ -225,7 +225,7 @@ func TestCacheOfYesterday(t *testing.T) {
 	s.tool("read", "", `"properties":{"file":{"type":"string"}}`, echo)
 	s.tool("write", "", "", echo)
 	for _, test := range []struct{ id, args string }{{"up.read", `{"file":"x"}`}, {"up.write", `{}`}} {
-		g := open(t, cfg, &gateway.Options{CacheDir: copied(t, opts.CacheDir)})
+		g := open(t, cfg, &gateway.Options{CacheDir: copyDir(t, opts.CacheDir)})
 		if result, err := call(t, g, test.id, test.args); err != nil || result.Text() != test.args {
 			t.Errorf("%s: %v, %v", test.id, result, err)
 		}
@@ -241,13 +241,13 @@ func TestCacheOfYesterday(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer mustClose(t, again)
-		again.Catalog.Settle(t.Context())
-		return len(again.Catalog.Tools()) == 2 && len(started(again)) == 0
+		again.Catalog.WaitConnected(t.Context())
+		return len(again.Catalog.Tools()) == 2 && len(startedUpstreams(again)) == 0
 	})
 }
 
-// copied is a copy of a directory of files.
-func copied(t *testing.T, dir string) string {
+// copyDir is a copy of a directory of files.
+func copyDir(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
@@ -263,7 +263,7 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := open(t, settings(map[string]*site{"calc": newSite(t, calc)}), &gateway.Options{CacheDir: filepath.Join(file, "below")})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if len(g.Catalog.Tools()) != 4 {
 		t.Errorf("tools: %v", g.Catalog.Tools())
 	}

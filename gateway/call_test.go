@@ -92,7 +92,7 @@ func TestSchemasAreNeverFetched(t *testing.T) {
 		}
 	})
 	g := open(t, settings(map[string]*site{"up": s}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if len(g.Catalog.Tools()) != 7 {
 		t.Fatalf("tools: %v", g.Catalog.Tools())
 	}
@@ -210,7 +210,7 @@ func TestUpstreamThatWasDownComesBack(t *testing.T) {
 	s := newSite(t, calc)
 	s.down.Store(true)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Upstream, "calc")
 	s.down.Store(false)
@@ -225,7 +225,7 @@ func TestUpstreamIsTriedAgainUnasked(t *testing.T) {
 	s := newSite(t, calc)
 	s.down.Store(true)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "add numbers"})
 	if err != nil || len(found.Tools) != 0 || len(found.Upstreams) != 1 || !strings.Contains(found.Upstreams[0].Problem, "503") {
 		t.Fatalf("found %+v, %v", found, err)
@@ -250,7 +250,7 @@ func TestSlowUpstreamsKeepNobodyWaiting(t *testing.T) {
 	for i := range 10 { // in no matter which order they are tried, some stand behind slow ones
 		cfg.Upstreams = slices.Insert(cfg.Upstreams, i*3, upstreamOf(fmt.Sprint("calc", i), quick.web.URL))
 	}
-	g := open(t, cfg, &gateway.Options{Settle: time.Millisecond})
+	g := open(t, cfg, &gateway.Options{ConnectWait: time.Millisecond})
 	begin := time.Now()
 	if result, err := call(t, g, "calc1.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" || time.Since(begin) > 3*time.Second {
 		t.Errorf("a call: %v, %v, after %v", result, err, time.Since(begin))

@@ -76,7 +76,7 @@ func TestListThatBecomesEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, calc)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	s.RemoveTools("add", "echo", "fail", "picture")
 	testutil.Eventually(t, "all tools are gone", soon, func() bool { return len(g.Catalog.Tools()) == 0 })
 	if g.Catalog.Tree()["calc/add.py"] != nil || g.Catalog.Tree()["calc/__init__.py"] == nil {
@@ -97,7 +97,7 @@ func TestSearchesWhileListsChange(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, calc)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for end, i := time.Now().Add(2500*time.Millisecond), 0; time.Now().Before(end); i++ {
 		if i%20 == 0 {
 			s.RemoveTools("sum")

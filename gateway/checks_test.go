@@ -25,7 +25,7 @@ func withCheckers(t testing.TB, cfg *config.Config) *config.Config {
 // TestTypesOfProgramsThatFail: what the checkers find is told with a fault, and only then.
 func TestTypesOfProgramsThatFail(t *testing.T) {
 	g := open(t, withCheckers(t, withRunsc(t, settings(map[string]*site{"notes": newSite(t, notes)}))), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for language, test := range map[string]struct{ wrong, want, same, wordless, fine string }{
 		"python": {
 			wrong: "import json, re\nm = re.match('a', 'b')\nlines = json.dumps([1])\ndef later():\n    lines.push(1)\nm.group(0)\nlater()",

@@ -121,7 +121,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 			cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))
 			g := mustOpen(t, cfg)
 			var waiting sync.WaitGroup
-			waiting.Go(func() { g.Catalog.Settle(context.Background()) })
+			waiting.Go(func() { g.Catalog.WaitConnected(context.Background()) })
 			waiting.Go(func() {
 				_, err := g.Call(context.Background(), tool.Call{Tool: tool.ID{Upstream: "hang", Name: "x"}})
 				wantError(t, err, tool.Canceled, "the gateway is closed")

@@ -153,7 +153,7 @@ func newWorld(t *testing.T) *world {
 	cfg := settings(map[string]*site{"till": w.till.site})
 	cfg.Approval.Wait = time.Millisecond
 	w.g = open(t, cfg, (&gateway.Options{DataDir: t.TempDir(), NoPool: true}).InProcess(w.programs()))
-	w.g.Catalog.Settle(t.Context())
+	w.g.Catalog.WaitConnected(t.Context())
 	return w
 }
 

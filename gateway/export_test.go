@@ -94,7 +94,7 @@ func OpenSlowCatalog(cfg *config.Config, release <-chan struct{}) (*SlowCatalog,
 	settings.Store(cfg)
 	var opened atomic.Bool
 	c, err := catalog.Open(catalog.Options{
-		Settings: &settings, Logger: slog.New(slog.DiscardHandler), Settle: 30 * time.Second, Budget: budget.New(0), Secrets: &redact.Book{},
+		Settings: &settings, Logger: slog.New(slog.DiscardHandler), ConnectWait: 30 * time.Second, Budget: budget.New(0), Secrets: &redact.Book{},
 		Publish: func(func() map[string][]byte) error {
 			if opened.Swap(true) { // the first shows what is known without upstreams
 				<-release

@@ -39,7 +39,7 @@ func TestFlowOfSkills(t *testing.T) {
 	}
 	held := func(session string, want bool) {
 		t.Helper()
-		if got := strings.Contains(askedAs(as(session), t, g, "web.post", "{}"), "policy refuses web.post (flow)"); got != want {
+		if got := strings.Contains(callAs(as(session), t, g, "web.post", "{}"), "policy refuses web.post (flow)"); got != want {
 			t.Errorf("session %s: held is %v", session, got)
 		}
 	}
@@ -99,6 +99,6 @@ func TestFlowOfSkills(t *testing.T) {
 		t.Fatal(err)
 	}
 	g = open(t, cfg, opts)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	look("again ")
 }

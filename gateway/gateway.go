@@ -42,9 +42,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Version is the gateway's version, as upstreams and clients see it; "" is "dev".
 	Version string
-	// Settle is how long after Open the methods Search and Execute wait for
+	// ConnectWait is how long after Open the methods Search and Execute wait for
 	// upstreams that are connecting for the first time; 0 is 15 s.
-	Settle time.Duration
+	ConnectWait time.Duration
 	// CacheDir caches the definitions of each upstream between processes; "" disables the cache.
 	CacheDir string
 	// DataDir stores user data, such as workspaces in workspaces/; with "" nothing is stored, and /workspace lasts for one program.
@@ -60,8 +60,8 @@ type Options struct {
 	LockFile string
 	// Auth returns the authorizer of an HTTP upstream, or nil if it needs none. A nil Auth authorizes no upstream.
 	Auth func(up config.Upstream) upstream.Authorizer
-	// Asks says that calls may have a [tool.Peer], which answers requests of upstreams.
-	Asks bool
+	// PeerRequests says that calls may have a [tool.Peer], which answers requests of upstreams.
+	PeerRequests bool
 	// NoRoots says that no peer lists roots, so programs get no folders of the client.
 	NoRoots bool
 	// OnNotice gets notifications that an upstream sends outside of calls (notifications/resources/updated,
@@ -116,8 +116,8 @@ type Gateway struct {
 	settings  atomic.Pointer[Settings]
 }
 
-// Verbs combines the methods of all components of a gateway, for the servers that expose them to clients.
-type Verbs struct {
+// Service combines the methods of all components of a gateway, for the servers that expose them to clients.
+type Service struct {
 	*Gateway
 	*workspaces.Workspaces
 	*environments.Environments
@@ -131,9 +131,9 @@ type Verbs struct {
 	*skills.Library
 }
 
-// Verbs returns the combined methods of all components.
-func (g *Gateway) Verbs() Verbs {
-	return Verbs{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills}
+// Service returns the combined methods of all components.
+func (g *Gateway) Service() Service {
+	return Service{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard, g.Catalog, g.Searcher, g.Executor, g.Skills}
 }
 
 // Open starts a gateway. It begins to connect to every upstream and returns
@@ -145,7 +145,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g := &Gateway{opts: *opts, started: cfg, Telemetry: opts.Telemetry}
 	g.opts.complete(cfg)
 	g.log = g.opts.Logger
-	if err := g.openRooms(cfg); err != nil {
+	if err := g.openComponents(cfg); err != nil {
 		return nil, err
 	}
 	if err := g.openCatalog(cfg); err != nil {
@@ -155,7 +155,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), g.Catalog.Validate, g.Replay.Middleware, g.Guard.Middleware,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.Catalog.Attached))
 	g.History.Start()
-	g.close = sync.OnceValue(g.closeRooms)
+	g.close = sync.OnceValue(g.closeComponents)
 	opts.Telemetry.Watch(gauges(g))
 	return g, nil
 }
@@ -165,11 +165,11 @@ func (o *Options) complete(cfg *config.Config) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Settle == 0 {
-		o.Settle = 15 * time.Second
+	if o.ConnectWait == 0 {
+		o.ConnectWait = 15 * time.Second
 	}
 	o.secrets = &redact.Book{}
-	o.secrets.Set(cfg.Known())
+	o.secrets.Set(cfg.SecretValues())
 	o.Logger = slog.New(o.secrets.For("").Handler(o.Logger.Handler()))
 }
 

@@ -241,7 +241,7 @@ func office(t testing.TB) (*gateway.Gateway, map[string]*site) {
 	t.Helper()
 	sites := map[string]*site{"my-notes": newSite(t, notes), "calc": newSite(t, calc)}
 	g := open(t, settings(sites), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, sites
 }
 

@@ -182,7 +182,7 @@ func (tr trap) open(t *testing.T, web bool) {
 	}
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{bad, upstreamOf("good", good.URL)}
-	g, err := gateway.Open(&cfg, &gateway.Options{LockFile: h.lock, CacheDir: h.cache, Logger: slog.New(&h.log), Asks: true})
+	g, err := gateway.Open(&cfg, &gateway.Options{LockFile: h.lock, CacheDir: h.cache, Logger: slog.New(&h.log), PeerRequests: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func serve(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = nil
-	tlstest.StartOld(t, server)
+	tlstest.StartHTTP1(t, server)
 	return server
 }
 

@@ -113,12 +113,12 @@ func wantHeld(name, why string) func(*testing.T, *hostile, tool.Result, error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := book.Held()
+		waiting, err := book.Pending()
 		if err != nil || len(waiting) != 1 || waiting[0].Name != name {
 			t.Fatalf("%v, %+v", err, waiting)
 		}
 		testutil.Eventually(t, "an approved tool is let through", 20*time.Second, func() bool {
-			if waiting, err := book.Held(); err == nil { // one that changed meanwhile waits again
+			if waiting, err := book.Pending(); err == nil { // one that changed meanwhile waits again
 				_ = book.Approve(waiting...)
 			}
 			return try(name) == nil
@@ -139,7 +139,7 @@ func wantTools(n int) func(*testing.T, *hostile, tool.Result, error) {
 }
 
 func (h *hostile) of(id string) (tools []tool.Tool) {
-	h.Catalog.Settle(context.Background())
+	h.Catalog.WaitConnected(context.Background())
 	for _, tl := range h.Catalog.Tools() {
 		if tl.ID.Upstream == id {
 			tools = append(tools, tl)

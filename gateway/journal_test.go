@@ -30,7 +30,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	if err != nil || e.Status != sandbox.OK {
 		t.Fatal(err, e.Text())
 	}
-	r, err := g.History.Recorded(ada, e.ID)
+	r, err := g.History.Record(ada, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 		t.Errorf("started %v ago, first call took %v", age, r.Calls[0].Duration)
 	}
 	for _, other := range []string{"", "bob", "ADA", "ada/", "../ada", "ada.>"} {
-		_, err := g.History.Recorded(tool.WithPrincipal(t.Context(), other), e.ID)
+		_, err := g.History.Record(tool.WithPrincipal(t.Context(), other), e.ID)
 		wantError(t, err, tool.NotFound, "there is no execution "+e.ID)
 	}
 }
@@ -96,7 +96,7 @@ func TestRecords(t *testing.T) {
 	all := 0
 	for r, err := range g.History.Records(operator) {
 		all++
-		if found, err2 := g.History.Recorded(operator, r.ID); err != nil || err2 != nil || found.Principal != r.Principal || found.ID != r.ID {
+		if found, err2 := g.History.Record(operator, r.ID); err != nil || err2 != nil || found.Principal != r.Principal || found.ID != r.ID {
 			t.Errorf("an operator finds %+v, %v, %v", found, err, err2)
 		}
 	}
@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("an operator sees %d records, want 4", all)
 	}
 	for _, id := range []string{"", ">", "*", "../" + ids[0], ids[0] + "\x00", strings.Repeat("x", 10_000), "e-\x1b[2J"} {
-		_, err := g.History.Recorded(t.Context(), id)
+		_, err := g.History.Record(t.Context(), id)
 		wantError(t, err, tool.NotFound, "there is no execution")
 		if strings.ContainsAny(err.Error(), "\x1b\x00") || len(err.Error()) > 200 {
 			t.Errorf("%q", err)

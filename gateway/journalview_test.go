@@ -36,7 +36,7 @@ func TestJournaled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Refused(id, "", "digest", &tool.Error{Kind: tool.Denied, Message: "not here", Hint: "elsewhere"}); err != nil {
+	if err := w.Refuse(id, "", "digest", &tool.Error{Kind: tool.Denied, Message: "not here", Hint: "elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Begin(journal.Start{Tool: id, Arguments: "digest"}); err != nil { // it is under way
@@ -46,7 +46,7 @@ func TestJournaled(t *testing.T) {
 	ann := tool.WithPrincipal(t.Context(), "ann")
 	for who, ctx := range map[string]struct{ of, by string }{"ann": {"ann", ""}, "ops": {"", "ops"}} {
 		ctx := tool.WithOperator(tool.WithPrincipal(t.Context(), ctx.of), ctx.by)
-		view, err := g.History.Journaled(ctx, "e-aaaaaaaaaaaa", 0, 0)
+		view, err := g.History.JournalCalls(ctx, "e-aaaaaaaaaaaa", 0, 0)
 		if err != nil || view.Total != 6 || len(view.Calls) != 6 {
 			t.Fatalf("%s: %+v %v", who, view, err)
 		}
@@ -56,11 +56,11 @@ func TestJournaled(t *testing.T) {
 			t.Errorf("%s: %+v", who, got)
 		}
 	}
-	if view, err := g.History.Journaled(ann, "e-aaaaaaaaaaaa", 4, 1); err != nil || len(view.Calls) != 1 || view.Calls[0].Number != 5 {
+	if view, err := g.History.JournalCalls(ann, "e-aaaaaaaaaaaa", 4, 1); err != nil || len(view.Calls) != 1 || view.Calls[0].Number != 5 {
 		t.Errorf("%+v %v", view, err)
 	}
 	for who, id := range map[string]string{"bob": "e-aaaaaaaaaaaa", "ann": "e-bbbbbbbbbbbb", "": "../ann/e-aaaaaaaaaaaa"} {
-		_, err := g.History.Journaled(tool.WithPrincipal(t.Context(), who), id, 0, 0)
+		_, err := g.History.JournalCalls(tool.WithPrincipal(t.Context(), who), id, 0, 0)
 		wantError(t, err, tool.NotFound, "is not kept")
 	}
 }

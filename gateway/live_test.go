@@ -45,7 +45,7 @@ func newStage(t *testing.T, change func(cfg *config.Config)) *stage {
 	cfg := withRunsc(t, settings(map[string]*site{"gate": gate, "calc": newSite(t, calc)}))
 	change(cfg)
 	s.Gateway = open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	s.Catalog.Settle(t.Context())
+	s.Catalog.WaitConnected(t.Context())
 	return s
 }
 
@@ -74,8 +74,8 @@ type ended struct {
 	err error
 }
 
-// seen waits until an execution can be seen that is so.
-func seen(ctx context.Context, t *testing.T, s *stage, what string, so func(executor.Live) bool) (found executor.Live) {
+// waitLive waits until an execution can be seen that is so.
+func waitLive(ctx context.Context, t *testing.T, s *stage, what string, so func(executor.Live) bool) (found executor.Live) {
 	t.Helper()
 	testutil.Eventually(t, what, 15*time.Second, func() bool {
 		for _, l := range s.Executor.Running(ctx) {
@@ -117,14 +117,14 @@ func TestLive(t *testing.T) {
 				defer mu.Unlock()
 				heard.WriteString(p.Stream + " " + p.Text + "|")
 			}})
-		l := seen(ann, t, s, "both calls", func(l executor.Live) bool { return len(l.Calls) == 2 })
+		l := waitLive(ann, t, s, "both calls", func(l executor.Live) bool { return len(l.Calls) == 2 })
 		if l.State != executor.LiveRunning || l.Principal != "ann" || l.Session != "s" || l.Language != "python" || l.Made != 2 || !strings.Contains(l.Code, "add(1, 2)") || time.Since(l.Started) > time.Minute {
 			t.Errorf("%+v", l)
 		}
 		if c := l.Calls; c[0].Outcome != "ok" || c[0].Duration <= 0 || c[1].Outcome != "" || c[1].Tool.String() != "gate.wait" || c[1].Begun.Before(c[0].Begun) {
 			t.Errorf("calls %+v", c)
 		}
-		l = seen(ann, t, s, "what is printed", func(l executor.Live) bool { return len(l.Output) == 2 })
+		l = waitLive(ann, t, s, "what is printed", func(l executor.Live) bool { return len(l.Output) == 2 })
 		for _, p := range l.Output {
 			if want := map[string]string{"stdout": "[hidden] red\n", "stderr": "aside\n"}[p.Stream]; p.Text != want {
 				t.Errorf("%+v, want %q", p, want)
@@ -157,7 +157,7 @@ func TestLive(t *testing.T) {
 			<-s.arrived
 		}
 		done := s.start(ann, execution.Program{Code: holdUp})
-		l := seen(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
+		l := waitLive(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
 		<-s.arrived // it is on record before it leaves
 		var gap atomic.Bool
 		quit, looked := make(chan struct{}), make(chan struct{})
@@ -165,7 +165,7 @@ func TestLive(t *testing.T) {
 			defer close(looked)
 			for {
 				if _, ok := s.Executor.LiveOf(ann, l.ID); !ok {
-					if _, err := s.History.Recorded(ann, l.ID); err != nil {
+					if _, err := s.History.Record(ann, l.ID); err != nil {
 						gap.Store(true)
 					}
 				}
@@ -190,7 +190,7 @@ func TestLive(t *testing.T) {
 		if gap.Load() {
 			t.Error("for a moment it was nowhere")
 		}
-		if r, err := s.History.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
+		if r, err := s.History.Record(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
 		wantError(t, s.Executor.CancelExecution(ann, l.ID), tool.Invalid, "has ended already")
@@ -199,9 +199,9 @@ func TestLive(t *testing.T) {
 
 	t.Run("in turn", func(t *testing.T) {
 		first := s.start(ann, execution.Program{Code: holdUp})
-		seen(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
+		waitLive(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
 		second := s.start(ann, execution.Program{Code: "2"})
-		l := seen(ann, t, s, "one that waits", inState(executor.LiveQueued))
+		l := waitLive(ann, t, s, "one that waits", inState(executor.LiveQueued))
 		e, err := s.Executor.Execute(ann, execution.Program{Code: "3"})
 		wantError(t, err, tool.Busy, "too many programs are running", "try again in")
 		if tool.AsError(err).After < time.Second || e.ID != "" {
@@ -213,11 +213,11 @@ func TestLive(t *testing.T) {
 		if e := <-second; e.err != nil || e.Status != sandbox.Canceled {
 			t.Errorf("%+v", e)
 		}
-		if r, err := s.History.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
+		if r, err := s.History.Record(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
 		third := s.start(bob, execution.Program{Code: "3"})
-		seen(bob, t, s, "one that waits", inState(executor.LiveQueued))
+		waitLive(bob, t, s, "one that waits", inState(executor.LiveQueued))
 		s.goOn(t)
 		if e := <-first; e.Status != sandbox.OK {
 			t.Errorf("%+v", e)
@@ -230,7 +230,7 @@ func TestLive(t *testing.T) {
 	t.Run("while it waits for a person another runs", func(t *testing.T) {
 		somebody := &person{decide: func(string) string { <-s.let; return "once" }}
 		first := s.start(ann, execution.Program{Code: "from servers.calc import fail\ntry: fail()\nexcept Exception as e: print(e)", Peer: somebody})
-		seen(ann, t, s, "one that waits for a person", inState(executor.LiveWaiting))
+		waitLive(ann, t, s, "one that waits for a person", inState(executor.LiveWaiting))
 		if e, err := s.Executor.Execute(bob, execution.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
 			t.Errorf("%+v, %v", e, err)
 		}

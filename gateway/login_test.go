@@ -66,7 +66,7 @@ func newClub(t *testing.T, rs *oauthtest.Options, change func(up *config.Upstrea
 		return c.handler(up, logger)
 	}})
 	t.Cleanup(c.noSecrets)
-	c.g.Catalog.Settle(t.Context())
+	c.g.Catalog.WaitConnected(t.Context())
 	return c
 }
 

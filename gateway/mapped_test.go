@@ -30,7 +30,7 @@ func TestMappedFolders(t *testing.T) {
 	}
 	cfg := withRunsc(t, settings(nil))
 	cfg.Sandbox.Timeout = 20 * time.Second
-	cfg.Workspaces = map[string]config.Mapped{"ro": {Path: app, Mode: "ro"}, "rw": {Path: app, Mode: "rw", Principals: []string{"ada"}}}
+	cfg.Workspaces = map[string]config.MappedFolder{"ro": {Path: app, Mode: "ro"}, "rw": {Path: app, Mode: "rw", Principals: []string{"ada"}}}
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
 	local := t.Context()
 	ada, bob := tool.WithPrincipal(local, "ada"), tool.WithPrincipal(local, "bob")
@@ -98,18 +98,18 @@ func TestUnmappable(t *testing.T) {
 	}
 	cfg := settings(nil)
 	cfg.Path, cfg.Files = at("project/upstreams.yaml"), []string{at("secret/token")}
-	for name, m := range map[string]config.Mapped{
+	for name, m := range map[string]config.MappedFolder{
 		"root": {Path: at("root")}, "home": {Path: at("home")}, "data": {Path: at("data")}, "above": {Path: at("state")}, "inside": {Path: at("state/data/workspaces")},
 		"cache": {Path: at("state/cache")}, "secret": {Path: at("secret")}, "proc": {Path: at("proc")}, "tmp": {Path: os.TempDir()}, "none": {Path: at("none")},
 		"settings": {Path: at("project"), Mode: "rw"},
 	} {
-		cfg.Workspaces = map[string]config.Mapped{"app": m}
+		cfg.Workspaces = map[string]config.MappedFolder{"app": m}
 		g := open(t, cfg, &gateway.Options{DataDir: at("state/data"), CacheDir: at("state/cache")})
 		if text, err := g.Workspaces.ListFiles(t.Context(), "app", ""); err == nil || tool.AsError(err).Kind != tool.Denied || strings.Contains(err.Error(), top) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
-	cfg.Workspaces = map[string]config.Mapped{"app": {Path: at("project"), Mode: "ro"}}
+	cfg.Workspaces = map[string]config.MappedFolder{"app": {Path: at("project"), Mode: "ro"}}
 	if _, err := open(t, cfg, &gateway.Options{DataDir: at("state/data"), CacheDir: at("state/cache")}).Workspaces.ListFiles(t.Context(), "app", ""); err != nil {
 		t.Errorf("a folder with the settings, read-only: %v", err)
 	}

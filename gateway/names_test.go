@@ -30,7 +30,7 @@ func TestOddNamesEndToEnd(t *testing.T) {
 		}
 	})
 	g := open(t, withRunsc(t, settings(map[string]*site{"odd": odd})), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	python, typescript, want := oddPrograms(t, g)
 	for language, code := range map[string]string{"python": python, "typescript": typescript} {
 		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: language})

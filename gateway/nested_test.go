@@ -23,13 +23,13 @@ func TestSkillTestsThatNeedApproval(t *testing.T) {
 	cfg.Approval.Wait = 100 * time.Millisecond
 	cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "ask", Tools: []string{"calc.add"}, Then: policy.Ask}}}
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	_, err := g.Skills.SaveSkill(t.Context(), skills.SkillDraft{
 		Name: "sum", Description: "Adds.", Code: "from servers.calc import add\ndef sum(n: int) -> int:\n    return add(a=n, b=n)\n",
 		Tests: "from skills.sum import sum\nsum(1)\n",
 	})
 	wantError(t, err, tool.Failed, "not saved: its tests fail", "needs approval")
-	if got := ran(t.Context(), t, g, "python", "6 * 7"); got != "42" {
+	if got := mustRun(t.Context(), t, g, "python", "6 * 7"); got != "42" {
 		t.Errorf("afterwards: %s", got)
 	}
 	if live := g.Executor.Running(t.Context()); len(live) != 0 {
@@ -43,7 +43,7 @@ func TestProgramsThatSaveSkills(t *testing.T) {
 	cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
 	cfg.Sandbox.Parallel = 1
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	var all sync.WaitGroup
 	for _, name := range []string{"one", "two", "three"} {
 		all.Go(func() {
@@ -68,7 +68,7 @@ func TestPanicEndsItsCall(t *testing.T) {
 	if _, err := g.Catalog.Attach("shop", "panics", faulty{&shop{}}); err != nil {
 		t.Fatal(err)
 	}
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	_, err := call(t, g, "shop.tidy_garden", `{"name":"north"}`)
 	wantError(t, err, tool.Internal, "may have been done")
 	if _, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil {

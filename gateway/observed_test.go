@@ -85,7 +85,7 @@ func wantStub(t testing.TB, g *gateway.Gateway, path, part string) {
 func TestObservedResults(t *testing.T) {
 	answer := says(`[{"id":1,"at":"2024-01-01"}]`)
 	g := open(t, settings(map[string]*site{"up": newSite(t, silent(answer))}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	wantSignature(t, g, "up.list_issues", "() -> Any")
 	before := stub(g, "up/other.py")
 	mustCall(t, g, "up.list_issues")
@@ -118,7 +118,7 @@ func mustCall(t testing.TB, g *gateway.Gateway, id string) {
 // TestNotObserved: what is declared is believed, what failed says nothing, and nothing but observed results changes.
 func TestNotObserved(t *testing.T) {
 	g := open(t, settings(map[string]*site{"up": newSite(t, silent(says("x")))}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	before := g.Catalog.Tools()
 	mustCall(t, g, "up.declared")
 	if result, err := call(t, g, "up.fails", `{}`); err != nil || !result.IsError {
@@ -171,7 +171,7 @@ func TestObservedAcrossRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if got := signature(t, g, "up.list_issues", "python"); got != learned {
 		t.Errorf("after two runs: %s", got)
 	}
@@ -220,7 +220,7 @@ func TestObservedOfDamage(t *testing.T) {
 	}
 	log := &records{}
 	g := open(t, cfg, &gateway.Options{CacheDir: dir, Logger: slog.New(log)})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	mustCall(t, g, "up.list_issues")
 	wantSignature(t, g, "up.list_issues", "() -> {id: int}  # observed 1x")
 	if said := log.find("stored shapes are ignored"); len(said) != 1 {
@@ -256,7 +256,7 @@ func TestObservedHostileResults(t *testing.T) {
 		}
 	})})), t.TempDir()
 	g := open(t, cfg, &gateway.Options{CacheDir: dir})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for name := range results {
 		mustCall(t, g, "up."+name)
 		wantStub(t, g, "up/"+name+".py", "observed")
@@ -311,7 +311,7 @@ func noSecrets(t *testing.T, dir string) {
 func TestObservedWhileProgramsRun(t *testing.T) {
 	answer := says(`{"id":1}`)
 	g := open(t, withRunsc(t, settings(map[string]*site{"up": newSite(t, silent(answer))})), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	const program = `
 import time
 from servers.up import list_issues, other
@@ -339,7 +339,7 @@ func BenchmarkObserve(b *testing.B) {
 			})
 	})
 	g := open(b, settings(map[string]*site{"up": s}), nil)
-	g.Catalog.Settle(b.Context())
+	g.Catalog.WaitConnected(b.Context())
 	for _, name := range []string{"declared", "silent"} {
 		b.Run(name, func(b *testing.B) {
 			testutil.Measure(b, func() error {

@@ -106,8 +106,8 @@ func styles() map[string]style {
 	}
 }
 
-// paged is an upstream that pages in every style.
-func paged(s *site) {
+// pagedSite is an upstream that pages in every style.
+func pagedSite(s *site) {
 	for name, st := range styles() {
 		s.tool(name, "List the things.", `"properties":{`+st.properties+`}`, func(raw json.RawMessage) *mcp.CallToolResult {
 			args, at := map[string]any{}, 0
@@ -177,7 +177,7 @@ out`
 // TestPages follows every style of paging in real sandboxes, in both languages.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	cfg := withRunsc(t, settings(map[string]*site{"paged": newSite(t, paged)}))
+	cfg := withRunsc(t, settings(map[string]*site{"paged": newSite(t, pagedSite)}))
 	cfg.Sandbox.Timeout = 30 * time.Second
 	cfg.Observe = false // what the first language learned of results would change the wrappers of the second
 	g := open(t, cfg, nil)

@@ -40,7 +40,7 @@ func firm(t testing.TB, set policy.Settings, change func(*config.Config), opts *
 		change(cfg)
 	}
 	g := open(t, cfg, opts)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, sites, cfg
 }
 
@@ -97,8 +97,8 @@ func TestPolicySeesValues(t *testing.T) {
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}}
 	cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "corp only", Tools: []string{"*.echo"}, When: `!args.to.endsWith("@corp.example")`, Then: policy.Deny}}}
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
-	ask := func(id, args string) string { return askedAs(t.Context(), t, g, id, args) }
+	g.Catalog.WaitConnected(t.Context())
+	ask := func(id, args string) string { return callAs(t.Context(), t, g, id, args) }
 	wantAll(t, "a token", ask("crm.get", "{}"), "[EMAIL_1]")
 	wantAll(t, "its value", ask("web.echo", `{"to":"[EMAIL_1]"}`), "[EMAIL_1]", "!error", "!ann@")
 	wantAll(t, "another", ask("web.echo", `{"to":"[NAME_1]"}`), "corp only", "!O'Neil")
@@ -122,14 +122,14 @@ func TestFlow(t *testing.T) {
 	for name, first := range map[string][]string{"ann": {"web.get", "firm.get_secret"}, "bob": {"firm.get_secret", "web.resources/read"}} {
 		ctx := tool.WithSession(tool.WithPrincipal(t.Context(), name), "1")
 		for i, id := range first {
-			wantAll(t, "before", askedAs(ctx, t, g, "web.post", `{"a":1}`), `{"a":1}`)
-			if got := askedAs(ctx, t, g, id, `{"uri":"doc://a"}`); i == 0 && strings.Contains(got, "policy") {
+			wantAll(t, "before", callAs(ctx, t, g, "web.post", `{"a":1}`), `{"a":1}`)
+			if got := callAs(ctx, t, g, id, `{"uri":"doc://a"}`); i == 0 && strings.Contains(got, "policy") {
 				t.Error(got)
 			}
 		}
-		wantAll(t, "after", askedAs(ctx, t, g, "web.post", `{"a":1}`), "policy refuses web.post (flow)", `!{"a":1}`)
-		wantAll(t, "what is not external", askedAs(ctx, t, g, "firm.post", `{"a":1}`), `{"a":1}`)
-		wantAll(t, "another session", askedAs(tool.WithSession(ctx, "2"), t, g, "web.post", `{"a":1}`), `{"a":1}`)
+		wantAll(t, "after", callAs(ctx, t, g, "web.post", `{"a":1}`), "policy refuses web.post (flow)", `!{"a":1}`)
+		wantAll(t, "what is not external", callAs(ctx, t, g, "firm.post", `{"a":1}`), `{"a":1}`)
+		wantAll(t, "another session", callAs(tool.WithSession(ctx, "2"), t, g, "web.post", `{"a":1}`), `{"a":1}`)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestFlowOfPrograms(t *testing.T) {
 	held(run("3", "import os\nos.remove('/workspace/notes.txt')\nos.remove('/workspace/clean.txt')"), false)
 	held(run("4", post), false) // it is gone
 
-	r, err := g.History.Recorded(ctx, e.ID)
+	r, err := g.History.Record(ctx, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,13 +228,13 @@ func TestFlowOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := strings.Contains(askedAs(as(session), t, g, "web.post", "{}"), "policy refuses"); got != want {
+		if got := strings.Contains(callAs(as(session), t, g, "web.post", "{}"), "policy refuses"); got != want {
 			t.Errorf("session %s, which has read %q: held is %v", session, path, got)
 		}
 	}
 	write(first, "a", "before.txt")
-	askedAs(as("a"), t, first, "firm.get_secret", "{}")
-	askedAs(as("a"), t, first, "web.get", "{}")
+	callAs(as("a"), t, first, "firm.get_secret", "{}")
+	callAs(as("a"), t, first, "web.get", "{}")
 	write(first, "a", "after.txt")
 	held(first, "a", "", true)
 	held(first, "b", "before.txt", false)
@@ -244,7 +244,7 @@ func TestFlowOfFiles(t *testing.T) {
 	}
 
 	next := open(t, cfg, opts)
-	next.Catalog.Settle(t.Context())
+	next.Catalog.WaitConnected(t.Context())
 	held(next, "a", "", false) // what a session has read is in memory
 	held(next, "d", "before.txt", false)
 	held(next, "e", "after.txt", true)

@@ -41,7 +41,7 @@ func people(s *site) {
 	s.tool("keys", "A paper.", "", func(json.RawMessage) *mcp.CallToolResult { return text("the title is Blue, [email_1] [EMAIL_2]") })
 }
 
-func guarded(t *testing.T, privacy config.Privacy, change func(*config.Config)) (*gateway.Gateway, *records) {
+func openPrivate(t *testing.T, privacy config.Privacy, change func(*config.Config)) (*gateway.Gateway, *records) {
 	t.Helper()
 	cfg := settings(map[string]*site{"crm": newSite(t, people), "web": newSite(t, people)})
 	cfg.Privacy = privacy
@@ -50,12 +50,12 @@ func guarded(t *testing.T, privacy config.Privacy, change func(*config.Config)) 
 	}
 	log := &records{}
 	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, log
 }
 
 // asked is the whole of what a call came to, as text.
-func askedAs(ctx context.Context, t *testing.T, g *gateway.Gateway, id, args string) string {
+func callAs(ctx context.Context, t *testing.T, g *gateway.Gateway, id, args string) string {
 	t.Helper()
 	parsed, err := tool.ParseID(id)
 	if err != nil {
@@ -82,9 +82,9 @@ func wantAll(t *testing.T, what, got string, parts ...string) {
 }
 
 func TestPrivacyTokens(t *testing.T) {
-	g, log := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}, RestoreNever: []string{"crm.keys"}}, nil)
+	g, log := openPrivate(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}, RestoreNever: []string{"crm.keys"}}, nil)
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
-	ask := func(id, args string) string { return askedAs(ctx, t, g, id, args) }
+	ask := func(id, args string) string { return callAs(ctx, t, g, id, args) }
 
 	wantAll(t, "structured", ask("crm.get", "{}"), `"[NAME_1]"`, `"[EMAIL_1]"`, `"[PHONE_1]"`, `"id":7`, `[TEXT_1]`, "!ann@corp", "!O'Neil", "!4155552671", "![EMAIL_9]")
 	page := ask("crm.page", "{}")
@@ -106,7 +106,7 @@ func TestPrivacyTokens(t *testing.T) {
 
 	// To others they are unknown.
 	for _, other := range []context.Context{t.Context(), tool.WithPrincipal(ctx, "bob"), tool.WithSession(ctx, "2")} {
-		wantAll(t, "another one's token", askedAs(other, t, g, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "error: unknown token [EMAIL_1]", "!ann@", "!bob@")
+		wantAll(t, "another one's token", callAs(other, t, g, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "error: unknown token [EMAIL_1]", "!ann@", "!bob@")
 	}
 	for _, r := range log.list {
 		r.Attrs(func(a slog.Attr) bool {
@@ -120,48 +120,48 @@ func TestPrivacyTokens(t *testing.T) {
 
 // An upstream without a mode of its own, which gets values, does not say them to the program.
 func TestPrivacyEcho(t *testing.T) {
-	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyOff, RestoreTo: []string{"*"}}, func(cfg *config.Config) {
+	g, _ := openPrivate(t, config.Privacy{Mode: config.PrivacyOff, RestoreTo: []string{"*"}}, func(cfg *config.Config) {
 		for i := range cfg.Upstreams {
 			if cfg.Upstreams[i].ID == "crm" {
 				cfg.Upstreams[i].Privacy = config.PrivacyTokenize
 			}
 		}
 	})
-	wantAll(t, "tokens", askedAs(t.Context(), t, g, "crm.get", "{}"), "[NAME_1]", "[EMAIL_1]")
-	wantAll(t, "echo", askedAs(t.Context(), t, g, "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
-	wantAll(t, "off", askedAs(t.Context(), t, g, "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
-	wantAll(t, "forged", askedAs(t.Context(), t, g, "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
+	wantAll(t, "tokens", callAs(t.Context(), t, g, "crm.get", "{}"), "[NAME_1]", "[EMAIL_1]")
+	wantAll(t, "echo", callAs(t.Context(), t, g, "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
+	wantAll(t, "off", callAs(t.Context(), t, g, "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
+	wantAll(t, "forged", callAs(t.Context(), t, g, "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
 }
 
 // A name is looked for in prose once a key said that it is one, also in what stood before.
 func TestPrivacyNames(t *testing.T) {
-	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}, nil)
-	wantAll(t, "the same result", askedAs(t.Context(), t, g, "crm.letter", "{}"), "[NAME_1]'s letter", `"Yours, [NAME_1]"`, `"full_name":"[NAME_1]"`, "!O'Neil")
-	wantAll(t, "another's", askedAs(t.Context(), t, g, "web.echo", `{"a":"[NAME_1] and Ann Other"}`), "[NAME_1] and Ann Other", "!O'Neil")
+	g, _ := openPrivate(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}, nil)
+	wantAll(t, "the same result", callAs(t.Context(), t, g, "crm.letter", "{}"), "[NAME_1]'s letter", `"Yours, [NAME_1]"`, `"full_name":"[NAME_1]"`, "!O'Neil")
+	wantAll(t, "another's", callAs(t.Context(), t, g, "web.echo", `{"a":"[NAME_1] and Ann Other"}`), "[NAME_1] and Ann Other", "!O'Neil")
 	other := tool.WithSession(t.Context(), "2")
-	wantAll(t, "another session", askedAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), "Ann O'Neil")
-	wantAll(t, "another session, later", askedAs(other, t, g, "crm.letter", "{}")+askedAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), `{"a":"[NAME_101]"}`, "!O'Neil")
+	wantAll(t, "another session", callAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), "Ann O'Neil")
+	wantAll(t, "another session, later", callAs(other, t, g, "crm.letter", "{}")+callAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), `{"a":"[NAME_101]"}`, "!O'Neil")
 }
 
 func TestPrivacyModes(t *testing.T) {
-	g, log := guarded(t, config.Privacy{Mode: config.PrivacyDetect, Fields: map[string][]string{"web.*": {"$.note"}}}, func(cfg *config.Config) {
+	g, log := openPrivate(t, config.Privacy{Mode: config.PrivacyDetect, Fields: map[string][]string{"web.*": {"$.note"}}}, func(cfg *config.Config) {
 		for i := range cfg.Upstreams {
 			if cfg.Upstreams[i].ID == "web" {
 				cfg.Upstreams[i].Privacy = config.PrivacyBlock
 			}
 		}
 	})
-	wantAll(t, "detect", askedAs(t.Context(), t, g, "crm.page", "{}"), "ann@corp.example", "bob@corp.example")
+	wantAll(t, "detect", callAs(t.Context(), t, g, "crm.page", "{}"), "ann@corp.example", "bob@corp.example")
 	found := log.find("personal data in a result")
 	if len(found) != 1 || found[0]["found"] != "1 card, 3 email" || found[0]["tool"] != "crm.page" {
 		t.Errorf("logged %v", found)
 	}
-	wantAll(t, "block", askedAs(t.Context(), t, g, "web.get", "{}"), "error: the result of web.get has personal data (1 email, 1 field, 1 name, 1 phone), which the settings block", "!ann@")
-	wantAll(t, "nothing to block", askedAs(t.Context(), t, g, "web.echo", `{"a":"b"}`), `{"a":"b"}`)
+	wantAll(t, "block", callAs(t.Context(), t, g, "web.get", "{}"), "error: the result of web.get has personal data (1 email, 1 field, 1 name, 1 phone), which the settings block", "!ann@")
+	wantAll(t, "nothing to block", callAs(t.Context(), t, g, "web.echo", `{"a":"b"}`), `{"a":"b"}`)
 }
 
 func TestSanitize(t *testing.T) {
-	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"crm.*"}}, nil)
+	g, _ := openPrivate(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"crm.*"}}, nil)
 	clean, found, err := g.Privacy.Mask(t.Context(), "mail ann@corp.example, [EMAIL_7]")
 	if err != nil {
 		t.Fatal(err)
@@ -198,17 +198,17 @@ func TestTokensOutliveNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Catalog.Settle(t.Context())
+		g.Catalog.WaitConnected(t.Context())
 		for _, session := range []string{"", "s1"} {
 			ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
-			page := askedAs(ctx, t, g, "crm.page", "{}")
+			page := callAs(ctx, t, g, "crm.page", "{}")
 			token := page[strings.Index(page, "[EMAIL_"):]
 			token = token[:strings.IndexByte(token, ']')+1]
 			if seen[token] || token == "" {
 				t.Errorf("run %d, session %q: %s was given before", run, session, token)
 			}
 			for old := range seen {
-				wantAll(t, "an old token", askedAs(ctx, t, g, "crm.echo", `{"to":"`+old+`"}`), "error: unknown token "+old, "!ann@", "!bob@")
+				wantAll(t, "an old token", callAs(ctx, t, g, "crm.echo", `{"to":"`+old+`"}`), "error: unknown token "+old, "!ann@", "!bob@")
 			}
 			seen[token] = true
 		}

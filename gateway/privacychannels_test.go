@@ -29,7 +29,7 @@ func gossip(s *site) {
 		_ = session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1, Message: "progress " + heard})
 		_ = session.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "log of " + heard, Data: map[string]any{"said": heard, "list": []string{backwards(heard)}}}) //nolint:staticcheck // servers of today log
 		_, elicited := session.Elicit(ctx, &mcp.ElicitParams{Message: "elicitation " + heard, RequestedSchema: json.RawMessage(
-			`{"type":"object","properties":{"a":{"type":"string","title":` + quoted(heard) + `,"description":` + quoted(heard) + `,"default":` + quoted(heard) + `}}}`)})
+			`{"type":"object","properties":{"a":{"type":"string","title":` + quote(heard) + `,"description":` + quote(heard) + `,"default":` + quote(heard) + `}}}`)})
 		//nolint:staticcheck // servers of today sample
 		_, sampled := session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 5, SystemPrompt: "system " + heard,
 			Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "sampling " + heard}}}})
@@ -46,7 +46,7 @@ func gossip(s *site) {
 	})
 }
 
-func quoted(s string) string {
+func quote(s string) string {
 	data, _ := json.Marshal(s)
 	return string(data)
 }
@@ -80,7 +80,7 @@ func (l *listener) Ask(_ context.Context, method string, params json.RawMessage)
 	return json.RawMessage(`{"role":"assistant","model":"m","content":{"type":"text","text":"no"}}`), nil
 }
 
-func (l *listener) said() string {
+func (l *listener) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.heard.String()
@@ -91,13 +91,13 @@ func TestEchoByEveryWay(t *testing.T) {
 	t.Parallel()
 	cfg := settings(map[string]*site{"crm": newSite(t, gossip)})
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize}
-	g := open(t, cfg, &gateway.Options{Asks: true})
-	g.Catalog.Settle(t.Context())
+	g := open(t, cfg, &gateway.Options{PeerRequests: true})
+	g.Catalog.WaitConnected(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	millCall(ctx, t, g, "crm.person", nil)
 	leaks := func(what, said string) {
 		t.Helper()
-		for _, read := range decoded(said) {
+		for _, read := range decodings(said) {
 			if low := strings.ToLower(read); strings.Contains(low, "ottilie") || strings.Contains(low, "eilitto") {
 				t.Errorf("%s says %s", what, said)
 				return
@@ -109,7 +109,7 @@ func TestEchoByEveryWay(t *testing.T) {
 		args, _ := json.Marshal(map[string]string{"text": strings.ReplaceAll(glue, "@", "[EMAIL_1]")})
 		result, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "crm", Name: "tell"}, Args: args, Peer: peer,
 			Params: map[string]json.RawMessage{"_meta": json.RawMessage(`{"progressToken":"p"}`)}})
-		said := peer.said()
+		said := peer.text()
 		leaks("result of "+glue, result.Text()+string(result.Raw)+errorText(err))
 		leaks("peer of "+glue, said)
 		wantAll(t, glue, said, "progress ", "elicitation/create", "sampling/createMessage", "[EMAIL_")
@@ -128,7 +128,7 @@ func TestEchoByEveryWay(t *testing.T) {
 // TestPartsSentApart is the border of docs/privacy.md: parts that come back in later calls are not found, whole values are.
 func TestPartsSentApart(t *testing.T) {
 	t.Parallel()
-	call := milled(t, config.PrivacyTokenize)
+	call := openMill(t, config.PrivacyTokenize)
 	var tokens map[string]string
 	if err := json.NewDecoder(strings.NewReader(call("crm.person", nil))).Decode(&tokens); err != nil {
 		t.Fatal(err)

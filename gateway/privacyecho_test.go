@@ -89,7 +89,7 @@ func mill(s *site) {
 	})
 }
 
-func milled(t *testing.T, mode config.PrivacyMode) func(id string, args map[string]any) string {
+func openMill(t *testing.T, mode config.PrivacyMode) func(id string, args map[string]any) string {
 	t.Helper()
 	cfg := settings(map[string]*site{"crm": newSite(t, mill), "web": newSite(t, mill)})
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}
@@ -99,7 +99,7 @@ func milled(t *testing.T, mode config.PrivacyMode) func(id string, args map[stri
 		}
 	}
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	return func(id string, args map[string]any) string { return millCall(ctx, t, g, id, args) }
 }
@@ -121,8 +121,8 @@ func millCall(ctx context.Context, t *testing.T, g *gateway.Gateway, id string, 
 	return result.Text() + string(result.Structured) + string(result.Raw)
 }
 
-// decoded is what somebody who wants the value can read in a text.
-func decoded(said string) []string {
+// decodings is what somebody who wants the value can read in a text.
+func decodings(said string) []string {
 	plain := regexp.MustCompile(`[^A-Za-z0-9]`)
 	all := []string{said, html.UnescapeString(said)}
 	if u, err := url.QueryUnescape(said); err == nil {
@@ -151,7 +151,7 @@ func decoded(said string) []string {
 func TestGluedTokens(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []config.PrivacyMode{config.PrivacyTokenize, config.PrivacyOff} {
-		call := milled(t, mode)
+		call := openMill(t, mode)
 		var tokens map[string]string
 		said := call("crm.person", nil)
 		if err := json.NewDecoder(strings.NewReader(said)).Decode(&tokens); err != nil {
@@ -165,7 +165,7 @@ func TestGluedTokens(t *testing.T) {
 				continue
 			}
 			check := func(what, said string) {
-				for _, read := range decoded(said) {
+				for _, read := range decodings(said) {
 					read = strings.ToLower(read)
 					if low := strings.ToLower(value); strings.Contains(read, low) || strings.Contains(plain.ReplaceAllString(read, ""), plain.ReplaceAllString(low, "")) {
 						t.Errorf("%s, web is %s: %s says %s", what, mode, kind, said)
@@ -193,7 +193,7 @@ func TestGluedTokens(t *testing.T) {
 // The other side of the border: what is short, or a part of something else, or the program's own, stays.
 func TestNotMasked(t *testing.T) {
 	t.Parallel()
-	call := milled(t, config.PrivacyTokenize)
+	call := openMill(t, config.PrivacyTokenize)
 	call("crm.person", nil)
 	wantAll(t, "short names", call("crm.short", nil), "[NAME_", "!Rose", "!Li")
 	say := func(args map[string]any) string {
@@ -218,7 +218,7 @@ func TestNotMasked(t *testing.T) {
 // A token that the session does not know is an error, unless it is written as a text.
 func TestUnknownTokens(t *testing.T) {
 	t.Parallel()
-	call := milled(t, config.PrivacyTokenize)
+	call := openMill(t, config.PrivacyTokenize)
 	call("crm.person", nil)
 	say := func(text string) string {
 		return call("web.mill", map[string]any{"form": "plain", "text": text})

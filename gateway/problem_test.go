@@ -29,13 +29,13 @@ func TestUnsetVariable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := open(t, cfg, &gateway.Options{Settle: 10 * time.Second})
+	g := open(t, cfg, &gateway.Options{ConnectWait: 10 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.Follow(ctx, func() (*config.Config, error) { return config.Load(file, nil) }) })
+	work.Go(func() { g.WatchSettings(ctx, func() (*config.Config, error) { return config.Load(file, nil) }) })
 	defer work.Wait()
 	defer cancel()
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if _, err := call(t, g, "good.add", `{"a":1,"b":2}`); err != nil {
 		t.Error(err)
 	}

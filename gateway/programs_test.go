@@ -55,7 +55,7 @@ func library(s *site) {
 // TestProgramsReachWhatIsNoTool runs real programs in both languages.
 func TestProgramsReachWhatIsNoTool(t *testing.T) {
 	g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for language, code := range map[string]string{
 		"python": `
 import servers
@@ -112,8 +112,8 @@ finished
 // be asked, and where it said that somebody can: but not a program.
 func TestProgramsCannotAnswerAnUpstream(t *testing.T) {
 	for asks, want := range map[bool]string{false: "client does not support elicitation", true: "a program cannot give it"} {
-		g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), &gateway.Options{Asks: asks})
-		g.Catalog.Settle(t.Context())
+		g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), &gateway.Options{PeerRequests: asks})
+		g.Catalog.WaitConnected(t.Context())
 		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "from servers.lib import ask\nask()"})
 		if err != nil || e.Fault == nil || !strings.Contains(e.Fault.Message+e.Fault.Hint, want) {
 			t.Errorf("asks %t: %v, %+v", asks, err, e.Fault)
@@ -123,7 +123,7 @@ func TestProgramsCannotAnswerAnUpstream(t *testing.T) {
 
 func TestListingTellsOfResourcesAndPrompts(t *testing.T) {
 	g := open(t, settings(map[string]*site{"lib": newSite(t, library)}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for language, want := range map[string]string{
 		"python":     "from servers.lib import resources, prompts: resources.read(uri) (1 listed, 1 template), prompts.get(name, **arguments) (1 listed)",
 		"typescript": `import { resources, prompts } from "servers/lib": resources.read(uri) (1 listed, 1 template), prompts.get(name, arguments) (1 listed)`,

@@ -7,14 +7,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Missing returns the reasons why the gateway is not ready, none if it is: a connection to every upstream was attempted
+// NotReady returns the reasons why the gateway is not ready, none if it is: a connection to every upstream was attempted
 // (successfully or not) or timed out, and programs can run. It may open the sandboxes.
-func (g *Gateway) Missing() []string {
+func (g *Gateway) NotReady() []string {
 	if g.Closing() {
 		return []string{"it is closed"}
 	}
 	var missing []string
-	if ids := g.Catalog.Awaited(); len(ids) > 0 {
+	if ids := g.Catalog.PendingUpstreams(); len(ids) > 0 {
 		missing = append(missing, sanitize.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
 	}
 	if err := g.Sandboxes.Ready(); err != nil {

@@ -39,7 +39,7 @@ func openKept(t *testing.T, cfg *config.Config, data string) *kept {
 	if k.Gateway, err = gateway.Open(cfg, &gateway.Options{DataDir: data, Records: in, NoPool: true, Logger: slog.New(k.log)}); err != nil {
 		t.Fatal(err)
 	}
-	k.Catalog.Settle(t.Context())
+	k.Catalog.WaitConnected(t.Context())
 	return k
 }
 
@@ -123,10 +123,10 @@ func TestDamagedRecords(t *testing.T) {
 	k = openKept(t, cfg, data)
 	defer func() { k.end(t) }()
 	wantRebuilt(ada, t, k, fine.ID, fails.ID, keyless.ID, waits.ID, allowed.ID)
-	if r, err := k.History.Recorded(ada, fails.ID); err != nil || r.Code != "1/0" || r.Status != sandbox.Failed {
+	if r, err := k.History.Record(ada, fails.ID); err != nil || r.Code != "1/0" || r.Status != sandbox.Failed {
 		t.Errorf("from its journal: %+v, %v", r, err)
 	}
-	if r, err := k.History.Recorded(ada, keyless.ID); err != nil || r.Status != sandbox.OK || r.Principal != "ada" || r.Started.IsZero() {
+	if r, err := k.History.Record(ada, keyless.ID); err != nil || r.Status != sandbox.OK || r.Principal != "ada" || r.Started.IsZero() {
 		t.Errorf("from the audit log: %+v, %v", r, err)
 	}
 	wantLost(t, k, waits, allowed)

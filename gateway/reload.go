@@ -70,7 +70,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 		{"environments", old.Environments, cfg.Environments},
 		{"observe", old.Observe, cfg.Observe},
 		{"workspaces (in the definition of execute_code)", old.Workspaces, cfg.Workspaces},
-		{"audit", recorded(old.Audit), recorded(cfg.Audit)},
+		{"audit", auditWithoutCode(old.Audit), auditWithoutCode(cfg.Audit)},
 		{"profiles", append(config.Profiles{}, old.Profiles...), append(config.Profiles{}, cfg.Profiles...)},
 		{"http", old.HTTP, cfg.HTTP},
 		{"workflows", old.Workflows, cfg.Workflows},
@@ -82,8 +82,8 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	return keys
 }
 
-// recorded returns the audit settings without those that take effect immediately.
-func recorded(a config.Audit) config.Audit {
+// auditWithoutCode returns the audit settings without those that take effect immediately.
+func auditWithoutCode(a config.Audit) config.Audit {
 	a.Code = ""
 	return a
 }
@@ -109,7 +109,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.Guard.Apply(rules)
-	g.opts.secrets.Set(cfg.Known())
+	g.opts.secrets.Set(cfg.SecretValues())
 	counts, err := g.Catalog.Apply(cfg)
 	if err != nil {
 		return err
@@ -123,20 +123,20 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	return nil
 }
 
-// Follow reloads the settings whenever their files change, until ctx ends. load
+// WatchSettings reloads the settings whenever their files change, until ctx ends. load
 // reads the settings; Config.Path and Config.Files are watched. Settings that
 // cannot be loaded change nothing; [Gateway.Settings] and the log say why.
-func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error)) {
+func (g *Gateway) WatchSettings(ctx context.Context, load func() (*config.Config, error)) {
 	paths := func() []string {
 		cfg := g.cfg.Load()
 		return append([]string{cfg.Path}, cfg.Files...)
 	}
 	failed := func() bool { return g.Settings().Problem != "" }
-	watch.Files(ctx, pollEvery, paths, failed, func() { g.loadAgain(load) })
+	watch.Files(ctx, pollEvery, paths, failed, func() { g.reloadOnce(load) })
 }
 
-// loadAgain loads the settings once. Each problem is logged once.
-func (g *Gateway) loadAgain(load func() (*config.Config, error)) {
+// reloadOnce loads the settings once. Each problem is logged once.
+func (g *Gateway) reloadOnce(load func() (*config.Config, error)) {
 	cfg, err := load()
 	now := g.Settings()
 	switch {

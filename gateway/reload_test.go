@@ -45,7 +45,7 @@ func TestReload(t *testing.T) {
 	cfg := settings(nil)
 	cfg.Upstreams = []config.Upstream{upstreamOf("kept", kept.web.URL), upstreamOf("changed", changed.web.URL), upstreamOf("removed", newSite(t, notes).web.URL)}
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	var seen atomic.Int32
 	stop := g.Catalog.Watch(func() { seen.Add(1) })
 	defer stop()
@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 	if err := g.Reload(next); err != nil {
 		t.Fatal(err)
 	}
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	ups := g.Catalog.Upstreams()
 	if len(ups) != 3 || ups[0].ID != "added" || ups[1].ID != "changed" || ups[2].ID != "kept" {
 		t.Fatalf("upstreams: %+v", ups)
@@ -100,7 +100,7 @@ func TestReloadWhileCalled(t *testing.T) {
 	s := newSite(t, calc)
 	cfg := settings(map[string]*site{"same": s, "other": s})
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	for range 4 {
@@ -154,7 +154,7 @@ func TestFollow(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.Follow(ctx, load) })
+	work.Go(func() { g.WatchSettings(ctx, load) })
 	defer work.Wait()
 	defer cancel()
 

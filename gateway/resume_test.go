@@ -101,11 +101,11 @@ func resuming(t *testing.T, change func(*config.Config)) (*gateway.Gateway, *led
 		change(cfg)
 	}
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, l
 }
 
-func went(ctx context.Context, t *testing.T, g *gateway.Gateway, p execution.Program, status sandbox.Status, says ...string) execution.Result {
+func runWith(ctx context.Context, t *testing.T, g *gateway.Gateway, p execution.Program, status sandbox.Status, says ...string) execution.Result {
 	t.Helper()
 	e, err := g.Executor.Execute(ctx, p)
 	if err != nil {
@@ -131,50 +131,50 @@ func TestResume(t *testing.T) {
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "client-1")
 	const python = "from servers.ledger import book, total\nfrom sallyport import parallel\nprint(book(name='a'))\nprint(parallel(*[lambda n=n: book(name=n) for n in ('b','c','d')]))\nn = total()['total']\n"
 	t.Run("python", func(t *testing.T) {
-		failed := went(ctx, t, g, execution.Program{Code: python + "raise ValueError(n)"}, sandbox.Failed, "ValueError: 4", "no call is repeated")
+		failed := runWith(ctx, t, g, execution.Program{Code: python + "raise ValueError(n)"}, sandbox.Failed, "ValueError: 4", "no call is repeated")
 		l.want(t, "a b c d")
-		twice := went(ctx, t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "booked a", "ValueError: 4", "5 calls answered from the journal of "+failed.ID)
+		twice := runWith(ctx, t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "booked a", "ValueError: 4", "5 calls answered from the journal of "+failed.ID)
 		l.want(t, "")
-		mended := went(ctx, t, g, execution.Program{Resume: twice.ID, Code: python + "print(book(name='e'), n)"}, sandbox.OK, "booked e 4", "5 calls answered from the journal of "+twice.ID)
+		mended := runWith(ctx, t, g, execution.Program{Resume: twice.ID, Code: python + "print(book(name='e'), n)"}, sandbox.OK, "booked e 4", "5 calls answered from the journal of "+twice.ID)
 		l.want(t, "e")
 		for id, says := range map[string]string{failed.ID: failed.ID + " was resumed by " + twice.ID, twice.ID: twice.ID + " was resumed by " + mended.ID, mended.ID: mended.ID + " succeeded"} {
 			_, err := g.Executor.Execute(ctx, execution.Program{Resume: id})
 			wantError(t, err, tool.Invalid, says)
 		}
-		r, err := g.History.Recorded(ctx, mended.ID)
+		r, err := g.History.Record(ctx, mended.ID)
 		if err != nil || r.Resumes != twice.ID || r.Made != 6 || !r.Calls[0].Replayed || r.Calls[5].Replayed {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
 	t.Run("typescript", func(t *testing.T) {
 		code := "import { book } from 'servers/ledger';\nconst r = await Promise.all(['a', 'b'].map((name) => book({ name })));\nconsole.log(r.join());\nthrow new Error('no');"
-		failed := went(ctx, t, g, execution.Program{Code: code, Language: "ts"}, sandbox.Failed, "booked a,booked b")
+		failed := runWith(ctx, t, g, execution.Program{Code: code, Language: "ts"}, sandbox.Failed, "booked a,booked b")
 		l.want(t, "a b")
-		went(ctx, t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "booked a,booked b", "2 calls answered")
+		runWith(ctx, t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "booked a,booked b", "2 calls answered")
 		l.want(t, "")
 	})
 	t.Run("variables and a failure that it died of", func(t *testing.T) {
 		code := "from servers.ledger import book\nfor n in names:\n    print(book(name=n))"
 		l.breaks(true)
 		names := map[string]json.RawMessage{"names": json.RawMessage(`["a","b"]`)}
-		failed := went(ctx, t, g, execution.Program{Code: code, Variables: names}, sandbox.Failed, "the ledger is closed for a")
+		failed := runWith(ctx, t, g, execution.Program{Code: code, Variables: names}, sandbox.Failed, "the ledger is closed for a")
 		if strings.Contains(failed.Text(), "resume") {
 			t.Errorf("it has done nothing: %s", failed.Text())
 		}
 		l.breaks(false)
-		went(ctx, t, g, execution.Program{Resume: "last"}, sandbox.OK, "booked a\nbooked b")
+		runWith(ctx, t, g, execution.Program{Resume: "last"}, sandbox.OK, "booked a\nbooked b")
 		l.want(t, "a b")
 	})
 	t.Run("a failure that it survived", func(t *testing.T) {
 		code := "from servers.ledger import book, total\nfrom sallyport import ToolError\ntry: book(name='x')\nexcept ToolError as e: print('survived', e)\ntotal()\nif not ok: 1/0\nprint(book(name='z'))"
 		l.breaks(true)
-		failed := went(ctx, t, g, execution.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage(`false`)}}, sandbox.Failed, "survived")
+		failed := runWith(ctx, t, g, execution.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage(`false`)}}, sandbox.Failed, "survived")
 		l.breaks(false)
-		went(ctx, t, g, execution.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage(`true`)}}, sandbox.OK, "survived the ledger is closed", "booked z")
+		runWith(ctx, t, g, execution.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage(`true`)}}, sandbox.OK, "survived the ledger is closed", "booked z")
 		l.want(t, "z")
 	})
 	t.Run("another", func(t *testing.T) {
-		failed := went(ctx, t, g, execution.Program{Code: python + "1/0"}, sandbox.Failed)
+		failed := runWith(ctx, t, g, execution.Program{Code: python + "1/0"}, sandbox.Failed)
 		l.want(t, "a b c d")
 		for _, other := range []string{"", "bob", "ADA"} {
 			_, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), other), execution.Program{Resume: failed.ID})
@@ -193,11 +193,11 @@ func TestResumeOtherwise(t *testing.T) {
 	t.Parallel()
 	g, l := resuming(t, nil)
 	code := "from servers.ledger import book\nimport uuid\nprint(book(name='a'))\nbook(name=str(uuid.uuid4()))\nprint(book(name='c'))\n1/0"
-	failed := went(t.Context(), t, g, execution.Program{Code: code}, sandbox.Failed)
+	failed := runWith(t.Context(), t, g, execution.Program{Code: code}, sandbox.Failed)
 	l.forget()
-	e := went(t.Context(), t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "ToolError: call 2 differs from the journal of "+failed.ID, "ledger.book has other arguments", "the program depends on time, chance or files")
+	e := runWith(t.Context(), t, g, execution.Program{Resume: failed.ID}, sandbox.Failed, "ToolError: call 2 differs from the journal of "+failed.ID, "ledger.book has other arguments", "the program depends on time, chance or files")
 	l.want(t, "")
-	went(t.Context(), t, g, execution.Program{Resume: e.ID, Code: "from servers.ledger import book\nprint(book(name='c'), book(name='new'))"}, sandbox.OK,
+	runWith(t.Context(), t, g, execution.Program{Resume: e.ID, Code: "from servers.ledger import book\nprint(book(name='c'), book(name='new'))"}, sandbox.OK,
 		"booked c booked new", "1 call answered from the journal", "2 calls of "+e.ID+" not asked for again, and not undone: ledger.book, ledger.book")
 	l.want(t, "new")
 }
@@ -206,7 +206,7 @@ func TestResumeOtherwise(t *testing.T) {
 func TestResumeAtOnce(t *testing.T) {
 	t.Parallel()
 	g, l := resuming(t, nil)
-	failed := went(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')\n1/0"}, sandbox.Failed)
+	failed := runWith(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')\n1/0"}, sandbox.Failed)
 	var work sync.WaitGroup
 	won := make(chan string, 8)
 	for range cap(won) {
@@ -230,10 +230,10 @@ func TestResumeAtOnce(t *testing.T) {
 func TestResumeWithoutResults(t *testing.T) {
 	t.Parallel()
 	g, l := resuming(t, func(cfg *config.Config) { cfg.Journal.Keep, cfg.Approval.Wait = 0, 10*time.Millisecond })
-	failed := went(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')\n1/0"}, sandbox.Failed)
+	failed := runWith(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')\n1/0"}, sandbox.Failed)
 	if strings.Contains(failed.Text(), "resume") {
 		t.Error(failed.Text())
 	}
-	went(t.Context(), t, g, execution.Program{Resume: failed.ID}, execution.Held, "ledger.book (it was done in "+failed.ID)
+	runWith(t.Context(), t, g, execution.Program{Resume: failed.ID}, execution.Held, "ledger.book (it was done in "+failed.ID)
 	l.want(t, "a")
 }

@@ -19,7 +19,7 @@ func TestApproveHeld(t *testing.T) {
 	cfg := settings(map[string]*site{"calc": s})
 	cfg.Upstreams[0].Trust = config.TrustPin
 	g := open(t, cfg, &gateway.Options{CacheDir: t.TempDir(), LockFile: filepath.Join(t.TempDir(), trust.FileName), DataDir: t.TempDir()})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if held, err := g.Catalog.HeldTools(t.Context()); err != nil || len(held) != 0 {
 		t.Fatalf("%v, %v", held, err)
 	}

@@ -78,8 +78,8 @@ func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": req.ID, "result": result})
 }
 
-// taken returns what arrived since it was asked last.
-func (m *mirror) taken() []arrival {
+// take returns what arrived since it was asked last.
+func (m *mirror) take() []arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := m.arrived
@@ -116,7 +116,7 @@ func reflect(t *testing.T, tools []tool.Tool) (*gateway.Gateway, *mirror) {
 	cfg.Sandbox.Calls, cfg.Sandbox.Output = 100_000, 1<<20
 	cfg.Sandbox.Timeout, cfg.Sandbox.Typecheck = 5*time.Minute, false // programs of thousands of lines; what is proved is the check while they run
 	g := open(t, withRunsc(t, &cfg), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, m
 }
 
@@ -127,8 +127,8 @@ type meant struct {
 	check *jsonschema.Schema
 }
 
-// drawn returns n tools with random schemas.
-func drawn(t *testing.T, n int) []tool.Tool {
+// drawTools returns n tools with random schemas.
+func drawTools(t *testing.T, n int) []tool.Tool {
 	t.Helper()
 	var tools []tool.Tool
 	for seed := range n {
@@ -141,8 +141,8 @@ func drawn(t *testing.T, n int) []tool.Tool {
 	return tools
 }
 
-// catalogued returns the tools of the catalogue beside the project, none if there is no such thing.
-func catalogued(t *testing.T) []tool.Tool {
+// catalogTools returns the tools of the catalogue beside the project, none if there is no such thing.
+func catalogTools(t *testing.T) []tool.Tool {
 	t.Helper()
 	paths, _ := filepath.Glob("../../shared/catalog/*.json")
 	var tools []tool.Tool
@@ -183,7 +183,7 @@ func calls(tools []tool.Tool, rounds int) (right, wrong []meant) {
 				continue
 			}
 			right = append(right, meant{tl, args, check})
-			if spoilt, ok := g.Spoil(args).(map[string]any); ok && check.Validate(any(spoilt)) != nil {
+			if spoilt, ok := g.Corrupt(args).(map[string]any); ok && check.Validate(any(spoilt)) != nil {
 				wrong = append(wrong, meant{tl, spoilt, check})
 			}
 		}
@@ -288,7 +288,7 @@ func TestArgumentsArriveAsTheyWereMeant(t *testing.T) {
 		name   string
 		tools  []tool.Tool
 		rounds int
-	}{{"random", drawn(t, 300), 2}, {"catalogue", catalogued(t), 1}} {
+	}{{"random", drawTools(t, 300), 2}, {"catalogue", catalogTools(t), 1}} {
 		t.Run(test.name, func(t *testing.T) {
 			if len(test.tools) == 0 {
 				t.Skip("no ../../shared/catalog beside the project")
@@ -309,7 +309,7 @@ func arriveUnchanged(t *testing.T, g *gateway.Gateway, m *mirror, list []meant, 
 	for i, why := range refused {
 		t.Errorf("%s: %s refused %s\n%.1500s\n%s", lang, list[i].tool.ID, schematest.Python(list[i].args), list[i].tool.Input, why)
 	}
-	arrived := m.taken()
+	arrived := m.take()
 	if len(arrived) != len(list) || left != len(list) {
 		t.Fatalf("%s: %d of %d calls arrived, %d left", lang, len(arrived), len(list), left)
 	}
@@ -330,7 +330,7 @@ func neverArrive(t *testing.T, g *gateway.Gateway, m *mirror, list []meant, lang
 			t.Errorf("%s: %s: refused without a word", lang, c.tool.ID)
 		}
 	}
-	arrived := m.taken()
+	arrived := m.take()
 	for _, a := range arrived { // null for an optional parameter is left out, and then some are right
 		if checks[a.name].Validate(a.args) != nil {
 			t.Errorf("%s: %s got %s", lang, a.name, schematest.Python(a.args))

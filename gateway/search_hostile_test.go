@@ -42,7 +42,7 @@ func issues(s *site) {
 // writes its name gets a tool, whatever other upstreams call what they have.
 func TestNobodyStandsBeforeAName(t *testing.T) {
 	g := open(t, settings(map[string]*site{"evil": newSite(t, wanting), "github": newSite(t, issues)}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for query, want := range map[string]string{
 		"github.create_issue":                "github.create_issue",
 		"github.createIssue":                 "github.create_issue",
@@ -69,7 +69,7 @@ func TestNobodyStandsBeforeAName(t *testing.T) {
 // the honest one is in the answer.
 func TestStuffingDoesNotFillTheAnswer(t *testing.T) {
 	g := open(t, settings(map[string]*site{"evil": newSite(t, wanting), "github": newSite(t, issues)}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for _, query := range []string{"create an issue in a repository", "create issue", "issue in a repository"} {
 		found := search(t, g, toolsearch.Request{Query: query})
 		at := -1
@@ -106,7 +106,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 			s.tool(fmt.Sprint("seal_", i), line+"\n"+line, "", echo)
 		}
 	})}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for _, lang := range []string{"python", "typescript"} {
 		for _, detail := range []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsearch.Signature, toolsearch.Full} {
 			for _, query := range []string{"feed a walrus", "seal", "evil.walrus_3"} {
@@ -127,7 +127,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 // TestEndlessQuery: what lies beyond what a person could mean is not read.
 func TestEndlessQuery(t *testing.T) {
 	g := open(t, settings(map[string]*site{"github": newSite(t, issues)}), nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for _, query := range []string{"create issue " + strings.Repeat("é", 8<<20), strings.Repeat("create issue ", 1<<20), strings.Repeat("x", 8<<20), strings.Repeat("\ufdfa", 1<<20), strings.Repeat("\xff", 1<<20)} {
 		found, cut := search(t, g, toolsearch.Request{Query: query}), search(t, g, toolsearch.Request{Query: query[:4<<10]})
 		if found.Text() != cut.Text() {

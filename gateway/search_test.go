@@ -48,7 +48,7 @@ func TestSearchText(t *testing.T) {
 	}
 	cfg.Upstreams[0].Description = "Short notes\nthat stay"
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	var all strings.Builder
 	for _, s := range []toolsearch.Request{
 		{Query: " "},
@@ -137,7 +137,7 @@ func TestLostUpstreamStaysFindable(t *testing.T) {
 	cfg := settings(nil)
 	cfg.Upstreams = []config.Upstream{process(t, "my-notes", "notes")}
 	g := open(t, cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	state := g.Catalog.Upstreams()[0].State
 	if state.PID == 0 || state.Tools != 3 {
 		t.Fatalf("state %+v", state)

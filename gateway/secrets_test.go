@@ -40,10 +40,10 @@ func TestSecretsStay(t *testing.T) {
 	cfg.Upstreams = []config.Upstream{up}
 	log := &records{}
 	g := open(t, &cfg, &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 
 	var b strings.Builder
-	b.WriteString(askedAs(t.Context(), t, g, "leak.leak", "{}") + askedAs(t.Context(), t, g, "leak.fail", "{}") + askedAs(t.Context(), t, g, "leak.leak", `{"b":1}`))
+	b.WriteString(callAs(t.Context(), t, g, "leak.leak", "{}") + callAs(t.Context(), t, g, "leak.fail", "{}") + callAs(t.Context(), t, g, "leak.leak", `{"b":1}`))
 	for path, file := range g.Catalog.Tree() {
 		b.WriteString(path + string(file))
 	}

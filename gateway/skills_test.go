@@ -28,12 +28,12 @@ func skillful(t *testing.T, dataDir string) (*gateway.Gateway, map[string]*site)
 	cfg := withRunsc(t, settings(sites))
 	cfg.Skills = config.Skills{Shared: true, Review: true}
 	g := open(t, cfg, &gateway.Options{DataDir: dataDir})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	return g, sites
 }
 
-// ran runs a program and returns what a model reads of it.
-func ran(ctx context.Context, t *testing.T, g *gateway.Gateway, language, code string) string {
+// mustRun runs a program and returns what a model reads of it.
+func mustRun(ctx context.Context, t *testing.T, g *gateway.Gateway, language, code string) string {
 	t.Helper()
 	e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Language: language})
 	if err != nil {
@@ -42,7 +42,7 @@ func ran(ctx context.Context, t *testing.T, g *gateway.Gateway, language, code s
 	return e.Text()
 }
 
-func saved(ctx context.Context, t *testing.T, g *gateway.Gateway, d skills.SkillDraft) string {
+func saveSkill(ctx context.Context, t *testing.T, g *gateway.Gateway, d skills.SkillDraft) string {
 	t.Helper()
 	said, err := g.Skills.SaveSkill(ctx, d)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestSkills(t *testing.T) {
 func skillsBesideTools(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
-	saved(ctx, t, g, skills.SkillDraft{Name: "add-notes", Code: "def add_notes(notes: list) -> int:\n    return len(notes)\n", Description: "Add two numbers and create a note of it."})
+	saveSkill(ctx, t, g, skills.SkillDraft{Name: "add-notes", Code: "def add_notes(notes: list) -> int:\n    return len(notes)\n", Description: "Add two numbers and create a note of it."})
 	for query, first := range map[string]string{
 		"add two numbers": "servers.calc", "create a note": "servers.my_notes", "create_note": "servers.my_notes", "add": "servers.calc",
 		"add_notes": "skills.add_notes", "greets somebody politely several times": "skills.greeting",
@@ -99,7 +99,7 @@ func skillsBesideTools(t *testing.T, g *gateway.Gateway) {
 func skillsInPython(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
-	said := saved(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
+	said := saveSkill(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
 	if want := "saved greeting, version 1\nfrom skills.greeting import greeting, fails\ngreeting(who: str, times: int = 2) -> str\nfails(x)"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
@@ -113,7 +113,7 @@ func skillsInPython(t *testing.T, g *gateway.Gateway) {
 		{"from sallyport import load_skill\nload_skill('greeting')", "greeting, version 1, python\nGreets somebody"},
 		{"from sallyport import save_skill\nprint(save_skill('double', 'def double(x): return 2 * x', 'Doubles.'))\nfrom skills.double import double\ndouble(4)", "=> 8"},
 	} {
-		if got := ran(ctx, t, g, "python", test.code); !strings.Contains(got, test.want) {
+		if got := mustRun(ctx, t, g, "python", test.code); !strings.Contains(got, test.want) {
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
@@ -128,7 +128,7 @@ func skillsInPython(t *testing.T, g *gateway.Gateway) {
 	if _, ok := g.Skills.SkillFunctions(other, "greeting"); ok {
 		t.Error("another principal knows the functions")
 	}
-	if got := ran(other, t, g, "python", "import skills.greeting"); !strings.Contains(got, "there is no skill greeting") {
+	if got := mustRun(other, t, g, "python", "import skills.greeting"); !strings.Contains(got, "there is no skill greeting") {
 		t.Errorf("another principal: %s", got)
 	}
 }
@@ -154,7 +154,7 @@ func skillsInTypeScript(t *testing.T, g *gateway.Gateway) {
 	_, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "squares", Code: squares, Language: "typescript"})
 	wantError(t, err, tool.Invalid, "skills/squares has no file signs")
 	code := strings.Replace(squares, `import { SIGN } from "./signs";`, `const SIGN = "sum";`, 1)
-	said := saved(ctx, t, g, skills.SkillDraft{Name: "squares", Code: code, Language: "typescript", Tests: `import test from "node:test";
+	said := saveSkill(ctx, t, g, skills.SkillDraft{Name: "squares", Code: code, Language: "typescript", Tests: `import test from "node:test";
 import assert from "node:assert";
 import { squares } from "skills/squares";
 test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
@@ -171,7 +171,7 @@ test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
 			"saved one, version 1\nimport { one } from \"skills/one\"\none(): number\nsquares: Adds squares\n=> squares, version 1, typescript\nAd"},
 		{"python", `import skills.squares`, "ImportError: skill squares is in typescript; import it from a program in typescript"},
 	} {
-		if got := ran(ctx, t, g, test.language, test.code); !strings.Contains(got, test.want) {
+		if got := mustRun(ctx, t, g, test.language, test.code); !strings.Contains(got, test.want) {
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
@@ -186,27 +186,27 @@ func skillsOfExecutions(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
 	const program = "from servers.calc import add\nimport json\n\ntext = \"\"\"\n  two\nlines\"\"\"\na = 20\ndef twice(x):\n    return x * 2\nprint(text)\nint(add(a=a, b=22)) + twice(20)\n"
-	ran(ctx, t, g, "python", program)
-	said := saved(ctx, t, g, skills.SkillDraft{Name: "add-up", From: "last", Params: map[string]json.RawMessage{"a": json.RawMessage("20"), "b": json.RawMessage("22")}, Description: "Adds up."})
+	mustRun(ctx, t, g, "python", program)
+	said := saveSkill(ctx, t, g, skills.SkillDraft{Name: "add-up", From: "last", Params: map[string]json.RawMessage{"a": json.RawMessage("20"), "b": json.RawMessage("22")}, Description: "Adds up."})
 	if want := "saved add-up, version 1\nfrom skills.add_up import add_up\nadd_up(a: int = 20, b: int = 22)\na replaces 20 2 times\nb replaces 22 once"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
-	if got, want := ran(ctx, t, g, "python", "from skills.add_up import add_up\nadd_up(a=1)"), "\n  two\nlines\n=> 25"; got != want {
+	if got, want := mustRun(ctx, t, g, "python", "from skills.add_up import add_up\nadd_up(a=1)"), "\n  two\nlines\n=> 25"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	ran(ctx, t, g, "typescript", "import { add } from \"servers/calc\";\nconst base = 5;\nconst sum = await add({ a: base, b: 7 });\nconsole.log(`${sum}\n of 7`);\nNumber(sum) + 7")
-	said = saved(ctx, t, g, skills.SkillDraft{Name: "add-ts", From: "last", Params: map[string]json.RawMessage{"base": json.RawMessage("5"), "n": json.RawMessage("7")}, Description: "Adds."})
+	mustRun(ctx, t, g, "typescript", "import { add } from \"servers/calc\";\nconst base = 5;\nconst sum = await add({ a: base, b: 7 });\nconsole.log(`${sum}\n of 7`);\nNumber(sum) + 7")
+	said = saveSkill(ctx, t, g, skills.SkillDraft{Name: "add-ts", From: "last", Params: map[string]json.RawMessage{"base": json.RawMessage("5"), "n": json.RawMessage("7")}, Description: "Adds."})
 	if want := "saved add-ts, version 1\nimport { add_ts } from \"skills/add_ts\"\nadd_ts({ base = 5, n = 7 }: { base?: number; n?: number } = {})\nbase replaces 5 once\nn replaces 7 2 times"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
-	if got, want := ran(ctx, t, g, "typescript", "import { add_ts } from \"skills/add-ts\";\nawait add_ts({ n: 10 })"), "15\n of 7\n=> 25"; got != want {
+	if got, want := mustRun(ctx, t, g, "typescript", "import { add_ts } from \"skills/add-ts\";\nawait add_ts({ n: 10 })"), "15\n of 7\n=> 25"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	_, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "x", From: "last", Params: map[string]json.RawMessage{"n": json.RawMessage("8")}})
 	wantError(t, err, tool.Invalid, "the program has no literal 8, the value of n")
 	_, err = g.Skills.SaveSkill(tool.WithPrincipal(ctx, "mallory"), skills.SkillDraft{Name: "x", From: "last"})
 	wantError(t, err, tool.NotFound, "no successful execution in this session")
-	ran(ctx, t, g, "python", "1/0")
+	mustRun(ctx, t, g, "python", "1/0")
 }
 
 // TestSkillsAmongThemselves: a skill imports others, its own files and what lies beside them; a circle is an
@@ -243,7 +243,7 @@ func TestSkillsAmongThemselves(t *testing.T) {
 	}
 	g, _ := skillful(t, dir)
 	ctx := t.Context()
-	saved(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 1\n", Description: "One."})
+	saveSkill(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 1\n", Description: "One."})
 	for _, test := range []struct{ language, code, want string }{
 		{"python", "from skills.by_hand import words\nwords()", `["deep",1,3]`},
 		{"python", "import skills.ring_a", "ImportError: cannot import name 'a' from partially initialized module 'skills.ring_a' (most likely due to a circular import)"},
@@ -254,7 +254,7 @@ func TestSkillsAmongThemselves(t *testing.T) {
 		{"ts", `import { x } from "skills/ts-out"; x()`, `ImportError: cannot import "../ts-other/skill"`},
 		{"python", "from sallyport import list_skills\nlist_skills()", "broken: SKILL.md must begin"},
 	} {
-		if got := ran(ctx, t, g, test.language, test.code); !strings.Contains(got, test.want) {
+		if got := mustRun(ctx, t, g, test.language, test.code); !strings.Contains(got, test.want) {
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
@@ -269,7 +269,7 @@ func TestSkillsAmongThemselves(t *testing.T) {
 		return e.Text()
 	}
 	first := in("from skills.plain import plain\nplain()")
-	saved(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 2\n"})
+	saveSkill(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 2\n"})
 	if second := in("from skills.plain import plain\nplain()"); first != "1" || second != "2" {
 		t.Errorf("%s, then %s", first, second)
 	}
@@ -281,9 +281,9 @@ func TestSkillsOfOthers(t *testing.T) {
 	g, _ := skillful(t, dir)
 	ann, bob := tool.WithPrincipal(t.Context(), "ann"), tool.WithPrincipal(t.Context(), "bob")
 	const secret = "xylophone"
-	saved(ann, t, g, skills.SkillDraft{Name: secret, Code: "def xylophone(): return 'xylophone music'\n", Description: "Plays " + secret + "."})
-	saved(ann, t, g, skills.SkillDraft{Name: "waits", Code: "def waits(): return 'xylophone'\n", Description: "Plays xylophone.", Scope: "shared"})
-	ran(ann, t, g, "python", "'xylophone'")
+	saveSkill(ann, t, g, skills.SkillDraft{Name: secret, Code: "def xylophone(): return 'xylophone music'\n", Description: "Plays " + secret + "."})
+	saveSkill(ann, t, g, skills.SkillDraft{Name: "waits", Code: "def waits(): return 'xylophone'\n", Description: "Plays xylophone.", Scope: "shared"})
+	mustRun(ann, t, g, "python", "'xylophone'")
 	for name, try := range map[string]func() (string, error){
 		"load": func() (string, error) { return g.Skills.LoadSkill(bob, "xylophone", 0) },
 		"path": func() (string, error) { return g.Skills.LoadSkill(bob, "../ann/xylophone", 0) },
@@ -304,9 +304,9 @@ func TestSkillsOfOthers(t *testing.T) {
 			return found.Text(), err
 		},
 		"program": func() (string, error) {
-			return ran(bob, t, g, "python", "from sallyport import list_skills, search_tools, describe, load_skill, ToolError\nfrom sallyport import call\nprint(list_skills(), search_tools('plays music'))\nfor name in ('xylo'+'phone', 'waits'):\n  for f in (load_skill, lambda n: describe('skills.' + n), lambda n: call('sallyport.import_skill', {'name': n, 'language': 'python'})):\n    try: print(f(name))\n    except ToolError as e: print(e.code)"), nil
+			return mustRun(bob, t, g, "python", "from sallyport import list_skills, search_tools, describe, load_skill, ToolError\nfrom sallyport import call\nprint(list_skills(), search_tools('plays music'))\nfor name in ('xylo'+'phone', 'waits'):\n  for f in (load_skill, lambda n: describe('skills.' + n), lambda n: call('sallyport.import_skill', {'name': n, 'language': 'python'})):\n    try: print(f(name))\n    except ToolError as e: print(e.code)"), nil
 		},
-		"typescript": func() (string, error) { return ran(bob, t, g, "ts", `import * as x from "skills/waits"; x`), nil },
+		"typescript": func() (string, error) { return mustRun(bob, t, g, "ts", `import * as x from "skills/waits"; x`), nil },
 	} {
 		text, err := try()
 		if strings.Contains(text, secret) || err != nil && (strings.Contains(err.Error(), "music") || strings.Contains(err.Error(), "did you mean")) {
@@ -314,14 +314,14 @@ func TestSkillsOfOthers(t *testing.T) {
 		}
 	}
 	// What is approved runs with the rights of whoever calls it: it sees its caller's workspace and skills.
-	saved(ann, t, g, skills.SkillDraft{Name: "reader", Code: "def reader():\n    import skills.mine\n    return open('/workspace/mine.txt').read() + skills.mine.mine()\n", Description: "Reads what is in the workspace.", Scope: "shared"})
+	saveSkill(ann, t, g, skills.SkillDraft{Name: "reader", Code: "def reader():\n    import skills.mine\n    return open('/workspace/mine.txt').read() + skills.mine.mine()\n", Description: "Reads what is in the workspace.", Scope: "shared"})
 	store := skill.New(filepath.Join(dir, "skills"))
 	if _, err := store.Approve("reader", ""); err != nil {
 		t.Fatal(err)
 	}
 	for who, ctx := range map[string]context.Context{"ann": ann, "bob": bob} {
-		saved(ctx, t, g, skills.SkillDraft{Name: "mine", Code: "def mine(): return ' and " + who + "'\n", Description: "Mine."})
-		if got := ran(ctx, t, g, "python", "open('/workspace/mine.txt', 'w').write('"+who+"')\nfrom skills.reader import reader\nreader()"); got != who+" and "+who {
+		saveSkill(ctx, t, g, skills.SkillDraft{Name: "mine", Code: "def mine(): return ' and " + who + "'\n", Description: "Mine."})
+		if got := mustRun(ctx, t, g, "python", "open('/workspace/mine.txt', 'w').write('"+who+"')\nfrom skills.reader import reader\nreader()"); got != who+" and "+who {
 			t.Errorf("%s: %s", who, got)
 		}
 	}
@@ -334,7 +334,7 @@ func TestSkillsOfOthers(t *testing.T) {
 func TestSkillFlags(t *testing.T) {
 	g, sites := skillful(t, t.TempDir())
 	ctx := t.Context()
-	saved(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
+	saveSkill(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
 	flagged := func() string {
 		text, err := g.Skills.LoadSkill(ctx, "greeting", 0)
 		if err != nil {

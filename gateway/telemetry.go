@@ -25,7 +25,7 @@ func measure(t *telemetry.Telemetry, has func(upstream string) bool) toolcall.Mi
 		}
 		return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			begun := time.Now()
-			ctx, span := t.Start(ctx, telemetry.Inside, "execute_tool", c.Tool.String())
+			ctx, span := t.Start(ctx, telemetry.Internal, "execute_tool", c.Tool.String())
 			span.Set(attrOperation, "execute_tool")
 			span.Set(attrTool, c.Tool.String())
 			span.Set(telemetry.ExecutionID, c.Execution)
@@ -40,7 +40,7 @@ func measure(t *telemetry.Telemetry, has func(upstream string) bool) toolcall.Mi
 			if label != toolcall.GatewayID && !has(label) { // metrics have no labels that programs make up
 				label = "_unknown"
 			}
-			t.Called(ctx, label, went, time.Since(begun))
+			t.RecordCall(ctx, label, went, time.Since(begun))
 			return result, err
 		}
 	}
@@ -57,7 +57,7 @@ func trace(t *telemetry.Telemetry) toolcall.Middleware {
 			if method == "tools/call" {
 				target = c.Tool.Name
 			}
-			ctx, span := t.Start(ctx, telemetry.Asking, method, target)
+			ctx, span := t.Start(ctx, telemetry.Client, method, target)
 			span.Set(attrMethod, method)
 			span.Set(attrTool, target)
 			span.Set(attrUpstream, c.Tool.Upstream)
@@ -71,16 +71,16 @@ func trace(t *telemetry.Telemetry) toolcall.Middleware {
 // gauges returns a function that reads the gauges of a gateway's metrics.
 func gauges(g *Gateway) func(ctx context.Context) telemetry.State {
 	return func(ctx context.Context) telemetry.State {
-		s := telemetry.State{Upstreams: map[string]int{}, Tools: map[string]int{}, Sandboxes: g.Sandboxes.Pooled()}
+		s := telemetry.State{Upstreams: map[string]int{}, Tools: map[string]int{}, Sandboxes: g.Sandboxes.PoolSizes()}
 		s.Running, s.Queued = g.Executor.Load()
-		s.Places = g.Executor.Places()
+		s.Places = g.Executor.Slots()
 		for _, up := range g.Catalog.Upstreams() {
 			s.Upstreams[string(up.State.Status)]++
 			s.Tools[up.ID] = up.State.Tools
 		}
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		s.Approvals = g.Approver.Waiting(ctx)
+		s.Approvals = g.Approver.PendingCount(ctx)
 		return s
 	}
 }

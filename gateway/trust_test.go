@@ -58,7 +58,7 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := book.Held()
+	held, err := book.Pending()
 	if err != nil || len(held) != 1 {
 		t.Fatalf("held %v, %v", held, err)
 	}
@@ -121,7 +121,7 @@ func TestLoginElsewhereUnparks(t *testing.T) {
 	})
 	keeper := &keeper{}
 	g := open(t, settings(map[string]*site{"calc": s}), &gateway.Options{Auth: func(config.Upstream) upstream.Authorizer { return keeper }})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	state := g.Catalog.Upstreams()[0].State
 	if state.Status != upstream.Parked || !state.Login || time.Until(state.RetryAt) < 30*time.Second {
 		t.Fatalf("%+v", state)

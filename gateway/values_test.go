@@ -36,7 +36,7 @@ func TestValues(t *testing.T) {
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}
 	g := open(t, &cfg, nil)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	for _, c := range cases {
 		result.Store(&c.Result)
 		r, err := call(t, g, "up.f", `{}`)

@@ -81,7 +81,7 @@ func TestWrongCallsTeach(t *testing.T) {
 		}
 		said[lang] = strings.Split(strings.TrimSpace(e.Stdout.Text), "\n")
 		sent := strings.Count(e.Stdout.Text, "sent\n")
-		if len(said[lang]) != len(table.Calls) || e.Calls != sent || len(m.taken()) != sent {
+		if len(said[lang]) != len(table.Calls) || e.Calls != sent || len(m.take()) != sent {
 			t.Fatalf("%s: %d answers for %d calls, %d calls left the sandbox, %d were meant to:\n%s", lang, len(said[lang]), len(table.Calls), e.Calls, sent, e.Stdout.Text)
 		}
 	}

@@ -37,16 +37,16 @@ func (f field) prose() bool {
 	return f == fieldLead || f == fieldDescription || f == fieldParamText || f == fieldUpstream
 }
 
-// likely reports whether the words of the field are candidates for correcting a misspelt query word.
-func (f field) likely() bool {
+// spellChecked reports whether the words of the field are candidates for correcting a misspelt query word.
+func (f field) spellChecked() bool {
 	return f != fieldDescription && f != fieldParamText && f != fieldValue && f != fieldResult
 }
 
 // snapshot is the immutable index of one catalog. A changed catalog gets a new snapshot.
 type snapshot struct {
-	reader blevesearch.IndexReader
-	words  *analyzers
-	weigh  weights
+	reader    blevesearch.IndexReader
+	analyzers *analyzers
+	weigh     weights
 	// docs is sorted by id. Other fields refer to a document by its position in docs ("ord").
 	docs []Doc
 	// ordOf maps bleve's document numbers to ords. bleve assigns numbers in the order in which its workers finish.
@@ -81,7 +81,7 @@ type upstream struct {
 // snapshot returns a snapshot of docs, which must be the current content of the store.
 func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 	texts := st.table.list()
-	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, vectors: make([]wordvec.Vector, len(docs)), facts: make([]*facts, len(docs)),
+	s := &snapshot{analyzers: st.analyzers, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, vectors: make([]wordvec.Vector, len(docs)), facts: make([]*facts, len(docs)),
 		texts: texts, terms: st.terms.list(texts), vocabulary: st.vocabulary.list(texts)}
 	s.scratch.New = func() any { return newScratch(len(s.docs)) }
 	for ord, e := range st.entries {
@@ -182,7 +182,7 @@ func (s *snapshot) numberDocs(entries []*entry, slots int) error {
 	for ord, e := range entries {
 		ords[e.slot] = int32(ord)
 	}
-	return postings(context.Background(), s.reader, slotTerm, func(number, freq uint64) {
+	return forEachPosting(context.Background(), s.reader, slotTerm, func(number, freq uint64) {
 		for uint64(len(s.ordOf)) <= number { // skip the numbers of deleted documents
 			s.ordOf = append(s.ordOf, 0)
 		}

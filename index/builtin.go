@@ -7,7 +7,7 @@ import (
 
 // builtIn holds the embedded language data. It is immutable.
 type builtIn struct {
-	words *analyzers
+	analyzers *analyzers
 	// related maps a term to its synonyms.
 	related map[string][]string
 	phrases phraseTable
@@ -23,6 +23,6 @@ var readBuiltIn = sync.OnceValues(func() (*builtIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	useLists()
-	return &builtIn{words: words, related: synonymTable(words.stem.stem), phrases: phrases}, nil
+	registerSegmentPlugin()
+	return &builtIn{analyzers: words, related: synonymTable(words.stem.stem), phrases: phrases}, nil
 })

@@ -28,15 +28,15 @@ const (
 // vector returns the embedding of the current document: of its name, title, first
 // sentence and upstream, each with a fixed weight independent of its length. It
 // returns a zero vector, which is similar to none, if too few words are known.
-func (l *learner) vector() wordvec.Vector {
-	v, ok := l.words.model.Embed(l.part(fieldName), l.part(fieldTitle), l.part(fieldLead), l.part(fieldUpstream))
+func (l *docAnalyzer) vector() wordvec.Vector {
+	v, ok := l.analyzers.model.Embed(l.part(fieldName), l.part(fieldTitle), l.part(fieldLead), l.part(fieldUpstream))
 	if !ok {
 		return wordvec.Vector{}
 	}
 	return v
 }
 
-func (l *learner) part(f field) wordvec.Part {
+func (l *docAnalyzer) part(f field) wordvec.Part {
 	part := wordvec.Part{Weight: l.weigh.vector[f]}
 	for _, s := range l.texts[f] {
 		part.Words = append(part.Words, s.vector...)
@@ -44,8 +44,8 @@ func (l *learner) part(f field) wordvec.Part {
 	return part
 }
 
-// meaningWords returns the model's words for words, without numbers.
-func meaningWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
+// embeddingWords returns the model's words for words, without numbers.
+func embeddingWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
 	for _, w := range words {
 		if r, _ := utf8.DecodeRuneInString(w.text); unicode.IsLetter(r) {
 			found = append(found, m.Find(w.text))
@@ -54,11 +54,11 @@ func meaningWords(m *wordvec.Model, words []queryWord) (found []wordvec.Word) {
 	return found
 }
 
-// compare sets likeness to the similarity of each document to the query, or only
+// computeLikeness sets likeness to the similarity of each document to the query, or only
 // of the documents that match by words if these cover the query. It leaves likeness
 // nil if the model does not know the query's words.
-func (r *search) compare() {
-	v, ok := r.words.model.Embed(wordvec.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
+func (r *search) computeLikeness() {
+	v, ok := r.analyzers.model.Embed(wordvec.Part{Words: embeddingWords(r.analyzers.model, r.req.list), Weight: 1})
 	if !ok {
 		return
 	}
@@ -97,7 +97,7 @@ func (r *search) blend() {
 	}
 	for _, ord := range r.nearest() {
 		if by := worth * gain(r.likeness[ord]); by >= denseShare*top {
-			r.lift(ord, by)
+			r.boost(ord, by)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (r *search) nearest() []int32 {
 	floor := float32(denseFloor)
 	for i, near := range r.likeness {
 		ord := int32(i)
-		if near < floor || r.work.score[i] != 0 || !r.searched(ord) {
+		if near < floor || r.work.score[i] != 0 || !r.inScope(ord) {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(top, ord, order)

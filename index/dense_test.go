@@ -27,8 +27,8 @@ func TestMeaningFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ix.Close()
-	ix.now.Load().phrases = nil
-	ix.now.Load().related = nil
+	ix.current.Load().phrases = nil
+	ix.current.Load().related = nil
 	for query, want := range map[string]string{
 		"abolish an appointment": "delete_event",
 		"reimburse the buyer":    "create_refund",

@@ -65,8 +65,8 @@ type Doc struct {
 // Param is one parameter of a tool, or one property inside a parameter.
 type Param struct{ Name, Description string }
 
-// same reports whether two documents have the same content.
-func (d *Doc) same(o *Doc) bool {
+// equal reports whether two documents have the same content.
+func (d *Doc) equal(o *Doc) bool {
 	return d.ID == o.ID && d.Kind == o.Kind && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
 		d.Description == o.Description && d.Values == o.Values && d.Results == o.Results && sameParams(d.Params, o.Params)
 }
@@ -143,16 +143,16 @@ func params(input json.RawMessage) ([]Param, string) {
 		return nil, ""
 	}
 	var found paramList
-	level := []any{parsed(input)}
+	level := []any{decodeSchema(input)}
 	for range maxParamDepth {
 		level = found.addLevel(level)
 	}
 	return found.params, cutText(strings.Join(found.values, " "), maxValues)
 }
 
-// parsed decodes a whole schema at once, since decoding each level again dominated indexing time.
+// decodeSchema decodes a whole schema at once, since decoding each level again dominated indexing time.
 // It returns nil for invalid JSON.
-func parsed(input json.RawMessage) (value any) {
+func decodeSchema(input json.RawMessage) (value any) {
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber() // a number too large for a float must not fail the schema
 	if dec.Decode(&value) != nil {

@@ -49,7 +49,7 @@ func encode(analysis digest, texts []string, docs []analyzed) []byte {
 	var body []byte
 	for _, d := range docs {
 		body = append(body, d.digest[:]...)
-		body = d.mapped(renumber).append(body)
+		body = d.remap(renumber).append(body)
 	}
 	head := append(make([]byte, 0, len(body)+16*len(used)), analysis[:]...)
 	head = binary.AppendUvarint(head, uint64(len(used)))
@@ -62,8 +62,8 @@ func encode(analysis digest, texts []string, docs []analyzed) []byte {
 // append appends the encoded facts to to. A new fact must be added here, in decoder.facts and to mapped, and must
 // increment analysisVersion.
 func (f *facts) append(to []byte) []byte {
-	to = binary.AppendUvarint(to, uint64(f.likely))
-	for _, list := range [][]uint32{f.terms, f.words, f.fit, f.lead} {
+	to = binary.AppendUvarint(to, uint64(f.numSpellChecked))
+	for _, list := range [][]uint32{f.terms, f.words, f.nameStems, f.lead} {
 		to = binary.AppendUvarint(to, uint64(len(list)))
 		for _, id := range list {
 			to = binary.AppendUvarint(to, uint64(id))
@@ -78,10 +78,10 @@ func (f *facts) append(to []byte) []byte {
 	return to
 }
 
-// mapped returns a copy of the facts with the term numbers mapped by to.
-func (f *facts) mapped(to func(uint32) uint32) *facts {
+// remap returns a copy of the facts with the term numbers mapped by to.
+func (f *facts) remap(to func(uint32) uint32) *facts {
 	other := *f
-	for _, list := range []*[]uint32{&other.terms, &other.words, &other.fit, &other.lead} {
+	for _, list := range []*[]uint32{&other.terms, &other.words, &other.nameStems, &other.lead} {
 		*list = slices.Clone(*list)
 		for i, id := range *list {
 			(*list)[i] = to(id)
@@ -154,8 +154,8 @@ func (d *decoder) bytes(n int) []byte {
 
 // facts reads facts whose term numbers must be below limit.
 func (d *decoder) facts(limit int) *facts {
-	f := &facts{likely: int(min(d.number(), 1<<31))}
-	for _, list := range []*[]uint32{&f.terms, &f.words, &f.fit, &f.lead} {
+	f := &facts{numSpellChecked: int(min(d.number(), 1<<31))}
+	for _, list := range []*[]uint32{&f.terms, &f.words, &f.nameStems, &f.lead} {
 		*list = make([]uint32, d.count(1))
 		for i := range *list {
 			id := d.number()
@@ -174,7 +174,7 @@ func (d *decoder) facts(limit int) *facts {
 	for i, x := range d.bytes(wordvec.Dim) {
 		f.vector[i] = int8(x)
 	}
-	if f.likely > len(f.terms) || slices.Contains(f.freqs, 0) {
+	if f.numSpellChecked > len(f.terms) || slices.Contains(f.freqs, 0) {
 		d.fail()
 		return &facts{}
 	}

@@ -13,7 +13,7 @@ func TestForgedSnapshot(t *testing.T) {
 	docs := someDocs(60)
 	for name, forge := range map[string]func([]string, []analyzed){
 		"terms of ours": func(texts []string, _ []analyzed) {
-			texts[0], texts[1], texts[2] = slotTerm, boxTerm(pinBox("tool1")), pinPrefix
+			texts[0], texts[1], texts[2] = slotTerm, bucketTerm(pinBucket("tool1")), pinPrefix
 		},
 		"no terms": func(texts []string, _ []analyzed) { texts[0], texts[1] = "", "" },
 		"any bytes": func(texts []string, _ []analyzed) {
@@ -38,14 +38,14 @@ func TestForgedSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			first, _, _ := open(t, dir, docs)
-			analysis := first.saved.analysis
+			analysis := first.cache.analysis
 			closeIndex(t, first)
 			file := snapshots(t, dir)[0]
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := checksumfile.Open(snapshotVersion, data)
+			body, err := checksumfile.Decode(snapshotVersion, data)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,9 +12,9 @@ const (
 	fuseRank = 60
 	// maxAlso is how many entries of the other ranking are read.
 	maxAlso = 100
-	// favourLift is the boost of a favoured document, as a share of the best score: it
+	// favourBoost is the boost of a favoured document, as a share of the best score: it
 	// passes documents that are nearly as good, but never one that is far better.
-	favourLift = 0.6
+	favourBoost = 0.6
 )
 
 // fuse merges the ranking with another by reciprocal rank. It adds documents that
@@ -35,7 +35,7 @@ func (r *search) fuse(also []tool.ID) {
 	}
 	top := r.top()
 	for ord, sum := range worth {
-		r.lift(ord, top*sum*(fuseRank+1)/2-r.work.score[ord])
+		r.boost(ord, top*sum*(fuseRank+1)/2-r.work.score[ord])
 	}
 }
 
@@ -44,7 +44,7 @@ func (r *search) favour(proved map[tool.ID]float64) {
 	top := r.top()
 	for id, share := range proved {
 		if ord, ok := r.placeOf(id); ok && share > 0 {
-			r.lift(ord, favourLift*top*min(share, 1))
+			r.boost(ord, favourBoost*top*min(share, 1))
 		}
 	}
 }
@@ -58,9 +58,9 @@ func (r *search) top() float64 {
 	return cmp.Or(top, 1)
 }
 
-// lift adds by to the score of a document. A document without a score becomes a hit if it is in scope.
-func (r *search) lift(ord int32, by float64) {
-	if by == 0 || !r.searched(ord) {
+// boost adds by to the score of a document. A document without a score becomes a hit if it is in scope.
+func (r *search) boost(ord int32, by float64) {
+	if by == 0 || !r.inScope(ord) {
 		return
 	}
 	if r.work.score[ord] == 0 {

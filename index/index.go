@@ -83,14 +83,14 @@ const (
 // Index searches documents. All methods are safe for concurrent use.
 type Index struct {
 	logger *slog.Logger
-	// now is the snapshot that searches use; nil after Close.
-	now atomic.Pointer[snapshot]
+	// current is the snapshot that searches use; nil after Close.
+	current atomic.Pointer[snapshot]
 	// change serializes Replace and Close.
-	change sync.Mutex
-	closed bool
-	saved  *saved   // nil disables the disk cache
-	store  *store   // nil before the first Replace and after a failed one
-	spent  []*store // stores that the current snapshot may still read
+	change    sync.Mutex
+	closed    bool
+	cache     *diskCache // nil disables the disk cache
+	store     *store     // nil before the first Replace and after a failed one
+	oldStores []*store   // stores that the current snapshot may still read
 }
 
 // New builds an index of docs.
@@ -104,10 +104,10 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 		if err != nil {
 			return nil, fmt.Errorf("build index: %w", err)
 		}
-		ix.saved = openSaved(opts.Dir, ix.logger, analysisDigest(known.words, defaultWeights()))
+		ix.cache = openDiskCache(opts.Dir, ix.logger, analysisDigest(known.analyzers, defaultWeights()))
 	}
 	if err := ix.Replace(docs); err != nil {
-		return nil, errors.Join(err, ix.saved.close())
+		return nil, errors.Join(err, ix.cache.close())
 	}
 	return ix, nil
 }
@@ -125,29 +125,29 @@ func (ix *Index) Replace(docs []Doc) error {
 	start := time.Now()
 	if ix.store == nil {
 		var err error
-		if ix.store, err = newStore(defaultWeights(), ix.saved); err != nil {
+		if ix.store, err = newStore(defaultWeights(), ix.cache); err != nil {
 			return fmt.Errorf("build index: %w", err)
 		}
 	}
 	next, err := ix.store.update(sortedDocs(docs))
 	if err != nil {
-		ix.spent, ix.store = append(ix.spent, ix.store), nil
+		ix.oldStores, ix.store = append(ix.oldStores, ix.store), nil
 		return fmt.Errorf("build index: %w", err)
 	}
-	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "analyzed", ix.store.learned, "known", ix.store.recalled, "took", time.Since(start))
+	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "analyzed", ix.store.analyzedDocs, "known", ix.store.cachedDocs, "took", time.Since(start))
 	return ix.swap(next)
 }
 
 // swap makes next the current snapshot, and closes the stores that no snapshot reads any more.
 func (ix *Index) swap(next *snapshot) error {
 	var errs []error
-	if old := ix.now.Swap(next); old != nil {
+	if old := ix.current.Swap(next); old != nil {
 		errs = append(errs, old.retire())
 	}
-	for _, st := range ix.spent {
+	for _, st := range ix.oldStores {
 		errs = append(errs, st.close())
 	}
-	ix.spent = nil
+	ix.oldStores = nil
 	return errors.Join(errs...)
 }
 
@@ -157,18 +157,18 @@ func (ix *Index) swap(next *snapshot) error {
 // hits.
 func (ix *Index) Search(ctx context.Context, q Query) (Results, error) {
 	for {
-		s := ix.now.Load()
+		s := ix.current.Load()
 		if s == nil {
 			return Results{}, ErrClosed
 		}
-		if res, ok, err := s.guarded(ctx, q); ok {
+		if res, ok, err := s.trySearch(ctx, q); ok {
 			return res, err
 		}
 	}
 }
 
-// guarded runs a search. ok is false if the snapshot is retired.
-func (s *snapshot) guarded(ctx context.Context, q Query) (res Results, ok bool, err error) {
+// trySearch runs a search. ok is false if the snapshot is retired.
+func (s *snapshot) trySearch(ctx context.Context, q Query) (res Results, ok bool, err error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	if s.retired {
@@ -187,7 +187,7 @@ func (ix *Index) Close() error {
 	}
 	ix.closed = true
 	if ix.store != nil {
-		ix.spent, ix.store = append(ix.spent, ix.store), nil
+		ix.oldStores, ix.store = append(ix.oldStores, ix.store), nil
 	}
-	return errors.Join(ix.swap(nil), ix.saved.close())
+	return errors.Join(ix.swap(nil), ix.cache.close())
 }

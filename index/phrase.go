@@ -64,7 +64,7 @@ func (t phraseTable) sort() {
 }
 
 func (t phraseTable) read(words *analyzers, text string) error {
-	n, known := 0, stemmed{words: words, known: map[string][]string{}}
+	n, known := 0, stemCache{analyzers: words, known: map[string][]string{}}
 	for line := range strings.Lines(text) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
@@ -78,7 +78,7 @@ func (t phraseTable) read(words *analyzers, text string) error {
 	return nil
 }
 
-func (t phraseTable) readLine(words stemmed, line string) error {
+func (t phraseTable) readLine(words stemCache, line string) error {
 	left, right, ok := strings.Cut(line, ">")
 	if !ok || strings.Contains(right, ">") {
 		return fmt.Errorf("want one > in %q", line)
@@ -102,7 +102,7 @@ func (t phraseTable) readLine(words stemmed, line string) error {
 }
 
 // read parses the words of a phrase from text.
-func (p *phrase) read(words stemmed, text string) error {
+func (p *phrase) read(words stemCache, text string) error {
 	before, after, open := strings.Cut(text, "~")
 	p.stems = words.stems(before)
 	rest := words.stems(after)
@@ -119,22 +119,22 @@ func (p *phrase) read(words stemmed, text string) error {
 	return nil
 }
 
-// stemmed caches the stems of words, which the files repeat often.
-type stemmed struct {
-	words *analyzers
-	known map[string][]string
+// stemCache caches the stems of words, which the files repeat often.
+type stemCache struct {
+	analyzers *analyzers
+	known     map[string][]string
 }
 
 // stems returns the stems of all words of text, stop words too.
-func (s stemmed) stems(text string) []string {
+func (s stemCache) stems(text string) []string {
 	if !ascii(text) {
-		return s.words.stems(text)
+		return s.analyzers.stems(text)
 	}
 	var stems []string
 	for start, end := nextWord(text, 0); start < end; start, end = nextWord(text, end) {
 		word := text[start:end]
 		if _, ok := s.known[word]; !ok {
-			s.known[word] = s.words.stems(word)
+			s.known[word] = s.analyzers.stems(word)
 		}
 		stems = append(stems, s.known[word]...)
 	}
@@ -149,19 +149,19 @@ func (a *analyzers) stems(text string) []string {
 	return stems
 }
 
-// said is an occurrence of a phrase in a query.
-type said struct {
+// phraseMatch is an occurrence of a phrase in a query.
+type phraseMatch struct {
 	phrase
-	at []int // the positions of its words
+	positions []int // the positions of its words
 }
 
 // find returns the phrases in words, without those inside a longer one.
-func (t phraseTable) find(words []queryWord) []said {
-	var found []said
+func (t phraseTable) find(words []queryWord) []phraseMatch {
+	var found []phraseMatch
 	for i, w := range words {
 		for _, p := range t[w.stem] {
 			if at := p.match(words, i); at != nil && !inside(found, at) {
-				found = append(found, said{p, at})
+				found = append(found, phraseMatch{p, at})
 			}
 		}
 	}
@@ -169,9 +169,9 @@ func (t phraseTable) find(words []queryWord) []said {
 }
 
 // inside reports whether a longer match in found has all positions of at.
-func inside(found []said, at []int) bool {
-	return slices.ContainsFunc(found, func(f said) bool {
-		return len(f.at) > len(at) && !slices.ContainsFunc(at, func(i int) bool { return !slices.Contains(f.at, i) })
+func inside(found []phraseMatch, at []int) bool {
+	return slices.ContainsFunc(found, func(f phraseMatch) bool {
+		return len(f.positions) > len(at) && !slices.ContainsFunc(at, func(i int) bool { return !slices.Contains(f.positions, i) })
 	})
 }
 

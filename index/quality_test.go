@@ -90,7 +90,7 @@ func readSet(t testing.TB, set string) ([]Doc, []ireval.Query, func(Results) []s
 	return docs, s.Queries, func(res Results) []string {
 		var ids []string
 		for _, h := range res.Hits {
-			ids = append(ids, s.Judged(h.ID))
+			ids = append(ids, s.JudgedID(h.ID))
 		}
 		return ids
 	}

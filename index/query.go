@@ -50,11 +50,11 @@ func (a *analyzers) list(text string) []queryWord {
 type request struct {
 	// list holds the words in order, words the distinct ones.
 	list, words []queryWord
-	// joined holds adjacent words as one: "pull request" also matches pullrequest.
-	joined []joint
-	// whole is the pin key of the entire text, parts holds those of identifiers in it.
-	whole string
-	parts []string
+	// compounds holds adjacent words as one: "pull request" also matches pullrequest.
+	compounds []compound
+	// wholeKey is the pin key of the entire text, parts holds those of identifiers in it.
+	wholeKey string
+	nameKeys []string
 	// upstream restricts the search; unknown is a requested upstream that does not exist.
 	upstream, unknown string
 	// addressed holds the upstreams whose ids precede a colon at the start of the query.
@@ -63,8 +63,8 @@ type request struct {
 	text string
 }
 
-// telling returns the distinct words without stop words.
-func (r request) telling() []queryWord {
+// contentWords returns the distinct words without stop words.
+func (r request) contentWords() []queryWord {
 	return slices.DeleteFunc(slices.Clone(r.words), func(w queryWord) bool { return w.stop })
 }
 
@@ -86,8 +86,8 @@ func (s *snapshot) parse(q Query) request {
 	r.resolveUpstream(s)
 	kept = r.readAddress(s, kept)
 	r.readNames(kept)
-	kept = plainValues(kept)
-	r.readWords(s.words.list(strings.Join(kept, " ")), s.words.roles(kept))
+	kept = replaceValues(kept)
+	r.readWords(s.analyzers.list(strings.Join(kept, " ")), s.analyzers.roles(kept))
 	return r
 }
 
@@ -136,11 +136,11 @@ func (r *request) readNames(fields []string) {
 	for _, f := range fields {
 		f = strings.Trim(f, "`'\"()[]{}<>,;:?!*")
 		if identifier(f) {
-			r.parts = append(r.parts, pinKey(f))
+			r.nameKeys = append(r.nameKeys, pinKey(f))
 		}
 	}
-	r.whole = pinKey(strings.Trim(strings.Join(fields, " "), "`'\"()[]{}<>,;:?!*. "))
-	r.parts = r.parts[:min(len(r.parts), maxNames)]
+	r.wholeKey = pinKey(strings.Trim(strings.Join(fields, " "), "`'\"()[]{}<>,;:?!*. "))
+	r.nameKeys = r.nameKeys[:min(len(r.nameKeys), maxNames)]
 }
 
 // identifier reports whether a word is written like an identifier. "Search" at the
@@ -180,7 +180,7 @@ func (r *request) readWords(words []queryWord, roles map[string]role) {
 			r.words = append(r.words, w)
 		}
 		for n := 2; n <= 3 && i+n <= len(words) && (n == 2 || len(words) <= maxShort); n++ {
-			r.addJoined(words[i : i+n])
+			r.addCompound(words[i : i+n])
 		}
 	}
 	if !slices.ContainsFunc(r.words, func(w queryWord) bool { return !w.stop }) {
@@ -190,14 +190,14 @@ func (r *request) readWords(words []queryWord, roles map[string]role) {
 	}
 }
 
-// joint is adjacent words written as one, and their stems.
-type joint struct {
+// compound is adjacent words written as one, and their stems.
+type compound struct {
 	text  string
 	stems []string
 }
 
-func (r *request) addJoined(words []queryWord) {
-	var j joint
+func (r *request) addCompound(words []queryWord) {
+	var j compound
 	for _, w := range words {
 		if !w.plain {
 			return
@@ -206,6 +206,6 @@ func (r *request) addJoined(words []queryWord) {
 		j.stems = append(j.stems, w.stem)
 	}
 	if len(j.text) <= maxWordRunes {
-		r.joined = append(r.joined, j)
+		r.compounds = append(r.compounds, j)
 	}
 }

@@ -21,10 +21,10 @@ const (
 	coverDocs = 3
 	// fitDocs is the number of first documents whose names are compared with the query.
 	fitDocs = 50
-	// twinDocs is the number of first documents in which duplicates by name are demoted.
-	twinDocs = 50
-	// addressed is the boost of the tools of an upstream before a colon, as a share of the best score.
-	addressed = 0.2
+	// duplicateDocs is the number of first documents in which duplicates by name are demoted.
+	duplicateDocs = 50
+	// addressedBoost is the boost of the tools of an upstream before a colon, as a share of the best score.
+	addressedBoost = 0.2
 )
 
 // addUpstreams adds to every hit a share of the evidence for its upstream, which is
@@ -48,9 +48,9 @@ func (r *search) addUpstreams() {
 	}
 }
 
-// feedBack adds the distinctive terms of the first documents with a low weight, if
+// addFeedback adds the distinctive terms of the first documents with a low weight, if
 // the query's own words match too little. Documents of one name count once.
-func (r *search) feedBack(ctx context.Context) error {
+func (r *search) addFeedback(ctx context.Context) error {
 	top := r.best(3 * feedbackDocs)
 	if len(top) == 0 || r.bestCover(top) >= feedbackBelow {
 		return nil
@@ -77,11 +77,11 @@ func (r *search) feedbackTerms(ctx context.Context, top []int32) ([]alternative,
 	}
 	terms := make([]alternative, 0, len(share))
 	for term, weight := range share {
-		having, err := r.having(ctx, term)
+		having, err := r.docFreq(ctx, term)
 		if err != nil {
 			return nil, err
 		}
-		terms = append(terms, alternative{term, weight * inverse(len(r.docs), having)})
+		terms = append(terms, alternative{term, weight * inverseDocFreq(len(r.docs), having)})
 	}
 	sortAlternatives(terms)
 	return terms, nil
@@ -122,12 +122,12 @@ func (r *search) bestCover(top []int32) float64 {
 	return best
 }
 
-// judge adds similarity and subqueries to the scores, and computes the confidence.
-func (r *search) judge(ctx context.Context) error {
-	r.compare()
+// refine adds similarity and subqueries to the scores, and computes the confidence.
+func (r *search) refine(ctx context.Context) error {
+	r.computeLikeness()
 	r.blend()
 	confidence{r}.measure()
-	if err := r.addNeeds(ctx); err != nil {
+	if err := r.addSubqueries(ctx); err != nil {
 		return err
 	}
 	r.preferNamed()
@@ -136,7 +136,7 @@ func (r *search) judge(ctx context.Context) error {
 
 // preferNamed boosts the tools of the upstreams that the query is addressed to.
 func (r *search) preferNamed() {
-	by := addressed * r.top()
+	by := addressedBoost * r.top()
 	for _, ord := range r.work.hit {
 		if slices.Contains(r.req.addressed, r.docs[ord].ID.Upstream) {
 			r.work.score[ord] += by
@@ -148,15 +148,15 @@ func (r *search) preferNamed() {
 func (r *search) results(q Query) Results {
 	r.favour(q.Favour)
 	r.fuse(q.Also)
-	r.spreadTwins()
+	r.demoteDuplicates()
 	pinned := r.pin()
 	top := r.best(orDefault(q.Limit))
 	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
-	res.Weak = !pinned && !r.partFits && (len(top) == 0 || confidence{r}.weak(q, top[0]))
-	res.Words = len(r.req.telling())
+	res.Weak = !pinned && !r.subqueryFits && (len(top) == 0 || confidence{r}.weak(q, top[0]))
+	res.Words = len(r.req.contentWords())
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {
 		res.Upstreams = r.likelyUpstreams()
@@ -168,7 +168,7 @@ func (r *search) results(q Query) Results {
 // which BM25F does not see since it scores each word alone.
 func (r *search) fitNames() {
 	asked := map[string]bool{}
-	for _, w := range r.req.telling() {
+	for _, w := range r.req.contentWords() {
 		asked[w.stem] = true
 	}
 	for _, ord := range r.best(fitDocs) {
@@ -178,7 +178,7 @@ func (r *search) fitNames() {
 
 // nameFit returns Dice's coefficient of the query's and the name's words.
 func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
-	both, fit := 0, r.facts[ord].fit
+	both, fit := 0, r.facts[ord].nameStems
 	for _, id := range fit {
 		if asked[r.texts[id]] {
 			both++
@@ -187,8 +187,8 @@ func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 	return 2 * float64(both) / float64(max(len(asked)+len(fit), 1))
 }
 
-// searched reports whether a document belongs to the requested upstream, if there is one.
-func (r *search) searched(ord int32) bool {
+// inScope reports whether a document belongs to the requested upstream, if there is one.
+func (r *search) inScope(ord int32) bool {
 	return r.req.upstream == "" || r.docs[ord].ID.Upstream == r.req.upstream
 }
 
@@ -196,7 +196,7 @@ func (r *search) searched(ord int32) bool {
 // steps do not see them.
 func (r *search) restrict() {
 	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
-		if r.searched(ord) {
+		if r.inScope(ord) {
 			return false
 		}
 		r.work.score[ord], r.work.marks[ord] = 0, 0
@@ -214,8 +214,8 @@ func (r *search) pin() bool {
 	}
 	lifted := map[int32]bool{}
 	lift := func(key string, steps float64) {
-		for _, ord := range r.pinned(key) {
-			if lifted[ord] || !r.searched(ord) {
+		for _, ord := range r.pinnedDocs(key) {
+			if lifted[ord] || !r.inScope(ord) {
 				continue
 			}
 			lifted[ord] = true
@@ -226,26 +226,26 @@ func (r *search) pin() bool {
 			case r.req.text == d.wire(): // case and separators match too
 				by += step / 2
 			}
-			r.lift(ord, by)
+			r.boost(ord, by)
 		}
 	}
-	lift(r.req.whole, 3)
-	for _, key := range r.req.parts {
+	lift(r.req.wholeKey, 3)
+	for _, key := range r.req.nameKeys {
 		lift(key, 1)
 	}
 	return len(lifted) > 0
 }
 
-// spreadTwins demotes documents whose name, apart from digits, equals that of a better
+// demoteDuplicates demotes documents whose name, apart from digits, equals that of a better
 // one, each further one more, so that duplicates do not fill the list.
-func (r *search) spreadTwins() {
-	top, seen, floor := r.best(twinDocs), map[string]int{}, 0.0
-	if len(top) == twinDocs {
-		floor = r.work.score[top[twinDocs-1]]
+func (r *search) demoteDuplicates() {
+	top, seen, floor := r.best(duplicateDocs), map[string]int{}, 0.0
+	if len(top) == duplicateDocs {
+		floor = r.work.score[top[duplicateDocs-1]]
 	}
 	for _, ord := range top {
 		key := letters(r.docs[ord].wire())
-		r.work.score[ord] = floor + (r.work.score[ord]-floor)*math.Pow(r.weigh.twin, float64(seen[key]))
+		r.work.score[ord] = floor + (r.work.score[ord]-floor)*math.Pow(r.weigh.duplicate, float64(seen[key]))
 		seen[key]++
 	}
 }

@@ -49,36 +49,38 @@ func (a *analyzers) terms(text string, m mode) []string {
 	return terms
 }
 
-// glossary caches the analysis of words. It is safe for concurrent use.
-type glossary struct {
-	words *analyzers
-	table *table
-	known sync.Map // word -> *senses
+// wordCache caches the analysis of words. It is safe for concurrent use.
+type wordCache struct {
+	analyzers *analyzers
+	table     *table
+	known     sync.Map // word -> *senses
 }
 
-// senses is the analysis of a word: its terms by mode, and its words in the vector model.
-type senses struct {
+// wordTerms is the analysis of a word: its terms by mode, and its words in the vector model.
+type wordTerms struct {
 	terms  [asWords][]uint32
 	words  []string // its terms asWords, not numbered since few texts need them
 	vector []wordvec.Word
 }
 
-// reader analyzes texts word by word, with the same result as terms but faster: the
+// textReader analyzes texts word by word, with the same result as terms but faster: the
 // terms of a word do not depend on its neighbours, and a catalog repeats its words
 // often. It is not safe for concurrent use; several readers may share a glossary.
-type reader struct {
-	*glossary
-	own map[string]*senses // the entries used so far, without locking
+type textReader struct {
+	*wordCache
+	local map[string]*wordTerms // the entries used so far, without locking
 }
 
-func newReader(g *glossary) *reader { return &reader{glossary: g, own: map[string]*senses{}} }
+func newTextReader(g *wordCache) *textReader {
+	return &textReader{wordCache: g, local: map[string]*wordTerms{}}
+}
 
 // read appends the analyses of the words of text to found.
-func (r *reader) read(found []*senses, text string) []*senses {
+func (r *textReader) read(found []*wordTerms, text string) []*wordTerms {
 	if !ascii(text) {
-		text = string(r.words.fold.Filter([]byte(text)))
+		text = string(r.analyzers.fold.Filter([]byte(text)))
 		if strings.ContainsFunc(text, spaceless) { // adjacent letters form pairs
-			return append(found, r.whole(text))
+			return append(found, r.analyzeText(text))
 		}
 		scanWords(text, func(start, end int, _ bool) { found = append(found, r.word(text[start:end])) })
 		return found
@@ -89,11 +91,11 @@ func (r *reader) read(found []*senses, text string) []*senses {
 	return found
 }
 
-func (r *reader) word(word string) *senses {
-	known := r.own[word]
+func (r *textReader) word(word string) *wordTerms {
+	known := r.local[word]
 	if known == nil {
 		known = r.lookUp(word)
-		r.own[word] = known
+		r.local[word] = known
 	}
 	return known
 }
@@ -124,33 +126,33 @@ func wordByte(b byte) bool {
 	return b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || b == '_'
 }
 
-func (g *glossary) lookUp(word string) *senses {
+func (g *wordCache) lookUp(word string) *wordTerms {
 	if known, ok := g.known.Load(word); ok {
-		return known.(*senses)
+		return known.(*wordTerms)
 	}
-	found := g.senses(word)
+	found := g.analyzeWord(word)
 	g.known.Store(word, found)
 	return found
 }
 
-// whole analyzes a text of any script with terms, as if it were one word.
-func (g *glossary) whole(text string) *senses {
-	s := senses{words: g.words.terms(text, asWords)}
+// analyzeText analyzes a text of any script with terms, as if it were one word.
+func (g *wordCache) analyzeText(text string) *wordTerms {
+	s := wordTerms{words: g.analyzers.terms(text, asWords)}
 	for m := range asWords {
-		s.terms[m] = g.table.ids(g.words.terms(text, m))
+		s.terms[m] = g.table.ids(g.analyzers.terms(text, m))
 	}
 	scanWords(text, func(start, end int, _ bool) {
-		s.vector = append(s.vector, meaningWords(g.words.model, g.words.list(text[start:end]))...)
+		s.vector = append(s.vector, embeddingWords(g.analyzers.model, g.analyzers.list(text[start:end]))...)
 	})
 	return &s
 }
 
-// senses analyzes a word for all modes at once. It passes a word that is not ASCII to whole.
-func (g *glossary) senses(word string) *senses {
+// analyzeWord analyzes a word for all modes at once. It passes a word that is not ASCII to whole.
+func (g *wordCache) analyzeWord(word string) *wordTerms {
 	if !ascii(word) {
-		return g.whole(word)
+		return g.analyzeText(word)
 	}
-	var s senses
+	var s wordTerms
 	parts := [][]byte{[]byte(word)}
 	if !simple(parts[0]) {
 		parts = splitWord(parts[0])
@@ -159,7 +161,7 @@ func (g *glossary) senses(word string) *senses {
 		part := strings.ToLower(string(p))
 		g.addPart(&s, part, false)
 		if part[0] >= 'a' { // see meaningWords
-			s.vector = append(s.vector, g.words.model.Find(part))
+			s.vector = append(s.vector, g.analyzers.model.Find(part))
 		}
 	}
 	if len(parts) > 1 {
@@ -170,14 +172,14 @@ func (g *glossary) senses(word string) *senses {
 	return &s
 }
 
-func (g *glossary) addPart(s *senses, part string, joined bool) {
-	id := g.table.id(string(g.words.stem.stem([]byte(part))))
-	stop := g.words.stops[part]
+func (g *wordCache) addPart(s *wordTerms, part string, joined bool) {
+	id := g.table.id(string(g.analyzers.stem.stem([]byte(part))))
+	stop := g.analyzers.stops[part]
 	s.terms[asName] = append(s.terms[asName], id)
 	if !stop {
 		s.terms[asProse] = append(s.terms[asProse], id)
 	}
-	if !joined && !stop && !g.words.fillers[part] {
+	if !joined && !stop && !g.analyzers.fillers[part] {
 		s.terms[asStems] = append(s.terms[asStems], id)
 	}
 	if !joined && len(part) >= minFuzzy {

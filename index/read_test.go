@@ -11,7 +11,7 @@ func TestReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(&glossary{words: words, table: newTable()})
+	r := newTextReader(&wordCache{analyzers: words, table: newTable()})
 	for _, d := range readCatalog(t) {
 		for f := range fieldCount {
 			for text := range d.texts(f) {
@@ -32,14 +32,14 @@ func FuzzReader(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		sameTerms(t, newReader(&glossary{words: words, table: newTable()}), text)
+		sameTerms(t, newTextReader(&wordCache{analyzers: words, table: newTable()}), text)
 	})
 }
 
-func sameTerms(t *testing.T, r *reader, text string) {
+func sameTerms(t *testing.T, r *textReader, text string) {
 	t.Helper()
 	for m := range modeCount {
-		want := r.words.terms(text, m)
+		want := r.analyzers.terms(text, m)
 		for range 2 { // the second time, the words are known
 			var got []string
 			for _, s := range r.read(nil, text) {

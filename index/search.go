@@ -14,25 +14,25 @@ type search struct {
 	*snapshot
 	req  request
 	work *scratch
-	asked
-	unmatched []missing
+	coverage
+	unmatched []missingWord
 	// used holds the terms that are already scored.
 	used map[string]bool
-	// said holds the phrases of the query, inPhrase the length of the longest phrase that
+	// matchedPhrases holds the phrases of the query, inPhrase the length of the longest phrase that
 	// a stem is in, wishOf the index of a stem's term in asked.
-	said             []said
-	senses           []sense // the concepts of said
-	inPhrase, wishOf map[string]int
-	err              error
+	matchedPhrases      []phraseMatch
+	concepts            []queryConcept // the concepts of said
+	inPhrase, termIndex map[string]int
+	err                 error
 	// likeness holds the similarity of each document, 0 if it is unknown.
 	likeness []float32
 	// evidence is the mean score of the best tools of each upstream.
 	evidence []float64
-	// own is the best hit by words and meaning, short by how much it misses the
+	// bestHit is the best hit by words and meaning, short by how much it misses the
 	// confidence threshold; partFits reports that a tool fits a subquery well.
-	own      int32
-	short    float64
-	partFits bool
+	bestHit      int32
+	shortfall    float64
+	subqueryFits bool
 }
 
 // scratch holds the reusable buffers of one search, by ord.
@@ -53,12 +53,12 @@ func (w *scratch) reset() {
 	for _, ord := range w.hit {
 		w.score[ord], w.marks[ord] = 0, 0
 	}
-	w.forget()
+	w.resetTerm()
 	w.hit = w.hit[:0]
 }
 
-// forget clears the state of the current term.
-func (w *scratch) forget() {
+// resetTerm clears the state of the current term.
+func (w *scratch) resetTerm() {
 	for _, ord := range w.touched {
 		w.freq[ord] = 0
 	}
@@ -79,7 +79,7 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	if err := (scorer{run}).score(ctx); err != nil {
 		return Results{}, err
 	}
-	if err := run.judge(ctx); err != nil {
+	if err := run.refine(ctx); err != nil {
 		return Results{}, err
 	}
 	res := run.results(q)
@@ -111,11 +111,11 @@ func orDefault(limit int) int {
 	return min(limit, maxLimit)
 }
 
-// rarest returns the weight of a word that no document has.
-func (r *search) rarest() float64 { return inverse(len(r.docs), 0) }
+// maxIDF returns the weight of a word that no document has.
+func (r *search) maxIDF() float64 { return inverseDocFreq(len(r.docs), 0) }
 
-// inverse returns BM25's inverse document frequency.
-func inverse(docs, having int) float64 {
+// inverseDocFreq returns BM25's inverse document frequency.
+func inverseDocFreq(docs, having int) float64 {
 	return math.Log(1 + (float64(docs-having)+0.5)/(float64(having)+0.5))
 }
 
@@ -126,7 +126,7 @@ func (r *search) add(ctx context.Context, terms []alternative, weight float64, m
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	defer r.work.forget()
+	defer r.work.resetTerm()
 	for _, t := range terms {
 		if err := r.gather(ctx, t); err != nil {
 			return 0, err
@@ -135,15 +135,15 @@ func (r *search) add(ctx context.Context, terms []alternative, weight float64, m
 	if len(r.work.touched) == 0 {
 		return 0, nil
 	}
-	idf = inverse(len(r.docs), len(r.work.touched))
-	r.spread(weight*idf, mark)
+	idf = inverseDocFreq(len(r.docs), len(r.work.touched))
+	r.addScores(weight*idf, mark)
 	return idf, nil
 }
 
 // gather adds the pooled occurrences of one term to the frequencies.
 func (r *search) gather(ctx context.Context, t alternative) error {
 	work, unit := r.work, t.weight/freqUnit
-	return postings(ctx, r.reader, t.term, func(number, freq uint64) {
+	return forEachPosting(ctx, r.reader, t.term, func(number, freq uint64) {
 		ord := r.ordOf[number]
 		part := unit * float64(freq)
 		if work.freq[ord] == 0 && part > 0 {
@@ -153,9 +153,9 @@ func (r *search) gather(ctx context.Context, t alternative) error {
 	})
 }
 
-// pinned returns the documents that a key pins, in ascending order.
-func (r *search) pinned(key string) (ords []int32) {
-	err := postings(context.Background(), r.reader, boxTerm(pinBox(key)), func(number, _ uint64) {
+// pinnedDocs returns the documents that a key pins, in ascending order.
+func (r *search) pinnedDocs(key string) (ords []int32) {
+	err := forEachPosting(context.Background(), r.reader, bucketTerm(pinBucket(key)), func(number, _ uint64) {
 		if ord := r.ordOf[number]; slices.Contains(pinKeys(&r.docs[ord]), key) {
 			ords = append(ords, ord)
 		}
@@ -165,8 +165,8 @@ func (r *search) pinned(key string) (ords []int32) {
 	return ords
 }
 
-// spread saturates the pooled frequencies and adds them, times worth, to the scores.
-func (r *search) spread(worth float64, mark uint64) {
+// addScores saturates the pooled frequencies and adds them, times worth, to the scores.
+func (r *search) addScores(worth float64, mark uint64) {
 	work := r.work
 	for _, ord := range work.touched {
 		part := worth * work.freq[ord] * (r.weigh.k1 + 1) / (work.freq[ord] + r.weigh.k1)

@@ -24,18 +24,18 @@ type store struct {
 	weigh   weights
 	entries []*entry // sorted by id
 	// segments mirrors the segments of bleve, one for each batch.
-	segments []*segment
-	made     int // number of entries passed to bleve so far, the last key
-	slots    int
-	free     []uint32 // unused slots
-	table    *table
-	tableWas int               // size of the table after the last renumber
-	saved    *saved            // nil disables the disk cache
-	known    map[digest]*facts // facts from disk that are not used yet; nil until load
-	// learned and recalled count the documents of the last update that were analyzed, or read from disk.
-	learned, recalled int
+	segments   []*segment
+	lastKey    int // number of entries passed to bleve so far, the last key
+	slots      int
+	freeSlots  []uint32 // unused slots
+	table      *table
+	tableSize  int               // size of the table after the last renumber
+	cache      *diskCache        // nil disables the disk cache
+	savedFacts map[digest]*facts // facts from disk that are not used yet; nil until load
+	// analyzedDocs and recalled count the documents of the last update that were analyzed, or read from disk.
+	analyzedDocs, cachedDocs int
 	// terms and vocabulary: see snapshot.
-	terms, vocabulary tally
+	terms, vocabulary termCounts
 }
 
 // entry is one document in bleve.
@@ -51,14 +51,14 @@ type entry struct {
 // segment counts the documents that were written to it, and those not deleted since.
 type segment struct{ all, live int }
 
-func newStore(weigh weights, saved *saved) (*store, error) {
+func newStore(weigh weights, saved *diskCache) (*store, error) {
 	known, err := readBuiltIn()
 	if err != nil {
 		return nil, err
 	}
-	st := &store{builtIn: known, weigh: weigh, table: newTable(), saved: saved}
+	st := &store{builtIn: known, weigh: weigh, table: newTable(), cache: saved}
 	if st.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name,
-		map[string]any{"forceSegmentType": listsType, "forceSegmentVersion": listsVersion}); err != nil {
+		map[string]any{"forceSegmentType": segmentType, "forceSegmentVersion": segmentVersion}); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	if st.inner, err = st.bleve.Advanced(); err != nil {
@@ -84,51 +84,51 @@ const (
 
 // change is the work of an update. An entry may be in both gone and added.
 type change struct {
-	gone  []string // keys
-	added []*entry
+	removed []string // keys
+	added   []*entry
 }
 
 // update makes docs, which must be sorted by id, the content of the store and returns a snapshot of it.
 func (st *store) update(docs []Doc) (*snapshot, error) {
-	ch := st.compare(docs)
-	if st.recalled = 0; st.saved != nil && len(ch.added) > 0 {
-		st.recall(ch.added)
+	ch := st.diff(docs)
+	if st.cachedDocs = 0; st.cache != nil && len(ch.added) > 0 {
+		st.reuseFacts(ch.added)
 	}
-	st.learn(ch.added)
-	st.absorb(&ch)
+	st.analyze(ch.added)
+	st.compact(&ch)
 	if err := st.write(ch); err != nil {
 		return nil, err
 	}
 	st.renumber()
-	if st.saved != nil && len(ch.gone)+len(ch.added) > 0 {
+	if st.cache != nil && len(ch.removed)+len(ch.added) > 0 {
 		st.save()
 	}
 	return st.snapshot(docs)
 }
 
-// compare returns the difference of docs to the current entries, and replaces the entries.
-func (st *store) compare(docs []Doc) change {
+// diff returns the difference of docs to the current entries, and replaces the entries.
+func (st *store) diff(docs []Doc) change {
 	var ch change
 	next, old := make([]*entry, len(docs)), st.entries
 	for i := range docs {
 		d := &docs[i]
 		for len(old) > 0 && compareDocs(old[0].doc, d) < 0 {
-			st.drop(&ch, old[0])
+			st.remove(&ch, old[0])
 			old = old[1:]
 		}
 		if len(old) > 0 && compareDocs(old[0].doc, d) == 0 {
 			next[i], old = old[0], old[1:]
-			if next[i].doc.same(d) {
+			if next[i].doc.equal(d) {
 				next[i].doc = d // makes the next comparison fast: it is the same memory
 				continue
 			}
-			st.drop(&ch, next[i])
+			st.remove(&ch, next[i])
 		}
 		next[i] = &entry{doc: d}
 		ch.added = append(ch.added, next[i])
 	}
 	for _, e := range old {
-		st.drop(&ch, e)
+		st.remove(&ch, e)
 	}
 	for _, e := range ch.added {
 		e.slot = st.slot()
@@ -137,28 +137,28 @@ func (st *store) compare(docs []Doc) change {
 	return ch
 }
 
-func (st *store) drop(ch *change, e *entry) {
+func (st *store) remove(ch *change, e *entry) {
 	e.segment.live--
-	ch.gone = append(ch.gone, e.key)
-	st.free = append(st.free, e.slot)
-	st.terms.drop(e.terms[:e.likely])
+	ch.removed = append(ch.removed, e.key)
+	st.freeSlots = append(st.freeSlots, e.slot)
+	st.terms.drop(e.terms[:e.numSpellChecked])
 	st.vocabulary.drop(e.words)
 }
 
 func (st *store) slot() uint32 {
-	if n := len(st.free); n > 0 {
-		slot := st.free[n-1]
-		st.free = st.free[:n-1]
+	if n := len(st.freeSlots); n > 0 {
+		slot := st.freeSlots[n-1]
+		st.freeSlots = st.freeSlots[:n-1]
 		return slot
 	}
 	st.slots++
 	return uint32(st.slots - 1)
 }
 
-// absorb adds the entries of small segments to the change, so that they are written
+// compact adds the entries of small segments to the change, so that they are written
 // to the new segment: of the smaller half once there are maxSegments, since a search
 // reads every segment for every word, and of those that are mostly deleted.
-func (st *store) absorb(ch *change) {
+func (st *store) compact(ch *change) {
 	st.segments = slices.DeleteFunc(st.segments, func(seg *segment) bool { return seg.live == 0 })
 	slices.SortStableFunc(st.segments, func(a, b *segment) int { return a.live - b.live })
 	many, small := len(st.segments) >= maxSegments, map[*segment]bool{}
@@ -172,7 +172,7 @@ func (st *store) absorb(ch *change) {
 	}
 	for _, e := range st.entries {
 		if small[e.segment] {
-			ch.gone = append(ch.gone, e.key)
+			ch.removed = append(ch.removed, e.key)
 			ch.added = append(ch.added, e)
 		}
 	}
@@ -182,12 +182,12 @@ func (st *store) absorb(ch *change) {
 // write applies a change to bleve. It splits a large change into batches of about the
 // same size, up to one per core, each of which makes a segment.
 func (st *store) write(ch change) error {
-	if len(ch.gone)+len(ch.added) == 0 {
+	if len(ch.removed)+len(ch.added) == 0 {
 		return nil
 	}
 	for _, e := range ch.added {
-		st.made++
-		e.key = strconv.Itoa(st.made)
+		st.lastKey++
+		e.key = strconv.Itoa(st.lastKey)
 	}
 	texts := st.table.list()
 	parts := max(1, min(runtime.GOMAXPROCS(0), maxParts, len(ch.added)/minPart))
@@ -196,7 +196,7 @@ func (st *store) write(ch change) error {
 	for i := range parts {
 		part := change{added: ch.added[i*len(ch.added)/parts : (i+1)*len(ch.added)/parts]}
 		if i == 0 {
-			part.gone = ch.gone
+			part.removed = ch.removed
 		}
 		st.addSegment(part.added)
 		work.Go(func() { errs[i] = st.writePart(part, texts) })
@@ -207,11 +207,11 @@ func (st *store) write(ch change) error {
 
 func (st *store) writePart(ch change, texts []string) error {
 	ops, of := blevesearch.NewBatch(), &batch{ch.added, texts}
-	for _, key := range ch.gone {
+	for _, key := range ch.removed {
 		ops.Delete(key)
 	}
 	for _, e := range ch.added {
-		ops.Update(&pooled{of, e.key})
+		ops.Update(&pooledDoc{of, e.key})
 	}
 	if err := st.inner.Batch(ops); err != nil {
 		return fmt.Errorf("index documents: %w", err)

@@ -133,14 +133,14 @@ func TestUpdatePaysForChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if made := ix.store.made - len(docs); made < rounds*30 || made > rounds*30*8 {
+	if made := ix.store.lastKey - len(docs); made < rounds*30 || made > rounds*30*8 {
 		t.Errorf("%d documents were indexed for %d that changed", made, rounds*30)
 	}
-	before := ix.store.made
+	before := ix.store.lastKey
 	if err := ix.Replace(docs); err != nil {
 		t.Fatal(err)
 	}
-	if ix.store.made != before {
-		t.Errorf("%d documents were indexed though nothing changed", ix.store.made-before)
+	if ix.store.lastKey != before {
+		t.Errorf("%d documents were indexed though nothing changed", ix.store.lastKey-before)
 	}
 }

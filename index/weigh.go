@@ -12,33 +12,33 @@ import (
 // Close.
 func (ix *Index) Weigh(ctx context.Context, text string) map[string]float64 {
 	for {
-		s := ix.now.Load()
+		s := ix.current.Load()
 		if s == nil {
 			return nil
 		}
-		if weights, ok := s.weights(ctx, text); ok {
+		if weights, ok := s.tryWeigh(ctx, text); ok {
 			return weights
 		}
 	}
 }
 
-// weights implements Weigh. ok is false if the snapshot is retired.
-func (s *snapshot) weights(ctx context.Context, text string) (all map[string]float64, ok bool) {
+// tryWeigh implements Weigh. ok is false if the snapshot is retired.
+func (s *snapshot) tryWeigh(ctx context.Context, text string) (all map[string]float64, ok bool) {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	if s.retired {
 		return nil, false
 	}
 	all, run := map[string]float64{}, &search{snapshot: s}
-	for _, w := range s.parse(Query{Text: public(text)}).words {
-		if w.stop || w.role == proper || w.role == value {
+	for _, w := range s.parse(Query{Text: withoutSecrets(text)}).words {
+		if w.stop || w.role == roleProper || w.role == roleValue {
 			continue
 		}
-		having, err := run.having(ctx, w.stem)
+		having, err := run.docFreq(ctx, w.stem)
 		if err != nil {
 			return nil, true
 		}
-		all[w.stem] = inverse(len(s.docs), having)
+		all[w.stem] = inverseDocFreq(len(s.docs), having)
 	}
 	return all, true
 }
@@ -51,14 +51,14 @@ const (
 	minPieces   = 6
 )
 
-// public returns text without addresses, paths, keys and assigned values.
-func public(text string) string {
+// withoutSecrets returns text without addresses, paths, keys and assigned values.
+func withoutSecrets(text string) string {
 	var kept []string
 	for field := range strings.FieldsSeq(cutText(text, maxQueryBytes)) {
 		name, _, assigned := strings.Cut(field, "=")
 		switch {
-		case plainValue(field) != field:
-			field, _, _ = strings.Cut(plainValue(field), " ")
+		case replaceValue(field) != field:
+			field, _, _ = strings.Cut(replaceValue(field), " ")
 		case assigned:
 			field = name
 		}

@@ -9,7 +9,7 @@ type weights struct {
 	// Weights relative to a word of the query: of a synonym, of a synonym of a word
 	// that no document has, of adjacent words written as one, of a stop word, of a
 	// similarly spelt word, of a feedback term.
-	synonym, standIn, joined, stop, fuzzy, feedback float64
+	synonym, substitute, compound, stop, fuzzy, feedback float64
 	// phrase is the weight of a concept of a phrase, inPhrase that of the words of a phrase of several words.
 	phrase, inPhrase float64
 	// upstream is the weight of the evidence for a tool's upstream.
@@ -20,8 +20,8 @@ type weights struct {
 	// as the query, as a share of the best score, denseMissing the additional gain if no word matches.
 	vector              [fieldCount]float32
 	dense, denseMissing float64
-	// twin is the factor on a document's score for each better one of the same name.
-	twin float64
+	// duplicate is the factor on a document's score for each better one of the same name.
+	duplicate float64
 	// nameFit is the gain, as a share of its score, of a document whose name has the same words as the query.
 	nameFit float64
 }
@@ -33,14 +33,14 @@ func defaultWeights() weights {
 		field:        [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5, fieldValue: 0.3, fieldResult: 0.2},
 		b:            [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4, fieldValue: 0.4, fieldResult: 0.4},
 		synonym:      0.2,
-		standIn:      1,
-		joined:       0.7,
+		substitute:   1,
+		compound:     0.7,
 		stop:         0.1,
 		fuzzy:        0.2,
 		upstream:     0.3,
 		nameFit:      0.15,
 		lacking:      0.3,
-		twin:         0.6,
+		duplicate:    0.6,
 		feedback:     0.05,
 		phrase:       1,
 		inPhrase:     0.5,

@@ -10,11 +10,11 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// newRange opens a host to attack, with things to steal around it.
-func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
+// newTestbed opens a host to attack, with things to steal around it.
+func newTestbed(t *testing.T, opts sandbox.Options) *sandboxtest.Testbed {
 	t.Helper()
 	opts.State, opts.Parallel = testutil.ShortDir(t), 2
-	r := sandboxtest.NewRange(t, opts.State)
+	r := sandboxtest.NewTestbed(t, opts.State)
 	opts.Logger = r.Logger()
 	r.Runner, _ = hostWith(t, opts)
 	return r
@@ -22,9 +22,9 @@ func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
 
 // TestAttacks makes every attack of the list that a program can make, in sandboxes that waited for them (B13).
 func TestAttacks(t *testing.T) {
-	r := newRange(t, sandbox.Options{Pool: sandbox.Pool{Min: 1, Max: 2, Memory: 160 << 20}})
+	r := newTestbed(t, sandbox.Options{Pool: sandbox.Pool{Min: 1, Max: 2, Memory: 160 << 20}})
 	r.Waiting = 4 // whatever their limits are: there is memory for no more
-	sandboxtest.Try(t, r)
+	sandboxtest.RunAttacks(t, r)
 }
 
 // TestApart is group J, of sandboxes that are clones of one snapshot: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.
@@ -32,5 +32,5 @@ func TestApart(t *testing.T) {
 	host, _ := hostWith(t, sandbox.Options{Pool: sandbox.Pool{Min: 2, Max: 4}})
 	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host, sandbox.Python, sandbox.Node) })
 	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 100, 8) })
-	t.Run("J05-random", func(t *testing.T) { sandboxtest.Draws(t, host, 6) })
+	t.Run("J05-random", func(t *testing.T) { sandboxtest.Randomness(t, host, 6) })
 }

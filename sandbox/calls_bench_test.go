@@ -22,8 +22,8 @@ var inPython = "import time\nfrom sallyport import call, parallel\nnow = time.pe
 
 var inJavaScript = "const { call, parallel } = globalThis[Symbol.for('sallyport')];\nconst now = () => performance.now() / 1000;\nconst SPEC = '" + spec + "';\nconst echo = () => call('bench.echo', { text: 'x' }, SPEC);\n"
 
-// measured are programs whose value is a list of figures, all of one unit.
-var measured = []struct {
+// benchmarks are programs whose value is a list of figures, all of one unit.
+var benchmarks = []struct {
 	name, unit string
 	code       map[sandbox.Interpreter]string
 }{
@@ -62,9 +62,9 @@ func BenchmarkCalls(b *testing.B) {
 		"text": json.RawMessage(`{"text":"` + strings.Repeat("lorem ipsum dolor sit amet, ", 10_000_000/28) + `"}`),
 		"rows": json.RawMessage(`{"rows":[` + strings.TrimSuffix(strings.Repeat(row, 10_000_000/len(row)), ",") + `]}`),
 	}
-	host := cloning(b)
+	host := newCloningHost(b)
 	for _, interpreter := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
-		for _, m := range measured {
+		for _, m := range benchmarks {
 			b.Run(string(interpreter)+"/"+m.name, func(b *testing.B) {
 				var figures []float64
 				for b.Loop() {

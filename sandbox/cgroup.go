@@ -18,27 +18,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limiting is how a machine enforces the memory and CPU time limits of sandboxes.
-type Limiting string
+// LimitMode is how a machine enforces the memory and CPU time limits of sandboxes.
+type LimitMode string
 
 // The modes. All of them poll, see [watch], and so report the same statuses. With a cgroup the kernel also
 // enforces the memory limit, with headroom for gVisor itself, counts CPU time, and knows
 // every process of a sandbox.
 const (
-	CgroupV1 Limiting = "cgroup v1"
-	CgroupV2 Limiting = "cgroup v2"
-	Watching Limiting = "no cgroup: limits by watching"
+	CgroupV1 LimitMode = "cgroup v1"
+	CgroupV2 LimitMode = "cgroup v2"
+	NoCgroup LimitMode = "no cgroup: limits by watching"
 )
 
 // cgroups describes where cgroups of sandboxes can be made. We make them ourselves and start runsc
 // inside them: runsc itself would touch every hierarchy of the machine, need all controllers of a unified
 // one, and remove the cgroup with its events before we can read why a sandbox ended.
 type cgroups struct {
-	way Limiting
+	mode LimitMode
 	// memory and cpu are the folders of our own cgroup; on v2 they are the same. cpu is "" if CPU time is not counted.
 	memory, cpu string
-	// bounded means that the kernel limits memory there.
-	bounded bool
+	// limitsMemory means that the kernel limits memory there.
+	limitsMemory bool
 	// headroom is added to the memory limit of a sandbox, for gVisor itself and the interpreter's start.
 	headroom int64
 }
@@ -47,20 +47,20 @@ type cgroups struct {
 func findCgroups(self string) cgroups {
 	own := ownCgroups(self)
 	if dir := own["memory"]; canMake(dir, "memory.limit_in_bytes") {
-		found := cgroups{way: CgroupV1, memory: dir, bounded: true, headroom: sentryHeadroom}
+		found := cgroups{mode: CgroupV1, memory: dir, limitsMemory: true, headroom: sentryHeadroom}
 		if canMake(own["cpuacct"], "cpuacct.usage") {
 			found.cpu = own["cpuacct"]
 		}
 		return found
 	}
 	dir := own[""]
-	if strings.HasPrefix(filepath.Base(dir), gatewayCgroup) { // delegate moved us there
+	if strings.HasPrefix(filepath.Base(dir), gatewayCgroupPrefix) { // delegate moved us there
 		dir = filepath.Dir(dir)
 	}
 	if canMake(dir, "cgroup.procs") {
-		return cgroups{way: CgroupV2, memory: dir, cpu: dir, bounded: delegate(dir, "memory"), headroom: sentryHeadroom}
+		return cgroups{mode: CgroupV2, memory: dir, cpu: dir, limitsMemory: delegate(dir, "memory"), headroom: sentryHeadroom}
 	}
-	return cgroups{way: Watching}
+	return cgroups{mode: NoCgroup}
 }
 
 // canMake reports whether a cgroup with that file can be made in dir.
@@ -117,8 +117,8 @@ func memberships(self string) map[string]string {
 	return paths
 }
 
-// gatewayCgroup is the name prefix of the cgroup that delegate moves us into.
-const gatewayCgroup = "sallyport-gateway-"
+// gatewayCgroupPrefix is the name prefix of the cgroup that delegate moves us into.
+const gatewayCgroupPrefix = "sallyport-gateway-"
 
 // delegate enables a controller for cgroups below dir, our own v2 cgroup. That requires dir to
 // have no processes: if only this process and its descendants are in it, they move into a child cgroup.
@@ -139,9 +139,9 @@ func delegate(dir, controller string) bool {
 	if enable() {
 		return true
 	}
-	leaf := filepath.Join(dir, gatewayCgroup+strconv.Itoa(os.Getpid()))
+	leaf := filepath.Join(dir, gatewayCgroupPrefix+strconv.Itoa(os.Getpid()))
 	pids := pidsIn(dir)
-	if !slices.Contains(pids, os.Getpid()) || !allOurs(pids) || os.Mkdir(leaf, 0o755) != nil {
+	if !slices.Contains(pids, os.Getpid()) || !allDescendants(pids) || os.Mkdir(leaf, 0o755) != nil {
 		return false
 	}
 	for _, pid := range pids {
@@ -154,8 +154,8 @@ func moveInto(dir string, pid int) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// allOurs reports whether all pids are this process or its descendants.
-func allOurs(pids []int) bool {
+// allDescendants reports whether all pids are this process or its descendants.
+func allDescendants(pids []int) bool {
 	for _, pid := range pids {
 		for pid != os.Getpid() {
 			if pid <= 1 {
@@ -183,8 +183,8 @@ func pidsIn(dir string) []int {
 
 // cgroup is the cgroup of one sandbox, nil if cgroups are not used. Its methods accept nil and are safe for concurrent use.
 type cgroup struct {
-	of   cgroups
-	name string
+	parent cgroups
+	name   string
 }
 
 // cgroupName names the cgroup of one sandbox by its host's directory and its id.
@@ -197,13 +197,13 @@ func (c cgroups) make(name string, memory int64) (*cgroup, error) {
 	if c.memory == "" {
 		return nil, nil //nolint:nilnil // nil means no cgroup, and its methods do nothing
 	}
-	g := &cgroup{of: c, name: name}
+	g := &cgroup{parent: c, name: name}
 	for _, dir := range g.dirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, errors.Join(fmt.Errorf("make cgroup: %w", err), g.remove())
 		}
 	}
-	if !c.bounded {
+	if !c.limitsMemory {
 		return g, nil
 	}
 	if err := g.limit(memory); err != nil {
@@ -214,12 +214,12 @@ func (c cgroups) make(name string, memory int64) (*cgroup, error) {
 
 // limit sets the memory limit of the sandbox in bytes, plus headroom.
 func (g *cgroup) limit(memory int64) error {
-	if g == nil || !g.of.bounded {
+	if g == nil || !g.parent.limitsMemory {
 		return nil
 	}
-	bytes := []byte(strconv.FormatInt(memory+g.of.headroom, 10))
+	bytes := []byte(strconv.FormatInt(memory+g.parent.headroom, 10))
 	dir, file, rest := g.memory(), "memory.max", map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"}
-	if g.of.way == CgroupV1 {
+	if g.parent.mode == CgroupV1 {
 		file, rest = "memory.limit_in_bytes", map[string]string{"memory.swappiness": "0"}
 	}
 	if err := os.WriteFile(filepath.Join(dir, file), bytes, 0o600); err != nil {
@@ -231,13 +231,13 @@ func (g *cgroup) limit(memory int64) error {
 	return nil
 }
 
-func (g *cgroup) memory() string { return filepath.Join(g.of.memory, g.name) }
+func (g *cgroup) memory() string { return filepath.Join(g.parent.memory, g.name) }
 
 // dirs returns the folders of the cgroup, one for each hierarchy.
 func (g *cgroup) dirs() []string {
 	dirs := []string{g.memory()}
-	if g.of.cpu != "" && g.of.cpu != g.of.memory {
-		dirs = append(dirs, filepath.Join(g.of.cpu, g.name))
+	if g.parent.cpu != "" && g.parent.cpu != g.parent.memory {
+		dirs = append(dirs, filepath.Join(g.parent.cpu, g.name))
 	}
 	return dirs
 }
@@ -248,7 +248,7 @@ func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
 	}
-	if g.of.way == CgroupV2 {
+	if g.parent.mode == CgroupV2 {
 		dir, err := os.Open(g.memory())
 		if err != nil {
 			return nil, fmt.Errorf("enter cgroup: %w", err)
@@ -264,7 +264,7 @@ func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 		}
 		return errors.Join(errs...)
 	}
-	leave = func() { _ = move(g.of.memory, cmp.Or(g.of.cpu, g.of.memory)) }
+	leave = func() { _ = move(g.parent.memory, cmp.Or(g.parent.cpu, g.parent.memory)) }
 	if err := move(g.dirs()...); err != nil {
 		leave()
 		return nil, fmt.Errorf("enter cgroup: %w", err)
@@ -274,12 +274,12 @@ func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 
 // cpuTime returns the CPU time used inside, and false if it is not counted.
 func (g *cgroup) cpuTime() (time.Duration, bool) {
-	if g == nil || g.of.cpu == "" {
+	if g == nil || g.parent.cpu == "" {
 		return 0, false
 	}
-	dir := filepath.Join(g.of.cpu, g.name)
-	if g.of.way == CgroupV2 {
-		µs, ok := entry(filepath.Join(dir, "cpu.stat"), "usage_usec")
+	dir := filepath.Join(g.parent.cpu, g.name)
+	if g.parent.mode == CgroupV2 {
+		µs, ok := readKeyedInt(filepath.Join(dir, "cpu.stat"), "usage_usec")
 		return time.Duration(µs) * time.Microsecond, ok
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
@@ -292,19 +292,19 @@ func (g *cgroup) cpuTime() (time.Duration, bool) {
 
 // outOfMemory reports whether the kernel's OOM killer has killed a process inside.
 func (g *cgroup) outOfMemory() bool {
-	if g == nil || !g.of.bounded {
+	if g == nil || !g.parent.limitsMemory {
 		return false
 	}
 	file := "memory.events"
-	if g.of.way == CgroupV1 {
+	if g.parent.mode == CgroupV1 {
 		file = "memory.oom_control"
 	}
-	n, ok := entry(filepath.Join(g.memory(), file), "oom_kill")
+	n, ok := readKeyedInt(filepath.Join(g.memory(), file), "oom_kill")
 	return ok && n > 0
 }
 
-// entry reads the number of a name from a file with lines of the form "name number".
-func entry(path, name string) (int64, bool) {
+// readKeyedInt reads the number of a name from a file with lines of the form "name number".
+func readKeyedInt(path, name string) (int64, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, false
@@ -323,7 +323,7 @@ func (g *cgroup) kill() {
 	if g == nil {
 		return
 	}
-	if g.of.way == CgroupV2 && os.WriteFile(filepath.Join(g.memory(), "cgroup.kill"), []byte("1"), 0o600) == nil {
+	if g.parent.mode == CgroupV2 && os.WriteFile(filepath.Join(g.memory(), "cgroup.kill"), []byte("1"), 0o600) == nil {
 		return
 	}
 	for _, pid := range pidsIn(g.memory()) {
@@ -356,12 +356,12 @@ func (g *cgroup) remove() error {
 	return errors.Join(errs...)
 }
 
-// removePatience is how long the last process of a sandbox may take to exit.
-const removePatience = 10 * time.Second
+// removeTimeout is how long the last process of a sandbox may take to exit.
+const removeTimeout = 10 * time.Second
 
 // removeLater retries remove while the cgroup is busy. What is still busy then is removed with the host.
 func (g *cgroup) removeLater() {
-	for end := time.Now().Add(removePatience); time.Now().Before(end); {
+	for end := time.Now().Add(removeTimeout); time.Now().Before(end); {
 		if !errors.Is(g.remove(), syscall.EBUSY) {
 			return
 		}
@@ -378,7 +378,7 @@ func (c cgroups) clear(dir string) error {
 		left, err := filepath.Glob(filepath.Join(parent, cgroupName(dir, "*")))
 		errs = append(errs, err)
 		for _, dir := range left {
-			errs = append(errs, (&cgroup{of: c, name: filepath.Base(dir)}).remove())
+			errs = append(errs, (&cgroup{parent: c, name: filepath.Base(dir)}).remove())
 		}
 	}
 	return errors.Join(errs...)

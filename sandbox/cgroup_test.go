@@ -55,7 +55,7 @@ func TestOwnCgroups(t *testing.T) {
 			}
 		})
 	}
-	if found := findCgroups(t.TempDir()); found.way != Watching {
+	if found := findCgroups(t.TempDir()); found.mode != NoCgroup {
 		t.Errorf("where there are none: %+v", found)
 	}
 }
@@ -118,7 +118,7 @@ func TestDelegatedCgroup(t *testing.T) {
 		inDelegatedCgroup(t, dir, os.Getenv("SALLYPORT_TEST_CONTROLLER"))
 		return
 	}
-	for _, uid := range []int{0, nobody} {
+	for _, uid := range []int{0, nobodyID} {
 		t.Run(fmt.Sprint(uid), func(t *testing.T) {
 			dir, controller := realCgroup(t)
 			for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
@@ -154,19 +154,19 @@ func inDelegatedCgroup(t *testing.T, dir, controller string) {
 			t.Fatal("the controller was not got")
 		}
 	}
-	if own := ownCgroups("/proc/self")[""]; filepath.Dir(own) != dir || !strings.HasPrefix(filepath.Base(own), gatewayCgroup) {
+	if own := ownCgroups("/proc/self")[""]; filepath.Dir(own) != dir || !strings.HasPrefix(filepath.Base(own), gatewayCgroupPrefix) {
 		t.Errorf("moved to %s", own)
 	}
-	c := cgroups{way: CgroupV2, memory: dir, cpu: dir, bounded: controller == "memory", headroom: sentryHeadroom}
+	c := cgroups{mode: CgroupV2, memory: dir, cpu: dir, limitsMemory: controller == "memory", headroom: sentryHeadroom}
 	group, err := c.make("sallyport-host-1-a", 64<<20)
 	must(t, err)
 	checkCgroup(t, group)
-	if c.bounded {
+	if c.limitsMemory {
 		if data, _ := os.ReadFile(filepath.Join(group.memory(), "memory.max")); strings.TrimSpace(string(data)) != fmt.Sprint(256<<20) {
 			t.Errorf("limit %s", data)
 		}
 	}
-	if found := findCgroups("/proc/self"); found.way == CgroupV2 && found.memory != dir { // where v1 is not in the way
+	if found := findCgroups("/proc/self"); found.mode == CgroupV2 && found.memory != dir { // where v1 is not in the way
 		t.Errorf("the next host would use %+v", found)
 	}
 }
@@ -213,7 +213,7 @@ func checkCgroup(t *testing.T, group *cgroup) {
 
 func TestCgroupOfThisMachine(t *testing.T) {
 	c := findCgroups("/proc/self")
-	if c.way == Watching {
+	if c.mode == NoCgroup {
 		t.Skip("this user can make no cgroups")
 	}
 	dir, beside := fmt.Sprintf("/state/host-test%d", os.Getpid()), fmt.Sprintf("/state/host-test%dx", os.Getpid())
@@ -241,14 +241,14 @@ func TestCgroupOfThisMachine(t *testing.T) {
 // TestCgroupsOfAHostThatWasElsewhere: who clears a dead host away may be in another cgroup than that one was.
 func TestCgroupsOfAHostThatWasElsewhere(t *testing.T) {
 	c := findCgroups("/proc/self")
-	if c.way == Watching {
+	if c.mode == NoCgroup {
 		t.Skip("this user can make no cgroups")
 	}
 	dir := filepath.Join(t.TempDir(), fmt.Sprintf("host-elsewhere%d", os.Getpid()))
-	must(t, os.Mkdir(dir, 0o700), noteCgroups(c, dir))
+	must(t, os.Mkdir(dir, 0o700), saveCgroups(c, dir))
 	group, err := c.make(cgroupName(dir, "a"), 64<<20)
 	must(t, err)
-	_, err = clearHost(cgroups{way: Watching}, dir)
+	_, err = clearHost(cgroups{mode: NoCgroup}, dir)
 	must(t, err)
 	for _, dir := range append(group.dirs(), dir) {
 		if _, err := os.Stat(dir); err == nil {
@@ -259,8 +259,8 @@ func TestCgroupsOfAHostThatWasElsewhere(t *testing.T) {
 
 // TestNoCgroup: nothing happens, and nothing breaks, where there is none.
 func TestNoCgroup(t *testing.T) {
-	group, err := (cgroups{way: Watching}).make("x", 1)
-	must(t, err, group.limit(1), group.remove(), (cgroups{way: Watching}).clear("/state/host-1"))
+	group, err := (cgroups{mode: NoCgroup}).make("x", 1)
+	must(t, err, group.limit(1), group.remove(), (cgroups{mode: NoCgroup}).clear("/state/host-1"))
 	group.kill()
 	leave, err := group.enter(nil)
 	must(t, err)

@@ -7,10 +7,10 @@ import (
 	"testing/fstest"
 )
 
-// changed is a guest with one more file.
-type changed struct{ fs.FS }
+// changedFS is a guest with one more file.
+type changedFS struct{ fs.FS }
 
-func (c changed) Open(name string) (fs.File, error) {
+func (c changedFS) Open(name string) (fs.File, error) {
 	if name == "more.py" {
 		return fstest.MapFS{"more.py": {Data: []byte("1")}}.Open(name)
 	}
@@ -18,7 +18,7 @@ func (c changed) Open(name string) (fs.File, error) {
 }
 
 // ReadDir adds the file to the root.
-func (c changed) ReadDir(name string) ([]fs.DirEntry, error) {
+func (c changedFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(c.FS, name)
 	if more, moreErr := fs.ReadDir(fstest.MapFS{"more.py": {Data: []byte("1")}}, "."); name == "." && moreErr == nil {
 		entries = append(entries, more...)

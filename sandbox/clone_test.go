@@ -15,7 +15,7 @@ import (
 
 // TestNothingRandomIsCloned restores sandboxes from one snapshot: nothing random may be the same in two of them.
 func TestNothingRandomIsCloned(t *testing.T) {
-	sandboxtest.Draws(t, cloning(t), 4)
+	sandboxtest.Randomness(t, newCloningHost(t), 4)
 }
 
 func TestProgramsInSessions(t *testing.T) {
@@ -23,11 +23,11 @@ func TestProgramsInSessions(t *testing.T) {
 		host, _ := newHost(t)
 		sandboxtest.Sessions(t, host)
 	})
-	t.Run("clones", func(t *testing.T) { sandboxtest.Sessions(t, cloning(t)) })
+	t.Run("clones", func(t *testing.T) { sandboxtest.Sessions(t, newCloningHost(t)) })
 }
 
-// cloning opens a host that starts sandboxes from snapshots, which are there already.
-func cloning(tb testing.TB) *sandbox.Host {
+// newCloningHost opens a host that starts sandboxes from snapshots, which are there already.
+func newCloningHost(tb testing.TB) *sandbox.Host {
 	tb.Helper()
 	dir := tb.TempDir()
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(tb), Guest: runtime.Guest(), State: testutil.ShortDir(tb), Snapshots: dir, Logger: testutil.Logger(tb)})

@@ -19,7 +19,7 @@ func TestConformanceEveryWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts.Snapshots = filepath.Join(t.TempDir(), "kept")
 			host, _ := hostWith(t, opts)
-			sandboxtest.Core(t, host)
+			sandboxtest.RunCore(t, host)
 		})
 	}
 }

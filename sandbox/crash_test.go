@@ -106,7 +106,7 @@ func TestKilledHost(t *testing.T) {
 	}
 	runsc := testutil.Runsc(t)
 	t.Run("open", func(t *testing.T) {
-		state, names := killedHost(t)
+		state, names := killHost(t)
 		host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestKilledHost(t *testing.T) {
 		nothingLeft(t, state, names...)
 	})
 	t.Run("sweep", func(t *testing.T) {
-		state, names := killedHost(t)
+		state, names := killHost(t)
 		if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
 			t.Errorf("the killed gateway left %v", hosts)
 		}
@@ -131,8 +131,8 @@ func TestKilledHost(t *testing.T) {
 	})
 }
 
-// killedHost returns what a killed process left, and the names of its hosts.
-func killedHost(t *testing.T) (state string, names []string) {
+// killHost returns what a killed process left, and the names of its hosts.
+func killHost(t *testing.T) (state string, names []string) {
 	t.Helper()
 	state = testutil.ShortDir(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHost$")

@@ -15,21 +15,21 @@ import (
 // environments holds the environments that jobs can name. An entry never changes:
 // a different environment of the same name gets a different key.
 type environments struct {
-	mu  sync.RWMutex
-	all map[string]Environment
+	mu    sync.RWMutex
+	byKey map[string]Environment
 }
 
 func newEnvironments(all map[string]Environment) *environments {
 	own := map[string]Environment{}
 	maps.Copy(own, all)
-	return &environments{all: own}
+	return &environments{byKey: own}
 }
 
 // get returns an environment. known is false for undefined ones and for "", the host's own interpreters.
 func (e *environments) get(name string) (env Environment, known bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	env, known = e.all[name]
+	env, known = e.byKey[name]
 	return env, known
 }
 
@@ -44,7 +44,7 @@ func (h *Host) Define(name string, env Environment) (string, error) {
 	sum := sha256.Sum256(data)
 	key := name + "-" + hex.EncodeToString(sum[:6])
 	h.environments.mu.Lock()
-	h.environments.all[key] = env
+	h.environments.byKey[key] = env
 	h.environments.mu.Unlock()
 	root, err := h.rootOf(key)
 	if err != nil {

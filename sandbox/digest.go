@@ -22,7 +22,7 @@ func (h *Host) snapshotKey(k kind) (string, error) {
 	}
 	environment, _ := h.environments.get(k.environment)
 	sum := sha256.New()
-	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, processor(), environment.Digest)
+	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, cpuFlags(), environment.Digest)
 	for _, path := range []string{h.runsc.Path, root.programs[k.interpreter].path} {
 		if err := addFile(sum, path); err != nil {
 			return "", fmt.Errorf("digest what a snapshot is made of: %w", err)
@@ -31,7 +31,7 @@ func (h *Host) snapshotKey(k kind) (string, error) {
 	if err := addTree(sum, h.opts.Guest); err != nil {
 		return "", fmt.Errorf("digest what a snapshot is made of: %w", err)
 	}
-	spec, err := h.specOf(k, root, places{})
+	spec, err := h.specOf(k, root, hostPaths{})
 	if err != nil {
 		return "", err
 	}
@@ -62,9 +62,9 @@ func addTree(sum hash.Hash, tree fs.FS) error {
 	})
 }
 
-// processor returns the CPU features: a restored interpreter may use instructions
+// cpuFlags returns the CPU features: a restored interpreter may use instructions
 // that it selected by them.
-func processor() string {
+func cpuFlags() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""

@@ -24,8 +24,8 @@ import (
 func Checks(ctx context.Context, opts Options) []Check {
 	checks := []Check{
 		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx),
-		checkInterpreter(ctx, "python", oldest{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
-		checkInterpreter(ctx, "node", oldest{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
+		checkInterpreter(ctx, "python", minVersion{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
+		checkInterpreter(ctx, "node", minVersion{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
 		checkCgroups(opts),
 	}
 	for _, check := range checks {
@@ -97,13 +97,13 @@ func namespaceFix() string {
 	return "allow them (in a container: --privileged or a seccomp profile that allows unshare), or run as root"
 }
 
-// oldest is the minimum version, major and minor, of an interpreter.
-type oldest [2]int
+// minVersion is the minimum version, major and minor, of an interpreter.
+type minVersion [2]int
 
 var versionNumber = regexp.MustCompile(`(\d+)\.(\d+)`)
 
 // allows reports whether an interpreter's version output is at least that version.
-func (o oldest) allows(version string) bool {
+func (o minVersion) allows(version string) bool {
 	found := versionNumber.FindStringSubmatch(version)
 	if found == nil {
 		return false
@@ -113,7 +113,7 @@ func (o oldest) allows(version string) bool {
 	return majorErr == nil && minorErr == nil && (major > o[0] || major == o[0] && minor >= o[1])
 }
 
-func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit string, names ...string) Check {
+func checkInterpreter(ctx context.Context, name string, oldest minVersion, explicit string, names ...string) Check {
 	found, err := findInterpreter(explicit, "", names...)
 	if err != nil {
 		return Check{Name: name, Detail: err.Error(), Fix: "install it (apt install " + map[string]string{"python": "python3", "node": "nodejs"}[name] + "), or set sandbox." + name + " in upstreams.yaml to the path of one"}
@@ -134,15 +134,15 @@ func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit 
 }
 
 func checkCgroups(opts Options) Check {
-	found := cgroups{way: Watching}
+	found := cgroups{mode: NoCgroup}
 	if !opts.NoCgroups {
 		found = findCgroups("/proc/self")
 	}
-	check := Check{Name: "limits", OK: true, Detail: string(found.way)}
+	check := Check{Name: "limits", OK: true, Detail: string(found.mode)}
 	switch {
-	case found.bounded:
+	case found.limitsMemory:
 		check.Detail += " below " + found.memory
-	case found.way == CgroupV2:
+	case found.mode == CgroupV2:
 		check.Warn, check.Detail = true, check.Detail+" below "+found.memory+", without its memory controller: memory is limited by watching it"
 		check.Fix = "nothing needs to be done; in a cgroup of its own (systemd-run --user --scope -p Delegate=yes sallyport ...) the kernel limits memory too"
 	default:
@@ -165,7 +165,7 @@ func checkRun(ctx context.Context, opts Options) []Check {
 		code := map[Interpreter]string{Python: "6 * 7", Node: "export default 6 * 7"}[interpreter]
 		check := Check{Name: "sandbox with " + string(interpreter), Fix: fix}
 		start := time.Now()
-		outcome, err := host.Run(ctx, Job{ID: "doctor-" + string(interpreter), Interpreter: interpreter, Code: code, Limits: DefaultLimits()}, nobodyHome{})
+		outcome, err := host.Run(ctx, Job{ID: "doctor-" + string(interpreter), Interpreter: interpreter, Code: code, Limits: DefaultLimits()}, noTools{})
 		switch {
 		case err != nil:
 			check.Detail = err.Error()
@@ -179,10 +179,10 @@ func checkRun(ctx context.Context, opts Options) []Check {
 	return checks
 }
 
-// nobodyHome is the caller of programs without tools: every call fails.
-type nobodyHome struct{}
+// noTools is the caller of programs without tools: every call fails.
+type noTools struct{}
 
-func (nobodyHome) Call(context.Context, tool.Call) (tool.Result, error) {
+func (noTools) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there are no tools here"}
 }
 

@@ -40,7 +40,7 @@ func inside(t *testing.T, h *Host, r *rootfs, kind Interpreter, code string) str
 	spec, err := json.Marshal(specs.Spec{
 		Version: specs.Version, Root: &specs.Root{Path: r.dir, Readonly: true},
 		Process: &specs.Process{Args: args, Cwd: "/workspace", Env: []string{"PATH=" + r.path, "HOME=/workspace", "LANG=C.UTF-8"},
-			User: specs.User{UID: nobody, GID: nobody}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true},
+			User: specs.User{UID: nobodyID, GID: nobodyID}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true},
 		Mounts: slices.Concat([]specs.Mount{
 			{Destination: "/proc", Type: "proc", Source: "proc"}, {Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: []string{"size=1048576", "mode=1777"}},
 			{Destination: "/workspace", Type: "tmpfs", Source: "tmpfs", Options: []string{"size=1048576", "mode=0777"}},
@@ -73,10 +73,10 @@ func inside(t *testing.T, h *Host, r *rootfs, kind Interpreter, code string) str
 	must(t, process.Destroy(context.Background()))
 	out := <-printed
 	read.Close()
-	if err != nil || report.Done.Value == nil {
-		t.Fatalf("%v, %+v, printed %s", err, report.Done.Fault, out)
+	if err != nil || report.Result.Value == nil {
+		t.Fatalf("%v, %+v, printed %s", err, report.Result.Fault, out)
 	}
-	return report.Done.Value.Text
+	return report.Result.Value.Text
 }
 
 func testHost(t *testing.T) *Host {
@@ -131,7 +131,7 @@ func TestImage(t *testing.T) {
 	start := time.Now()
 	reference := imagetest.Push(t, imagetest.Python(t), imagetest.Layer(t, "/etc/passwd"))
 	made := time.Since(start)
-	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(testutil.ShortDir(t), "images"), Points: MountPoints(), Logger: testutil.Logger(t)})
+	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(testutil.ShortDir(t), "images"), MountPoints: MountPoints(), Logger: testutil.Logger(t)})
 	must(t, err)
 	t.Logf("made in %v, pulled in %v", made, time.Since(start)-made)
 	must(t, os.Chmod(filepath.Dir(filepath.Dir(filepath.Dir(root.Dir))), 0o755))

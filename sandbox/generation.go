@@ -20,13 +20,13 @@ type generations struct {
 
 // generation is one tree. It is removed when it is superseded and unused.
 type generation struct {
-	dir   string
-	users int
-	old   bool
+	dir     string
+	users   int
+	retired bool
 }
 
-// useServers returns the newest tree. The caller releases it with dropServers.
-func (h *Host) useServers() (*generation, error) {
+// acquireServers returns the newest tree. The caller releases it with dropServers.
+func (h *Host) acquireServers() (*generation, error) {
 	g := &h.generations
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,10 +42,10 @@ func (h *Host) useServers() (*generation, error) {
 	return g.current, nil
 }
 
-func (h *Host) dropServers(used *generation) error {
+func (h *Host) releaseServers(used *generation) error {
 	h.generations.mu.Lock()
 	used.users--
-	unused := used.old && used.users == 0
+	unused := used.retired && used.users == 0
 	h.generations.mu.Unlock()
 	if unused {
 		return os.RemoveAll(used.dir)
@@ -53,22 +53,22 @@ func (h *Host) dropServers(used *generation) error {
 	return nil
 }
 
-// renew retires the current tree, so that the next useServers makes a new one. It is called with mu held.
-func (g *generations) renew() error {
+// retire retires the current tree, so that the next useServers makes a new one. It is called with mu held.
+func (g *generations) retire() error {
 	last := g.current
 	g.current = nil
 	if last == nil {
 		return nil
 	}
-	last.old = true
+	last.retired = true
 	if last.users > 0 {
 		return nil
 	}
 	return os.RemoveAll(last.dir)
 }
 
-// isNewest reports whether the tree contains the last publish.
-func (h *Host) isNewest(used *generation) bool {
+// isCurrent reports whether the tree contains the last publish.
+func (h *Host) isCurrent(used *generation) bool {
 	h.generations.mu.Lock()
 	defer h.generations.mu.Unlock()
 	return h.generations.current == used

@@ -37,11 +37,11 @@ type Host struct {
 	pool         *pool
 	sessions     *sessions
 
-	mu       sync.Mutex // orders the end of ctx and running.Add
-	running  sync.WaitGroup
-	making   sync.WaitGroup // snapshots
-	filling  sync.WaitGroup // the pool
-	cleaning sync.WaitGroup // removals of sandboxes
+	mu           sync.Mutex // orders the end of ctx and running.Add
+	running      sync.WaitGroup
+	snapshotting sync.WaitGroup // snapshots
+	poolWork     sync.WaitGroup // the pool
+	cleanups     sync.WaitGroup // removals of sandboxes
 }
 
 // New prepares a host: it finds runsc and the interpreters, removes the remains of
@@ -55,10 +55,10 @@ func New(opts Options) (*Host, error) {
 		opts.Parallel = 4
 	}
 	h.slots = make(chan struct{}, opts.Parallel)
-	if err := h.find(); err != nil {
+	if err := h.findRuntime(); err != nil {
 		return nil, err
 	}
-	if err := h.layOut(); err != nil {
+	if err := h.prepare(); err != nil {
 		return nil, errors.Join(err, h.remove())
 	}
 	var err error
@@ -69,32 +69,32 @@ func New(opts Options) (*Host, error) {
 	h.ctx = ctx
 	h.sessions = &sessions{host: h, idle: cmp.Or(opts.SessionIdle, 10*time.Minute), open: map[sessionKey]*session{}}
 	h.pool = newPool(h, opts.Pool)
-	h.filling.Go(func() { h.pool.fill(ctx) })
-	h.filling.Go(func() { h.sweep(ctx) })
+	h.poolWork.Go(func() { h.pool.fill(ctx) })
+	h.poolWork.Go(func() { h.sweep(ctx) })
 	h.close = sync.OnceValue(func() error {
 		h.mu.Lock()
-		cancel(stopped{Canceled})
+		cancel(stopError{Canceled})
 		h.mu.Unlock()
-		h.end()
+		h.drain()
 		return h.remove()
 	})
 	return h, nil
 }
 
-// end waits until all sandboxes, running and idle, have ended.
-func (h *Host) end() {
+// drain waits until all sandboxes, running and idle, have ended.
+func (h *Host) drain() {
 	h.running.Wait()
-	h.filling.Wait()
-	h.making.Wait()
+	h.poolWork.Wait()
+	h.snapshotting.Wait()
 	h.sessions.closeAll()
-	h.cleaning.Wait()
+	h.cleanups.Wait()
 }
 
 // Close stops all programs, waits for them, and removes all files of the host. It is idempotent.
 func (h *Host) Close() error { return h.close() }
 
-// enter registers one more sandbox, or returns an error if the host is closed.
-func (h *Host) enter() error {
+// beginRun registers one more sandbox, or returns an error if the host is closed.
+func (h *Host) beginRun() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Err() != nil {
@@ -104,14 +104,14 @@ func (h *Host) enter() error {
 	return nil
 }
 
-func (h *Host) find() error {
+func (h *Host) findRuntime() error {
 	path, err := FindRunsc(h.opts.Runsc)
 	if err != nil {
 		return err
 	}
 	root := os.Geteuid() == 0
 	h.runsc = &runsc.Runsc{Path: path, Rootless: !root, DebugLog: h.opts.DebugLog}
-	h.cgroups = cgroups{way: Watching}
+	h.cgroups = cgroups{mode: NoCgroup}
 	if !h.opts.NoCgroups {
 		h.cgroups = findCgroups("/proc/self")
 	}
@@ -146,13 +146,13 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-func (h *Host) layOut() error {
+func (h *Host) prepare() error {
 	parent, err := stateDir(h.opts.State)
 	if err != nil {
 		return err
 	}
 	clearStale(parent, h.cgroups, h.log)
-	if err := exclusively(parent, func() error { return h.take(parent) }); err != nil {
+	if err := withDirLock(parent, func() error { return h.createDir(parent) }); err != nil {
 		return err
 	}
 	h.runsc.Root = filepath.Join(h.dir, "runsc")
@@ -162,7 +162,7 @@ func (h *Host) layOut() error {
 	if err := os.CopyFS(h.guest(), h.opts.Guest); err != nil {
 		return fmt.Errorf("write guest files: %w", err)
 	}
-	if err := openUp(h.guest()); err != nil {
+	if err := makeReadable(h.guest()); err != nil {
 		return err
 	}
 	return h.Publish(nil)
@@ -173,31 +173,31 @@ func (h *Host) guest() string { return filepath.Join(h.dir, "guest") }
 
 // roots are the root file systems of environments, laid out on first use.
 type roots struct {
-	mu   sync.Mutex
-	made map[string]*rootfs
+	mu     sync.Mutex
+	byName map[string]*rootfs
 }
 
 func (h *Host) rootOf(environment string) (*rootfs, error) {
 	h.roots.mu.Lock()
 	defer h.roots.mu.Unlock()
-	if made := h.roots.made[environment]; made != nil {
+	if made := h.roots.byName[environment]; made != nil {
 		return made, nil
 	}
-	dir := filepath.Join(h.dir, fmt.Sprintf("root-%d", len(h.roots.made)))
+	dir := filepath.Join(h.dir, fmt.Sprintf("root-%d", len(h.roots.byName)))
 	defined, _ := h.environments.get(environment)
 	made, err := h.root(dir, defined)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if h.roots.made == nil {
-		h.roots.made = map[string]*rootfs{}
+	if h.roots.byName == nil {
+		h.roots.byName = map[string]*rootfs{}
 	}
-	h.roots.made[environment] = made
+	h.roots.byName[environment] = made
 	return made, nil
 }
 
-// take creates this host's own directory and locks it.
-func (h *Host) take(parent string) error {
+// createDir creates this host's own directory and locks it.
+func (h *Host) createDir(parent string) error {
 	var err error
 	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
@@ -205,14 +205,14 @@ func (h *Host) take(parent string) error {
 	if h.lock, err = lockDir(h.dir); err != nil {
 		return err
 	}
-	return noteCgroups(h.cgroups, h.dir)
+	return saveCgroups(h.cgroups, h.dir)
 }
 
 func (h *Host) remove() error {
 	if h.dir == "" {
 		return nil
 	}
-	err := exclusively(filepath.Dir(h.dir), func() error { return os.RemoveAll(h.dir) })
+	err := withDirLock(filepath.Dir(h.dir), func() error { return os.RemoveAll(h.dir) })
 	if errors.Is(err, fs.ErrNotExist) { // another process has removed all of it
 		err = nil
 	}
@@ -222,12 +222,12 @@ func (h *Host) remove() error {
 	return err
 }
 
-// sweepEvery is the interval between removals of what killed hosts left.
-const sweepEvery = time.Minute
+// sweepInterval is the interval between removals of what killed hosts left.
+const sweepInterval = time.Minute
 
 // sweep periodically removes the remains of killed hosts, until ctx ends.
 func (h *Host) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -243,7 +243,7 @@ func (h *Host) sweep(ctx context.Context) {
 func Sweep(state string, log *slog.Logger) error {
 	parent, err := stateDir(state)
 	if err == nil {
-		clearStale(parent, cgroups{way: Watching}, log)
+		clearStale(parent, cgroups{mode: NoCgroup}, log)
 	}
 	return err
 }
@@ -251,7 +251,7 @@ func Sweep(state string, log *slog.Logger) error {
 // clearStale removes the state of killed hosts, which are those whose lock is free.
 func clearStale(parent string, c cgroups, log *slog.Logger) {
 	stale := map[string]*os.File{}
-	err := exclusively(parent, func() error {
+	err := withDirLock(parent, func() error {
 		dirs, err := filepath.Glob(filepath.Join(parent, "host-*"))
 		for _, dir := range dirs {
 			if lock, lockErr := lockDir(dir); lockErr == nil { // else it is alive

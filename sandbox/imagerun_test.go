@@ -41,14 +41,14 @@ func (i inside) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) 
 func TestImageEnvironment(t *testing.T) {
 	dir := testutil.ShortDir(t)
 	reference := imagetest.Push(t, imagetest.Python(t), tools(t))
-	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(dir, "images"), Points: sandbox.MountPoints(), Logger: testutil.Logger(t)})
+	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(dir, "images"), MountPoints: sandbox.MountPoints(), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	host, _ := pooled(t, func(o *sandbox.Options) {
+	host, _ := openPooled(t, func(o *sandbox.Options) {
 		o.Environments = map[string]sandbox.Environment{"data": {Root: root.Dir, Digest: root.Digest, Masked: []string{"/etc/passwd"}}}
 	})
 	const code = `import os, json
@@ -66,7 +66,7 @@ def refused(path):
 		}
 		awaitFull(t, host, sandbox.Python)
 	}
-	t.Run("core", func(t *testing.T) { sandboxtest.Core(t, inside{host, "data"}, sandbox.Python) })
+	t.Run("core", func(t *testing.T) { sandboxtest.RunCore(t, inside{host, "data"}, sandbox.Python) })
 	job := sandboxtest.Job(sandbox.Node, "export default 1")
 	job.Environment = "data"
 	if _, err := host.Run(t.Context(), job, sandboxtest.Echo{}); err == nil {

@@ -102,7 +102,7 @@ func TestRestoreThatHangs(t *testing.T) {
 	t.Parallel()
 	first := filepath.Join(t.TempDir(), "hung")
 	runsc := hangs(t, fmt.Sprintf("restore) if mkdir %s; then exec sleep 600; fi;;", first))
-	host, state := pooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
+	host, state := openPooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
 	warm(t, host, sandbox.Python)
 	if _, err := os.Stat(first); err != nil {
 		t.Errorf("no restore was tried: %v", err)

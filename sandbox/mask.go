@@ -55,7 +55,7 @@ func (l *layout) mask(r *rootfs) error {
 // hide covers one path with an empty file or folder. The path must not contain links.
 func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 	at := "/" + real
-	for _, taken := range slices.Concat(l.points, l.insides(r, view)) {
+	for _, taken := range slices.Concat(l.points, l.interpreterPaths(r, view)) {
 		if within(taken, at) {
 			return fmt.Errorf("every sandbox of this environment needs %s", taken)
 		}
@@ -65,7 +65,7 @@ func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 		return err
 	}
 	if !info.IsDir() {
-		l.mounts = append(l.mounts, bind(at, l.nothing))
+		l.mounts = append(l.mounts, bind(at, l.emptyFile))
 		return nil
 	}
 	// Remove earlier mounts at or below it: they would cover this one.
@@ -78,8 +78,8 @@ func (l *layout) hide(r *rootfs, view *os.Root, real string) error {
 	return nil
 }
 
-// insides returns the paths of the interpreters inside the sandbox, as given and with links resolved.
-func (l *layout) insides(r *rootfs, view *os.Root) []string {
+// interpreterPaths returns the paths of the interpreters inside the sandbox, as given and with links resolved.
+func (l *layout) interpreterPaths(r *rootfs, view *os.Root) []string {
 	var paths []string
 	for _, found := range r.programs {
 		paths = append(paths, found.inside)

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// clip keeps the beginning and the end of a stream in bounded memory.
-type clip struct {
+// outputBuffer keeps the beginning and the end of a stream in bounded memory.
+type outputBuffer struct {
 	mu    sync.Mutex
 	head  []byte
 	tail  []byte // a ring of the last tailMax bytes after the head
@@ -21,29 +21,31 @@ type clip struct {
 	flood            int64
 	onFlood          func() // called once when more than flood bytes came
 
-	heard func(p []byte) // receives the data in order; may be nil
+	onWrite func(p []byte) // receives the data in order; may be nil
 
-	spill *spill // stores all of a stream that is cut; may be nil
-	kept  string // path in the sandbox of the complete output, "" if it is not kept
+	spill     *spill // stores all of a stream that is cut; may be nil
+	spillPath string // path in the sandbox of the complete output, "" if it is not kept
 }
 
-func newClip(limit int, flood int64, onFlood func()) *clip {
-	return &clip{headMax: limit * 3 / 4, tailMax: limit - limit*3/4, flood: flood, onFlood: sync.OnceFunc(onFlood)}
+func newOutputBuffer(limit int, flood int64, onFlood func()) *outputBuffer {
+	return &outputBuffer{headMax: limit * 3 / 4, tailMax: limit - limit*3/4, flood: flood, onFlood: sync.OnceFunc(onFlood)}
 }
 
 // spillTo stores the whole stream in a file in dir if it is cut, up to max bytes and the flood limit.
-func (c *clip) spillTo(dir string, max int64) { c.spill = &spill{dir: dir, max: min(max, c.flood)} }
+func (c *outputBuffer) spillTo(dir string, max int64) {
+	c.spill = &spill{dir: dir, max: min(max, c.flood)}
+}
 
 // Write takes all of p and never fails.
-func (c *clip) Write(p []byte) (int, error) {
+func (c *outputBuffer) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	c.spillOver(p)
+	c.writeSpill(p)
 	c.total += int64(len(p))
 	flooded := c.total > c.flood
-	c.keep(p)
+	c.buffer(p)
 	c.mu.Unlock()
-	if c.heard != nil && len(p) > 0 && !flooded {
-		c.heard(p)
+	if c.onWrite != nil && len(p) > 0 && !flooded {
+		c.onWrite(p)
 	}
 	if flooded {
 		c.onFlood()
@@ -51,8 +53,8 @@ func (c *clip) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// spillOver writes p to the file once the stream exceeds the limit. The first time it writes the buffered beginning before p.
-func (c *clip) spillOver(p []byte) {
+// writeSpill writes p to the file once the stream exceeds the limit. The first time it writes the buffered beginning before p.
+func (c *outputBuffer) writeSpill(p []byte) {
 	limit := int64(c.headMax + c.tailMax)
 	if c.spill == nil || c.total+int64(len(p)) <= limit {
 		return
@@ -64,7 +66,7 @@ func (c *clip) spillOver(p []byte) {
 	c.spill.write(p)
 }
 
-func (c *clip) keep(p []byte) {
+func (c *outputBuffer) buffer(p []byte) {
 	n := min(c.headMax-len(c.head), len(p))
 	c.head = append(c.head, p[:n]...)
 	c.tail = append(c.tail, p[max(n, len(p)-c.tailMax):]...)
@@ -73,37 +75,37 @@ func (c *clip) keep(p []byte) {
 	}
 }
 
-// drain reads a stream to its end.
-func (c *clip) drain(r io.Reader) { _, _ = io.Copy(c, r) }
+// readAll reads a stream to its end.
+func (c *outputBuffer) readAll(r io.Reader) { _, _ = io.Copy(c, r) }
 
 // output returns what was kept, as valid UTF-8 without NULs.
-func (c *clip) output() Output {
+func (c *outputBuffer) output() Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tail := c.tail[max(0, len(c.tail)-c.tailMax):]
 	cut := c.total - int64(len(c.head)+len(tail))
 	if cut <= 0 {
-		return Output{Text: text(append(append([]byte{}, c.head...), tail...))}
+		return Output{Text: validText(append(append([]byte{}, c.head...), tail...))}
 	}
-	head, end := wholeRunes(c.head, tail)
+	head, end := trimPartialRunes(c.head, tail)
 	cut = c.total - int64(len(head)+len(end))
-	note := fmt.Sprintf("\n[... %d bytes cut%s ...]\n", cut, c.where())
-	return Output{Text: text(head) + note + text(end), Cut: cut}
+	note := fmt.Sprintf("\n[... %d bytes cut%s ...]\n", cut, c.spillHint())
+	return Output{Text: validText(head) + note + validText(end), Cut: cut}
 }
 
-// where tells how to read the complete output, "" if it is not kept.
-func (c *clip) where() string {
+// spillHint tells how to read the complete output, "" if it is not kept.
+func (c *outputBuffer) spillHint() string {
 	switch {
-	case c.kept == "":
+	case c.spillPath == "":
 		return ""
 	case c.spill.size < c.total:
-		return fmt.Sprintf("; the first %d bytes: %s", c.spill.size, c.kept)
+		return fmt.Sprintf("; the first %d bytes: %s", c.spill.size, c.spillPath)
 	}
-	return "; all of it: " + c.kept
+	return "; all of it: " + c.spillPath
 }
 
-// wholeRunes drops incomplete characters on both sides of a cut.
-func wholeRunes(head, tail []byte) ([]byte, []byte) {
+// trimPartialRunes drops incomplete characters on both sides of a cut.
+func trimPartialRunes(head, tail []byte) ([]byte, []byte) {
 	for i := 0; i < utf8.UTFMax && len(head) > 0; i++ {
 		if r, size := utf8.DecodeLastRune(head); r != utf8.RuneError || size != 1 {
 			break
@@ -116,6 +118,6 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	return head, tail
 }
 
-func text(b []byte) string {
+func validText(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -44,7 +44,7 @@ func TestClipIsLikeTheNaiveOne(t *testing.T) {
 	for round := range 3000 {
 		limit := random.IntN(60)
 		var stream []byte
-		c := newClip(limit, 1<<30, func() { t.Error("flood") })
+		c := newOutputBuffer(limit, 1<<30, func() { t.Error("flood") })
 		for range random.IntN(12) {
 			var chunk []byte
 			for range random.IntN(20) {
@@ -82,7 +82,7 @@ func TestClip(t *testing.T) {
 		{"no text", "\xff\x00\xfe", 8, Output{Text: "\uFFFD\uFFFD\uFFFD"}},
 		{"no text at the cuts", strings.Repeat("\xff", 20), 8, Output{Text: "\uFFFD\n[... 16 bytes cut ...]\n\uFFFD", Cut: 16}},
 	} {
-		c := newClip(test.limit, 1<<20, func() {})
+		c := newOutputBuffer(test.limit, 1<<20, func() {})
 		_, _ = c.Write([]byte(test.stream))
 		if got := c.output(); got != test.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, test.want)
@@ -103,13 +103,13 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestFloodIsToldOnce(t *testing.T) {
 	floods := 0
-	c := newClip(10, 100, func() { floods++ })
+	c := newOutputBuffer(10, 100, func() { floods++ })
 	_, _ = c.Write(make([]byte, 100))
 	if floods != 0 {
 		t.Error("a flood at the limit")
 	}
 	_, _ = c.Write([]byte("x"))
-	c.drain(&endless{left: 1000}) // goes on reading: who floods must not be blocked, but stopped
+	c.readAll(&endless{left: 1000}) // goes on reading: who floods must not be blocked, but stopped
 	if floods != 1 || c.total < 1000*1024 {
 		t.Errorf("%d floods, %d bytes read", floods, c.total)
 	}

@@ -40,7 +40,7 @@ func (l *layout) overlay(view *os.Root) error {
 			return err
 		}
 	}
-	return openUp(l.dir)
+	return makeReadable(l.dir)
 }
 
 // overlayDir does so for one folder that contains mount points of ours.

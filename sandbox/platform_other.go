@@ -22,8 +22,8 @@ func Platform() error {
 	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/remote.md); all but programs works here, and no program runs without a sandbox", name)
 }
 
-// errNone is returned by the methods of a host, which cannot exist on this system.
-var errNone = errors.New("sandboxes are not supported on this system")
+// errUnsupported is returned by the methods of a host, which cannot exist on this system.
+var errUnsupported = errors.New("sandboxes are not supported on this system")
 
 // Host starts sandboxes on Linux. On this system it cannot be created.
 type Host struct{}
@@ -81,20 +81,20 @@ func (*Host) Publish(map[string][]byte) error { return Platform() }
 // Serve returns the error of Platform.
 func (*Host) Serve(Service) (*Server, error) { return nil, Platform() }
 
-// Program returns "".
-func (*Host) Program(Interpreter) string { return "" }
+// GuestInterpreter returns "".
+func (*Host) GuestInterpreter(Interpreter) string { return "" }
 
-// ProgramOnHost returns "".
-func (*Host) ProgramOnHost(Interpreter) string { return "" }
+// HostInterpreter returns "".
+func (*Host) HostInterpreter(Interpreter) string { return "" }
 
 // Close does nothing.
 func (*Host) Close() error { return nil }
 
 // Read returns an error.
-func (*Server) Read([]byte) (int, error) { return 0, errNone }
+func (*Server) Read([]byte) (int, error) { return 0, errUnsupported }
 
 // Write returns an error.
-func (*Server) Write([]byte) (int, error) { return 0, errNone }
+func (*Server) Write([]byte) (int, error) { return 0, errUnsupported }
 
 // Listener returns nil.
 func (*Server) Listener() net.Listener { return nil }

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// boxCost is the approximate memory of one idle sandbox, in bytes: see bench/results.
-	boxCost = 40 << 20
-	// burst is the time within which programs count as concurrent demand.
-	burst = time.Second
-	// calm is how long demand must stay below the peak before the peak decreases by one.
-	calm = time.Minute
-	// forgotten is how long a kind without programs keeps idle sandboxes, unless Warm has named it.
-	forgotten = 10 * time.Minute
-	// pace is the minimum time between two refills while programs run, because refills slow them down.
-	pace = 500 * time.Millisecond
-	// quiet is the delay of refills after a publish, because publishes come in bursts.
-	quiet = 200 * time.Millisecond
-	// sulk is the retry delay of a kind after a failed start.
-	sulk = 30 * time.Second
+	// instanceCost is the approximate memory of one idle sandbox, in bytes: see bench/results.
+	instanceCost = 40 << 20
+	// demandWindow is the time within which programs count as concurrent demand.
+	demandWindow = time.Second
+	// shrinkAfter is how long demand must stay below the peak before the peak decreases by one.
+	shrinkAfter = time.Minute
+	// unusedAfter is how long a kind without programs keeps idle sandboxes, unless Warm has named it.
+	unusedAfter = 10 * time.Minute
+	// refillInterval is the minimum time between two refills while programs run, because refills slow them down.
+	refillInterval = 500 * time.Millisecond
+	// publishDelay is the delay of refills after a publish, because publishes come in bursts.
+	publishDelay = 200 * time.Millisecond
+	// startRetryDelay is the retry delay of a kind after a failed start.
+	startRetryDelay = 30 * time.Second
 )
 
 // pool keeps idle sandboxes for programs, within Options.Pool and according to
@@ -38,27 +38,27 @@ type pool struct {
 	limits Pool
 	wake   chan struct{} // holds one
 
-	mu        sync.Mutex // guards the rest
-	shelves   map[kind]*shelf
-	publishes time.Time // when the last one was
+	mu          sync.Mutex // guards the rest
+	idle        map[kind]*idleSet
+	publishedAt time.Time // when the last one was
 }
 
-// shelf holds the idle sandboxes of one kind.
-type shelf struct {
-	waiting  []*box // oldest first
-	starting int
-	taken    []time.Time // within the last burst
-	peak     int
-	peakAt   time.Time
-	usedAt   time.Time
-	kept     bool // set by Warm
-	notUntil time.Time
+// idleSet holds the idle sandboxes of one kind.
+type idleSet struct {
+	instances  []*instance // oldest first
+	starting   int
+	requests   []time.Time // within the last burst
+	peak       int
+	peakAt     time.Time
+	usedAt     time.Time
+	pinned     bool // set by Warm
+	retryAfter time.Time
 }
 
 func newPool(h *Host, limits Pool) *pool {
 	limits.Memory = cmp.Or(limits.Memory, 512<<20)
 	limits.Min = min(limits.Min, limits.Max)
-	return &pool{host: h, limits: limits, wake: make(chan struct{}, 1), shelves: map[kind]*shelf{}}
+	return &pool{host: h, limits: limits, wake: make(chan struct{}, 1), idle: map[kind]*idleSet{}}
 }
 
 // Warm announces future jobs, so that sandboxes for them are started in advance.
@@ -70,22 +70,22 @@ func (h *Host) Warm(jobs ...Job) {
 		return
 	}
 	for _, job := range jobs {
-		h.pool.shelf(kindOf(job)).kept = true
+		h.pool.idleFor(kindOf(job)).pinned = true
 	}
-	h.pool.poke()
+	h.pool.signal()
 }
 
-// shelf is called with mu held.
-func (p *pool) shelf(k kind) *shelf {
-	s := p.shelves[k]
+// idleFor is called with mu held.
+func (p *pool) idleFor(k kind) *idleSet {
+	s := p.idle[k]
 	if s == nil {
-		s = &shelf{peak: p.limits.Min, peakAt: time.Now(), usedAt: time.Now()}
-		p.shelves[k] = s
+		s = &idleSet{peak: p.limits.Min, peakAt: time.Now(), usedAt: time.Now()}
+		p.idle[k] = s
 	}
 	return s
 }
 
-func (p *pool) poke() {
+func (p *pool) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -94,14 +94,14 @@ func (p *pool) poke() {
 
 // get returns a sandbox whose guest is ready for a program: an idle one, or a new one.
 // waited is true for an idle one.
-func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error) {
+func (p *pool) get(ctx context.Context, job Job) (b *instance, waited bool, err error) {
 	k := kindOf(job)
 	if p.limits.Max > 0 {
-		p.demand(k)
-		defer p.poke()
+		p.recordDemand(k)
+		defer p.signal()
 	}
 	for b := p.take(k); b != nil; b = p.take(k) {
-		if p.host.isNewest(b.servers) && b.alive(ctx) {
+		if p.host.isCurrent(b.servers) && b.alive(ctx) {
 			return b, true, nil
 		}
 		b.discard()
@@ -111,7 +111,7 @@ func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error
 }
 
 // start starts a sandbox: restored from a snapshot if there is one, otherwise from scratch.
-func (h *Host) start(ctx context.Context, k kind, id string) (*box, error) {
+func (h *Host) start(ctx context.Context, k kind, id string) (*instance, error) {
 	image := h.snapshots.find(k)
 	if image == "" {
 		return h.openReady(ctx, k, id, "")
@@ -121,13 +121,13 @@ func (h *Host) start(ctx context.Context, k kind, id string) (*box, error) {
 	b, err := h.openReady(limited, k, id, image)
 	if err != nil && ctx.Err() == nil && h.ctx.Err() == nil {
 		h.log.Warn("snapshot cannot be restored", "interpreter", k.interpreter, "error", err)
-		h.snapshots.spoil(k, image)
+		h.snapshots.invalidate(k, image)
 		b, err = h.openReady(ctx, k, id, "")
 	}
 	return b, err
 }
 
-func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*box, error) {
+func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*instance, error) {
 	b, err := h.open(k, id, image)
 	if err != nil {
 		return nil, err
@@ -141,45 +141,45 @@ func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*box, e
 	return b, nil
 }
 
-// demand records that a program of that kind has arrived.
-func (p *pool) demand(k kind) {
+// recordDemand records that a program of that kind has arrived.
+func (p *pool) recordDemand(k kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, now := p.shelf(k), time.Now()
+	s, now := p.idleFor(k), time.Now()
 	s.usedAt = now
-	s.taken = append(slices.DeleteFunc(s.taken, func(t time.Time) bool { return now.Sub(t) > burst }), now)
-	if len(s.taken) >= s.peak {
-		s.peak, s.peakAt = min(len(s.taken), p.limits.Max), now
+	s.requests = append(slices.DeleteFunc(s.requests, func(t time.Time) bool { return now.Sub(t) > demandWindow }), now)
+	if len(s.requests) >= s.peak {
+		s.peak, s.peakAt = min(len(s.requests), p.limits.Max), now
 	}
 }
 
-func (p *pool) take(k kind) *box {
+func (p *pool) take(k kind) *instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.shelves[k]
-	if s == nil || len(s.waiting) == 0 {
+	s := p.idle[k]
+	if s == nil || len(s.instances) == 0 {
 		return nil
 	}
-	b := s.waiting[0]
-	s.waiting = slices.Delete(s.waiting, 0, 1)
+	b := s.instances[0]
+	s.instances = slices.Delete(s.instances, 0, 1)
 	return b
 }
 
-// published discards idle sandboxes, because they see older wrappers.
-func (p *pool) published() {
+// retireIdle discards idle sandboxes, because they see older wrappers.
+func (p *pool) retireIdle() {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.publishes = time.Now()
-	for _, s := range p.shelves {
-		for _, b := range s.waiting {
+	p.publishedAt = time.Now()
+	for _, s := range p.idle {
+		for _, b := range s.instances {
 			b.discard()
 		}
-		s.waiting = nil
+		s.instances = nil
 	}
-	p.poke()
+	p.signal()
 }
 
 // fill keeps as many sandboxes idle as demand requires, until ctx ends.
@@ -189,15 +189,15 @@ func (p *pool) fill(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			p.empty()
+			p.drain()
 			return
 		case <-p.wake:
 		case <-tick.C:
 			p.shrink(time.Now())
 		}
 		for ctx.Err() == nil {
-			k, ok := p.wanted()
-			if !ok || !p.pause(ctx) {
+			k, ok := p.mostNeeded()
+			if !ok || !p.waitToRefill(ctx) {
 				break
 			}
 			p.add(ctx, k)
@@ -205,15 +205,15 @@ func (p *pool) fill(ctx context.Context) {
 	}
 }
 
-// pause waits until a refill does not slow programs down. If nothing runs, it returns at once.
+// waitToRefill waits until a refill does not slow programs down. If nothing runs, it returns at once.
 // It returns false when ctx ends.
-func (p *pool) pause(ctx context.Context) bool {
+func (p *pool) waitToRefill(ctx context.Context) bool {
 	wait := time.Duration(0)
 	if len(p.host.slots) > 0 {
-		wait = pace
+		wait = refillInterval
 	}
 	p.mu.Lock()
-	wait = max(wait, quiet-time.Since(p.publishes))
+	wait = max(wait, publishDelay-time.Since(p.publishedAt))
 	p.mu.Unlock()
 	for end := time.Now().Add(wait); wait > 0; wait = time.Until(end) {
 		step := time.NewTimer(min(wait, 10*time.Millisecond))
@@ -223,7 +223,7 @@ func (p *pool) pause(ctx context.Context) bool {
 			return false
 		case <-step.C:
 		}
-		if len(p.host.slots) == 0 && time.Since(p.lastPublish()) > quiet {
+		if len(p.host.slots) == 0 && time.Since(p.lastPublish()) > publishDelay {
 			return true
 		}
 	}
@@ -233,49 +233,49 @@ func (p *pool) pause(ctx context.Context) bool {
 func (p *pool) lastPublish() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.publishes
+	return p.publishedAt
 }
 
-// wanted returns the kind that lacks the most sandboxes, and false if none lacks any or memory is used up.
-func (p *pool) wanted() (which kind, ok bool) {
+// mostNeeded returns the kind that lacks the most sandboxes, and false if none lacks any or memory is used up.
+func (p *pool) mostNeeded() (which kind, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all, most := 0, 0
-	for k, s := range p.shelves {
-		have := len(s.waiting) + s.starting
+	for k, s := range p.idle {
+		have := len(s.instances) + s.starting
 		all += have
-		if lack := min(s.peak, p.limits.Max) - have; lack > most && time.Now().After(s.notUntil) {
+		if lack := min(s.peak, p.limits.Max) - have; lack > most && time.Now().After(s.retryAfter) {
 			which, most = k, lack
 		}
 	}
-	return which, most > 0 && int64(all+1)*boxCost <= p.limits.Memory
+	return which, most > 0 && int64(all+1)*instanceCost <= p.limits.Memory
 }
 
 // add starts one idle sandbox.
 func (p *pool) add(ctx context.Context, k kind) {
 	p.mu.Lock()
-	s := p.shelf(k)
+	s := p.idleFor(k)
 	s.starting++
 	p.mu.Unlock()
-	p.host.snapshots.await(ctx, k)
+	p.host.snapshots.wait(ctx, k)
 	b, err := p.host.start(ctx, k, "w-"+strings.ToLower(rand.Text()[:12]))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.starting--
 	if err != nil {
-		s.notUntil = time.Now().Add(sulk)
+		s.retryAfter = time.Now().Add(startRetryDelay)
 		if ctx.Err() == nil {
 			p.host.log.Warn("sandbox for the pool", "interpreter", k.interpreter, "error", err)
 		}
 		return
 	}
-	s.waiting = append(s.waiting, b)
-	p.host.log.Debug("sandbox waits", "sandbox", b.id, "interpreter", k.interpreter, "environment", k.environment, "waiting", len(s.waiting))
-	p.host.filling.Go(func() { p.follow(b, s) })
+	s.instances = append(s.instances, b)
+	p.host.log.Debug("sandbox waits", "sandbox", b.id, "interpreter", k.interpreter, "environment", k.environment, "waiting", len(s.instances))
+	p.host.poolWork.Go(func() { p.removeOnExit(b, s) })
 }
 
-// follow removes a sandbox that dies while it is idle. It returns when the sandbox ends.
-func (p *pool) follow(b *box, s *shelf) {
+// removeOnExit removes a sandbox that dies while it is idle. It returns when the sandbox ends.
+func (p *pool) removeOnExit(b *instance, s *idleSet) {
 	select {
 	case <-b.process.Done():
 	case <-b.ctx.Done():
@@ -283,11 +283,11 @@ func (p *pool) follow(b *box, s *shelf) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(s.waiting, b); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+	if i := slices.Index(s.instances, b); i >= 0 {
+		s.instances = slices.Delete(s.instances, i, i+1)
 		p.host.log.Warn("a sandbox died while it waited", "sandbox", b.id)
 		b.discard()
-		p.poke()
+		p.signal()
 	}
 }
 
@@ -295,33 +295,33 @@ func (p *pool) follow(b *box, s *shelf) {
 func (p *pool) shrink(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k, s := range p.shelves {
-		if s.peak > p.limits.Min && now.Sub(s.peakAt) > calm {
+	for k, s := range p.idle {
+		if s.peak > p.limits.Min && now.Sub(s.peakAt) > shrinkAfter {
 			s.peak, s.peakAt = s.peak-1, now
 		}
 		want := s.peak
-		if !s.kept && now.Sub(s.usedAt) > forgotten {
+		if !s.pinned && now.Sub(s.usedAt) > unusedAfter {
 			want = 0
 		}
-		for len(s.waiting) > want {
-			s.waiting[0].discard()
-			s.waiting = slices.Delete(s.waiting, 0, 1)
+		for len(s.instances) > want {
+			s.instances[0].discard()
+			s.instances = slices.Delete(s.instances, 0, 1)
 		}
-		if want == 0 && s.starting == 0 && !s.kept {
-			delete(p.shelves, k)
+		if want == 0 && s.starting == 0 && !s.pinned {
+			delete(p.idle, k)
 		}
 	}
 }
 
-// empty discards all idle sandboxes.
-func (p *pool) empty() {
+// drain discards all idle sandboxes.
+func (p *pool) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k, s := range p.shelves {
-		for _, b := range s.waiting {
+	for k, s := range p.idle {
+		for _, b := range s.instances {
 			b.discard()
 		}
-		delete(p.shelves, k)
+		delete(p.idle, k)
 	}
 }
 
@@ -331,10 +331,10 @@ func (h *Host) Waiting(i Interpreter) (n int, full bool) {
 	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()
 	full = true
-	for k, s := range h.pool.shelves {
+	for k, s := range h.pool.idle {
 		if k.interpreter == i {
-			n += len(s.waiting)
-			full = full && len(s.waiting) >= min(s.peak, h.pool.limits.Max)
+			n += len(s.instances)
+			full = full && len(s.instances) >= min(s.peak, h.pool.limits.Max)
 		}
 	}
 	return n, full

@@ -19,8 +19,8 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// pooled opens a host with a pool.
-func pooled(t *testing.T, change func(o *sandbox.Options)) (*sandbox.Host, string) {
+// openPooled opens a host with a pool.
+func openPooled(t *testing.T, change func(o *sandbox.Options)) (*sandbox.Host, string) {
 	t.Helper()
 	options := sandbox.Options{
 		DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"), Pool: sandbox.Pool{Min: 1, Max: 2}, Snapshots: filepath.Join(testutil.ShortDir(t), "snapshots"),
@@ -31,12 +31,12 @@ func pooled(t *testing.T, change func(o *sandbox.Options)) (*sandbox.Host, strin
 	return hostWith(t, options)
 }
 
-const patience = 20 * time.Second
+const waitLimit = 20 * time.Second
 
 // awaitFull waits until as many sandboxes wait as should.
 func awaitFull(t *testing.T, host *sandbox.Host, i sandbox.Interpreter) {
 	t.Helper()
-	testutil.Eventually(t, "a sandbox waits", patience, func() bool {
+	testutil.Eventually(t, "a sandbox waits", waitLimit, func() bool {
 		n, full := host.Waiting(i)
 		return full && n > 0
 	})
@@ -64,7 +64,7 @@ func runValue(t *testing.T, host *sandbox.Host, job sandbox.Job) string {
 
 // TestPool: sandboxes wait, are used once, and the next ones wait.
 func TestPool(t *testing.T) {
-	host, state := pooled(t, nil)
+	host, state := openPooled(t, nil)
 	warm(t, host, sandbox.Python, sandbox.Node)
 	for range 2 {
 		for interpreter, code := range map[sandbox.Interpreter]string{
@@ -91,7 +91,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	dir := filepath.Join(testutil.ShortDir(t), "snapshots")
 	use := func(change func(o *sandbox.Options)) []string {
 		t.Helper()
-		host, _ := pooled(t, func(o *sandbox.Options) {
+		host, _ := openPooled(t, func(o *sandbox.Options) {
 			o.Snapshots = dir
 			if change != nil {
 				change(o)
@@ -112,23 +112,23 @@ func TestSnapshotsAreKept(t *testing.T) {
 		t.Fatalf("snapshots %v, want one", first)
 	}
 	pages := filepath.Join(first[0], "pages.img")
-	made := modified(t, pages)
-	if again := use(nil); len(again) != 1 || !modified(t, pages).Equal(made) {
+	made := modTime(t, pages)
+	if again := use(nil); len(again) != 1 || !modTime(t, pages).Equal(made) {
 		t.Errorf("the snapshot was made again: %v", again)
 	}
 	if err := os.WriteFile(pages, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again := use(nil); len(again) != 1 || modified(t, pages).Equal(made) {
+	if again := use(nil); len(again) != 1 || modTime(t, pages).Equal(made) {
 		t.Errorf("a damaged snapshot was used: %v", again)
 	}
-	other := func(o *sandbox.Options) { o.Guest = changed{runtime.Guest()} }
+	other := func(o *sandbox.Options) { o.Guest = changedFS{runtime.Guest()} }
 	if both := use(other); len(both) != 2 {
 		t.Errorf("another guest has the same snapshot: %v", both)
 	}
 }
 
-func modified(t *testing.T, path string) time.Time {
+func modTime(t *testing.T, path string) time.Time {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestSnapshotThatDoesNotRestore(t *testing.T) {
 	if err := os.WriteFile(runsc, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	host, _ := pooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
+	host, _ := openPooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
 	for range 2 {
 		if got := runValue(t, host, sandboxtest.Job(sandbox.Python, "6 * 7")); got != "42" {
 			t.Errorf("value %s", got)
@@ -154,7 +154,7 @@ func TestSnapshotThatDoesNotRestore(t *testing.T) {
 
 // TestASandboxThatDiesWhileItWaits is not handed out.
 func TestASandboxThatDiesWhileItWaits(t *testing.T) {
-	host, state := pooled(t, nil)
+	host, state := openPooled(t, nil)
 	warm(t, host, sandbox.Python)
 	for _, pid := range waitingPIDs(t, state) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -183,7 +183,7 @@ func waitingPIDs(t *testing.T, state string) []int {
 
 // TestPublishReachesThePool: a program sees what was published before it started, also in a sandbox that has waited.
 func TestPublishReachesThePool(t *testing.T) {
-	host, state := pooled(t, nil)
+	host, state := openPooled(t, nil)
 	for i := range 3 {
 		warm(t, host, sandbox.Python)
 		tree := sandboxtest.Tree()
@@ -199,7 +199,7 @@ func TestPublishReachesThePool(t *testing.T) {
 		}
 	}
 	awaitFull(t, host, sandbox.Python)
-	testutil.Eventually(t, "old trees are gone", patience, func() bool {
+	testutil.Eventually(t, "old trees are gone", waitLimit, func() bool {
 		trees, _ := filepath.Glob(filepath.Join(state, "host-*", "servers-*"))
 		return len(trees) == 1
 	})
@@ -207,7 +207,7 @@ func TestPublishReachesThePool(t *testing.T) {
 
 // TestClonesDiffer is J05: what is random is so in each sandbox that was restored from the same snapshot.
 func TestClonesDiffer(t *testing.T) {
-	host, _ := pooled(t, nil)
+	host, _ := openPooled(t, nil)
 	warm(t, host, sandbox.Python, sandbox.Node)
 	seen := map[string]string{}
 	for i := range 4 {
@@ -228,7 +228,7 @@ func TestClonesDiffer(t *testing.T) {
 
 // TestSessions: what a program of a session leaves in memory and in /workspace, the next one finds, and nobody else.
 func TestSessions(t *testing.T) {
-	host, _ := pooled(t, nil)
+	host, _ := openPooled(t, nil)
 	session := func(name string, i sandbox.Interpreter, code string) sandbox.Job {
 		job := sandboxtest.Job(i, code)
 		job.Session = name
@@ -271,7 +271,7 @@ func TestSessions(t *testing.T) {
 
 // TestProgramsOfASessionTakeTurns: two at once do not mix.
 func TestProgramsOfASessionTakeTurns(t *testing.T) {
-	host, _ := pooled(t, nil)
+	host, _ := openPooled(t, nil)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -292,11 +292,11 @@ func TestProgramsOfASessionTakeTurns(t *testing.T) {
 
 // TestIdleSessionsEnd: their sandboxes go, and the next program begins anew.
 func TestIdleSessionsEnd(t *testing.T) {
-	host, state := pooled(t, func(o *sandbox.Options) { o.SessionIdle = 200 * time.Millisecond; o.Pool = sandbox.Pool{} })
+	host, state := openPooled(t, func(o *sandbox.Options) { o.SessionIdle = 200 * time.Millisecond; o.Pool = sandbox.Pool{} })
 	job := sandboxtest.Job(sandbox.Python, "x = 1\nx")
 	job.Session = "s"
 	runValue(t, host, job)
-	testutil.Eventually(t, "the session's sandbox is gone", patience, func() bool {
+	testutil.Eventually(t, "the session's sandbox is gone", waitLimit, func() bool {
 		left, _ := filepath.Glob(filepath.Join(state, "host-*", "case-*"))
 		return len(left) == 0 && len(testutil.Processes(state)) == 0
 	})
@@ -309,7 +309,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 
 // TestForksOfAWarmInterpreter is C02 where much is loaded: forks meet their own limit before that of memory.
 func TestForksOfAWarmInterpreter(t *testing.T) {
-	host, _ := pooled(t, nil)
+	host, _ := openPooled(t, nil)
 	warm(t, host, sandbox.Python)
 	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "import os\nwhile True: os.fork()"), sandboxtest.Echo{})
 	if err != nil || outcome.Status != sandbox.Failed || outcome.Fault.Type != "BlockingIOError" {

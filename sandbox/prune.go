@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// outputAge is how long saved output is kept.
-	outputAge = 7 * 24 * time.Hour
+	// maxOutputAge is how long saved output is kept.
+	maxOutputAge = 7 * 24 * time.Hour
 	// outputShare is the divisor for the share of a workspace that saved output may fill: 1/outputShare.
 	outputShare = 4
 )
@@ -21,9 +21,9 @@ const (
 // outputName matches files that keepOutput made. Other files in the folder belong to programs.
 var outputName = regexp.MustCompile(`^\.out/[a-z0-9-]{1,40}\.(stdout|stderr)\.txt$`)
 
-// makeRoom removes saved output of earlier programs if there is new output to save: files that are older than
+// pruneOutput removes saved output of earlier programs if there is new output to save: files that are older than
 // outputAge, and the oldest ones that would exceed output's share of the workspace.
-func makeRoom(w Workspace, quota int64, now time.Time, clips ...*clip) error {
+func pruneOutput(w Workspace, quota int64, now time.Time, clips ...*outputBuffer) error {
 	room, fresh := quota/outputShare, false
 	for _, c := range clips {
 		if c.spill != nil && c.spill.size > 0 {
@@ -42,7 +42,7 @@ func makeRoom(w Workspace, quota int64, now time.Time, clips ...*clip) error {
 	slices.SortFunc(old, func(a, b workspace.File) int { return b.Modified.Compare(a.Modified) })
 	var gone []workspace.File
 	for _, f := range old {
-		if room -= f.Size; room < 0 || now.Sub(f.Modified) > outputAge {
+		if room -= f.Size; room < 0 || now.Sub(f.Modified) > maxOutputAge {
 			gone = append(gone, workspace.File{Path: f.Path, Gone: true, Version: f.Version})
 		}
 	}

@@ -26,19 +26,19 @@ func TestOldOutputGoes(t *testing.T) {
 		must(t, os.WriteFile(path, make([]byte, 1000), 0o600))
 		must(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
 	}
-	fresh := newClip(10, 5000, func() {})
+	fresh := newOutputBuffer(10, 5000, func() {})
 	fresh.spillTo(t.TempDir(), 1<<20)
 	defer fresh.spill.close()
-	must(t, makeRoom(w, 12_000, now, fresh))
+	must(t, pruneOutput(w, 12_000, now, fresh))
 	if got := fmt.Sprint(names(t, filepath.Join(dir, ".out"))); got != "e-1.stdout.txt e-2.stdout.txt e-3.stderr.txt e-4.stdout.txt e-5.stdout.txt.bak mine.txt" {
 		t.Errorf("nothing was to be kept: %s", got)
 	}
 	_, _ = fresh.Write(make([]byte, 900)) // 3000 are for output: two more of 1000
-	must(t, makeRoom(w, 12_000, now, fresh, newClip(10, 10, func() {})))
+	must(t, pruneOutput(w, 12_000, now, fresh, newOutputBuffer(10, 10, func() {})))
 	if got := fmt.Sprint(names(t, filepath.Join(dir, ".out"))); got != "e-3.stderr.txt e-4.stdout.txt e-5.stdout.txt.bak mine.txt" {
 		t.Errorf("left: %s", got)
 	}
-	must(t, makeRoom(w, 100, now, fresh))
+	must(t, pruneOutput(w, 100, now, fresh))
 	if got := fmt.Sprint(names(t, filepath.Join(dir, ".out"))); got != "e-5.stdout.txt.bak mine.txt" {
 		t.Errorf("left without room: %s", got)
 	}

@@ -22,12 +22,12 @@ import (
 // atomically; other files are removed.
 func (h *Host) Publish(files map[string][]byte) error {
 	h.generations.mu.Lock()
-	err := errors.Join(h.generations.renew(), h.publish(files))
+	err := errors.Join(h.generations.retire(), h.publish(files))
 	h.generations.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("publish wrappers: %w", err)
 	}
-	h.pool.published()
+	h.pool.retireIdle()
 	return nil
 }
 

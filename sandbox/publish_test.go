@@ -119,7 +119,7 @@ func TestModesDoNotDependOnUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	h := &Host{dir: t.TempDir()}
 	must(t, h.Publish(map[string][]byte{"a/b/c": nil}), makeRootfs(filepath.Join(h.dir, "rootfs"), []string{"/usr/bin"}))
-	must(t, mountPoint(filepath.Join(h.dir, "rootfs"), "/opt/interpreter/node"), openUp(filepath.Join(h.dir, "rootfs")))
+	must(t, mountPoint(filepath.Join(h.dir, "rootfs"), "/opt/interpreter/node"), makeReadable(filepath.Join(h.dir, "rootfs")))
 	must(t, filepath.WalkDir(h.dir, func(path string, entry fs.DirEntry, err error) error {
 		info, infoErr := entry.Info()
 		must(t, err, infoErr)

@@ -70,11 +70,11 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// asking pauses the clock until it is opened.
-type asking struct{ gate }
+// askingCaller pauses the clock until it is opened.
+type askingCaller struct{ gate }
 
 // Call is one call.
-func (a *asking) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (a *askingCaller) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	defer tool.Pause(ctx)()
 	return a.gate.Call(ctx, call)
 }
@@ -82,7 +82,7 @@ func (a *asking) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // TestPlaceOfWhoWaits: programs that wait for a person keep nobody out, and lose no time.
 func TestPlaceOfWhoWaits(t *testing.T) {
 	host, _ := newHost(t)
-	a := &asking{gate{open: make(chan struct{})}}
+	a := &askingCaller{gate{open: make(chan struct{})}}
 	var waiting sync.WaitGroup
 	for range 5 { // one more than may run at once
 		waiting.Go(func() {

@@ -19,13 +19,13 @@ const rescueLimit = 600 * time.Millisecond
 
 // rescue saves the /workspace changes of a program that the host stopped, and returns notes for the model.
 func (e *execution) rescue(account bridge.Account, cause error) []string {
-	if _, ours := errors.AsType[stopped](cause); !ours || account.Workspace == nil {
+	if _, ours := errors.AsType[stopError](cause); !ours || account.Workspace == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rescueLimit)
 	defer cancel()
-	h := e.box.host
-	notes, err := rescue(ctx, h.runsc, e.box.id, h.reader(e.box.kind), e.box.bridge, account)
+	h := e.instance.host
+	notes, err := rescue(ctx, h.runsc, e.instance.id, h.reader(e.instance.kind), e.instance.bridge, account)
 	if err != nil {
 		h.log.Warn("save the files of a stopped program", "execution", e.job.ID, "error", err)
 	}
@@ -54,7 +54,7 @@ func rescue(ctx context.Context, r *runsc.Runsc, id string, reader []string, b *
 			notes = append(notes, "the program was stopped, and what it changed in /workspace could not all be saved")
 		}
 	}()
-	request, err := b.Stopped(account.Limits.Room)
+	request, err := b.RescueRequest(account.Limits.Quota)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func rescue(ctx context.Context, r *runsc.Runsc, id string, reader []string, b *
 		_ = in.CloseWithError(io.ErrUnexpectedEOF)
 		ended <- err
 	}()
-	notes, err = b.Rescue(out, account.Workspace, account.Limits.Room)
+	notes, err = b.Rescue(out, account.Workspace, account.Limits.Quota)
 	if err != nil {
 		cancel()
 	}

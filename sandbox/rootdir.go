@@ -97,8 +97,8 @@ func writeDigest(sum io.Writer, name, target string, numbers ...uint64) {
 	_, _ = io.WriteString(sum, name+target)
 }
 
-// given lays out a root file system from a directory.
-func (l *layout) given(r *rootfs) error {
+// fromDirectory lays out a root file system from a directory.
+func (l *layout) fromDirectory(r *rootfs) error {
 	view, err := os.OpenRoot(l.env.Root)
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, err
 	} else if err := CheckRoot(env.Root, h.dir, h.opts.Snapshots); err != nil {
 		return nil, err
 	}
-	l := layout{env: env, dir: filepath.Join(dir, "rootfs"), nothing: filepath.Join(dir, "nothing"), points: append(MountPoints(), points...)}
+	l := layout{env: env, dir: filepath.Join(dir, "rootfs"), emptyFile: filepath.Join(dir, "nothing"), points: append(MountPoints(), points...)}
 	if err := l.prepare(); err != nil {
 		return nil, fmt.Errorf("lay out root file system: %w", err)
 	}
@@ -82,11 +82,11 @@ func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, err
 
 // layout assembles a root file system.
 type layout struct {
-	env     Environment
-	dir     string   // where our own folder is made
-	nothing string   // an empty file
-	points  []string // mount points of the sandbox's own mounts
-	mounts  []specs.Mount
+	env       Environment
+	dir       string   // where our own folder is made
+	emptyFile string   // an empty file
+	points    []string // mount points of the sandbox's own mounts
+	mounts    []specs.Mount
 }
 
 func (l *layout) prepare() error {
@@ -98,10 +98,10 @@ func (l *layout) prepare() error {
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(l.nothing, nil, 0o444); err != nil {
+	if err := os.WriteFile(l.emptyFile, nil, 0o444); err != nil {
 		return err
 	}
-	return os.Chmod(l.nothing, 0o444) // regardless of the umask
+	return os.Chmod(l.emptyFile, 0o444) // regardless of the umask
 }
 
 func (l *layout) checkLayer(at, source string) error {
@@ -132,9 +132,9 @@ func (l *layout) make() (*rootfs, error) {
 	}
 	var err error
 	if l.env.Root == "" {
-		err = l.host(r)
+		err = l.fromHost(r)
 	} else {
-		err = l.given(r)
+		err = l.fromDirectory(r)
 	}
 	if err != nil {
 		return nil, err
@@ -159,9 +159,9 @@ func checkMounts(mounts []specs.Mount) error {
 	return nil
 }
 
-// host lays out the host's own /usr. An interpreter outside /usr is mounted as a single file.
-func (l *layout) host(r *rootfs) error {
-	system := existing(systemDirs)
+// fromHost lays out the host's own /usr. An interpreter outside /usr is mounted as a single file.
+func (l *layout) fromHost(r *rootfs) error {
+	system := existingDirs(systemDirs)
 	if err := makeRootfs(l.dir, slices.Concat(system, l.points)); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (l *layout) host(r *rootfs) error {
 	}
 	r.dir, r.path = l.dir, "/usr/bin"
 	for _, kind := range []Interpreter{Python, Node} {
-		found, err := l.onHost(kind)
+		found, err := l.findOnHost(kind)
 		if err != nil {
 			r.missing[kind] = err
 			continue
@@ -183,20 +183,20 @@ func (l *layout) host(r *rootfs) error {
 			l.mounts = append(l.mounts, bind(found.inside, found.path))
 		}
 	}
-	return openUp(l.dir)
+	return makeReadable(l.dir)
 }
 
-// onHost finds an interpreter of the host. One inside a layer is used from the layer.
-func (l *layout) onHost(kind Interpreter) (interpreter, error) {
+// findOnHost finds an interpreter of the host. One inside a layer is used from the layer.
+func (l *layout) findOnHost(kind Interpreter) (interpreter, error) {
 	explicit, inside := l.env.Python, guestBin+"/python3"
 	if kind == Node {
 		explicit, inside = l.env.Node, guestBin+"/node"
 	}
 	found, err := findInterpreter(explicit, inside, hostNames(kind)...)
-	return l.asLayered(found), err
+	return l.resolveLayer(found), err
 }
 
-func (l *layout) asLayered(found interpreter) interpreter {
+func (l *layout) resolveLayer(found interpreter) interpreter {
 	for at, source := range l.env.Layers {
 		if rest, ok := strings.CutPrefix(found.path, strings.TrimSuffix(source, "/")+"/"); ok {
 			found.inside = path.Join(at, rest)

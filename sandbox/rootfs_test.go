@@ -87,7 +87,7 @@ func TestRootfsHoldsNothingOfTheHost(t *testing.T) {
 func TestExisting(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(dir+"/real", 0o700), os.Symlink("real", dir+"/link"), os.WriteFile(dir+"/file", nil, 0o600))
-	if got := existing([]string{dir + "/real", dir + "/link", dir + "/file", dir + "/gone"}); len(got) != 1 || got[0] != dir+"/real" {
+	if got := existingDirs([]string{dir + "/real", dir + "/link", dir + "/file", dir + "/gone"}); len(got) != 1 || got[0] != dir+"/real" {
 		t.Errorf("existing: %v", got)
 	}
 }

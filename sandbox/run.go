@@ -19,10 +19,10 @@ import (
 
 var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
-// stopped is the cause for which the host stopped a sandbox before its program ended.
-type stopped struct{ status Status }
+// stopError is the cause for which the host stopped a sandbox before its program ended.
+type stopError struct{ status Status }
 
-func (s stopped) Error() string { return "sandbox stopped: " + string(s.status) }
+func (s stopError) Error() string { return "sandbox stopped: " + string(s.status) }
 
 // Run runs one program in its own sandbox, or in that of its session, and returns
 // when the program has ended. The sandbox is removed in the background, within a
@@ -40,9 +40,9 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	case <-h.ctx.Done():
 		return Outcome{}, context.Cause(h.ctx)
 	}
-	job.place = &place{slots: h.slots, taken: true}
-	defer job.place.leave()
-	if err := h.enter(); err != nil {
+	job.slot = &slot{slots: h.slots, held: true}
+	defer job.slot.release()
+	if err := h.beginRun(); err != nil {
 		return Outcome{}, err
 	}
 	defer h.running.Done()
@@ -73,21 +73,21 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 		}
 		outcome, err := b.run(ctx, job, caller)
 		b.discard()
-		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && outcome.withoutTrace()) {
+		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && outcome.hasNoEffects()) {
 			continue // it died while idle; the next one is another, or new
 		}
 		return outcome, err
 	}
 }
 
-// withoutTrace reports whether the sandbox died before its program had any visible effect, so that the program can run again.
-func (o Outcome) withoutTrace() bool {
+// hasNoEffects reports whether the sandbox died before its program had any visible effect, so that the program can run again.
+func (o Outcome) hasNoEffects() bool {
 	return o.Status == Crashed && o.Calls == 0 && len(o.Emitted) == 0 && o.Stdout.Text == "" && o.Stderr.Text == ""
 }
 
 // canceledOr returns a Canceled outcome if ctx has ended or the host stopped the sandbox, otherwise the error.
 func canceledOr(ctx context.Context, err error) (Outcome, error) {
-	if ctx.Err() != nil || errors.As(err, new(stopped)) {
+	if ctx.Err() != nil || errors.As(err, new(stopError)) {
 		return Outcome{Status: Canceled}, nil //nolint:nilerr // that is the outcome
 	}
 	return Outcome{}, err
@@ -98,12 +98,12 @@ var errNotStarted = errors.New("start sandbox: it ended before the program began
 
 // execution is one program in a sandbox.
 type execution struct {
-	box    *box
-	job    Job
-	stdout *clip
-	stderr *clip
-	ctx    context.Context //nolint:containedctx // ends with the program
-	stop   context.CancelCauseFunc
+	instance *instance
+	job      Job
+	stdout   *outputBuffer
+	stderr   *outputBuffer
+	ctx      context.Context //nolint:containedctx // ends with the program
+	stop     context.CancelCauseFunc
 	// started is set when the guest has the program.
 	started atomic.Bool
 }
@@ -116,70 +116,70 @@ const (
 )
 
 // run runs the program and waits for its end. The sandbox can be used again if b.stays is set afterwards.
-func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
-	e := &execution{box: b, job: job}
+func (b *instance) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
+	e := &execution{instance: b, job: job}
 	e.ctx, e.stop = context.WithCancelCause(b.ctx)
-	defer context.AfterFunc(ctx, func() { e.stop(stopped{Canceled}) })()
+	defer context.AfterFunc(ctx, func() { e.stop(stopError{Canceled}) })()
 	flood := max(floodMin, int64(job.Limits.Output)*floodFactor)
-	onFlood := func() { e.stop(stopped{Flooded}) }
-	e.stdout, e.stderr = newClip(job.Limits.Output, flood, onFlood), newClip(job.Limits.Output, flood, onFlood)
-	if heard := job.Printed; heard != nil {
-		e.stdout.heard = func(p []byte) { heard(Stdout, p) }
-		e.stderr.heard = func(p []byte) { heard(Stderr, p) }
+	onFlood := func() { e.stop(stopError{Flooded}) }
+	e.stdout, e.stderr = newOutputBuffer(job.Limits.Output, flood, onFlood), newOutputBuffer(job.Limits.Output, flood, onFlood)
+	if heard := job.OnOutput; heard != nil {
+		e.stdout.onWrite = func(p []byte) { heard(Stdout, p) }
+		e.stderr.onWrite = func(p []byte) { heard(Stderr, p) }
 	}
 	if job.Workspace != nil {
-		for _, c := range []*clip{e.stdout, e.stderr} {
+		for _, c := range []*outputBuffer{e.stdout, e.stderr} {
 			c.spillTo(b.host.dir, job.Limits.Workspace)
 			defer c.spill.close()
 		}
 	}
-	b.collect(e.stdout, e.stderr)
+	b.redirectOutput(e.stdout, e.stderr)
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		limits := watched{sentry: b.process.Sentry, cgroup: b.cgroup, memory: job.Limits.Memory, cpu: job.Limits.CPU}
-		watch(e.ctx, limits, func(why Status) { e.stop(stopped{why}) })
+		limits := watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: job.Limits.Memory, cpu: job.Limits.CPU}
+		watch(e.ctx, limits, func(why Status) { e.stop(stopError{why}) })
 	})
 	watchers.Go(e.watchProcess)
-	outcome, err := e.follow(caller)
+	outcome, err := e.runProgram(caller)
 	e.stop(nil)
 	watchers.Wait()
 	return outcome, err
 }
 
-// follow runs the program over the bridge and returns its outcome.
-func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
-	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopped{TimedOut}) })
+// runProgram runs the program over the bridge and returns its outcome.
+func (e *execution) runProgram(caller bridge.Caller) (Outcome, error) {
+	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopError{TimedOut}) })
 	defer clock.Stop()
-	clock.Tell(e.job.place.still)
+	clock.OnChange(e.job.slot.setPaused)
 	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
 	account := e.account(caller, clock)
-	e.box.stays = false
-	report, err := e.box.bridge.Run(e.ctx, program, account, func() {
+	e.instance.reusable = false
+	report, err := e.instance.bridge.Run(e.ctx, program, account, func() {
 		e.started.Store(true)
 		clock.Reset(limits.Timeout)
 	})
-	e.box.stays, e.box.seen = report.Kept, time.Now()
+	e.instance.reusable, e.instance.lastAlive = report.Reusable, time.Now()
 	cause := e.cause(err)
 	if report.Started && err != nil {
 		e.stop(nil)
 		report.Notes = append(report.Notes, e.rescue(account, cause)...)
 	}
-	e.settle(err)
-	if !report.Started && !errors.As(cause, new(stopped)) {
+	e.drainOutput(err)
+	if !report.Started && !errors.As(cause, new(stopError)) {
 		return Outcome{}, errNotStarted
 	}
-	if err := makeRoom(e.job.Workspace, limits.Workspace, time.Now(), e.stdout, e.stderr); err != nil {
-		e.box.host.log.Warn("keep output", "execution", e.job.ID, "error", err)
+	if err := pruneOutput(e.job.Workspace, limits.Workspace, time.Now(), e.stdout, e.stderr); err != nil {
+		e.instance.host.log.Warn("keep output", "execution", e.job.ID, "error", err)
 	}
-	notes, keepErr := keepOutput(e.job.Workspace, e.job.ID, e.stdout, e.stderr)
+	notes, keepErr := saveOutput(e.job.Workspace, e.job.ID, e.stdout, e.stderr)
 	if keepErr != nil {
-		e.box.host.log.Warn("keep output", "execution", e.job.ID, "error", keepErr)
+		e.instance.host.log.Warn("keep output", "execution", e.job.ID, "error", keepErr)
 	}
 	outcome := Outcome{
 		Calls: report.Calls, Emitted: report.Emitted, Stdout: e.stdout.output(), Stderr: e.stderr.output(),
 		Notes: append(report.Notes, notes...),
 	}
-	e.judge(&outcome, report.Done, err, cause)
+	e.setStatus(&outcome, report.Result, err, cause)
 	return outcome, nil
 }
 
@@ -188,7 +188,7 @@ func (e *execution) account(caller bridge.Caller, clock tool.Clock) bridge.Accou
 	l := e.job.Limits
 	return bridge.Account{
 		Execution: e.job.ID, Caller: caller, Clock: clock, Workspace: e.job.Workspace,
-		Limits: bridge.Limits{Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic, Room: bridge.Room{Bytes: l.Workspace, Files: l.Inodes}},
+		Limits: bridge.Limits{Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic, Quota: bridge.Quota{Bytes: l.Workspace, Files: l.Inodes}},
 	}
 }
 
@@ -197,36 +197,36 @@ func (e *execution) cause(err error) error {
 	if errors.Is(err, bridge.ErrClosed) {
 		// The guest's disconnect is noticed before runsc's exit, and perhaps before its reason.
 		select {
-		case <-e.box.process.Done():
+		case <-e.instance.process.Done():
 		case <-e.ctx.Done():
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	if err != nil && e.box.cgroup.outOfMemory() { // the kernel was faster than the watcher
-		return stopped{OutOfMemory}
+	if err != nil && e.instance.cgroup.outOfMemory() { // the kernel was faster than the watcher
+		return stopError{OutOfMemory}
 	}
 	return context.Cause(e.ctx)
 }
 
-// settle waits for the program's last output. Without an error it flushes the streams, because the sandbox may be reused;
+// drainOutput waits for the program's last output. Without an error it flushes the streams, because the sandbox may be reused;
 // with an error it closes the sandbox and reads the streams to their end.
-func (e *execution) settle(err error) {
+func (e *execution) drainOutput(err error) {
 	if err == nil {
-		e.box.stdout.flush()
-		e.box.stderr.flush()
-		e.box.collect(e.box.said, e.box.said) // output of processes that the program left running
+		e.instance.stdout.flush()
+		e.instance.stderr.flush()
+		e.instance.redirectOutput(e.instance.preamble, e.instance.preamble) // output of processes that the program left running
 		return
 	}
 	e.stop(nil)
-	if closeErr := e.box.close(); closeErr != nil {
-		e.box.host.log.Error("clear sandbox away", "execution", e.job.ID, "error", closeErr)
+	if closeErr := e.instance.close(); closeErr != nil {
+		e.instance.host.log.Error("clear sandbox away", "execution", e.job.ID, "error", closeErr)
 	}
 }
 
 // watchProcess stops the execution if runsc exits before the guest has reported the program's end.
 func (e *execution) watchProcess() {
 	select {
-	case <-e.box.process.Done():
+	case <-e.instance.process.Done():
 		wait := connectGrace
 		if e.started.Load() {
 			wait = readGrace
@@ -240,15 +240,15 @@ func (e *execution) watchProcess() {
 	}
 }
 
-// judge sets the status of the outcome: the host's own reason to stop the program comes first, then the exit status, then the guest's report.
-func (e *execution) judge(outcome *Outcome, done bridge.Done, err, cause error) {
-	if why, ok := errors.AsType[stopped](cause); ok && err != nil {
+// setStatus sets the status of the outcome: the host's own reason to stop the program comes first, then the exit status, then the guest's report.
+func (e *execution) setStatus(outcome *Outcome, done bridge.ProgramResult, err, cause error) {
+	if why, ok := errors.AsType[stopError](cause); ok && err != nil {
 		outcome.Status = why.status
 		return
 	}
 	if err != nil {
 		outcome.Status = Crashed
-		if exit, waitErr := e.box.process.Wait(); waitErr == nil {
+		if exit, waitErr := e.instance.process.Wait(); waitErr == nil {
 			outcome.Exit = exit
 		}
 		switch {

@@ -45,11 +45,11 @@ type Job struct {
 	// Workspace provides the initial content of /workspace and receives the changes;
 	// nil is an empty one that is discarded.
 	Workspace Workspace `json:"-"`
-	// Printed receives output while the program runs, in chunks that may split a character: in order per stream,
+	// OnOutput receives output while the program runs, in chunks that may split a character: in order per stream,
 	// with concurrent calls for the two streams. It must not block or retain p; nil disables it.
-	Printed func(s Stream, p []byte) `json:"-"`
+	OnOutput func(s Stream, p []byte) `json:"-"`
 
-	place *place
+	slot *slot
 }
 
 // Stream is a standard output stream of a program.

@@ -30,10 +30,10 @@ type Server struct {
 	cgroup        *cgroup
 	stdin, stdout *os.File
 	listener      *net.UnixListener
-	stderr        *clip
-	drained       sync.WaitGroup
+	stderr        *outputBuffer
+	stderrDone    sync.WaitGroup
 	stop          context.CancelCauseFunc
-	ended         chan struct{}
+	done          chan struct{}
 	err           error // what could not be removed; set before ended is closed
 }
 
@@ -44,10 +44,10 @@ func (h *Host) Serve(service Service) (*Server, error) {
 	if !validID.MatchString(service.ID) {
 		return nil, fmt.Errorf("start service: invalid ID %.50q", service.ID)
 	}
-	if err := h.enter(); err != nil {
+	if err := h.beginRun(); err != nil {
 		return nil, err
 	}
-	s := &Server{host: h, id: service.ID, dir: filepath.Join(h.dir, service.ID), ended: make(chan struct{})}
+	s := &Server{host: h, id: service.ID, dir: filepath.Join(h.dir, service.ID), done: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(h.ctx)
 	s.stop = stop
 	if err := s.start(service); err != nil {
@@ -56,7 +56,7 @@ func (h *Host) Serve(service Service) (*Server, error) {
 		h.running.Done()
 		return nil, fmt.Errorf("start service: %w", err)
 	}
-	go s.follow(ctx, service.Memory)
+	go s.supervise(ctx, service.Memory)
 	return s, nil
 }
 
@@ -65,7 +65,7 @@ func (s *Server) start(service Service) error {
 		s.dir = "" // it belongs to another sandbox
 		return err
 	}
-	mounts := service.resize(commonMounts(places{guest: s.host.guest(), servers: s.host.servers()}))
+	mounts := service.resizeTmp(commonMounts(hostPaths{guest: s.host.guest(), servers: s.host.servers()}))
 	points := []string{service.Dir}
 	if service.Socket {
 		mount, err := s.listen()
@@ -82,7 +82,7 @@ func (s *Server) start(service Service) error {
 		return err
 	}
 	files := filepath.Join(s.dir, "files") // not into the root file system, which may be shared
-	if err := writeService(files, service.Files); err != nil {
+	if err := writeServiceFiles(files, service.Files); err != nil {
 		return err
 	}
 	mounts = append(mounts, bind(service.Dir, files))
@@ -90,7 +90,7 @@ func (s *Server) start(service Service) error {
 	if err != nil {
 		return err
 	}
-	spec, err := write(root.dir, process, append(mounts, root.mounts...))
+	spec, err := encodeSpec(root.dir, process, append(mounts, root.mounts...))
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (s *Server) start(service Service) error {
 	return s.launch(!service.Socket)
 }
 
-// writeService writes the files of a service into a new folder, for every user to read.
-func writeService(dir string, files map[string][]byte) error {
+// writeServiceFiles writes the files of a service into a new folder, for every user to read.
+func writeServiceFiles(dir string, files map[string][]byte) error {
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 		args = append([]string{program}, args...)
 	}
 	return &specs.Process{
-		Args: args, Cwd: service.Dir, Env: environment("/tmp", root.path),
-		User: specs.User{UID: nobody, GID: nobody}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
-		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.space()),
+		Args: args, Cwd: service.Dir, Env: environ("/tmp", root.path),
+		User: specs.User{UID: nobodyID, GID: nobodyID}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
+		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.tmpBytes()),
 	}, nil
 }
 
@@ -145,8 +145,8 @@ func (s *Server) launch(noSockets bool) error {
 			return fmt.Errorf("make pipe: %w", err)
 		}
 	}
-	s.stderr = newClip(4<<10, 1<<62, func() {})
-	s.drained.Go(func() { s.stderr.drain(stderr); _ = stderr.Close() })
+	s.stderr = newOutputBuffer(4<<10, 1<<62, func() {})
+	s.stderrDone.Go(func() { s.stderr.readAll(stderr); _ = stderr.Close() })
 	settings := *s.host.runsc
 	settings.Enter = s.cgroup.enter
 	settings.SharedMounts, settings.NoSockets, settings.Nice = true, noSockets, serviceNice
@@ -155,12 +155,12 @@ func (s *Server) launch(noSockets bool) error {
 	return err
 }
 
-// follow waits for the end of the service and removes the sandbox.
-func (s *Server) follow(ctx context.Context, memory int64) {
+// supervise waits for the end of the service and removes the sandbox.
+func (s *Server) supervise(ctx context.Context, memory int64) {
 	defer s.host.running.Done()
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		watch(ctx, watched{sentry: s.process.Sentry, cgroup: s.cgroup, memory: memory}, func(why Status) { s.stop(stopped{why}) })
+		watch(ctx, watchLimits{sentry: s.process.Sentry, cgroup: s.cgroup, memory: memory}, func(why Status) { s.stop(stopError{why}) })
 	})
 	select {
 	case <-s.process.Done():
@@ -176,7 +176,7 @@ func (s *Server) follow(ctx context.Context, memory int64) {
 		s.host.log.Error("clear sandbox away", "service", s.id, "error", cleanErr)
 	}
 	s.err = cleanErr
-	close(s.ended)
+	close(s.done)
 }
 
 func (s *Server) clean() error {
@@ -185,7 +185,7 @@ func (s *Server) clean() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := end(ctx, s.process, s.cgroup, &s.host.cleaning)
+	err := destroySandbox(ctx, s.process, s.cgroup, &s.host.cleanups)
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
@@ -194,7 +194,7 @@ func (s *Server) clean() error {
 			_ = pipe.Close()
 		}
 	}
-	s.drained.Wait()
+	s.stderrDone.Wait()
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
@@ -205,12 +205,12 @@ func (s *Server) Read(p []byte) (int, error) { return s.stdout.Read(p) }
 func (s *Server) Write(p []byte) (int, error) { return s.stdin.Write(p) }
 
 // Done is closed when the service has ended and its sandbox is removed.
-func (s *Server) Done() <-chan struct{} { return s.ended }
+func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Close kills the service, waits until its sandbox is removed, and unblocks Read
 // and Write. It is idempotent.
 func (s *Server) Close() error {
-	s.stop(stopped{Canceled})
-	<-s.ended
+	s.stop(stopError{Canceled})
+	<-s.done
 	return s.err
 }

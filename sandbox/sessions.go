@@ -31,38 +31,38 @@ type sessionKey struct {
 
 // session is one interpreter, possibly not started yet.
 type session struct {
-	turn  chan struct{} // capacity 1: a semaphore that guards box
-	box   *box          // nil if none is running
-	timer *time.Timer
-	last  time.Time
-	users int // programs that use it or wait for it; guarded by sessions.mu
+	sem      chan struct{} // capacity 1: a semaphore that guards box
+	instance *instance     // nil if none is running
+	timer    *time.Timer
+	lastUsed time.Time
+	users    int // programs that use it or wait for it; guarded by sessions.mu
 }
 
 // run runs a job in the sandbox of its session, after the session's earlier jobs.
 func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
 	key := sessionKey{job.Session, job.Environment, job.Interpreter}
-	kept := s.enter(key)
-	defer s.leave(key, kept)
+	kept := s.acquire(key)
+	defer s.release(key, kept)
 	select {
-	case kept.turn <- struct{}{}:
+	case kept.sem <- struct{}{}:
 	case <-ctx.Done():
 		return Outcome{Status: Canceled}, nil
 	case <-s.host.ctx.Done():
 		return Outcome{}, context.Cause(s.host.ctx)
 	}
-	defer func() { <-kept.turn }()
+	defer func() { <-kept.sem }()
 	for again := true; ; again = false {
 		reused, waited, err := s.ensure(ctx, kept, job)
 		if err != nil {
 			return canceledOr(ctx, err)
 		}
-		outcome, err := kept.box.run(ctx, job, caller)
+		outcome, err := kept.instance.run(ctx, job, caller)
 		outcome.Reused = reused
-		if !kept.box.stays || err != nil {
-			kept.box.discard()
-			kept.box = nil
+		if !kept.instance.reusable || err != nil {
+			kept.instance.discard()
+			kept.instance = nil
 		}
-		if (waited || reused) && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && waited && outcome.withoutTrace()) {
+		if (waited || reused) && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && waited && outcome.hasNoEffects()) {
 			continue
 		}
 		return outcome, err
@@ -72,24 +72,24 @@ func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 // ensure gives the session a live sandbox. reused reports whether it is the one of its last program,
 // waited whether it comes from the pool.
 func (s *sessions) ensure(ctx context.Context, kept *session, job Job) (reused, waited bool, err error) {
-	if kept.box != nil && kept.box.alive(ctx) {
+	if kept.instance != nil && kept.instance.alive(ctx) {
 		return true, false, nil
 	}
-	if kept.box != nil {
-		kept.box.discard()
-		kept.box = nil
+	if kept.instance != nil {
+		kept.instance.discard()
+		kept.instance = nil
 	}
-	kept.box, waited, err = s.host.pool.get(ctx, job)
+	kept.instance, waited, err = s.host.pool.get(ctx, job)
 	return false, waited, err
 }
 
-// enter returns the session of that key and counts a user of it.
-func (s *sessions) enter(key sessionKey) *session {
+// acquire returns the session of that key and counts a user of it.
+func (s *sessions) acquire(key sessionKey) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.open[key]
 	if kept == nil {
-		kept = &session{turn: make(chan struct{}, 1)}
+		kept = &session{sem: make(chan struct{}, 1)}
 		s.open[key] = kept
 	}
 	kept.users++
@@ -100,57 +100,57 @@ func (s *sessions) enter(key sessionKey) *session {
 	return kept
 }
 
-// leave undoes enter. An unused session expires after s.idle.
-func (s *sessions) leave(key sessionKey, kept *session) {
+// release undoes enter. An unused session expires after s.idle.
+func (s *sessions) release(key sessionKey, kept *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept.users--
 	if kept.users > 0 {
 		return
 	}
-	if kept.box == nil || s.host.ctx.Err() != nil {
-		s.end(key, kept)
+	if kept.instance == nil || s.host.ctx.Err() != nil {
+		s.remove(key, kept)
 		return
 	}
-	kept.last = time.Now()
+	kept.lastUsed = time.Now()
 	kept.timer = time.AfterFunc(s.idle, func() { s.expire(key, kept) })
-	s.makeRoom()
+	s.evictOldest()
 }
 
 func (s *sessions) expire(key sessionKey, kept *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kept.users == 0 && s.open[key] == kept && time.Since(kept.last) >= s.idle {
-		s.end(key, kept)
+	if kept.users == 0 && s.open[key] == kept && time.Since(kept.lastUsed) >= s.idle {
+		s.remove(key, kept)
 	}
 }
 
-// makeRoom closes the sessions that have been idle longest until there are at most maxSessions. It is called with mu held.
-func (s *sessions) makeRoom() {
+// evictOldest closes the sessions that have been idle longest until there are at most maxSessions. It is called with mu held.
+func (s *sessions) evictOldest() {
 	for len(s.open) > maxSessions {
 		var oldest *session
 		var which sessionKey
 		for key, kept := range s.open {
-			if kept.users == 0 && (oldest == nil || kept.last.Before(oldest.last)) {
+			if kept.users == 0 && (oldest == nil || kept.lastUsed.Before(oldest.lastUsed)) {
 				which, oldest = key, kept
 			}
 		}
 		if oldest == nil {
 			return
 		}
-		s.end(which, oldest)
+		s.remove(which, oldest)
 	}
 }
 
-// end removes an unused session and discards its sandbox. It is called with mu held.
-func (s *sessions) end(key sessionKey, kept *session) {
+// remove removes an unused session and discards its sandbox. It is called with mu held.
+func (s *sessions) remove(key sessionKey, kept *session) {
 	delete(s.open, key)
 	if kept.timer != nil {
 		kept.timer.Stop()
 	}
-	if kept.box != nil {
-		kept.box.discard()
-		kept.box = nil
+	if kept.instance != nil {
+		kept.instance.discard()
+		kept.instance = nil
 	}
 }
 
@@ -159,6 +159,6 @@ func (s *sessions) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, kept := range s.open {
-		s.end(key, kept)
+		s.remove(key, kept)
 	}
 }

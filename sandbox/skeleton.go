@@ -46,9 +46,9 @@ func makeRootfs(root string, points []string) error {
 	return nil
 }
 
-// openUp makes everything below dir readable to all users, regardless of the umask:
+// makeReadable makes everything below dir readable to all users, regardless of the umask:
 // the sandbox runs as a different user.
-func openUp(dir string) error {
+func makeReadable(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -78,7 +78,7 @@ func mountPoint(root, at string) error {
 	return nil
 }
 
-func existing(dirs []string) []string {
+func existingDirs(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		info, err := os.Lstat(dir)
 		return errors.Is(err, fs.ErrNotExist) || err != nil || !info.IsDir()

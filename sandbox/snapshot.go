@@ -28,8 +28,8 @@ type snapshots struct {
 	host *Host
 	dir  string // "" disables snapshots
 
-	mu   sync.Mutex
-	made map[kind]*snapshot
+	mu     sync.Mutex
+	byKind map[kind]*snapshot
 }
 
 // snapshot is one that exists, or is being made.
@@ -44,7 +44,7 @@ const (
 	snapshotFormat = "2"
 	// keepSnapshots is how long an unused snapshot is kept, keepHalf an unfinished one.
 	keepSnapshots = 30 * 24 * time.Hour
-	keepHalf      = time.Hour
+	keepPartial   = time.Hour
 	manifestName  = "manifest.json"
 )
 
@@ -53,7 +53,7 @@ func (s *snapshots) find(k kind) string {
 	if s.dir == "" {
 		return ""
 	}
-	made := s.begin(k)
+	made := s.ensure(k)
 	select {
 	case <-made.ready:
 		return made.image
@@ -62,27 +62,27 @@ func (s *snapshots) find(k kind) string {
 	}
 }
 
-// await waits until the snapshot of a kind is made or has failed, or ctx ends.
-func (s *snapshots) await(ctx context.Context, k kind) {
+// wait waits until the snapshot of a kind is made or has failed, or ctx ends.
+func (s *snapshots) wait(ctx context.Context, k kind) {
 	if s.dir == "" {
 		return
 	}
 	select {
-	case <-s.begin(k).ready:
+	case <-s.ensure(k).ready:
 	case <-ctx.Done():
 	}
 }
 
-// begin returns the snapshot of a kind, and starts making it if there is none on disk.
-func (s *snapshots) begin(k kind) *snapshot {
+// ensure returns the snapshot of a kind, and starts making it if there is none on disk.
+func (s *snapshots) ensure(k kind) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := s.made[k]
+	made := s.byKind[k]
 	if made != nil {
 		return made
 	}
 	made = &snapshot{ready: make(chan struct{})}
-	s.made[k] = made
+	s.byKind[k] = made
 	key, err := s.host.snapshotKey(k)
 	if err != nil {
 		made.err = err
@@ -96,7 +96,7 @@ func (s *snapshots) begin(k kind) *snapshot {
 		close(made.ready)
 		return made
 	}
-	s.host.making.Go(func() { s.make(k, path, made) })
+	s.host.snapshotting.Go(func() { s.make(k, path, made) })
 	return made
 }
 
@@ -111,12 +111,12 @@ func (s *snapshots) make(k kind, path string, made *snapshot) {
 	}
 }
 
-// spoil removes an image that could not be restored, so that the next request makes a new one.
-func (s *snapshots) spoil(k kind, image string) {
+// invalidate removes an image that could not be restored, so that the next request makes a new one.
+func (s *snapshots) invalidate(k kind, image string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if made := s.made[k]; made != nil && made.image == image {
-		delete(s.made, k)
+	if made := s.byKind[k]; made != nil && made.image == image {
+		delete(s.byKind, k)
 		_ = os.RemoveAll(image)
 	}
 }
@@ -124,24 +124,24 @@ func (s *snapshots) spoil(k kind, image string) {
 // makeSnapshot starts a guest, waits until it is ready, and saves its state at path.
 func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	id := "s-" + strings.ToLower(rand.Text()[:12])
-	b, err := h.newBox(k, id)
+	b, err := h.newInstance(k, id)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	half := filepath.Join(filepath.Dir(path), ".half-"+id)
 	defer func() { _ = os.RemoveAll(half) }()
-	waits := &waiter{seen: make(chan struct{})}
+	waits := &readyWriter{ready: make(chan struct{})}
 	if err := b.launch(waits, ""); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, startLimit)
 	defer cancel()
 	select {
-	case <-waits.seen:
+	case <-waits.ready:
 	case <-b.process.Done():
-		b.stderr.await()
-		return fmt.Errorf("start the guest: it ended: %.300q", b.said.output().Text)
+		b.stderr.wait()
+		return fmt.Errorf("start the guest: it ended: %.300q", b.preamble.output().Text)
 	case <-ctx.Done():
 		return fmt.Errorf("start the guest: %w", context.Cause(ctx))
 	}
@@ -149,21 +149,21 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	if err := h.runsc.Checkpoint(ctx, id, half); err != nil {
 		return err
 	}
-	return keepSnapshot(half, path)
+	return commitSnapshot(half, path)
 }
 
-// waiter detects the line that a guest prints when it is ready.
-type waiter struct {
-	said []byte
-	seen chan struct{}
+// readyWriter detects the line that a guest prints when it is ready.
+type readyWriter struct {
+	buf   []byte
+	ready chan struct{}
 }
 
-func (w *waiter) Write(p []byte) (int, error) {
-	if len(w.said) < 64 {
-		w.said = append(w.said, p...)
-		if strings.HasPrefix(string(w.said), "ready\n") {
-			close(w.seen)
-			w.said = make([]byte, 64)
+func (w *readyWriter) Write(p []byte) (int, error) {
+	if len(w.buf) < 64 {
+		w.buf = append(w.buf, p...)
+		if strings.HasPrefix(string(w.buf), "ready\n") {
+			close(w.ready)
+			w.buf = make([]byte, 64)
 		}
 	}
 	return len(p), nil
@@ -172,9 +172,9 @@ func (w *waiter) Write(p []byte) (int, error) {
 // manifest maps the files of a snapshot to their SHA-256, to detect damage by a full or failing disk.
 type manifest map[string]string
 
-// keepSnapshot moves a finished snapshot to its final path. If another host was faster, its snapshot stays.
-func keepSnapshot(half, path string) error {
-	sums, err := sums(half)
+// commitSnapshot moves a finished snapshot to its final path. If another host was faster, its snapshot stays.
+func commitSnapshot(half, path string) error {
+	sums, err := checksums(half)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func keepSnapshot(half, path string) error {
 	return nil
 }
 
-func sums(dir string) (manifest, error) {
+func checksums(dir string) (manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -207,14 +207,14 @@ func sums(dir string) (manifest, error) {
 		if entry.Name() == manifestName {
 			continue
 		}
-		if m[entry.Name()], err = sumFile(filepath.Join(dir, entry.Name())); err != nil {
+		if m[entry.Name()], err = hashFile(filepath.Join(dir, entry.Name())); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-func sumFile(path string) (string, error) {
+func hashFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -237,7 +237,7 @@ func verify(path string) error {
 	if err := json.Unmarshal(data, &want); err != nil || len(want) == 0 {
 		return errDamaged
 	}
-	have, err := sums(path)
+	have, err := checksums(path)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func verify(path string) error {
 // openSnapshots makes the folder for snapshots and removes unused snapshots from it. Without Options.Snapshots, a
 // pool uses a folder that is removed with the host.
 func (h *Host) openSnapshots() (*snapshots, error) {
-	s := &snapshots{host: h, made: map[kind]*snapshot{}}
+	s := &snapshots{host: h, byKind: map[kind]*snapshot{}}
 	switch {
 	case h.opts.Snapshots != "":
 		s.dir = h.opts.Snapshots
@@ -276,7 +276,7 @@ func sweepSnapshots(dir string) error {
 	for _, entry := range entries {
 		age, limit := filepath.Join(dir, entry.Name(), manifestName), keepSnapshots
 		if strings.HasPrefix(entry.Name(), ".half-") {
-			age, limit = filepath.Join(dir, entry.Name()), keepHalf
+			age, limit = filepath.Join(dir, entry.Name()), keepPartial
 		}
 		info, statErr := os.Lstat(age)
 		if statErr == nil && time.Since(info.ModTime()) < limit || statErr != nil && !errors.Is(statErr, fs.ErrNotExist) {

@@ -33,22 +33,22 @@ const (
 	soakUsual   = 20 * time.Second
 )
 
-// stock is what a host could leave behind, counted.
-type stock struct {
+// resources is what a host could leave behind, counted.
+type resources struct {
 	Processes, Mounts, Sockets, Cgroups, Goroutines, Descriptors, Files int
 	Resident                                                            int64
 }
 
 // String is one line of a report.
-func (s stock) String() string {
+func (s resources) String() string {
 	return fmt.Sprintf("%9d %6d %7d %7d %10d %11d %5d %8d MiB", s.Processes, s.Mounts, s.Sockets, s.Cgroups, s.Goroutines, s.Descriptors, s.Files, s.Resident>>20)
 }
 
 const soakHead = "           processes mounts sockets cgroups goroutines descriptors files resident"
 
-// takeStock counts what is in dirs, names them, belongs to hosts with these names, or to this process.
-func takeStock(hosts []string, dirs ...string) stock {
-	s := stock{Goroutines: runtime.NumGoroutine(), Mounts: lines("/proc/self/mountinfo", ""), Processes: children(), Cgroups: len(cgroups(hosts))}
+// countResources counts what is in dirs, names them, belongs to hosts with these names, or to this process.
+func countResources(hosts []string, dirs ...string) resources {
+	s := resources{Goroutines: runtime.NumGoroutine(), Mounts: lines("/proc/self/mountinfo", ""), Processes: children(), Cgroups: len(cgroups(hosts))}
 	for _, dir := range dirs {
 		s.Processes += len(testutil.Processes(dir))
 		s.Sockets += lines("/proc/net/unix", dir)
@@ -107,8 +107,8 @@ type soak struct {
 	kills  atomic.Int64
 }
 
-// wear is one kind of program, and the ways in which it may end.
-type wear struct {
+// workload is one kind of program, and the ways in which it may end.
+type workload struct {
 	name     string
 	job      func(nonce string) sandbox.Job
 	statuses []sandbox.Status
@@ -134,12 +134,12 @@ func session(interpreter sandbox.Interpreter, code string) func(string) sandbox.
 	}
 }
 
-func soon(l *sandbox.Limits)   { l.Timeout = 400 * time.Millisecond }
-func little(l *sandbox.Limits) { l.Memory = 160 << 20 }
+func shortTimeout(l *sandbox.Limits) { l.Timeout = 400 * time.Millisecond }
+func smallMemory(l *sandbox.Limits)  { l.Memory = 160 << 20 }
 
-func wears() []wear {
+func workloads() []workload {
 	const py, js = sandbox.Python, sandbox.Node
-	return []wear{
+	return []workload{
 		{"python", program(py, "from sallyport import call\ncall('test.echo', {'x': '@NONCE@'})['args']['x']", nil), []sandbox.Status{sandbox.OK}, `"@NONCE@"`, false},
 		{"node", program(js, `const { call } = globalThis[Symbol.for("sallyport")]; export default (await call("test.echo", { x: "@NONCE@" })).args.x`, nil), []sandbox.Status{sandbox.OK}, `"@NONCE@"`, false},
 		{"wrapper", program(py, "from servers.test import echo\necho('@NONCE@')", nil), []sandbox.Status{sandbox.OK}, `"@NONCE@"`, false},
@@ -149,10 +149,10 @@ func wears() []wear {
 		{"fault", program(py, "raise ValueError('@NONCE@')", nil), []sandbox.Status{sandbox.Failed}, "", false},
 		{"fault in node", program(js, "throw new Error('@NONCE@')", nil), []sandbox.Status{sandbox.Failed}, "", false},
 		{"exit", program(py, "import os; os._exit(3)", nil), []sandbox.Status{sandbox.Exited}, "", false},
-		{"timeout", program(py, "while True: pass", soon), []sandbox.Status{sandbox.TimedOut}, "", false},
-		{"timeout in node", program(js, "for (;;);", soon), []sandbox.Status{sandbox.TimedOut}, "", false},
+		{"timeout", program(py, "while True: pass", shortTimeout), []sandbox.Status{sandbox.TimedOut}, "", false},
+		{"timeout in node", program(js, "for (;;);", shortTimeout), []sandbox.Status{sandbox.TimedOut}, "", false},
 		{"daemons", program(py, "import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(600)\n'@NONCE@'", nil), []sandbox.Status{sandbox.OK}, `"@NONCE@"`, false},
-		{"memory", program(py, "import os, time\nfor i in range(8):\n    if os.fork() == 0:\n        b = bytearray(50 << 20); time.sleep(20)\ntime.sleep(20)", little), []sandbox.Status{sandbox.OutOfMemory}, "", false},
+		{"memory", program(py, "import os, time\nfor i in range(8):\n    if os.fork() == 0:\n        b = bytearray(50 << 20); time.sleep(20)\ntime.sleep(20)", smallMemory), []sandbox.Status{sandbox.OutOfMemory}, "", false},
 		{"flood", program(py, "import os\nwhile True: os.write(1, b'A' * 65536)", nil), []sandbox.Status{sandbox.Flooded}, "", false},
 		{"cancel", program(py, "import time\ntime.sleep(20)", nil), []sandbox.Status{sandbox.Canceled}, "", true},
 		{"cancel a call", program(js, `const { call } = globalThis[Symbol.for("sallyport")]; await call("test.slow")`, nil), []sandbox.Status{sandbox.Canceled}, "", true},
@@ -161,7 +161,7 @@ func wears() []wear {
 
 // client runs programs of all kinds until the time is over.
 func (s *soak) client(ctx context.Context) {
-	kinds := wears()
+	kinds := workloads()
 	for ctx.Err() == nil {
 		w := kinds[rand.IntN(len(kinds))]                  //nolint:gosec // no secret
 		nonce := strconv.FormatInt(rand.Int64N(1<<40), 36) //nolint:gosec // no secret
@@ -175,7 +175,7 @@ func (s *soak) client(ctx context.Context) {
 	}
 }
 
-func (s *soak) judge(w wear, nonce string, outcome sandbox.Outcome, err error) {
+func (s *soak) judge(w workload, nonce string, outcome sandbox.Outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[w.name]++
@@ -190,8 +190,8 @@ func (s *soak) judge(w wear, nonce string, outcome sandbox.Outcome, err error) {
 	}
 }
 
-// hurt kills a sentry now and then, and publishes other wrappers.
-func (s *soak) hurt(ctx context.Context) {
+// killSome kills a sentry now and then, and publishes other wrappers.
+func (s *soak) killSome(ctx context.Context) {
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -236,8 +236,8 @@ func soakTime(t *testing.T) time.Duration {
 }
 
 // note takes stock for the report.
-func (s *soak) note(what string) stock {
-	stock := takeStock(s.hosts, s.state, s.temp)
+func (s *soak) note(what string) resources {
+	stock := countResources(s.hosts, s.state, s.temp)
 	s.lines = append(s.lines, fmt.Sprintf("%-10s %s", what, stock))
 	return stock
 }
@@ -258,7 +258,7 @@ func TestSoak(t *testing.T) {
 	if err := host.Publish(sandboxtest.Tree()); err != nil {
 		t.Fatal(err)
 	}
-	s.grown(s.run(long))
+	s.checkGrowth(s.run(long))
 	if err := errors.Join(host.Close(), os.RemoveAll(snapshots)); err != nil { // snapshots are kept over restarts
 		t.Errorf("close: %v", err)
 	}
@@ -273,7 +273,7 @@ func TestSoak(t *testing.T) {
 }
 
 // run soaks and takes stock ten times.
-func (s *soak) run(long time.Duration) []stock {
+func (s *soak) run(long time.Duration) []resources {
 	if long >= time.Minute {
 		sandboxtest.Nonces(s.t, s.host, 500, soakClients)
 	}
@@ -283,8 +283,8 @@ func (s *soak) run(long time.Duration) []stock {
 	for range soakClients {
 		all.Go(func() { s.client(ctx) })
 	}
-	all.Go(func() { s.hurt(ctx) })
-	var samples []stock
+	all.Go(func() { s.killSome(ctx) })
+	var samples []resources
 	start := time.Now()
 	for ctx.Err() == nil {
 		select {
@@ -297,22 +297,22 @@ func (s *soak) run(long time.Duration) []stock {
 	return samples
 }
 
-// grown compares the last third of the samples with the first: what leaks with each program is seen.
-func (s *soak) grown(samples []stock) {
+// checkGrowth compares the last third of the samples with the first: what leaks with each program is seen.
+func (s *soak) checkGrowth(samples []resources) {
 	third := len(samples) / 3
 	if third == 0 {
 		return
 	}
-	most := func(of func(stock) int, samples []stock) int {
+	most := func(of func(resources) int, samples []resources) int {
 		n := 0
 		for _, sample := range samples {
 			n = max(n, of(sample))
 		}
 		return n
 	}
-	for name, of := range map[string]func(stock) int{
-		"processes": func(s stock) int { return s.Processes }, "mounts": func(s stock) int { return s.Mounts }, "sockets": func(s stock) int { return s.Sockets }, "cgroups": func(s stock) int { return s.Cgroups },
-		"goroutines": func(s stock) int { return s.Goroutines }, "descriptors": func(s stock) int { return s.Descriptors }, "MiB": func(s stock) int { return int(s.Resident >> 20) },
+	for name, of := range map[string]func(resources) int{
+		"processes": func(s resources) int { return s.Processes }, "mounts": func(s resources) int { return s.Mounts }, "sockets": func(s resources) int { return s.Sockets }, "cgroups": func(s resources) int { return s.Cgroups },
+		"goroutines": func(s resources) int { return s.Goroutines }, "descriptors": func(s resources) int { return s.Descriptors }, "MiB": func(s resources) int { return int(s.Resident >> 20) },
 	} {
 		early, late := most(of, samples[:third]), most(of, samples[len(samples)-third:])
 		if late > early*3/2+64 {
@@ -322,15 +322,15 @@ func (s *soak) grown(samples []stock) {
 }
 
 // left says whether there is more of anything than before.
-func (s stock) left(before stock) bool {
+func (s resources) left(before resources) bool {
 	return s.Processes > before.Processes || s.Mounts > before.Mounts || s.Sockets > before.Sockets || s.Cgroups > before.Cgroups ||
 		s.Goroutines > before.Goroutines || s.Descriptors > before.Descriptors || s.Files > before.Files
 }
 
 // end gives what was told to end a moment to do so, and compares.
-func (s *soak) end(begin stock) {
+func (s *soak) end(begin resources) {
 	for range 60 {
-		if !takeStock(s.hosts, s.state, s.temp).left(begin) {
+		if !countResources(s.hosts, s.state, s.temp).left(begin) {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -16,28 +16,28 @@ const (
 	guestDir   = "/opt/sallyport"
 	serversDir = "/servers"
 	bridgeDir  = "/run/sallyport"
-	nobody     = 65534
+	nobodyID   = 65534
 	tmpSize    = 64 << 20
 	tmpInodes  = 20_000
 	// sentryHeadroom is what a cgroup allows beyond Limits.Memory for gVisor itself and the interpreter's start.
 	sentryHeadroom = 192 << 20
 )
 
-// places holds the host paths of the mounts that differ between sandboxes.
-type places struct{ guest, servers, sockets string }
+// hostPaths holds the host paths of the mounts that differ between sandboxes.
+type hostPaths struct{ guest, servers, sockets string }
 
 // specOf returns the OCI runtime configuration of a sandbox for programs. No value in it comes from the program.
-func (h *Host) specOf(k kind, root *rootfs, at places) ([]byte, error) {
+func (h *Host) specOf(k kind, root *rootfs, at hostPaths) ([]byte, error) {
 	process, err := h.process(k, root)
 	if err != nil {
 		return nil, err
 	}
 	mounts := append(commonMounts(at), workspaceMount(k), bind(bridgeDir, at.sockets))
-	return write(root.dir, process, append(mounts, root.mounts...))
+	return encodeSpec(root.dir, process, append(mounts, root.mounts...))
 }
 
-// write encodes the OCI configuration of a sandbox, including the parts that all sandboxes share.
-func write(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
+// encodeSpec encodes the OCI configuration of a sandbox, including the parts that all sandboxes share.
+func encodeSpec(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
@@ -63,7 +63,7 @@ func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := environment("/workspace", root.path)
+	env := environ("/workspace", root.path)
 	installed, _ := h.environments.get(k.environment)
 	if len(installed.NodePath) > 0 && k.interpreter == Node {
 		env = append(env, "NODE_PATH="+strings.Join(installed.NodePath, ":"))
@@ -72,14 +72,14 @@ func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
 		Args:            append([]string{program}, args(k, installed)...),
 		Cwd:             "/workspace",
 		Env:             env,
-		User:            specs.User{UID: nobody, GID: nobody},
+		User:            specs.User{UID: nobodyID, GID: nobodyID},
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
 		Rlimits:         rlimits(k),
 	}, nil
 }
 
-func environment(home, path string) []string {
+func environ(home, path string) []string {
 	return []string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"}
 }
 
@@ -106,7 +106,7 @@ func rlimits(k kind) []specs.POSIXRlimit {
 }
 
 // commonMounts returns the mounts of every sandbox, in addition to those of its root file system.
-func commonMounts(at places) []specs.Mount {
+func commonMounts(at hostPaths) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
 		bind(guestDir, at.guest),

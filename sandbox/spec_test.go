@@ -25,7 +25,7 @@ func TestSpec(t *testing.T) {
 	for name, job := range map[string]Job{"python": usual, "node": tight} {
 		t.Run(name, func(t *testing.T) {
 			job.Code = "never in the spec"
-			got, err := h.specOf(kindOf(job), root, places{guest: h.guest(), servers: h.dir + "/servers-1", sockets: filepath.Join(h.dir, job.ID, "bridge")})
+			got, err := h.specOf(kindOf(job), root, hostPaths{guest: h.guest(), servers: h.dir + "/servers-1", sockets: filepath.Join(h.dir, job.ID, "bridge")})
 			must(t, err)
 			golden.Check(t, filepath.Join("testdata", "spec", name+".json"), string(got)+"\n")
 			checkSpec(t, got)
@@ -38,7 +38,7 @@ func checkSpec(t *testing.T, data []byte) {
 	t.Helper()
 	var spec specs.Spec
 	must(t, json.Unmarshal(data, &spec))
-	if !spec.Root.Readonly || !spec.Process.NoNewPrivileges || spec.Process.User.UID != nobody || len(spec.Process.Capabilities.Bounding) > 0 {
+	if !spec.Root.Readonly || !spec.Process.NoNewPrivileges || spec.Process.User.UID != nobodyID || len(spec.Process.Capabilities.Bounding) > 0 {
 		t.Error("the process or its root is too free")
 	}
 	for _, mount := range spec.Mounts {

@@ -53,17 +53,17 @@ func (s *spill) close() {
 	}
 }
 
-// outputs is the workspace folder for output that was cut.
-const outputs = ".out"
+// outputDir is the workspace folder for output that was cut.
+const outputDir = ".out"
 
-// keepOutput saves the streams that were cut as workspace files, so that a later
+// saveOutput saves the streams that were cut as workspace files, so that a later
 // program can read them, and sets the paths in their clips. The notes are for the model.
-func keepOutput(w Workspace, execution string, stdout, stderr *clip) (notes []string, err error) {
-	files := []workspace.File{{Path: outputs, Folder: true}}
-	clips := []*clip{nil} // one for each file
-	for i, c := range []*clip{stdout, stderr} {
+func saveOutput(w Workspace, execution string, stdout, stderr *outputBuffer) (notes []string, err error) {
+	files := []workspace.File{{Path: outputDir, Folder: true}}
+	clips := []*outputBuffer{nil} // one for each file
+	for i, c := range []*outputBuffer{stdout, stderr} {
 		if s := c.spill; s != nil && s.size > 0 {
-			path := outputs + "/" + execution + []string{".stdout", ".stderr"}[i] + ".txt"
+			path := outputDir + "/" + execution + []string{".stdout", ".stderr"}[i] + ".txt"
 			files, clips = append(files, workspace.File{Path: path, Size: s.size, Content: s.content()}), append(clips, c)
 		}
 	}
@@ -79,7 +79,7 @@ func keepOutput(w Workspace, execution string, stdout, stderr *clip) (notes []st
 	})
 	for i, file := range files {
 		if _, kept := updated.Versions[file.Path]; kept && !file.Folder {
-			clips[i].kept = "/workspace/" + file.Path
+			clips[i].spillPath = "/workspace/" + file.Path
 		}
 	}
 	if err != nil {

@@ -13,18 +13,20 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// kept is a workspace that takes files of that size at most.
-type kept struct {
+// memoryWorkspace is a workspace that takes files of that size at most.
+type memoryWorkspace struct {
 	files map[string]string
 	most  int64
 	err   error
 }
 
-func (k *kept) Files() iter.Seq2[workspace.File, error] {
+func (k *memoryWorkspace) Files() iter.Seq2[workspace.File, error] {
 	return func(func(workspace.File, error) bool) {}
 }
-func (k *kept) Open(string) (workspace.File, error) { return workspace.File{}, os.ErrNotExist }
-func (k *kept) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+func (k *memoryWorkspace) Open(string) (workspace.File, error) {
+	return workspace.File{}, os.ErrNotExist
+}
+func (k *memoryWorkspace) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	updated := workspace.Updated{Versions: map[string]string{}}
 	for file := range changes {
 		switch {
@@ -45,7 +47,7 @@ func (k *kept) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updat
 
 func TestOutputThatIsCutIsKept(t *testing.T) {
 	dir := t.TempDir()
-	stdout, stderr := newClip(100, 5000, func() {}), newClip(100, 5000, func() {})
+	stdout, stderr := newOutputBuffer(100, 5000, func() {}), newOutputBuffer(100, 5000, func() {})
 	stdout.spillTo(dir, 1<<20)
 	stderr.spillTo(dir, 1000)
 	want := ""
@@ -57,8 +59,8 @@ func TestOutputThatIsCutIsKept(t *testing.T) {
 	if left := names(t, dir); left != "" {
 		t.Errorf("files with a name: %s", left)
 	}
-	w := &kept{files: map[string]string{}, most: 1 << 20}
-	notes, err := keepOutput(w, "e-1", stdout, stderr)
+	w := &memoryWorkspace{files: map[string]string{}, most: 1 << 20}
+	notes, err := saveOutput(w, "e-1", stdout, stderr)
 	must(t, err)
 	if len(notes) > 0 || w.files[".out/e-1.stdout.txt"] != want || len(w.files[".out/e-1.stderr.txt"]) != 1000 || len(w.files) != 3 {
 		t.Errorf("notes %q, files %v", notes, len(w.files))
@@ -84,16 +86,16 @@ func TestOutputThatIsNotKept(t *testing.T) {
 		failed bool
 	}{
 		{"no workspace", nil, t.TempDir(), long, 0, false},
-		{"nothing is cut", &kept{files: map[string]string{}}, t.TempDir(), "short", 0, false},
-		{"a workspace that is full", &kept{files: map[string]string{}, most: 10}, t.TempDir(), long, 1, false},
-		{"a workspace that fails", &kept{files: map[string]string{}, most: 10, err: errors.New("gone")}, t.TempDir(), long, 1, true},
-		{"no place for a file", &kept{files: map[string]string{}, most: 1000}, "/nonexistent", long, 0, false},
+		{"nothing is cut", &memoryWorkspace{files: map[string]string{}}, t.TempDir(), "short", 0, false},
+		{"a workspace that is full", &memoryWorkspace{files: map[string]string{}, most: 10}, t.TempDir(), long, 1, false},
+		{"a workspace that fails", &memoryWorkspace{files: map[string]string{}, most: 10, err: errors.New("gone")}, t.TempDir(), long, 1, true},
+		{"no place for a file", &memoryWorkspace{files: map[string]string{}, most: 1000}, "/nonexistent", long, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			stdout, stderr := newClip(100, 5000, func() {}), newClip(100, 5000, func() {})
+			stdout, stderr := newOutputBuffer(100, 5000, func() {}), newOutputBuffer(100, 5000, func() {})
 			stdout.spillTo(test.dir, 1<<20)
 			_, _ = stdout.Write([]byte(test.print))
-			notes, err := keepOutput(test.w, "e-1", stdout, stderr)
+			notes, err := saveOutput(test.w, "e-1", stdout, stderr)
 			if len(notes) != test.notes || (err != nil) != test.failed {
 				t.Errorf("notes %q, %v", notes, err)
 			}

@@ -35,7 +35,7 @@ func clearHost(c cgroups, dir string) (killed int, err error) {
 		}
 	}
 	err = c.clear(dir)
-	if then := notedCgroups(dir); then.memory != c.memory { // the gateway was in another cgroup
+	if then := loadCgroups(dir); then.memory != c.memory { // the gateway was in another cgroup
 		err = errors.Join(err, then.clear(dir))
 	}
 	if mountErr := unmountBelow(dir); mountErr != nil {
@@ -44,23 +44,23 @@ func clearHost(c cgroups, dir string) (killed int, err error) {
 	return killed, errors.Join(err, os.RemoveAll(dir))
 }
 
-// noteCgroups records where a host has its cgroups, for clearHost.
-func noteCgroups(c cgroups, dir string) error {
-	data := strings.Join([]string{string(c.way), c.memory, c.cpu}, "\n")
+// saveCgroups records where a host has its cgroups, for clearHost.
+func saveCgroups(c cgroups, dir string) error {
+	data := strings.Join([]string{string(c.mode), c.memory, c.cpu}, "\n")
 	if err := os.WriteFile(filepath.Join(dir, "cgroups"), []byte(data), 0o600); err != nil {
 		return fmt.Errorf("note cgroups: %w", err)
 	}
 	return nil
 }
 
-// notedCgroups returns the cgroups that noteCgroups recorded, none without a valid record. Only the host's user can write there.
-func notedCgroups(dir string) cgroups {
+// loadCgroups returns the cgroups that noteCgroups recorded, none without a valid record. Only the host's user can write there.
+func loadCgroups(dir string) cgroups {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
 	lines := strings.Split(string(data), "\n")
 	if err != nil || len(lines) != 3 || !filepath.IsAbs(lines[1]) {
-		return cgroups{way: Watching}
+		return cgroups{mode: NoCgroup}
 	}
-	return cgroups{way: Limiting(lines[0]), memory: lines[1], cpu: lines[2]}
+	return cgroups{mode: LimitMode(lines[0]), memory: lines[1], cpu: lines[2]}
 }
 
 // processesOf returns the runsc processes whose state is in dir, regardless of their parents.

@@ -73,9 +73,9 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// exclusively runs f with an exclusive lock on parent, so that no other process creates,
+// withDirLock runs f with an exclusive lock on parent, so that no other process creates,
 // inspects or removes a host's directory meanwhile. The lock is held briefly.
-func exclusively(parent string, f func() error) error {
+func withDirLock(parent string, f func() error) error {
 	dir, err := os.Open(parent)
 	if err != nil {
 		return fmt.Errorf("lock state directory: %w", err)

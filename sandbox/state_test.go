@@ -108,7 +108,7 @@ func TestHostsComeAndGoTogether(t *testing.T) {
 			for range 25 {
 				h := &Host{log: slog.New(slog.DiscardHandler), runsc: &runsc.Runsc{Path: "/bin/true"}}
 				clearStale(parent, h.cgroups, h.log)
-				if err := exclusively(parent, func() error { return h.take(parent) }); err != nil {
+				if err := withDirLock(parent, func() error { return h.createDir(parent) }); err != nil {
 					t.Errorf("start: %v", err)
 					return
 				}

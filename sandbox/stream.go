@@ -17,15 +17,15 @@ import (
 type stream struct {
 	pipe    *os.File
 	flushed chan struct{}
-	ended   chan struct{}
+	done    chan struct{}
 
-	mu sync.Mutex
-	to io.Writer
+	mu  sync.Mutex
+	dst io.Writer
 }
 
 // newStream makes a pipe and reads it. w is the sandbox's end; the caller closes it after the sandbox has inherited it.
 func newStream(to io.Writer) (s *stream, w *os.File, err error) {
-	s = &stream{flushed: make(chan struct{}), ended: make(chan struct{}), to: to}
+	s = &stream{flushed: make(chan struct{}), done: make(chan struct{}), dst: to}
 	if s.pipe, w, err = os.Pipe(); err != nil {
 		return nil, nil, err
 	}
@@ -33,30 +33,30 @@ func newStream(to io.Writer) (s *stream, w *os.File, err error) {
 	return s, w, nil
 }
 
-// direct sets the writer of further data.
-func (s *stream) direct(to io.Writer) {
+// redirect sets the writer of further data.
+func (s *stream) redirect(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.to = to
+	s.dst = to
 }
 
-func (s *stream) put(p []byte) {
+func (s *stream) forward(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.to.Write(p)
+	_, _ = s.dst.Write(p)
 }
 
 func (s *stream) pump() {
-	defer close(s.ended)
+	defer close(s.done)
 	defer func() { _ = s.pipe.Close() }()
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := s.pipe.Read(buf)
-		s.put(buf[:n])
+		s.forward(buf[:n])
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			_ = s.pipe.SetReadDeadline(time.Time{})
-			s.rest(buf)
+			s.drain(buf)
 			s.flushed <- struct{}{}
 		case err != nil:
 			return
@@ -67,8 +67,8 @@ func (s *stream) pump() {
 // pipeSize is larger than the default capacity of a pipe.
 const pipeSize = 1 << 20
 
-// rest reads the data that is in the pipe, without waiting for more.
-func (s *stream) rest(buf []byte) {
+// drain reads the data that is in the pipe, without waiting for more.
+func (s *stream) drain(buf []byte) {
 	conn, err := s.pipe.SyscallConn()
 	if err != nil {
 		return
@@ -82,7 +82,7 @@ func (s *stream) rest(buf []byte) {
 			if n <= 0 {
 				return true
 			}
-			s.put(buf[:n])
+			s.forward(buf[:n])
 			left -= n
 		}
 		return true
@@ -92,14 +92,14 @@ func (s *stream) rest(buf []byte) {
 // flush returns when all data that was written to the pipe before has been forwarded.
 func (s *stream) flush() {
 	if s.pipe.SetReadDeadline(time.Unix(1, 0)) != nil {
-		<-s.ended
+		<-s.done
 		return
 	}
 	select {
 	case <-s.flushed:
-	case <-s.ended:
+	case <-s.done:
 	}
 }
 
-// await returns when the pipe has no writer any more.
-func (s *stream) await() { <-s.ended }
+// wait returns when the pipe has no writer any more.
+func (s *stream) wait() { <-s.done }

@@ -17,8 +17,8 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// waiting opens a host whose sandboxes wait, restored from snapshots.
-func waiting(t *testing.T, state string) *sandbox.Host {
+// newPooledHost opens a host whose sandboxes wait, restored from snapshots.
+func newPooledHost(t *testing.T, state string) *sandbox.Host {
 	t.Helper()
 	return open(t, &sandbox.Options{State: state, Pool: sandbox.Pool{Min: 1, Max: 1}})
 }
@@ -27,7 +27,7 @@ func waiting(t *testing.T, state string) *sandbox.Host {
 // and memory that a sandbox used while it waited are not its program's.
 func TestLimitsOfASandboxThatWaited(t *testing.T) {
 	state := testutil.ShortDir(t)
-	host := waiting(t, state)
+	host := newPooledHost(t, state)
 	names := hostNames(t, state)
 	defer closeHost(t, host, state, names)
 	for _, test := range []struct {
@@ -63,7 +63,7 @@ n, i == 500`
 // TestKilledHostWithWaitingSandboxes kills a process whose sandboxes wait, while more are made.
 func TestKilledHostWithWaitingSandboxes(t *testing.T) {
 	if state := os.Getenv("SALLYPORT_TEST_WAITING"); state != "" {
-		host := waiting(t, state)
+		host := newPooledHost(t, state)
 		for range 3 {
 			_, _ = host.Run(context.Background(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
 		}
@@ -91,7 +91,7 @@ func TestKilledHostWithWaitingSandboxes(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		testutil.NoProcesses(t, filepath.Join(state, "host-"))
-		host := waiting(t, state)
+		host := newPooledHost(t, state)
 		if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
 			t.Errorf("state of the killed gateway is still there: %v", hosts)
 		}

@@ -20,15 +20,15 @@ const (
 	memoryPoll = 20 * time.Millisecond
 	// cpuPoll is the interval of CPU time checks, which cost more without a cgroup.
 	cpuPoll = 5 * memoryPoll
-	// sentryShare is how much of gVisor's own memory does not count as the program's. A million
+	// sentryAllowance is how much of gVisor's own memory does not count as the program's. A million
 	// files, pipes or sockets take little memory in the sandbox, but much in gVisor's kernel.
-	sentryShare = 96 << 20
+	sentryAllowance = 96 << 20
 	// clockTick is the unit of times in /proc on every Linux that Go runs on.
 	clockTick = time.Second / 100
 )
 
-// watched holds the limits of one program and how to measure its use.
-type watched struct {
+// watchLimits holds the limits of one program and how to measure its use.
+type watchLimits struct {
 	// sentry returns the process ID of gVisor's kernel, 0 while it is unknown.
 	sentry func() int
 	// cgroup is the sandbox's, nil if it has none.
@@ -40,7 +40,7 @@ type watched struct {
 }
 
 // watch calls exceeded once when the sandbox exceeds a limit, and then returns. It also returns when ctx ends.
-func watch(ctx context.Context, w watched, exceeded func(Status)) {
+func watch(ctx context.Context, w watchLimits, exceeded func(Status)) {
 	tick := time.NewTicker(memoryPoll)
 	defer tick.Stop()
 	memory, clock := memoryGauge{}, cpuGauge{cgroup: w.cgroup}
@@ -72,12 +72,12 @@ func (m *memoryGauge) read(sentry int) int64 {
 	if m.memfd == "" {
 		m.memfd = findMemory(sentry)
 	}
-	used, err := allocated(m.memfd)
+	used, err := allocatedBytes(m.memfd)
 	if err != nil {
 		m.memfd = ""
 		return 0
 	}
-	return used + max(0, ownMemory(sentry)-sentryShare)
+	return used + max(0, anonymousMemory(sentry)-sentryAllowance)
 }
 
 // findMemory returns the path of the sentry's memory file, "" while there is none.
@@ -99,7 +99,7 @@ func findMemory(pid int) string {
 	return ""
 }
 
-func allocated(path string) (int64, error) {
+func allocatedBytes(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0, fmt.Errorf("look at the sandbox's memory: %w", err)
@@ -111,8 +111,8 @@ func allocated(path string) (int64, error) {
 	return stat.Blocks * 512, nil
 }
 
-// ownMemory returns the anonymous memory of a process in bytes: for the sentry, that of its kernel's own data.
-func ownMemory(pid int) int64 {
+// anonymousMemory returns the anonymous memory of a process in bytes: for the sentry, that of its kernel's own data.
+func anonymousMemory(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
@@ -129,8 +129,8 @@ func ownMemory(pid int) int64 {
 // cpuGauge reads processor time: of a cgroup, or else of the sentry and the
 // processes that it runs programs in, its children.
 type cpuGauge struct {
-	cgroup *cgroup
-	most   time.Duration
+	cgroup  *cgroup
+	highest time.Duration
 }
 
 // read returns the CPU time so far. It never decreases, even if processes end in between.
@@ -139,8 +139,8 @@ func (c *cpuGauge) read(sentry int) time.Duration {
 	if !ok {
 		used = treeTime(sentry)
 	}
-	c.most = max(c.most, used)
-	return c.most
+	c.highest = max(c.highest, used)
+	return c.highest
 }
 
 // treeTime adds up the CPU time of a process and its descendants, including ended ones.

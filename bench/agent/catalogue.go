@@ -84,7 +84,7 @@ func Without(all []Catalogue, names ...string) []Catalogue {
 func (c Catalogue) source() (source, error) {
 	s := source{name: c.Name, about: c.Description}
 	for _, definition := range c.Tools {
-		t, err := readListed(definition)
+		t, err := readTool(definition)
 		if err != nil {
 			return s, fmt.Errorf("catalogue %s: %w", c.Name, err)
 		}

@@ -20,14 +20,14 @@ import (
 
 // code is `sallyport serve`, with its own folder and the settings of a new user.
 type code struct {
-	session *session
-	shelf   *shelf
+	session    *session
+	catalogues *catalogueServer
 	// dir is its own folder, shared the one for snapshots.
 	dir, shared string
 }
 
-// patience is the timeout for the upstreams to connect.
-const patience = 2 * time.Minute
+// connectTimeout is the timeout for the upstreams to connect.
+const connectTimeout = 2 * time.Minute
 
 func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code, err error) {
 	c := &code{shared: setup.Cache}
@@ -39,7 +39,7 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 	if c.dir, err = os.MkdirTemp("", "sp-bench-"); err != nil {
 		return c, fmt.Errorf("open sallyport: %w", err)
 	}
-	if c.shelf, err = openShelf(setup.More); err != nil {
+	if c.catalogues, err = serveCatalogues(setup.More); err != nil {
 		return c, err
 	}
 	if err = c.prepare(setup, servers); err != nil {
@@ -48,7 +48,7 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 	if c.session, err = connect(ctx, &mcp.CommandTransport{Command: c.command(ctx, setup.Sallyport), TerminateDuration: 20 * time.Second}); err != nil {
 		return c, fmt.Errorf("start sallyport: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	return c, c.settle(ctx, setup.names())
 }
@@ -64,7 +64,7 @@ func (c *code) prepare(setup Setup, servers []suite.Server) error {
 		}
 	}
 	if c.shared != "" {
-		if err := lend(c.shared, c.snapshots()); err != nil {
+		if err := linkSnapshots(c.shared, c.snapshots()); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
 		}
 	}
 	for _, more := range setup.More {
-		entry := map[string]any{"url": c.shelf.base + more.Name}
+		entry := map[string]any{"url": c.catalogues.base + more.Name}
 		if more.Description != "" {
 			entry["description"] = more.Description
 		}
@@ -167,20 +167,20 @@ func (c *code) Instructions() []string {
 // Definitions implements [Tools].
 func (c *code) Definitions() (defs []tokencount.Definition) {
 	for _, t := range c.session.tools {
-		defs = append(defs, t.definition(ours+t.Name))
+		defs = append(defs, t.definition(toolPrefix+t.Name))
 	}
 	return defs
 }
 
-// ours is the prefix of our tools' names, as clients add it for each server.
-const ours = "sallyport__"
+// toolPrefix is the prefix of our tools' names, as clients add it for each server.
+const toolPrefix = "sallyport__"
 
 // executionID matches the execution id in an answer's hint, the only part that differs between runs.
 var executionID = regexp.MustCompile(`\be-[a-z2-7]{12}\b`)
 
 // Call implements [Tools]. Ids of executions, which are random, are replaced by one of the same shape.
 func (c *code) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
-	r, err := c.session.call(ctx, strings.TrimPrefix(call.Tool, ours), call.Args)
+	r, err := c.session.call(ctx, strings.TrimPrefix(call.Tool, toolPrefix), call.Args)
 	r.Text = executionID.ReplaceAllString(r.Text, "e-k3vq7m2yhx4d")
 	return r, err
 }
@@ -191,11 +191,11 @@ func (c *code) Close() error {
 	if c.session != nil {
 		errs = append(errs, c.session.Close())
 		if c.shared != "" {
-			errs = append(errs, lend(c.snapshots(), c.shared))
+			errs = append(errs, linkSnapshots(c.snapshots(), c.shared))
 		}
 	}
-	if c.shelf != nil {
-		errs = append(errs, c.shelf.close())
+	if c.catalogues != nil {
+		errs = append(errs, c.catalogues.close())
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }

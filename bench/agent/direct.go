@@ -20,7 +20,7 @@ import (
 type source struct {
 	name, about  string
 	instructions string
-	tools        []listed
+	tools        []listedTool
 	session      *session
 }
 
@@ -65,7 +65,7 @@ func openDirect(ctx context.Context, setup Setup, servers []suite.Server) (*dire
 
 func open(ctx context.Context, dir string, server suite.Server) (source, error) {
 	command := exec.CommandContext(context.WithoutCancel(ctx), server.Command, server.Args...)
-	command.Dir, command.Env = dir, inherited()
+	command.Dir, command.Env = dir, inheritedEnv()
 	for name, value := range server.Env {
 		command.Env = append(command.Env, name+"="+value)
 	}
@@ -82,9 +82,9 @@ func open(ctx context.Context, dir string, server suite.Server) (source, error) 
 // themselves.
 const grace = 500 * time.Millisecond
 
-// inherited returns the environment that Sallyport, too, passes to upstreams: no keys, since one of the servers has a
+// inheritedEnv returns the environment that Sallyport, too, passes to upstreams: no keys, since one of the servers has a
 // tool that prints its environment.
-func inherited() (env []string) {
+func inheritedEnv() (env []string) {
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
@@ -113,13 +113,13 @@ func (d *direct) Call(ctx context.Context, call tokencount.Call) (tokencount.Res
 	case !known:
 		return unknown(call.Tool), nil
 	case to.session == nil:
-		return tokencount.Result{Text: notThere, Error: true}, nil
+		return tokencount.Result{Text: notConnected, Error: true}, nil
 	}
 	return to.session.call(ctx, to.wire, call.Args)
 }
 
-// notThere is the result of the tools of catalogues.
-const notThere = "The server of this tool is not connected."
+// notConnected is the result of the tools of catalogues.
+const notConnected = "The server of this tool is not connected."
 
 func unknown(name string) tokencount.Result {
 	return tokencount.Result{Text: "No such tool available: " + name, Error: true}
@@ -131,15 +131,15 @@ func (d *direct) Close() error {
 	errs := make([]error, len(d.sources))
 	for i, s := range d.sources {
 		if s.session != nil {
-			wait.Go(func() { errs[i] = ended(s.session.Close()) })
+			wait.Go(func() { errs[i] = ignoreExit(s.session.Close()) })
 		}
 	}
 	wait.Wait()
 	return errors.Join(errs...)
 }
 
-// ended ignores the exit status of a server.
-func ended(err error) error {
+// ignoreExit ignores the exit status of a server.
+func ignoreExit(err error) error {
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {
 		return nil
 	}

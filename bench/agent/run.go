@@ -29,14 +29,14 @@ func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, li
 		}
 		move, err := m.Next(ctx, t)
 		if err != nil {
-			return used, fmt.Errorf("run %s: %w", t.Task, because(ctx, err))
+			return used, fmt.Errorf("run %s: %w", t.Task, contextCause(ctx, err))
 		}
 		used.add(move.Usage)
 		turn := tokencount.Turn{Text: move.Text, Calls: move.Calls}
 		turn.Results, err = results(ctx, tools, t, move.Calls)
 		t.Turns = append(t.Turns, turn)
 		if err != nil {
-			return used, fmt.Errorf("run %s: %w", t.Task, because(ctx, err))
+			return used, fmt.Errorf("run %s: %w", t.Task, contextCause(ctx, err))
 		}
 		if len(move.Calls) == 0 {
 			t.Answer = move.Text
@@ -45,8 +45,8 @@ func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, li
 	}
 }
 
-// because returns the cause of ctx's end, if it has ended, and err otherwise.
-func because(ctx context.Context, err error) error {
+// contextCause returns the cause of ctx's end, if it has ended, and err otherwise.
+func contextCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -63,7 +63,7 @@ func (u *Usage) add(more Usage) {
 // results makes the calls of a turn, in order. Calls that no client would forward get an error result here.
 func results(ctx context.Context, tools Tools, t *tokencount.Transcript, calls []tokencount.Call) (all []tokencount.Result, err error) {
 	known := map[string]bool{}
-	for _, name := range t.Known() {
+	for _, name := range t.KnownTools() {
 		known[name] = true
 	}
 	for _, call := range calls {

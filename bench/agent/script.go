@@ -11,8 +11,8 @@ import (
 // Script is a model that runs the script of a task.
 type Script struct{ player *suite.Player }
 
-// Scripted returns the model that runs the script of task in one mode. The caller must Close it.
-func Scripted(task *suite.Task, w *suite.World, mode suite.Mode) *Script {
+// NewScript returns the model that runs the script of task in one mode. The caller must Close it.
+func NewScript(task *suite.Task, w *suite.World, mode suite.Mode) *Script {
 	return &Script{task.Play(w, mode)}
 }
 

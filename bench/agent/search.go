@@ -14,18 +14,18 @@ import (
 // finds is how many tools a search returns: the maximum of Anthropic's tool search, which returns three to five.
 const finds = 5
 
-// searched is direct with all tools deferred: the model sees one tool that finds the others. It is modelled on
+// searchMode is direct with all tools deferred: the model sees one tool that finds the others. It is modelled on
 // Anthropic's tool search with BM25 and OpenAI's, whose descriptions are shorter than this one's and which put the
 // definitions of their results into the context; their ranking is replaced by our own index.
-type searched struct {
+type searchMode struct {
 	*direct
 	finds int
 	index *index.Index
 	found map[tool.ID]tokencount.Definition
 }
 
-func openSearch(d *direct, finds int) (*searched, error) {
-	s := &searched{direct: d, finds: finds, found: map[tool.ID]tokencount.Definition{}}
+func openSearch(d *direct, finds int) (*searchMode, error) {
+	s := &searchMode{direct: d, finds: finds, found: map[tool.ID]tokencount.Definition{}}
 	var docs []index.Doc
 	for _, from := range d.sources {
 		var wires []string
@@ -57,12 +57,12 @@ func SearchDefinition() tokencount.Definition {
 }
 
 // Definitions implements [Tools].
-func (s *searched) Definitions() []tokencount.Definition {
+func (s *searchMode) Definitions() []tokencount.Definition {
 	return []tokencount.Definition{SearchDefinition()}
 }
 
 // Call implements [Tools]. [Run] lets no tool be called that was not found before, and shows none twice.
-func (s *searched) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
+func (s *searchMode) Call(ctx context.Context, call tokencount.Call) (tokencount.Result, error) {
 	if call.Tool != suite.SearchTool {
 		return s.direct.Call(ctx, call)
 	}
@@ -78,11 +78,11 @@ func (s *searched) Call(ctx context.Context, call tokencount.Call) (tokencount.R
 	for _, hit := range found.Hits {
 		defs = append(defs, s.found[hit.ID])
 	}
-	return Found(defs), nil
+	return SearchResult(defs), nil
 }
 
-// Found is the result of the search tool: a line of names, and the definitions.
-func Found(defs []tokencount.Definition) tokencount.Result {
+// SearchResult is the result of the search tool: a line of names, and the definitions.
+func SearchResult(defs []tokencount.Definition) tokencount.Result {
 	var names []string
 	for _, def := range defs {
 		names = append(names, def.Name)
@@ -97,7 +97,7 @@ func queryOf(args json.RawMessage) string {
 }
 
 // Close implements [Open].
-func (s *searched) Close() error {
+func (s *searchMode) Close() error {
 	_ = s.index.Close()
 	return s.direct.Close()
 }

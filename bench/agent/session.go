@@ -18,11 +18,11 @@ import (
 // session is one server over stdio, with the tools that it listed.
 type session struct {
 	*mcp.ClientSession
-	tools []listed
+	tools []listedTool
 }
 
-// listed is a tool as a server lists it, as far as it matters to a model or to a search.
-type listed struct {
+// listedTool is a tool as a server lists it, as far as it matters to a model or to a search.
+type listedTool struct {
 	Name, Title, Description  string
 	InputSchema, OutputSchema json.RawMessage
 }
@@ -35,16 +35,16 @@ func connect(ctx context.Context, transport *mcp.CommandTransport) (*session, er
 	s := &session{}
 	var err error
 	if s.ClientSession, err = client.Connect(ctx, transport, nil); err != nil {
-		return nil, fmt.Errorf("%w%s", because(ctx, err), said.note())
+		return nil, fmt.Errorf("%w%s", contextCause(ctx, err), said.note())
 	}
 	if s.tools, err = s.list(ctx); err != nil {
 		_ = s.Close()
-		return nil, fmt.Errorf("%w%s", because(ctx, err), said.note())
+		return nil, fmt.Errorf("%w%s", contextCause(ctx, err), said.note())
 	}
 	return s, nil
 }
 
-func (s *session) list(ctx context.Context) (tools []listed, err error) {
+func (s *session) list(ctx context.Context) (tools []listedTool, err error) {
 	if s.InitializeResult().Capabilities.Tools == nil {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (s *session) list(ctx context.Context) (tools []listed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := readListed(data)
+		l, err := readTool(data)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-func readListed(definition json.RawMessage) (l listed, err error) {
+func readTool(definition json.RawMessage) (l listedTool, err error) {
 	if err := json.Unmarshal(definition, &l); err != nil {
 		return l, fmt.Errorf("read definition: %w", err)
 	}
@@ -87,7 +87,7 @@ func readListed(definition json.RawMessage) (l listed, err error) {
 }
 
 // definition is the tool as clients show it: without what is said of its output, and without annotations.
-func (l listed) definition(name string) tokencount.Definition {
+func (l listedTool) definition(name string) tokencount.Definition {
 	return tokencount.Definition{Name: name, Description: l.Description, InputSchema: l.InputSchema}
 }
 
@@ -101,12 +101,12 @@ func (s *session) call(ctx context.Context, name string, args json.RawMessage) (
 	case err != nil:
 		return tokencount.Result{}, err
 	}
-	return tokencount.Result{Text: shown(got), Error: got.IsError}, nil
+	return tokencount.Result{Text: resultText(got), Error: got.IsError}, nil
 }
 
-// shown returns what clients put into the context: the text blocks. Structured content repeats them as JSON, and
+// resultText returns what clients put into the context: the text blocks. Structured content repeats them as JSON, and
 // clients leave it out if there is text (Claude Code and others do); so it counts only if there is none.
-func shown(got *mcp.CallToolResult) string {
+func resultText(got *mcp.CallToolResult) string {
 	var blocks []string
 	for _, c := range got.Content {
 		blocks = append(blocks, block(c))

@@ -50,7 +50,7 @@ func open(t *testing.T, mode suite.Mode, setup agent.Setup) agent.Open {
 
 // play has the script of a task work on it.
 func play(ctx context.Context, task *suite.Task, w *suite.World, mode suite.Mode, tools agent.Tools) (*tokencount.Transcript, error) {
-	script := agent.Scripted(task, w, mode)
+	script := agent.NewScript(task, w, mode)
 	defer script.Close()
 	t := &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: w.Expand(task.Prompt)}
 	_, err := agent.Run(ctx, script, tools, t, agent.Limits{})

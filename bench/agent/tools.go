@@ -40,13 +40,13 @@ func OpenTools(ctx context.Context, mode suite.Mode, setup Setup) (Open, error) 
 		return nil, err
 	}
 	if mode == suite.Code {
-		return opened(openCode(ctx, setup, servers))
+		return openOrNil(openCode(ctx, setup, servers))
 	}
 	direct, err := openDirect(ctx, setup, servers)
 	if err != nil || mode == suite.Direct {
-		return opened(direct, err)
+		return openOrNil(direct, err)
 	}
-	return opened(openSearch(direct, cmp.Or(setup.Finds, finds)))
+	return openOrNil(openSearch(direct, cmp.Or(setup.Finds, finds)))
 }
 
 // names are those of everything that has tools.
@@ -60,8 +60,8 @@ func (s Setup) names() []string {
 	return all
 }
 
-// opened returns an untyped nil if there is an error.
-func opened(tools Open, err error) (Open, error) {
+// openOrNil returns an untyped nil if there is an error.
+func openOrNil(tools Open, err error) (Open, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command chaos kills a real gateway (SIGKILL) while its programs call a tool that must not be called twice, resumes the programs with
 // random answers of a person, and counts what the tool did. It fails if that was done more often than once and once more for each time
 // that the person said that it was not done.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -14,8 +16,8 @@ import (
 // program has a model's program call the tool, over MCP, in a gateway of its own for each try.
 type program struct {
 	*chaos
-	key   string
-	asked bool // the client answers elicitations
+	key     string
+	elicits bool // the client answers elicitations
 }
 
 // code is a program that calls the tool once; changed ones spell the call otherwise.
@@ -51,7 +53,7 @@ func (p *program) try(ctx context.Context, first, kill bool) (attempt, error) {
 	cmd.Stderr = os.Stderr
 	var approved atomic.Int64
 	options := &mcp.ClientOptions{}
-	if p.asked {
+	if p.elicits {
 		answers := p.rand.Perm(4)
 		options.ElicitationHandler = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return p.reply(answers[0], &approved), nil
@@ -64,7 +66,7 @@ func (p *program) try(ctx context.Context, first, kill bool) (attempt, error) {
 	}
 	var result *mcp.CallToolResult
 	var failed error
-	killed, err := p.killing(p.key, kill, func() *os.Process { return cmd.Process }, func() {
+	killed, err := p.runAndKill(p.key, kill, func() *os.Process { return cmd.Process }, func() {
 		result, failed = session.CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: arguments})
 	})
 	if err != nil {
@@ -79,9 +81,9 @@ func (p *program) try(ctx context.Context, first, kill bool) (attempt, error) {
 		return a, failed
 	}
 	if text, ok := result.Content[0].(*mcp.TextContent); ok {
-		a.said = text.Text
+		a.output = text.Text
 	}
-	a.ended = !strings.HasPrefix(a.said, "held") && !strings.Contains(a.said, "ToolError")
+	a.ended = !strings.HasPrefix(a.output, "held") && !strings.Contains(a.output, "ToolError")
 	return a, closed
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -31,14 +33,14 @@ func (c *chaos) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // attempt is how one try at a call ended.
 type attempt struct {
-	said     string
+	output   string
 	killed   bool
 	ended    bool // no further try would do anything
 	approved int  // times that somebody said during it that the call be made
 }
 
-// way calls the tool in one round: the first try starts something, the others resume it.
-type way interface {
+// scenario calls the tool in one round: the first try starts something, the others resume it.
+type scenario interface {
 	try(ctx context.Context, first, kill bool) (attempt, error)
 }
 
@@ -49,7 +51,7 @@ const maxResumes = 4
 func (c *chaos) round(ctx context.Context) (line string, err error) {
 	c.counts.rounds++
 	key := fmt.Sprintf("K%d", c.counts.rounds)
-	w, name := c.way(key)
+	w, name := c.newScenario(key)
 	told, approved := []string{key, name}, 0
 	for n := range maxResumes + 1 {
 		a, err := w.try(ctx, n == 0, n == 0 || c.rand.IntN(3) == 0)
@@ -58,13 +60,13 @@ func (c *chaos) round(ctx context.Context) (line string, err error) {
 		}
 		approved += a.approved
 		if a.killed {
-			a.said = "killed"
+			a.output = "killed"
 		}
-		told = append(told, head(a.said))
+		told = append(told, head(a.output))
 		if a.ended {
 			break
 		}
-		answer, err := c.answer(ctx, a.said)
+		answer, err := c.answer(ctx, a.output)
 		if err != nil {
 			return "", err
 		}
@@ -72,7 +74,7 @@ func (c *chaos) round(ctx context.Context) (line string, err error) {
 			approved++
 		}
 	}
-	done, err := c.done(key)
+	done, err := c.doneCount(key)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +86,7 @@ func (c *chaos) round(ctx context.Context) (line string, err error) {
 	return line, nil
 }
 
-func (c *chaos) way(key string) (w way, name string) {
+func (c *chaos) newScenario(key string) (w scenario, name string) {
 	switch c.rand.IntN(8) {
 	case 0, 1:
 		return &run{chaos: c, key: key, workflow: "tool_step"}, "a tool step"
@@ -93,7 +95,7 @@ func (c *chaos) way(key string) (w way, name string) {
 	case 3:
 		return &run{chaos: c, key: key, workflow: "typescript_step"}, "a step in TypeScript"
 	case 4, 5:
-		return &program{chaos: c, key: key, asked: true}, "a program whose client is asked"
+		return &program{chaos: c, key: key, elicits: true}, "a program whose client is asked"
 	}
 	return &program{chaos: c, key: key}, "a program"
 }
@@ -107,7 +109,7 @@ func head(text string) string {
 func (c *chaos) wait(key string, before int, ended <-chan struct{}) {
 	if c.rand.IntN(8) > 0 {
 		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-			if now, err := c.seen(key); err != nil || now > before {
+			if now, err := c.callCount(key); err != nil || now > before {
 				break
 			}
 			select {
@@ -119,13 +121,13 @@ func (c *chaos) wait(key string, before int, ended <-chan struct{}) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(time.Duration(c.rand.Int64N(int64(5 * slow / 2)))):
+	case <-time.After(time.Duration(c.rand.Int64N(int64(5 * upstreamDelay / 2)))):
 	}
 }
 
-// killing runs work in a process, and kills it after a random time if kill is set.
-func (c *chaos) killing(key string, kill bool, process func() *os.Process, work func()) (killed bool, err error) {
-	before, err := c.seen(key)
+// runAndKill runs work in a process, and kills it after a random time if kill is set.
+func (c *chaos) runAndKill(key string, kill bool, process func() *os.Process, work func()) (killed bool, err error) {
+	before, err := c.callCount(key)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +143,7 @@ func (c *chaos) killing(key string, kill bool, process func() *os.Process, work 
 	}
 	<-ended
 	if killed {
-		time.Sleep(2 * slow) // the upstream does what it had begun
+		time.Sleep(2 * upstreamDelay) // the upstream does what it had begun
 	}
 	return killed, nil
 }
@@ -173,9 +175,9 @@ func (c *chaos) answer(ctx context.Context, said string) (string, error) {
 	return answer, nil
 }
 
-// seen returns how often the upstream was called with a key, done how often it completed the call.
-func (c *chaos) seen(key string) (int, error) { return c.lines("begin " + key) }
-func (c *chaos) done(key string) (int, error) { return c.lines("done " + key) }
+// callCount returns how often the upstream was called with a key, done how often it completed the call.
+func (c *chaos) callCount(key string) (int, error) { return c.lines("begin " + key) }
+func (c *chaos) doneCount(key string) (int, error) { return c.lines("done " + key) }
 
 func (c *chaos) lines(want string) (n int, err error) {
 	data, err := os.ReadFile(c.effects)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -83,7 +85,7 @@ func (r *run) try(ctx context.Context, first, kill bool) (a attempt, err error) 
 		return a, err
 	}
 	var failed error
-	if a.killed, err = r.killing(r.key, kill, func() *os.Process { return cmd.Process }, func() { failed = cmd.Wait() }); err != nil {
+	if a.killed, err = r.runAndKill(r.key, kill, func() *os.Process { return cmd.Process }, func() { failed = cmd.Wait() }); err != nil {
 		return a, err
 	}
 	if r.id == "" {
@@ -95,10 +97,10 @@ func (r *run) try(ctx context.Context, first, kill bool) (a attempt, err error) 
 			r.id = latest
 		}
 	}
-	a.said = said.String()
+	a.output = said.String()
 	if exit, ok := errors.AsType[*exec.ExitError](failed); ok && !a.killed && exit.ExitCode() == 2 {
-		if !strings.Contains(a.said, "ended well") { // it had ended when it was killed
-			return a, errors.New(a.said)
+		if !strings.Contains(a.output, "ended well") { // it had ended when it was killed
+			return a, errors.New(a.output)
 		}
 		a.ended = true
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -13,8 +15,8 @@ type incInput struct {
 	Key string `json:"key"`
 }
 
-// slow is how long the upstream takes before and after what it does.
-const slow = 150 * time.Millisecond
+// upstreamDelay is how long the upstream takes before and after what it does.
+const upstreamDelay = 150 * time.Millisecond
 
 // serveUpstream is a server with one tool that must not be called twice: it appends its key to a file.
 func serveUpstream(ctx context.Context, file string) error {
@@ -23,11 +25,11 @@ func serveUpstream(ctx context.Context, file string) error {
 		if err := record(file, "begin "+in.Key); err != nil {
 			return nil, nil, err
 		}
-		time.Sleep(slow)
+		time.Sleep(upstreamDelay)
 		if err := record(file, "done "+in.Key); err != nil {
 			return nil, nil, err
 		}
-		time.Sleep(slow)
+		time.Sleep(upstreamDelay)
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "counted " + in.Key}}}, nil, nil
 	})
 	return server.Run(ctx, &mcp.StdioTransport{})

@@ -39,7 +39,7 @@ func Open(catalog, queries string) (*Source, error) {
 	case err == nil:
 		s.Real, s.base = true, set.Entries
 	case errors.Is(err, ireval.ErrNoData):
-		s.base = made()
+		s.base = syntheticEntries()
 	default:
 		return nil, err
 	}

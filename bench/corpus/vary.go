@@ -50,7 +50,7 @@ func (v *variety) text(text string) string {
 	for i := range words {
 		switch n := v.rand.IntN(50); {
 		case n == 0:
-			words[i] = v.coin()
+			words[i] = v.inventWord()
 		case n <= 10:
 			words[i] = v.words[v.rand.IntN(len(v.words))]
 		}
@@ -58,8 +58,8 @@ func (v *variety) text(text string) string {
 	return strings.Join(words, " ")
 }
 
-// coin makes up a word, one of 24,500.
-func (v *variety) coin() string {
+// inventWord makes up a word, one of 24,500.
+func (v *variety) inventWord() string {
 	word := make([]byte, 0, 6)
 	for range 3 {
 		word = append(word, "bdfgklmnprstvz"[v.rand.IntN(14)], "aeiou"[v.rand.IntN(5)])
@@ -96,14 +96,14 @@ func closing(text []byte) int {
 	return len(text)
 }
 
-const madeServers, madeEach = 20, 30
+const syntheticServers, syntheticPerServer = 20, 30
 
-// made returns tools of made-up words: a few frequent ones and many rare ones.
-func made() (entries []ireval.Entry) {
+// syntheticEntries returns tools of made-up words: a few frequent ones and many rare ones.
+func syntheticEntries() (entries []ireval.Entry) {
 	v := &variety{rand: rand.New(rand.NewPCG(3, 4))}
 	vocabulary := make([]string, 4000)
 	for i := range vocabulary {
-		vocabulary[i] = v.coin()
+		vocabulary[i] = v.inventWord()
 	}
 	often := rand.NewZipf(v.rand, 1.1, 4, uint64(len(vocabulary)-1))
 	words := func(n int, between string) string {
@@ -113,19 +113,19 @@ func made() (entries []ireval.Entry) {
 		}
 		return strings.Join(list, between)
 	}
-	for server := range madeServers {
-		for i := range madeEach {
+	for server := range syntheticServers {
+		for i := range syntheticPerServer {
 			name := fmt.Sprintf("%s_%d", words(2, "_"), i)
 			e := ireval.Entry{Server: fmt.Sprintf("made-%d", server), Tool: tool.Tool{Wire: name, Description: words(8+v.rand.IntN(40), " ")}}
 			e.Tool.ID = tool.ID{Upstream: tool.Identifier(e.Server), Name: tool.Identifier(name)}
-			e.Judged, e.Tool.Input = e.Tool.ID.String(), madeSchema(1+v.rand.IntN(6), words)
+			e.Judged, e.Tool.Input = e.Tool.ID.String(), syntheticSchema(1+v.rand.IntN(6), words)
 			entries = append(entries, e)
 		}
 	}
 	return entries
 }
 
-func madeSchema(parameters int, words func(int, string) string) json.RawMessage {
+func syntheticSchema(parameters int, words func(int, string) string) json.RawMessage {
 	properties := map[string]any{}
 	for range parameters {
 		properties[words(1, "")] = map[string]string{"type": "string", "description": words(9, " ")}

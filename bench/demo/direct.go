@@ -20,7 +20,7 @@ import (
 
 // directly does the same work as a model with all tools in its context: every definition is read, and every
 // intermediate result passes through the model. The model's own calculations are made here.
-func directly(ctx context.Context, s *stage, counter *tokens.Counter) (*tally, error) {
+func directly(ctx context.Context, s *environment, counter *tokens.Counter) (*tally, error) {
 	t := &tally{counter: counter}
 	sessions := map[string]*mcp.ClientSession{}
 	defer func() {

@@ -36,7 +36,7 @@ func run(ctx context.Context, sallyport, modules string) error {
 	if err != nil {
 		return err
 	}
-	stage, err := setStage(modules)
+	stage, err := newEnvironment(modules)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func run(ctx context.Context, sallyport, modules string) error {
 	return nil
 }
 
-// stage is the environment of the demo: a folder of orders, three upstreams, and a settings file that names them.
-type stage struct {
+// environment is the environment of the demo: a folder of orders, three upstreams, and a settings file that names them.
+type environment struct {
 	dir, orders, memory, config string
 	upstreams                   []server
 }
@@ -70,7 +70,7 @@ type server struct {
 
 const months, rows = 12, 60
 
-func setStage(modules string) (*stage, error) {
+func newEnvironment(modules string) (*environment, error) {
 	modules, err := filepath.Abs(modules)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func setStage(modules string) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, orders: filepath.Join(dir, "orders"), memory: filepath.Join(dir, "memory.jsonl"), config: filepath.Join(dir, "upstreams.yaml")}
+	s := &environment{dir: dir, orders: filepath.Join(dir, "orders"), memory: filepath.Join(dir, "memory.jsonl"), config: filepath.Join(dir, "upstreams.yaml")}
 	script := func(name string) string {
 		return filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 	}
@@ -91,7 +91,7 @@ func setStage(modules string) (*stage, error) {
 	return s, s.write()
 }
 
-func (s *stage) write() error {
+func (s *environment) write() error {
 	if err := os.Mkdir(s.orders, 0o700); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func orders(month int) []byte {
 	return text
 }
 
-func (s *stage) settings() []byte {
+func (s *environment) settings() []byte {
 	text := []byte("upstreams:\n")
 	for _, up := range s.upstreams {
 		text = fmt.Appendf(text, "  %s:\n    description: %q\n    command: node\n    args: [%q", up.name, up.about, up.script)
@@ -131,11 +131,11 @@ func (s *stage) settings() []byte {
 	return text
 }
 
-func (s *stage) resetMemory() error {
+func (s *environment) resetMemory() error {
 	if err := os.Remove(s.memory); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return nil
 }
 
-func (s *stage) close() { _ = os.RemoveAll(s.dir) }
+func (s *environment) close() { _ = os.RemoveAll(s.dir) }

@@ -16,15 +16,15 @@ import (
 //
 // The answer itself must be right to the letter.
 func Same(answer, want string) bool {
-	want, answer = trimmed(want), strings.TrimSpace(answer)
+	want, answer = normalize(want), strings.TrimSpace(answer)
 	last := answer[strings.LastIndexByte(answer, '\n')+1:]
 	if fenced := fence.FindStringSubmatch(answer); fenced != nil {
 		last = fenced[1]
 	}
-	if trimmed(answer) == want || trimmed(last) == want || strings.HasSuffix(trimmed(last), ": "+want) {
+	if normalize(answer) == want || normalize(last) == want || strings.HasSuffix(normalize(last), ": "+want) {
 		return true
 	}
-	if spans := marked.FindAllString(answer, -1); len(spans) == 1 && trimmed(spans[0]) == want {
+	if spans := marked.FindAllString(answer, -1); len(spans) == 1 && normalize(spans[0]) == want {
 		return true
 	}
 	return onlyOne(answer, want)
@@ -39,8 +39,8 @@ var (
 // marks may stand around an answer, and between a colon and it.
 const marks = "*_`\"'“”"
 
-// trimmed removes insignificant parts of a text.
-func trimmed(text string) string {
+// normalize removes insignificant parts of a text.
+func normalize(text string) string {
 	text = strings.NewReplacer("**", "", "`", "").Replace(spaces.ReplaceAllString(text, " "))
 	return strings.Trim(strings.TrimSuffix(strings.Trim(text, marks+" "), "."), marks+" ")
 }

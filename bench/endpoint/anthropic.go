@@ -65,7 +65,7 @@ func (a anthropic) request(model string, t *tokencount.Transcript, said []turn) 
 	r.Messages = append(r.Messages, messagesEntry{"user", ours[0]})
 	for i, past := range t.Turns {
 		ours = append(ours, results(past, said[i].ids))
-		r.Messages = append(r.Messages, messagesEntry{"assistant", said[i].words}, messagesEntry{"user", ours[i+1]})
+		r.Messages = append(r.Messages, messagesEntry{"assistant", said[i].raw}, messagesEntry{"user", ours[i+1]})
 	}
 	// The last one is kept for the next turn; the one before was kept for this one.
 	for _, blocks := range ours[max(0, len(ours)-2):] {
@@ -121,7 +121,7 @@ func (anthropic) answer(data []byte, at int) (reply, error) {
 		}
 	}
 	var err error
-	if r.words, err = json.Marshal(back); err != nil {
+	if r.raw, err = json.Marshal(back); err != nil {
 		return r, err
 	}
 	switch a.StopReason {
@@ -147,7 +147,7 @@ func (r *reply) read(raw json.RawMessage, at int) (json.RawMessage, error) {
 			return nil, nil // is not taken back
 		}
 	case "tool_use":
-		return r.call(raw, r.own(b.ID, at), b.Name, b.Input)
+		return r.call(raw, r.callID(b.ID, at), b.Name, b.Input)
 	}
 	return raw, nil
 }
@@ -163,7 +163,7 @@ func (r *reply) call(raw json.RawMessage, id, name string, input json.RawMessage
 		return nil, err
 	}
 	changes := map[string]any{"id": id}
-	if !fits.MatchString(name) {
+	if !toolNamePattern.MatchString(name) {
 		changes["name"] = "unknown"
 	}
 	if !strings.HasPrefix(strings.TrimSpace(string(input)), "{") {

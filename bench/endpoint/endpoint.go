@@ -43,10 +43,10 @@ type Settings struct {
 
 // Endpoint is a model at an address.
 type Endpoint struct {
-	wire  *wire
-	api   API
-	model string
-	says  dialect
+	wire    *wire
+	api     API
+	model   string
+	dialect dialect
 }
 
 // dialect is the format of one API.
@@ -59,8 +59,8 @@ type dialect interface {
 
 // turn is a turn in the endpoint's own format, in which it is sent back, and the ids of its calls.
 type turn struct {
-	words json.RawMessage
-	ids   []string
+	raw json.RawMessage
+	ids []string
 }
 
 // reply is an answer.
@@ -82,9 +82,9 @@ func Open(ctx context.Context, s Settings) (*Endpoint, error) {
 	e := &Endpoint{wire: newWire(where, s), api: s.API, model: s.Model}
 	switch s.API {
 	case OpenAI:
-		e.says = openAI{}
+		e.dialect = openAI{}
 	case Anthropic:
-		e.says = anthropic{tokens: cmp.Or(s.Answer, 8192)}
+		e.dialect = anthropic{tokens: cmp.Or(s.Answer, 8192)}
 	default:
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown API %.40q", string(s.API)), Hint: "use openai or anthropic"}
 	}
@@ -115,7 +115,7 @@ func (e *Endpoint) Begin() *Conversation { return &Conversation{endpoint: e} }
 // Conversation is a model at work on one task.
 type Conversation struct {
 	endpoint *Endpoint
-	said     []turn
+	history  []turn
 	// Served is the model's name as the last answer has it, in one line.
 	Served string
 	// Turns is how many answers were billed, those among them that were cut.
@@ -130,10 +130,10 @@ type Conversation struct {
 
 // Next asks for the next turn. Its error is a [tool.Error] with what would be right, or wraps the context's.
 func (c *Conversation) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
-	if len(c.said) != len(t.Turns) {
-		return agent.Move{}, fmt.Errorf("ask model: %d turns in the transcript, and %d were asked for", len(t.Turns), len(c.said))
+	if len(c.history) != len(t.Turns) {
+		return agent.Move{}, fmt.Errorf("ask model: %d turns in the transcript, and %d were asked for", len(t.Turns), len(c.history))
 	}
-	body, err := c.endpoint.says.request(c.endpoint.model, t, c.said)
+	body, err := c.endpoint.dialect.request(c.endpoint.model, t, c.history)
 	if err != nil {
 		return agent.Move{}, fmt.Errorf("ask model: %w", err)
 	}
@@ -143,10 +143,10 @@ func (c *Conversation) Next(ctx context.Context, t *tokencount.Transcript) (agen
 		c.Fault, _ = errors.AsType[*tool.Error](err)
 		return agent.Move{}, err
 	}
-	r, err := c.endpoint.says.answer(data, len(t.Turns))
+	r, err := c.endpoint.dialect.answer(data, len(t.Turns))
 	missing, strange := errors.AsType[unreadable](err)
 	if strange {
-		err = c.endpoint.wire.strange(data, missing)
+		err = c.endpoint.wire.unexpectedResponse(data, missing)
 	}
 	if !strange || r.move.Usage != (agent.Usage{}) {
 		c.Turns++
@@ -155,12 +155,12 @@ func (c *Conversation) Next(ctx context.Context, t *tokencount.Transcript) (agen
 		c.Served = sanitize.Line(c.endpoint.Hide(r.model), maxName)
 	}
 	c.Used = sum(c.Used, r.move.Usage)
-	c.said = append(c.said, r.turn)
+	c.history = append(c.history, r.turn)
 	return r.move, err
 }
 
-// fits matches tool names that all APIs accept.
-var fits = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// toolNamePattern matches tool names that all APIs accept.
+var toolNamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools are all that were defined so far: those of the first turn, and behind them what results have shown.
 func tools(t *tokencount.Transcript) ([]tokencount.Definition, error) {
@@ -182,7 +182,7 @@ func tools(t *tokencount.Transcript) ([]tokencount.Definition, error) {
 		}
 	}
 	for _, d := range all {
-		if !fits.MatchString(d.Name) {
+		if !toolNamePattern.MatchString(d.Name) {
 			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("no endpoint takes a tool by the name of %.80q", d.Name), Hint: "letters, digits, _ and -, at most 64 of them"}
 		}
 	}
@@ -193,14 +193,14 @@ func sum(a, b agent.Usage) agent.Usage {
 	return agent.Usage{Input: a.Input + b.Input, Cached: a.Cached + b.Cached, Stored: a.Stored + b.Stored, Output: a.Output + b.Output}
 }
 
-// own returns an id for the next call: the endpoint's, or a generated one if that is missing or a duplicate.
-func (t *turn) own(id string, at int) string {
+// callID returns an id for the next call: the endpoint's, or a generated one if that is missing or a duplicate.
+func (t *turn) callID(id string, at int) string {
 	if id == "" || slices.Contains(t.ids, id) {
-		id = ourID(at, len(t.ids))
+		id = generatedID(at, len(t.ids))
 	}
 	t.ids = append(t.ids, id)
 	return id
 }
 
-// ourID returns an id for a call without a usable one. Some endpoints accept only nine letters and digits.
-func ourID(turn, call int) string { return fmt.Sprintf("t%04dc%03d", turn%10000, call%1000) }
+// generatedID returns an id for a call without a usable one. Some endpoints accept only nine letters and digits.
+func generatedID(turn, call int) string { return fmt.Sprintf("t%04dc%03d", turn%10000, call%1000) }

@@ -62,7 +62,7 @@ func weighing() *suite.Task {
 	}
 	return &suite.Task{
 		Name: "weighing", Prompt: "How heavy are an apple & a fig?", Needs: []string{"shelf.weigh"}, Queries: [][]string{{"scales"}},
-		Direct: func(m *suite.Mind) string {
+		Direct: func(m *suite.ScriptRun) string {
 			first := m.All(thing("apple"), thing("fig"))
 			return strings.Join(append(first, m.All(thing("pear"))...), " ")
 		},
@@ -110,8 +110,8 @@ func TestTask(t *testing.T) {
 				if mode == suite.Search {
 					turns = 4
 				}
-				if len(transcript.Turns) != turns || s.Asked() != turns {
-					t.Errorf("%d turns, %d requests", len(transcript.Turns), s.Asked())
+				if len(transcript.Turns) != turns || s.TurnCount() != turns {
+					t.Errorf("%d turns, %d requests", len(transcript.Turns), s.TurnCount())
 				}
 				if used != talk.Used || used.Input <= used.Cached || used.Cached == 0 || used.Output == 0 || (used.Stored > 0) != (api == endpoint.Anthropic) {
 					t.Errorf("used %+v, and %+v", used, talk.Used)
@@ -165,7 +165,7 @@ func TestMistakes(t *testing.T) {
 	for _, api := range apis() {
 		t.Run(string(api), func(t *testing.T) {
 			s, e := rig(t, api, weighing())
-			s.Stray = func(turn int) *agent.Move {
+			s.Override = func(turn int) *agent.Move {
 				switch {
 				case turn == 0:
 					return &agent.Move{Text: "well", Calls: []tokencount.Call{{Tool: "shelf.weigh it", Args: json.RawMessage(`{}`)}, {Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
@@ -192,12 +192,12 @@ func TestMistakes(t *testing.T) {
 
 func TestWithoutEnd(t *testing.T) {
 	s, e := rig(t, endpoint.OpenAI, weighing())
-	s.Stray = func(int) *agent.Move {
+	s.Override = func(int) *agent.Move {
 		return &agent.Move{Calls: []tokencount.Call{{Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
 	}
 	_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &tokencount.Transcript{Prompt: weighing().Prompt}, agent.Limits{Turns: 3})
-	if !errors.Is(err, agent.ErrLimit) || s.Asked() != 3 {
-		t.Errorf("%d requests, %v", s.Asked(), err)
+	if !errors.Is(err, agent.ErrLimit) || s.TurnCount() != 3 {
+		t.Errorf("%d requests, %v", s.TurnCount(), err)
 	}
 }
 
@@ -222,8 +222,8 @@ func TestAnotherTry(t *testing.T) {
 			talk := e.Begin()
 			transcript := tokencount.Transcript{Prompt: weighing().Prompt}
 			_, err := agent.Run(t.Context(), talk, shelf{}, &transcript, agent.Limits{})
-			if err != nil || transcript.Answer != weighed || s.Asked() != 8 || talk.Waited == 0 {
-				t.Errorf("%q after %d requests, %s, %v", transcript.Answer, s.Asked(), talk.Waited, err)
+			if err != nil || transcript.Answer != weighed || s.TurnCount() != 8 || talk.Waited == 0 {
+				t.Errorf("%q after %d requests, %s, %v", transcript.Answer, s.TurnCount(), talk.Waited, err)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func (openAI) request(model string, t *tokencount.Transcript, said []turn) ([]by
 	}
 	r.Messages = append(r.Messages, chatText{"user", t.Prompt})
 	for i, past := range t.Turns {
-		r.Messages = append(r.Messages, said[i].words)
+		r.Messages = append(r.Messages, said[i].raw)
 		for j, result := range past.Results {
 			r.Messages = append(r.Messages, chatResult{"tool", said[i].ids[j], result.Text})
 		}
@@ -135,7 +135,7 @@ func (openAI) answer(data []byte, at int) (reply, error) {
 		words["tool_calls"] = calls
 	}
 	var err error
-	if r.words, err = json.Marshal(words); err != nil {
+	if r.raw, err = json.Marshal(words); err != nil {
 		return r, err
 	}
 	if choice.FinishReason == "length" {
@@ -161,11 +161,11 @@ func (r *reply) chatCall(raw json.RawMessage, at int) (call tokencount.Call, bac
 	if !json.Valid([]byte(args)) {
 		args = "{}" // templates of some servers read it
 	}
-	if !fits.MatchString(name) {
+	if !toolNamePattern.MatchString(name) {
 		name = "unknown"
 	}
 	delete(back, "index")
-	for key, value := range map[string]any{"id": r.own(c.ID, at), "type": "function", "function": map[string]string{"name": name, "arguments": args}} {
+	for key, value := range map[string]any{"id": r.callID(c.ID, at), "type": "function", "function": map[string]string{"name": name, "arguments": args}} {
 		if back[key], err = json.Marshal(value); err != nil {
 			return call, nil, err
 		}

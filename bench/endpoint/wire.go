@@ -28,8 +28,8 @@ const (
 	// maxTries is how often one request is made, maxWait the longest wait between two.
 	maxTries = 5
 	maxWait  = 2 * time.Minute
-	// maxSaid is how much of what an endpoint says is shown, in characters, maxName how much of a model's name.
-	maxSaid, maxName = 200, 80
+	// maxText is how much of what an endpoint says is shown, in characters, maxName how much of a model's name.
+	maxText, maxName = 200, 80
 )
 
 // wire sends requests to one endpoint.
@@ -77,39 +77,39 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 	}
 }
 
-// never means that no retry helps.
-const never = -1
+// noRetry means that no retry helps.
+const noRetry = -1
 
 // once sends one request. after is when a retry may help: never, or 0 if unknown.
 func (w *wire) once(ctx context.Context, method, to string, body []byte) (data []byte, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
-		return nil, never, fmt.Errorf("ask %s: %w", w.Host, err)
+		return nil, noRetry, fmt.Errorf("ask %s: %w", w.Host, err)
 	}
 	w.sign(req)
 	resp, err := w.http.Do(req)
 	if err != nil {
-		return w.lost(ctx, err)
+		return w.transportError(ctx, err)
 	}
 	defer resp.Body.Close()
 	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return w.lost(ctx, err)
+		return w.transportError(ctx, err)
 	case len(data) > maxAnswer:
-		return nil, never, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
+		return nil, noRetry, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
-		return nil, again(resp), w.refused(resp, to, data)
-	case streamed.Match(data):
-		return nil, never, w.faultf(tool.Upstream, "it must answer in one piece: see its settings, or those of a proxy before it", "%s streams its answer, which it was not asked to", bare(to))
+		return nil, retryDelay(resp), w.statusError(resp, to, data)
+	case eventStreamPattern.Match(data):
+		return nil, noRetry, w.faultf(tool.Upstream, "it must answer in one piece: see its settings, or those of a proxy before it", "%s streams its answer, which it was not asked to", withoutQuery(to))
 	case !json.Valid(data):
-		return nil, never, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", bare(to), w.shown(string(data)))
+		return nil, noRetry, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", withoutQuery(to), w.displayText(string(data)))
 	}
 	return data, 0, nil
 }
 
-// streamed is how a stream of events begins.
-var streamed = regexp.MustCompile(`^\s*(data|event):`)
+// eventStreamPattern is how a stream of events begins.
+var eventStreamPattern = regexp.MustCompile(`^\s*(data|event):`)
 
 func (w *wire) sign(req *http.Request) {
 	req.Header.Set("Content-Type", "application/json")
@@ -126,13 +126,13 @@ func (w *wire) sign(req *http.Request) {
 	}
 }
 
-// again returns after how long a retry may succeed.
-func again(resp *http.Response) time.Duration {
+// retryDelay returns after how long a retry may succeed.
+func retryDelay(resp *http.Response) time.Duration {
 	switch code := resp.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
 		return retryAfter(resp.Header.Get("Retry-After"))
 	}
-	return never
+	return noRetry
 }
 
 // retryAfter reads seconds or a date, 0 if it is neither. At once is in a millisecond.
@@ -146,10 +146,10 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// lost returns the error for a request without a response.
-func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, error) {
+// transportError returns the error for a request without a response.
+func (w *wire) transportError(ctx context.Context, err error) ([]byte, time.Duration, error) {
 	if ctx.Err() != nil {
-		return nil, never, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
+		return nil, noRetry, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
 	}
 	for {
 		outer, ok := err.(*url.Error) //nolint:errorlint // it is taken off, whatever it wraps
@@ -158,29 +158,29 @@ func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, erro
 		}
 		err = outer.Err
 	}
-	hint, after := w.remedy(err)
-	return nil, after, w.faultf(tool.Upstream, hint, "no answer from %s: %s", w.Host, w.shown(err.Error()))
+	hint, after := w.connectionHint(err)
+	return nil, after, w.faultf(tool.Upstream, hint, "no answer from %s: %s", w.Host, w.displayText(err.Error()))
 }
 
-// itsLog is a hint for errors that only the endpoint can explain.
-const itsLog = "its log may say why"
+// logHint is a hint for errors that only the endpoint can explain.
+const logHint = "its log may say why"
 
-// remedy returns a hint for a request without a response, and when a retry may help.
-func (w *wire) remedy(err error) (hint string, after time.Duration) {
+// connectionHint returns a hint for a request without a response, and when a retry may help.
+func (w *wire) connectionHint(err error) (hint string, after time.Duration) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return "see that it runs; " + w.base(), never
+		return "see that it runs; " + w.base(), noRetry
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", never
+		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", noRetry
 	}
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case noTLS, errors.Is(err, http.ErrSchemeMismatch):
-		return "is it http://?", never
+		return "is it http://?", noRetry
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
-		return "is it https://?", never
+		return "is it https://?", noRetry
 	}
-	return itsLog, 0
+	return logHint, 0
 }
 
 // base says what an address should look like.
@@ -191,10 +191,10 @@ func (w *wire) base() string {
 	return "the URL is that of the API, such as http://localhost:11434/v1, to which /chat/completions is added; see --api for others"
 }
 
-// refused returns the error of an error response.
-func (w *wire) refused(resp *http.Response, to string, data []byte) error {
+// statusError returns the error of an error response.
+func (w *wire) statusError(resp *http.Response, to string, data []byte) error {
 	kind, hint := tool.Failed, ""
-	said := w.shown(message(data))
+	said := w.displayText(message(data))
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		kind, hint = tool.Denied, "the key comes from the environment: --key-env names the variable"
@@ -205,28 +205,28 @@ func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 		kind, hint = tool.NotFound, "--name must be a model that it has; "+w.base()
 	case code >= 300 && code < 400:
 		kind, hint = tool.NotFound, "a redirect is not followed: give the address that is meant"
-		said = "it leads to " + w.shown(target(resp))
+		said = "it leads to " + w.displayText(target(resp))
 	case code == http.StatusTooManyRequests:
 		kind, hint = tool.Limit, "it wants fewer requests, or more credit"
 	case code >= 500:
-		kind, hint = tool.Upstream, itsLog
+		kind, hint = tool.Upstream, logHint
 		if to == w.names {
-			hint = whichModel
+			hint = modelHint
 		}
 	case code >= 400:
-		kind, hint = tool.Invalid, w.mend(said)
+		kind, hint = tool.Invalid, w.requestHint(said)
 	}
-	if after := again(resp); after > maxWait {
+	if after := retryDelay(resp); after > maxWait {
 		hint = "try again in " + after.Round(time.Second).String()
 	}
-	return w.faultf(kind, hint, "%s answered %d: %s", bare(to), resp.StatusCode, said)
+	return w.faultf(kind, hint, "%s answered %d: %s", withoutQuery(to), resp.StatusCode, said)
 }
 
 // wantsTLS is what servers say to one that speaks without TLS.
 var wantsTLS = regexp.MustCompile(`to an? (https|ssl)|to https port`)
 
-// mend returns a hint for a rejected request.
-func (w *wire) mend(said string) string {
+// requestHint returns a hint for a rejected request.
+func (w *wire) requestHint(said string) string {
 	said = strings.ToLower(said)
 	switch {
 	case strings.Contains(said, "context") || strings.Contains(said, "too long"):
@@ -245,11 +245,11 @@ func target(resp *http.Response) string {
 	if err != nil {
 		return "nowhere"
 	}
-	return bare(u.String())
+	return withoutQuery(u.String())
 }
 
-// bare returns an address without its query, which may contain a key.
-func bare(address string) string {
+// withoutQuery returns an address without its query, which may contain a key.
+func withoutQuery(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	return address
 }
@@ -283,20 +283,20 @@ type unreadable string
 // Error implements error.
 func (u unreadable) Error() string { return "no " + string(u) }
 
-// strange returns the error for a JSON response that does not match the API: some servers send errors with status
+// unexpectedResponse returns the error for a JSON response that does not match the API: some servers send errors with status
 // 200.
-func (w *wire) strange(data []byte, missing unreadable) error {
-	said := w.shown(message(data))
+func (w *wire) unexpectedResponse(data []byte, missing unreadable) error {
+	said := w.displayText(message(data))
 	var inside struct{ Error any }
 	if json.Unmarshal(data, &inside) == nil && inside.Error != nil {
-		return w.faultf(tool.Upstream, "--key-env names the variable with the key, --name the model", "%s answered with an error: %s", bare(w.turns), said)
+		return w.faultf(tool.Upstream, "--key-env names the variable with the key, --name the model", "%s answered with an error: %s", withoutQuery(w.turns), said)
 	}
 	return w.faultf(tool.Upstream, "see --api: openai or anthropic", "the endpoint's answer has %s that can be read: %s", missing, said)
 }
 
-// shown sanitizes the endpoint's text, and hides the key in it.
-func (w *wire) shown(text string) string {
-	if text = sanitize.Line(w.hide(text), maxSaid); text == "" {
+// displayText sanitizes the endpoint's text, and hides the key in it.
+func (w *wire) displayText(text string) string {
+	if text = sanitize.Line(w.hide(text), maxText); text == "" {
 		return "nothing"
 	}
 	return text
@@ -310,8 +310,8 @@ func (w *wire) hide(text string) string {
 	return strings.ReplaceAll(text, w.key, "[key]")
 }
 
-// whichModel is a hint for an unknown model.
-const whichModel = "--name MODEL says which model"
+// modelHint is a hint for an unknown model.
+const modelHint = "--name MODEL says which model"
 
 // onlyModel is the model that there is, if there is but one, and it has a name that can be shown as it is.
 func (w *wire) onlyModel(ctx context.Context) (string, error) {
@@ -322,16 +322,16 @@ func (w *wire) onlyModel(ctx context.Context) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &list)
 	}
-	if len(list.Data) == 1 && err == nil && w.shown(list.Data[0].ID) == list.Data[0].ID {
+	if len(list.Data) == 1 && err == nil && w.displayText(list.Data[0].ID) == list.Data[0].ID {
 		return list.Data[0].ID, nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return "", w.faultf(tool.Timeout, whichModel, "%s does not say within %s which models it has", w.Host, w.listing)
+		return "", w.faultf(tool.Timeout, modelHint, "%s does not say within %s which models it has", w.Host, w.listing)
 	}
 	if e, ok := err.(*tool.Error); ok && e.Kind != tool.NotFound || ctx.Err() != nil { //nolint:errorlint // once wraps none
 		return "", err
 	}
-	hint := whichModel
+	hint := modelHint
 	if len(list.Data) > 0 {
 		var names []string
 		for _, m := range list.Data[:min(len(list.Data), 8)] {

@@ -21,8 +21,8 @@ type Server struct {
 	Handler     http.Handler
 }
 
-// Door is a gateway with a new user's settings, except that it learns nothing.
-type Door struct {
+// Instance is a gateway with a new user's settings, except that it learns nothing.
+type Instance struct {
 	*gateway.Gateway
 	web *httptest.Server
 }
@@ -31,9 +31,9 @@ type Door struct {
 const settleTime = time.Minute
 
 // Open returns when all servers are connected, or have failed to be.
-func Open(ctx context.Context, servers []Server) (*Door, error) {
+func Open(ctx context.Context, servers []Server) (*Instance, error) {
 	mux := http.NewServeMux()
-	d := &Door{web: httptest.NewServer(mux)}
+	d := &Instance{web: httptest.NewServer(mux)}
 	cfg := config.Default()
 	cfg.Search.Learn = false
 	for i, s := range servers {
@@ -42,15 +42,15 @@ func Open(ctx context.Context, servers []Server) (*Door, error) {
 		cfg.Upstreams = append(cfg.Upstreams, config.Upstream{Name: s.Name, ID: tool.Identifier(s.Name), Description: s.About, URL: d.web.URL + path, Timeout: settleTime})
 	}
 	var err error
-	if d.Gateway, err = gateway.Open(&cfg, &gateway.Options{Settle: settleTime}); err != nil {
+	if d.Gateway, err = gateway.Open(&cfg, &gateway.Options{ConnectWait: settleTime}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.Catalog.Settle(ctx)
+	d.Catalog.WaitConnected(ctx)
 	return d, nil
 }
 
 // Close closes the gateway, and then the servers.
-func (d *Door) Close() (err error) {
+func (d *Instance) Close() (err error) {
 	if d.Gateway != nil {
 		err = d.Gateway.Close()
 	}

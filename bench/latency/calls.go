@@ -70,7 +70,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 
 // open opens a gateway in this process with an upstream in this process.
 func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() error, error) {
-	return b.openWith(ctx, dir, newSite(), func(*config.Config, *gateway.Options) {})
+	return b.openWith(ctx, dir, newFakeServer(), func(*config.Config, *gateway.Options) {})
 }
 
 // openWith is open to another upstream, with settings that change has changed.
@@ -94,7 +94,7 @@ func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, chang
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
-	g.Catalog.Settle(ctx)
+	g.Catalog.WaitConnected(ctx)
 	return g, func() error { return errors.Join(g.Close(), stop()) }, nil
 }
 
@@ -120,7 +120,7 @@ func onGateway(g *gateway.Gateway) runner {
 }
 
 func onHost(host *sandbox.Host, tree map[string][]byte) runner {
-	caller, count := prompt{large()}, 0
+	caller, count := directCaller{large()}, 0
 	return func(ctx context.Context, l language, code string) (string, error) {
 		count++
 		job := sandbox.Job{ID: fmt.Sprintf("bench-%d", count), Interpreter: sandbox.Python, Code: code, Limits: sandbox.DefaultLimits()}

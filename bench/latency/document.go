@@ -38,7 +38,7 @@ func (c chapter) has(r row) bool {
 // section is what a reader of docs/benchmarks.md sees.
 func section(m machine, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d x %s, Linux %s, load %s at the start%s; commit %s, %s; tools: %s. Below 1 the ratio of the medians says that Sallyport is faster than the bare twin,\n", m.Cores, m.CPU, m.Kernel, load(m), m.disturbed(), m.Versions["commit"], m.Date, m.Versions["tools"])
+	fmt.Fprintf(&b, "%d x %s, Linux %s, load %s at the start%s; commit %s, %s; tools: %s. Below 1 the ratio of the medians says that Sallyport is faster than the bare twin,\n", m.Cores, m.CPU, m.Kernel, load(m), m.busyNote(), m.Versions["commit"], m.Date, m.Versions["tools"])
 	b.WriteString("which was measured by turns with it; of rates, too. A row without a ratio has no twin that does the same work. Where a sandbox waits, a program uses it up, and the next one starts when another waits:\n" +
 		"what that takes is in no time, but in the rows on processor time, and in those of programs one right after the other. What each row is stands in [latency.txt](../bench/results/latency.txt).\n")
 	fmt.Fprintf(&b, "Of the %s.\n", tally(rows))
@@ -70,7 +70,7 @@ func line(r row) string {
 	if r.Bare != nil {
 		bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
 	}
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.judged())
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.barResults())
 }
 
 // readResults reads what write wrote.

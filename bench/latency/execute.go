@@ -19,8 +19,8 @@ const (
 	barNothing = 1500
 )
 
-// withGate starts serve, warms it up with the line, and passes it to use.
-func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *gate) error) (err error) {
+// withInstance starts serve, warms it up with the line, and passes it to use.
+func (b *bench) withInstance(ctx context.Context, s setup, l language, use func(g *instance) error) (err error) {
 	g, err := b.start(ctx, s)
 	if err != nil {
 		return err
@@ -37,14 +37,14 @@ func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *g
 // lines are how long the line took by turns in serve and in the interpreter alone, and what processor time that one used.
 type lines struct{ ours, bare, bareUsed []float64 }
 
-// interleaved measures the line in serve and in the interpreter alone by turns, each while serve and its processes
+// measureInterleaved measures the line in serve and in the interpreter alone by turns, each while serve and its processes
 // are idle; the interpreter, which does not load serve, goes first.
-func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting int) (all lines, err error) {
+func (b *bench) measureInterleaved(ctx context.Context, g *instance, l language, n, waiting int) (all lines, err error) {
 	if b.poolless {
 		waiting = 0
 	}
 	for range n {
-		if err := g.quiet(ctx, waiting); err != nil {
+		if err := g.waitQuiet(ctx, waiting); err != nil {
 			return lines{}, err
 		}
 		alone, used, err := l.alone(ctx)
@@ -60,10 +60,10 @@ func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting
 	return all, nil
 }
 
-// warm measures a program that finds a waiting sandbox: the default settings. Refilling the pool is not in the time,
+// warmPool measures a program that finds a waiting sandbox: the default settings. Refilling the pool is not in the time,
 // since each program starts after it; its processor time is a row of its own.
-func warm(ctx context.Context, b *bench, l language) error {
-	return b.withGate(ctx, setup{}, l, func(g *gate) error {
+func warmPool(ctx context.Context, b *bench, l language) error {
+	return b.withInstance(ctx, setup{}, l, func(g *instance) error {
 		var all lines
 		var used, bareUsed []float64
 		for range b.n {
@@ -74,11 +74,11 @@ func warm(ctx context.Context, b *bench, l language) error {
 			all.ours, all.bare = append(all.ours, block.ours...), append(all.bare, block.bare...)
 			used, bareUsed = append(used, spent), append(bareUsed, sum(block.bareUsed)/blockSize)
 		}
-		r := compared("warm pool (one waits, each run uses one up)", l, all.ours, all.bare)
+		r := comparedRow("warm pool (one waits, each run uses one up)", l, all.ours, all.bare)
 		r.Bars = []bar{atMost("ratio", l.ratio, r.Ratio), steady(r.Summary)}
 		r.Note = "default settings; each program starts when another sandbox waits and serve rests: what it takes to replace the sandbox is in the row below, not in this one"
 		b.add(r)
-		r = compared("processor time a program, refill included", l, used, bareUsed)
+		r = comparedRow("processor time a program, refill included", l, used, bareUsed)
 		r.Note = fmt.Sprintf("of serve and all that it started, until the next sandbox waits; means of %d programs; bare: of the interpreter alone", blockSize)
 		b.add(r)
 		return nil
@@ -89,22 +89,22 @@ func warm(ctx context.Context, b *bench, l language) error {
 const blockSize = 10
 
 // block measures some lines, and the processor time that each took, its share of refilling the pool included.
-func (b *bench) block(ctx context.Context, g *gate, l language) (all lines, each float64, err error) {
+func (b *bench) block(ctx context.Context, g *instance, l language) (all lines, each float64, err error) {
 	waiting := 1
 	if b.poolless {
 		waiting = 0
 	}
-	if err := g.quiet(ctx, waiting); err != nil {
+	if err := g.waitQuiet(ctx, waiting); err != nil {
 		return lines{}, 0, err
 	}
-	before := g.spent()
-	if all, err = b.interleaved(ctx, g, l, blockSize, waiting); err != nil {
+	before := g.usedTime()
+	if all, err = b.measureInterleaved(ctx, g, l, blockSize, waiting); err != nil {
 		return lines{}, 0, err
 	}
-	if err := g.quiet(ctx, waiting); err != nil {
+	if err := g.waitQuiet(ctx, waiting); err != nil {
 		return lines{}, 0, err
 	}
-	return all, (g.spent() - before - sum(all.bareUsed)) / blockSize, nil
+	return all, (g.usedTime() - before - sum(all.bareUsed)) / blockSize, nil
 }
 
 func sum(values []float64) (all float64) {
@@ -117,8 +117,8 @@ func sum(values []float64) (all float64) {
 // protocol is a call that is refused before anything is run: what client, pipe and face cost.
 func protocol(ctx context.Context, b *bench) error {
 	python := languages()[0]
-	return b.withGate(ctx, setup{}, python, func(g *gate) error {
-		if err := g.quiet(ctx, 0); err != nil {
+	return b.withInstance(ctx, setup{}, python, func(g *instance) error {
+		if err := g.waitQuiet(ctx, 0); err != nil {
 			return err
 		}
 		session, err := b.alone(ctx)
@@ -148,9 +148,9 @@ func (b *bench) alone(ctx context.Context) (*mcp.ClientSession, error) {
 	return client().Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
 }
 
-// pressed measures programs without a pause, ten at a time, alternating with the interpreter alone.
-func pressed(ctx context.Context, b *bench, l language) error {
-	return b.withGate(ctx, setup{}, l, func(g *gate) error {
+// backToBack measures programs without a pause, ten at a time, alternating with the interpreter alone.
+func backToBack(ctx context.Context, b *bench, l language) error {
+	return b.withInstance(ctx, setup{}, l, func(g *instance) error {
 		var ours, bare []float64
 		for len(ours) < max(b.n, 50) {
 			for range 10 {
@@ -167,39 +167,39 @@ func pressed(ctx context.Context, b *bench, l language) error {
 				}
 				ours = append(ours, took)
 			}
-			if err := g.quiet(ctx, 0); err != nil {
+			if err := g.waitQuiet(ctx, 0); err != nil {
 				return err
 			}
 		}
-		r := compared("warm pool, one right after the other", l, ours, bare)
+		r := comparedRow("warm pool, one right after the other", l, ours, bare)
 		r.Note = "tens without a pause"
 		b.add(r)
 		return nil
 	})
 }
 
-// checked is warm with type checkers, which check each program while it runs.
-func checked(ctx context.Context, b *bench, l language) error {
-	return b.withGate(ctx, setup{checkers: true}, l, func(g *gate) error {
-		all, err := b.interleaved(ctx, g, l, b.n, 2)
+// withTypeChecker is warm with type checkers, which check each program while it runs.
+func withTypeChecker(ctx context.Context, b *bench, l language) error {
+	return b.withInstance(ctx, setup{checkers: true}, l, func(g *instance) error {
+		all, err := b.measureInterleaved(ctx, g, l, b.n, 2)
 		if err != nil {
 			return err
 		}
-		r := compared("warm pool, with a type checker", l, all.ours, all.bare)
+		r := comparedRow("warm pool, with a type checker", l, all.ours, all.bare)
 		r.Note = "pyright and tsc in sandboxes of their own"
 		b.add(r)
 		return nil
 	})
 }
 
-// empty measures without a pool: each program's sandbox is restored from the snapshot.
-func empty(ctx context.Context, b *bench, l language) error {
-	return b.withGate(ctx, setup{pool: "{min: 0, max: 0}"}, l, func(g *gate) error {
-		all, err := b.interleaved(ctx, g, l, b.n, 0)
+// emptyPool measures without a pool: each program's sandbox is restored from the snapshot.
+func emptyPool(ctx context.Context, b *bench, l language) error {
+	return b.withInstance(ctx, setup{pool: "{min: 0, max: 0}"}, l, func(g *instance) error {
+		all, err := b.measureInterleaved(ctx, g, l, b.n, 0)
 		if err != nil {
 			return err
 		}
-		r := compared("empty pool", l, all.ours, all.bare)
+		r := comparedRow("empty pool", l, all.ours, all.bare)
 		r.Bars = []bar{atMost("p50 ms", barEmpty, r.P50)}
 		r.Note = "pool.max 0: restored on demand"
 		b.add(r)
@@ -230,15 +230,15 @@ func (b *bench) fresh(ctx context.Context, l language, n int, folder func() stri
 	return begun, called, bare, nil
 }
 
-// nothing measures the first program on a machine: no snapshot, no cache.
-func nothing(ctx context.Context, b *bench, l language) error {
+// coldStart measures the first program on a machine: no snapshot, no cache.
+func coldStart(ctx context.Context, b *bench, l language) error {
 	begun, called, bare, err := b.fresh(ctx, l, max(30, b.n/2), func() string { return "" })
 	if err != nil {
 		return err
 	}
-	first := compared("from nothing, since the call", l, called, bare)
+	first := comparedRow("from nothing, since the call", l, called, bare)
 	first.Note = "no snapshot yet; the call comes right after the handshake"
-	whole := compared("from nothing, since serve's start", l, begun, bare)
+	whole := comparedRow("from nothing, since serve's start", l, begun, bare)
 	for _, r := range []*row{&first, &whole} {
 		r.Bars = []bar{atMost("p50 ms", barNothing, r.P50)}
 		b.add(*r)
@@ -246,22 +246,22 @@ func nothing(ctx context.Context, b *bench, l language) error {
 	return nil
 }
 
-// again measures the first program of a serve that finds an earlier one's snapshot.
-func again(ctx context.Context, b *bench, l language) error {
+// snapshotStart measures the first program of a serve that finds an earlier one's snapshot.
+func snapshotStart(ctx context.Context, b *bench, l language) error {
 	dir, err := b.folder()
 	if err != nil {
 		return err
 	}
-	if err := b.withGate(ctx, setup{dir: dir}, l, func(g *gate) error { return g.quiet(ctx, 0) }); err != nil {
+	if err := b.withInstance(ctx, setup{dir: dir}, l, func(g *instance) error { return g.waitQuiet(ctx, 0) }); err != nil {
 		return fmt.Errorf("make snapshot: %w", err)
 	}
 	begun, called, bare, err := b.fresh(ctx, l, max(30, b.n/2), func() string { return dir })
 	if err != nil {
 		return err
 	}
-	first := compared("snapshot on disk, since the call", l, called, bare)
+	first := comparedRow("snapshot on disk, since the call", l, called, bare)
 	first.Note = "serve was started anew"
 	b.add(first)
-	b.add(compared("snapshot on disk, since serve's start", l, begun, bare))
+	b.add(comparedRow("snapshot on disk, since serve's start", l, begun, bare))
 	return nil
 }

@@ -86,14 +86,14 @@ func (b *bench) openGuarded(ctx context.Context, on bool) (*gateway.Gateway, fun
 		return nil, nil, err
 	}
 	if !on { // without a folder there is neither journal nor record
-		return b.openWith(ctx, dir, newSite(), func(*config.Config, *gateway.Options) {})
+		return b.openWith(ctx, dir, newFakeServer(), func(*config.Config, *gateway.Options) {})
 	}
 	records, err := store.Open(filepath.Join(dir, "records"), nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	var wrong error
-	g, done, err := b.openWith(ctx, dir, newSite(), func(cfg *config.Config, opts *gateway.Options) {
+	g, done, err := b.openWith(ctx, dir, newFakeServer(), func(cfg *config.Config, opts *gateway.Options) {
 		opts.DataDir, opts.Records = filepath.Join(dir, "data"), records
 		wrong = guardSettings(cfg)
 	})

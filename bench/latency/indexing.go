@@ -143,7 +143,7 @@ func indexing(ctx context.Context, b *bench) error {
 		if size > mostDefault {
 			continue
 		}
-		if err := b.besideDefault(ctx, size); err != nil {
+		if err := b.againstDefault(ctx, size); err != nil {
 			return fmt.Errorf("%d tools, default mapping: %w", size, err)
 		}
 	}
@@ -190,8 +190,8 @@ func (b *bench) addIndex(p *pair, ours, bare []float64) {
 	}
 }
 
-// besideDefault is the same compared with bleve with its default settings.
-func (b *bench) besideDefault(ctx context.Context, size int) error {
+// againstDefault is the same compared with bleve with its default settings.
+func (b *bench) againstDefault(ctx context.Context, size int) error {
 	p, err := b.newPair(size)
 	if err != nil {
 		return err
@@ -226,11 +226,11 @@ func (b *bench) indexAgain(ctx context.Context) error {
 		return err
 	}
 	docs := documents(from.Tools(againSize))
-	known := func() (float64, error) { return opened(docs, &index.Options{Dir: filepath.Join(dir, "index")}) }
+	known := func() (float64, error) { return timeIndexNew(docs, &index.Options{Dir: filepath.Join(dir, "index")}) }
 	if _, err := known(); err != nil { // the first one writes
 		return err
 	}
-	ours, bare, err := byTurns(ctx, b.rounds(againSize), runtime.GC, known, func() (float64, error) { return opened(docs, nil) })
+	ours, bare, err := byTurns(ctx, b.rounds(againSize), runtime.GC, known, func() (float64, error) { return timeIndexNew(docs, nil) })
 	if err != nil {
 		return err
 	}
@@ -239,8 +239,8 @@ func (b *bench) indexAgain(ctx context.Context) error {
 	return nil
 }
 
-// opened returns the duration of index.New.
-func opened(docs []index.Doc, opts *index.Options) (float64, error) {
+// timeIndexNew returns the duration of index.New.
+func timeIndexNew(docs []index.Doc, opts *index.Options) (float64, error) {
 	var ix *index.Index
 	took, err := since(func() (err error) { ix, err = index.New(docs, opts); return err })
 	if err != nil {

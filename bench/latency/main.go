@@ -74,8 +74,8 @@ type options struct {
 	n                  int
 	strict, poolless   bool
 	busy               bool
-	// part is why this run must not replace the results; empty if it may.
-	part string
+	// partialReason is why this run must not replace the results; empty if it may.
+	partialReason string
 }
 
 // measure checks what was asked for, and runs it.
@@ -97,7 +97,7 @@ func (o *options) measure(ctx context.Context, only, sizes string) (missed int, 
 	if !slices.ContainsFunc(names(), choice.MatchString) {
 		return 0, fmt.Errorf("-only %q: no group has such a name (use %s)", only, strings.Join(names(), ", "))
 	}
-	o.part = o.partial(only, sizes)
+	o.partialReason = o.partial(only, sizes)
 	return run(ctx, o, choice)
 }
 
@@ -123,15 +123,15 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"protocol", protocol},
-		{"warm", both(warm)},
-		{"pressed", both(pressed)},
-		{"checked", both(checked)},
-		{"empty", both(empty)},
-		{"again", both(again)},
-		{"nothing", both(nothing)},
+		{"warm", both(warmPool)},
+		{"pressed", both(backToBack)},
+		{"checked", both(withTypeChecker)},
+		{"empty", both(emptyPool)},
+		{"again", both(snapshotStart)},
+		{"nothing", both(coldStart)},
 		{"calls", calls},
 		{"guard", guard},
-		{"sustained", sustained},
+		{"sustained", measureSustained},
 		{"memory", memory},
 		{"startup", startup},
 		{"generate", generate},
@@ -162,9 +162,9 @@ func both(measure func(ctx context.Context, b *bench, l language) error) func(co
 // bench is one run of the benchmark.
 type bench struct {
 	*options
-	dir  string // of its own, short: sockets lie in it
-	made int    // folders in it
-	rows []row
+	dir     string // of its own, short: sockets lie in it
+	folders int    // folders in it
+	rows    []row
 	// tools is what indexes are made of, last the two that were made last.
 	tools *corpus.Source
 	last  *pair
@@ -199,12 +199,12 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 			continue
 		}
 		if err := g.measure(ctx, b); err != nil {
-			return 0, errors.Join(fmt.Errorf("measure %s: %w", g.name, err), keep(o, m, b.rows))
+			return 0, errors.Join(fmt.Errorf("measure %s: %w", g.name, err), writePartial(o, m, b.rows))
 		}
 	}
 	m.Took = time.Since(begin).Round(time.Second).String()
 	fmt.Print(verdict(b.rows))
-	if o.out != "" && o.part == "" {
+	if o.out != "" && o.partialReason == "" {
 		err = write(o, m, b.rows)
 	}
 	return misses(b.rows), err
@@ -213,8 +213,8 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 // use says what the tools are. Results that are kept are of real ones.
 func (o *options) use(m *machine, from *corpus.Source) {
 	m.Versions["tools"], m.Digests["tools"] = from.Name(), from.Digest()
-	if !from.Real && o.part == "" {
-		o.part = "there is no catalogue in " + o.catalog + ", so tools are made up"
+	if !from.Real && o.partialReason == "" {
+		o.partialReason = "there is no catalogue in " + o.catalog + ", so tools are made up"
 	}
 }
 
@@ -223,8 +223,8 @@ func (o *options) mayWrite(m *machine) error {
 	if o.out == "" {
 		return nil
 	}
-	if o.part != "" {
-		fmt.Fprintf(os.Stderr, "latency: %s: %s.txt and .jsonl stay as they are\n", o.part, o.out)
+	if o.partialReason != "" {
+		fmt.Fprintf(os.Stderr, "latency: %s: %s.txt and .jsonl stay as they are\n", o.partialReason, o.out)
 		return nil
 	}
 	mean, err := strconv.ParseFloat(load(*m), 64)

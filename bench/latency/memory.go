@@ -17,9 +17,9 @@ const (
 	megabyte  = 1 << 20
 )
 
-// stand is the memory of a serve with its waiting sandboxes.
-type stand struct {
-	boxes     int
+// memorySnapshot is the memory of a serve with its waiting sandboxes.
+type memorySnapshot struct {
+	count     int
 	sandboxes use // without serve itself
 	parts     map[string]use
 	available float64
@@ -30,29 +30,29 @@ func memory(ctx context.Context, b *bench) error {
 	if b.poolless {
 		return nil
 	}
-	var stands [2]stand
+	var stands [2]memorySnapshot
 	for i, count := range []int{few, many} {
 		var err error
-		if stands[i], err = b.standing(ctx, count); err != nil {
+		if stands[i], err = b.measureIdle(ctx, count); err != nil {
 			return err
 		}
 	}
 	less, more := stands[0], stands[1]
-	if more.boxes <= less.boxes {
+	if more.count <= less.count {
 		return errors.New("the pool does not grow")
 	}
-	each := func(figure func(s stand) float64) float64 {
-		return (figure(more) - figure(less)) / float64(more.boxes-less.boxes) / megabyte
+	each := func(figure func(s memorySnapshot) float64) float64 {
+		return (figure(more) - figure(less)) / float64(more.count-less.count) / megabyte
 	}
-	pss := each(func(s stand) float64 { return s.sandboxes.proportional })
-	machine := -each(func(s stand) float64 { return s.available })
+	pss := each(func(s memorySnapshot) float64 { return s.sandboxes.proportional })
+	machine := -each(func(s memorySnapshot) float64 { return s.available })
 	alone, err := idle(ctx, many)
 	if err != nil {
 		return fmt.Errorf("bare interpreters: %w", err)
 	}
-	of := func(sum float64) float64 { return sum / float64(more.boxes) / megabyte }
+	of := func(sum float64) float64 { return sum / float64(more.count) / megabyte }
 	note := fmt.Sprintf("half Python, half node, the difference between %d and %d; each of %d: RSS summed %.1f, PSS %.1f, USS %.1f MB%s; bare: as many of the interpreters alone, which wait for input",
-		less.boxes, more.boxes, more.boxes, of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
+		less.count, more.count, more.count, of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
 	b.add(one("waiting sandbox, PSS", "MB", pss, []float64{alone}, []bar{atMost("MB", barMemory, pss)}, note))
 	b.add(one("waiting sandbox, MemAvailable", "MB", machine, nil, []bar{atMost("MB", barMemory, machine)}, "what the machine has less of, page tables and the kernel's share included; other processes disturb it"))
 	b.add(one("waiting sandboxes in 1 GiB", "", float64(int(1024/max(pss, machine))), []float64{float64(int(1024 / alone))}, nil, "by the larger of the two; bare: by PSS"))
@@ -86,40 +86,40 @@ func idle(ctx context.Context, count int) (mean float64, err error) {
 	return all.proportional / float64(len(pids)) / megabyte, nil
 }
 
-// standing measures a serve with count waiting sandboxes of each language.
-func (b *bench) standing(ctx context.Context, count int) (s stand, err error) {
+// measureIdle measures a serve with count waiting sandboxes of each language.
+func (b *bench) measureIdle(ctx context.Context, count int) (s memorySnapshot, err error) {
 	settings := setup{pool: fmt.Sprintf("{min: %d, max: %d, memory: 4GiB}", count, count)}
 	g, err := b.start(ctx, settings)
 	if err != nil {
-		return stand{}, err
+		return memorySnapshot{}, err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	for _, l := range languages() {
 		if _, err := g.line(ctx, l); err != nil {
-			return stand{}, err
+			return memorySnapshot{}, err
 		}
 	}
-	if err := g.quiet(ctx, 2*count); err != nil {
-		return stand{}, err
+	if err := g.waitQuiet(ctx, 2*count); err != nil {
+		return memorySnapshot{}, err
 	}
-	return g.stand()
+	return g.memorySnapshot()
 }
 
 func one(name, unit string, figure float64, bare []float64, bars []bar, note string) row {
 	return row{Case: name, Unit: unit, Compared: stats.Compare([]float64{figure}, bare), Bars: bars, Note: note}
 }
 
-// stand measures all processes of serve except its upstream.
-func (g *gate) stand() (stand, error) {
+// memorySnapshot measures all processes of serve except its upstream.
+func (g *instance) memorySnapshot() (memorySnapshot, error) {
 	all := g.processes()
-	s := stand{boxes: boxes(all), parts: map[string]use{}}
+	s := memorySnapshot{count: sandboxCount(all), parts: map[string]use{}}
 	for pid, p := range all {
 		if pid == g.command.Process.Pid || !within(all, p) {
 			continue
 		}
 		part := s.parts[p.name]
 		if err := errors.Join(s.sandboxes.add(pid), part.add(pid)); err != nil {
-			return stand{}, err
+			return memorySnapshot{}, err
 		}
 		s.parts[p.name] = part
 	}
@@ -139,10 +139,10 @@ func within(all map[int]process, p process) bool {
 }
 
 // partition says which process has the memory.
-func (s stand) partition() string {
+func (s memorySnapshot) partition() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.parts)) {
-		fmt.Fprintf(&b, "; %s %.1f", name, s.parts[name].proportional/float64(s.boxes)/megabyte)
+		fmt.Fprintf(&b, "; %s %.1f", name, s.parts[name].proportional/float64(s.count)/megabyte)
 	}
 	return b.String()
 }

@@ -25,8 +25,8 @@ func reap(but int) {
 	}
 }
 
-// ended returns the processor time of all ended children and their descendants, in milliseconds.
-func ended() float64 {
+// childrenTime returns the processor time of all ended children and their descendants, in milliseconds.
+func childrenTime() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) != nil {
 		return 0

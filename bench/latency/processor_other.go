@@ -10,5 +10,5 @@ func adopt() error { return errors.New("not on this system") }
 // reap has nothing to do.
 func reap(int) {}
 
-// ended is unknown here.
-func ended() float64 { return 0 }
+// childrenTime is unknown here.
+func childrenTime() float64 { return 0 }

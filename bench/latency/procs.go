@@ -24,8 +24,8 @@ type process struct {
 	ticks, children uint64
 }
 
-// belonging returns the processes with a folder in their command line, and those that descend from them or from root.
-func belonging(root int, folder string) map[int]process {
+// processesOf returns the processes with a folder in their command line, and those that descend from them or from root.
+func processesOf(root int, folder string) map[int]process {
 	all := map[int]process{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
@@ -73,26 +73,26 @@ func statOf(file string) []string {
 	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 }
 
-// spent is the processor time, in milliseconds, of serve and all that it started so far, with every child of this process that has ended.
-func (g *gate) spent() float64 {
+// usedTime is the processor time, in milliseconds, of serve and all that it started so far, with every child of this process that has ended.
+func (g *instance) usedTime() float64 {
 	ticks := uint64(0)
 	for _, p := range g.processes() { // which takes leave of those that have ended
 		ticks += p.ticks + p.children
 	}
-	return ended() + float64(ticks)*10
+	return childrenTime() + float64(ticks)*10
 }
 
-func (g *gate) processes() map[int]process {
+func (g *instance) processes() map[int]process {
 	root := 0
 	if g.command.Process != nil && g.command.ProcessState == nil {
 		root = g.command.Process.Pid
 	}
 	reap(root) // or what sandboxes leave behind would fill the table of processes
-	return belonging(root, g.dir)
+	return processesOf(root, g.dir)
 }
 
-// boxes counts sandboxes.
-func boxes(all map[int]process) (count int) {
+// sandboxCount counts sandboxes.
+func sandboxCount(all map[int]process) (count int) {
 	for _, p := range all {
 		if p.name == "runsc-sandbox" {
 			count++
@@ -104,26 +104,26 @@ func boxes(all map[int]process) (count int) {
 const (
 	// lookEvery is how long serve and its processes must be idle to be quiet, idleTicks the processor time that counts
 	// as idle.
-	lookEvery = 120 * time.Millisecond
-	idleTicks = 1
-	patience  = time.Minute
+	lookEvery    = 120 * time.Millisecond
+	idleTicks    = 1
+	quietTimeout = time.Minute
 )
 
-// quiet waits until serve and its sandboxes are idle and at least waiting sandboxes wait: no process started or
+// waitQuiet waits until serve and its sandboxes are idle and at least waiting sandboxes wait: no process started or
 // ended, and none used processor time. So the next figure includes neither the cleanup of the last program nor the
 // refill of the pool.
-func (g *gate) quiet(ctx context.Context, waiting int) error {
+func (g *instance) waitQuiet(ctx context.Context, waiting int) error {
 	before := g.processes()
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(quietTimeout); ; {
 		if err := sleep.For(ctx, lookEvery); err != nil {
 			return err
 		}
 		now := g.processes()
-		if boxes(now) >= waiting && busy(before, now) <= idleTicks {
+		if sandboxCount(now) >= waiting && busy(before, now) <= idleTicks {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("serve does not come to rest: %d sandboxes wait, want %d; %d ticks in %v", boxes(now), waiting, busy(before, now), lookEvery)
+			return fmt.Errorf("serve does not come to rest: %d sandboxes wait, want %d; %d ticks in %v", sandboxCount(now), waiting, busy(before, now), lookEvery)
 		}
 		before = now
 	}
@@ -146,11 +146,11 @@ func busy(before, now map[int]process) (ticks uint64) {
 	return ticks
 }
 
-// gone waits until no process of serve is left.
-func (g *gate) gone() error {
+// waitExit waits until no process of serve is left.
+func (g *instance) waitExit() error {
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		reap(0) // serve itself was waited for
-		left := belonging(0, g.dir)
+		left := processesOf(0, g.dir)
 		if len(left) == 0 {
 			return nil
 		}

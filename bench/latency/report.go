@@ -48,7 +48,7 @@ func describe(ctx context.Context, o *options) *machine {
 		programs = append(programs, struct{ name, path, flag string }{filepath.Base(l.interpreter), l.interpreter, "--version"})
 	}
 	for _, p := range programs {
-		m.Versions[p.name], m.Digests[p.name] = known(ctx, p.path, p.flag)
+		m.Versions[p.name], m.Digests[p.name] = programVersion(ctx, p.path, p.flag)
 	}
 	if commit := host.Commit(ctx); commit != "" {
 		m.Versions["commit"] = commit
@@ -66,8 +66,8 @@ func cgroups() string {
 	return "none"
 }
 
-// known returns a program's reported version and the start of its digest; for a missing one, the error text and "".
-func known(ctx context.Context, path, flag string) (version, digest string) {
+// programVersion returns a program's reported version and the start of its digest; for a missing one, the error text and "".
+func programVersion(ctx context.Context, path, flag string) (version, digest string) {
 	version, err := host.Version(ctx, path, flag)
 	if err != nil {
 		version = err.Error()
@@ -84,7 +84,7 @@ func (m *machine) head(title string) string {
 	if title != "" {
 		fmt.Fprintf(&b, "# %s\n", title)
 	}
-	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s%s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load, m.disturbed())
+	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s%s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load, m.busyNote())
 	for _, name := range []string{"sallyport", "runsc", "python3", "node", "tools"} {
 		if m.Versions[name] != "" {
 			fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
@@ -96,8 +96,8 @@ func (m *machine) head(title string) string {
 	return b.String()
 }
 
-// disturbed returns the note about a busy machine.
-func (m *machine) disturbed() string {
+// busyNote returns the note about a busy machine.
+func (m *machine) busyNote() string {
 	if !m.Busy {
 		return ""
 	}
@@ -117,7 +117,7 @@ func table(rows []row, heading bool) string {
 		if r.Bare != nil {
 			bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
 		}
-		fmt.Fprintf(&b, columns, r.Case, r.Language, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), fmt.Sprint(r.N), bare, ratio, r.judged())
+		fmt.Fprintf(&b, columns, r.Case, r.Language, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), fmt.Sprint(r.N), bare, ratio, r.barResults())
 	}
 	return b.String()
 }
@@ -129,8 +129,8 @@ func figure(f float64) string {
 	return fmt.Sprintf("%.2f", f)
 }
 
-// judged returns which bars are met.
-func (r row) judged() string {
+// barResults returns which bars are met.
+func (r row) barResults() string {
 	var parts []string
 	for _, b := range r.Bars {
 		parts = append(parts, b.String())
@@ -171,9 +171,9 @@ func tally(rows []row) string {
 	return fmt.Sprintf("bars: %d of %d met", count-misses(rows), count)
 }
 
-// keep writes the rows of a run that failed to FILE.partial, and says so; it is no result.
-func keep(o *options, m *machine, rows []row) error {
-	if o.out == "" || o.part != "" || len(rows) == 0 {
+// writePartial writes the rows of a run that failed to FILE.partial, and says so; it is no result.
+func writePartial(o *options, m *machine, rows []row) error {
+	if o.out == "" || o.partialReason != "" || len(rows) == 0 {
 		return nil
 	}
 	name := o.out + ".partial"

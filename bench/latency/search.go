@@ -17,8 +17,8 @@ import (
 
 const (
 	// hits is how many hits are asked for, doorMost the most tools that a gateway is opened with here.
-	hits     = 10
-	doorMost = 2000
+	hits        = 10
+	gatewayMost = 2000
 )
 
 // searching is what a query costs, compared with bleve's match query on the same texts.
@@ -31,10 +31,10 @@ func searching(ctx context.Context, b *bench) error {
 		if err := b.searching(ctx, p); err != nil {
 			return fmt.Errorf("%d tools: %w", size, err)
 		}
-		if size > doorMost {
+		if size > gatewayMost {
 			continue
 		}
-		if err := b.throughDoor(ctx, p); err != nil {
+		if err := b.throughGateway(ctx, p); err != nil {
 			return fmt.Errorf("%d tools, through the gateway: %w", size, err)
 		}
 	}
@@ -54,8 +54,8 @@ func (b *bench) searching(ctx context.Context, p *pair) error {
 		})
 }
 
-// throughDoor asks a gateway whose upstreams, in this process, have the tools: what search_tools answers, as text.
-func (b *bench) throughDoor(ctx context.Context, p *pair) (err error) {
+// throughGateway asks a gateway whose upstreams, in this process, have the tools: what search_tools answers, as text.
+func (b *bench) throughGateway(ctx context.Context, p *pair) (err error) {
 	g, done, err := b.openMany(ctx, p)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (b *bench) openMany(ctx context.Context, p *pair) (*gateway.Gateway, func()
 func listing(servers []corpus.Server) http.Handler {
 	mux := http.NewServeMux()
 	for i, s := range servers {
-		mux.Handle(fmt.Sprintf("/%d", i), &site{list: s.List()})
+		mux.Handle(fmt.Sprintf("/%d", i), &fakeServer{list: s.List()})
 	}
 	return mux
 }

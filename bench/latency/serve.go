@@ -29,8 +29,8 @@ type setup struct {
 
 // folder makes a folder that knows no earlier run.
 func (b *bench) folder() (string, error) {
-	b.made++
-	dir := filepath.Join(b.dir, strconv.Itoa(b.made))
+	b.folders++
+	dir := filepath.Join(b.dir, strconv.Itoa(b.folders))
 	return dir, os.MkdirAll(filepath.Join(dir, "run"), 0o700)
 }
 
@@ -70,8 +70,8 @@ func (b *bench) command(ctx context.Context, dir string, args ...string) *exec.C
 	return command
 }
 
-// gate is one serve and its clients.
-type gate struct {
+// instance is one serve and its clients.
+type instance struct {
 	dir      string
 	command  *exec.Cmd
 	sessions []*mcp.ClientSession
@@ -79,12 +79,12 @@ type gate struct {
 }
 
 // start starts serve over stdio, with one client, after its handshake.
-func (b *bench) start(ctx context.Context, s setup) (*gate, error) {
+func (b *bench) start(ctx context.Context, s setup) (*instance, error) {
 	dir, config, err := b.prepare(s)
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{dir: dir, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve")}
+	g := &instance{dir: dir, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve")}
 	session, err := client().Connect(ctx, &mcp.CommandTransport{Command: g.command}, nil)
 	if err != nil {
 		return nil, err
@@ -106,13 +106,13 @@ func (b *bench) prepare(s setup) (dir, config string, err error) {
 func client() *mcp.Client { return mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil) }
 
 // listen starts serve over HTTP, on a Unix socket, with so many clients.
-func (b *bench) listen(ctx context.Context, s setup, clients int) (*gate, error) {
+func (b *bench) listen(ctx context.Context, s setup, clients int) (*instance, error) {
 	dir, config, err := b.prepare(s)
 	if err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "serve.sock")
-	g := &gate{dir: dir, http: true, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve", "--http", "unix:"+socket)}
+	g := &instance{dir: dir, http: true, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve", "--http", "unix:"+socket)}
 	if err := g.command.Start(); err != nil {
 		return nil, err
 	}
@@ -129,12 +129,12 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*gate, error)
 }
 
 // execute runs a program and returns how long that took, in milliseconds.
-func (g *gate) execute(ctx context.Context, client int, l language, code, want string) (float64, error) {
+func (g *instance) execute(ctx context.Context, client int, l language, code, want string) (float64, error) {
 	return g.call(ctx, client, l, code, want, false)
 }
 
 // call is one execute_code. Its answer, or error, must have the text want in it.
-func (g *gate) call(ctx context.Context, client int, l language, code, want string, fails bool) (float64, error) {
+func (g *instance) call(ctx context.Context, client int, l language, code, want string, fails bool) (float64, error) {
 	begin := time.Now()
 	result, err := g.sessions[client].CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": code, "language": l.name}})
 	took := milliseconds(time.Since(begin))
@@ -148,7 +148,7 @@ func (g *gate) call(ctx context.Context, client int, l language, code, want stri
 }
 
 // line runs the program of one line for the first client.
-func (g *gate) line(ctx context.Context, l language) (float64, error) {
+func (g *instance) line(ctx context.Context, l language) (float64, error) {
 	return g.execute(ctx, 0, l, l.line, l.prints)
 }
 
@@ -162,7 +162,7 @@ func textOf(result *mcp.CallToolResult) string {
 }
 
 // close ends serve and waits until nothing of it is left.
-func (g *gate) close() error {
+func (g *instance) close() error {
 	var errs []error
 	for _, session := range g.sessions {
 		errs = append(errs, session.Close())
@@ -170,5 +170,5 @@ func (g *gate) close() error {
 	if g.http {
 		errs = append(errs, g.command.Process.Signal(syscall.SIGTERM), g.command.Wait())
 	}
-	return errors.Join(append(errs, g.gone())...)
+	return errors.Join(append(errs, g.waitExit())...)
 }

@@ -25,8 +25,8 @@ import (
 // A start is with so many upstreams, each with so many tools.
 const upstreams, toolsEach = 60, 25
 
-// town is the set of upstreams of a start: serve's settings for them, and the transport for the SDK's client.
-type town struct {
+// upstreamSet is the set of upstreams of a start: serve's settings for them, and the transport for the SDK's client.
+type upstreamSet struct {
 	kind     string
 	count    int
 	settings string
@@ -43,7 +43,7 @@ func startup(ctx context.Context, b *bench) error {
 		return err
 	}
 	servers := corpus.Deal(from.Tools(upstreams*toolsEach), upstreams)
-	for _, open := range []func([]corpus.Server) (*town, func() error, error){b.overStdio, b.overHTTP} {
+	for _, open := range []func([]corpus.Server) (*upstreamSet, func() error, error){b.overStdio, b.overHTTP} {
 		t, done, err := open(servers)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func startup(ctx context.Context, b *bench) error {
 }
 
 // overStdio has a process for each server: this program, which reads its list of a file.
-func (b *bench) overStdio(servers []corpus.Server) (*town, func() error, error) {
+func (b *bench) overStdio(servers []corpus.Server) (*upstreamSet, func() error, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +66,7 @@ func (b *bench) overStdio(servers []corpus.Server) (*town, func() error, error) 
 		return nil, nil, err
 	}
 	file := func(i int) string { return filepath.Join(dir, servers[i].Name+".json") }
-	t := townOf("stdio", servers, func(i int) string {
+	t := newUpstreamSet("stdio", servers, func(i int) string {
 		return fmt.Sprintf("command: %q, env: {%s: %q}", self, upstreamVar, file(i))
 	})
 	for i, s := range servers {
@@ -83,7 +83,7 @@ func (b *bench) overStdio(servers []corpus.Server) (*town, func() error, error) 
 }
 
 // overHTTP has all servers in this process, behind one socket.
-func (b *bench) overHTTP(servers []corpus.Server) (*town, func() error, error) {
+func (b *bench) overHTTP(servers []corpus.Server) (*upstreamSet, func() error, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, nil, err
@@ -93,21 +93,21 @@ func (b *bench) overHTTP(servers []corpus.Server) (*town, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := townOf("HTTP", servers, func(i int) string { return fmt.Sprintf("url: %q, socket: %q", listingURL(i), socket) })
+	t := newUpstreamSet("HTTP", servers, func(i int) string { return fmt.Sprintf("url: %q, socket: %q", listingURL(i), socket) })
 	t.dial = func(_ context.Context, i int) mcp.Transport {
 		return &mcp.StreamableClientTransport{Endpoint: listingURL(i), HTTPClient: through(socket)}
 	}
 	return t, stop, nil
 }
 
-func townOf(kind string, servers []corpus.Server, settings func(i int) string) *town {
+func newUpstreamSet(kind string, servers []corpus.Server, settings func(i int) string) *upstreamSet {
 	var b strings.Builder
 	b.WriteString("upstreams:\n")
 	for i, s := range servers {
 		fmt.Fprintf(&b, "  %s: {%s}\n", s.Name, settings(i))
 	}
 	last := servers[len(servers)-1]
-	return &town{kind: kind, count: len(servers), settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
+	return &upstreamSet{kind: kind, count: len(servers), settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
 }
 
 // serveAt serves on a Unix socket until it is stopped.
@@ -132,10 +132,10 @@ func through(socket string) *http.Client {
 	}}}
 }
 
-// begun has the times of a start's stages, in milliseconds since the process was started.
-type begun struct{ initialized, listed, searched float64 }
+// startTimes has the times of a start's stages, in milliseconds since the process was started.
+type startTimes struct{ initialized, listed, searched float64 }
 
-func (b *bench) startups(ctx context.Context, t *town) error {
+func (b *bench) startups(ctx context.Context, t *upstreamSet) error {
 	dir, err := b.folder()
 	if err != nil {
 		return err
@@ -143,8 +143,8 @@ func (b *bench) startups(ctx context.Context, t *town) error {
 	if _, err := b.startWith(ctx, t, dir); err != nil { // fills the cache
 		return err
 	}
-	for _, way := range ways(dir) {
-		var starts, bare []begun
+	for _, way := range startModes(dir) {
+		var starts, bare []startTimes
 		_, _, err := byTurns(ctx, max(1, min(b.n, 10)), func() {}, func() (float64, error) {
 			s, err := b.startWith(ctx, t, way.dir)
 			starts = append(starts, s)
@@ -165,22 +165,22 @@ func (b *bench) startups(ctx context.Context, t *town) error {
 	return nil
 }
 
-// way is how much a serve knows when it starts.
-type way struct {
+// startMode is how much a serve knows when it starts.
+type startMode struct {
 	name, dir, note string
 	// connects says that it has to connect to all upstreams before it can search them.
 	connects bool
 }
 
-func ways(known string) []way {
-	return []way{
+func startModes(known string) []startMode {
+	return []startMode{
 		{"no cache", "", "nothing is known: the first search waits for all 60", true},
 		{"cache, connects to none", known, "the tools are known from the run before: no upstream is started until it is called", false},
 	}
 }
 
 // startBare starts the least server of the SDK, over stdio as serve is, and has its tool listed.
-func (b *bench) startBare(ctx context.Context) (s begun, err error) {
+func (b *bench) startBare(ctx context.Context) (s startTimes, err error) {
 	begin := time.Now()
 	session, err := b.alone(ctx)
 	if err != nil {
@@ -192,15 +192,15 @@ func (b *bench) startBare(ctx context.Context) (s begun, err error) {
 	return s, errors.Join(err, session.Close())
 }
 
-func (b *bench) addStarts(kind string, w way, starts, bare []begun) {
+func (b *bench) addStarts(kind string, w startMode, starts, bare []startTimes) {
 	const least = "; bare: the least server of the SDK, over stdio, is started and answers the same"
 	for _, part := range []struct {
 		what, bare string
-		figure     func(begun) float64
+		figure     func(startTimes) float64
 	}{
-		{"initialize", least, func(s begun) float64 { return s.initialized }},
-		{"tools/list", least, func(s begun) float64 { return s.listed }},
-		{"search of all", "; bare: the SDK's client connects to the same 60 at once and has listed all tools", func(s begun) float64 { return s.searched }},
+		{"initialize", least, func(s startTimes) float64 { return s.initialized }},
+		{"tools/list", least, func(s startTimes) float64 { return s.listed }},
+		{"search of all", "; bare: the SDK's client connects to the same 60 at once and has listed all tools", func(s startTimes) float64 { return s.searched }},
 	} {
 		var took, alone []float64
 		for i := range starts {
@@ -216,7 +216,7 @@ func (b *bench) addStarts(kind string, w way, starts, bare []begun) {
 }
 
 // startWith starts serve and stops it; "" is a folder that knows nothing.
-func (b *bench) startWith(ctx context.Context, t *town, dir string) (s begun, err error) {
+func (b *bench) startWith(ctx context.Context, t *upstreamSet, dir string) (s startTimes, err error) {
 	begin := time.Now()
 	g, err := b.start(ctx, setup{dir: dir, upstreams: t.settings})
 	if err != nil {
@@ -234,7 +234,7 @@ func (b *bench) startWith(ctx context.Context, t *town, dir string) (s begun, er
 }
 
 // searchAll searches until the answer is of all upstreams; it has to tell of a tool of the last one.
-func (g *gate) searchAll(ctx context.Context, name string) error {
+func (g *instance) searchAll(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
 		found, err := g.sessions[0].CallTool(ctx, &mcp.CallToolParams{Name: "search_tools", Arguments: map[string]any{"query": name}})
 		if err != nil {
@@ -256,12 +256,12 @@ func (g *gate) searchAll(ctx context.Context, name string) error {
 }
 
 // direct connects to all servers at once and lists their tools.
-func (t *town) direct(ctx context.Context) (float64, error) {
+func (t *upstreamSet) direct(ctx context.Context) (float64, error) {
 	var all sync.WaitGroup
 	sessions, errs := make([]*mcp.ClientSession, t.count), make([]error, t.count)
 	begin := time.Now()
 	for i := range t.count {
-		all.Go(func() { sessions[i], errs[i] = listed(ctx, t.dial(ctx, i)) })
+		all.Go(func() { sessions[i], errs[i] = connectAndList(ctx, t.dial(ctx, i)) })
 	}
 	all.Wait()
 	took := milliseconds(time.Since(begin))
@@ -274,8 +274,8 @@ func (t *town) direct(ctx context.Context) (float64, error) {
 	return took, errors.Join(errs...)
 }
 
-// listed connects to a server and lists its tools, page by page.
-func listed(ctx context.Context, transport mcp.Transport) (*mcp.ClientSession, error) {
+// connectAndList connects to a server and lists its tools, page by page.
+func connectAndList(ctx context.Context, transport mcp.Transport) (*mcp.ClientSession, error) {
 	session, err := client().Connect(ctx, transport, nil)
 	if err != nil {
 		return nil, err

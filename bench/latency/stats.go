@@ -46,8 +46,8 @@ func atLeast(what string, limit, got float64) bar {
 	return bar{What: what, Limit: limit, Got: got, AtLeast: true, Met: got >= limit}
 }
 
-// compared returns a row with the interpreter alone for comparison.
-func compared(name string, l language, ours, bare []float64) row {
+// comparedRow returns a row with the interpreter alone for comparison.
+func comparedRow(name string, l language, ours, bare []float64) row {
 	return row{Case: name, Language: l.name, Unit: "ms", Compared: stats.Compare(ours, bare)}
 }
 

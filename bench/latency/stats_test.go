@@ -12,7 +12,7 @@ import (
 
 func TestBars(t *testing.T) {
 	python := languages()[0]
-	r := compared("warm pool", python, []float64{20, 10, 70}, []float64{10, 8, 40})
+	r := comparedRow("warm pool", python, []float64{20, 10, 70}, []float64{10, 8, 40})
 	if r.Ratio != 2 || r.Bare.P50 != 10 || r.P50 != 20 {
 		t.Errorf("%+v: want the ratio of the medians, 20 to 10", r)
 	}
@@ -50,7 +50,7 @@ func TestBelonging(t *testing.T) {
 	if _, err := out.Read(make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	found := belonging(0, dir)
+	found := processesOf(0, dir)
 	var names []string
 	for _, p := range found {
 		names = append(names, p.name)
@@ -65,7 +65,7 @@ func TestBelonging(t *testing.T) {
 	if len(found) != 2 || found[command.Process.Pid].name != "sh" {
 		t.Errorf("found %v, want sh and its sleep", names)
 	}
-	if mine := belonging(os.Getpid(), "/no such folder"); len(mine) < 3 {
+	if mine := processesOf(os.Getpid(), "/no such folder"); len(mine) < 3 {
 		t.Errorf("%d descend from this process, want itself, sh and sleep", len(mine))
 	}
 	_ = command.Process.Kill()

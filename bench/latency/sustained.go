@@ -15,9 +15,9 @@ const (
 	sessions, each, rounds = 20, 5, 4
 )
 
-// sustained runs programs in 20 sessions against one serve, half of them in each language, alternating with as many
+// measureSustained runs programs in 20 sessions against one serve, half of them in each language, alternating with as many
 // interpreters.
-func sustained(ctx context.Context, b *bench) (err error) {
+func measureSustained(ctx context.Context, b *bench) (err error) {
 	g, err := b.listen(ctx, setup{}, sessions)
 	if err != nil {
 		return err
@@ -30,14 +30,14 @@ func sustained(ctx context.Context, b *bench) (err error) {
 	}
 	var ours, bare round
 	for range rounds {
-		if err := g.quiet(ctx, 0); err != nil {
+		if err := g.waitQuiet(ctx, 0); err != nil {
 			return err
 		}
-		ours.storm(g.answers(ctx))
-		if err := g.quiet(ctx, 0); err != nil { // the refill is not to be on the interpreters' clock
+		ours.runBlock(g.answers(ctx))
+		if err := g.waitQuiet(ctx, 0); err != nil { // the refill is not to be on the interpreters' clock
 			return err
 		}
-		bare.storm(func(_ int, l language, _ string) (float64, error) { return l.bare(ctx) })
+		bare.runBlock(func(_ int, l language, _ string) (float64, error) { return l.bare(ctx) })
 	}
 	if err := errors.Join(bare.errs...); err != nil {
 		return err
@@ -56,10 +56,10 @@ type round struct {
 	errs        []error
 }
 
-// storm runs all sessions concurrently, each with its programs in sequence.
-func (r *round) storm(run func(client int, l language, text string) (float64, error)) {
+// runBlock runs all sessions concurrently, each with its programs in sequence.
+func (r *round) runBlock(run func(client int, l language, text string) (float64, error)) {
 	begin := time.Now()
-	took, errs := storm(run)
+	took, errs := runSessions(run)
 	r.rates = append(r.rates, float64(len(took))/time.Since(begin).Seconds())
 	r.took, r.errs = append(r.took, took...), append(r.errs, errs...)
 }
@@ -72,15 +72,15 @@ func firstOf(errs []error) string {
 }
 
 // answers has a client run a program that prints a text.
-func (g *gate) answers(ctx context.Context) func(client int, l language, text string) (float64, error) {
+func (g *instance) answers(ctx context.Context) func(client int, l language, text string) (float64, error) {
 	return func(client int, l language, text string) (float64, error) {
 		code := map[string]string{"python": "print(" + text + ")", "typescript": "console.log(" + text + ")"}[l.name]
 		return g.execute(ctx, client, l, code, text)
 	}
 }
 
-// storm runs the programs of all sessions, each session in sequence.
-func storm(run func(client int, l language, text string) (float64, error)) (took []float64, errs []error) {
+// runSessions runs the programs of all sessions, each session in sequence.
+func runSessions(run func(client int, l language, text string) (float64, error)) (took []float64, errs []error) {
 	var work sync.WaitGroup
 	var mu sync.Mutex
 	for client := range sessions {

@@ -93,11 +93,11 @@ func generate(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) generate(ctx context.Context, name string, tools []ireval.Entry) error {
-	ups, lists := generated(tools)
+	ups, lists := codegenInput(tools)
 	files, size := 0, 0
 	ours, bare, err := byTurns(ctx, b.rounds(len(tools)), runtime.GC, func() (float64, error) {
 		return since(func() error {
-			files, size = written(codegen.Generate(ups))
+			files, size = countFiles(codegen.Generate(ups))
 			return nil
 		})
 	}, func() (float64, error) { return since(func() error { return rewrite(lists) }) })
@@ -109,15 +109,15 @@ func (b *bench) generate(ctx context.Context, name string, tools []ireval.Entry)
 	return nil
 }
 
-func written(all []codegen.File) (files, size int) {
+func countFiles(all []codegen.File) (files, size int) {
 	for _, f := range all {
 		size += len(f.Data)
 	}
 	return len(all), size
 }
 
-// generated are tools as codegen takes them, and as their servers list them.
-func generated(tools []ireval.Entry) (ups []codegen.Upstream, lists []json.RawMessage) {
+// codegenInput are tools as codegen takes them, and as their servers list them.
+func codegenInput(tools []ireval.Entry) (ups []codegen.Upstream, lists []json.RawMessage) {
 	for _, s := range corpus.ByServer(tools) {
 		up := codegen.Upstream{ID: tool.Identifier(s.Name)}
 		for _, e := range s.Tools {

@@ -63,7 +63,7 @@ func TestListing(t *testing.T) {
 	go func() {
 		ended <- errors.Join(beListing(path, json.NewDecoder(toServer), json.NewEncoder(fromServer)), fromServer.Close())
 	}()
-	session, err := listed(t.Context(), &mcp.IOTransport{Reader: toClient, Writer: fromClient})
+	session, err := connectAndList(t.Context(), &mcp.IOTransport{Reader: toClient, Writer: fromClient})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,11 @@ func large() map[string]json.RawMessage {
 	}
 }
 
-// prompt is a caller without an upstream; the tools answer in this process.
-type prompt struct{ answers map[string]json.RawMessage }
+// directCaller is a caller without an upstream; the tools answer in this process.
+type directCaller struct{ answers map[string]json.RawMessage }
 
 // Call implements bridge.Caller.
-func (p prompt) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (p directCaller) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	if call.Tool.Name == "large" {
 		return tool.Result{Structured: p.answers[kindOf(call.Args)]}, nil
 	}

@@ -79,8 +79,8 @@ func TestPartsAreNotKept(t *testing.T) {
 	}
 	var o options
 	o.use(&machine{Versions: map[string]string{}, Digests: map[string]string{}}, made)
-	if !strings.Contains(o.part, "made up") {
-		t.Errorf("tools that are made up: %q", o.part)
+	if !strings.Contains(o.partialReason, "made up") {
+		t.Errorf("tools that are made up: %q", o.partialReason)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestBusyMachine(t *testing.T) {
 		{out: "x"},
 	} {
 		m := &machine{Cores: 2, Load: test.load}
-		err := (&options{out: test.out, part: test.part, busy: test.insists}).mayWrite(m)
+		err := (&options{out: test.out, partialReason: test.part, busy: test.insists}).mayWrite(m)
 		if (err != nil) != test.fails || strings.Contains(m.head(""), "-busy") != test.says {
 			t.Errorf("%+v: %v, %s", test, err, m.head(""))
 		}
@@ -111,7 +111,7 @@ func TestBusyMachine(t *testing.T) {
 func TestPartialIsKept(t *testing.T) {
 	o := &options{out: filepath.Join(t.TempDir(), "out")}
 	rows := []row{{Case: "warm pool", Unit: "ms", Compared: stats.Compare([]float64{7}, []float64{14})}}
-	if err := keep(o, &machine{}, rows); err == nil || !strings.Contains(err.Error(), "the 1 rows before that are in "+o.out+".partial") {
+	if err := writePartial(o, &machine{}, rows); err == nil || !strings.Contains(err.Error(), "the 1 rows before that are in "+o.out+".partial") {
 		t.Errorf("it says %v", err)
 	}
 	if text, err := os.ReadFile(o.out + ".partial"); err != nil || !strings.Contains(string(text), "warm pool") {
@@ -120,8 +120,8 @@ func TestPartialIsKept(t *testing.T) {
 	if _, err := os.Stat(o.out + ".txt"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there are results: %v", err)
 	}
-	o.part = "a part"
-	if err := keep(o, &machine{}, rows); err != nil {
+	o.partialReason = "a part"
+	if err := writePartial(o, &machine{}, rows); err != nil {
 		t.Errorf("a part is kept: %v", err)
 	}
 }
@@ -133,16 +133,16 @@ func TestSpent(t *testing.T) {
 	}
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done' & exit 0`, dir+"/x")
-	g := &gate{dir: dir, command: command}
+	g := &instance{dir: dir, command: command}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	before := ended()
+	before := childrenTime()
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ended() < before+30; {
-		if used := g.spent(); used < before || time.Now().After(end) {
+	for end := time.Now().Add(20 * time.Second); childrenTime() < before+30; {
+		if used := g.usedTime(); used < before || time.Now().After(end) {
 			t.Fatalf("%.0f ms were used, %.0f before: the child's child is not counted", used, before)
 		}
 		if err := sleep.For(t.Context(), 5*time.Millisecond); err != nil {
@@ -156,7 +156,7 @@ func TestRound(t *testing.T) {
 	var r round
 	var python, failed atomic.Int64
 	for range 2 {
-		r.storm(func(client int, l language, _ string) (float64, error) {
+		r.runBlock(func(client int, l language, _ string) (float64, error) {
 			if l.name == "python" {
 				python.Add(1)
 			}
@@ -192,11 +192,11 @@ func TestSearchThatFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tools.Queries = []string{p.tools[3].Tool.Wire}
-	if err := b.throughDoor(t.Context(), p); err != nil {
+	if err := b.throughGateway(t.Context(), p); err != nil {
 		t.Error(err)
 	}
 	b.tools.Queries = []string{"xyzzyqwv"}
-	if err := b.throughDoor(t.Context(), p); err == nil || !strings.Contains(err.Error(), "found 0 and 0") {
+	if err := b.throughGateway(t.Context(), p); err == nil || !strings.Contains(err.Error(), "found 0 and 0") {
 		t.Errorf("a query that finds nothing gave %v", err)
 	}
 }

@@ -108,8 +108,8 @@ func serveUpstream() (url string, closeAll func(), err error) {
 	}, nil
 }
 
-// gate is a running gateway.
-type gate struct {
+// instance is a running gateway.
+type instance struct {
 	command *exec.Cmd
 	url     string
 	logged  chan struct{} // closed at the end of its log
@@ -117,7 +117,7 @@ type gate struct {
 
 var address = regexp.MustCompile(`https?://[0-9.]+:[0-9]+`)
 
-func start(ctx context.Context, sallyport, dir, upstream string) (*gate, error) {
+func start(ctx context.Context, sallyport, dir, upstream string) (*instance, error) {
 	binary, err := filepath.Abs(sallyport)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func start(ctx context.Context, sallyport, dir, upstream string) (*gate, error) 
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	g := &gate{command: exec.CommandContext(ctx, binary, "serve", "--config", config, "--http", "127.0.0.1:0"), logged: make(chan struct{})}
+	g := &instance{command: exec.CommandContext(ctx, binary, "serve", "--config", config, "--http", "127.0.0.1:0"), logged: make(chan struct{})}
 	g.command.Cancel = func() error { return g.command.Process.Signal(syscall.SIGTERM) }
 	g.command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	stderr, err := g.command.StderrPipe()
@@ -157,7 +157,7 @@ func start(ctx context.Context, sallyport, dir, upstream string) (*gate, error) 
 }
 
 // end ends the gateway as a service manager does.
-func (g *gate) end() error {
+func (g *instance) end() error {
 	if err := g.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ type state struct {
 	files, goroutines int
 }
 
-func (g *gate) look() (s state) {
+func (g *instance) look() (s state) {
 	s.resident, s.files, _ = load.Memory(g.command.Process.Pid) // 0 for one that has gone
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, g.url+"/metrics", nil)
 	if err != nil {
@@ -194,7 +194,7 @@ func (g *gate) look() (s state) {
 }
 
 // sample looks each second, as long as the load lasts.
-func (g *gate) sample(lasts time.Duration) <-chan []int64 {
+func (g *instance) sample(lasts time.Duration) <-chan []int64 {
 	done := make(chan []int64, 1)
 	go func() {
 		var all []int64

@@ -70,7 +70,7 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 			return c, ctx.Err()
 		}
 		said(t.ID.String())
-		call, err := b.both(apart(ctx, i), t, problem == "")
+		call, err := b.both(newSession(ctx, i), t, problem == "")
 		if err != nil {
 			return c, err
 		}
@@ -83,8 +83,8 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 	return c, nil
 }
 
-// apart returns a session for each call: what one has read must not affect the policy decision on the next.
-func apart(ctx context.Context, i int) context.Context {
+// newSession returns a session for each call: what one has read must not affect the policy decision on the next.
+func newSession(ctx context.Context, i int) context.Context {
 	return tool.WithSession(ctx, fmt.Sprintf("bench-%d", i))
 }
 
@@ -93,7 +93,7 @@ func (b *Bench) Callable(ctx context.Context, said func(tool string)) (*tool.ID,
 	for i, t := range b.candidates(ctx, &Calls{}) {
 		said(t.ID.String())
 		c := Call{Tool: t.ID.String()}
-		if err := b.direct(apart(ctx, i), t, &c); err != nil {
+		if err := b.direct(newSession(ctx, i), t, &c); err != nil {
 			return nil, err
 		}
 		if c.Problem == "" {
@@ -171,7 +171,7 @@ func needsArguments(schema json.RawMessage) bool {
 
 // allowed reports whether the rules in force let a call through unasked.
 func (b *Bench) allowed(ctx context.Context, t tool.Tool) bool {
-	d, err := b.gateway.Guard.PolicyWhy(ctx, tool.Call{Tool: t.ID, Args: json.RawMessage("{}")})
+	d, err := b.gateway.Guard.ExplainPolicy(ctx, tool.Call{Tool: t.ID, Args: json.RawMessage("{}")})
 	return err == nil && d.Action == policy.Allow
 }
 
@@ -202,8 +202,8 @@ func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 		c.Problem = sanitize.Line(tool.AsError(err).Message, 200)
 	case result.IsError:
 		c.Problem = "the tool failed: " + sanitize.Line(text, 200)
-	case unread(result) != "":
-		c.Problem = "it has " + unread(result) + ", whose tokens depend on the model"
+	case nonText(result) != "":
+		c.Problem = "it has " + nonText(result) + ", whose tokens depend on the model"
 	case len(text) > maxRead:
 		c.Problem = fmt.Sprintf("its result is too large to be counted: %d bytes", len(text))
 	}
@@ -211,14 +211,14 @@ func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 		return nil
 	}
 	turn := tokencount.Turn{Calls: []tokencount.Call{{Tool: definition(t).Name, Args: args}}, Results: []tokencount.Result{{Text: text}}}
-	if c.Direct, err = b.counts(&tokencount.Transcript{Turns: []tokencount.Turn{turn}}, added); err == nil && c.Direct.O200k > Window {
+	if c.Direct, err = b.counts(&tokencount.Transcript{Turns: []tokencount.Turn{turn}}, contextTokens); err == nil && c.Direct.O200k > Window {
 		c.Problem = fmt.Sprintf("its result fits no model's context: %d tokens", c.Direct.O200k)
 	}
 	return err
 }
 
-// unread names the content of a result that is not text, and so cannot be counted; "" for none.
-func unread(r tool.Result) string {
+// nonText names the content of a result that is not text, and so cannot be counted; "" for none.
+func nonText(r tool.Result) string {
 	for _, c := range r.Content {
 		switch {
 		case c.Type == "image", c.Type == "audio":
@@ -281,19 +281,19 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 		return err
 	}
 	turn := tokencount.Turn{Calls: []tokencount.Call{{Tool: suite.ExecuteCode, Args: args}}, Results: []tokencount.Result{{Text: e.Text()}}}
-	if c.Program, err = b.counts(&tokencount.Transcript{Turns: []tokencount.Turn{turn}}, added); err != nil {
+	if c.Program, err = b.counts(&tokencount.Transcript{Turns: []tokencount.Turn{turn}}, contextTokens); err != nil {
 		return err
 	}
-	c.Printed, c.Problem = sanitize.Line(e.Text(), 200), b.differs(ctx, e, c)
+	c.Printed, c.Problem = sanitize.Line(e.Text(), 200), b.mismatch(ctx, e, c)
 	return nil
 }
 
-// differs returns why a program's call cannot be compared with the direct one, "" if it can.
-func (b *Bench) differs(ctx context.Context, e execution.Result, c *Call) string {
+// mismatch returns why a program's call cannot be compared with the direct one, "" if it can.
+func (b *Bench) mismatch(ctx context.Context, e execution.Result, c *Call) string {
 	if e.Status != sandbox.OK {
 		return "the program failed: " + sanitize.Line(e.Text(), 200)
 	}
-	r, err := b.gateway.History.Recorded(ctx, e.ID)
+	r, err := b.gateway.History.Record(ctx, e.ID)
 	if err != nil || len(r.Calls) != 1 {
 		return "it is not known what the program read"
 	}

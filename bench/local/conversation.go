@@ -75,7 +75,7 @@ func costOf(steps []tokencount.Step) (c Cost) {
 	for _, s := range steps {
 		sum.Read, sum.Cached, sum.Written = sum.Read+s.Read, sum.Cached+s.Cached, sum.Written+s.Written
 	}
-	return Cost{Plain: float64(sum.Total()), Cached: sum.Weighed(tokencount.Rates{Cached: Cached, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum})}
+	return Cost{Plain: float64(sum.Total()), Cached: sum.WeightedCost(tokencount.Rates{Cached: Cached, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum})}
 }
 
 // even finds the turn from which on ours, with its turn more, has cost less; or else the last one after which it had.

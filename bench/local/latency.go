@@ -32,8 +32,8 @@ type Row struct {
 	What string `json:"what"`
 	Unit string `json:"unit"`
 	stats.Compared
-	// Beside describes Bare, "" if there is none.
-	Beside string `json:"beside,omitempty"`
+	// Baseline describes Bare, "" if there is none.
+	Baseline string `json:"beside,omitempty"`
 }
 
 // Setup is what times are taken of.
@@ -65,15 +65,15 @@ func (b *Bench) Latency(ctx context.Context, s Setup) (*Latency, error) {
 	}{
 		{"start", b.start}, {"wrappers", b.generate}, {"index", b.index}, {"search", b.searchTimes}, {"programs", b.programs}, {"calls from programs", b.toolCalls},
 	} {
-		if err := l.failed(ctx, part.what, part.measure(ctx, s, l)); err != nil {
+		if err := l.recordFailure(ctx, part.what, part.measure(ctx, s, l)); err != nil {
 			return l, err
 		}
 	}
 	return l, nil
 }
 
-// failed records that something could not be measured. Only the end of ctx is returned as an error.
-func (l *Latency) failed(ctx context.Context, what string, err error) error {
+// recordFailure records that something could not be measured. Only the end of ctx is returned as an error.
+func (l *Latency) recordFailure(ctx context.Context, what string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		l.miss("%s: %s", what, sanitize.Line(err.Error(), 200))
 	}
@@ -85,15 +85,15 @@ func (l *Latency) add(what, beside string, ours, bare []float64) {
 	if len(bare) == 0 {
 		beside = ""
 	}
-	l.Rows = append(l.Rows, Row{What: what, Unit: "ms", Compared: stats.Compare(ours, bare), Beside: beside})
+	l.Rows = append(l.Rows, Row{What: what, Unit: "ms", Compared: stats.Compare(ours, bare), Baseline: beside})
 }
 
 func (l *Latency) miss(format string, args ...any) {
 	l.Missing = append(l.Missing, fmt.Sprintf(format, args...))
 }
 
-// timed calls do n times and returns the durations, in milliseconds.
-func timed(ctx context.Context, n int, do func() error) (took []float64, err error) {
+// timeRuns calls do n times and returns the durations, in milliseconds.
+func timeRuns(ctx context.Context, n int, do func() error) (took []float64, err error) {
 	for range n {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -113,7 +113,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 func (b *Bench) start(ctx context.Context, s Setup, l *Latency) error {
 	var took []float64
 	for range s.Runs {
-		one, err := opened(ctx, s.Open)
+		one, err := timeOpen(ctx, s.Open)
 		if err != nil {
 			return err
 		}
@@ -123,14 +123,14 @@ func (b *Bench) start(ctx context.Context, s Setup, l *Latency) error {
 	return nil
 }
 
-func opened(ctx context.Context, open func() (*gateway.Gateway, error)) (took float64, err error) {
+func timeOpen(ctx context.Context, open func() (*gateway.Gateway, error)) (took float64, err error) {
 	begin := time.Now()
 	g, err := open()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	g.Catalog.Settle(ctx)
+	g.Catalog.WaitConnected(ctx)
 	return milliseconds(time.Since(begin)), ctx.Err()
 }
 
@@ -143,7 +143,7 @@ func (b *Bench) generate(ctx context.Context, s Setup, l *Latency) error {
 			Tools: up.Offer.Tools, Resources: up.Offer.Resources, Templates: up.Offer.Templates, Prompts: up.Offer.Prompts,
 		})
 	}
-	took, err := timed(ctx, s.Runs, func() error { codegen.Generate(ups); return nil })
+	took, err := timeRuns(ctx, s.Runs, func() error { codegen.Generate(ups); return nil })
 	if err == nil {
 		l.add("wrappers of all tools, from nothing", "", took, nil)
 	}
@@ -163,7 +163,7 @@ func (b *Bench) docs() []index.Doc {
 
 // index makes the index of all tools from their definitions.
 func (b *Bench) index(ctx context.Context, s Setup, l *Latency) error {
-	took, err := timed(ctx, s.Runs, func() error {
+	took, err := timeRuns(ctx, s.Runs, func() error {
 		ix, err := index.New(b.docs(), nil)
 		if err != nil {
 			return err
@@ -187,11 +187,11 @@ func (b *Bench) searchTimes(ctx context.Context, s Setup, l *Latency) (err error
 	for range s.Runs {
 		for i, t := range spread(b.tools(), maxProbes) {
 			q := query(t, i%2 == 0)
-			a, err := timed(ctx, 1, func() error { _, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: q}); return err })
+			a, err := timeRuns(ctx, 1, func() error { _, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: q}); return err })
 			if err != nil {
 				return err
 			}
-			c, err := timed(ctx, 1, func() error { _, err := ix.Search(ctx, index.Query{Text: q}); return err })
+			c, err := timeRuns(ctx, 1, func() error { _, err := ix.Search(ctx, index.Query{Text: q}); return err })
 			if err != nil {
 				return err
 			}

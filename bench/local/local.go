@@ -14,7 +14,7 @@ import (
 // Bench measures one gateway.
 type Bench struct {
 	gateway *gateway.Gateway
-	face    *mcpserver.Options
+	options *mcpserver.Options
 	o200k   *tokencount.Memo
 	cl100k  *tokencount.Memo
 }
@@ -30,7 +30,7 @@ func New(g *gateway.Gateway, face *mcpserver.Options) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{gateway: g, face: face, o200k: tokencount.NewMemo(newer), cl100k: tokencount.NewMemo(older)}, nil
+	return &Bench{gateway: g, options: face, o200k: tokencount.NewMemo(newer), cl100k: tokencount.NewMemo(older)}, nil
 }
 
 // Count is how many tokens something has, by two vocabularies.
@@ -58,5 +58,5 @@ func (b *Bench) counts(t *tokencount.Transcript, what func(tokencount.Counts) in
 // first is what the first turn reads before anybody has said a word.
 func first(c tokencount.Counts) int { return c.Definitions + c.Instructions }
 
-// added is the tokens that calls and results add to the context.
-func added(c tokencount.Counts) int { return c.Written + c.Results + c.Shown }
+// contextTokens is the tokens that calls and results add to the context.
+func contextTokens(c tokencount.Counts) int { return c.Written + c.Results + c.Shown }

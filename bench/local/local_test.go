@@ -42,7 +42,7 @@ func server(t *testing.T, name string, args ...string) config.Upstream {
 func open(t *testing.T, ups ...config.Upstream) (g *gateway.Gateway, b *local.Bench, cold func() (*gateway.Gateway, error)) {
 	t.Helper()
 	cache, cfg := t.TempDir(), settings(t, ups...)
-	g, err := gateway.Open(cfg, &gateway.Options{Settle: time.Minute, CacheDir: cache})
+	g, err := gateway.Open(cfg, &gateway.Options{ConnectWait: time.Minute, CacheDir: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func open(t *testing.T, ups ...config.Upstream) (g *gateway.Gateway, b *local.Be
 			t.Error(err)
 		}
 	})
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	if b, err = local.New(g, &mcpserver.Options{}); err != nil {
 		t.Fatal(err)
 	}

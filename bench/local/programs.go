@@ -50,7 +50,7 @@ func (b *Bench) programs(ctx context.Context, s Setup, l *Latency) (err error) {
 	defer func() { err = errors.Join(err, cold.Close()) }()
 	b.gateway.Executor.Warm(ctx)
 	for _, lang := range languages() {
-		if err := l.failed(ctx, "programs in "+lang.title, b.lines(ctx, s, l, lang, cold)); err != nil {
+		if err := l.recordFailure(ctx, "programs in "+lang.title, b.lines(ctx, s, l, lang, cold)); err != nil {
 			return err
 		}
 	}
@@ -71,15 +71,15 @@ func (b *Bench) lines(ctx context.Context, s Setup, l *Latency, lang language, c
 	waits := !s.NoPool
 	for range s.Runs {
 		if waits = waits && b.await(ctx, lang); waits {
-			if err := timedTo(ctx, &t.waiting, line(b.gateway)); err != nil {
+			if err := appendTime(ctx, &t.waiting, line(b.gateway)); err != nil {
 				return err
 			}
 			waits = b.await(ctx, lang) // one that is being made would be in the times of the others
 		}
-		if err := timedTo(ctx, &t.bare, func() error { return alone(ctx, s.Interpreters[lang.name], lang) }); err != nil {
+		if err := appendTime(ctx, &t.bare, func() error { return alone(ctx, s.Interpreters[lang.name], lang) }); err != nil {
 			t.fault = err
 		}
-		if err := timedTo(ctx, &t.started, line(cold)); err != nil {
+		if err := appendTime(ctx, &t.started, line(cold)); err != nil {
 			return err
 		}
 	}
@@ -87,9 +87,9 @@ func (b *Bench) lines(ctx context.Context, s Setup, l *Latency, lang language, c
 	return nil
 }
 
-// timedTo calls do once and appends its duration.
-func timedTo(ctx context.Context, to *[]float64, do func() error) error {
-	took, err := timed(ctx, 1, do)
+// appendTime calls do once and appends its duration.
+func appendTime(ctx context.Context, to *[]float64, do func() error) error {
+	took, err := timeRuns(ctx, 1, do)
 	*to = append(*to, took...)
 	return err
 }

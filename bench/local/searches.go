@@ -42,11 +42,11 @@ type probes struct {
 // probe is one of them, here and for a client with a tool search.
 type probe struct {
 	found          toolsearch.Found
-	here, deferred costly
+	here, deferred measuredTurn
 }
 
-// costly is a turn, and what it puts into the context.
-type costly struct {
+// measuredTurn is a turn, and what it puts into the context.
+type measuredTurn struct {
 	turn tokencount.Turn
 	cost int
 }
@@ -67,13 +67,13 @@ func (b *Bench) searches(ctx context.Context) (*probes, error) {
 		made, costs = append(made, one), append(costs, float64(one.here.cost))
 	}
 	p.Queries, p.Tokens = len(made), stats.Summarize(costs)
-	p.typical = median(made, func(one probe) costly { return one.here })
-	p.deferred = median(made, func(one probe) costly { return one.deferred })
+	p.typical = median(made, func(one probe) measuredTurn { return one.here })
+	p.deferred = median(made, func(one probe) measuredTurn { return one.deferred })
 	return p, nil
 }
 
 // median is the turn with the median cost, one that was made.
-func median(made []probe, of func(probe) costly) tokencount.Turn {
+func median(made []probe, of func(probe) measuredTurn) tokencount.Turn {
 	sorted := slices.SortedStableFunc(slices.Values(made), func(x, y probe) int { return of(x).cost - of(y).cost })
 	return of(sorted[(len(sorted)-1)/2]).turn
 }
@@ -122,21 +122,21 @@ func (b *Bench) search(ctx context.Context, query string) (probe, error) {
 	}
 	p := probe{found: found}
 	p.here.turn = tokencount.Turn{Calls: []tokencount.Call{{Tool: suite.SearchTools, Args: args}}, Results: []tokencount.Result{{Text: found.Text()}}}
-	if p.deferred.turn, err = b.deferred(ctx, query, args); err != nil {
+	if p.deferred.turn, err = b.deferredSearch(ctx, query, args); err != nil {
 		return probe{}, err
 	}
-	for _, one := range []*costly{&p.here, &p.deferred} {
+	for _, one := range []*measuredTurn{&p.here, &p.deferred} {
 		c, err := (&tokencount.Transcript{Turns: []tokencount.Turn{one.turn}}).Count(b.o200k)
 		if err != nil {
 			return probe{}, err
 		}
-		one.cost = added(c)
+		one.cost = contextTokens(c)
 	}
 	return p, nil
 }
 
-// deferred is the same search where a client adds the definitions of the best tools to the context.
-func (b *Bench) deferred(ctx context.Context, query string, args json.RawMessage) (tokencount.Turn, error) {
+// deferredSearch is the same search where a client adds the definitions of the best tools to the context.
+func (b *Bench) deferredSearch(ctx context.Context, query string, args json.RawMessage) (tokencount.Turn, error) {
 	turn := tokencount.Turn{Calls: []tokencount.Call{{Tool: suite.SearchTool, Args: args}}}
 	best, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: query, Detail: toolsearch.Names, Limit: searchShows})
 	if err != nil {
@@ -148,6 +148,6 @@ func (b *Bench) deferred(ctx context.Context, query string, args json.RawMessage
 			defs = append(defs, definition(t))
 		}
 	}
-	turn.Results = []tokencount.Result{agent.Found(defs)}
+	turn.Results = []tokencount.Result{agent.SearchResult(defs)}
 	return turn, nil
 }

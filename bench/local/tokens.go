@@ -52,7 +52,7 @@ type PerTurn struct {
 // Tokens counts what a model reads, without calling any tool. If ctx ends, what there was until then is returned with its error.
 func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 	t := &Tokens{Upstreams: []Upstream{}}
-	ours, err := b.here(ctx)
+	ours, err := b.ownTranscript(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -25,27 +25,27 @@ const (
 func bars() []bar {
 	good := func(m mean) bool { return !m.None }
 	return []bar{
-		scored("livemcp/step", "ndcg@10", .82), scored("livemcp/step", "recall@5", .88),
-		scored("livemcp/route", "hit@5", .70),
-		scored("livemcp/task", "ndcg@10", .48), scored("livemcp/task", "recall@5", .50),
-		scored("bfcl/pooled", "ndcg@10", .80), scored("bfcl/pooled", "recall@5", .85),
-		scored("mcpproxygold/golden", "ndcg@10", .78), scored("mcpproxygold/golden", "recall@5", .85),
-		scored("catalog/paraphrase", "ndcg@10", .50), scored("catalog/oblique", "ndcg@10", .50),
-		{queries: "nothing fits", metric: "said so", bound: leastHonest, reached: pooled(func(m mean) bool { return m.None }, refused)},
-		{queries: "good queries", metric: "refused", bound: mostRefused, most: true, reached: pooled(good, refused)},
-		{queries: "good, gold in the first 5", metric: "refused", bound: mostRefused, most: true, ours: true, reached: pooled(good, denied)},
+		scoreBar("livemcp/step", "ndcg@10", .82), scoreBar("livemcp/step", "recall@5", .88),
+		scoreBar("livemcp/route", "hit@5", .70),
+		scoreBar("livemcp/task", "ndcg@10", .48), scoreBar("livemcp/task", "recall@5", .50),
+		scoreBar("bfcl/pooled", "ndcg@10", .80), scoreBar("bfcl/pooled", "recall@5", .85),
+		scoreBar("mcpproxygold/golden", "ndcg@10", .78), scoreBar("mcpproxygold/golden", "recall@5", .85),
+		scoreBar("catalog/paraphrase", "ndcg@10", .50), scoreBar("catalog/oblique", "ndcg@10", .50),
+		{queries: "nothing fits", metric: "said so", bound: leastHonest, reached: pooledShare(func(m mean) bool { return m.None }, refusedShare)},
+		{queries: "good queries", metric: "refused", bound: mostRefused, most: true, reached: pooledShare(good, refusedShare)},
+		{queries: "good, gold in the first 5", metric: "refused", bound: mostRefused, most: true, ours: true, reached: pooledShare(good, deniedShare)},
 	}
 }
 
-func scored(group, metric string, least float64) bar {
+func scoreBar(group, metric string, least float64) bar {
 	return bar{queries: group, metric: metric, bound: least, reached: func(all []mean, half string) (float64, int) {
 		m, _ := find(all, group, half)
 		return value(m.Scores, metric), m.N
 	}}
 }
 
-// pooled adds up a share over the groups that are so.
-func pooled(so func(mean) bool, of func(mean) (n int, share float64)) func([]mean, string) (float64, int) {
+// pooledShare adds up a share over the groups that are so.
+func pooledShare(so func(mean) bool, of func(mean) (n int, share float64)) func([]mean, string) (float64, int) {
 	return func(all []mean, half string) (float64, int) {
 		sum, count := 0.0, 0
 		for _, m := range all {
@@ -57,8 +57,8 @@ func pooled(so func(mean) bool, of func(mean) (n int, share float64)) func([]mea
 	}
 }
 
-func refused(m mean) (int, float64) { return m.N, m.Refused }
-func denied(m mean) (int, float64)  { return m.Answered, m.Denied }
+func refusedShare(m mean) (int, float64) { return m.N, m.Refused }
+func deniedShare(m mean) (int, float64)  { return m.Answered, m.Denied }
 
 func (b bar) met(got float64) bool {
 	if b.most {
@@ -67,8 +67,8 @@ func (b bar) met(got float64) bool {
 	return got >= b.bound-1e-9
 }
 
-// asked returns the target as text.
-func (b bar) asked() string {
+// target returns the target as text.
+func (b bar) target() string {
 	way := "at least"
 	if b.most {
 		way = "at most"
@@ -90,7 +90,7 @@ func barTable(w io.Writer, all []mean, halves []half) {
 		if _, n := b.reached(all, halves[0].name); n == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t %s\t %s\t", b.queries, b.metric, b.asked())
+		fmt.Fprintf(w, "%s\t %s\t %s\t", b.queries, b.metric, b.target())
 		for _, h := range halves {
 			fmt.Fprintf(w, " %s\t", b.cell(all, h.name, "-", " "))
 		}

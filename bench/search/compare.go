@@ -9,10 +9,10 @@ import (
 	"sallyport/internal/testutil/ireval"
 )
 
-// duel counts the queries that got better and worse between two runs.
-type duel struct{ wins, losses, ties int }
+// comparison counts the queries that got better and worse between two runs.
+type comparison struct{ wins, losses, ties int }
 
-func (d *duel) add(before, after float64) {
+func (d *comparison) add(before, after float64) {
 	switch {
 	case after > before+1e-9:
 		d.wins++
@@ -39,7 +39,7 @@ func compare(out io.Writer, before, after []row, halves []half) error {
 	for _, group := range groups(after) {
 		for _, h := range halves {
 			chosen := choose(after, after[0].Engine, group, h)
-			for _, metric := range compared(group) {
+			for _, metric := range comparedMetrics(group) {
 				compareOne(w, group, h, metric, old, chosen)
 			}
 		}
@@ -47,8 +47,8 @@ func compare(out io.Writer, before, after []row, halves []half) error {
 	return w.Flush()
 }
 
-// compared are the metrics that runs are compared by.
-func compared(group string) []string {
+// comparedMetrics are the metrics that runs are compared by.
+func comparedMetrics(group string) []string {
 	if strings.HasSuffix(group, "/route") {
 		return []string{"hit@3", "hit@5"}
 	}
@@ -56,7 +56,7 @@ func compared(group string) []string {
 }
 
 func compareOne(w io.Writer, group string, h half, metric string, old map[string]row, rows []row) {
-	var d duel
+	var d comparison
 	a, b := 0.0, 0.0
 	for _, r := range rows {
 		was, ok := old[r.key()]

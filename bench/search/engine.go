@@ -74,7 +74,7 @@ func sallyport(s *ireval.Set) (engine, error) {
 		res, err := ix.Search(ctx, index.Query{Text: text, Limit: depth})
 		a := answer{weak: res.Weak || len(res.Hits) == 0}
 		for _, hit := range res.Hits {
-			a.ids = append(a.ids, s.Judged(hit.ID))
+			a.ids = append(a.ids, s.JudgedID(hit.ID))
 		}
 		return a, err
 	}}, nil

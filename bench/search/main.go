@@ -107,12 +107,12 @@ func (f flags) whole(rows []row) bool {
 	return f.out != "" && f.tokens && f.budget == 0 && f.sets == "" && f.half == "each" && f.engines == strings.Join(engineNames(), ",")
 }
 
-// asking holds the options of the gateway's client; nil disables it.
-func (f flags) asking(out io.Writer) *asking {
+// gatewayOptions holds the options of the gateway's client; nil disables it.
+func (f flags) gatewayOptions(out io.Writer) *gatewayOptions {
 	if !f.tokens {
 		return nil
 	}
-	return &asking{budget: f.budget, show: f.show, out: out}
+	return &gatewayOptions{budget: f.budget, show: f.show, out: out}
 }
 
 // rows runs all engines on all sets that are asked for and that are there.
@@ -130,7 +130,7 @@ func (f flags) rows(ctx context.Context, out io.Writer) (rows []row, err error) 
 			return nil, err
 		}
 		s.Queries = f.only(s.Queries)
-		more, err := runSet(ctx, s, strings.Split(f.engines, ","), f.asking(out))
+		more, err := runSet(ctx, s, strings.Split(f.engines, ","), f.gatewayOptions(out))
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/testutil/ireval"
 )
 
-// checking is the half that no weight was fitted to: it is for validation.
-const checking = "even"
+// validationHalf is the half that no weight was fitted to: it is for validation.
+const validationHalf = "even"
 
 // quote is a figure of someone else's run, which is shown next to ours as such.
 type quote struct {
@@ -47,7 +47,7 @@ func section(o origin, all []mean) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	foundTable(&b, of(all, ours))
+	foundTable(&b, ofEngine(all, ours))
 	pageBars(&b, all)
 	pageEngines(&b, all, beside)
 	pageBelow(&b, all)
@@ -55,8 +55,8 @@ func section(o origin, all []mean) (string, error) {
 	return b.String(), nil
 }
 
-// of returns the means of one engine.
-func of(all []mean, engine string) (its []mean) {
+// ofEngine returns the means of one engine.
+func ofEngine(all []mean, engine string) (its []mean) {
 	for _, m := range all {
 		if m.Engine == engine {
 			its = append(its, m)
@@ -83,28 +83,28 @@ func cells(b *strings.Builder, values ...string) {
 	fmt.Fprintf(b, "| %s |\n", strings.Join(values, " | "))
 }
 
-// shown are the metrics that the page has of the half that checks.
-func shown() []string {
+// pageMetrics are the metrics that the page has of the half that checks.
+func pageMetrics() []string {
 	return []string{"recall@1", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@5"}
 }
 
 func foundTable(b *strings.Builder, mine []mean) {
-	fmt.Fprintf(b, "**What search finds**, of the %s queries of each set; weights were fitted to the odd ones\n\n", checking)
-	columns(b, slices.Concat([]string{"queries", "n"}, shown(), []string{"ndcg@10, odd: fitted", "ndcg@10, all", "ndcg@10, apart", "n apart"})...)
+	fmt.Fprintf(b, "**What search finds**, of the %s queries of each set; weights were fitted to the odd ones\n\n", validationHalf)
+	columns(b, slices.Concat([]string{"queries", "n"}, pageMetrics(), []string{"ndcg@10, odd: fitted", "ndcg@10, all", "ndcg@10, apart", "n apart"})...)
 	for _, m := range mine {
-		if m.Half != checking || m.None {
+		if m.Half != validationHalf || m.None {
 			continue
 		}
 		row := []string{m.Group, fmt.Sprint(m.N)}
-		for _, metric := range shown() {
+		for _, metric := range pageMetrics() {
 			row = append(row, three(value(m.Scores, metric)))
 		}
-		cells(b, append(row, besideChecking(mine, m.Group)...)...)
+		cells(b, append(row, otherHalves(mine, m.Group)...)...)
 	}
 }
 
-// besideChecking returns nDCG@10 of the other halves, and how many queries are apart.
-func besideChecking(mine []mean, group string) (cells []string) {
+// otherHalves returns nDCG@10 of the other halves, and how many queries are apart.
+func otherHalves(mine []mean, group string) (cells []string) {
 	for _, half := range []string{"odd", "all", "apart"} {
 		cell := ""
 		if m, ok := find(mine, group, half); ok {
@@ -120,22 +120,22 @@ func three(v float64) string { return fmt.Sprintf("%.3f", v) }
 
 // pageBars says which bars are met: by the half that checks and by all queries.
 func pageBars(b *strings.Builder, all []mean) {
-	mine := of(all, ours)
+	mine := ofEngine(all, ours)
 	b.WriteString("\n**The bars for search**; met: by the even queries and by all\n\n")
 	columns(b, "queries", "n even", "metric", "asked for", "even", "odd: fitted", "all", "")
 	for _, bar := range bars() {
-		even, n := bar.reached(mine, checking)
+		even, n := bar.reached(mine, validationHalf)
 		whole, _ := bar.reached(mine, "all")
 		if n == 0 {
 			continue
 		}
-		row := []string{bar.queries, fmt.Sprint(n), bar.metric, bar.asked()}
-		for _, half := range []string{checking, "odd", "all"} {
+		row := []string{bar.queries, fmt.Sprint(n), bar.metric, bar.target()}
+		for _, half := range []string{validationHalf, "odd", "all"} {
 			row = append(row, bar.cell(mine, half, " short", ""))
 		}
 		cells(b, append(row, verdict(bar.met(even) && bar.met(whole)))...)
 	}
-	even, odd, whole := worse(all, plain, checking), worse(all, plain, "odd"), worse(all, plain, "all")
+	even, odd, whole := worse(all, plain, validationHalf), worse(all, plain, "odd"), worse(all, plain, "all")
 	cells(b, "every set", "", "metrics below bleve's default", "none", fmt.Sprint(even), fmt.Sprint(odd), fmt.Sprint(whole), verdict(even+whole == 0))
 }
 
@@ -148,10 +148,10 @@ func verdict(met bool) string {
 
 // worse counts the metrics of all groups in which another engine is ahead of us in a half.
 func worse(all []mean, engine, half string) (n int) {
-	theirs := of(all, engine)
-	for _, m := range of(all, ours) {
+	theirs := ofEngine(all, engine)
+	for _, m := range ofEngine(all, ours) {
 		for _, metric := range ireval.Metrics() {
-			if m.Half == half && !m.None && ahead(theirs, m, metric) != "" {
+			if m.Half == half && !m.None && betterEngines(theirs, m, metric) != "" {
 				n++
 			}
 		}
@@ -163,17 +163,17 @@ func worse(all []mean, engine, half string) (n int) {
 func pageEngines(b *strings.Builder, all []mean, beside []quote) {
 	b.WriteString("\n**Beside others**: the best of those that ran on the same queries, by name, and what is quoted\n\n")
 	columns(b, "queries", "metric", "ours, even", "best other, even", "ours, all", "best other, all", "quoted, all")
-	for _, m := range of(all, ours) {
-		if m.Half != checking || m.None {
+	for _, m := range ofEngine(all, ours) {
+		if m.Half != validationHalf || m.None {
 			continue
 		}
-		for _, metric := range compared(m.Group) {
+		for _, metric := range comparedMetrics(m.Group) {
 			row := []string{m.Group, metric}
-			for _, half := range []string{checking, "all"} {
-				mine, _ := find(of(all, ours), m.Group, half)
+			for _, half := range []string{validationHalf, "all"} {
+				mine, _ := find(ofEngine(all, ours), m.Group, half)
 				row = append(row, three(value(mine.Scores, metric)), best(all, m.Group, half, metric))
 			}
-			cells(b, append(row, said(beside, m.Group, metric))...)
+			cells(b, append(row, quotedText(beside, m.Group, metric))...)
 		}
 	}
 	var sources []string
@@ -199,8 +199,8 @@ func best(all []mean, group, half, metric string) string {
 	return three(most) + " " + name
 }
 
-// said returns the quoted value for a group and a metric.
-func said(beside []quote, group, metric string) string {
+// quotedText returns the quoted value for a group and a metric.
+func quotedText(beside []quote, group, metric string) string {
 	var all []string
 	for _, q := range beside {
 		if q.Group == group && q.Metric == metric {
@@ -214,9 +214,9 @@ func said(beside []quote, group, metric string) string {
 func pageBelow(b *strings.Builder, all []mean) {
 	b.WriteString("\n**Worse than another engine**, any metric, any half:\n\n")
 	lines := 0
-	for _, m := range of(all, ours) {
+	for _, m := range ofEngine(all, ours) {
 		for _, metric := range ireval.Metrics() {
-			if better := ahead(all, m, metric); better != "" && !m.None {
+			if better := betterEngines(all, m, metric); better != "" && !m.None {
 				fmt.Fprintf(b, "- %s, %s (%d queries), %s: %s, against %s\n", m.Group, m.Half, m.N, metric, three(value(m.Scores, metric)), better)
 				lines++
 			}
@@ -228,8 +228,8 @@ func pageBelow(b *strings.Builder, all []mean) {
 	b.WriteString("\n")
 }
 
-// ahead returns the engines that are better than m in a metric.
-func ahead(all []mean, m mean, metric string) string {
+// betterEngines returns the engines that are better than m in a metric.
+func betterEngines(all []mean, m mean, metric string) string {
 	var better []string
 	for _, other := range all {
 		if v := value(other.Scores, metric); other.Group == m.Group && other.Half == m.Half && v > value(m.Scores, metric)+1e-6 {

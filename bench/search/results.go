@@ -64,22 +64,22 @@ func meansOf(rows []row, engines []string) (all []mean) {
 }
 
 func meanOf(engine, group string, h half, rows []row) mean {
-	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: rounded(share(rows, weak))}
+	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: roundScore(share(rows, weak))}
 	answered := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isAnswered(r) })
-	m.Answered, m.Denied = len(answered), rounded(share(answered, weak))
+	m.Answered, m.Denied = len(answered), roundScore(share(answered, weak))
 	s := means(rows)
-	m.Scores = ireval.Scores{Recall1: rounded(s.Recall1), Recall3: rounded(s.Recall3), Recall5: rounded(s.Recall5), Recall10: rounded(s.Recall10),
-		NDCG10: rounded(s.NDCG10), MRR: rounded(s.MRR), Hit3: rounded(s.Hit3), Hit5: rounded(s.Hit5)}
+	m.Scores = ireval.Scores{Recall1: roundScore(s.Recall1), Recall3: roundScore(s.Recall3), Recall5: roundScore(s.Recall5), Recall10: roundScore(s.Recall10),
+		NDCG10: roundScore(s.NDCG10), MRR: roundScore(s.MRR), Hit3: roundScore(s.Hit3), Hit5: roundScore(s.Hit5)}
 	for _, r := range rows {
 		m.First += float64(max(0, r.First)) / float64(len(rows))
 		m.Until += float64(max(0, r.Until)) / float64(len(rows))
 	}
-	m.First, m.Until = rounded(m.First), rounded(m.Until)
+	m.First, m.Until = roundScore(m.First), roundScore(m.Until)
 	return m
 }
 
-// rounded removes digits that depend on the order of additions.
-func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
+// roundScore removes digits that depend on the order of additions.
+func roundScore(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 
 func isAnswered(r row) bool { return !r.None && r.Scores.Hit5 > 0 }
 
@@ -153,7 +153,7 @@ func (f flags) keep(ctx context.Context, report string, rows []row) error {
 		errs = append(errs, encoder.Encode(m))
 	}
 	errs = append(errs,
-		os.WriteFile(f.out+".txt", []byte(o.head()+trimmed(report)), 0o644),
+		os.WriteFile(f.out+".txt", []byte(o.head()+trimLines(report)), 0o644),
 		os.WriteFile(f.out+".jsonl", lines.Bytes(), 0o644))
 	if f.doc != "" {
 		text, err := section(o, all)
@@ -165,8 +165,8 @@ func (f flags) keep(ctx context.Context, report string, rows []row) error {
 	return errors.Join(errs...)
 }
 
-// trimmed removes white space at the ends of lines.
-func trimmed(text string) string {
+// trimLines removes white space at the ends of lines.
+func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")

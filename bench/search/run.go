@@ -71,7 +71,7 @@ func (src sources) read(name string) (*ireval.Set, error) {
 
 // runSet evaluates all engines on a set; what the answers cost is
 // asked of a gateway unless ask is nil, and stands in the rows of the first engine.
-func runSet(ctx context.Context, s *ireval.Set, engines []string, ask *asking) (rows []row, err error) {
+func runSet(ctx context.Context, s *ireval.Set, engines []string, ask *gatewayOptions) (rows []row, err error) {
 	for i, name := range engines {
 		more, err := runEngine(ctx, s, name)
 		if err != nil {
@@ -96,8 +96,8 @@ func runEngine(ctx context.Context, s *ireval.Set, name string) ([]row, error) {
 	return rows, errors.Join(err, e.close())
 }
 
-func countTokens(ctx context.Context, s *ireval.Set, rows []row, ask asking) error {
-	f, err := openFront(ctx, s)
+func countTokens(ctx context.Context, s *ireval.Set, rows []row, ask gatewayOptions) error {
+	f, err := openGateway(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func enginesTable(w io.Writer, rows []row, engines []string) {
 		}
 		fmt.Fprintf(w, "%s\t %d\t", group, len(choose(rows, engines[0], group, all)))
 		for _, name := range engines {
-			m, names := means(choose(rows, name, group, all)), compared(group)
+			m, names := means(choose(rows, name, group, all)), comparedMetrics(group)
 			fmt.Fprintf(w, " %.3f/%.3f\t", value(m, names[0]), value(m, names[1]))
 		}
 		fmt.Fprintln(w)

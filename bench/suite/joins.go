@@ -44,9 +44,9 @@ func onCallElsewhere() *Task {
 		},
 		Needs:   []string{"memory.read_graph"},
 		Queries: [][]string{{"read the knowledge graph"}, {"memory: read the whole graph"}, {"memory read graph"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			g := graphIn(m, m.Call("memory.read_graph", map[string]any{}))
-			return elsewhere(g.services(m), g.said("is in team "))
+			return elsewhere(g.services(m), g.observations("is in team "))
 		},
 		Programs: []Program{
 			{File: "on-call-elsewhere-look.py", Needs: []string{"memory.read_graph"}},
@@ -64,10 +64,10 @@ type graph struct {
 	Relations []struct{ From, To, RelationType string }
 }
 
-func graphIn(m *Mind, text string) graph { return Decode[graph](m, text) }
+func graphIn(m *ScriptRun, text string) graph { return Decode[graph](m, text) }
 
-// said returns the observation after a prefix, by the name of the entity.
-func (g graph) said(prefix string) map[string]string {
+// observations returns the observation after a prefix, by the name of the entity.
+func (g graph) observations(prefix string) map[string]string {
 	found := map[string]string{}
 	for _, e := range g.Entities {
 		for _, text := range e.Observations {
@@ -79,8 +79,8 @@ func (g graph) said(prefix string) map[string]string {
 	return found
 }
 
-func (g graph) services(m *Mind) []Service {
-	onCall, team, tier := map[string]string{}, g.said("owned by "), g.said("tier ")
+func (g graph) services(m *ScriptRun) []Service {
+	onCall, team, tier := map[string]string{}, g.observations("owned by "), g.observations("tier ")
 	for _, r := range g.Relations {
 		if r.RelationType == "on_call" {
 			onCall[r.From] = r.To
@@ -98,7 +98,7 @@ func errorsAndAuthors() *Task {
 	paths := []string{"/cart", "/login", "/orders", "/pay", "/search"}
 	answer := func(errors totals, author map[string]string) string {
 		var words []string
-		for _, p := range errors.ranked() {
+		for _, p := range errors.sortedNames() {
 			if author[p] != "" {
 				words = append(words, fmt.Sprintf("%s %d %s", p, errors[p], author[p]))
 			}
@@ -117,7 +117,7 @@ func errorsAndAuthors() *Task {
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "git.git_log"},
 		Queries: [][]string{{"read several text files", "commit history of a file"}, {"filesystem: read multiple files at once", "git log: view commit history by file path"}, {"filesystem read multiple files", "git log"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			calls := []tokencount.Call{readLogs(m)}
 			for _, p := range paths {
 				calls = append(calls, Call("git.git_log", map[string]any{"path": m.Repo(), "filePath": "src" + p + ".txt", "maxCount": 1}))
@@ -140,7 +140,7 @@ func weightByMonth() *Task {
 			grams[p.SKU] = int(p.Weight*1000 + 0.5)
 		}
 		return tally(orders, func(o Order) (string, int) { return o.Day.Format("2006-01"), o.Quantity * grams[o.SKU] }).
-			said(3, func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/100) })
+			format(3, func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/100) })
 	}
 	return &Task{
 		Name: "weight-by-month", Kind: Join, Upstreams: []string{"filesystem"},
@@ -148,7 +148,7 @@ func weightByMonth() *Task {
 		Want:    func(w *World) string { return answer(w.Orders, w.Products) },
 		Needs:   []string{"filesystem.read_multiple_files"},
 		Queries: readQueries(),
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			text := m.All(readOrders(m, "products.json"))[0]
 			return answer(ordersIn(m, text), productsIn(m, text))
 		},
@@ -166,7 +166,7 @@ var joinNeeds = []string{"filesystem.read_multiple_files", "sqlite.list-tables",
 // revenueByCity takes two programs: one looks, the other works.
 func revenueByCity() *Task {
 	answer := func(orders []Order, city map[int]string) string {
-		return tally(orders, func(o Order) (string, int) { return city[o.Customer], total(o) }).said(0, Money)
+		return tally(orders, func(o Order) (string, int) { return city[o.Customer], total(o) }).format(0, Money)
 	}
 	return &Task{
 		Name: "revenue-by-city", Kind: Join, Upstreams: []string{"filesystem", "sqlite"},
@@ -179,7 +179,7 @@ func revenueByCity() *Task {
 			return answer(w.Orders, city)
 		},
 		Needs: joinNeeds, Queries: joinQueries(),
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			texts := m.All(query("SELECT city AS key, group_concat(id) AS ids FROM customers GROUP BY city"), readOrders(m))
 			return answer(ordersIn(m, texts[1]), idsIn(m, texts[0]))
@@ -214,7 +214,7 @@ func ticketsOfBuyers() *Task {
 			return answer(w.Orders, open)
 		},
 		Needs: joinNeeds, Queries: joinQueries(),
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			texts := m.All(query("SELECT group_concat(customer_id || ':' || n, ';') AS \"all\" FROM (SELECT customer_id, COUNT(*) AS n FROM tickets WHERE status <> 'closed' GROUP BY customer_id)"), readOrders(m))
 			open := map[int]int{}
@@ -238,7 +238,7 @@ func latePayers() *Task {
 				return segment[o.Customer], 1
 			}
 			return "", 0
-		}).said(0, strconv.Itoa)
+		}).format(0, strconv.Itoa)
 	}
 	return &Task{
 		Name: "late-payers", Kind: Join, Upstreams: []string{"filesystem", "sqlite"},
@@ -254,7 +254,7 @@ func latePayers() *Task {
 			return answer(w.Orders, paid, segment)
 		},
 		Needs: joinNeeds, Queries: joinQueries(),
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			texts := m.All(
 				query("SELECT segment AS key, group_concat(id) AS ids FROM customers GROUP BY segment"),
@@ -275,7 +275,7 @@ func latePayers() *Task {
 }
 
 // idsIn reads rows of a key and the ids that have it.
-func idsIn(m *Mind, text string) map[int]string {
+func idsIn(m *ScriptRun, text string) map[int]string {
 	keys := map[int]string{}
 	for _, row := range Decode[[]struct{ Key, IDs string }](m, text) {
 		for id := range strings.SplitSeq(row.IDs, ",") {

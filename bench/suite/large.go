@@ -17,21 +17,21 @@ import (
 // large are tasks of many calls, much data and joins. Prompts name the files, so
 // that direct calls read them at once; what only the database knows comes last in
 // a script, next to the files, so that what is long is read as seldom as it can be.
-func large() []*Task { return slices.Concat(manyCalls(), muchData(), joins(), joinsKept()) }
+func large() []*Task { return slices.Concat(manyCalls(), muchData(), joins(), writingJoins()) }
 
 // totals are amounts by name: cents, grams, lines or how many there are.
 type totals map[string]int
 
-// ranked returns the names by descending amount, then alphabetically.
-func (t totals) ranked() []string {
+// sortedNames returns the names by descending amount, then alphabetically.
+func (t totals) sortedNames() []string {
 	return slices.SortedFunc(maps.Keys(t), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b))
 	})
 }
 
-// said returns "NAME AMOUNT, NAME AMOUNT" of the first n, of all if n is 0.
-func (t totals) said(n int, amount func(int) string) string {
-	names := t.ranked()
+// format returns "NAME AMOUNT, NAME AMOUNT" of the first n, of all if n is 0.
+func (t totals) format(n int, amount func(int) string) string {
+	names := t.sortedNames()
 	if n > 0 {
 		names = names[:min(n, len(names))]
 	}
@@ -56,7 +56,7 @@ func tally[T any](list []T, of func(T) (name string, amount int)) totals {
 func total(o Order) int { return o.Quantity * o.Cents }
 
 // readFiles is the call that reads many files of the world; pattern has a number in it, from 1 to n.
-func readFiles(m *Mind, n int, pattern string, more ...string) tokencount.Call {
+func readFiles(m *ScriptRun, n int, pattern string, more ...string) tokencount.Call {
 	var paths []string
 	for i := range n {
 		paths = append(paths, filepath.Join(m.Files(), fmt.Sprintf(pattern, i+1)))
@@ -68,7 +68,7 @@ func readFiles(m *Mind, n int, pattern string, more ...string) tokencount.Call {
 }
 
 // readOrders is the call that reads all orders.
-func readOrders(m *Mind, more ...string) tokencount.Call {
+func readOrders(m *ScriptRun, more ...string) tokencount.Call {
 	return readFiles(m, 12, "orders/2026-%02d.csv", more...)
 }
 
@@ -76,7 +76,7 @@ func readOrders(m *Mind, more ...string) tokencount.Call {
 func query(sql string) tokencount.Call { return Call("sqlite.query", map[string]any{"sql": sql}) }
 
 // ordersIn are the orders in what readOrders gave.
-func ordersIn(m *Mind, text string) []Order {
+func ordersIn(m *ScriptRun, text string) []Order {
 	var list []Order
 	for line := range strings.Lines(text) {
 		field := strings.Split(strings.TrimSpace(line), ",")
@@ -89,7 +89,7 @@ func ordersIn(m *Mind, text string) []Order {
 }
 
 // requestsIn are the requests in what reading logs gave.
-func requestsIn(m *Mind, text string) []Request {
+func requestsIn(m *ScriptRun, text string) []Request {
 	var list []Request
 	for line := range strings.Lines(text) {
 		field := strings.Fields(line)
@@ -106,7 +106,7 @@ func requestsIn(m *Mind, text string) []Request {
 }
 
 // productsIn are the products in what reading files gave, the last of which is products.json.
-func productsIn(m *Mind, text string) []Product {
+func productsIn(m *ScriptRun, text string) []Product {
 	_, list, found := strings.Cut(text, "products.json:\n")
 	if !found {
 		list = text
@@ -115,7 +115,7 @@ func productsIn(m *Mind, text string) []Product {
 }
 
 // pairsIn reads "KEY:VALUE KEY:VALUE", which [query] gives as a row with one column, all.
-func pairsIn(m *Mind, text string) map[string]string {
+func pairsIn(m *ScriptRun, text string) map[string]string {
 	pairs := map[string]string{}
 	for _, row := range Decode[[]struct{ All string }](m, text) {
 		for pair := range strings.SplitSeq(row.All, ";") {
@@ -126,7 +126,7 @@ func pairsIn(m *Mind, text string) map[string]string {
 	return pairs
 }
 
-func number(m *Mind, text string) int {
+func number(m *ScriptRun, text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		m.Fail("read number: %w", err)
@@ -135,12 +135,12 @@ func number(m *Mind, text string) int {
 }
 
 // cents reads an amount with up to two decimals.
-func cents(m *Mind, text string) int {
+func cents(m *ScriptRun, text string) int {
 	whole, part, _ := strings.Cut(text, ".")
 	return number(m, whole)*100 + number(m, (part + "00")[:2])
 }
 
-func day(m *Mind, text string) time.Time {
+func day(m *ScriptRun, text string) time.Time {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
 		m.Fail("read date: %w", err)
@@ -148,8 +148,8 @@ func day(m *Mind, text string) time.Time {
 	return t
 }
 
-// written checks the text of a file that a task had to write below files/, ignoring white space at its end.
-func (w *World) written(name, want string) error {
+// checkFile checks the text of a file that a task had to write below files/, ignoring white space at its end.
+func (w *World) checkFile(name, want string) error {
 	data, err := os.ReadFile(filepath.Join(w.Files(), name))
 	if err != nil {
 		return fmt.Errorf("read what was to be written: %w", err)

@@ -18,7 +18,7 @@ func blameAuthors() *Task {
 	answer := func(lines map[string]totals) string {
 		var words []string
 		for _, file := range slices.Sorted(maps.Keys(lines)) {
-			words = append(words, file+" "+lines[file].said(1, strconv.Itoa))
+			words = append(words, file+" "+lines[file].format(1, strconv.Itoa))
 		}
 		return strings.Join(words, ", ")
 	}
@@ -38,7 +38,7 @@ func blameAuthors() *Task {
 		},
 		Needs:   []string{"filesystem.list_directory", "git.git_blame"},
 		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list directory", "git blame: last change of each line"}, {"git blame"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			var files []string
 			var calls []tokencount.Call
 			for entry := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Repo() + "/src"})) {
@@ -71,7 +71,7 @@ func serviceCards() *Task {
 				city[p.Name] = p.City
 			}
 			for _, s := range w.Services {
-				if err := w.written("out/service-cards/"+s.Name+".txt", s.OnCall+", "+city[s.OnCall]); err != nil {
+				if err := w.checkFile("out/service-cards/"+s.Name+".txt", s.OnCall+", "+city[s.OnCall]); err != nil {
 					return err
 				}
 			}
@@ -79,11 +79,11 @@ func serviceCards() *Task {
 		},
 		Needs:   []string{"memory.read_graph", "filesystem.create_directory", "filesystem.write_file"},
 		Queries: [][]string{{"read the knowledge graph", "create a folder", "write a file"}, {"filesystem create directory"}, {"memory: read the whole graph", "filesystem write file"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			folder := m.Files() + "/out/service-cards"
 			texts := m.All(Call("memory.read_graph", map[string]any{}), Call("filesystem.create_directory", map[string]any{"path": folder}))
 			g := graphIn(m, texts[0])
-			city := g.said("lives in ")
+			city := g.observations("lives in ")
 			var calls []tokencount.Call
 			for _, s := range g.services(m) {
 				calls = append(calls, Call("filesystem.write_file", map[string]any{

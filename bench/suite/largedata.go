@@ -25,11 +25,11 @@ func ticketsByAgent() *Task {
 					return "", 0
 				}
 				return t.Assignee, 1
-			}).said(3, strconv.Itoa)
+			}).format(3, strconv.Itoa)
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.query"},
 		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite: read-only SQL query", "sqlite list tables"}, {"sqlite query", "sqlite list tables"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			return agents(m, m.All(query("SELECT assignee, COUNT(*) AS n FROM tickets WHERE status = 'open' GROUP BY assignee ORDER BY n DESC, assignee LIMIT 3"))[0])
 		},
@@ -42,7 +42,7 @@ func ticketsByAgent() *Task {
 }
 
 // agents are rows of an agent and a number, as they are to be said.
-func agents(m *Mind, rows string) string {
+func agents(m *ScriptRun, rows string) string {
 	var words []string
 	for _, row := range Decode[[]struct {
 		Assignee string
@@ -59,14 +59,14 @@ func commitsByAuthor() *Task {
 		Name: "commits-by-author", Kind: MuchData, Upstreams: []string{"git"},
 		Prompt: "How many commits has each author made on main in {repo}? There are fewer than 100 in all. Answer as \"NAME COUNT, NAME COUNT, ...\", most first, ties in alphabetical order.",
 		Want: func(w *World) string {
-			return tally(w.Commits, func(c Commit) (string, int) { return c.Author, 1 }).said(0, strconv.Itoa)
+			return tally(w.Commits, func(c Commit) (string, int) { return c.Author, 1 }).format(0, strconv.Itoa)
 		},
 		Needs:         []string{"git.git_changelog_analyze"},
 		Queries:       [][]string{{"commit history of a repository"}, {"git log: view commit history"}},
 		SearchQueries: [][]string{{"commit history of a repository"}, {"git history context: commits and tags"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			text := m.Call("git.git_changelog_analyze", map[string]any{"path": m.Repo(), "reviewTypes": []string{"features"}, "maxCommits": 100})
-			return byAuthor(Decode[struct{ GitContext struct{ Commits []commit } }](m, text).GitContext.Commits).said(0, strconv.Itoa)
+			return byAuthor(Decode[struct{ GitContext struct{ Commits []commit } }](m, text).GitContext.Commits).format(0, strconv.Itoa)
 		},
 		Programs: []Program{{File: "commits-by-author.py", Needs: []string{"git.git_log"}}},
 	}
@@ -91,7 +91,7 @@ func heaviestProducts() *Task {
 		Want:    func(w *World) string { return heaviest(w.Products) },
 		Needs:   []string{"filesystem.read_text_file"},
 		Queries: [][]string{{"read a text file"}, {"filesystem: read text file"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			text := m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/products.json"})
 			return heaviest(productsIn(m, text))
 		},
@@ -110,7 +110,7 @@ func readQueries() [][]string {
 	return [][]string{{"read several text files"}, {"filesystem: read text file, read multiple files"}, {"filesystem read text file", "filesystem read multiple files"}}
 }
 
-func readLogs(m *Mind) tokencount.Call { return readFiles(m, 5, "logs/app-%d.log") }
+func readLogs(m *ScriptRun) tokencount.Call { return readFiles(m, 5, "logs/app-%d.log") }
 
 func errorsByPath(list []Request) totals {
 	return tally(list, func(r Request) (string, int) {
@@ -124,11 +124,13 @@ func errorsByPath(list []Request) totals {
 func logErrors() *Task {
 	return &Task{
 		Name: "log-errors", Kind: MuchData, Upstreams: []string{"filesystem"},
-		Prompt:   "In " + someLogs + ", how many requests of each path ended with a status of 500 or more? Answer as \"PATH COUNT, PATH COUNT, ...\", most first, ties in alphabetical order.",
-		Want:     func(w *World) string { return errorsByPath(w.Requests).said(0, strconv.Itoa) },
-		Needs:    []string{"filesystem.read_multiple_files"},
-		Queries:  readQueries(),
-		Direct:   func(m *Mind) string { return errorsByPath(requestsIn(m, m.All(readLogs(m))[0])).said(0, strconv.Itoa) },
+		Prompt:  "In " + someLogs + ", how many requests of each path ended with a status of 500 or more? Answer as \"PATH COUNT, PATH COUNT, ...\", most first, ties in alphabetical order.",
+		Want:    func(w *World) string { return errorsByPath(w.Requests).format(0, strconv.Itoa) },
+		Needs:   []string{"filesystem.read_multiple_files"},
+		Queries: readQueries(),
+		Direct: func(m *ScriptRun) string {
+			return errorsByPath(requestsIn(m, m.All(readLogs(m))[0])).format(0, strconv.Itoa)
+		},
 		Programs: []Program{{File: "log-errors.py", Needs: []string{"filesystem.read_multiple_files"}}},
 	}
 }
@@ -149,7 +151,7 @@ func slowestRequests() *Task {
 		Want:     func(w *World) string { return slowest(w.Requests) },
 		Needs:    []string{"filesystem.read_multiple_files"},
 		Queries:  readQueries(),
-		Direct:   func(m *Mind) string { return slowest(requestsIn(m, m.All(readLogs(m))[0])) },
+		Direct:   func(m *ScriptRun) string { return slowest(requestsIn(m, m.All(readLogs(m))[0])) },
 		Programs: []Program{{File: "slowest-requests.ts", Needs: []string{"filesystem.read_text_file"}}},
 	}
 }

@@ -31,11 +31,11 @@ func loadOrders() *Task {
 			for _, o := range w.Orders {
 				want = append(want, row("%d %s %d %s %d %s", o))
 			}
-			return w.kept("SELECT printf('%d %s %d %s %d %.2f', order_id, date, customer_id, sku, quantity, unit_price) FROM load_orders ORDER BY order_id", want)
+			return w.checkRows("SELECT printf('%d %s %d %s %d %.2f', order_id, date, customer_id, sku, quantity, unit_price) FROM load_orders ORDER BY order_id", want)
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "sqlite.execute"},
 		Queries: fileToTable(),
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			// The tool for transactions would say all of it again in its result.
 			orders := ordersIn(m, m.All(readOrders(m), execute("CREATE TABLE load_orders (order_id INTEGER, date TEXT, customer_id INTEGER, sku TEXT, quantity INTEGER, unit_price REAL)"))[0])
 			rows := make([]string, 0, len(orders))

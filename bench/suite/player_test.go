@@ -46,7 +46,7 @@ func text(texts ...string) (results []tokencount.Result) {
 func failed(text string) []tokencount.Result { return []tokencount.Result{{Text: text, Error: true}} }
 
 // greet makes two calls in a turn, and one that needs their results.
-func greet(m *suite.Mind) string {
+func greet(m *suite.ScriptRun) string {
 	texts := m.All(suite.Call("a.one", nil), suite.Call("b.two-x", map[string]int{"n": 2}))
 	return m.Call("a.three", texts) + "!"
 }
@@ -65,8 +65,8 @@ func TestPlayerGivesUp(t *testing.T) {
 		want    string
 	}{
 		"tool failed": {greet, [][]tokencount.Result{{{Text: "x"}, {Text: "no such thing", Error: true}}}, "play: b.two-x: no such thing"},
-		"at once":     {func(m *suite.Mind) string { m.Fail("sorry: %w", fmt.Errorf("late")); return "" }, nil, "play: sorry: late"},
-		"no JSON":     {func(m *suite.Mind) string { return suite.Decode[string](m, m.Call("a.one", nil)) }, [][]tokencount.Result{text("<>")}, `play: read result: invalid character '<' looking for beginning of value: "<>"`},
+		"at once":     {func(m *suite.ScriptRun) string { m.Fail("sorry: %w", fmt.Errorf("late")); return "" }, nil, "play: sorry: late"},
+		"no JSON":     {func(m *suite.ScriptRun) string { return suite.Decode[string](m, m.Call("a.one", nil)) }, [][]tokencount.Result{text("<>")}, `play: read result: invalid character '<' looking for beginning of value: "<>"`},
 	} {
 		if _, _, err := play(t, &suite.Task{Direct: c.script}, suite.Direct, c.answers...); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -76,7 +76,7 @@ func TestPlayerGivesUp(t *testing.T) {
 
 // A mistake that a model makes is seen by the script, and it goes on.
 func TestPlayerSeesErrors(t *testing.T) {
-	script := func(m *suite.Mind) string {
+	script := func(m *suite.ScriptRun) string {
 		if r := m.Turn(suite.Call("a.one", nil))[0]; r.Error {
 			return m.Call("a.two", r.Text)
 		}
@@ -90,7 +90,7 @@ func TestPlayerSeesErrors(t *testing.T) {
 
 func TestPlayerStops(t *testing.T) {
 	left := 0
-	task := &suite.Task{Direct: func(m *suite.Mind) string {
+	task := &suite.Task{Direct: func(m *suite.ScriptRun) string {
 		defer func() { left++ }()
 		return greet(m)
 	}}
@@ -110,7 +110,7 @@ func TestPlayerStops(t *testing.T) {
 }
 
 func TestOurMistakesPanic(t *testing.T) {
-	task := &suite.Task{Direct: func(*suite.Mind) string { panic("ours") }}
+	task := &suite.Task{Direct: func(*suite.ScriptRun) string { panic("ours") }}
 	for name, f := range map[string]func(){
 		"script":    func() { _, _, _ = task.Play(&suite.World{}, suite.Direct).Next(nil) },
 		"arguments": func() { suite.Call("a.b", func() {}) },
@@ -218,7 +218,7 @@ func TestCodeRunsPrograms(t *testing.T) {
 			{File: "largest-sum-look.ts", Needs: []string{"filesystem.read_text_file", "everything.get_sum"}, Fails: "no such"},
 			{File: "addition.py"},
 		},
-		Answer: func(_ *suite.Mind, output string) string { return strings.ToUpper(output) },
+		Answer: func(_ *suite.ScriptRun, output string) string { return strings.ToUpper(output) },
 	}
 	turns, answer, err := play(t, task, suite.Code, text(pythonAnswer, "nothing"), text(typescriptAnswer), failed("no such file"), text("sum\n"))
 	if err != nil || answer != "SUM\n" || len(turns) != 4 {

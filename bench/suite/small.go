@@ -20,8 +20,8 @@ var (
 	closing = regexp.MustCompile(`to (\d\d:\d\d)`)
 )
 
-// found returns the match of the pattern's group, "" for none.
-func found(pattern *regexp.Regexp, text string) string {
+// firstGroup returns the match of the pattern's group, "" for none.
+func firstGroup(pattern *regexp.Regexp, text string) string {
 	if m := pattern.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
@@ -35,11 +35,11 @@ func openingHours() *Task {
 		Want:    func(*World) string { return "17:45" },
 		Needs:   []string{"filesystem.read_text_file"},
 		Queries: [][]string{{"read a text file"}},
-		Direct: func(m *Mind) string {
-			return found(closing, m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/hours.txt"}))
+		Direct: func(m *ScriptRun) string {
+			return firstGroup(closing, m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/hours.txt"}))
 		},
 		Programs: []Program{{File: "opening-hours.py", Needs: []string{"filesystem.read_text_file"}}},
-		Answer:   func(_ *Mind, output string) string { return found(closing, output) },
+		Answer:   func(_ *ScriptRun, output string) string { return firstGroup(closing, output) },
 	}
 }
 
@@ -50,11 +50,11 @@ func addition() *Task {
 		Want:    func(*World) string { return "50120.25" },
 		Needs:   []string{"everything.get-sum"},
 		Queries: [][]string{{"add two numbers"}, {"test server sum of two numbers"}},
-		Direct: func(m *Mind) string {
-			return found(sum, m.Call("everything.get-sum", map[string]any{"a": 48213.75, "b": 1906.5}))
+		Direct: func(m *ScriptRun) string {
+			return firstGroup(sum, m.Call("everything.get-sum", map[string]any{"a": 48213.75, "b": 1906.5}))
 		},
 		Programs: []Program{{File: "addition.py", Needs: []string{"everything.get_sum"}}},
-		Answer:   func(_ *Mind, output string) string { return found(sum, output) },
+		Answer:   func(_ *ScriptRun, output string) string { return firstGroup(sum, output) },
 	}
 }
 
@@ -66,11 +66,11 @@ func onCall() *Task {
 		Want:    func(w *World) string { return w.service(service).OnCall },
 		Needs:   []string{"memory.open_nodes"},
 		Queries: [][]string{{"open an entity of the knowledge graph"}, {"open nodes of the knowledge graph by name"}},
-		Direct: func(m *Mind) string {
-			return m.opened(service).to(service, "on_call")
+		Direct: func(m *ScriptRun) string {
+			return m.openNode(service).to(service, "on_call")
 		},
 		Programs: []Program{{File: "on-call.py", Needs: []string{"memory.open_nodes"}}},
-		Answer:   func(m *Mind, output string) string { return graphIn(m, output).to(service, "on_call") },
+		Answer:   func(m *ScriptRun, output string) string { return graphIn(m, output).to(service, "on_call") },
 	}
 }
 
@@ -83,16 +83,16 @@ func urgentTickets() *Task {
 		},
 		Needs:   []string{"sqlite.query"},
 		Queries: [][]string{{"run a SQL query"}, {"sqlite: read-only SQL query"}},
-		Direct: func(m *Mind) string {
-			return counted(m, m.Call("sqlite.query", map[string]any{"sql": "SELECT COUNT(*) AS n FROM tickets WHERE status = 'open' AND priority = 'urgent'"}))
+		Direct: func(m *ScriptRun) string {
+			return countResult(m, m.Call("sqlite.query", map[string]any{"sql": "SELECT COUNT(*) AS n FROM tickets WHERE status = 'open' AND priority = 'urgent'"}))
 		},
 		Programs: []Program{{File: "urgent-tickets.py", Needs: []string{"sqlite.query"}}},
-		Answer:   counted,
+		Answer:   countResult,
 	}
 }
 
-// counted returns the result of COUNT(*) AS n.
-func counted(m *Mind, rows string) string {
+// countResult returns the result of COUNT(*) AS n.
+func countResult(m *ScriptRun, rows string) string {
 	for _, row := range Decode[[]struct{ N int }](m, rows) {
 		return strconv.Itoa(row.N)
 	}
@@ -106,7 +106,7 @@ func lastSubject() *Task {
 		Want:    func(w *World) string { return w.Commits[len(w.Commits)-1].Subject },
 		Needs:   []string{"git.git_log"},
 		Queries: [][]string{{"git log"}, {"git view commit history"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			return m.log(map[string]any{"path": m.Repo(), "maxCount": 1, "oneline": true})[0].Subject
 		},
 		Programs: []Program{{File: "last-subject.py", Needs: []string{"git.git_log"}}},
@@ -150,8 +150,8 @@ func (w *World) lastCommit(file string) (last Commit) {
 	return last
 }
 
-// opened opens an entity.
-func (m *Mind) opened(name string) graph {
+// openNode opens an entity.
+func (m *ScriptRun) openNode(name string) graph {
 	return graphIn(m, m.Call("memory.open_nodes", map[string]any{"names": []string{name}}))
 }
 
@@ -177,11 +177,11 @@ func byAuthor(list []commit) totals {
 }
 
 // log asks for commits, of which there is one at least.
-func (m *Mind) log(args map[string]any) []commit {
+func (m *ScriptRun) log(args map[string]any) []commit {
 	return m.commits(m.Call("git.git_log", args))
 }
 
-func (m *Mind) commits(text string) []commit {
+func (m *ScriptRun) commits(text string) []commit {
 	commits := Decode[struct{ Commits []commit }](m, text).Commits
 	if len(commits) == 0 {
 		m.Fail("no commits: %.100s", text)

@@ -19,7 +19,7 @@ func settingsDrift() *Task {
 		Needs:         []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
 		Queries:       [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file"}},
 		SearchQueries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			var paths []string
 			for line := range strings.SplitSeq(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/config"}), "\n") {
 				if name, is := strings.CutPrefix(line, "[FILE] pay-"); is {
@@ -37,16 +37,16 @@ func settingsDrift() *Task {
 }
 
 // drift names what the objects in two texts do not have alike, or only one of them has.
-func drift(m *Mind, one, two string) string {
-	a, b := Decode[map[string]any](m, braced(one)), Decode[map[string]any](m, braced(two))
+func drift(m *ScriptRun, one, two string) string {
+	a, b := Decode[map[string]any](m, objectText(one)), Decode[map[string]any](m, objectText(two))
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return a[name] == b[name] })
 	return strings.Join(names, ", ")
 }
 
-// braced returns the JSON object in a text.
-func braced(text string) string {
+// objectText returns the JSON object in a text.
+func objectText(text string) string {
 	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	if from < 0 || to < from {
 		return ""
@@ -61,13 +61,13 @@ func sameTimeout() *Task {
 		Want:   func(*World) string { return "2500" },
 		Done: func(w *World) error {
 			return errors.Join(
-				w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1))),
-				w.written("config/service.json", strings.TrimSpace(settings["service.json"])))
+				w.checkFile("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1))),
+				w.checkFile("config/service.json", strings.TrimSpace(settings["service.json"])))
 		},
 		Needs:         []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
 		Queries:       [][]string{{"read a text file", "edit a file"}, {"filesystem write file"}, {"filesystem read text file"}},
 		SearchQueries: [][]string{{"read several files", "edit a file"}, {"filesystem read multiple files", "filesystem edit file"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
 			old, is, _ := strings.Cut(texts, "\n---\n")
 			value := timeout(m, is)
@@ -80,10 +80,10 @@ func sameTimeout() *Task {
 	}
 }
 
-func timeout(m *Mind, text string) string {
+func timeout(m *ScriptRun, text string) string {
 	return strconv.Itoa(Decode[struct {
 		Timeout int `json:"timeout_ms"`
-	}](m, braced(text)).Timeout)
+	}](m, objectText(text)).Timeout)
 }
 
 func onCallCity() *Task {
@@ -94,15 +94,15 @@ func onCallCity() *Task {
 		Want:    func(w *World) string { return w.person(w.service(service).OnCall).City },
 		Needs:   []string{"memory.open_nodes"},
 		Queries: [][]string{{"open an entity of the knowledge graph"}, {"open nodes of the knowledge graph by name"}},
-		Direct: func(m *Mind) string {
-			person := m.opened(service).to(service, "on_call")
-			return m.opened(person).said("lives in ")[person]
+		Direct: func(m *ScriptRun) string {
+			person := m.openNode(service).to(service, "on_call")
+			return m.openNode(person).observations("lives in ")[person]
 		},
 		// It follows the service's relations without knowing what they are called.
 		Programs: []Program{{File: "on-call-city.py", Needs: []string{"memory.open_nodes"}}},
-		Answer: func(m *Mind, output string) string {
+		Answer: func(m *ScriptRun, output string) string {
 			g := graphIn(m, output)
-			return g.said("lives in ")[g.to(service, "on_call")]
+			return g.observations("lives in ")[g.to(service, "on_call")]
 		},
 	}
 }
@@ -115,12 +115,12 @@ func newProject() *Task {
 		Prompt: "Note a new project in the knowledge graph: an entity Lighthouse of type project, with the observation \"starts 2027-02-01\", and a relation led_by from it to whoever is on call for " + service + ". Answer with that person's name alone.",
 		Want:   func(w *World) string { return w.service(service).OnCall },
 		Done: func(w *World) error {
-			return errors.Join(w.remembers("entity", entity), w.remembers("relation", ledBy(w.service(service).OnCall)))
+			return errors.Join(w.checkMemory("entity", entity), w.checkMemory("relation", ledBy(w.service(service).OnCall)))
 		},
 		Needs:   []string{"memory.open_nodes", "memory.create_entities", "memory.create_relations"},
 		Queries: [][]string{{"open an entity of the knowledge graph", "create entities and relations"}, {"open nodes of the knowledge graph by name", "create entities in the knowledge graph", "create relations in the knowledge graph"}},
-		Direct: func(m *Mind) string {
-			person := m.opened(service).to(service, "on_call")
+		Direct: func(m *ScriptRun) string {
+			person := m.openNode(service).to(service, "on_call")
 			m.All(Call("memory.create_entities", map[string]any{"entities": []any{entity}}),
 				Call("memory.create_relations", map[string]any{"relations": []any{ledBy(person)}}))
 			return person
@@ -136,8 +136,8 @@ func ledBy(person string) map[string]any {
 	return map[string]any{"from": "Lighthouse", "relationType": "led_by", "to": person}
 }
 
-// remembers looks up objects of a type in the file of the memory server, which has one per line.
-func (w *World) remembers(kind string, objects ...map[string]any) error {
+// checkMemory looks up objects of a type in the file of the memory server, which has one per line.
+func (w *World) checkMemory(kind string, objects ...map[string]any) error {
 	data, err := os.ReadFile(w.Memory())
 	if err != nil {
 		return fmt.Errorf("read memory: %w", err)
@@ -178,11 +178,11 @@ func hotfixBranch() *Task {
 		Prompt: "Make a branch " + branch + " in the repository {repo}, at the last commit that changed " + file + ", and stay on main. Answer with that commit's subject alone.",
 		Want:   func(w *World) string { return w.lastCommit(file).Subject },
 		Done: func(w *World) error {
-			return errors.Join(w.branched(branch, w.lastCommit(file)), w.on("main"))
+			return errors.Join(w.checkBranch(branch, w.lastCommit(file)), w.checkHead("main"))
 		},
 		Needs:   []string{"git.git_log", "git.git_branch"},
 		Queries: [][]string{{"git log", "create a branch"}, {"git view commit history", "git create branch"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			last := m.log(map[string]any{"path": m.Repo(), "filePath": file, "maxCount": 1, "oneline": true})[0]
 			m.Call("git.git_branch", map[string]any{"path": m.Repo(), "mode": "create", "branchName": branch, "startPoint": last.ShortHash})
 			return last.Subject
@@ -194,8 +194,8 @@ func hotfixBranch() *Task {
 	}
 }
 
-// branched checks that a branch is at a commit, which is found by its place on main.
-func (w *World) branched(branch string, at Commit) error {
+// checkBranch checks that a branch is at a commit, which is found by its place on main.
+func (w *World) checkBranch(branch string, at Commit) error {
 	hashes, err := w.git("", "rev-list", "--reverse", "main")
 	if err != nil {
 		return err
@@ -207,8 +207,8 @@ func (w *World) branched(branch string, at Commit) error {
 	return err
 }
 
-// on checks which branch is checked out.
-func (w *World) on(branch string) error {
+// checkHead checks which branch is checked out.
+func (w *World) checkHead(branch string) error {
 	out, err := w.git("", "symbolic-ref", "HEAD")
 	if err == nil && out != "refs/heads/"+branch {
 		err = fmt.Errorf("%s is checked out, not %s", out, branch)
@@ -228,7 +228,7 @@ func oldestTicket() *Task {
 		},
 		Needs:   []string{"sqlite.query", "sqlite.list-tables"},
 		Queries: [][]string{{"run a SQL query", "list the tables of a database"}, {"sqlite: read-only SQL query", "sqlite list tables"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			const sql = "SELECT id FROM tickets WHERE status = 'open' AND priority = 'urgent' ORDER BY %s, id LIMIT 1"
 			if r := m.Turn(query(fmt.Sprintf(sql, "created_at")))[0]; !r.Error {
 				m.Fail("a guessed column is there: %s", r.Text)
@@ -245,7 +245,7 @@ func oldestTicket() *Task {
 	}
 }
 
-func firstID(m *Mind, rows string) string {
+func firstID(m *ScriptRun, rows string) string {
 	for _, row := range Decode[[]struct{ ID int }](m, rows) {
 		return strconv.Itoa(row.ID)
 	}
@@ -256,13 +256,13 @@ func watchlist() *Task {
 	return &Task{
 		Name: "watchlist", Kind: FewCalls, Upstreams: []string{"sqlite"},
 		Prompt: "In the shop's database, make a table watchlist with the columns customer_id and tickets, and fill it with the customers who have at least two open tickets of priority high or urgent, and how many they have. Answer with the number of its rows alone.",
-		Want:   func(w *World) string { return strconv.Itoa(len(w.watched())) },
+		Want:   func(w *World) string { return strconv.Itoa(len(w.watchlistRows())) },
 		Done: func(w *World) error {
-			return w.kept("SELECT customer_id || ' ' || tickets FROM watchlist ORDER BY customer_id", w.watched())
+			return w.checkRows("SELECT customer_id || ' ' || tickets FROM watchlist ORDER BY customer_id", w.watchlistRows())
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.transaction"},
 		Queries: [][]string{{"list the tables of a database", "run several SQL statements"}, {"execute SQL statements in a transaction"}, {"sqlite list tables"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			text := m.Call("sqlite.transaction", map[string]any{"statements": []string{
 				"CREATE TABLE watchlist (customer_id INTEGER PRIMARY KEY, tickets INTEGER)",
@@ -274,14 +274,14 @@ func watchlist() *Task {
 			{File: "watchlist-look.py", Needs: []string{"sqlite.list_tables"}},
 			{File: "watchlist.py", Needs: []string{"sqlite.execute"}},
 		},
-		Answer: func(m *Mind, output string) string {
+		Answer: func(m *ScriptRun, output string) string {
 			return strconv.Itoa(Decode[struct{ Changes int }](m, output).Changes)
 		},
 	}
 }
 
 // changes is how many rows the last statement of a transaction wrote.
-func changes(m *Mind, text string) string {
+func changes(m *ScriptRun, text string) string {
 	results := Decode[struct{ Results []struct{ Changes int } }](m, text).Results
 	if len(results) == 0 {
 		return ""
@@ -289,8 +289,8 @@ func changes(m *Mind, text string) string {
 	return strconv.Itoa(results[len(results)-1].Changes)
 }
 
-// watched returns the expected rows of the watchlist, "CUSTOMER TICKETS".
-func (w *World) watched() (rows []string) {
+// watchlistRows returns the expected rows of the watchlist, "CUSTOMER TICKETS".
+func (w *World) watchlistRows() (rows []string) {
 	count := tally(w.Tickets, func(t Ticket) (string, int) {
 		if t.Status != "open" || t.Priority != "high" && t.Priority != "urgent" {
 			return "", 0

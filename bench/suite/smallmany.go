@@ -32,7 +32,7 @@ func largestSum() *Task {
 	}
 }
 
-func addAll(m *Mind) string {
+func addAll(m *ScriptRun) string {
 	var calls []tokencount.Call
 	for _, line := range strings.Fields(m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/pairs.csv"}))[1:] {
 		a, b, _ := strings.Cut(line, ",")
@@ -40,7 +40,7 @@ func addAll(m *Mind) string {
 	}
 	largest := 0
 	for _, text := range m.All(calls...) {
-		largest = max(largest, number(m, found(sum, text)))
+		largest = max(largest, number(m, firstGroup(sum, text)))
 	}
 	return strconv.Itoa(largest)
 }
@@ -59,7 +59,7 @@ func openItems() *Task {
 		Needs:         []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
 		Queries:       [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file"}},
 		SearchQueries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
-		Direct: func(m *Mind) string {
+		Direct: func(m *ScriptRun) string {
 			var paths []string
 			for line := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/notes"})) {
 				paths = append(paths, m.Files()+"/notes/"+strings.TrimSpace(strings.TrimPrefix(line, "[FILE] ")))
@@ -83,7 +83,7 @@ func mostOpen(open totals) string {
 	for _, n := range open {
 		all += n
 	}
-	return fmt.Sprint(all, " ", open.ranked()[0])
+	return fmt.Sprint(all, " ", open.sortedNames()[0])
 }
 
 // lastTouched takes three programs: the first guesses what a listing and a commit look like.
@@ -92,23 +92,23 @@ func lastTouched() *Task {
 		Name: "last-touched", Kind: ManyCalls, Upstreams: []string{"filesystem", "git"},
 		Prompt: "Which file in {repo}/src has gone longest without a commit, and who made its last one? Answer as \"FILE AUTHOR\", the file without its folder.",
 		Want: func(w *World) string {
-			var last []touched
+			var last []fileCommit
 			for _, c := range w.Commits {
-				if !slices.ContainsFunc(last, func(t touched) bool { return "src/"+t.file == c.File }) {
+				if !slices.ContainsFunc(last, func(t fileCommit) bool { return "src/"+t.file == c.File }) {
 					l := w.lastCommit(c.File)
-					last = append(last, touched{strings.TrimPrefix(c.File, "src/"), l.Author, int(l.At.Unix())})
+					last = append(last, fileCommit{strings.TrimPrefix(c.File, "src/"), l.Author, int(l.At.Unix())})
 				}
 			}
 			return longest(last)
 		},
 		Needs:   []string{"filesystem.list_directory", "git.git_log"},
 		Queries: [][]string{{"list a directory", "git log"}, {"filesystem list directory", "git view commit history"}},
-		Direct: func(m *Mind) string {
-			var last []touched
+		Direct: func(m *ScriptRun) string {
+			var last []fileCommit
 			var calls []tokencount.Call
 			for line := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Repo() + "/src"})) {
 				file := strings.TrimSpace(strings.TrimPrefix(line, "[FILE] "))
-				last = append(last, touched{file: file})
+				last = append(last, fileCommit{file: file})
 				calls = append(calls, Call("git.git_log", map[string]any{"path": m.Repo(), "filePath": "src/" + file, "maxCount": 1}))
 			}
 			for i, text := range m.All(calls...) {
@@ -125,14 +125,14 @@ func lastTouched() *Task {
 	}
 }
 
-// touched is a file with its last commit.
-type touched struct {
+// fileCommit is a file with its last commit.
+type fileCommit struct {
 	file, author string
 	at           int
 }
 
 // longest is the file with the oldest last commit.
-func longest(files []touched) string {
-	oldest := slices.MinFunc(files, func(a, b touched) int { return cmp.Compare(a.at, b.at) })
+func longest(files []fileCommit) string {
+	oldest := slices.MinFunc(files, func(a, b fileCommit) int { return cmp.Compare(a.at, b.at) })
 	return oldest.file + " " + oldest.author
 }

@@ -74,7 +74,7 @@ type Task struct {
 	// has left out is asked for by the way; a result of which a signature says nothing is looked at by a program first.
 	Programs []Program
 	// Answer makes the answer of the last program's output; nil where they are the same but for white space.
-	Answer func(m *Mind, output string) string
+	Answer func(m *ScriptRun, output string) string
 }
 
 // Program is one execute_code of a script.
@@ -90,7 +90,7 @@ type Program struct {
 
 // Script is the deterministic behaviour of a model: it makes calls, sees their results, and returns the answer. It
 // gives up with [ScriptRun.Fail].
-type Script func(m *Mind) (answer string)
+type Script func(m *ScriptRun) (answer string)
 
 // Call is a direct call by the id "upstream.tool". args is encoded as JSON.
 func Call(id string, args any) tokencount.Call {

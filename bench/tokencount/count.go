@@ -64,8 +64,8 @@ type Rates struct {
 // (platform.openai.com/docs/guides/prompt-caching, docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
 const CacheMinimum = 1024
 
-// Weighed returns the cost of the task at these rates, in uncached input tokens.
-func (c Counts) Weighed(r Rates) float64 {
+// WeightedCost returns the cost of the task at these rates, in uncached input tokens.
+func (c Counts) WeightedCost(r Rates) float64 {
 	cached := 0
 	for i, step := range c.Turns {
 		from := step.Cached
@@ -108,7 +108,7 @@ func (s *sums) count(t *Transcript) Counts {
 	}
 	context, before := c.Definitions+c.Instructions+c.Prompt, 0
 	for _, turn := range t.Turns {
-		step := Step{Read: context, Cached: before, Written: s.written(turn)}
+		step := Step{Read: context, Cached: before, Written: s.writtenTokens(turn)}
 		before = step.Read
 		c.add(step)
 		results, shown := s.results(turn, &c)
@@ -126,7 +126,7 @@ func (c *Counts) add(step Step) {
 	c.Peak = max(c.Peak, step.Read+step.Written)
 }
 
-func (s *sums) written(turn Turn) int {
+func (s *sums) writtenTokens(turn Turn) int {
 	n := s.text(turn.Text)
 	for _, call := range turn.Calls {
 		n += s.call(call)
@@ -218,7 +218,7 @@ func (d Definition) Text() string {
 	if err := encoder.Encode(d); err != nil {
 		return d.Name + d.Description + string(d.InputSchema) // a schema that is no JSON is still read
 	}
-	return unescaped(bytes.TrimSpace(b.Bytes()))
+	return unescapeHTML(bytes.TrimSpace(b.Bytes()))
 }
 
 // Plain is JSON as models and their clients write it: without white space, and without
@@ -228,11 +228,11 @@ func Plain(data json.RawMessage) string {
 	if json.Compact(&b, data) != nil {
 		return string(data)
 	}
-	return unescaped(b.Bytes())
+	return unescapeHTML(b.Bytes())
 }
 
-// unescaped undoes \u003c, \u003e and \u0026, unless the backslash is itself escaped.
-func unescaped(data []byte) string {
+// unescapeHTML undoes \u003c, \u003e and \u0026, unless the backslash is itself escaped.
+func unescapeHTML(data []byte) string {
 	var b bytes.Buffer
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' || i+1 == len(data) {

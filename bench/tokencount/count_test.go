@@ -56,7 +56,7 @@ func TestCount(t *testing.T) {
 func TestWeighed(t *testing.T) {
 	c := tokencount.Counts{Definitions: 40, Instructions: 10, Turns: []tokencount.Step{{Read: 60, Written: 5}, {Read: 100, Cached: 60, Written: 5}, {Read: 140, Cached: 100, Written: 10}}, Read: 300, Cached: 160, Written: 20}
 	rates := func(cached, stored, output float64, minimum int, warm bool) float64 {
-		return c.Weighed(tokencount.Rates{Cached: cached, Stored: stored, Output: output, Minimum: minimum, Warm: warm})
+		return c.WeightedCost(tokencount.Rates{Cached: cached, Stored: stored, Output: output, Minimum: minimum, Warm: warm})
 	}
 	for _, test := range []struct {
 		name      string

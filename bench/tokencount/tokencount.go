@@ -52,8 +52,8 @@ type Transcript struct {
 	Answer       string       `json:"answer"`
 }
 
-// Known returns the names of the tools that the model has seen so far.
-func (t *Transcript) Known() (names []string) {
+// KnownTools returns the names of the tools that the model has seen so far.
+func (t *Transcript) KnownTools() (names []string) {
 	for _, def := range t.Definitions {
 		names = append(names, def.Name)
 	}

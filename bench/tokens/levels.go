@@ -17,15 +17,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// written is a form in which search_tools describes a tool.
-type written struct {
+// variant is a form in which search_tools describes a tool.
+type variant struct {
 	column   string
 	detail   toolsearch.Detail
 	language string
 }
 
-func ways() []written {
-	return []written{
+func variants() []variant {
+	return []variant{
 		{"names", toolsearch.Names, "python"}, {"summary", toolsearch.Summary, "python"},
 		{"sig py", toolsearch.Signature, "python"}, {"sig ts", toolsearch.Signature, "typescript"},
 		{"full py", toolsearch.Full, "python"}, {"full ts", toolsearch.Full, "typescript"},
@@ -35,7 +35,7 @@ func ways() []written {
 // columns are what one tool can be read as: as its server sends it, as clients show it, and as we tell of it.
 func columns() []string {
 	list := []string{"raw JSON", "definition"}
-	for _, w := range ways() {
+	for _, w := range variants() {
 		list = append(list, w.column)
 	}
 	return list
@@ -51,7 +51,7 @@ func levels(ctx context.Context, dir string) (l report.Levels, err error) {
 	if err != nil {
 		return l, err
 	}
-	f, err := openFront(ctx, catalogues)
+	f, err := openGateway(ctx, catalogues)
 	if err != nil {
 		return l, err
 	}
@@ -100,7 +100,7 @@ func (s server) row(name string, of func([]int) int) report.Level {
 }
 
 // measure counts all tools of a catalogue.
-func (f *front) measure(ctx context.Context, counter *tokens.Counter, c agent.Catalogue) (server, error) {
+func (f *gatewayClient) measure(ctx context.Context, counter *tokens.Counter, c agent.Catalogue) (server, error) {
 	s := server{name: c.Name, counts: make([][]int, len(columns()))}
 	for _, raw := range c.Tools {
 		texts, err := f.texts(ctx, c.Name, raw)
@@ -119,7 +119,7 @@ func (f *front) measure(ctx context.Context, counter *tokens.Counter, c agent.Ca
 }
 
 // texts returns what a model reads of one tool, in the order of columns.
-func (f *front) texts(ctx context.Context, server string, raw json.RawMessage) ([]string, error) {
+func (f *gatewayClient) texts(ctx context.Context, server string, raw json.RawMessage) ([]string, error) {
 	var t struct {
 		Name, Description string
 		InputSchema       json.RawMessage
@@ -139,8 +139,8 @@ func (f *front) texts(ctx context.Context, server string, raw json.RawMessage) (
 	if !known {
 		return nil, fmt.Errorf("the gateway has no tool %s", t.Name)
 	}
-	for _, way := range ways() {
-		text, err := f.tell(ctx, id, way)
+	for _, way := range variants() {
+		text, err := f.describe(ctx, id, way)
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func TestSizes(t *testing.T) {
 		if err := o.setSizes(test.flag); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Trim(fmt.Sprint(sizesOf(test.task, o.chosen(test.more))), "[]"); got != test.want {
+		if got := strings.Trim(fmt.Sprint(sizesOf(test.task, o.chooseSizes(test.more))), "[]"); got != test.want {
 			t.Errorf("-sizes %q beside %d: %v, want %s", test.flag, test.more, got, test.want)
 		}
 	}

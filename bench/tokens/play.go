@@ -28,7 +28,7 @@ type bench struct {
 	cache    string
 	more     []agent.Catalogue
 	counters map[string]*tokencount.Memo
-	shown    map[string]shown
+	shown    map[string]shownTools
 	costs    map[string]cost
 	lines    []report.Line
 	// plays were made, done of all counts are there.
@@ -58,7 +58,7 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	sizes := o.chosen(len(b.more))
+	sizes := o.chooseSizes(len(b.more))
 	head, err := b.head(ctx, sizes, digests)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 }
 
 func newBench(o *options) *bench {
-	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*tokencount.Memo{}, shown: map[string]shown{}, costs: map[string]cost{}}
+	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*tokencount.Memo{}, shown: map[string]shownTools{}, costs: map[string]cost{}}
 }
 
 // open makes world and counters, and reads the catalogues, whose digests it returns.
@@ -135,11 +135,11 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 		return err
 	}
 	for _, size := range sizes {
-		s, err := b.sized(ctx, task, size)
+		s, err := b.shownAt(ctx, task, size)
 		if err != nil {
 			return err
 		}
-		direct.said.Definitions = s.definitions
+		direct.transcript.Definitions = s.definitions
 		searched, err := b.search(ctx, task, size)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range []*played{direct, searched, coded} {
+		for _, p := range []*playResult{direct, searched, coded} {
 			if err := b.note(task, p, size, len(s.definitions)); err != nil {
 				return err
 			}
@@ -157,17 +157,17 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 	return nil
 }
 
-// played is a completed task. failed is the error of the script or its answer.
-type played struct {
-	said   *tokencount.Transcript
-	failed error
+// playResult is a completed task. failed is the error of the script or its answer.
+type playResult struct {
+	transcript *tokencount.Transcript
+	failed     error
 	// finds is how many tools a search showed, in [suite.Search].
 	finds int
 }
 
 // search plays a task with a tool search that shows three tools and with one that shows five, as those that can be had
 // do, and returns the better one: that with the right answer, or else the cheaper one.
-func (b *bench) search(ctx context.Context, task *suite.Task, size int) (best *played, err error) {
+func (b *bench) search(ctx context.Context, task *suite.Task, size int) (best *playResult, err error) {
 	least := 0
 	for _, finds := range []int{3, 5} {
 		setup := b.setup(task, size)
@@ -176,7 +176,7 @@ func (b *bench) search(ctx context.Context, task *suite.Task, size int) (best *p
 		if err != nil {
 			return nil, err
 		}
-		c, err := p.said.Count(b.counters[report.Encoding])
+		c, err := p.transcript.Count(b.counters[report.Encoding])
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +188,7 @@ func (b *bench) search(ctx context.Context, task *suite.Task, size int) (best *p
 }
 
 // better reports whether a play is to be preferred to another one, at these costs.
-func (p *played) better(than *played, cost, least int) bool {
+func (p *playResult) better(than *playResult, cost, least int) bool {
 	if (p.failed == nil) != (than.failed == nil) {
 		return p.failed == nil
 	}
@@ -197,7 +197,7 @@ func (p *played) better(than *played, cost, least int) bool {
 
 // play plays a task once, in a world and with servers of its own. What servers ask clients to show next to their tools is
 // counted for ours only: clients differ in whether they do, and here one of five servers has any.
-func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, setup agent.Setup) (p *played, err error) {
+func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, setup agent.Setup) (p *playResult, err error) {
 	b.plays++
 	if err := b.world.Reset(); err != nil {
 		return nil, err
@@ -207,15 +207,15 @@ func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, set
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tools.Close(), ctx.Err()) }()
-	p = &played{said: &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}, finds: setup.Finds}
-	script := agent.Scripted(task, b.world, mode)
+	p = &playResult{transcript: &tokencount.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}, finds: setup.Finds}
+	script := agent.NewScript(task, b.world, mode)
 	defer script.Close()
-	p.failed, err = work(ctx, script, tools, p.said, agent.Limits{Turns: 200, Time: 5 * time.Minute})
+	p.failed, err = work(ctx, script, tools, p.transcript, agent.Limits{Turns: 200, Time: 5 * time.Minute})
 	if p.failed == nil && err == nil {
-		p.failed = agent.Check(task, b.world, p.said)
+		p.failed = agent.Check(task, b.world, p.transcript)
 	}
 	if mode != suite.Code {
-		p.said.Instructions = nil
+		p.transcript.Instructions = nil
 	}
 	return p, err
 }
@@ -223,7 +223,7 @@ func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, set
 // work has a model work on a task. That it gives up or needs too long is its failure, which counts; any other error is
 // one of the machinery, after which nothing is worth counting.
 func work(ctx context.Context, m agent.Model, tools agent.Tools, t *tokencount.Transcript, limits agent.Limits) (failed, err error) {
-	w := &watched{Model: m}
+	w := &watchedModel{Model: m}
 	_, err = agent.Run(ctx, w, tools, t, limits)
 	if w.gaveUp || errors.Is(err, agent.ErrLimit) {
 		return err, nil
@@ -231,23 +231,23 @@ func work(ctx context.Context, m agent.Model, tools agent.Tools, t *tokencount.T
 	return nil, err
 }
 
-// watched records whether a model gave up.
-type watched struct {
+// watchedModel records whether a model gave up.
+type watchedModel struct {
 	agent.Model
 	gaveUp bool
 }
 
 // Next implements [agent.Model].
-func (w *watched) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
+func (w *watchedModel) Next(ctx context.Context, t *tokencount.Transcript) (agent.Move, error) {
 	move, err := w.Model.Next(ctx, t)
 	w.gaveUp = err != nil
 	return move, err
 }
 
 // note counts what was said, and says so.
-func (b *bench) note(task *suite.Task, p *played, size, tools int) error {
+func (b *bench) note(task *suite.Task, p *playResult, size, tools int) error {
 	b.done++
-	t := p.said
+	t := p.transcript
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err

@@ -54,9 +54,9 @@ func TestFailures(t *testing.T) {
 }
 
 func TestBetter(t *testing.T) {
-	right, wrong := &played{}, &played{failed: errors.New("wrong")}
+	right, wrong := &playResult{}, &playResult{failed: errors.New("wrong")}
 	for _, test := range []struct {
-		p, than     *played
+		p, than     *playResult
 		cost, least int
 		want        bool
 	}{
@@ -96,12 +96,12 @@ func TestPlaysAreAlike(t *testing.T) {
 			if err := errors.Join(err, p.failed); err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.MarshalIndent(p.said, "", " ")
+			text, err := json.MarshalIndent(p.transcript, "", " ")
 			if err != nil {
 				t.Fatal(err)
 			}
 			said[i] = string(text)
-			if said := len(p.said.Instructions); (mode == suite.Code) != (said == 1) {
+			if said := len(p.transcript.Instructions); (mode == suite.Code) != (said == 1) {
 				t.Errorf("in mode %s there are %d instructions", mode, said)
 			}
 		}

@@ -21,7 +21,7 @@ const all = 1 << 20
 
 // sizes are the numbers of servers that a client is connected to: one, the five that tasks are about, and more
 // next to them that are not called. n catalogues are more.
-func (o *options) chosen(n int) (sizes []int) {
+func (o *options) chooseSizes(n int) (sizes []int) {
 	wanted := o.sizes
 	if len(wanted) == 0 {
 		wanted = []int{1, 5, 10, 25, all}
@@ -37,8 +37,8 @@ func (o *options) chosen(n int) (sizes []int) {
 	return sizes
 }
 
-// shown is what a client shows of the servers of one size when it calls tools directly.
-type shown struct {
+// shownTools is what a client shows of the servers of one size when it calls tools directly.
+type shownTools struct {
 	definitions  []tokencount.Definition
 	instructions []string
 }
@@ -137,8 +137,8 @@ func (b *bench) setup(task *suite.Task, size int) agent.Setup {
 	return s
 }
 
-// sized returns what direct calls show at one size, requested once from the real servers.
-func (b *bench) sized(ctx context.Context, task *suite.Task, size int) (shown, error) {
+// shownAt returns what direct calls show at one size, requested once from the real servers.
+func (b *bench) shownAt(ctx context.Context, task *suite.Task, size int) (shownTools, error) {
 	key := fmt.Sprint(size)
 	if size == 1 {
 		key = task.Upstreams[0]
@@ -148,9 +148,9 @@ func (b *bench) sized(ctx context.Context, task *suite.Task, size int) (shown, e
 	}
 	tools, err := agent.OpenTools(ctx, suite.Direct, b.setup(task, size))
 	if err != nil {
-		return shown{}, err
+		return shownTools{}, err
 	}
-	s := shown{tools.Definitions(), tools.Instructions()}
+	s := shownTools{tools.Definitions(), tools.Instructions()}
 	b.shown[key] = s
 	return s, tools.Close()
 }
@@ -185,7 +185,7 @@ func (b *bench) describe(ctx context.Context, sizes []int) (list []report.Size, 
 	for _, n := range sizes {
 		size := report.Size{Servers: n, Names: b.names(n), Definitions: map[string]int{}, Instructions: map[string]int{}}
 		if n > 1 {
-			s, err := b.sized(ctx, nil, n)
+			s, err := b.shownAt(ctx, nil, n)
 			if err != nil {
 				return nil, err
 			}

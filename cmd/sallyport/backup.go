@@ -79,7 +79,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	if file == "-" {
 		err = write(a.Stdout)
 	} else {
-		err = newFile(file, dir, write)
+		err = writeBackupFile(file, dir, write)
 	}
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func (a *app) existingData() (string, error) {
 	return dir, nil
 }
 
-// newFile creates file atomically: it appears only when write has succeeded. A file below the directory not is an error.
-func newFile(file, not string, write func(io.Writer) error) error {
+// writeBackupFile creates file atomically: it appears only when write has succeeded. A file below the directory not is an error.
+func writeBackupFile(file, not string, write func(io.Writer) error) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return err

@@ -201,8 +201,8 @@ func (r *modelRig) silent(t *testing.T) {
 	}
 	s.Before(says("stop", "it is "+endpointtest.Key), says("length", "it is"), hang, hang, hang)
 	stdout, stderr, code := r.run(nil, "--model", s.URL, "--modes", "direct", "--upstreams", "needed", "--runs", "6", "--time", "500ms")
-	if code != 124 || s.Asked() != 5 || !strings.Contains(stderr, "sallyport: no answer from "+strings.TrimPrefix(s.URL, "https://")+" within 500ms\nhint: --time gives a task longer") {
-		t.Errorf("status %d after %d requests:\n%s", code, s.Asked(), stderr)
+	if code != 124 || s.TurnCount() != 5 || !strings.Contains(stderr, "sallyport: no answer from "+strings.TrimPrefix(s.URL, "https://")+" within 500ms\nhint: --time gives a task longer") {
+		t.Errorf("status %d after %d requests:\n%s", code, s.TurnCount(), stderr)
 	}
 	for _, want := range []string{`failed, answered "it is [key]", not "17:45" (1 turn, 10 tokens in`, "(finish_reason length) (1 turn, 10 tokens in, 2 out"} {
 		if !strings.Contains(stderr, want) {

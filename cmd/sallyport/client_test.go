@@ -59,7 +59,7 @@ func TestClient(t *testing.T) {
 		}
 	})
 	s.terminate(t)
-	s.ended(t)
+	s.waitStopped(t)
 }
 
 // clientOutput is what both programs print; Python writes lists in its own way.

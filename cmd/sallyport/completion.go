@@ -16,24 +16,24 @@ import (
 	"sallyport/internal/skill"
 )
 
-// completionPatience bounds a lookup of completions, which may ask a running gateway.
-const completionPatience = 2 * time.Second
+// completionTimeout bounds a lookup of completions, which may ask a running gateway.
+const completionTimeout = 2 * time.Second
 
-// names returns completions for a shell, each optionally followed by a tab and a description.
-type names func(ctx context.Context) []string
+// nameSource returns completions for a shell, each optionally followed by a tab and a description.
+type nameSource func(ctx context.Context) []string
 
 // addCompletions registers the completion of arguments for all verbs. Verbs without an entry complete no files.
 func (a *app) addCompletions(root *cobra.Command) {
-	one := map[string]names{
+	one := map[string]nameSource{
 		"auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
 		"upstreams remove": a.upstreamNames, "upstreams review": a.upstreamNames,
 		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
 		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
-		"skills show": a.skillNames, "token revoke": a.tokenNames, "skills review": a.waitingSkills, "install": knownClients,
+		"skills show": a.skillNames, "token revoke": a.tokenNames, "skills review": a.pendingSkills, "install": knownClients,
 	}
-	several := map[string]names{
+	several := map[string]nameSource{
 		"upstreams test": a.upstreamNames, "upstreams approve": a.upstreamNames,
-		"skills rm": a.skillNames, "skills approve": a.waitingSkills, "skills reject": a.waitingSkills,
+		"skills rm": a.skillNames, "skills approve": a.pendingSkills, "skills reject": a.pendingSkills,
 	}
 	files := []string{"exec", "backup", "restore", "import", "man", "workflow lint"}
 	var visit func(cmd *cobra.Command, path string)
@@ -45,36 +45,36 @@ func (a *app) addCompletions(root *cobra.Command) {
 		switch {
 		case cmd.ValidArgsFunction != nil || slices.Contains(files, path):
 		case list != nil:
-			cmd.ValidArgsFunction = completed(list, many)
+			cmd.ValidArgsFunction = completeNames(list, many)
 		default:
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		for flag, list := range map[string]names{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames} {
+		for flag, list := range map[string]nameSource{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames} {
 			if cmd.Flags().Lookup(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, completed(list, true)) // fails only if the flag has one already
+				_ = cmd.RegisterFlagCompletionFunc(flag, completeNames(list, true)) // fails only if the flag has one already
 			}
 		}
 		for _, sub := range cmd.Commands() {
-			visit(sub, joined(path, sub.Name()))
+			visit(sub, joinWords(path, sub.Name()))
 		}
 	}
 	visit(root, "")
 }
 
-func joined(path, name string) string {
+func joinWords(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + " " + name
 }
 
-// completed completes the first argument with names, or with many each argument, without those already given.
-func completed(list names, many bool) cobra.CompletionFunc {
+// completeNames completes the first argument with names, or with many each argument, without those already given.
+func completeNames(list nameSource, many bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		return slices.DeleteFunc(list(ctx), func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -108,15 +108,15 @@ func (a *app) workspaceNames(context.Context) (list []string) {
 // skillNames returns the skills of local clients and the shared skills.
 func (a *app) skillNames(context.Context) (list []string) {
 	_ = a.withSkills(func(s *skill.Store) error {
-		list = append(s.Names(""), s.Shared()...)
+		list = append(s.Names(""), s.SharedNames()...)
 		return nil
 	})
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// waitingSkills returns the skills that wait for approval to be shared.
-func (a *app) waitingSkills(context.Context) (list []string) {
+// pendingSkills returns the skills that wait for approval to be shared.
+func (a *app) pendingSkills(context.Context) (list []string) {
 	_ = a.withSkills(func(s *skill.Store) error {
 		list = s.Pending()
 		return nil
@@ -146,7 +146,7 @@ func knownClients(context.Context) (list []string) {
 // executionIDs returns the executions of running gateways. It does not open stored records, which would take too long.
 func (a *app) executionIDs(ctx context.Context) (list []string) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		return cli.Everywhere(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
+		return cli.GetFromAll(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
 			for _, e := range got.Executions {
 				list = append(list, fmt.Sprintf("%s\t%s, %s ago", cli.Cell(e.ID, 40), cli.Cell(e.Status, 20), cli.Age(e.Started)))
 			}

@@ -27,7 +27,7 @@ func TestDashboardWalked(t *testing.T) {
 	if status := p.Follow("main button.primary"); status != http.StatusOK || !strings.Contains(p.Text("header"), "operator") {
 		t.Fatalf("%d %s", status, p.Text("header"))
 	}
-	walk.look("overview", "upstreams available")
+	walk.checkPage("overview", "upstreams available")
 
 	inside := s.post(t, "from servers.gate import enter\nprint('before the gate', flush=True)\nprint(enter(), flush=True)\nfrom servers.everything import echo\necho(message='<b>hello</b>')")
 	<-s.gate.inside
@@ -35,35 +35,35 @@ func TestDashboardWalked(t *testing.T) {
 	p.WaitText("main", "running")
 	p.Follow("main a[href^='/ui/executions/e-']")
 	p.WaitText("main", "before the gate")
-	walk.look("execution that runs", "gate.enter")
+	walk.checkPage("execution that runs", "gate.enter")
 	close(s.gate.open)
 	p.WaitText("main", "it is open") // as it is printed, without a reload
 
 	walk.follow("Approvals")
 	p.WaitText("main", "a person looks")
-	walk.look("approvals", "<b>hello</b>", "everything.echo")
+	walk.checkPage("approvals", "<b>hello</b>", "everything.echo")
 	p.Fill("main form.answer input[name=reason]", "looks well")
 	p.Follow("main form.answer button[value=once]")
 	if got := <-inside; !strings.Contains(got, `"status":"ok"`) || !strings.Contains(got, "hello") {
 		t.Errorf("what was allowed came to %s", got)
 	}
-	walk.look("approvals that were answered", "used once", "token:test")
+	walk.checkPage("approvals that were answered", "used once", "token:test")
 
 	for _, page := range []struct{ label, says string }{
 		{"Upstreams", "gate"}, {"Catalogue", "everything"}, {"Quarantine", ""}, {"Executions", "ok"}, {"Workflows", ""}, {"Runs", ""},
 		{"Skills", ""}, {"Savings", "tokens"}, {"Audit", "everything.echo"},
 	} {
 		walk.follow(page.label)
-		walk.look(page.label, page.says)
+		walk.checkPage(page.label, page.says)
 	}
 	walk.follow("Executions")
 	p.Follow("main a[href^='/ui/executions/e-']")
-	walk.look("an execution that is over", "gate.enter", "everything.echo", "before the gate")
+	walk.checkPage("an execution that is over", "gate.enter", "everything.echo", "before the gate")
 	walk.follow("Catalogue")
 	p.Fill("main input[name=q]", "echo a message")
 	p.Follow("main form button.primary")
 	p.WaitText("main", "everything.echo")
-	walk.look("what a search finds", "everything.echo", "tokens")
+	walk.checkPage("what a search finds", "everything.echo", "tokens")
 
 	p.Follow("header form button") // log out
 	p.Go(home + "/ui/audit")
@@ -72,7 +72,7 @@ func TestDashboardWalked(t *testing.T) {
 	}
 	p.Complaints() // of the status
 	s.terminate(t)
-	s.ended(t)
+	s.waitStopped(t)
 }
 
 // walker looks at pages as people with different eyes and devices do.
@@ -85,7 +85,7 @@ type walker struct {
 // follow goes to a page by the navigation.
 func (w *walker) follow(label string) {
 	w.t.Helper()
-	path := browser.Eval[string](w.p, `[...document.querySelectorAll("nav a")].find(a => a.textContent.trim().startsWith(`+quotedJSON(label)+`))?.getAttribute("href") ?? ""`)
+	path := browser.Eval[string](w.p, `[...document.querySelectorAll("nav a")].find(a => a.textContent.trim().startsWith(`+quoteJSON(label)+`))?.getAttribute("href") ?? ""`)
 	if path == "" {
 		w.t.Fatalf("the navigation has no %s: %s", label, w.p.Text("nav"))
 	}
@@ -94,8 +94,8 @@ func (w *walker) follow(label string) {
 	}
 }
 
-// look sees to it that a page says what it should, on a desk and on a phone, by day and by night.
-func (w *walker) look(what string, says ...string) {
+// checkPage sees to it that a page says what it should, on a desk and on a phone, by day and by night.
+func (w *walker) checkPage(what string, says ...string) {
 	w.t.Helper()
 	w.p.Wait("main h1")
 	text := w.p.Text("main")
@@ -144,13 +144,13 @@ func (s *site) post(t *testing.T, code string) <-chan string {
 		}
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer a-token-for-a-test")
-		answer <- said(http.DefaultClient.Do(r))
+		answer <- responseText(http.DefaultClient.Do(r))
 	}()
 	return answer
 }
 
-// said is an answer's body.
-func said(resp *http.Response, err error) string {
+// responseText is an answer's body.
+func responseText(resp *http.Response, err error) string {
 	if err != nil {
 		return err.Error()
 	}
@@ -162,7 +162,7 @@ func said(resp *http.Response, err error) string {
 	return text.String()
 }
 
-func quotedJSON(text string) string {
+func quoteJSON(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil { // a text
 		return `""`

@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// deployed is a file of docs/deploy.
-func deployed(t *testing.T, name string) string {
+// readDeployFile is a file of docs/deploy.
+func readDeployFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "deploy", name))
 	if err != nil {
@@ -26,7 +26,7 @@ func deployed(t *testing.T, name string) string {
 
 // TestDeployedCommands: what a service and a container start is a command line of ours, and their settings can be read.
 func TestDeployedCommands(t *testing.T) {
-	unit, container := deployed(t, "sallyport.service"), deployed(t, "Containerfile")
+	unit, container := readDeployFile(t, "sallyport.service"), readDeployFile(t, "Containerfile")
 	lines := map[string][]string{}
 	for _, found := range regexp.MustCompile(`(?m)^(ExecStart)=\S+/sallyport (.*)$`).FindAllStringSubmatch(unit, -1) {
 		lines[found[1]] = strings.Fields(found[2])
@@ -54,11 +54,11 @@ func TestDeployedCommands(t *testing.T) {
 		}
 	}
 	env := func(name string) (string, bool) { return strings.Repeat("x", 32), name == "CI_TOKEN" }
-	if cfg, err := config.Parse("upstreams.yaml", []byte(deployed(t, "upstreams.yaml")), env); err != nil || len(cfg.HTTP.Hosts) != 1 || cfg.HTTP.Problem != "" {
+	if cfg, err := config.Parse("upstreams.yaml", []byte(readDeployFile(t, "upstreams.yaml")), env); err != nil || len(cfg.HTTP.Hosts) != 1 || cfg.HTTP.Problem != "" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	for _, where := range []string{"nginx.conf", "compose.yaml"} {
-		if !strings.Contains(deployed(t, where), "tools.example.com") {
+		if !strings.Contains(readDeployFile(t, where), "tools.example.com") {
 			t.Errorf("%s is for another host than upstreams.yaml", where)
 		}
 	}
@@ -70,7 +70,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("no systemd-analyze here")
 	}
-	unit := strings.NewReplacer("/usr/local/bin/sallyport", "/bin/true", "man:sallyport-serve(1)", "man:man(1)").Replace(deployed(t, "sallyport.service"))
+	unit := strings.NewReplacer("/usr/local/bin/sallyport", "/bin/true", "man:sallyport-serve(1)", "man:man(1)").Replace(readDeployFile(t, "sallyport.service"))
 	path := filepath.Join(t.TempDir(), "sallyport.service")
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// mounted runs a script of the shell in a mount namespace of its own.
-func mounted(t *testing.T, settings, script, stdin string) (out string) {
+// runMounted runs a script of the shell in a mount namespace of its own.
+func runMounted(t *testing.T, settings, script, stdin string) (out string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a file system")
@@ -43,7 +43,7 @@ func TestDoctorDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := mounted(t, "upstreams: {}\nsandbox: {runsc: /nonesuch}\n", "mkdir data; "+c.script+"; echo DIR is $PWD/data; sallyport doctor --data data", "")
+			out := runMounted(t, "upstreams: {}\nsandbox: {runsc: /nonesuch}\n", "mkdir data; "+c.script+"; echo DIR is $PWD/data; sallyport doctor --data data", "")
 			_, dir, _ := strings.Cut(out, "DIR is ")
 			dir, _, _ = strings.Cut(dir, "\n")
 			if want := strings.ReplaceAll(c.want, "DIR", dir); !strings.Contains(out, want) {
@@ -69,7 +69,7 @@ func TestServeReadOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := mounted(t, c.settings, "mkdir data; sallyport workflow run --data data nonesuch 2>/dev/null </dev/null || true; mkdir -p data/workspaces/+e3b0c44298fc1c149afbf4c8996fb924/default data/records; "+
+			out := runMounted(t, c.settings, "mkdir data; sallyport workflow run --data data nonesuch 2>/dev/null </dev/null || true; mkdir -p data/workspaces/+e3b0c44298fc1c149afbf4c8996fb924/default data/records; "+
 				"mount --bind data data; mount -o remount,ro,bind data; { cat; sleep 8; } | sallyport serve --data data", say)
 			if !strings.Contains(out, "No tool matches") || !strings.Contains(out, c.want) || !strings.Contains(out, "records are kept in memory only") {
 				t.Errorf("no %q:\n%s", c.want, out)

@@ -37,8 +37,8 @@ func newEmittedJSON(items []tool.Content) []emittedJSON {
 	return all
 }
 
-// with returns out with the files that its emitted items were written to.
-func (out executionJSON) with(files []string) executionJSON {
+// withFiles returns out with the files that its emitted items were written to.
+func (out executionJSON) withFiles(files []string) executionJSON {
 	for i, file := range files {
 		out.Emitted[i].File = file
 	}
@@ -70,7 +70,7 @@ func makeFolder(folder string) error {
 		return nil
 	}
 	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return unwritable(err)
+		return emitError(err)
 	}
 	return nil
 }
@@ -84,20 +84,20 @@ func writeEmitted(folder string, items []tool.Content) (files []string, err erro
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, unwritable(err)
+		return nil, emitError(err)
 	}
 	defer root.Close()
 	for i, c := range items {
 		name, err := writeNew(root, fileName(c, i), bytesOf(c))
 		if err != nil {
-			return files, unwritable(err)
+			return files, emitError(err)
 		}
 		files = append(files, filepath.Join(folder, name))
 	}
 	return files, nil
 }
 
-func unwritable(err error) error {
+func emitError(err error) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "cannot write emitted files: " + err.Error(), Hint: "give --emit a folder that can be written to", Err: err}
 }
 
@@ -140,7 +140,7 @@ func fileName(c tool.Content, i int) string {
 		return r
 	}, name), ". -~")
 	if name == "" {
-		return fmt.Sprintf("emitted-%d%s", i+1, endingOfType(c))
+		return fmt.Sprintf("emitted-%d%s", i+1, extensionOfType(c))
 	}
 	if len(name) > maxFileName {
 		ending := filepath.Ext(name)
@@ -152,8 +152,8 @@ func fileName(c tool.Content, i int) string {
 	return name
 }
 
-// endingOfType returns the usual file extension for the item's MIME type.
-func endingOfType(c tool.Content) string {
+// extensionOfType returns the usual file extension for the item's MIME type.
+func extensionOfType(c tool.Content) string {
 	kind, _, _ := strings.Cut(c.MIME, ";")
 	return cmp.Or(map[string]string{
 		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",

@@ -35,7 +35,7 @@ func TestEmittedOverTheWire(t *testing.T) {
 		return cmd
 	}
 	web := serve("--http", "127.0.0.1:0")
-	url, _ := started(t, web)
+	url, _ := startListening(t, web)
 	for _, version := range []string{"2025-06-18", "2026-07-28"} {
 		wantEmitted(t, "HTTP "+version, dialHTTP(t, url, version))
 		pipe := serve()

@@ -75,7 +75,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	s.terminate(t)
-	s.ended(t)
+	s.waitStopped(t)
 }
 
 // exampleText is a file with the test's gateway in the place of the reader's.
@@ -97,7 +97,7 @@ func settingsOf(name string) func(t *testing.T, s *site, path string) {
 	return func(t *testing.T, s *site, path string) {
 		t.Helper()
 		client, _ := clients.Find(name)
-		servers, notes, err := clients.NewReader(clients.Place{OS: "linux", Home: t.TempDir(), Dir: t.TempDir()}).Read(client, path, []byte(s.exampleText(t, path)))
+		servers, notes, err := clients.NewReader(clients.System{OS: "linux", Home: t.TempDir(), Dir: t.TempDir()}).Read(client, path, []byte(s.exampleText(t, path)))
 		if err != nil || len(notes) > 0 || len(servers) != 1 || servers[0].Label != clients.OurName || servers[0].Skip != "" {
 			t.Fatalf("%+v, %v, %v", servers, notes, err)
 		}

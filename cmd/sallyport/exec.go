@@ -100,7 +100,7 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 		return err
 	}
 	return a.WithGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
-		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // so that its approvals can be answered from another terminal
+		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Service(), nil))() // so that its approvals can be answered from another terminal
 		for _, program := range programs {
 			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
 				return err
@@ -128,7 +128,7 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execut
 	}
 	files, unwritten := writeEmitted(folder, e.Emitted)
 	if asJSON {
-		err = a.PrintJSON(newExecutionJSON(e).with(files))
+		err = a.PrintJSON(newExecutionJSON(e).withFiles(files))
 	} else {
 		err = a.printExecution(e)
 		a.listEmitted(e.Emitted, files)
@@ -191,7 +191,7 @@ func (a *app) printExecution(e execution.Result) error {
 	if err := cli.Write(a.Stdout, out); err != nil {
 		return err
 	}
-	if ending := endingOf(e); ending != "" {
+	if ending := failureText(e); ending != "" {
 		if e.Stderr.Text != "" && !strings.HasSuffix(e.Stderr.Text, "\n") {
 			ending = "\n" + ending
 		}
@@ -215,9 +215,9 @@ func valueLine(v bridge.Value) string {
 	return v.Text
 }
 
-// endingOf returns how a program failed, in the words of execute_code. It is "" for a
+// failureText returns how a program failed, in the words of execute_code. It is "" for a
 // program that succeeded or called exit.
-func endingOf(e execution.Result) string {
+func failureText(e execution.Result) string {
 	if e.Status == sandbox.OK || e.Status == sandbox.Exited {
 		return ""
 	}
@@ -243,7 +243,7 @@ func executionStatus(e execution.Result) error {
 	case sandbox.Canceled:
 		return cli.Status(cli.ExitInterrupted)
 	case execution.Held:
-		return cli.Status(cli.ExitHeld)
+		return cli.Status(cli.ExitSuspended)
 	}
 	return cli.Status(cli.ExitUnable)
 }

@@ -135,8 +135,8 @@ func brokenPipe() {
 	os.Exit(exitCode(cmd.Run()))
 }
 
-// taken is "taken command...": the command gets the address of a port that is ours.
-func taken() {
+// withUsedPort is "taken command...": the command gets the address of a port that is ours.
+func withUsedPort() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	defer listener.Close()
@@ -145,8 +145,8 @@ func taken() {
 	os.Exit(exitCode(cmd.Run()))
 }
 
-// beside is "beside command...": the command runs while a gateway serves.
-func beside() {
+// withGateway is "beside command...": the command runs while a gateway serves.
+func withGateway() {
 	serve := exec.Command("sallyport", "serve", "--http", "127.0.0.1:0")
 	stderr, err := serve.StderrPipe()
 	check(err)

@@ -54,13 +54,13 @@ func newSite(t *testing.T, settings string) *site {
 	}
 	s.cmd = exec.Command(binary, "serve", "--config", config, "--http", "127.0.0.1:0")
 	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
-	s.url, s.log = started(t, s.cmd)
+	s.url, s.log = startListening(t, s.cmd)
 	return s
 }
 
-// ended waits for the end that a signal has brought about, and returns the log.
+// waitStopped waits for the end that a signal has brought about, and returns the log.
 // Nothing may be left then.
-func (s *site) ended(t *testing.T) string {
+func (s *site) waitStopped(t *testing.T) string {
 	t.Helper()
 	log := <-s.log
 	if err := s.cmd.Wait(); err != nil || !strings.Contains(log, "msg=stopped") || strings.Contains(log, "a-token") || strings.Contains(log, "level=ERROR") {
@@ -165,7 +165,7 @@ func TestOverHTTP(t *testing.T) {
 	if got := <-answer; !strings.Contains(got, "it is open, it ended") {
 		t.Errorf("the running program: %s", got)
 	}
-	s.ended(t)
+	s.waitStopped(t)
 }
 
 func listens(url string) bool {
@@ -190,7 +190,7 @@ func TestGraceIsOver(t *testing.T) {
 			t.Errorf("the running program: %s", got)
 		}
 	}
-	if log := s.ended(t); !strings.Contains(log, `msg="drain timeout, calls canceled" calls=2`) {
+	if log := s.waitStopped(t); !strings.Contains(log, `msg="drain timeout, calls canceled" calls=2`) {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -210,7 +210,7 @@ func TestHangingUpEndsTheSandbox(t *testing.T) {
 		await(t, "the sandbox is gone", func() bool { return len(s.sandboxes()) == 0 })
 	}
 	s.terminate(t)
-	s.ended(t)
+	s.waitStopped(t)
 }
 
 // sandboxes returns the processes of runsc that belong to the site.
@@ -224,8 +224,8 @@ func (s *site) sandboxes() (found []string) {
 	return found
 }
 
-// started returns the address that the binary logs, and later the rest of its log.
-func started(t *testing.T, cmd *exec.Cmd) (url string, rest <-chan string) {
+// startListening returns the address that the binary logs, and later the rest of its log.
+func startListening(t *testing.T, cmd *exec.Cmd) (url string, rest <-chan string) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -90,7 +90,7 @@ func (d *desk) serve() (stop func() string) {
 	d.t.Helper()
 	cmd := exec.Command(d.binary, "serve", "--config", d.config, "--http", "127.0.0.1:0")
 	cmd.Env = d.env
-	url, log := started(d.t, cmd)
+	url, log := startListening(d.t, cmd)
 	d.session = dialHTTP(d.t, url, "2025-11-25")
 	return func() string {
 		_ = d.session.Close()

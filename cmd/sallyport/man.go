@@ -50,7 +50,7 @@ func writeManual(root *cobra.Command, dir string) error {
 			}
 		}
 		var errs []error
-		for _, sub := range documented(cmd) {
+		for _, sub := range documentedCommands(cmd) {
 			errs = append(errs, write(sub))
 		}
 		return errors.Join(errs...)
@@ -58,8 +58,8 @@ func writeManual(root *cobra.Command, dir string) error {
 	return write(root)
 }
 
-// documented returns the subcommands that have a page.
-func documented(cmd *cobra.Command) (list []*cobra.Command) {
+// documentedCommands returns the subcommands that have a page.
+func documentedCommands(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
 			list = append(list, sub)
@@ -107,7 +107,7 @@ func manual(cmd *cobra.Command, date, version string) []byte {
 	}
 	p.section("description")
 	p.paragraphs(text)
-	if subs := documented(cmd); len(subs) > 0 {
+	if subs := documentedCommands(cmd); len(subs) > 0 {
 		p.section("commands")
 		for _, sub := range subs {
 			p.entry(sub.Name(), "", sub.Short)
@@ -222,7 +222,7 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 	if cmd.HasParent() {
 		pages = append(pages, pageName(cmd.Parent()))
 	}
-	for _, sub := range documented(cmd) {
+	for _, sub := range documentedCommands(cmd) {
 		pages = append(pages, pageName(sub))
 	}
 	p.section("see also")
@@ -237,11 +237,11 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 
 // escape escapes text for roff, so that it has no markup and can be copied from the formatted page.
 func escape(text string) string {
-	text = marks.Replace(text)
+	text = roffEscaper.Replace(text)
 	if strings.HasPrefix(text, ".") {
 		return `\&` + text
 	}
 	return text
 }
 
-var marks = strings.NewReplacer(`\`, `\(rs`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+var roffEscaper = strings.NewReplacer(`\`, `\(rs`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)

@@ -92,7 +92,7 @@ func TestEnds(t *testing.T) {
 		if got := cli.ExitStatus(executionStatus(e)); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.outcome.Status, got, c.want)
 		}
-		says := endingOf(e)
+		says := failureText(e)
 		if !strings.HasPrefix(says, c.says) || c.says == "" && says != "" || strings.Contains(says, "printed\n") {
 			t.Errorf("%s: says %q, want %q", c.outcome.Status, says, c.says)
 		}

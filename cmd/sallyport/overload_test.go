@@ -14,16 +14,16 @@ import (
 	"sallyport/internal/testutil/load"
 )
 
-// besieged is a site whose API is asked by hand.
-type besieged struct{ *site }
+// rawSite is a site whose API is asked by hand.
+type rawSite struct{ *site }
 
-func (b besieged) address() string {
+func (b rawSite) address() string {
 	address, _, _ := strings.Cut(strings.TrimPrefix(b.url, "http://"), "/")
 	return address
 }
 
 // send opens a connection and sends a request, whose body may be less than its header says.
-func (b besieged) send(t *testing.T, header, body string) net.Conn {
+func (b rawSite) send(t *testing.T, header, body string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.address())
 	if err != nil {
@@ -41,7 +41,7 @@ func (b besieged) send(t *testing.T, header, body string) net.Conn {
 }
 
 // run sends a program.
-func (b besieged) run(t *testing.T, header, code string) net.Conn {
+func (b rawSite) run(t *testing.T, header, code string) net.Conn {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"code": code})
 	if err != nil {
@@ -50,7 +50,7 @@ func (b besieged) run(t *testing.T, header, code string) net.Conn {
 	return b.send(t, fmt.Sprintf("%sContent-Length: %d", header, len(body)), string(body))
 }
 
-func (b besieged) inside(t *testing.T) {
+func (b rawSite) inside(t *testing.T) {
 	t.Helper()
 	select {
 	case <-b.gate.inside:
@@ -60,7 +60,7 @@ func (b besieged) inside(t *testing.T) {
 }
 
 // last is the newest execution on record.
-func (b besieged) last(t *testing.T) (status string) {
+func (b rawSite) last(t *testing.T) (status string) {
 	t.Helper()
 	got, err := (&http.Client{Transport: withToken{}}).Get("http://" + b.address() + "/executions?limit=1")
 	if err != nil {
@@ -77,8 +77,8 @@ func (b besieged) last(t *testing.T) (status string) {
 	return list.Executions[0].Status
 }
 
-// within fails if the gateway needs more than so many MiB for what do does.
-func (b besieged) within(t *testing.T, most int64, do func()) {
+// checkMemory fails if the gateway needs more than so many MiB for what do does.
+func (b rawSite) checkMemory(t *testing.T, most int64, do func()) {
 	t.Helper()
 	before, _, err := load.Memory(b.cmd.Process.Pid)
 	if err != nil {
@@ -91,8 +91,8 @@ func (b besieged) within(t *testing.T, most int64, do func()) {
 	}
 }
 
-// answered returns the status of the answer.
-func answered(conn net.Conn) (int, error) {
+// readStatus returns the status of the answer.
+func readStatus(conn net.Conn) (int, error) {
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func answered(conn net.Conn) (int, error) {
 // TestBesieged has many clients at the API of the built binary, and such as read slowly, say half of what they have to say,
 // say too much, and go away in the middle.
 func TestBesieged(t *testing.T) {
-	b := besieged{newSite(t, ", limits: {requests: 0, executions: 0}")}
+	b := rawSite{newSite(t, ", limits: {requests: 0, executions: 0}")}
 	t.Run("many clients", func(t *testing.T) {
 		r := load.Run(t.Context(), load.Options{URL: "http://" + b.address(), Token: "a-token-for-a-test", Clients: 16, For: 2 * time.Second, Call: "from servers.everything import echo\necho('hi')"})
 		if r.Failed > 0 || r.Answers[http.StatusOK] == 0 {
@@ -124,7 +124,7 @@ func TestBesieged(t *testing.T) {
 		}
 	})
 	t.Run("a client reads nothing", func(t *testing.T) {
-		b.within(t, 32, func() {
+		b.checkMemory(t, 32, func() {
 			conn := b.run(t, "Accept: text/event-stream\r\n", "from servers.gate import enter\nfor i in range(80_000): print(i, 'x' * 99)\nenter()\n'done'")
 			b.inside(t) // with 8 MB that nobody has read
 			b.gate.open <- struct{}{}
@@ -133,20 +133,20 @@ func TestBesieged(t *testing.T) {
 		})
 	})
 	t.Run("clients say half of it", func(t *testing.T) {
-		b.within(t, 32, func() {
+		b.checkMemory(t, 32, func() {
 			for range 200 {
 				b.send(t, "Content-Length: 3000000", `{"code": "`)
 			}
 			conn := b.run(t, "", "6 * 7")
-			if status, err := answered(conn); err != nil || status != http.StatusOK {
+			if status, err := readStatus(conn); err != nil || status != http.StatusOK {
 				t.Errorf("another client: %d, %v", status, err)
 			}
 		})
 	})
 	t.Run("a gigabyte", func(t *testing.T) {
-		b.within(t, 32, func() {
+		b.checkMemory(t, 32, func() {
 			conn := b.send(t, "Content-Length: 1073741824", `{"code": "`)
-			if status, err := answered(conn); err != nil || status != http.StatusRequestEntityTooLarge {
+			if status, err := readStatus(conn); err != nil || status != http.StatusRequestEntityTooLarge {
 				t.Errorf("said in advance: %d, %v", status, err)
 			}
 			conn = b.send(t, "Transfer-Encoding: chunked", "a\r\n{\"code\": \"\r\n")
@@ -163,5 +163,5 @@ func TestBesieged(t *testing.T) {
 		})
 	})
 	b.terminate(t)
-	b.ended(t)
+	b.waitStopped(t)
 }

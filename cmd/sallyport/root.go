@@ -70,7 +70,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetHelpTemplate(helpTemplate)
-	root.SetHelpFunc(quietly(root.HelpFunc()))
+	root.SetHelpFunc(bufferedHelp(root.HelpFunc()))
 	root.SetFlagErrorFunc(cli.FlagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.ConfigPath, "config", "", "read `FILE` (default $SALLYPORT_CONFIG, ./upstreams.yaml,\n~/.config/sallyport/upstreams.yaml)")
@@ -81,13 +81,13 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 		upstreamscmd.Command(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
 		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), workflowcmd.Command(a.App), benchcmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App))
 	root.SetHelpCommand(helpCommand(root))
-	tameCompletion(root)
+	configureCompletion(root)
 	a.addCompletions(root)
 	return root
 }
 
-// quietly prints a help text with one write, and ignores the error of a closed pipe.
-func quietly(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+// bufferedHelp prints a help text with one write, and ignores the error of a closed pipe.
+func bufferedHelp(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
 		out := cmd.OutOrStdout()
 		var text bytes.Buffer
@@ -98,8 +98,8 @@ func quietly(help func(*cobra.Command, []string)) func(*cobra.Command, []string)
 	}
 }
 
-// tameCompletion replaces the texts of cobra's completion command.
-func tameCompletion(root *cobra.Command) {
+// configureCompletion replaces the texts of cobra's completion command.
+func configureCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != "completion" {

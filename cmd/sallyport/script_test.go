@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 		"hold":       hold,
 		"brokenpipe": brokenPipe,
 		"xdg-open":   browse,
-		"taken":      taken,
-		"beside":     beside,
+		"taken":      withUsedPort,
+		"beside":     withGateway,
 	})
 }
 
@@ -83,7 +83,7 @@ func TestScripts(t *testing.T) {
 			"status":      wantStatus,
 			"nothingleft": nothingLeft,
 			"lines":       wantLines,
-			"edited":      edited,
+			"edited":      editFile,
 			"lastrun":     lastRun,
 			"timeless":    timeless,
 		},
@@ -161,8 +161,8 @@ func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// edited is "edited FILE OLD NEW": the first OLD in the file becomes NEW.
-func edited(ts *testscript.TestScript, neg bool, args []string) {
+// editFile is "edited FILE OLD NEW": the first OLD in the file becomes NEW.
+func editFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: edited FILE OLD NEW")
 	}

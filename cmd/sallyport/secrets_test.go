@@ -31,9 +31,9 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// hoard is a gateway with a secret wherever an operator may put one, before upstreams
+// secretRig is a gateway with a secret wherever an operator may put one, before upstreams
 // that know all of them and say them in every way. What leaves is kept in out.
-type hoard struct {
+type secretRig struct {
 	t       *testing.T
 	dir     string
 	env     []string
@@ -42,10 +42,10 @@ type hoard struct {
 	out     map[string]*bytes.Buffer // by what said it
 }
 
-// known is the file in which upstreams find all secrets.
-func (h *hoard) known() string { return filepath.Join(h.dir, "own", "known.json") }
+// knownFile is the file in which upstreams find all secrets.
+func (h *secretRig) knownFile() string { return filepath.Join(h.dir, "own", "known.json") }
 
-func (h *hoard) list() (all []string) {
+func (h *secretRig) list() (all []string) {
 	for _, s := range h.secrets {
 		all = append(all, s)
 	}
@@ -53,12 +53,12 @@ func (h *hoard) list() (all []string) {
 }
 
 // tellUpstreams writes down what upstreams know.
-func (h *hoard) tellUpstreams() {
+func (h *secretRig) tellUpstreams() {
 	data, _ := json.Marshal(h.list())
 	h.write("own/known.json", string(data))
 }
 
-func (h *hoard) write(name, text string) {
+func (h *secretRig) write(name, text string) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -69,8 +69,8 @@ func (h *hoard) write(name, text string) {
 	}
 }
 
-// said keeps what somebody said.
-func (h *hoard) said(who string, text []byte) {
+// record keeps what somebody said.
+func (h *secretRig) record(who string, text []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.out[who] == nil {
@@ -79,7 +79,7 @@ func (h *hoard) said(who string, text []byte) {
 	h.out[who].Write(text)
 }
 
-func newHoard(t *testing.T) *hoard {
+func newSecretRig(t *testing.T) *secretRig {
 	t.Helper()
 	runsc := testutil.Runsc(t)
 	dir, err := os.MkdirTemp("/tmp", "hoard-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
@@ -87,7 +87,7 @@ func newHoard(t *testing.T) *hoard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h := &hoard{t: t, dir: dir, out: map[string]*bytes.Buffer{}, secrets: map[string]string{
+	h := &secretRig{t: t, dir: dir, out: map[string]*bytes.Buffer{}, secrets: map[string]string{
 		"env": "Env-s3cret/+&one", "arg": "Arg-s3cret=two", "arg-url": "Arg-Url-s3cret-3", "env-url": "Env-Url-s3cret-3b", "header": "Header-s3cret<four>", "query": "Query-s3cret-5",
 		"file": "File-s3cret \"six\"", "env_file": "EnvFile-s3cret-7", "unused": "Unused-s3cret-7b", "client": "Client-s3cret-8", "token": "a-token-for-a-test", "embeddings": "Embed-s3cret-10",
 		"url-user": "Url-User-s3cret-11", "otlp": "Otlp-s3cret-12", "surrealdb": "Surreal-s3cret-13", "recognizer": "Recognizer-s3cret-14",
@@ -105,7 +105,7 @@ func newHoard(t *testing.T) *hoard {
 	return h
 }
 
-func (h *hoard) settings(person, robot, runsc string) string {
+func (h *secretRig) settings(person, robot, runsc string) string {
 	over := h.overHTTP()
 	host := strings.TrimPrefix(over, "https://")
 	return fmt.Sprintf(`env_file: own/secrets.env
@@ -134,12 +134,12 @@ audit:
   sinks: {otlp: {url: "%[4]s/otlp", headers: {Authorization: "Bearer %[13]s"}}, surrealdb: {url: "%[4]s/surrealdb", namespace: n, database: d, user: u, password: %[14]q}}
 policy: {default: allow, rules: [{tools: [over.ask], then: deny, message: no}]}
 profiles: [all]
-`, h.known(), h.secrets["arg-url"], h.secrets["env-url"], over, person, robot, h.secrets["client"], h.secrets["url-user"], host, h.secrets["embeddings"],
+`, h.knownFile(), h.secrets["arg-url"], h.secrets["env-url"], over, person, robot, h.secrets["client"], h.secrets["url-user"], host, h.secrets["embeddings"],
 		runsc, h.secrets["token"], h.secrets["otlp"], h.secrets["surrealdb"], h.secrets["recognizer"])
 }
 
 // overHTTP is a leaky server, and one whose errors say the same.
-func (h *hoard) overHTTP() string {
+func (h *secretRig) overHTTP() string {
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return upstreamtest.Leaky(h.list) }, nil)
 	web := tlstest.NewServer(h.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/mcp" {
@@ -157,7 +157,7 @@ func (h *hoard) overHTTP() string {
 }
 
 // run runs the command beside the gateway, and keeps what it says.
-func (h *hoard) run(args ...string) string {
+func (h *secretRig) run(args ...string) string {
 	h.t.Helper()
 	cmd := exec.CommandContext(h.t.Context(), "sallyport", args...)
 	cmd.Env, cmd.Dir = append(h.env, "SALLYPORT_CONFIG="+filepath.Join(h.dir, "upstreams.yaml")), h.dir
@@ -165,13 +165,13 @@ func (h *hoard) run(args ...string) string {
 	if cmd.ProcessState == nil {
 		h.t.Fatalf("%v: %v", args, err)
 	}
-	h.said("sallyport "+strings.Join(args, " "), out)
+	h.record("sallyport "+strings.Join(args, " "), out)
 	return string(out)
 }
 
 // wire keeps what comes over HTTP, every byte.
 type wire struct {
-	h   *hoard
+	h   *secretRig
 	who string
 }
 
@@ -180,7 +180,7 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.h.said(w.who, fmt.Append(nil, resp.Header))
+	w.h.record(w.who, fmt.Append(nil, resp.Header))
 	resp.Body = tapped{resp.Body, w}
 	return resp, nil
 }
@@ -192,11 +192,11 @@ type tapped struct {
 
 func (t tapped) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
-	t.wire.h.said(t.wire.who, p[:n])
+	t.wire.h.record(t.wire.who, p[:n])
 	return n, err
 }
 
-func (h *hoard) dial(endpoint, version string) *mcp.ClientSession {
+func (h *secretRig) dial(endpoint, version string) *mcp.ClientSession {
 	h.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -258,31 +258,31 @@ throw new Error(JSON.stringify(await tell({})));
 // TestSecretsStayEverywhere puts a secret wherever an operator may put one, has upstreams that
 // know all of them say them in every way, and seeks them in every byte that leaves and that is kept.
 func TestSecretsStayEverywhere(t *testing.T) {
-	h := newHoard(t)
+	h := newSecretRig(t)
 	h.run("auth", "login", "person")
 	h.learnTokens()
 	cmd := exec.Command("sallyport", "serve", "--http", "127.0.0.1:0", "--log-level", "debug")
 	cmd.Env, cmd.Dir = append(h.env, "SALLYPORT_CONFIG="+filepath.Join(h.dir, "upstreams.yaml")), h.dir
-	address, log := started(t, cmd)
+	address, log := startListening(t, cmd)
 	for i, version := range []string{"2025-11-25", "2026-07-28"} {
 		h.use(h.dial(address, version), [][]string{{"stdio", "dying"}, {"over", "broken"}}[i])
 		h.direct(h.dial(address+"/direct", version))
 	}
 	h.refusals(address)
 	h.processes()
-	h.beside()
+	h.runVerbs()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	h.said("the log", []byte(<-log))
+	h.record("the log", []byte(<-log))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	h.learnTokens()
-	h.kept()
-	h.seek()
+	h.recordFiles()
+	h.checkLeaks()
 }
 
 // learnTokens adds what logins have brought, so that upstreams say it and it is sought.
-func (h *hoard) learnTokens() {
+func (h *secretRig) learnTokens() {
 	h.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(h.dir, "own", "sallyport", "auth", "*"))
 	for _, path := range files {
@@ -303,7 +303,7 @@ func (h *hoard) learnTokens() {
 }
 
 // use is what a client does with programs.
-func (h *hoard) use(session *mcp.ClientSession, upstreams []string) {
+func (h *secretRig) use(session *mcp.ClientSession, upstreams []string) {
 	h.t.Helper()
 	defer session.Close()
 	run := func(language, code string) mcp.CallToolParams {
@@ -322,7 +322,7 @@ func (h *hoard) use(session *mcp.ClientSession, upstreams []string) {
 }
 
 // direct is what a client does without programs.
-func (h *hoard) direct(session *mcp.ClientSession) {
+func (h *secretRig) direct(session *mcp.ClientSession) {
 	h.t.Helper()
 	defer session.Close()
 	ctx := h.t.Context()
@@ -352,7 +352,7 @@ func (h *hoard) direct(session *mcp.ClientSession) {
 }
 
 // refusals are answers to those who may not, or do not know how.
-func (h *hoard) refusals(address string) {
+func (h *secretRig) refusals(address string) {
 	h.t.Helper()
 	for _, token := range []string{"", "Bearer wrong", "Bearer " + h.secrets["token"]} {
 		for _, path := range []string{"", "/direct", "/../", "/../api/executions", "/../.well-known/oauth-protected-resource"} {
@@ -361,7 +361,7 @@ func (h *hoard) refusals(address string) {
 			if resp, err := http.DefaultClient.Do(req); err == nil {
 				body, _ := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
-				h.said("a refusal", fmt.Append(body, resp.Header))
+				h.record("a refusal", fmt.Append(body, resp.Header))
 			}
 		}
 	}
@@ -369,22 +369,22 @@ func (h *hoard) refusals(address string) {
 
 // processes are those of the gateway but for what it starts for upstreams: whoever puts a secret
 // into an argument shows it to the machine. Their environments are private, but sandboxes have none to keep.
-func (h *hoard) processes() {
+func (h *secretRig) processes() {
 	for _, path := range processesWith(h.dir) {
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if bytes.HasPrefix(line, []byte("leaky")) || bytes.Contains(line, []byte("/leaky\x00")) {
 			continue
 		}
-		h.said("a process title", line)
+		h.record("a process title", line)
 		if bytes.Contains(line, []byte("runsc")) {
 			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-			h.said("the environment of a sandbox's process", environ)
+			h.record("the environment of a sandbox's process", environ)
 		}
 	}
 }
 
-// beside is what a person does.
-func (h *hoard) beside() {
+// runVerbs is what a person does.
+func (h *secretRig) runVerbs() {
 	for _, args := range [][]string{
 		{"doctor", "--log-level", "debug"}, {"tools", "--json"},
 		{"generate", "--out", filepath.Join(h.dir, "generated")}, {"log"}, {"log", "verify"}, {"approvals"},
@@ -394,8 +394,8 @@ func (h *hoard) beside() {
 	}
 }
 
-// kept are all files that are there now, but for those that are the operator's or logins.
-func (h *hoard) kept() {
+// recordFiles are all files that are there now, but for those that are the operator's or logins.
+func (h *secretRig) recordFiles() {
 	files := 0
 	err := filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -413,9 +413,9 @@ func (h *hoard) kept() {
 		}
 		data, _ := os.ReadFile(path)
 		name := strings.TrimPrefix(path, h.dir)
-		h.said("the file "+name, append([]byte(name), data...))
+		h.record("the file "+name, append([]byte(name), data...))
 		if strings.HasSuffix(path, ".gz") {
-			h.said("unpacked "+name, unpacked(data))
+			h.record("unpacked "+name, unpack(data))
 		}
 		files++
 		return nil
@@ -425,8 +425,8 @@ func (h *hoard) kept() {
 	}
 }
 
-// unpacked is what a compressed file holds, of an archive all members.
-func unpacked(data []byte) []byte {
+// unpack is what a compressed file holds, of an archive all members.
+func unpack(data []byte) []byte {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil
@@ -440,13 +440,13 @@ func unpacked(data []byte) []byte {
 			return all.Bytes()
 		}
 		if member, _ := io.ReadAll(archive); strings.HasSuffix(head.Name, ".gz") {
-			all.Write(unpacked(member))
+			all.Write(unpack(member))
 		}
 	}
 }
 
-// seek looks for every secret in all that was said.
-func (h *hoard) seek() {
+// checkLeaks looks for every secret in all that was said.
+func (h *secretRig) checkLeaks() {
 	total, hidden := 0, 0
 	for who, out := range h.out {
 		text := out.String()

@@ -37,8 +37,8 @@ shared skill whose files change is not used until it is approved again.`,
 	return cmd
 }
 
-// skillOwner adds the flags that select the owner of skills.
-func skillOwner(cmd *cobra.Command, owner *string, shared *bool) {
+// addOwnerFlags adds the flags that select the owner of skills.
+func addOwnerFlags(cmd *cobra.Command, owner *string, shared *bool) {
 	cmd.Flags().StringVar(owner, "principal", "", "those of `NAME`; default: those of local clients")
 	cmd.Flags().BoolVar(shared, "shared", false, "those that are shared")
 	cmd.MarkFlagsMutuallyExclusive("principal", "shared")
@@ -56,7 +56,7 @@ func skillsListCommand(a *app) *cobra.Command {
 			return a.withSkills(func(s *skill.Store) error { return a.skillsList(s, owner, shared) })
 		},
 	}
-	skillOwner(cmd, &owner, &shared)
+	addOwnerFlags(cmd, &owner, &shared)
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func skillsShowCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	skillOwner(cmd, &owner, &shared)
+	addOwnerFlags(cmd, &owner, &shared)
 	cmd.Flags().IntVar(&version, "version", 0, "version `N`; default: the current one")
 	return cmd
 }
@@ -137,13 +137,13 @@ func skillsRemoveCommand(a *app) *cobra.Command {
 			return a.withSkills(func(s *skill.Store) error {
 				remove, list := func(name string) error { return s.Remove(owner, name) }, func() []string { return s.Names(owner) }
 				if shared {
-					remove, list = s.RemoveShared, s.Shared
+					remove, list = s.RemoveShared, s.SharedNames
 				}
 				return a.eachSkill(names, "removed", remove, list)
 			})
 		},
 	}
-	skillOwner(cmd, &owner, &shared)
+	addOwnerFlags(cmd, &owner, &shared)
 	return cmd
 }
 
@@ -169,7 +169,7 @@ func loadSkill(s *skill.Store, owner, name string, version int, shared bool) (sk
 func (a *app) skillsList(s *skill.Store, owner string, shared bool) error {
 	names := s.Names(owner)
 	if shared {
-		names = s.Shared()
+		names = s.SharedNames()
 	}
 	var b strings.Builder
 	for _, name := range names {
@@ -202,7 +202,7 @@ func skillText(one skill.Skill) string {
 
 func (a *app) skillsReview(s *skill.Store, name string) error {
 	var b strings.Builder
-	names := append(s.Pending(), s.Shared()...)
+	names := append(s.Pending(), s.SharedNames()...)
 	slices.Sort(names)
 	for _, each := range slices.Compact(names) {
 		if name != "" && each != name {
@@ -278,7 +278,7 @@ func (a *app) eachSkill(names []string, done string, do func(string) error, list
 func (a *app) skillError(s *skill.Store, owner string, shared bool, name string, err error) error {
 	known := s.Names(owner)
 	if shared {
-		known = append(s.Pending(), s.Shared()...)
+		known = append(s.Pending(), s.SharedNames()...)
 	}
 	return noSkill(name, known, err)
 }

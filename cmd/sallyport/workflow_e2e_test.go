@@ -60,7 +60,7 @@ func newFlowsSite(t *testing.T) *flowsSite {
 func (s *flowsSite) serve(t *testing.T, more ...string) {
 	t.Helper()
 	s.cmd = s.command(append([]string{"serve", "--http", "127.0.0.1:0"}, more...)...)
-	url, _ := started(t, s.cmd)
+	url, _ := startListening(t, s.cmd)
 	s.url = strings.TrimSuffix(url, "/mcp")
 }
 
@@ -86,8 +86,8 @@ func (s *flowsSite) ask(t *testing.T, method, path, body string, headers ...stri
 	return got.Status, got.Body
 }
 
-// signed are the headers of a webhook, by the secret of the settings.
-func signed(id, body string) []string {
+// signatureHeaders are the headers of a webhook, by the secret of the settings.
+func signatureHeaders(id, body string) []string {
 	now := fmt.Sprint(time.Now().Unix())
 	sum := hmac.New(sha256.New, []byte(flowsSecret))
 	fmt.Fprintf(sum, "%s.%s.%s", id, now, body)
@@ -144,7 +144,7 @@ func (s *flowsSite) hooks(t *testing.T) {
 	const body = `{"ref":"main"}`
 	ids := map[string]bool{}
 	for range 2 {
-		status, answer := s.ask(t, http.MethodPost, "/hooks/hooked", body, signed("one", body)...)
+		status, answer := s.ask(t, http.MethodPost, "/hooks/hooked", body, signatureHeaders("one", body)...)
 		var got struct{ Run string }
 		if err := json.Unmarshal(answer, &got); err != nil || status != http.StatusAccepted {
 			t.Fatalf("webhook: %d %s", status, answer)
@@ -159,7 +159,7 @@ func (s *flowsSite) hooks(t *testing.T) {
 	if len(ids) != 1 {
 		t.Errorf("the same request started %v", ids)
 	}
-	if status, answer := s.ask(t, http.MethodPost, "/hooks/hooked", body+" ", signed("two", body)...); status != http.StatusUnauthorized {
+	if status, answer := s.ask(t, http.MethodPost, "/hooks/hooked", body+" ", signatureHeaders("two", body)...); status != http.StatusUnauthorized {
 		t.Errorf("a body that was not signed: %d %s", status, answer)
 	}
 	if status, _ := s.ask(t, http.MethodGet, "/api/runs", ""); status != http.StatusUnauthorized {

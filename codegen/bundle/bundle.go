@@ -86,9 +86,9 @@ func compile(program string, r resolver, imports string, session bool) (string, 
 	if wrongSyntax != nil {
 		return "", wrongSyntax
 	}
-	sourceMap = named(sourceMap, r.workspace.program)
+	sourceMap = setSourceName(sourceMap, r.workspace.program)
 	if session {
-		code, sourceMap = keep(code, sourceMap)
+		code, sourceMap = exposeGlobals(code, sourceMap)
 	}
 	captured, hasValue := captureValue(code)
 	if !needsBuild.MatchString(code) {
@@ -125,7 +125,7 @@ func script(program, imports string) (code string, sourceMap []byte, wrong error
 	if len(result.Errors) > 0 {
 		return "", nil, syntaxError(result.Errors[0])
 	}
-	if e := returned(program); e != nil {
+	if e := findTopLevelReturn(program); e != nil {
 		return "", nil, e
 	}
 	return string(result.Code), result.Map, nil
@@ -143,9 +143,9 @@ func mistakes(built api.BuildResult) []api.Message {
 	return wrong
 }
 
-// returned returns an error for a top-level return, which esbuild accepts if the program could be a CommonJS module:
+// findTopLevelReturn returns an error for a top-level return, which esbuild accepts if the program could be a CommonJS module:
 // its value would be lost.
-func returned(program string) *Error {
+func findTopLevelReturn(program string) *Error {
 	if !strings.Contains(program, "return") {
 		return nil
 	}
@@ -186,10 +186,10 @@ func (e *Error) place(at *api.Location) {
 	switch {
 	case at == nil:
 		return
-	case strings.HasPrefix(at.File, skillsSpace+":"):
+	case strings.HasPrefix(at.File, skillsNamespace+":"):
 		e.File = strings.Replace(at.File, ":", "/", 1)
-	case strings.HasPrefix(at.File, workspaceSpace+":"):
-		e.File = strings.TrimPrefix(at.File, workspaceSpace+":")
+	case strings.HasPrefix(at.File, workspaceNamespace+":"):
+		e.File = strings.TrimPrefix(at.File, workspaceNamespace+":")
 	}
 	if e.File != "" {
 		at = &api.Location{File: Name, Line: at.Line, LineText: at.LineText}

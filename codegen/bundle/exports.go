@@ -82,7 +82,7 @@ func (e *Export) read(rest string) {
 	if rest[open] != '(' {
 		return
 	}
-	end := balanced(rest, open)
+	end := closingBracket(rest, open)
 	if end < 0 {
 		return
 	}
@@ -109,8 +109,8 @@ func parsesTypeScript(code string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// balanced returns the offset after the bracket that closes the one at open, -1 if there is none.
-func balanced(code string, open int) int {
+// closingBracket returns the offset after the bracket that closes the one at open, -1 if there is none.
+func closingBracket(code string, open int) int {
 	depth := 0
 	for _, t := range lex(code[open:]) {
 		switch {

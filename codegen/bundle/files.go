@@ -11,8 +11,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// workspaceSpace is the esbuild namespace of workspace files, by path.
-const workspaceSpace = "workspace"
+// workspaceNamespace is the esbuild namespace of workspace files, by path.
+const workspaceNamespace = "workspace"
 
 const (
 	// maxFiles bounds the workspace files that a program imports, transitively; maxFileBytes bounds
@@ -40,7 +40,7 @@ func (f *files) resolve(args api.OnResolveArgs, name string) (result api.OnResol
 		return result, false
 	}
 	from := f.program
-	if args.Namespace == workspaceSpace {
+	if args.Namespace == workspaceNamespace {
 		from = args.Importer
 	}
 	at := path.Join(path.Dir(from), name)
@@ -52,7 +52,7 @@ func (f *files) resolve(args api.OnResolveArgs, name string) (result api.OnResol
 		case err != nil:
 			return api.OnResolveResult{Errors: []api.Message{{Text: err.Error() + hintMark + "import fewer of them, or read data with node:fs"}}}, true
 		case data != nil:
-			return api.OnResolveResult{Path: candidate, Namespace: workspaceSpace}, true
+			return api.OnResolveResult{Path: candidate, Namespace: workspaceNamespace}, true
 		}
 	}
 	return result, false
@@ -111,8 +111,8 @@ func loaderOf(name string) api.Loader {
 	return api.LoaderNone
 }
 
-// named sets the source name in a source map to the program's file.
-func named(sourceMap []byte, file string) []byte {
+// setSourceName sets the source name in a source map to the program's file.
+func setSourceName(sourceMap []byte, file string) []byte {
 	quoted, err := json.Marshal(file)
 	if file == "" || err != nil {
 		return sourceMap

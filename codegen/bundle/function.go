@@ -146,7 +146,7 @@ func (f *function) findLiterals() error {
 		default:
 			return fmt.Errorf("the value of %s must be a string, number or boolean", name)
 		}
-		gone, err := f.nameIsFree(name, wanted)
+		gone, err := f.claimName(name, wanted)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (f *function) isKey(i int) bool {
 // literal returns the JSON value of a token.
 func (f *function) literal(t token) (any, bool) {
 	switch {
-	case t.kind == quotedText, t.whole():
+	case t.kind == quotedText, t.isPlainTemplate():
 		return unquote(t.text)
 	case t.kind == number:
 		value, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
@@ -223,9 +223,9 @@ func unquote(text string) (any, bool) {
 	return nil, false
 }
 
-// nameIsFree removes the declaration "const name = value" of a parameter, if there is one, and returns
+// claimName removes the declaration "const name = value" of a parameter, if there is one, and returns
 // its range. It returns an error if the program uses the name otherwise.
-func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) {
+func (f *function) claimName(name string, wanted any) (gone [2]int, err error) {
 	uses, declared := 0, 0
 	for i, t := range f.tokens {
 		if t.kind != word || t.text != name || f.isMember(i) {
@@ -248,8 +248,8 @@ func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) 
 	return gone, nil
 }
 
-// token returns the token at index n, or the end of a statement if n is out of range.
-func (f *function) token(n int) token {
+// tokenAt returns the token at index n, or the end of a statement if n is out of range.
+func (f *function) tokenAt(n int) token {
 	if n < 0 || n >= len(f.tokens) {
 		return token{kind: punctuation, start: len(f.program), end: len(f.program), text: ";", line: true}
 	}
@@ -258,7 +258,7 @@ func (f *function) token(n int) token {
 
 // declaration reports whether token i is declared at the top level as the literal wanted, and the range of the statement.
 func (f *function) declaration(i int, wanted any) (span [2]int, ok bool) {
-	at := f.token
+	at := f.tokenAt
 	head, next := at(i-1), i+1
 	if at(next).text == ":" && at(next+1).kind == word {
 		next += 2
@@ -292,7 +292,7 @@ func (f *function) verify() error {
 		want--
 	}
 	made := api.Transform(f.apply(marked, 0, len(f.program)), transformTS())
-	types := typed(f.program)
+	types := mayHaveTypes(f.program)
 	if got := strings.Count(string(made.Code), "__sallyport_mark__"); len(made.Errors) > 0 || got > want || got < want && !types {
 		return fmt.Errorf("cannot locate the values reliably; pass code instead")
 	}
@@ -310,8 +310,8 @@ func (f *function) verify() error {
 	return nil
 }
 
-// typed reports whether a literal may be in a type, which esbuild strips.
-func typed(program string) bool {
+// mayHaveTypes reports whether a literal may be in a type, which esbuild strips.
+func mayHaveTypes(program string) bool {
 	return strings.Contains(program, "type ") || strings.Contains(program, "interface ") || strings.Contains(program, ":")
 }
 
@@ -330,19 +330,19 @@ func (f *function) apply(edits []edit, from, to int) string {
 	return b.String()
 }
 
-// maxEnds is the maximum number of candidates for the start of the last statement: each costs a print of the program.
-const maxEnds = 24
+// maxStatementStarts is the maximum number of candidates for the start of the last statement: each costs a print of the program.
+const maxStatementStarts = 24
 
 // findValue turns the last statement into a return if it is an expression.
 func (f *function) findValue() {
-	last := f.token(len(f.tokens) - 1)
+	last := f.tokenAt(len(f.tokens) - 1)
 	stop := last.end
 	if last.text == ";" {
 		stop = last.start
 	}
-	whole := printed(f.program)
+	whole := printProgram(f.program)
 	tried := 0
-	for i := len(f.tokens) - 1; i >= 0 && tried < maxEnds; i-- {
+	for i := len(f.tokens) - 1; i >= 0 && tried < maxStatementStarts; i-- {
 		t := f.tokens[i]
 		if t.depth != 0 || i > 0 && !t.line && !strings.Contains(";}", f.tokens[i-1].text) || t.start >= stop {
 			continue
@@ -351,11 +351,11 @@ func (f *function) findValue() {
 		if f.inImport(t.start) || !isTypedExpression(f.program[t.start:stop]) {
 			continue
 		}
-		if printed(f.program[:t.start]+"\n;\n"+f.program[t.start:]) != whole {
+		if printProgram(f.program[:t.start]+"\n;\n"+f.program[t.start:]) != whole {
 			continue // it continues the previous line
 		}
 		begin, close := "return (", ")"
-		if t.text == "(" && balanced(f.program[:stop], t.start) == stop {
+		if t.text == "(" && closingBracket(f.program[:stop], t.start) == stop {
 			begin, close = "return ", ""
 		}
 		f.edits = append(f.edits, edit{t.start, t.start, begin, false}, edit{stop, stop, close, false})
@@ -363,7 +363,7 @@ func (f *function) findValue() {
 			if a.start != b.start {
 				return a.start - b.start
 			}
-			return order(a) - order(b)
+			return editOrder(a) - editOrder(b)
 		})
 		return
 	}
@@ -371,13 +371,13 @@ func (f *function) findValue() {
 
 var emptyStatement = regexp.MustCompile(`(?m)^\s*;\n`)
 
-// printed returns a program as esbuild prints it, without empty statements; "" if it is invalid.
-func printed(program string) string {
+// printProgram returns a program as esbuild prints it, without empty statements; "" if it is invalid.
+func printProgram(program string) string {
 	return emptyStatement.ReplaceAllString(string(api.Transform(program, transformTS()).Code), "")
 }
 
-// order returns the rank of edits at one offset: closing text comes before opening text.
-func order(e edit) int {
+// editOrder returns the rank of edits at one offset: closing text comes before opening text.
+func editOrder(e edit) int {
 	switch e.text {
 	case ")":
 		return 0

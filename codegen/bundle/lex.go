@@ -27,8 +27,8 @@ type token struct {
 	line  bool
 }
 
-// whole reports whether a token is a template without expressions.
-func (t token) whole() bool {
+// isPlainTemplate reports whether a token is a template without expressions.
+func (t token) isPlainTemplate() bool {
 	return t.kind == templateText && len(t.text) > 1 && t.text[0] == '`' && strings.HasSuffix(t.text, "`")
 }
 
@@ -54,7 +54,7 @@ func lex(code string) []token {
 
 func (l *lexer) step() {
 	rest := l.code[l.at:]
-	if l.blank(rest) {
+	if l.skipBlank(rest) {
 		return
 	}
 	c := rest[0]
@@ -72,12 +72,12 @@ func (l *lexer) step() {
 	case c >= '0' && c <= '9', c == '.' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9':
 		l.add(number, numberLength(rest))
 	default:
-		l.other(rest)
+		l.wordOrPunctuation(rest)
 	}
 }
 
-// blank skips white space or a comment, and reports whether there is one.
-func (l *lexer) blank(rest string) bool {
+// skipBlank skips white space or a comment, and reports whether there is one.
+func (l *lexer) skipBlank(rest string) bool {
 	n := 1
 	switch {
 	case strings.HasPrefix(rest, "//"):
@@ -92,7 +92,7 @@ func (l *lexer) blank(rest string) bool {
 	return true
 }
 
-func (l *lexer) other(rest string) {
+func (l *lexer) wordOrPunctuation(rest string) {
 	if n := wordLength(rest); n > 0 {
 		l.add(word, n)
 		return

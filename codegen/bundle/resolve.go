@@ -31,31 +31,31 @@ func newResolver(tree Tree, runtime []byte, opts *Options) resolver {
 
 // The esbuild namespaces of modules that are served from memory.
 const (
-	serversSpace = "servers"
-	runtimeSpace = "sallyport"
+	serversNamespace = "servers"
+	runtimeNamespace = "sallyport"
 )
 
 func (r resolver) setup(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, r.resolve)
-	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: serversSpace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: serversNamespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		data, ok := r.tree.File(args.Path)
 		if !ok {
 			return api.OnLoadResult{}, fmt.Errorf("no wrapper %s", args.Path)
 		}
-		return loaded(data), nil
+		return loadTypeScript(data), nil
 	})
-	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: runtimeSpace}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
-		return loaded(r.runtime), nil
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: runtimeNamespace}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+		return loadTypeScript(r.runtime), nil
 	})
-	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsSpace}, r.skills.load)
-	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: workspaceSpace}, r.workspace.load)
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsNamespace}, r.skills.load)
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: workspaceNamespace}, r.workspace.load)
 	// Reject all other paths: esbuild's own loader would read the host's files.
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("not a file of this program")
 	})
 }
 
-func loaded(data []byte) api.OnLoadResult {
+func loadTypeScript(data []byte) api.OnLoadResult {
 	contents := string(data)
 	return api.OnLoadResult{Contents: &contents, Loader: api.LoaderTS}
 }
@@ -65,33 +65,33 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	switch {
 	case args.Kind == api.ResolveEntryPoint:
 		return api.OnResolveResult{Path: name}, nil
-	case args.Namespace == serversSpace && strings.HasPrefix(name, "."):
-		return r.wrapper(path.Join(path.Dir(args.Importer), name))
+	case args.Namespace == serversNamespace && strings.HasPrefix(name, "."):
+		return r.resolveWrapper(path.Join(path.Dir(args.Importer), name))
 	case isSkill(args):
-		return r.skills.answer(args)
-	case isRelative(name) && args.Namespace != serversSpace && args.Namespace != runtimeSpace:
-		return r.beside(args, name)
+		return r.skills.resolveImport(args)
+	case isRelative(name) && args.Namespace != serversNamespace && args.Namespace != runtimeNamespace:
+		return r.resolveRelative(args, name)
 	case name == "sallyport":
-		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
+		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeNamespace, SideEffects: api.SideEffectsFalse}, nil
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
-		return r.wrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
-	case r.leftToNode(args.Namespace, name):
+		return r.resolveWrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
+	case r.isExternal(args.Namespace, name):
 		return api.OnResolveResult{Path: name, External: true}, nil // absolute paths refer to the sandbox
 	}
-	return refuse(fmt.Sprintf("cannot import %q", name), r.advise(name))
+	return refuse(fmt.Sprintf("cannot import %q", name), r.importHint(name))
 }
 
-// leftToNode reports whether node resolves an import in the sandbox.
-func (r resolver) leftToNode(namespace, name string) bool {
-	return isBuiltin(name) || strings.HasPrefix(name, "/") || r.packages != nil && namespace != serversSpace && r.packages(packageOf(name))
+// isExternal reports whether node resolves an import in the sandbox.
+func (r resolver) isExternal(namespace, name string) bool {
+	return isBuiltin(name) || strings.HasPrefix(name, "/") || r.packages != nil && namespace != serversNamespace && r.packages(packageOf(name))
 }
 
-// beside resolves a relative import of the program or of a workspace file.
-func (r resolver) beside(args api.OnResolveArgs, name string) (api.OnResolveResult, error) {
+// resolveRelative resolves a relative import of the program or of a workspace file.
+func (r resolver) resolveRelative(args api.OnResolveArgs, name string) (api.OnResolveResult, error) {
 	if found, ok := r.workspace.resolve(args, name); ok {
 		return found, nil
 	}
-	return refuse(fmt.Sprintf("cannot import %q", name), r.adviseFile(name))
+	return refuse(fmt.Sprintf("cannot import %q", name), r.fileHint(name))
 }
 
 // packageOf returns the package of an import such as "@scope/name/file".
@@ -103,15 +103,15 @@ func packageOf(name string) string {
 	return parts[0]
 }
 
-// wrapper resolves a path below servers/ as node does: the file, the file with extension, the folder's index.
-func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
+// resolveWrapper resolves a path below servers/ as node does: the file, the file with extension, the folder's index.
+func (r resolver) resolveWrapper(name string) (api.OnResolveResult, error) {
 	name = strings.TrimSuffix(path.Clean("/" + name)[1:], ".js")
 	for _, candidate := range []string{name, name + ".ts", path.Join(name, "index.ts")} {
 		if !strings.HasSuffix(candidate, ".ts") {
 			continue
 		}
 		if _, ok := r.tree.File(candidate); ok {
-			return api.OnResolveResult{Path: candidate, Namespace: serversSpace, SideEffects: api.SideEffectsFalse}, nil
+			return api.OnResolveResult{Path: candidate, Namespace: serversNamespace, SideEffects: api.SideEffectsFalse}, nil
 		}
 	}
 	upstream, tool, isTool := strings.Cut(name, "/")
@@ -125,8 +125,8 @@ func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 	return refuse(fmt.Sprintf("no upstream servers/%s", upstream), "did you mean servers/"+near+"?")
 }
 
-// advise returns the hint for an unresolved import.
-func (r resolver) advise(name string) string {
+// importHint returns the hint for an unresolved import.
+func (r resolver) importHint(name string) string {
 	upstream, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(name, "./"), "servers/"), "/")
 	if slices.Contains(r.tree.List(""), upstream) {
 		return fmt.Sprintf(`write: from "servers/%s"`, upstream)
@@ -134,9 +134,9 @@ func (r resolver) advise(name string) string {
 	return notInstalled
 }
 
-// adviseFile returns the hint for an unresolved relative import.
-func (r resolver) adviseFile(name string) string {
-	if hint := r.advise(name); hint != notInstalled || r.workspace.read == nil {
+// fileHint returns the hint for an unresolved relative import.
+func (r resolver) fileHint(name string) string {
+	if hint := r.importHint(name); hint != notInstalled || r.workspace.read == nil {
 		return hint
 	}
 	return "no such file in /workspace"
@@ -152,13 +152,13 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 }
 
 var (
-	missingPackage  = regexp.MustCompile(`^cannot import "(.+)"$`)
-	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
-	missingInFile   = regexp.MustCompile(`^No matching export in "workspace:(.+)" for import "(.+)"$`)
-	missingOwn      = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
-	missingInSkill  = regexp.MustCompile(`^No matching export in "skills:([\w-]+)/skill\.ts" for import "(.+)"$`)
-	ownExport       = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
-	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
+	missingPackage   = regexp.MustCompile(`^cannot import "(.+)"$`)
+	missingExport    = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
+	missingInFile    = regexp.MustCompile(`^No matching export in "workspace:(.+)" for import "(.+)"$`)
+	missingInRuntime = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
+	missingInSkill   = regexp.MustCompile(`^No matching export in "skills:([\w-]+)/skill\.ts" for import "(.+)"$`)
+	runtimeExport    = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
+	undefinedImport  = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
 )
 
 // explain converts esbuild's message to an Error for the model.
@@ -177,9 +177,9 @@ func (r resolver) explain(m api.Message) *Error {
 	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
 		r.explainMissing(e, found[1], found[2], found[3])
 	}
-	if found := missingOwn.FindStringSubmatch(m.Text); found != nil {
+	if found := missingInRuntime.FindStringSubmatch(m.Text); found != nil {
 		e.Message = "sallyport has no " + found[1]
-		e.Hint = didYouMean(found[1], r.own(), `search_tools(upstream="sallyport") lists what it has`)
+		e.Hint = didYouMean(found[1], r.runtimeExports(), `search_tools(upstream="sallyport") lists what it has`)
 	}
 	if found := missingInSkill.FindStringSubmatch(m.Text); found != nil {
 		e.Message = fmt.Sprintf("skills/%s has no %s", found[1], found[2])
@@ -191,10 +191,10 @@ func (r resolver) explain(m api.Message) *Error {
 	return e
 }
 
-// own returns the exports of the module "sallyport".
-func (r resolver) own() []string {
+// runtimeExports returns the exports of the module "sallyport".
+func (r resolver) runtimeExports() []string {
 	var names []string
-	for _, found := range ownExport.FindAllSubmatch(r.runtime, -1) {
+	for _, found := range runtimeExport.FindAllSubmatch(r.runtime, -1) {
 		names = append(names, string(found[1]))
 	}
 	return names

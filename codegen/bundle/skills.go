@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// skillsSpace is the esbuild namespace of the files of skills, such as "weekly_report/skill.ts".
-const skillsSpace = "skills"
+// skillsNamespace is the esbuild namespace of the files of skills, such as "weekly_report/skill.ts".
+const skillsNamespace = "skills"
 
 // skills holds the skills that one program imports. It is safe for concurrent use, as esbuild requires.
 type skills struct {
@@ -41,14 +41,14 @@ func (s *skills) files(module string) (map[string][]byte, error) {
 
 // isSkill reports whether an import is of a skill, or a relative one inside a skill.
 func isSkill(args api.OnResolveArgs) bool {
-	return args.Namespace == skillsSpace && strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, skillsSpace+"/")
+	return args.Namespace == skillsNamespace && strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, skillsNamespace+"/")
 }
 
-func (s *skills) answer(args api.OnResolveArgs) (api.OnResolveResult, error) {
+func (s *skills) resolveImport(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if strings.HasPrefix(args.Path, ".") {
-		return s.beside(args.Importer, args.Path)
+		return s.resolveRelative(args.Importer, args.Path)
 	}
-	return s.resolve(strings.TrimPrefix(args.Path, skillsSpace+"/"))
+	return s.resolve(strings.TrimPrefix(args.Path, skillsNamespace+"/"))
 }
 
 // resolve resolves "name" or "name/file".
@@ -67,15 +67,15 @@ func (s *skills) resolve(name string) (api.OnResolveResult, error) {
 		file = "skill.ts"
 	}
 	for _, candidate := range []string{file, file + ".ts", strings.TrimSuffix(file, ".js") + ".ts", path.Join(file, "index.ts"), file + ".js", file + ".mjs"} {
-		if _, ok := files[candidate]; ok && loaders(candidate) != api.LoaderNone {
-			return api.OnResolveResult{Path: module + "/" + candidate, Namespace: skillsSpace}, nil
+		if _, ok := files[candidate]; ok && skillLoader(candidate) != api.LoaderNone {
+			return api.OnResolveResult{Path: module + "/" + candidate, Namespace: skillsNamespace}, nil
 		}
 	}
 	return refuse(fmt.Sprintf("skills/%s has no file %s", module, file), "")
 }
 
-// beside resolves a relative import inside a skill.
-func (s *skills) beside(importer, name string) (api.OnResolveResult, error) {
+// resolveRelative resolves a relative import inside a skill.
+func (s *skills) resolveRelative(importer, name string) (api.OnResolveResult, error) {
 	module, _, _ := strings.Cut(importer, "/")
 	at := path.Join(path.Dir(importer), name)
 	if !strings.HasPrefix(at, module+"/") {
@@ -91,11 +91,11 @@ func (s *skills) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, err
 	}
 	contents := string(files[file])
-	return api.OnLoadResult{Contents: &contents, Loader: loaders(file)}, nil
+	return api.OnLoadResult{Contents: &contents, Loader: skillLoader(file)}, nil
 }
 
-// loaders returns the loader for a file of a skill, LoaderNone if it cannot be imported.
-func loaders(file string) api.Loader {
+// skillLoader returns the loader for a file of a skill, LoaderNone if it cannot be imported.
+func skillLoader(file string) api.Loader {
 	switch path.Ext(file) {
 	case ".ts":
 		return api.LoaderTS

@@ -26,19 +26,19 @@ import (
 func Files(tree map[string][]byte, lang codegen.Language) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if lang != codegen.TypeScript {
-		if err := python(tree, files); err != nil {
+		if err := addPython(tree, files); err != nil {
 			return nil, err
 		}
 	}
 	if lang != codegen.Python {
-		if err := typescript(tree, files); err != nil {
+		if err := addTypeScript(tree, files); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
 }
 
-func python(tree, files map[string][]byte) error {
+func addPython(tree, files map[string][]byte) error {
 	for name, data := range tree {
 		if strings.HasSuffix(name, ".py") {
 			files["servers/"+name] = data
@@ -71,7 +71,7 @@ func python(tree, files map[string][]byte) error {
 
 func join(a, b []byte) []byte { return append(append([]byte{}, a...), b...) }
 
-func typescript(tree, files map[string][]byte) error {
+func addTypeScript(tree, files map[string][]byte) error {
 	manifest := func(members map[string]any) []byte {
 		members["type"], members["private"] = "module", true
 		data, _ := json.MarshalIndent(members, "", "  ") // strings can be marshaled
@@ -81,7 +81,7 @@ func typescript(tree, files map[string][]byte) error {
 	files["sallyport/package.json"] = manifest(map[string]any{
 		"name": "sallyport", "version": "1.0.0", "exports": map[string]any{".": map[string]string{"types": "./index.d.ts", "default": "./index.js"}},
 	})
-	bundled, types, err := module()
+	bundled, types, err := buildModule()
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func typescript(tree, files map[string][]byte) error {
 	if files["sallyport/TYPESCRIPT.md"], err = fs.ReadFile(guest.Client(), "typescript/README.md"); err != nil {
 		return fmt.Errorf("read client: %w", err)
 	}
-	return wrappers(tree, files)
+	return addWrappers(tree, files)
 }
 
-// wrappers adds the wrappers with imports that node resolves, as source and compiled.
-func wrappers(tree, files map[string][]byte) error {
+// addWrappers adds the wrappers with imports that node resolves, as source and compiled.
+func addWrappers(tree, files map[string][]byte) error {
 	var names []string
 	for name := range tree {
 		if strings.HasSuffix(name, ".ts") {
@@ -105,8 +105,8 @@ func wrappers(tree, files map[string][]byte) error {
 	for worker := range runtime.GOMAXPROCS(0) {
 		work.Go(func() {
 			for i := worker; i < len(names); i += runtime.GOMAXPROCS(0) {
-				sources[i] = relative(tree, names[i])
-				compiled[i], faults[i] = strip(sources[i])
+				sources[i] = resolveImports(tree, names[i])
+				compiled[i], faults[i] = stripTypes(sources[i])
 			}
 		})
 	}
@@ -125,8 +125,8 @@ func wrappers(tree, files map[string][]byte) error {
 // where no text of an upstream can begin.
 var imports = regexp.MustCompile(`(?m)^((?:import|export) (?:[^'"\n]* )?from )"(sallyport|\.{1,2}/[\w./]*)";$`)
 
-// relative replaces the module names in imports by relative paths of files, as node requires.
-func relative(tree map[string][]byte, name string) []byte {
+// resolveImports replaces the module names in imports by relative paths of files, as node requires.
+func resolveImports(tree map[string][]byte, name string) []byte {
 	return imports.ReplaceAllFunc(tree[name], func(line []byte) []byte {
 		found := imports.FindSubmatch(line)
 		target := strings.TrimSuffix(string(found[2]), ".js")
@@ -141,7 +141,7 @@ func relative(tree map[string][]byte, name string) []byte {
 	})
 }
 
-func strip(source []byte) ([]byte, error) {
+func stripTypes(source []byte) ([]byte, error) {
 	built := api.Transform(string(source), api.TransformOptions{Loader: api.LoaderTS, Format: api.FormatESModule, Target: api.ES2022, LogLevel: api.LogLevelSilent})
 	if len(built.Errors) > 0 {
 		return nil, fmt.Errorf("%s", built.Errors[0].Text)

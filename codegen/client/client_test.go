@@ -29,7 +29,7 @@ func tree(t testing.TB) map[string][]byte {
 	return files
 }
 
-func written(t testing.TB, lang codegen.Language) string {
+func writeClient(t testing.TB, lang codegen.Language) string {
 	t.Helper()
 	dir := t.TempDir()
 	files, err := client.Files(tree(t), lang)
@@ -76,7 +76,7 @@ func TestValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := written(t, "")
+	dir := writeClient(t, "")
 	for name, command := range map[string][]string{
 		"python": {"python3", "-c", `import json, sys
 from sallyport.client import _value

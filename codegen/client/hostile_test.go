@@ -113,7 +113,7 @@ func TestHostileGateway(t *testing.T) {
 	})
 	gateway := httptest.NewServer(mux)
 	defer gateway.Close()
-	dir := written(t, "")
+	dir := writeClient(t, "")
 	for lang, command := range map[codegen.Language][]string{
 		codegen.Python:     {"python3", "-c", pyVictim},
 		codegen.TypeScript: {"node", "--max-old-space-size=512", "--input-type=module", "-e", tsVictim},

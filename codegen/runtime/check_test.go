@@ -96,8 +96,8 @@ func judge(t testing.TB, lang codegen.Language, asks []ask) []verdict {
 	return list
 }
 
-// compiled returns the checker of a schema, nil if it cannot be compiled.
-func compiled(input any) *jsonschema.Schema {
+// compileSchema returns the checker of a schema, nil if it cannot be compiled.
+func compileSchema(input any) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	if c.AddResource("test:///schema", input) != nil {
 		return nil
@@ -109,7 +109,7 @@ func compiled(input any) *jsonschema.Schema {
 	return s
 }
 
-func decoded(t testing.TB, data []byte) any {
+func decode(t testing.TB, data []byte) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -160,7 +160,7 @@ func TestCheckRefusesNothingThatFits(t *testing.T) {
 	var from []tool.Tool
 	var fit []bool
 	for i, tl := range schemas(t) {
-		input, check := decoded(t, tl.Input), compiled(decoded(t, tl.Input))
+		input, check := decode(t, tl.Input), compileSchema(decode(t, tl.Input))
 		if check == nil {
 			continue
 		}
@@ -170,7 +170,7 @@ func TestCheckRefusesNothingThatFits(t *testing.T) {
 			if _, ok := value.(map[string]any); !ok {
 				continue
 			}
-			for _, v := range []any{value, g.Spoil(value)} {
+			for _, v := range []any{value, g.Corrupt(value)} {
 				asks, asksTS = append(asks, ask{py, v}), append(asksTS, ask{ts, v})
 				from, fit = append(from, tl), append(fit, check.Validate(v) == nil)
 			}

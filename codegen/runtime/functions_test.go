@@ -89,7 +89,7 @@ func TestFunctionsInTypeScript(t *testing.T) {
 		program.WriteString(listedType(f.Name, signature) + "\n")
 	}
 	for line := range strings.Lines(string(runtime.TypeScript)) {
-		if name := exported(line); name != "" && !known[name] {
+		if name := exportedFunction(line); name != "" && !known[name] {
 			t.Errorf("%s is exported and not listed", name)
 		}
 	}
@@ -115,8 +115,8 @@ func listedType(name, signature string) string {
 	return "const of_" + name + ": " + signature[:at+1] + " => " + signature[at+3:] + " = sallyport." + name + "; void of_" + name + ";"
 }
 
-// exported returns the function that a line of sallyport.ts exports.
-func exported(line string) string {
+// exportedFunction returns the function that a line of sallyport.ts exports.
+func exportedFunction(line string) string {
 	line = strings.TrimPrefix(strings.TrimPrefix(line, "export "), "async ")
 	name, ok := strings.CutPrefix(line, "function ")
 	if !ok {

@@ -36,7 +36,7 @@ func literal(v any, l language) string {
 	case json.Number:
 		return l.number(v)
 	case string:
-		return quoted(v, l)
+		return quoteString(v, l)
 	case []any:
 		parts := make([]string, len(v))
 		for i, item := range v {
@@ -46,14 +46,14 @@ func literal(v any, l language) string {
 	case map[string]any:
 		var parts []string
 		for _, name := range Keys(v) {
-			parts = append(parts, l.name(quoted(name, l))+": "+literal(v[name], l))
+			parts = append(parts, l.name(quoteString(name, l))+": "+literal(v[name], l))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	panic(fmt.Sprintf("%T is not decoded JSON", v))
 }
 
-func quoted(s string, l language) string {
+func quoteString(s string, l language) string {
 	var b strings.Builder
 	for _, r := range s {
 		if r >= ' ' && r <= '~' && r != '"' && r != '\\' {
@@ -99,7 +99,7 @@ func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && worth(a).Cmp(worth(b)) == 0
+		return ok && numberValue(a).Cmp(numberValue(b)) == 0
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, Equal)
@@ -110,8 +110,8 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// worth returns the value of a JSON number, 0 if it is invalid.
-func worth(n json.Number) *big.Rat {
+// numberValue returns the value of a JSON number, 0 if it is invalid.
+func numberValue(n json.Number) *big.Rat {
 	if r, ok := new(big.Rat).SetString(n.String()); ok {
 		return r
 	}

@@ -109,15 +109,15 @@ func (g *Gen) schema(depth int) any {
 	case 14:
 		return map[string]any{pick(g, []string{"anyOf", "oneOf"}): []any{g.schema(depth + 1), g.schema(depth + 1), g.schema(depth + 1)}}
 	case 15:
-		return g.tagged(depth)
+		return g.taggedUnion(depth)
 	case 16:
 		return map[string]any{"allOf": []any{g.object(depth + 1), map[string]any{"type": "object", "properties": map[string]any{"more": g.schema(depth + 2)}}}}
 	}
 	return g.object(depth)
 }
 
-// tagged returns a union of objects with a discriminating member.
-func (g *Gen) tagged(depth int) any {
+// taggedUnion returns a union of objects with a discriminating member.
+func (g *Gen) taggedUnion(depth int) any {
 	var arms []any
 	for _, tag := range []string{"mail", "phone", "it's"} {
 		arm := g.object(depth + 1)
@@ -150,10 +150,10 @@ func (g *Gen) value(schema any, depth int) any {
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if arms, _ := s[key].([]any); len(arms) > 0 {
 			arm, _ := pick(g, arms).(map[string]any)
-			return g.value(merged(without(s, key), arm), depth+1)
+			return g.value(merge(without(s, key), arm), depth+1)
 		}
 	}
-	return g.typed(s, depth)
+	return g.valueOfType(s, depth)
 }
 
 // flat resolves references and allOf.
@@ -162,13 +162,13 @@ func (g *Gen) flat(s map[string]any, depth int) map[string]any {
 		return s
 	}
 	if at, ok := s["$ref"].(string); ok {
-		return g.flat(merged(without(s, "$ref"), g.resolve(at)), depth+1)
+		return g.flat(merge(without(s, "$ref"), g.resolve(at)), depth+1)
 	}
 	if arms, _ := s["allOf"].([]any); len(arms) > 0 {
 		s = without(s, "allOf")
 		for _, arm := range arms {
 			a, _ := arm.(map[string]any)
-			s = merged(s, g.flat(a, depth+1))
+			s = merge(s, g.flat(a, depth+1))
 		}
 	}
 	return s
@@ -196,7 +196,7 @@ func without(s map[string]any, key string) map[string]any {
 	return out
 }
 
-func merged(a, b map[string]any) map[string]any {
+func merge(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]any{}
@@ -207,7 +207,7 @@ func merged(a, b map[string]any) map[string]any {
 			out[k] = v
 		case map[string]any:
 			if more, ok := v.(map[string]any); ok && k == "properties" {
-				out[k] = merged(have, more)
+				out[k] = merge(have, more)
 			}
 		case []any:
 			if more, ok := v.([]any); ok && k == "required" {
@@ -218,13 +218,13 @@ func merged(a, b map[string]any) map[string]any {
 	return out
 }
 
-func (g *Gen) typed(s map[string]any, depth int) any {
+func (g *Gen) valueOfType(s map[string]any, depth int) any {
 	kind, _ := s["type"].(string)
 	if list, _ := s["type"].([]any); len(list) > 0 {
 		kind, _ = pick(g, list).(string)
 	}
 	if kind == "" {
-		kind = implied(s)
+		kind = impliedType(s)
 	}
 	switch kind {
 	case "string":
@@ -245,7 +245,7 @@ func (g *Gen) typed(s map[string]any, depth int) any {
 	return g.anything(depth)
 }
 
-func implied(s map[string]any) string {
+func impliedType(s map[string]any) string {
 	for key, kind := range map[string]string{"properties": "object", "additionalProperties": "object", "items": "array", "prefixItems": "array"} {
 		if _, ok := s[key]; ok {
 			return kind
@@ -339,12 +339,12 @@ func (g *Gen) members(s map[string]any, depth int) any {
 			out[name] = g.anything(depth + 1)
 		}
 	}
-	g.further(out, s, depth)
+	g.addUnnamed(out, s, depth)
 	return out
 }
 
-// further adds members that the schema does not name.
-func (g *Gen) further(out, s map[string]any, depth int) {
+// addUnnamed adds members that the schema does not name.
+func (g *Gen) addUnnamed(out, s map[string]any, depth int) {
 	more, typed := s["additionalProperties"].(map[string]any)
 	if typed && depth < 8 || depth > 0 && depth < 8 && s["additionalProperties"] != false && g.r.IntN(4) == 0 {
 		for range g.r.IntN(3) {
@@ -386,16 +386,16 @@ func Keys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Spoil returns a copy of a value with one random change: a value of another kind, or
+// Corrupt returns a copy of a value with one random change: a value of another kind, or
 // a missing, misspelt or additional member.
-func (g *Gen) Spoil(v any) any {
+func (g *Gen) Corrupt(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return g.spoilObject(v)
+		return g.corruptObject(v)
 	case []any:
 		if list := slices.Clone(v); len(list) > 0 && g.r.IntN(4) > 0 {
 			i := g.r.IntN(len(list))
-			list[i] = g.Spoil(list[i])
+			list[i] = g.Corrupt(list[i])
 			return list
 		}
 	case string:
@@ -406,7 +406,7 @@ func (g *Gen) Spoil(v any) any {
 	return pick(g, []any{nil, true, json.Number("7"), json.Number("0.5"), "spoilt", []any{}, []any{v}, map[string]any{}, map[string]any{"a": v}})
 }
 
-func (g *Gen) spoilObject(v map[string]any) any {
+func (g *Gen) corruptObject(v map[string]any) any {
 	out, keys := maps.Clone(v), Keys(v)
 	if len(keys) == 0 {
 		out["unknown"] = v
@@ -422,7 +422,7 @@ func (g *Gen) spoilObject(v map[string]any) any {
 	case 2:
 		out["unknown"] = out[name]
 	default:
-		out[name] = g.Spoil(v[name])
+		out[name] = g.Corrupt(v[name])
 	}
 	return out
 }

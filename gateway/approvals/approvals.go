@@ -48,7 +48,7 @@ func Open(opts Options) (*Approver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Approver{opts: opts, asking: map[string]int{}, Book: approval.NewBook(kept, &approval.Options{
+	return &Approver{opts: opts, waitingCalls: map[string]int{}, Book: approval.NewStore(kept, &approval.Options{
 		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record,
 	})}, nil
 }
@@ -56,8 +56,8 @@ func Open(opts Options) (*Approver, error) {
 // Close cancels the requests to clients that are in flight.
 func (p *Approver) Close() { p.clients.close() }
 
-// Waiting returns the number of pending approvals.
-func (p *Approver) Waiting(ctx context.Context) (n int) {
+// PendingCount returns the number of pending approvals.
+func (p *Approver) PendingCount(ctx context.Context) (n int) {
 	all, err := p.Book.List(ctx)
 	if err != nil {
 		return 0

@@ -17,7 +17,7 @@ import (
 
 // request returns the approval request for a call.
 func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict) (approval.Request, error) {
-	canonical, shown, err := approval.Readable(c.Args)
+	canonical, shown, err := approval.FormatArguments(c.Args)
 	if err != nil {
 		return approval.Request{}, &tool.Error{Kind: tool.Invalid, Message: "the call needs approval, and its arguments cannot be shown: " + err.Error()}
 	}
@@ -34,7 +34,7 @@ func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict)
 	if r := toolcall.ExecutionOf(ctx); r != nil {
 		request.Execution, request.Root = r.ID, r.Root
 	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
-		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, p.standing()
+		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, p.unattendedExpiry()
 	}
 	return request, nil
 }
@@ -50,7 +50,7 @@ func shortSession(id string) string {
 
 // ask asks the program's client, or the caller, when it is this request's turn, and stores the answer. It returns
 // when there is an answer, or when there will be none.
-func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
+func (w *waiter) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if w.running != nil {
 		select {
 		case w.running.Suspension.Turn <- struct{}{}:
@@ -63,7 +63,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if now, err := w.approver.Book.Get(ctx, w.id); err != nil || now.State != approval.Waiting || w.covered(ctx) {
 		return
 	}
-	reply, err := w.peer.Ask(w.asking(ctx), "elicitation/create", w.question(a))
+	reply, err := w.peer.Ask(w.askContext(ctx), "elicitation/create", w.question(a))
 	if err != nil {
 		return // no answer
 	}
@@ -80,7 +80,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 
 // covered reports whether an earlier answer with a wider scope covers the request. It does not wait: the waiting call
 // is about to see that answer too.
-func (w *waiting) covered(ctx context.Context) bool {
+func (w *waiter) covered(ctx context.Context) bool {
 	all, err := w.approver.Book.List(ctx)
 	if err != nil {
 		return false
@@ -94,13 +94,13 @@ func (w *waiting) covered(ctx context.Context) bool {
 }
 
 // question returns the elicitation. Its text begins with the gateway's name, as those of upstreams begin with theirs.
-func (w *waiting) question(a Approval) json.RawMessage {
+func (w *waiter) question(a Approval) json.RawMessage {
 	values, names := choicesOf(a)
 	properties := map[string]any{"decision": map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}}
 	if a.Doubt {
 		properties["result"] = map[string]any{"type": "string", "title": "Result", "description": "what the call returned, in JSON, if it was done and you know it"}
 	}
-	data, err := sanitize.JSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
+	data, err := sanitize.JSON(map[string]any{"mode": "form", "message": questionText(a), "requestedSchema": map[string]any{
 		"type": "object", "properties": properties, "required": []string{"decision"},
 	}})
 	if err != nil {
@@ -109,8 +109,8 @@ func (w *waiting) question(a Approval) json.RawMessage {
 	return data
 }
 
-// asking returns the text of a request.
-func asking(a Approval) string {
+// questionText returns the text of a request.
+func questionText(a Approval) string {
 	var b strings.Builder
 	if a.Upstream == toolcall.WorkflowsID {
 		fmt.Fprintf(&b, "Sallyport: %s asks:\n%s", a.Tool, a.Arguments)
@@ -124,7 +124,7 @@ func asking(a Approval) string {
 		}
 	}
 	if a.Root != "" {
-		b.WriteString("\nRequested by " + askedFor(a) + ".")
+		b.WriteString("\nRequested by " + requesterName(a) + ".")
 	}
 	return b.String()
 }
@@ -145,8 +145,8 @@ func choicesOf(a Approval) (values, names []string) {
 	return []string{"once", "execution", "session", "deny"}, []string{"Allow this call", any + " by this program", any + " in this session", "Deny"}
 }
 
-// askedFor names the program or run that makes the call.
-func askedFor(a Approval) string {
+// requesterName names the program or run that makes the call.
+func requesterName(a Approval) string {
 	if a.Standing {
 		return "run " + a.Execution + " of a workflow"
 	}
@@ -195,8 +195,8 @@ func resultOf(text string) json.RawMessage {
 	return data
 }
 
-// asking returns the context for the request to the client.
-func (w *waiting) asking(ctx context.Context) context.Context {
+// askContext returns the context for the request to the client.
+func (w *waiter) askContext(ctx context.Context) context.Context {
 	s := toolcall.ScopeOf(ctx)
 	s.Approval = w.id
 	return s.In(ctx)

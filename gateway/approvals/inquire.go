@@ -46,7 +46,7 @@ func (p *Approver) Inquire(ctx context.Context, q Question) (Approval, error) {
 	if q.Expires < 0 || q.Expires > approval.MaxExpire {
 		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the time to answer must be 0s to %s, not %s", approval.MaxExpire, q.Expires)}
 	}
-	a, err := p.Book.Stand(ctx, q.request(ctx))
+	a, err := p.Book.AskDetached(ctx, q.request(ctx))
 	if err != nil {
 		return Approval{}, p.approvalError(ctx, "", a, err)
 	}
@@ -65,7 +65,7 @@ func (q Question) request(ctx context.Context) approval.Request {
 	return approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Execution: q.Run, Root: q.Run,
 		Upstream: toolcall.WorkflowsID, Tool: toolcall.WorkflowsID + "." + sanitize.Line(q.Workflow, 100), Arguments: sanitize.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
-		Rule: inquireRule, Reason: "step " + sanitize.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, standTime),
+		Rule: inquireRule, Reason: "step " + sanitize.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, minUnattendedExpiry),
 	}
 }
 

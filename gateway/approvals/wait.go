@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// askTime is how long a client may take to answer during a call. It is shorter than the time that mcpserver parks calls.
-	askTime = 4 * time.Minute
+	// askTimeout is how long a client may take to answer during a call. It is shorter than the time that mcpserver parks calls.
+	askTimeout = 4 * time.Minute
 	// maxPaused is how many calls of one principal may wait for approval while their programs keep their sandboxes,
 	// maxPausedAll the limit for all principals.
 	maxPaused    = 16
@@ -27,30 +27,30 @@ const (
 // Approver requests approval of calls from people and applies their answers. It is safe for concurrent use.
 type Approver struct {
 	opts     Options
-	Book     *approval.Book
+	Book     *approval.Store
 	watchers watch.List
 	clients  clientQuestions
 
-	mu     sync.Mutex
-	asking map[string]int // calls that wait, by principal
-	all    int
+	mu           sync.Mutex
+	waitingCalls map[string]int // calls that wait, by principal
+	waitingTotal int
 }
 
 // pause counts a call that is about to wait, unless too many do.
 func (p *Approver) pause(principal string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asking[principal] >= maxPaused || p.all >= maxPausedAll {
+	if p.waitingCalls[principal] >= maxPaused || p.waitingTotal >= maxPausedAll {
 		return nil, false
 	}
-	p.asking[principal]++
-	p.all++
+	p.waitingCalls[principal]++
+	p.waitingTotal++
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.all--
-		if p.asking[principal]--; p.asking[principal] == 0 {
-			delete(p.asking, principal)
+		p.waitingTotal--
+		if p.waitingCalls[principal]--; p.waitingCalls[principal] == 0 {
+			delete(p.waitingCalls, principal)
 		}
 	}, true
 }
@@ -62,12 +62,12 @@ func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict)
 	if err != nil {
 		return v, err
 	}
-	if decided, ok, err := p.decided(ctx, request, v, ""); ok || err != nil {
+	if decided, ok, err := p.lookupDecision(ctx, request, v, ""); ok || err != nil {
 		return decided, err
 	}
 	r := toolcall.ExecutionOf(ctx)
 	if r == nil && toolcall.ScopeOf(ctx).Run != "" {
-		return p.leaveStanding(ctx, c, request, v)
+		return p.requestUnattended(ctx, c, request, v)
 	}
 	if r != nil && !r.Suspension.MayAsk() {
 		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has requested too many"
@@ -78,15 +78,15 @@ func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict)
 		return v, p.approvalError(ctx, "", a, err)
 	}
 	p.watchers.Notify()
-	w := &waiting{approver: p, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: c.Peer}
+	w := &waiter{approver: p, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: c.Peer}
 	if r != nil {
 		w.peer = r.Peer
 	}
 	return w.wait(ctx, a)
 }
 
-// decided applies an earlier decision on a call, if there is one. own is the approval that the call waits for, "" for none.
-func (p *Approver) decided(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
+// lookupDecision applies an earlier decision on a call, if there is one. own is the approval that the call waits for, "" for none.
+func (p *Approver) lookupDecision(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
 	a, found, err := p.Book.Find(ctx, request, own)
 	if err != nil {
 		return v, false, p.approvalError(ctx, a.ID, a, err)
@@ -96,7 +96,7 @@ func (p *Approver) decided(ctx context.Context, request approval.Request, v tool
 	}
 	v.Approval = a.ID
 	if v.Doubt {
-		return answeredDoubt(v, a), true, nil
+		return applyDoubtAnswer(v, a), true, nil
 	}
 	if a.State == approval.Denied {
 		v.Action, v.Message = policy.Deny, refusal(a)
@@ -118,7 +118,7 @@ func (p *Approver) Renew(ctx context.Context, v toolcall.Verdict, result tool.Re
 	if json.Unmarshal(result.Raw, &said) != nil || said.Type != "input_required" {
 		return
 	}
-	if err := p.Book.Renew(context.WithoutCancel(ctx), v.Approval); err != nil {
+	if err := p.Book.Restore(context.WithoutCancel(ctx), v.Approval); err != nil {
 		p.opts.Logger.WarnContext(ctx, "approval is used up", "approval", v.Approval, "error", err)
 	}
 }
@@ -132,8 +132,8 @@ func refusal(a Approval) string {
 	return message
 }
 
-// waiting is one call that waits for approval.
-type waiting struct {
+// waiter is one call that waits for approval.
+type waiter struct {
 	approver *Approver
 	id       string
 	expires  time.Time
@@ -144,15 +144,15 @@ type waiting struct {
 }
 
 // wait waits for an answer, for as long as the settings allow.
-func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
-	defer w.approver.Book.Leave(w.id)
+func (w *waiter) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
+	defer w.approver.Book.StopWaiting(w.id)
 	defer tool.Pause(ctx)()
 	if w.running != nil && w.running.Unattended && w.peer == nil {
-		return w.held(ctx)
+		return w.suspend(ctx)
 	}
 	leave, ok := w.approver.pause(w.request.Principal)
 	if !ok {
-		return w.held(ctx)
+		return w.suspend(ctx)
 	}
 	defer leave()
 	asking, stop := context.WithCancel(ctx)
@@ -170,56 +170,56 @@ func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error
 			w.ask(asking, a, turn)
 		})
 	}
-	return w.follow(ctx, patience, turn, silent)
+	return w.awaitAnswer(ctx, patience, turn, silent)
 }
 
-// follow waits for an answer from any side.
-func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (toolcall.Verdict, error) {
+// awaitAnswer waits for an answer from any side.
+func (w *waiter) awaitAnswer(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (toolcall.Verdict, error) {
 	for {
-		changed := w.approver.Book.Changed()
-		if v, ok, err := w.approver.decided(ctx, w.request, w.verdict, w.id); ok || err != nil {
-			w.done(ctx)
+		changed := w.approver.Book.Changes()
+		if v, ok, err := w.approver.lookupDecision(ctx, w.request, w.verdict, w.id); ok || err != nil {
+			w.withdraw(ctx)
 			return v, err
 		}
 		select {
 		case <-changed:
 		case <-turn:
 			turn = nil
-			patience.Reset(askTime)
+			patience.Reset(askTimeout)
 		case <-silent:
 			turn, silent = nil, nil
 			patience.Reset(w.approver.opts.Settings.Load().Approval.Wait)
 		case <-patience.C:
-			return w.held(ctx)
+			return w.suspend(ctx)
 		case <-ctx.Done():
-			return w.gone(ctx)
+			return w.handleCancel(ctx)
 		}
 	}
 }
 
-// done withdraws the approval, if the answer to another one has decided.
-func (w *waiting) done(ctx context.Context) {
+// withdraw withdraws the approval, if the answer to another one has decided.
+func (w *waiter) withdraw(ctx context.Context) {
 	if err := w.approver.Book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
 		w.approver.opts.Logger.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
 	}
 	w.approver.watchers.Notify()
 }
 
-// gone handles a canceled call. If its program was suspended to wait for approval, or the gateway
+// handleCancel handles a canceled call. If its program was suspended to wait for approval, or the gateway
 // is closing, the approval stays pending: the execution that resumes it finds the answer.
-func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
+func (w *waiter) handleCancel(ctx context.Context) (toolcall.Verdict, error) {
 	if !w.approver.opts.Closing() && (w.running == nil || !w.running.Suspension.Suspended()) {
-		w.done(ctx)
+		w.withdraw(ctx)
 	}
 	return w.verdict, context.Cause(ctx)
 }
 
-// held ends a call without an answer. It stops the program of a program's call.
-func (w *waiting) held(ctx context.Context) (toolcall.Verdict, error) {
+// suspend ends a call without an answer. It stops the program of a program's call.
+func (w *waiter) suspend(ctx context.Context) (toolcall.Verdict, error) {
 	v := w.verdict
 	v.Approval = w.id
 	if w.running == nil {
-		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id, Err: &Waits{w.id, w.expires},
+		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id, Err: &PendingError{w.id, w.expires},
 			Hint: "a person can give it with `sallyport approvals approve " + w.id + "`; make the same call again then"}
 	}
 	w.running.Suspension.Suspend()

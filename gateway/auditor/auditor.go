@@ -35,8 +35,8 @@ type Options struct {
 	Definition func(id tool.ID) string
 	// Redact removes personal data and secrets from a text.
 	Redact func(text string) string
-	// Asked counts approvals by their state.
-	Asked func(ctx context.Context, state string)
+	// CountApproval counts approvals by their state.
+	CountApproval func(ctx context.Context, state string)
 }
 
 // Auditor writes the audit log. It opens the log for the first event, and retries for each event while that
@@ -47,11 +47,11 @@ type Auditor struct {
 	set  config.Audit // as the process was started
 	log  audit.Options
 
-	inForce inForce // the settings that were recorded; guarded by opts.Reloading
+	recorded settingsDigests // the settings that were recorded; guarded by opts.Reloading
 
 	mu     sync.Mutex
 	opened *audit.Log
-	ended  bool
+	closed bool
 	failed atomic.Bool // the last append
 }
 
@@ -77,14 +77,14 @@ func LogOptions(cfg *config.Config) audit.Options {
 	return audit.Options{Keep: cfg.Audit.Keep, Size: int64(cfg.Audit.Size)}
 }
 
-// get returns the log, which it opens on first use; nil if it is disabled.
-func (a *Auditor) get() (*audit.Log, error) {
+// openLog returns the log, which it opens on first use; nil if it is disabled.
+func (a *Auditor) openLog() (*audit.Log, error) {
 	if a == nil || a.dir == "" {
 		return nil, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended {
+	if a.closed {
 		return a.opened, audit.ErrClosed
 	}
 	if a.opened != nil {
@@ -97,7 +97,7 @@ func (a *Auditor) get() (*audit.Log, error) {
 
 // append writes an event. If it returns an error, a *tool.Error, the event must not take effect.
 func (a *Auditor) append(e audit.Event) error {
-	l, err := a.get()
+	l, err := a.openLog()
 	if err == nil && l != nil {
 		err = l.Append(e)
 	}
@@ -118,7 +118,7 @@ func (a *Auditor) append(e audit.Event) error {
 
 // digest returns a keyed digest of data that must not be in the log itself; "" without a log.
 func (a *Auditor) digest(data []byte) string {
-	l, err := a.get()
+	l, err := a.openLog()
 	if err != nil || l == nil {
 		return ""
 	}
@@ -129,7 +129,7 @@ func (a *Auditor) digest(data []byte) string {
 func (a *Auditor) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = true
+	a.closed = true
 	if a.opened == nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// usualAudit is the default number of records per page, maxAudit the maximum.
-	usualAudit, maxAudit = 100, 1000
+	// defaultAudit is the default number of records per page, maxAudit the maximum.
+	defaultAudit, maxAudit = 100, 1000
 	// maxAuditScan is the maximum number of records that are scanned for one page.
 	maxAuditScan = 50_000
 )
@@ -61,7 +61,7 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 	if err := filter.check(); err != nil {
 		return Page{}, err
 	}
-	l, err := a.get()
+	l, err := a.openLog()
 	if err != nil {
 		return Page{}, toolcall.Unreadable(ctx, a.opts.Logger, err)
 	}
@@ -69,7 +69,7 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 		return Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
 	}
 	page := auditPage{filter: filter, Page: Page{Head: l.Head()}}
-	for r, err := range audit.Back(a.dir, filter.Before) {
+	for r, err := range audit.ReadBackward(a.dir, filter.Before) {
 		if err != nil && !errors.Is(err, audit.ErrDamaged) {
 			return Page{}, toolcall.Unreadable(ctx, a.opts.Logger, err)
 		}
@@ -83,10 +83,10 @@ func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 // check sets defaults, and returns an error for unknown values.
 func (f *Filter) check() error {
 	if f.Limit <= 0 {
-		f.Limit = usualAudit
+		f.Limit = defaultAudit
 	}
 	f.Limit = min(f.Limit, maxAudit)
-	if f.Kind != "" && !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(f.Kind, k) }) {
+	if f.Kind != "" && !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globMatch(f.Kind, k) }) {
 		hint := "the kinds are " + strings.Join(audit.Kinds(), ", ")
 		if near := suggest.Of(f.Kind, audit.Kinds()); near != "" {
 			hint = "did you mean " + near + "?"
@@ -99,15 +99,15 @@ func (f *Filter) check() error {
 	return nil
 }
 
-func globbed(glob, text string) bool {
+func globMatch(glob, text string) bool {
 	ok, err := path.Match(glob, text)
 	return err == nil && ok
 }
 
-// wants reports whether a record matches.
-func (f Filter) wants(e audit.Event) bool {
+// matches reports whether a record matches.
+func (f Filter) matches(e audit.Event) bool {
 	same := func(want, has string) bool { return want == "" || want == has }
-	like := func(want, has string) bool { return want == "" || globbed(want, has) }
+	like := func(want, has string) bool { return want == "" || globMatch(want, has) }
 	return same(f.Execution, e.Execution) && same(f.Principal, e.Principal) && same(f.Decision, e.Decision) && like(f.Tool, e.Tool) && like(f.Kind, string(e.Kind))
 }
 
@@ -138,7 +138,7 @@ func (p *auditPage) add(r audit.Record, damaged error) bool {
 		p.Unchained++
 	}
 	p.after = r
-	if p.filter.wants(r.Event) {
+	if p.filter.matches(r.Event) {
 		p.Events = append(p.Events, r.Event)
 	}
 	return true

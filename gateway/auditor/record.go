@@ -21,32 +21,32 @@ import (
 // Audit records an event on behalf of the caller in ctx. If it returns an error, a *tool.Error, the event must not take
 // effect. e must not contain arguments, results or secrets.
 func (a *Auditor) Audit(ctx context.Context, e audit.Event) error {
-	return a.append(a.on(ctx, e))
+	return a.append(a.withCaller(ctx, e))
 }
 
-// on adds the caller to an event.
-func (a *Auditor) on(ctx context.Context, e audit.Event) audit.Event {
+// withCaller adds the caller to an event.
+func (a *Auditor) withCaller(ctx context.Context, e audit.Event) audit.Event {
 	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
-	if session := tool.Session(ctx); session != "" && a.kept() {
+	if session := tool.Session(ctx); session != "" && a.enabled() {
 		e.Session = sanitize.Head(a.digest([]byte(session)), 16)
 	}
 	return e
 }
 
-// kept reports whether the log is enabled.
-func (a *Auditor) kept() bool { return a != nil && a.dir != "" }
+// enabled reports whether the log is enabled.
+func (a *Auditor) enabled() bool { return a != nil && a.dir != "" }
 
-// about returns an event about a call.
-func (a *Auditor) about(ctx context.Context, kind audit.Kind, c tool.Call) audit.Event {
-	return a.on(ctx, audit.Event{Kind: kind, Execution: c.Execution, Tool: c.Tool.String()})
+// callEvent returns an event about a call.
+func (a *Auditor) callEvent(ctx context.Context, kind audit.Kind, c tool.Call) audit.Event {
+	return a.withCaller(ctx, audit.Event{Kind: kind, Execution: c.Execution, Tool: c.Tool.String()})
 }
 
 // RecordCall records the decision on a call before the call is made. On error the call must not be made.
 func (a *Auditor) RecordCall(ctx context.Context, c tool.Call, v toolcall.Verdict) error {
-	if !a.kept() {
+	if !a.enabled() {
 		return nil
 	}
-	e := a.about(ctx, audit.Call, c)
+	e := a.callEvent(ctx, audit.Call, c)
 	e.Decision, e.Rule, e.Approval = string(v.Action), v.Rule, v.Approval
 	e.Definition = a.opts.Definition(c.Tool)
 	e.Arguments = a.digest(toolcall.Compact(c.Args))
@@ -55,10 +55,10 @@ func (a *Auditor) RecordCall(ctx context.Context, c tool.Call, v toolcall.Verdic
 
 // RecordResult records the outcome of a call. An error is only logged: the call is already done.
 func (a *Auditor) RecordResult(ctx context.Context, c tool.Call, result tool.Result, err error, took time.Duration) {
-	if !a.kept() {
+	if !a.enabled() {
 		return
 	}
-	e := a.about(ctx, audit.Result, c)
+	e := a.callEvent(ctx, audit.Result, c)
 	e.Outcome, e.Micros, e.Bytes = toolcall.Outcome(result, err), took.Microseconds(), toolcall.TextSize(result)
 	if c.Execution != "" {
 		e.Saved = a.opts.Meter.Estimate(e.Bytes)
@@ -68,10 +68,10 @@ func (a *Auditor) RecordResult(ctx context.Context, c tool.Call, result tool.Res
 
 // RecordStart records the start of a program. On error the program must not run.
 func (a *Auditor) RecordStart(ctx context.Context, e *execution.Result, program execution.Program) error {
-	if !a.kept() {
+	if !a.enabled() {
 		return nil
 	}
-	event := a.execution(ctx, audit.ExecutionStart, e, program)
+	event := a.executionEvent(ctx, audit.ExecutionStart, e, program)
 	event.Environment, event.Workspace, event.Resumes = program.Environment, program.Workspace, program.Resume
 	event.Limits = fmt.Sprintf("timeout=%s cpu=%s memory=%dMiB calls=%d", e.Limits.Timeout, e.Limits.CPU, e.Limits.Memory>>20, e.Limits.Calls)
 	if a.opts.Settings.Load().Audit.Code == config.AuditText {
@@ -80,17 +80,17 @@ func (a *Auditor) RecordStart(ctx context.Context, e *execution.Result, program 
 	return a.append(event)
 }
 
-func (a *Auditor) execution(ctx context.Context, kind audit.Kind, e *execution.Result, program execution.Program) audit.Event {
+func (a *Auditor) executionEvent(ctx context.Context, kind audit.Kind, e *execution.Result, program execution.Program) audit.Event {
 	digest := sha256.Sum256([]byte(program.Code))
-	return a.on(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
+	return a.withCaller(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
 }
 
 // RecordEnd records how a program ended, or why it could not run.
 func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program execution.Program, started time.Time, calls *toolcall.List, failed error) {
-	if !a.kept() {
+	if !a.enabled() {
 		return
 	}
-	event := a.execution(ctx, audit.ExecutionEnd, e, program)
+	event := a.executionEvent(ctx, audit.ExecutionEnd, e, program)
 	made, read := calls.Sums()
 	event.Outcome, event.Exit, event.Micros, event.Calls = string(e.Status), e.Exit, time.Since(started).Microseconds(), made
 	if failed != nil {
@@ -110,12 +110,12 @@ func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program ex
 // maxAuditOutput is the maximum length of a program's output in the log, if the settings enable it, in characters.
 const maxAuditOutput = 4 << 10
 
-// approval records a request for approval or its answer, before it takes effect.
-func (a *Auditor) approval(ctx context.Context, q approval.Approval) error {
-	if !a.kept() {
+// appendApproval records a request for approval or its answer, before it takes effect.
+func (a *Auditor) appendApproval(ctx context.Context, q approval.Approval) error {
+	if !a.enabled() {
 		return nil
 	}
-	e := a.on(tool.WithPrincipal(ctx, q.Principal), audit.Event{
+	e := a.withCaller(tool.WithPrincipal(ctx, q.Principal), audit.Event{
 		Kind: audit.ApprovalAnswered, Execution: q.Execution, Tool: q.Tool, Approval: q.ID, Rule: q.Rule, By: q.By, Outcome: string(q.State), Note: a.opts.Redact(q.Note),
 		Kept: a.opts.Durable,
 	})
@@ -132,9 +132,9 @@ func (a *Auditor) approval(ctx context.Context, q approval.Approval) error {
 
 // RecordApproval records a request for approval or its answer, before it takes effect. On error it must not take effect.
 func (a *Auditor) RecordApproval(ctx context.Context, q approval.Approval) error {
-	err := a.approval(ctx, q)
+	err := a.appendApproval(ctx, q)
 	if err == nil {
-		a.opts.Asked(ctx, string(q.State))
+		a.opts.CountApproval(ctx, string(q.State))
 	}
 	return err
 }

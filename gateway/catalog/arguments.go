@@ -18,7 +18,7 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 			call.Args = json.RawMessage("{}")
 		}
 		if call.Tool.Method() != "tools/call" {
-			return c.method(ctx, call, next)
+			return c.handleMethod(ctx, call, next)
 		}
 		entry, err := c.Find(ctx, call.Tool)
 		if err != nil {
@@ -46,7 +46,7 @@ func (c methods) fitsRestored(ctx context.Context, judged *Entry, call tool.Call
 // recheck checks arguments against the current definition before one of an earlier
 // run rejects them. The current one may have arrived after judged was looked up.
 func (c methods) recheck(ctx context.Context, judged *Entry, call tool.Call, refused error) error {
-	m, err := membership(c).wake(ctx, call.Tool.Upstream)
+	m, err := membership(c).ensureConnected(ctx, call.Tool.Upstream)
 	if err != nil {
 		return refused
 	}

@@ -33,7 +33,7 @@ func (c *Catalog) Attach(id, description string, own InProcess) (changed func(),
 	if err != nil {
 		return nil, err
 	}
-	return func() { m.offerOwn(c) }, nil
+	return func() { m.refreshInProcess(c) }, nil
 }
 
 func (c membership) add(up config.Upstream, own InProcess) (*member, error) {
@@ -46,35 +46,35 @@ func (c membership) add(up config.Upstream, own InProcess) (*member, error) {
 	case tool.Identifier(up.ID) != up.ID || up.ID == toolcall.GatewayID:
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid upstream id %.60q", up.ID)}
 	case old.byID[up.ID] != nil:
-		return nil, idTaken(up.ID)
+		return nil, idTakenError(up.ID)
 	}
 	m := newMember(up)
-	m.own = own
+	m.inProcess = own
 	m.boot(c.Catalog)
 	c.roster.Store(newRoster(append(slices.Clone(old.members), m)))
-	membership{c.Catalog}.touch()
+	membership{c.Catalog}.requestRebuild()
 	return m, nil
 }
 
-// idTaken returns the error for an id that both the settings and an in-process upstream use.
-func idTaken(id string) error {
+// idTakenError returns the error for an id that both the settings and an in-process upstream use.
+func idTakenError(id string) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + id + " in the settings has the name of a built-in upstream", Hint: "rename it in upstreams.yaml, or take " + id + " out of profiles"}
 }
 
-// bootOwn starts an in-process member.
-func (m *member) bootOwn(c *Catalog) {
+// bootInProcess starts an in-process member.
+func (m *member) bootInProcess(c *Catalog) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &ownSession{InProcess: m.own, id: m.id, since: time.Now(), ctx: ctx, cancel: cancel}
+	s := &inProcessSession{InProcess: m.inProcess, id: m.id, since: time.Now(), ctx: ctx, cancel: cancel}
 	m.session = s
 	m.tried.Store(true)
 	m.fresh.Store(true)
-	m.offerOwn(c)
+	m.refreshInProcess(c)
 	close(m.booted)
 }
 
-// offerOwn updates the view of an in-process member.
-func (m *member) offerOwn(c *Catalog) {
-	offer := m.own.Offer()
+// refreshInProcess updates the view of an in-process member.
+func (m *member) refreshInProcess(c *Catalog) {
+	offer := m.inProcess.Offer()
 	wires := make([]string, len(offer.Tools))
 	for i, t := range offer.Tools {
 		wires[i] = t.Wire
@@ -86,11 +86,11 @@ func (m *member) offerOwn(c *Catalog) {
 		t.ID, t.Raw = tool.ID{Upstream: m.id, Name: name}, definition(*t)
 		named[name] = t.Wire
 	}
-	if s, ok := m.session.(*ownSession); ok {
+	if s, ok := m.session.(*inProcessSession); ok {
 		s.rename(named)
 	}
-	if (membership{c}).take(m, offer) {
-		membership{c}.show(m)
+	if (membership{c}).setOffer(m, offer) {
+		membership{c}.markStale(m)
 	}
 }
 
@@ -110,8 +110,8 @@ func definition(t tool.Tool) json.RawMessage {
 	return raw
 }
 
-// ownSession is the session of an in-process upstream. It needs no connection.
-type ownSession struct {
+// inProcessSession is the session of an in-process upstream. It needs no connection.
+type inProcessSession struct {
 	InProcess
 	id     string
 	since  time.Time
@@ -124,7 +124,7 @@ type ownSession struct {
 }
 
 // Call runs one call, until the session ends.
-func (s *ownSession) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (s *inProcessSession) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if !s.enter() {
 		return tool.Result{}, toolcall.ClosedError()
 	}
@@ -138,25 +138,25 @@ func (s *ownSession) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	defer context.AfterFunc(s.ctx, cancel)()
 	result, err := s.InProcess.Call(ctx, c)
 	if err == nil && result.Raw == nil {
-		result.Raw = asSent(result)
+		result.Raw = rawResult(result)
 	}
 	return result, err
 }
 
 // rename sets the wire names by names in programs.
-func (s *ownSession) rename(wires map[string]string) {
+func (s *inProcessSession) rename(wires map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wires = wires
 }
 
-func (s *ownSession) wire(name string) string {
+func (s *inProcessSession) wire(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.wires[name], name)
 }
 
-func (s *ownSession) enter() bool {
+func (s *inProcessSession) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -166,7 +166,7 @@ func (s *ownSession) enter() bool {
 	return true
 }
 
-func (s *ownSession) Connect(context.Context) error {
+func (s *inProcessSession) Connect(context.Context) error {
 	if s.ctx.Err() != nil {
 		return toolcall.ClosedError()
 	}
@@ -174,11 +174,11 @@ func (s *ownSession) Connect(context.Context) error {
 }
 
 // Refresh has nothing to do: changes are announced.
-func (s *ownSession) Refresh(ctx context.Context) error { return s.Connect(ctx) }
+func (s *inProcessSession) Refresh(ctx context.Context) error { return s.Connect(ctx) }
 
-func (*ownSession) Reset() {}
+func (*inProcessSession) Reset() {}
 
-func (s *ownSession) State() upstream.State {
+func (s *inProcessSession) State() upstream.State {
 	if s.ctx.Err() != nil {
 		return upstream.State{Status: upstream.Closed}
 	}
@@ -186,7 +186,7 @@ func (s *ownSession) State() upstream.State {
 }
 
 // Close cancels the calls in flight, and waits for them. It is idempotent.
-func (s *ownSession) Close() error {
+func (s *inProcessSession) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *ownSession) Close() error {
 	return nil
 }
 
-// asSent returns a result as an upstream would send it.
-func asSent(r tool.Result) json.RawMessage {
+// rawResult returns a result as an upstream would send it.
+func rawResult(r tool.Result) json.RawMessage {
 	content := make([]any, 0, len(r.Content))
 	for _, c := range r.Content {
 		switch {
@@ -224,5 +224,5 @@ func asSent(r tool.Result) json.RawMessage {
 // Attached reports whether an upstream is in-process.
 func (c *Catalog) Attached(id string) bool {
 	m := c.roster.Load().byID[id]
-	return m != nil && m.own != nil
+	return m != nil && m.inProcess != nil
 }

@@ -24,10 +24,10 @@ import (
 const (
 	// cacheVersion changes when a file of another version would be misread.
 	cacheVersion = 1
-	// cacheKept is how long an unused file is kept, cacheTouched how often
+	// cacheMaxAge is how long an unused file is kept, cacheTouched how often
 	// the time of its last use is updated.
-	cacheKept    = 30 * 24 * time.Hour
-	cacheTouched = 24 * time.Hour
+	cacheMaxAge        = 30 * 24 * time.Hour
+	cacheTouchInterval = 24 * time.Hour
 	// maxCached bounds one file, in bytes.
 	maxCached = 256 << 20
 
@@ -134,7 +134,7 @@ func (c *cache) read(name, id string) (*tool.Offer, error) {
 		return nil, err
 	}
 	offer, err := decodeOffer(data, id)
-	if err == nil && time.Since(info.ModTime()) > cacheTouched {
+	if err == nil && time.Since(info.ModTime()) > cacheTouchInterval {
 		_ = c.root.Chtimes(name, time.Time{}, time.Now())
 	}
 	return offer, err
@@ -142,7 +142,7 @@ func (c *cache) read(name, id string) (*tool.Offer, error) {
 
 // decodeOffer decodes a file of the upstream id.
 func decodeOffer(data []byte, id string) (*tool.Offer, error) {
-	body, err := checksumfile.Open(cacheVersion, data)
+	body, err := checksumfile.Decode(cacheVersion, data)
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +155,13 @@ func decodeOffer(data []byte, id string) (*tool.Offer, error) {
 		if t.ID.Upstream != id {
 			return nil, errors.New("offer of another upstream")
 		}
-		t.Input, t.Output, t.Raw = notNull(t.Input), notNull(t.Output), notNull(t.Raw)
+		t.Input, t.Output, t.Raw = nullToNil(t.Input), nullToNil(t.Output), nullToNil(t.Raw)
 	}
 	return &offer, nil
 }
 
-// notNull returns nil for null, which is how nil was encoded.
-func notNull(raw json.RawMessage) json.RawMessage {
+// nullToNil returns nil for null, which is how nil was encoded.
+func nullToNil(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
 	}
@@ -176,7 +176,7 @@ func encodeOffer(offer tool.Offer) ([]byte, error) {
 	if err := enc.Encode(offer); err != nil {
 		return nil, fmt.Errorf("encode offer: %w", err)
 	}
-	return checksumfile.Seal(cacheVersion, body.Bytes())
+	return checksumfile.Encode(cacheVersion, body.Bytes())
 }
 
 // store writes an offer.
@@ -204,7 +204,7 @@ func (c *cache) sweep() {
 		if err != nil || !strings.HasSuffix(entry.Name(), cacheSuffix) && !strings.HasSuffix(entry.Name(), ".tmp") {
 			continue
 		}
-		if time.Since(info.ModTime()) > cacheKept {
+		if time.Since(info.ModTime()) > cacheMaxAge {
 			_ = c.root.Remove(entry.Name())
 		}
 	}
@@ -219,10 +219,10 @@ func (c *cache) close() error {
 
 // save writes a new view to the cache.
 func (c wrappers) save(m *member) {
-	if c.cache == nil || !m.fresh.Load() || m.seen != m.view.Load() || !m.unsaved.Swap(false) {
+	if c.cache == nil || !m.fresh.Load() || m.snapshotView != m.view.Load() || !m.unsaved.Swap(false) {
 		return
 	}
-	if err := c.cache.store(*m.cfg.Load(), m.seen.whole); err != nil {
+	if err := c.cache.store(*m.cfg.Load(), m.snapshotView.fullOffer); err != nil {
 		c.log.Warn("offer cannot be cached", "upstream", m.id, "error", err)
 	}
 }

@@ -22,18 +22,18 @@ import (
 // them. One goroutine regenerates these when a list changes; readers see a
 // consistent snapshot and never wait for it.
 type Catalog struct {
-	log      *slog.Logger
-	opts     Options
-	cache    *cache
-	book     *trust.Book  // nil pins nothing
-	index    *index.Index // of tools
-	offered  *index.Index // of resources, templates and prompts
-	shapes   learning
-	slots    chan struct{} // limits how many upstreams start concurrently
-	roster   atomic.Pointer[roster]
-	snapshot atomic.Pointer[Snapshot]
-	patience atomic.Pointer[time.Time] // until then, callers wait for first connections
-	watchers watch.List
+	log             *slog.Logger
+	opts            Options
+	cache           *cache
+	trustStore      *trust.Store // nil pins nothing
+	index           *index.Index // of tools
+	offerIndex      *index.Index // of resources, templates and prompts
+	shapes          shapeStore
+	slots           chan struct{} // limits how many upstreams start concurrently
+	roster          atomic.Pointer[roster]
+	snapshot        atomic.Pointer[Snapshot]
+	connectDeadline atomic.Pointer[time.Time] // until then, callers wait for first connections
+	watchers        watch.List
 
 	changed  chan struct{}
 	ended    <-chan struct{}
@@ -44,11 +44,11 @@ type Catalog struct {
 
 // Open returns a catalog. Its first snapshot is empty.
 func Open(opts Options) (*Catalog, error) {
-	book, err := openBook(opts)
+	book, err := openTrustStore(opts)
 	if err != nil {
 		return nil, err
 	}
-	ix, err := index.New(nil, &index.Options{Logger: opts.Logger, Dir: snapshots(opts.CacheDir)})
+	ix, err := index.New(nil, &index.Options{Logger: opts.Logger, Dir: indexDir(opts.CacheDir)})
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func Open(opts Options) (*Catalog, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Catalog{
-		log: opts.Logger, opts: opts, book: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, offered: offered, slots: make(chan struct{}, connecting),
+		log: opts.Logger, opts: opts, trustStore: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, offerIndex: offered, slots: make(chan struct{}, maxConnecting),
 		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
 	cfg := opts.Settings.Load()
-	arrivals{c}.wait()
+	readiness{c}.resetDeadline()
 	if cfg.Observe {
 		observations{c}.openShapes()
 	}
@@ -72,20 +72,20 @@ func Open(opts Options) (*Catalog, error) {
 		cancel()
 		return nil, errors.Join(err, c.shapes.close(), ix.Close(), offered.Close(), c.cache.close())
 	}
-	ups := enabled(cfg)
+	ups := enabledUpstreams(cfg)
 	members := make([]*member, len(ups))
 	for i, up := range ups {
 		members[i] = newMember(up)
 	}
 	c.roster.Store(newRoster(members))
-	membership{c}.touch()
+	membership{c}.requestRebuild()
 	c.work.Go(func() { membership{c}.follow(ctx, members) })
-	c.work.Go(func() { reviews{c}.patrol(ctx) })
+	c.work.Go(func() { reviews{c}.watchTrust(ctx) })
 	return c, nil
 }
 
-// snapshots returns the index's folder below the cache folder.
-func snapshots(cache string) string {
+// indexDir returns the index's folder below the cache folder.
+func indexDir(cache string) string {
 	if cache == "" {
 		return ""
 	}
@@ -112,8 +112,8 @@ func each(n int, do func(i int)) {
 	work.Wait()
 }
 
-// touch requests a new snapshot. Requests before it is made count as one.
-func (c membership) touch() {
+// requestRebuild requests a new snapshot. Requests before it is made count as one.
+func (c membership) requestRebuild() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
@@ -157,15 +157,15 @@ type wrappers struct{ *Catalog }
 func (c wrappers) prepare(r *roster) {
 	each(len(r.members), func(i int) {
 		if !c.Closed() && len(c.changed) == 0 {
-			r.members[i].portrait.habits()
-			r.members[i].portrait.files()
+			r.members[i].artifacts.boilerplate()
+			r.members[i].artifacts.files()
 		}
 	})
 }
 
-// shown waits until the snapshot shows the result of the first attempt to
+// waitShown waits until the snapshot shows the result of the first attempt to
 // connect to one upstream, or to all for "".
-func (c wrappers) shown(ctx context.Context, id string) {
+func (c wrappers) waitShown(ctx context.Context, id string) {
 	for _, m := range c.roster.Load().members {
 		if id != "" && m.id != id {
 			continue
@@ -186,7 +186,7 @@ func (c wrappers) rebuild(r *roster) error {
 	start := time.Now()
 	changed := 0
 	for _, m := range r.members {
-		if membership(c).look(m) {
+		if membership(c).refreshArtifacts(m) {
 			changed++
 		}
 	}
@@ -194,7 +194,7 @@ func (c wrappers) rebuild(r *roster) error {
 		return nil
 	}
 	next, tools, offers := assemble(r)
-	err := errors.Join(c.opts.Publish(next.Files), c.index.Replace(tools), c.offered.Replace(offers))
+	err := errors.Join(c.opts.Publish(next.Files), c.index.Replace(tools), c.offerIndex.Replace(offers))
 	c.snapshot.Store(next)
 	c.watchers.Notify()
 	c.log.Debug("catalog rebuilt", "tools", len(next.Tools), "changed", changed, "duration", time.Since(start))
@@ -227,5 +227,5 @@ func (c *Catalog) Close() error {
 	}
 	ends.Wait()
 	c.work.Wait()
-	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.offered.Close(), c.cache.close())...)
+	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.offerIndex.Close(), c.cache.close())...)
 }

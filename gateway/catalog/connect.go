@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// connecting is how many upstreams start concurrently: each is a process that needs a core.
-	connecting = 8
+	// maxConnecting is how many upstreams start concurrently: each is a process that needs a core.
+	maxConnecting = 8
 	// startGrace is how long a starting upstream keeps its slot.
 	startGrace = 2 * time.Second
 	// retryMin is the first pause between attempts to reach an upstream that has
@@ -28,32 +28,32 @@ func (c membership) connect(ctx context.Context, m *member, known bool) {
 	if up := m.cfg.Load(); up.Problem != "" {
 		c.log.Warn("upstream cannot be used", "upstream", m.id, "reason", up.Problem)
 		m.tried.Store(true)
-		c.touch()
+		c.requestRebuild()
 		return
 	}
 	if known && !m.cfg.Load().Eager && !c.opts.Fresh {
 		return
 	}
 	for wait := retryMin; !c.attempt(ctx, m); wait = min(2*wait, retryMax) {
-		if !m.rest(ctx, wait) {
+		if !m.waitRetry(ctx, wait) {
 			return
 		}
 	}
-	for wait := eagerPause; m.cfg.Load().Eager && m.rest(ctx, wait); wait = min(2*wait, retryMax) {
+	for wait := eagerPause; m.cfg.Load().Eager && m.waitRetry(ctx, wait); wait = min(2*wait, retryMax) {
 		if m.session.State().Status == upstream.Ready || c.attempt(ctx, m) {
 			wait = eagerPause / 2
 		}
 	}
 }
 
-// rest waits before the next attempt, at least until the session's RetryAt. It
+// waitRetry waits before the next attempt, at least until the session's RetryAt. It
 // reports false if ctx has ended.
-func (m *member) rest(ctx context.Context, wait time.Duration) bool {
+func (m *member) waitRetry(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(max(wait, time.Until(m.session.State().RetryAt)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-m.poked:
+	case <-m.wakeup:
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -71,7 +71,7 @@ func (c membership) attempt(ctx context.Context, m *member) bool {
 	defer time.AfterFunc(startGrace, release).Stop()
 	err := m.session.Connect(ctx) // which logs why it fails
 	if ctx.Err() == nil && !m.tried.Swap(true) {
-		c.touch()
+		c.requestRebuild()
 	}
 	return err == nil
 }

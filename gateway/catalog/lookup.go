@@ -28,8 +28,8 @@ func (c *Catalog) Member(id string) (*member, error) {
 	return nil, toolcall.Unknown("upstream", id, suggest.Of(id, r.ids()))
 }
 
-// Known returns a tool that may be called, without waiting for anything.
-func (c *Catalog) Known(id tool.ID) (*Entry, bool) {
+// Lookup returns a tool that may be called, without waiting for anything.
+func (c *Catalog) Lookup(id tool.ID) (*Entry, bool) {
 	m, err := c.Member(id.Upstream)
 	if err != nil {
 		return nil, false
@@ -47,20 +47,20 @@ func (c *Catalog) Find(ctx context.Context, id tool.ID) (*Entry, error) {
 	}
 	fresh := m.fresh.Load() // before the lookup, or a list that arrives in between would be missed
 	e, err := m.Find(id)
-	if err != nil && fresh && m.holds(id) {
-		e, err = membership{c}.restored(ctx, m, id)
+	if err != nil && fresh && m.isHeld(id) {
+		e, err = membership{c}.recheckHeld(ctx, m, id)
 	}
 	if err == nil || fresh {
 		return e, err
 	}
-	if m, err = (membership{c}).wake(ctx, id.Upstream); err != nil {
+	if m, err = (membership{c}).ensureConnected(ctx, id.Upstream); err != nil {
 		return nil, err
 	}
 	return m.Find(id)
 }
 
-// wake returns an upstream by its id that has been connected in this run.
-func (c membership) wake(ctx context.Context, id string) (*member, error) {
+// ensureConnected returns an upstream by its id that has been connected in this run.
+func (c membership) ensureConnected(ctx context.Context, id string) (*member, error) {
 	for {
 		m, err := c.Member(id)
 		if err != nil || m.fresh.Load() {
@@ -75,18 +75,18 @@ func (c membership) wake(ctx context.Context, id string) (*member, error) {
 	}
 }
 
-// holds reports whether a tool is quarantined.
-func (m *member) holds(id tool.ID) bool {
+// isHeld reports whether a tool is quarantined.
+func (m *member) isHeld(id tool.ID) bool {
 	_, held := m.view.Load().held[id.Name]
 	return held
 }
 
-// restored checks whether a quarantined tool has been approved, or has its pinned definition again.
-func (c membership) restored(ctx context.Context, m *member, id tool.ID) (*Entry, error) {
-	if c.retake(m) {
-		c.show(m)
+// recheckHeld checks whether a quarantined tool has been approved, or has its pinned definition again.
+func (c membership) recheckHeld(ctx context.Context, m *member, id tool.ID) (*Entry, error) {
+	if c.reevaluate(m) {
+		c.markStale(m)
 	}
-	if !m.holds(id) {
+	if !m.isHeld(id) {
 		return m.Find(id)
 	}
 	if m.calls.begin() {
@@ -96,8 +96,8 @@ func (c membership) restored(ctx context.Context, m *member, id tool.ID) (*Entry
 	return m.Find(id)
 }
 
-// Reach connects an upstream, if it is not connected.
-func (c *Catalog) Reach(ctx context.Context, id string) error {
+// Connect connects an upstream, if it is not connected.
+func (c *Catalog) Connect(ctx context.Context, id string) error {
 	for {
 		m, err := c.Member(id)
 		if err != nil {
@@ -117,7 +117,7 @@ func (m *member) Find(id tool.ID) (*Entry, error) {
 		return e, nil
 	}
 	if h, ok := v.held[id.Name]; ok {
-		return nil, quarantined(id, m.cfg.Load().Name, h)
+		return nil, quarantinedError(id, m.cfg.Load().Name, h)
 	}
 	near := suggest.Of(id.Name, v.names())
 	if near != "" {
@@ -136,7 +136,7 @@ func (c *Catalog) Dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 		if !m.calls.begin() {
 			continue // the settings have just replaced it, or it closes
 		}
-		if m.own == nil {
+		if m.inProcess == nil {
 			return m.call(ctx, call)
 		}
 		done, err := toolcall.Yield(ctx)
@@ -188,7 +188,7 @@ func (c *Catalog) OffersText(upstream string, lang codegen.Language) string {
 	if err != nil {
 		return ""
 	}
-	return m.offers(lang)
+	return m.offersText(lang)
 }
 
 // Rank ranks the tools by a query.
@@ -203,7 +203,7 @@ func (c *Catalog) Weigh(ctx context.Context, query string) map[string]float64 {
 
 // RankOffers ranks resources, templates and prompts by a query.
 func (c *Catalog) RankOffers(ctx context.Context, q index.Query) (index.Results, error) {
-	return c.offered.Search(ctx, q)
+	return c.offerIndex.Search(ctx, q)
 }
 
 // HeldReason returns why a tool is quarantined, and whether it is.
@@ -216,8 +216,8 @@ func (c *Catalog) HeldReason(id tool.ID) (reason string, ok bool) {
 	return h.Reason, ok
 }
 
-// Quarantined returns all tools that are quarantined, with the reason.
-func (c *Catalog) Quarantined() iter.Seq2[tool.ID, string] {
+// QuarantinedTools returns all tools that are quarantined, with the reason.
+func (c *Catalog) QuarantinedTools() iter.Seq2[tool.ID, string] {
 	return func(yield func(tool.ID, string) bool) {
 		for _, m := range c.roster.Load().members {
 			held := m.view.Load().held
@@ -232,7 +232,7 @@ func (c *Catalog) Quarantined() iter.Seq2[tool.ID, string] {
 
 // Digest returns the digest of a tool's definition, "" for one that is not known.
 func (c *Catalog) Digest(id tool.ID) string {
-	if e, known := c.Known(id); known {
+	if e, known := c.Lookup(id); known {
 		return e.Digest()
 	}
 	return ""
@@ -240,7 +240,7 @@ func (c *Catalog) Digest(id tool.ID) string {
 
 // Tool returns a tool as it is known now, without a connection to its upstream.
 func (c *Catalog) Tool(id tool.ID) (tool.Tool, bool) {
-	e, ok := c.Known(id)
+	e, ok := c.Lookup(id)
 	if !ok {
 		return tool.Tool{}, false
 	}

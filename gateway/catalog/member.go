@@ -25,9 +25,9 @@ type member struct {
 	id string
 	// booted is closed when session and view are set. Callers of Catalog.Member
 	// need not wait for it.
-	booted  chan struct{}
-	session session
-	own     InProcess // nil for an upstream from the settings
+	booted    chan struct{}
+	session   session
+	inProcess InProcess // nil for an upstream from the settings
 	// cfg changes without a new session if only descriptive fields differ.
 	cfg   atomic.Pointer[config.Upstream]
 	view  atomic.Pointer[view] // never nil
@@ -39,22 +39,22 @@ type member struct {
 
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
-	poked    chan struct{}                           // signals an immediate attempt to connect
+	wakeup   chan struct{}                           // signals an immediate attempt to connect
 	auth     upstream.Authorizer                     // nil for none
 	login    login                                   // nil if no user can log in
-	begin    func(connect func(ctx context.Context)) // runs connect in work, until cancel
+	spawn    func(connect func(ctx context.Context)) // runs connect in work, until cancel
 	work     sync.WaitGroup
-	calls    usage
+	calls    inflight
 
-	taking sync.Mutex // held while the view is replaced
+	viewMu sync.Mutex // held while the view is replaced
 
 	unsaved atomic.Bool // the cache does not have the view
 
 	// Only the catalog's goroutine uses these: the view that the next snapshot
 	// shows and what is generated from it, and whether shown is closed.
-	seen     *view
-	portrait *portrait
-	isShown  bool
+	snapshotView *view
+	artifacts    *artifacts
+	isShown      bool
 }
 
 // session is a member's connection to its upstream.
@@ -72,8 +72,8 @@ type session interface {
 // newMember returns a member. The caller must call boot.
 func newMember(up config.Upstream) *member {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &member{id: up.ID, poked: make(chan struct{}, 1), booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
-	m.begin = func(connect func(ctx context.Context)) { m.work.Go(func() { connect(ctx) }) }
+	m := &member{id: up.ID, wakeup: make(chan struct{}, 1), booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
+	m.spawn = func(connect func(ctx context.Context)) { m.work.Go(func() { connect(ctx) }) }
 	m.cfg.Store(&up)
 	m.view.Store(&view{})
 	m.stale.Store(true)
@@ -82,19 +82,19 @@ func newMember(up config.Upstream) *member {
 
 // boot loads the member's cached offer and starts the member.
 func (m *member) boot(c *Catalog) {
-	if m.own != nil {
-		m.bootOwn(c)
+	if m.inProcess != nil {
+		m.bootInProcess(c)
 		return
 	}
 	up := *m.cfg.Load()
 	known := c.cache.load(up)
 	if known != nil {
-		membership{c}.take(m, *known)
+		membership{c}.setOffer(m, *known)
 		m.tried.Store(!c.opts.Fresh)
 	}
 	m.unsaved.Store(known == nil)
 	m.session = upstream.New(settings(up), membership{c}.sessionOptions(m, known))
-	m.begin(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
+	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)
 }
 
@@ -105,11 +105,11 @@ func (c membership) sessionOptions(m *member, known *tool.Offer) *upstream.Optio
 	opts := &upstream.Options{
 		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.Secrets, Budget: c.opts.Budget,
 		OnOffer: func(offer tool.Offer) {
-			changed := c.take(m, offer)
+			changed := c.setOffer(m, offer)
 			m.fresh.Store(true) // not before: see find
 			if changed {
 				m.unsaved.Store(true)
-				c.show(m)
+				c.markStale(m)
 			}
 		},
 	}
@@ -151,68 +151,68 @@ func idle(up config.Upstream) time.Duration {
 	return up.Idle
 }
 
-// take replaces the view with one of the offer, and reports whether it differs
+// setOffer replaces the view with one of the offer, and reports whether it differs
 // from the previous one. Calls see it at once, searches and programs with the next snapshot.
-func (c membership) take(m *member, offer tool.Offer) bool {
-	m.taking.Lock()
-	defer m.taking.Unlock()
-	return c.judge(m, offer)
+func (c membership) setOffer(m *member, offer tool.Offer) bool {
+	m.viewMu.Lock()
+	defer m.viewMu.Unlock()
+	return c.setOfferLocked(m, offer)
 }
 
-// retake makes the view again from the same offer, after settings or approvals
+// reevaluate makes the view again from the same offer, after settings or approvals
 // have changed, and reports whether the view has changed.
-func (c membership) retake(m *member) bool {
-	m.taking.Lock()
-	defer m.taking.Unlock()
+func (c membership) reevaluate(m *member) bool {
+	m.viewMu.Lock()
+	defer m.viewMu.Unlock()
 	v := m.view.Load()
-	return v.known && c.judge(m, v.whole)
+	return v.known && c.setOfferLocked(m, v.fullOffer)
 }
 
-// judge is take with taking held.
-func (c membership) judge(m *member, offer tool.Offer) bool {
+// setOfferLocked is take with taking held.
+func (c membership) setOfferLocked(m *member, offer tool.Offer) bool {
 	old := m.view.Load()
-	next := newView(offer, reviews(c).held(m, offer.Tools), old)
-	if next.same(old) {
+	next := newView(offer, reviews(c).checkTools(m, offer.Tools), old)
+	if next.equal(old) {
 		return false
 	}
 	m.view.Store(next)
 	return true
 }
 
-// show requests a snapshot with the member's view.
-func (c membership) show(m *member) {
+// markStale requests a snapshot with the member's view.
+func (c membership) markStale(m *member) {
 	m.stale.Store(true)
-	c.touch()
+	c.requestRebuild()
 }
 
-// look prepares the view for the next snapshot, and reports whether it is new.
-func (c membership) look(m *member) bool {
+// refreshArtifacts prepares the view for the next snapshot, and reports whether it is new.
+func (c membership) refreshArtifacts(m *member) bool {
 	if !m.stale.Swap(false) {
 		return false
 	}
-	m.seen = m.view.Load()
-	m.portrait = newPortrait(m.describe(observations(c).observedTools(m.seen)), m.seen.held)
+	m.snapshotView = m.view.Load()
+	m.artifacts = newArtifacts(m.describe(observations(c).observedTools(m.snapshotView)), m.snapshotView.held)
 	return true
 }
 
 // describe returns the upstream as input for wrappers and index.
 func (m *member) describe(tools []tool.Tool) codegen.Upstream {
-	offer := m.seen.offer
+	offer := m.snapshotView.offer
 	return codegen.Upstream{
 		ID: m.id, Title: offer.Server.Name, Description: m.cfg.Load().Description,
 		Tools: tools, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts,
 	}
 }
 
-// offers returns the text about the current resources and prompts.
-func (m *member) offers(lang codegen.Language) string {
+// offersText returns the text about the current resources and prompts.
+func (m *member) offersText(lang codegen.Language) string {
 	offer := m.view.Load().offer
 	return codegen.Offers(codegen.Upstream{ID: m.id, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts}, lang)
 }
 
-func (m *member) offered() Offered {
+func (m *member) upstreamOffer() UpstreamOffer {
 	up := m.cfg.Load()
-	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.state(), Unknown: !m.tried.Load()}
+	return UpstreamOffer{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.state(), Unknown: !m.tried.Load()}
 }
 
 func (m *member) status() Upstream {
@@ -271,17 +271,17 @@ func (m *member) close() error {
 
 // view is an upstream's offer, split into usable and held tools. It is immutable.
 type view struct {
-	known   bool                  // the offer is known, from this run or an earlier one
-	whole   tool.Offer            // with held tools
-	offer   tool.Offer            // without held tools
-	entries map[string]*Entry     // of offer, by tool.ID.Name
-	held    map[string]trust.Held // by tool.ID.Name
-	rest    [sha256.Size]byte     // digest of offer without its tools
+	known      bool                  // the offer is known, from this run or an earlier one
+	fullOffer  tool.Offer            // with held tools
+	offer      tool.Offer            // without held tools
+	entries    map[string]*Entry     // of offer, by tool.ID.Name
+	held       map[string]trust.Held // by tool.ID.Name
+	restDigest [sha256.Size]byte     // digest of offer without its tools
 }
 
 // newView returns a view of offer. It reuses unchanged entries of old.
 func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
-	v := &view{known: true, whole: offer, offer: offer, entries: make(map[string]*Entry, len(offer.Tools)), held: map[string]trust.Held{}}
+	v := &view{known: true, fullOffer: offer, offer: offer, entries: make(map[string]*Entry, len(offer.Tools)), held: map[string]trust.Held{}}
 	v.offer.Tools = nil
 	for _, t := range offer.Tools {
 		if h, ok := held[t.Wire]; ok {
@@ -298,15 +298,15 @@ func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 	rest := v.offer
 	rest.Tools = nil
 	if data, err := json.Marshal(rest); err == nil {
-		v.rest = sha256.Sum256(data)
+		v.restDigest = sha256.Sum256(data)
 	}
 	return v
 }
 
-// same reports whether two consecutive views have the same content.
-func (v *view) same(old *view) bool {
+// equal reports whether two consecutive views have the same content.
+func (v *view) equal(old *view) bool {
 	digests := func(a, b trust.Held) bool { return a.Digest == b.Digest }
-	return v.known == old.known && v.rest == old.rest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, digests)
+	return v.known == old.known && v.restDigest == old.restDigest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, digests)
 }
 
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
@@ -331,8 +331,8 @@ func newEntry(t tool.Tool) *Entry {
 	}
 }
 
-// usage counts calls in flight, and rejects more once it is closed. The zero value is open.
-type usage struct {
+// inflight counts calls in flight, and rejects more once it is closed. The zero value is open.
+type inflight struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
@@ -340,7 +340,7 @@ type usage struct {
 }
 
 // begin counts a call and reports true, or false once closed. After true, the caller must call end.
-func (u *usage) begin() bool {
+func (u *inflight) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
@@ -351,7 +351,7 @@ func (u *usage) begin() bool {
 }
 
 // end records the end of a call.
-func (u *usage) end() {
+func (u *inflight) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.calls--; u.closed && u.calls == 0 {
@@ -360,7 +360,7 @@ func (u *usage) end() {
 }
 
 // close rejects further calls. It returns a channel that is closed when no call is in flight.
-func (u *usage) close() <-chan struct{} {
+func (u *inflight) close() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.closed {

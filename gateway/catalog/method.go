@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// method handles a call of a protocol method other than tools/call, see [tool.Call].
+// handleMethod handles a call of a protocol method other than tools/call, see [tool.Call].
 // It answers lists itself; it checks the others and passes them to the session.
-func (c *Catalog) method(ctx context.Context, call tool.Call, next toolcall.Handler) (tool.Result, error) {
+func (c *Catalog) handleMethod(ctx context.Context, call tool.Call, next toolcall.Handler) (tool.Result, error) {
 	m, err := c.Member(call.Tool.Upstream)
 	if err != nil {
 		return tool.Result{}, err
@@ -50,7 +50,7 @@ type methods struct{ *Catalog }
 
 // list answers from the catalog, with the entries as they were sent.
 func (c methods) list(ctx context.Context, m *member, method string) (tool.Result, error) {
-	v, err := c.seeing(ctx, m)
+	v, err := c.loadView(ctx, m)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -80,12 +80,12 @@ func (c methods) list(ctx context.Context, m *member, method string) (tool.Resul
 	return tool.Result{Structured: bytes.TrimSpace(data.Bytes())}, nil
 }
 
-// seeing returns the upstream's view, and connects the upstream if nothing is known yet.
-func (c methods) seeing(ctx context.Context, m *member) (*view, error) {
+// loadView returns the upstream's view, and connects the upstream if nothing is known yet.
+func (c methods) loadView(ctx context.Context, m *member) (*view, error) {
 	if v := m.view.Load(); v.known {
 		return v, nil
 	}
-	m, err := membership(c).wake(ctx, m.id)
+	m, err := membership(c).ensureConnected(ctx, m.id)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (c methods) seeing(ctx context.Context, m *member) (*view, error) {
 // checkPrompt rejects arguments that do not match the prompt's definition. Before
 // that it refreshes a definition from an earlier run.
 func (c methods) checkPrompt(ctx context.Context, m *member, args map[string]json.RawMessage) error {
-	v, err := c.seeing(ctx, m)
+	v, err := c.loadView(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c methods) checkPrompt(ctx context.Context, m *member, args map[string]jso
 	if err == nil {
 		return nil
 	}
-	m, failed := membership(c).wake(ctx, m.id)
+	m, failed := membership(c).ensureConnected(ctx, m.id)
 	if failed != nil {
 		return err
 	}

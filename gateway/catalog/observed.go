@@ -18,12 +18,12 @@ func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 		if call.Tool.Method() != "tools/call" || c.shapes.Store == nil {
 			return next(ctx, call)
 		}
-		before, _ := c.Known(call.Tool)
+		before, _ := c.Lookup(call.Tool)
 		result, err := next(ctx, call)
-		if err != nil || result.IsError || Asks(call, result) {
+		if err != nil || result.IsError || NeedsInput(call, result) {
 			return result, err
 		}
-		e, known := c.Known(call.Tool)
+		e, known := c.Lookup(call.Tool)
 		if known && e == before && !e.Declares() { // else the result may be of another definition
 			c.shapes.Learn(call.Tool.Upstream, e.Digest(), result)
 		}
@@ -31,14 +31,14 @@ func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// Asks reports whether the result is a request for input (MCP 2026-07-28) that the caller answers itself.
-func Asks(call tool.Call, result tool.Result) bool {
+// NeedsInput reports whether the result is a request for input (MCP 2026-07-28) that the caller answers itself.
+func NeedsInput(call tool.Call, result tool.Result) bool {
 	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
 }
 
-// learning is the store of observed shapes and its files. The zero value is
+// shapeStore is the store of observed shapes and its files. The zero value is
 // disabled.
-type learning struct {
+type shapeStore struct {
 	*resultschema.Store
 	files *resultschema.Files // nil: in memory only
 }
@@ -48,22 +48,22 @@ type observations struct{ *Catalog }
 
 // openShapes opens the store of observed shapes; its files are in the cache folder.
 func (c observations) openShapes() {
-	opts := &resultschema.Options{Logger: c.log, OnChange: c.reshape}
+	opts := &resultschema.Options{Logger: c.log, OnChange: c.onShapesChanged}
 	if c.opts.CacheDir == "" {
-		c.shapes = learning{Store: resultschema.New(nil, opts)}
+		c.shapes = shapeStore{Store: resultschema.New(nil, opts)}
 		return
 	}
 	files, err := resultschema.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
 	if err != nil {
 		c.log.Warn("observed shapes are kept in memory only", "error", err)
-		c.shapes = learning{Store: resultschema.New(nil, opts)}
+		c.shapes = shapeStore{Store: resultschema.New(nil, opts)}
 		return
 	}
-	c.shapes = learning{resultschema.New(files, opts), files}
+	c.shapes = shapeStore{resultschema.New(files, opts), files}
 }
 
 // close saves what was learned.
-func (l learning) close() error {
+func (l shapeStore) close() error {
 	if l.Store != nil {
 		l.Close()
 	}
@@ -73,10 +73,10 @@ func (l learning) close() error {
 	return l.files.Close()
 }
 
-// reshape requests a snapshot with the shapes observed so far for the upstream's tools.
-func (c observations) reshape(upstream string) {
+// onShapesChanged requests a snapshot with the shapes observed so far for the upstream's tools.
+func (c observations) onShapesChanged(upstream string) {
 	if m := c.roster.Load().byID[upstream]; m != nil {
-		membership(c).show(m)
+		membership(c).markStale(m)
 	}
 }
 
@@ -84,7 +84,7 @@ func (c observations) reshape(upstream string) {
 func (c *Catalog) WithObserved(e *Entry) tool.Tool {
 	t := e.Tool
 	if c.shapes.Store != nil && c.shapes.Has(t.ID.Upstream) && !e.Declares() {
-		t.Observed = c.shapes.Observed(t.ID.Upstream, e.Digest())
+		t.Observed = c.shapes.Lookup(t.ID.Upstream, e.Digest())
 	}
 	return t
 }

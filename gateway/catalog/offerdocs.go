@@ -51,15 +51,15 @@ func offerDocuments(up codegen.Upstream) (docs []Document) {
 	}
 	fit := make([]*index.Doc, len(docs))
 	for i := range docs {
-		docs[i].bound()
+		docs[i].truncate()
 		fit[i] = &docs[i].Doc
 	}
-	index.Fit(fit, maxIndexed)
+	index.Truncate(fit, maxIndexed)
 	return docs
 }
 
-// bound truncates an upstream's text, and converts a prompt's arguments to parameters.
-func (d *Document) bound() {
+// truncate truncates an upstream's text, and converts a prompt's arguments to parameters.
+func (d *Document) truncate() {
 	d.Upstream, d.Title, d.Description = sanitize.Line(d.Upstream, 1000), strings.TrimSpace(sanitize.Line(d.Title, 256)), sanitize.Text(d.Description, 2000)
 	for _, a := range d.Arguments {
 		d.Params = append(d.Params, index.Param{Name: sanitize.Line(a.Name, 100), Description: sanitize.Line(a.Description, 400)})

@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Offered is the current offer of one upstream, for clients.
-type Offered struct {
+// UpstreamOffer is the current offer of one upstream, for clients.
+type UpstreamOffer struct {
 	ID          string
 	Name        string // the key in the settings
 	Description string
@@ -20,15 +20,15 @@ type Offered struct {
 }
 
 // Running reports whether the upstream is connected, so that a call starts nothing.
-func (o Offered) Running() bool { return o.State.Status == upstream.Ready }
+func (o UpstreamOffer) Running() bool { return o.State.Status == upstream.Ready }
 
 // Offers returns the offer of every upstream that is not disabled, in the order
 // of the settings. It does not wait; see Settle and Watch.
-func (c *Catalog) Offers() []Offered {
+func (c *Catalog) Offers() []UpstreamOffer {
 	members := c.roster.Load().members
-	all := make([]Offered, len(members))
+	all := make([]UpstreamOffer, len(members))
 	for i, m := range members {
-		all[i] = m.offered()
+		all[i] = m.upstreamOffer()
 	}
 	return all
 }

@@ -20,8 +20,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Version is the gateway's, as upstreams see it.
 	Version string
-	// Settle is how long after the start, or a change of the settings, callers wait for upstreams that connect for the first time.
-	Settle time.Duration
+	// ConnectWait is how long after the start, or a change of the settings, callers wait for upstreams that connect for the first time.
+	ConnectWait time.Duration
 	// CacheDir stores the upstreams' offers between runs; "" stores none.
 	CacheDir string
 	// Fresh connects to every upstream at once, also to those in the cache.

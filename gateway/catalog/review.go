@@ -64,16 +64,16 @@ func (c *Catalog) ApproveHeld(ctx context.Context, id tool.ID, digest string) er
 	if err != nil {
 		return err
 	}
-	h, err := reviews{c}.chosen(all, id, digest)
+	h, err := reviews{c}.selectHeld(all, id, digest)
 	if err != nil {
 		return err
 	}
 	if err := c.opts.Audit(ctx, audit.Event{Kind: audit.DefinitionApproved, Tool: id.String(), Definition: h.Digest, Note: h.Reason}); err != nil {
 		return err
 	}
-	switch err := c.book.Approve(h); {
+	switch err := c.trustStore.Approve(h); {
 	case errors.Is(err, trust.ErrNotHeld):
-		return otherDefinition(id)
+		return definitionChangedError(id)
 	case err != nil:
 		c.log.ErrorContext(ctx, "definition is not approved", "tool", id.String(), "error", err)
 		return &tool.Error{Kind: tool.Internal, Message: "the approval cannot be kept", Hint: "the operator's log says why", Err: err}
@@ -86,10 +86,10 @@ type reviews struct{ *Catalog }
 
 // pending returns the definitions that are pending approval.
 func (c reviews) pending(ctx context.Context) ([]trust.Held, error) {
-	if c.book == nil {
+	if c.trustStore == nil {
 		return nil, nil
 	}
-	held, err := c.book.Held()
+	held, err := c.trustStore.Pending()
 	if err != nil {
 		c.log.ErrorContext(ctx, "cannot read pending definitions", "error", err)
 		return held, &tool.Error{Kind: tool.Internal, Message: "cannot read the pending definitions", Hint: "the operator's log says why", Err: err}
@@ -97,8 +97,8 @@ func (c reviews) pending(ctx context.Context) ([]trust.Held, error) {
 	return held, nil
 }
 
-// chosen returns the definition with the tool's id and the digest that the operator has seen.
-func (c reviews) chosen(all []trust.Held, id tool.ID, digest string) (trust.Held, error) {
+// selectHeld returns the definition with the tool's id and the digest that the operator has seen.
+func (c reviews) selectHeld(all []trust.Held, id tool.ID, digest string) (trust.Held, error) {
 	waits := false
 	for _, h := range all {
 		if h.ID(c.opts.Settings.Load()) != id {
@@ -110,11 +110,11 @@ func (c reviews) chosen(all []trust.Held, id tool.ID, digest string) (trust.Held
 		waits = true
 	}
 	if waits {
-		return trust.Held{}, otherDefinition(id)
+		return trust.Held{}, definitionChangedError(id)
 	}
 	return trust.Held{}, &tool.Error{Kind: tool.NotFound, Message: "no definition of " + sanitize.Line(id.String(), 100) + " is pending approval"}
 }
 
-func otherDefinition(id tool.ID) *tool.Error {
+func definitionChangedError(id tool.ID) *tool.Error {
 	return &tool.Error{Kind: tool.Failed, Message: "the pending definition of " + sanitize.Line(id.String(), 100) + " is not the one that you saw", Hint: "review it again, then approve it"}
 }

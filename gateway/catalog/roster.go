@@ -36,13 +36,13 @@ type Counts struct{ Added, Changed, Removed, Kept int }
 
 // Check returns an error if the settings use the id of an in-process upstream.
 func (c *Catalog) Check(cfg *config.Config) error {
-	_, err := c.roster.Load().attached(enabled(cfg))
+	_, err := c.roster.Load().inProcessMembers(enabledUpstreams(cfg))
 	return err
 }
 
 // Apply replaces the upstreams by those of the settings; in-process ones stay.
 func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
-	ups := enabled(cfg)
+	ups := enabledUpstreams(cfg)
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if c.Closed() {
@@ -50,14 +50,14 @@ func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
 	}
 	var n Counts
 	old := c.roster.Load()
-	own, err := old.attached(ups)
+	own, err := old.inProcessMembers(ups)
 	if err != nil {
 		return Counts{}, err
 	}
 	var members, fresh []*member
 	for _, up := range ups {
 		m := old.byID[up.ID]
-		if m == nil || !(membership{c}).keep(m, up) {
+		if m == nil || !(membership{c}).reuse(m, up) {
 			m = newMember(up)
 			fresh = append(fresh, m)
 		}
@@ -67,7 +67,7 @@ func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
 	members = append(members, own...)
 	next := newRoster(members)
 	c.roster.Store(next)
-	membership{c}.touch()
+	membership{c}.requestRebuild()
 	for _, m := range old.members {
 		switch next.byID[m.id] {
 		case m:
@@ -81,13 +81,13 @@ func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
 		c.work.Go(func() { membership{c}.retire(m) })
 	}
 	n.Added = len(members) - n.Kept - n.Changed
-	arrivals{c}.wait()
+	readiness{c}.resetDeadline()
 	return n, nil
 }
 
-// keep reports whether a member can stay under its new settings. If so, it applies
+// reuse reports whether a member can stay under its new settings. If so, it applies
 // the descriptive fields, which need no new session.
-func (c membership) keep(m *member, up config.Upstream) bool {
+func (c membership) reuse(m *member, up config.Upstream) bool {
 	old := *m.cfg.Load()
 	plainly := old
 	plainly.Name, plainly.Description, plainly.Trust, plainly.Privacy = up.Name, up.Description, up.Trust, up.Privacy
@@ -98,8 +98,8 @@ func (c membership) keep(m *member, up config.Upstream) bool {
 	if !reflect.DeepEqual(old, up) {
 		<-m.booted
 		m.cfg.Store(&up)
-		c.retake(m)
-		c.show(m)
+		c.reevaluate(m)
+		c.markStale(m)
 	}
 	return true
 }
@@ -121,15 +121,15 @@ func (c membership) retire(m *member) {
 // retireGrace is how long calls may still take to an upstream that the settings changed or left out.
 const retireGrace = 10 * time.Second
 
-// attached returns the in-process members. It fails if ups uses the id of one.
-func (r *roster) attached(ups []config.Upstream) ([]*member, error) {
+// inProcessMembers returns the in-process members. It fails if ups uses the id of one.
+func (r *roster) inProcessMembers(ups []config.Upstream) ([]*member, error) {
 	var own []*member
 	for _, m := range r.members {
-		if m.own == nil {
+		if m.inProcess == nil {
 			continue
 		}
 		if slices.ContainsFunc(ups, func(up config.Upstream) bool { return up.ID == m.id }) {
-			return nil, idTaken(m.id)
+			return nil, idTakenError(m.id)
 		}
 		own = append(own, m)
 	}

@@ -22,27 +22,27 @@ type Snapshot struct {
 	Files func() map[string][]byte
 	// Docs are those of the index of tools.
 	Docs []index.Doc
-	// usual has the boilerplate of each upstream.
-	usual map[string]func() Habits
+	// boilerplate has the boilerplate of each upstream.
+	boilerplate map[string]func() Boilerplate
 }
 
-// portrait has what is generated from one upstream for a snapshot. Documents and wrappers
+// artifacts has what is generated from one upstream for a snapshot. Documents and wrappers
 // are generated at the first call, and kept until the upstream changes.
-type portrait struct {
+type artifacts struct {
 	up   codegen.Upstream
 	docs func() []index.Doc
 	// offers returns the documents of resources, templates and prompts.
-	offers func() []Document
-	files  func() []codegen.File
-	habits func() Habits
+	offers      func() []Document
+	files       func() []codegen.File
+	boilerplate func() Boilerplate
 }
 
 // maxIndexed is how much text of one upstream is indexed, in bytes: five times the
 // text of the largest known upstream. Random words of that size take seconds.
 const maxIndexed = 4 << 20
 
-func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
-	p := &portrait{
+func newArtifacts(up codegen.Upstream, held map[string]trust.Held) *artifacts {
+	p := &artifacts{
 		up: up,
 		docs: sync.OnceValue(func() []index.Doc {
 			docs := append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
@@ -50,13 +50,13 @@ func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
 			for i := range docs {
 				fit[i] = &docs[i]
 			}
-			index.Fit(fit, maxIndexed)
+			index.Truncate(fit, maxIndexed)
 			return docs
 		}),
 		offers: sync.OnceValue(func() []Document { return offerDocuments(up) }),
 		files:  sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
 	}
-	p.habits = sync.OnceValue(func() Habits { return habitsOf(up.Tools, p.docs()) })
+	p.boilerplate = sync.OnceValue(func() Boilerplate { return findBoilerplate(up.Tools, p.docs()) })
 	return p
 }
 
@@ -71,16 +71,16 @@ func documents(up codegen.Upstream) []index.Doc {
 // assemble makes a snapshot of the members' portraits, and the documents of the
 // two indexes: of tools, and of other offers.
 func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
-	next = &Snapshot{roster: r, Offers: map[DocumentKey]Document{}, usual: map[string]func() Habits{}}
-	portraits := make([]*portrait, len(r.members))
+	next = &Snapshot{roster: r, Offers: map[DocumentKey]Document{}, boilerplate: map[string]func() Boilerplate{}}
+	portraits := make([]*artifacts, len(r.members))
 	for i, m := range r.members {
-		portraits[i] = m.portrait
-		next.Tools = append(next.Tools, m.portrait.up.Tools...)
+		portraits[i] = m.artifacts
+		next.Tools = append(next.Tools, m.artifacts.up.Tools...)
 	}
 	each(len(portraits), func(i int) { portraits[i].docs(); portraits[i].offers() })
 	for _, p := range portraits {
 		tools = append(tools, p.docs()...)
-		next.usual[p.up.ID] = p.habits
+		next.boilerplate[p.up.ID] = p.boilerplate
 		for _, d := range p.offers() {
 			next.Offers[DocumentKey{d.Kind, d.ID}] = d
 			offers = append(offers, d.Doc)
@@ -95,7 +95,7 @@ func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
 }
 
 // tree collects the files of all upstreams, and generates the missing ones.
-func tree(portraits []*portrait) map[string][]byte {
+func tree(portraits []*artifacts) map[string][]byte {
 	each(len(portraits), func(i int) { portraits[i].files() })
 	files := map[string][]byte{}
 	ups := make([]codegen.Upstream, len(portraits))

@@ -52,7 +52,7 @@ func (c *Catalog) Upstreams() []Upstream {
 	return ups
 }
 
-func enabled(cfg *config.Config) []config.Upstream {
+func enabledUpstreams(cfg *config.Config) []config.Upstream {
 	var ups []config.Upstream
 	for _, up := range cfg.Upstreams {
 		if !up.Disabled {

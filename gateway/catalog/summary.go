@@ -12,8 +12,8 @@ const (
 	SummaryLength = 120
 	// maxOpening is how much of a description is searched for a sentence, in characters.
 	maxOpening = 500
-	// leastSpaces is how many spaces a line has at least that is not a heading.
-	leastSpaces = 2
+	// minSpaces is how many spaces a line has at least that is not a heading.
+	minSpaces = 2
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 // FirstSentence returns the first sentence of a description, or of the title if the description is empty.
 func FirstSentence(description, title string) string {
 	description = sanitize.Text(description, maxOpening)
-	if end := lineEnd.FindStringSubmatchIndex(description); end != nil && strings.Count(description[:end[2]], " ") >= leastSpaces {
+	if end := lineEnd.FindStringSubmatchIndex(description); end != nil && strings.Count(description[:end[2]], " ") >= minSpaces {
 		description = description[:end[2]]
 	}
 	text := sanitize.Line(description, maxOpening)

@@ -29,13 +29,13 @@ func span(start time.Time, total time.Duration, began, ended time.Time) Span {
 		return Span{0, 100}
 	}
 	part := func(t time.Time) float64 { return min(max(100*float64(t.Sub(start))/float64(total), 0), 100) }
-	s := Span{X: min(part(began), 100-thinnest)}
-	s.Width = max(part(ended)-s.X, thinnest)
+	s := Span{X: min(part(began), 100-minWidth)}
+	s.Width = max(part(ended)-s.X, minWidth)
 	return s
 }
 
-// thinnest is the narrowest bar, in percent.
-const thinnest = 0.6
+// minWidth is the narrowest bar, in percent.
+const minWidth = 0.6
 
 // offset formats the time since a start.
 func offset(start, t time.Time) string {
@@ -97,8 +97,8 @@ func visible(line string, most int) string {
 // maxWords is the maximum length of a shown text, in bytes.
 const maxWords = 64 << 10
 
-// words returns a text of several lines, truncated, with invisible characters written out and JSON indented.
-func words(text string) string {
+// prettyText returns a text of several lines, truncated, with invisible characters written out and JSON indented.
+func prettyText(text string) string {
 	var pretty bytes.Buffer
 	if len(text) <= maxWords && json.Valid([]byte(text)) && json.Indent(&pretty, []byte(text), "", "  ") == nil {
 		text = pretty.String()

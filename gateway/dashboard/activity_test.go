@@ -73,7 +73,7 @@ func (h house) CancelExecution(_ context.Context, id string) error {
 	return nil
 }
 
-func (house) Recorded(ctx context.Context, id string) (history.Record, error) {
+func (house) Record(ctx context.Context, id string) (history.Record, error) {
 	at := func(ms time.Duration) time.Time { return noon.Add(ms * time.Millisecond) }
 	call := func(name string, from, took time.Duration, outcome string) toolcall.RecordedCall {
 		return toolcall.RecordedCall{Tool: tool.ID{Upstream: "crm", Name: name}, Begun: at(from), Duration: took * time.Millisecond, Outcome: outcome, Decision: "allow", Size: 2048}
@@ -92,7 +92,7 @@ func (house) Recorded(ctx context.Context, id string) (history.Record, error) {
 	return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id}
 }
 
-func (house) Journaled(_ context.Context, id string, after, _ int) (history.JournaledCalls, error) {
+func (house) JournalCalls(_ context.Context, id string, after, _ int) (history.JournaledCalls, error) {
 	if id != evilID {
 		return history.JournaledCalls{Total: 120, Fault: "division by zero", Calls: []history.JournaledCall{
 			{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "find"}, State: "ended", Arguments: `{"name":"a"}`, ArgumentsSize: 12, Result: `[{"email":"[EMAIL_1]"}]`, ResultSize: 9000},
@@ -101,7 +101,7 @@ func (house) Journaled(_ context.Context, id string, after, _ int) (history.Jour
 		}}, nil
 	}
 	return history.JournaledCalls{Total: 1, Fault: evil, Resumed: evil, Calls: []history.JournaledCall{
-		{Number: 1, Tool: tool.ID{Upstream: evil, Name: evil}, State: evil, Arguments: quoted(evil), Result: evil + strings.Repeat("x", 1<<20), Hint: evil, Problem: ""},
+		{Number: 1, Tool: tool.ID{Upstream: evil, Name: evil}, State: evil, Arguments: quote(evil), Result: evil + strings.Repeat("x", 1<<20), Hint: evil, Problem: ""},
 	}}, nil
 }
 
@@ -154,7 +154,7 @@ func (flows) Definitions() []workflow.Info {
 		{Name: "digest", Description: "Every morning.", Path: "/etc/digest.yaml", Digest: strings.Repeat("ef", 32), Exposed: true, Inputs: json.RawMessage(inputs), Prompts: map[string]string{"city": "Which city?"},
 			Schedules: []workflow.Clock{{Cron: "0 9 * * *", Zone: "UTC", Next: noon}}, Webhook: true,
 			Steps: []workflow.Outline{{ID: "each", Kind: "for_each", Of: "inputs.tags", Steps: []workflow.Outline{{ID: "double", Kind: "skill", Of: "double"}}}}},
-		{Name: "evil", Description: evil, Path: evil, Digest: strings.Repeat("ef", 32), Inputs: json.RawMessage(`{"properties":{"x":{"title":` + quoted(evil) + `,"description":` + quoted(evil) + `,"enum":["\"><b>"]}}}`),
+		{Name: "evil", Description: evil, Path: evil, Digest: strings.Repeat("ef", 32), Inputs: json.RawMessage(`{"properties":{"x":{"title":` + quote(evil) + `,"description":` + quote(evil) + `,"enum":["\"><b>"]}}}`),
 			Schedules: []workflow.Clock{{Cron: evil, Zone: evil, Every: evil}}, Steps: []workflow.Outline{{ID: evil, Kind: evil, Of: evil, If: evil, Description: evil}}},
 	}
 }
@@ -180,7 +180,7 @@ func (flows) Run(_ context.Context, id string) (workflow.Run, error) {
 	case "r-1":
 		return workflow.Run{ID: id, Workflow: "digest", Status: workflow.Waiting, Trigger: "cli", Started: noon, Steps: 3, Inputs: json.RawMessage(`{"city":"Oslo"}`), Waiting: []workflow.Pending{{Step: "ask", For: "form", Form: ask("Why?")}, {Step: "hold", For: "approval", Approval: "a-2"}}}, nil
 	case "r-evil":
-		return workflow.Run{ID: id, Workflow: evil, Status: workflow.Failed, Trigger: evil, Principal: evil, Parent: evil, Of: evil, Started: noon, Ended: noon, Inputs: json.RawMessage(quoted(evil)), Outputs: json.RawMessage(quoted(evil)),
+		return workflow.Run{ID: id, Workflow: evil, Status: workflow.Failed, Trigger: evil, Principal: evil, Parent: evil, Of: evil, Started: noon, Ended: noon, Inputs: json.RawMessage(quote(evil)), Outputs: json.RawMessage(quote(evil)),
 			Error: &workflow.Fault{Kind: evil, Message: evil, Hint: evil, Step: evil}, Waiting: []workflow.Pending{{Step: "hold", For: "form", Form: ask(evil)}, {Step: evil, For: evil}}}, nil
 	}
 	return workflow.Run{}, &tool.Error{Kind: tool.NotFound, Message: "there is no run " + id}

@@ -28,7 +28,7 @@ const (
 const maxAnswered, maxReason = 50, 300
 
 func (d *Dashboard) approvals(r *request) (any, error) {
-	all, err := d.verbs.Approvals(r.Context())
+	all, err := d.service.Approvals(r.Context())
 	p := ApprovalsPage{Operator: r.isOperator()}
 	for _, a := range all {
 		if a.State == approval.Waiting {
@@ -42,7 +42,7 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 
 // waiting returns the number of pending approvals that the caller may see.
 func (d *Dashboard) waiting(ctx context.Context) (n int) {
-	all, err := d.verbs.Approvals(ctx)
+	all, err := d.service.Approvals(ctx)
 	if err != nil { // the approvals page shows the error
 		return 0
 	}
@@ -68,7 +68,7 @@ func (d *Dashboard) answer(r *request) (string, error) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "the form says neither allow nor deny"}
 	}
 	answer.By, answer.Note = tool.Operator(r.Context()), sanitize.Line(r.PostFormValue("reason"), maxReason)
-	a, err := d.verbs.Answer(r.Context(), r.PathValue("id"), answer)
+	a, err := d.service.Answer(r.Context(), r.PathValue("id"), answer)
 	switch e := tool.AsError(err); {
 	case err == nil && answer.Done:
 		r.say("Noted as done: " + a.Tool + ".")

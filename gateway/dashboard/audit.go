@@ -41,7 +41,7 @@ func (d *Dashboard) audit(r *request) (any, error) {
 		f.Since = time.Now().Add(-long)
 	}
 	var err error
-	if p.Page, err = d.verbs.AuditLog(r.Context(), f); err != nil {
+	if p.Page, err = d.service.AuditLog(r.Context(), f); err != nil {
 		return nil, err
 	}
 	if p.Next > 0 {
@@ -74,10 +74,10 @@ func auditMarks(e audit.Event) (marks []Mark) {
 		add("took", duration(time.Duration(e.Micros)*time.Microsecond))
 	}
 	if e.Bytes > 0 {
-		add("bytes", grouped(e.Bytes))
+		add("bytes", groupDigits(e.Bytes))
 	}
 	if e.Calls > 0 {
-		add("calls", grouped(int64(e.Calls)))
+		add("calls", groupDigits(int64(e.Calls)))
 	}
 	if e.Through > 0 {
 		add("through", fmt.Sprint(e.Through))

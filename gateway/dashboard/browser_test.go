@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// served serves a house to an operator.
-func served(t *testing.T, h dashboard.Verbs) string {
+// startServer serves a house to an operator.
+func startServer(t *testing.T, h dashboard.Service) string {
 	t.Helper()
 	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ var dense = []string{"/", "/ui/quarantine"}
 // TestInBrowser opens every page, hostile as its texts are: none does anything, breaks a rule of accessibility or of its
 // policy, or is wider than a phone.
 func TestInBrowser(t *testing.T) {
-	at, p := served(t, house{}), browser.Open(t).Page(t)
+	at, p := startServer(t, house{}), browser.Open(t).Page(t)
 	all := allPages()
 	for path := range all {
 		plain, _, asked := strings.Cut(path, "?")
@@ -67,7 +67,7 @@ func judge(t *testing.T, p *browser.Page, path string) {
 func TestAnswerInBrowser(t *testing.T) {
 	var told []string
 	p := browser.Open(t).Page(t)
-	at := served(t, house{told: &told})
+	at := startServer(t, house{told: &told})
 	p.NoScript(true)
 	p.Go(at + "/ui/approvals")
 	p.Follow(`#a-1 button[value="session"]`)
@@ -84,7 +84,7 @@ func TestAnswerInBrowser(t *testing.T) {
 // TestScreenshots makes the pictures of docs/dashboard.md: go test ./gateway/dashboard -run TestScreenshots -artifacts -outputdir DIR.
 func TestScreenshots(t *testing.T) {
 	p := browser.Open(t).Page(t)
-	at := served(t, fair{})
+	at := startServer(t, fair{})
 	for _, shot := range []struct {
 		name, path, scheme string
 		width, height      int64

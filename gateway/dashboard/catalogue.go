@@ -30,12 +30,12 @@ func (d *Dashboard) catalogue(r *request) (any, error) {
 		Query: query.Get("q"), Upstream: query.Get("upstream"), Detail: query.Get("detail"), Language: query.Get("language"), Limit: r.number("limit"),
 		Details: []string{string(toolsearch.Signature), string(toolsearch.Names), string(toolsearch.Summary), string(toolsearch.Full)}, Languages: []string{"python", "typescript"},
 	}
-	for _, up := range d.verbs.Upstreams() {
+	for _, up := range d.service.Upstreams() {
 		p.Upstreams = append(p.Upstreams, up.ID)
 	}
 	// Searches here must not train the feedback ranking.
 	ctx := tool.WithSession(r.Context(), "dashboard")
-	found, err := d.verbs.Search(ctx, toolsearch.Request{Query: p.Query, Upstream: p.Upstream, Detail: toolsearch.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
+	found, err := d.service.Search(ctx, toolsearch.Request{Query: p.Query, Upstream: p.Upstream, Detail: toolsearch.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Invalid || err != nil && e.Kind == tool.NotFound {
 		p.Problem, p.Hint = e.Message, e.Hint
 		return p, nil
@@ -44,7 +44,7 @@ func (d *Dashboard) catalogue(r *request) (any, error) {
 		return nil, err
 	}
 	p.Found, p.Text = found, found.Text()
-	p.Tokens = d.verbs.CountTokens(p.Text)
+	p.Tokens = d.service.CountTokens(p.Text)
 	return p, nil
 }
 
@@ -68,15 +68,15 @@ type Hint struct {
 // tool shows one tool.
 func (d *Dashboard) tool(r *request) (any, error) {
 	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
-	v, err := d.verbs.ToolView(r.Context(), id)
+	v, err := d.service.ToolView(r.Context(), id)
 	if err != nil {
-		if held, _ := d.verbs.HeldTools(r.Context()); isHeld(held, id) {
+		if held, _ := d.service.HeldTools(r.Context()); isHeld(held, id) {
 			return nil, &tool.Error{Kind: tool.Denied, Message: sanitize.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
 		}
 		return nil, err
 	}
-	r.titled(id.String(), Crumb{"Upstreams", "/ui/upstreams"}, Crumb{id.Upstream, "/ui/upstreams/" + id.Upstream})
-	p := ToolPage{ToolView: v, Input: indented(v.Tool.Input), Output: indented(v.Tool.Output), Hints: hints(v.Tool.Annotations)}
+	r.setTitle(id.String(), Crumb{"Upstreams", "/ui/upstreams"}, Crumb{id.Upstream, "/ui/upstreams/" + id.Upstream})
+	p := ToolPage{ToolView: v, Input: indentJSON(v.Tool.Input), Output: indentJSON(v.Tool.Output), Hints: hints(v.Tool.Annotations)}
 	for _, text := range v.Texts {
 		if text.Language == "python" {
 			p.Python = append(p.Python, text)
@@ -111,7 +111,7 @@ func hints(a tool.Annotations) (list []Hint) {
 // maxSchema is the maximum length of a shown schema, in characters.
 const maxSchema = 32 << 10
 
-func indented(data json.RawMessage) string {
+func indentJSON(data json.RawMessage) string {
 	if len(data) == 0 {
 		return ""
 	}

@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs are the methods of the gateway that the pages need.
-type Verbs interface {
+// Service are the methods of the gateway that the pages need.
+type Service interface {
 	Catalogue
 	Approvals
 	Review
@@ -61,7 +61,7 @@ const maxForm = 64 << 10
 
 // Dashboard serves the pages. It is safe for concurrent use.
 type Dashboard struct {
-	verbs     Verbs
+	service   Service
 	opts      Options
 	log       *slog.Logger
 	pages     []page
@@ -70,8 +70,8 @@ type Dashboard struct {
 }
 
 // New returns the handler of all pages and their static files.
-func New(verbs Verbs, o *Options) *Dashboard {
-	d := &Dashboard{verbs: verbs, templates: parse()}
+func New(verbs Service, o *Options) *Dashboard {
+	d := &Dashboard{service: verbs, templates: parse()}
 	if o != nil {
 		d.opts = *o
 	}
@@ -87,25 +87,25 @@ func New(verbs Verbs, o *Options) *Dashboard {
 		mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, p) })
 	}
 	mux.Handle("GET /ui/static/", http.HandlerFunc(serveStatic))
-	mux.HandleFunc("/", d.missing)
+	mux.HandleFunc("/", d.notFound)
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(d.foreign))
-	d.handler = guarded(guard.Handler(mux))
+	guard.SetDenyHandler(http.HandlerFunc(d.crossOrigin))
+	d.handler = withHeaders(guard.Handler(mux))
 	return d
 }
 
 // ServeHTTP implements [http.Handler].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
-// policy is the content security policy: no inline or foreign scripts, styles and forms.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+// contentPolicy is the content security policy: no inline or foreign scripts, styles and forms.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guarded sets the security headers of every response, and limits the body.
-func guarded(next http.Handler) http.Handler {
+// withHeaders sets the security headers of every response, and limits the body.
+func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
+		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "same-origin")

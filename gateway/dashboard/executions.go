@@ -20,8 +20,8 @@ import (
 // Records are the executions of the caller, or of all principals for an operator.
 type Records interface {
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
-	Recorded(ctx context.Context, id string) (history.Record, error)
-	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
+	Record(ctx context.Context, id string) (history.Record, error)
+	JournalCalls(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
 	Running(ctx context.Context) []executor.Live
 	LiveOf(ctx context.Context, id string) (executor.Live, bool)
 	CancelExecution(ctx context.Context, id string) error
@@ -47,10 +47,10 @@ func (d *Dashboard) executions(r *request) (any, error) {
 		ID: strings.TrimSpace(query.Get("id")), Language: query.Get("language"), Status: history.Status(query.Get("status")), Principal: query.Get("principal"),
 		Offset: r.number("offset"), Limit: pageSize,
 	}
-	page, err := d.verbs.Executions(r.Context(), f)
+	page, err := d.service.Executions(r.Context(), f)
 	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || sanitize.Line(name, 80) != name })
 	return ExecutionsPage{
-		Page: page, Running: d.verbs.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
+		Page: page, Running: d.service.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
 		Statuses: history.Statuses(), Languages: []string{"python", "typescript"},
 	}, err
 }
@@ -65,7 +65,7 @@ func (r *request) pager(offset, shown, total int) Pager {
 		p.Next = r.with("offset", fmt.Sprint(offset+shown))
 	}
 	if p.Prev != "" || p.Next != "" {
-		p.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(offset+1)), grouped(int64(offset+shown)), grouped(int64(total)))
+		p.Text = fmt.Sprintf("%s to %s of %s", groupDigits(int64(offset+1)), groupDigits(int64(offset+shown)), groupDigits(int64(total)))
 	}
 	return p
 }
@@ -88,14 +88,14 @@ type ExecutionPage struct {
 
 func (d *Dashboard) execution(r *request) (any, error) {
 	id := r.PathValue("id")
-	if live, ok := d.verbs.LiveOf(r.Context(), id); ok {
-		return d.goingOn(r, live)
+	if live, ok := d.service.LiveOf(r.Context(), id); ok {
+		return d.showLive(r, live)
 	}
-	record, err := d.verbs.Recorded(r.Context(), id)
+	record, err := d.service.Record(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	r.titled(record.ID, Crumb{"Executions", "/ui/executions"})
+	r.setTitle(record.ID, Crumb{"Executions", "/ui/executions"})
 	p := ExecutionPage{Record: record, Source: source("Code", record.Code, record.Line), Chart: callChart(record)}
 	if err := d.journal(r, &p); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ const maxJournaled = 50
 // journal adds a page of the journal.
 func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 	after := r.number("after")
-	view, err := d.verbs.Journaled(r.Context(), p.ID, after, maxJournaled)
+	view, err := d.service.JournalCalls(r.Context(), p.ID, after, maxJournaled)
 	if e := tool.AsError(err); err != nil && e.Kind == tool.NotFound {
 		p.NoJournal = strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")
 		return nil
@@ -127,14 +127,14 @@ func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 		p.Pager.Next = r.with("after", fmt.Sprint(end)) + "#journal"
 	}
 	if p.Pager != (Pager{}) {
-		p.Pager.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(after+1)), grouped(int64(after+len(view.Calls))), grouped(int64(view.Total)))
+		p.Pager.Text = fmt.Sprintf("%s to %s of %s", groupDigits(int64(after+1)), groupDigits(int64(after+len(view.Calls))), groupDigits(int64(view.Total)))
 	}
 	return nil
 }
 
 // approvalsOf returns the approvals that an execution or a run requested.
 func (d *Dashboard) approvalsOf(r *request, id string) ([]approvals.Approval, error) {
-	all, err := d.verbs.Approvals(r.Context())
+	all, err := d.service.Approvals(r.Context())
 	return slices.DeleteFunc(all, func(a approvals.Approval) bool { return a.Execution != id && a.Root != id }), err
 }
 
@@ -193,7 +193,7 @@ func callChart(r history.Record) CallChart {
 	}
 	c.Lanes = len(free)
 	c.Height = c.Lanes*laneHeight + 2
-	c.Text = fmt.Sprintf("%s in %s, at most %s at once", plural(int64(len(c.Calls)), "call", "calls"), duration(c.Total), grouped(int64(max(c.Lanes, 1))))
+	c.Text = fmt.Sprintf("%s in %s, at most %s at once", plural(int64(len(c.Calls)), "call", "calls"), duration(c.Total), groupDigits(int64(max(c.Lanes, 1))))
 	return c
 }
 
@@ -227,5 +227,5 @@ func executionPath(id string) string {
 	return ""
 }
 
-// who returns the name of a principal for display.
-func who(principal string) string { return cmp.Or(sanitize.Line(principal, 80), "local") }
+// principalName returns the name of a principal for display.
+func principalName(principal string) string { return cmp.Or(sanitize.Line(principal, 80), "local") }

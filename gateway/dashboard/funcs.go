@@ -24,9 +24,9 @@ func parse() *template.Template {
 		"asset":    func(name string) string { return assets()[name].path },
 		"when":     when,
 		"duration": duration,
-		"grouped":  func(n any) string { return grouped(whole(n)) },
-		"size":     func(n any) string { return size(whole(n)) },
-		"plural":   func(n any, one, many string) string { return plural(whole(n), one, many) },
+		"grouped":  func(n any) string { return groupDigits(toInt64(n)) },
+		"size":     func(n any) string { return size(toInt64(n)) },
+		"plural":   func(n any, one, many string) string { return plural(toInt64(n), one, many) },
 		"tone":     tone,
 		"line":     func(s any, most int) string { return sanitize.Line(fmt.Sprint(s), most) },
 		"text":     func(s any, most int) string { return sanitize.Text(fmt.Sprint(s), most) },
@@ -34,8 +34,8 @@ func parse() *template.Template {
 		"path":     func(s any) string { return url.PathEscape(fmt.Sprint(s)) },
 		"join":     strings.Join,
 		"percent":  percent,
-		"who":      who,
-		"words":    words,
+		"who":      principalName,
+		"words":    prettyText,
 
 		"executionPath": executionPath,
 		"auditMarks":    auditMarks,
@@ -75,8 +75,8 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// whole is any integer as one type.
-func whole(n any) int64 {
+// toInt64 is any integer as one type.
+func toInt64(n any) int64 {
 	switch n := n.(type) {
 	case int:
 		return int64(n)
@@ -90,8 +90,8 @@ func whole(n any) int64 {
 	return 0
 }
 
-// grouped is a number with its thousands apart.
-func grouped(n int64) string {
+// groupDigits is a number with its thousands apart.
+func groupDigits(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	start := 0
 	if n < 0 {
@@ -120,12 +120,12 @@ func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return grouped(n) + " " + many
+	return groupDigits(n) + " " + many
 }
 
 // percent is a part of a whole, "" where there is no whole.
 func percent(part, all any) string {
-	p, n := whole(part), whole(all)
+	p, n := toInt64(part), toInt64(all)
 	if n <= 0 {
 		return ""
 	}

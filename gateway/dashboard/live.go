@@ -26,9 +26,9 @@ type LivePage struct {
 // Piece is text of one stream.
 type Piece struct{ Stream, Text string }
 
-// goingOn returns the page of a running execution.
-func (d *Dashboard) goingOn(r *request, live executor.Live) (any, error) {
-	r.titled(live.ID, Crumb{"Executions", "/ui/executions"})
+// showLive returns the page of a running execution.
+func (d *Dashboard) showLive(r *request, live executor.Live) (any, error) {
+	r.setTitle(live.ID, Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
 		outcome := call.Outcome
@@ -53,13 +53,13 @@ func pieces(all []execution.Printed) (list []Piece) {
 		list = append(list, Piece{p.Stream, p.Text})
 	}
 	for i := range list {
-		list[i].Text = printed(list[i].Text)
+		list[i].Text = visibleLines(list[i].Text)
 	}
 	return list
 }
 
-// printed returns a program's output for display, with invisible characters written out.
-func printed(text string) string {
+// visibleLines returns a program's output for display, with invisible characters written out.
+func visibleLines(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := range lines {
 		lines[i] = visible(lines[i], maxWords)
@@ -69,7 +69,7 @@ func printed(text string) string {
 
 func (d *Dashboard) cancelExecution(r *request) (string, error) {
 	id := r.PathValue("id")
-	if err := d.verbs.CancelExecution(r.Context(), id); err != nil {
+	if err := d.service.CancelExecution(r.Context(), id); err != nil {
 		e := tool.AsError(err)
 		if e.Kind != tool.Invalid {
 			return "", err

@@ -23,8 +23,8 @@ type Overview struct {
 type Now struct {
 	// Upstreams is how many there are, Tools how many tools they have.
 	Upstreams, Ready, Tools int
-	// Ailing are upstreams that need attention.
-	Ailing []catalog.Upstream
+	// Unhealthy are upstreams that need attention.
+	Unhealthy []catalog.Upstream
 	// Waiting are the calls that wait for a person, Held how many definitions do.
 	Waiting []approvals.Approval
 	Held    int
@@ -40,7 +40,7 @@ func (d *Dashboard) overview(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := Overview{Now: now, Settings: d.verbs.Settings()}
+	o := Overview{Now: now, Settings: d.service.Settings()}
 	if o.Savings, err = d.savingsOf(r.Context(), overviewDays); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (d *Dashboard) overview(r *request) (any, error) {
 }
 
 func (d *Dashboard) now(ctx context.Context) (Now, error) {
-	n := Now{Running: len(d.verbs.Running(ctx))}
-	for _, up := range d.verbs.Upstreams() {
+	n := Now{Running: len(d.service.Running(ctx))}
+	for _, up := range d.service.Upstreams() {
 		n.Upstreams++
 		n.Tools += up.State.Tools
 		n.Held += up.Held
@@ -58,10 +58,10 @@ func (d *Dashboard) now(ctx context.Context) (Now, error) {
 			n.Ready++
 		}
 		if up.Problem() != "" || up.Held > 0 {
-			n.Ailing = append(n.Ailing, up)
+			n.Unhealthy = append(n.Unhealthy, up)
 		}
 	}
-	all, err := d.verbs.Approvals(ctx)
+	all, err := d.service.Approvals(ctx)
 	for _, a := range all {
 		if a.State == approval.Waiting {
 			n.Waiting = append(n.Waiting, a)
@@ -73,7 +73,7 @@ func (d *Dashboard) now(ctx context.Context) (Now, error) {
 // savingsOf adds up the days up to today, in UTC.
 func (d *Dashboard) savingsOf(ctx context.Context, days int) (history.Savings, error) {
 	today := time.Now().UTC().Truncate(day)
-	return d.verbs.Savings(ctx, today.AddDate(0, 0, 1-days), day)
+	return d.service.Savings(ctx, today.AddDate(0, 0, 1-days), day)
 }
 
 const day = 24 * time.Hour

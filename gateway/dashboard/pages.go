@@ -41,47 +41,47 @@ const (
 // table has all pages. Those of one group are in the navigation in the order in which they stand here.
 func (d *Dashboard) table() []page {
 	return []page{
-		shown("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
+		newPage("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
 
-		shown("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
-		shown("/ui/executions/{id}", "Execution", "execution", d.execution),
-		done("/ui/executions/{id}/cancel", "Execution", tool.ScopeExecute, d.cancelExecution),
-		shown("/ui/runs", "Runs", "runs", workflowPages{d}.runs).in(groupActivity, "Runs"),
-		shown("/ui/runs/{id}", "Run", "run", workflowPages{d}.run),
-		shown("/ui/runs/{id}/log", "Log", "run-log", workflowPages{d}.runLog),
-		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, workflowPages{d}.answerForm),
-		done("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, workflowPages{d}.cancelRun),
-		done("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, workflowPages{d}.resumeRun),
-		done("/ui/runs/{id}/replay", "Run", tool.ScopeWorkflow, workflowPages{d}.replayRun),
-		shown("/ui/workflows", "Workflows", "workflows", workflowPages{d}.workflows).in(groupActivity, "Workflows"),
-		shown("/ui/workflows/{name}", "Workflow", "workflow", workflowPages{d}.workflow),
-		done("/ui/workflows/{name}/runs", "Workflow", tool.ScopeWorkflow, workflowPages{d}.start),
+		newPage("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
+		newPage("/ui/executions/{id}", "Execution", "execution", d.execution),
+		newAction("/ui/executions/{id}/cancel", "Execution", tool.ScopeExecute, d.cancelExecution),
+		newPage("/ui/runs", "Runs", "runs", workflowPages{d}.runs).in(groupActivity, "Runs"),
+		newPage("/ui/runs/{id}", "Run", "run", workflowPages{d}.run),
+		newPage("/ui/runs/{id}/log", "Log", "run-log", workflowPages{d}.runLog),
+		newAction("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, workflowPages{d}.answerForm),
+		newAction("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, workflowPages{d}.cancelRun),
+		newAction("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, workflowPages{d}.resumeRun),
+		newAction("/ui/runs/{id}/replay", "Run", tool.ScopeWorkflow, workflowPages{d}.replayRun),
+		newPage("/ui/workflows", "Workflows", "workflows", workflowPages{d}.workflows).in(groupActivity, "Workflows"),
+		newPage("/ui/workflows/{name}", "Workflow", "workflow", workflowPages{d}.workflow),
+		newAction("/ui/workflows/{name}/runs", "Workflow", tool.ScopeWorkflow, workflowPages{d}.start),
 
-		shown(approvalsPath, "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
-		shown(waitingPath, "Waiting", "waiting", d.waitingCount),
-		done(approvalsPath+"/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
-		shown("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
-		done("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
+		newPage(approvalsPath, "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
+		newPage(waitingPath, "Waiting", "waiting", d.waitingCount),
+		newAction(approvalsPath+"/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
+		newPage("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
+		newAction("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
 
-		shown("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
-		shown("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
-		shown("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
-		shown("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
-		shown("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
-		shown("/ui/skills/{name}", "Skill", "skill", d.skill),
+		newPage("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
+		newPage("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
+		newPage("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
+		newPage("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
+		newPage("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
+		newPage("/ui/skills/{name}", "Skill", "skill", d.skill),
 
-		shown("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
-		shown("/ui/audit", "Audit log", "audit", d.audit).in(groupRecords, "Audit log").forOperators(),
+		newPage("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
+		newPage("/ui/audit", "Audit log", "audit", d.audit).in(groupRecords, "Audit log").forOperators(),
 	}
 }
 
-// shown is a page that changes nothing.
-func shown(path, title, template string, show func(r *request) (any, error)) page {
+// newPage is a page that changes nothing.
+func newPage(path, title, template string, show func(r *request) (any, error)) page {
 	return page{method: http.MethodGet, path: path, title: title, scope: tool.ScopeRead, template: template, show: show}
 }
 
-// done is what a form does; then another page is shown.
-func done(path, title string, scope tool.Scope, do func(r *request) (next string, err error)) page {
+// newAction is what a form does; then another page is shown.
+func newAction(path, title string, scope tool.Scope, do func(r *request) (next string, err error)) page {
 	return page{method: http.MethodPost, path: path, title: title, scope: scope, do: do}
 }
 

@@ -25,11 +25,11 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func (house) Tools() []tool.Tool {
 	return []tool.Tool{
 		{ID: tool.ID{Upstream: "crm", Name: "find"}, Wire: "find", Description: "Find customers."},
-		{ID: tool.ID{Upstream: "evil", Name: "x"}, Wire: evil, Title: evil, Description: strings.Repeat(evil, 1<<13), Input: json.RawMessage(`{"a":` + quoted(evil) + `}`)},
+		{ID: tool.ID{Upstream: "evil", Name: "x"}, Wire: evil, Title: evil, Description: strings.Repeat(evil, 1<<13), Input: json.RawMessage(`{"a":` + quote(evil) + `}`)},
 	}
 }
 
-func quoted(s string) string {
+func quote(s string) string {
 	data, err := json.Marshal(s)
 	if err != nil {
 		panic(err)

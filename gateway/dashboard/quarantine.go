@@ -43,7 +43,7 @@ type QuarantinePage struct {
 }
 
 func (d *Dashboard) quarantine(r *request) (any, error) {
-	held, err := d.verbs.HeldTools(r.Context())
+	held, err := d.service.HeldTools(r.Context())
 	p := QuarantinePage{Operator: r.isOperator(), More: max(len(held)-maxCards, 0)}
 	for _, h := range held[:len(held)-p.More] {
 		p.Held = append(p.Held, card(h))
@@ -57,7 +57,7 @@ func (d *Dashboard) approveHeld(r *request) (string, error) {
 	if !ok {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "the form names no tool"}
 	}
-	err := d.verbs.ApproveHeld(r.Context(), tool.ID{Upstream: up, Name: name}, r.PostFormValue("digest"))
+	err := d.service.ApproveHeld(r.Context(), tool.ID{Upstream: up, Name: name}, r.PostFormValue("digest"))
 	switch e := tool.AsError(err); {
 	case err == nil:
 		r.say("Approved: programs can call " + up + "." + name + " in a moment.")
@@ -96,25 +96,25 @@ func diffLine(line string, h catalog.HeldTool) DiffLine {
 		}
 	}
 	if l.Kind != "del" && l.Kind != "hunk" {
-		l.Found = found(text, h.Findings)
+		l.Found = matchingRules(text, h.Findings)
 	}
 	l.Parts = parts(text)
 	return l
 }
 
-// leastFound is how many characters of a line are telling.
-const leastFound = 8
+// minMatch is how many characters of a line are telling.
+const minMatch = 8
 
-// found names the findings with a text that a line has a piece of, or the other way round.
-func found(line string, findings []catalog.HeldFinding) string {
+// matchingRules names the findings with a text that a line has a piece of, or the other way round.
+func matchingRules(line string, findings []catalog.HeldFinding) string {
 	line = strings.Join(strings.Fields(line), " ")
-	if len(line) < leastFound {
+	if len(line) < minMatch {
 		return ""
 	}
 	var rules []string
 	for _, f := range findings {
 		text := strings.TrimSuffix(strings.Join(strings.Fields(f.Text), " "), "…")
-		if len(text) >= leastFound && (strings.Contains(line, text) || strings.Contains(text, strings.Trim(line, `",`))) {
+		if len(text) >= minMatch && (strings.Contains(line, text) || strings.Contains(text, strings.Trim(line, `",`))) {
 			rules = append(rules, f.Rule)
 		}
 	}

@@ -43,7 +43,7 @@ func (d workflowPages) runs(r *request) (any, error) {
 		p.Names = append(p.Names, w.Name)
 	}
 	all, err := engine.Runs(r.Context(), p.Filter)
-	p.Runs, p.Pager = paged(r, all, pageSize)
+	p.Runs, p.Pager = paginate(r, all, pageSize)
 	return p, err
 }
 
@@ -58,8 +58,8 @@ type RunPage struct {
 	Forms     []RunForm
 	Approvals []approvals.Approval
 	// From are the steps where a replay can begin. MaySteer says that the user may control the run.
-	From     []string
-	MaySteer bool
+	From       []string
+	MayControl bool
 	// Inputs and Outputs are in JSON.
 	Inputs, Outputs string
 	// Moving says that it is not over, Cut that Rows lack the latest events.
@@ -100,8 +100,8 @@ func (d workflowPages) run(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.titled(run.ID, Crumb{"Runs", "/ui/runs"})
-	p := RunPage{Run: run, MaySteer: tool.May(r.Context(), tool.ScopeWorkflow), Moving: !run.Status.Over(), Inputs: string(run.Inputs), Outputs: string(run.Outputs)}
+	r.setTitle(run.ID, Crumb{"Runs", "/ui/runs"})
+	p := RunPage{Run: run, MayControl: tool.May(r.Context(), tool.ScopeWorkflow), Moving: !run.Status.Over(), Inputs: string(run.Inputs), Outputs: string(run.Outputs)}
 	chart, cut, err := d.chart(r, engine, run.ID)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (d workflowPages) runLog(r *request) (any, error) {
 		return nil, err
 	}
 	p := RunLogPage{ID: r.PathValue("id")}
-	r.titled("Log", Crumb{"Runs", "/ui/runs"}, Crumb{p.ID, r.runPath()})
+	r.setTitle("Log", Crumb{"Runs", "/ui/runs"}, Crumb{p.ID, r.runPath()})
 	at := max(r.number("offset"), 0)
 	for e, err := range engine.Events(r.Context(), p.ID, at) {
 		if err != nil {
@@ -166,7 +166,7 @@ func (d workflowPages) runLog(r *request) (any, error) {
 		p.Pager.Prev = r.with("offset", strconv.Itoa(max(at-pageSize, 0)))
 	}
 	if len(p.Events) > 0 {
-		p.Pager.Text = fmt.Sprintf("events %s to %s", grouped(int64(at+1)), grouped(int64(at+len(p.Events))))
+		p.Pager.Text = fmt.Sprintf("events %s to %s", groupDigits(int64(at+1)), groupDigits(int64(at+len(p.Events))))
 	}
 	return p, nil
 }
@@ -203,13 +203,13 @@ func (d *drawing) all(marks []*timeline.Mark, depth int) {
 		case len(d.rows) >= maxRunRows:
 			return
 		case m == nil:
-			d.rows = append(d.rows, RunRow{Mark: &timeline.Mark{}, Depth: depth, Folded: folded(hidden)})
+			d.rows = append(d.rows, RunRow{Mark: &timeline.Mark{}, Depth: depth, Folded: foldedText(hidden)})
 			continue
 		}
 		if depth == 0 && !m.Ended.IsZero() && sanitize.Line(m.Path, 200) == m.Path {
 			d.from = append(d.from, m.Path)
 		}
-		if only := m.Only(); only != nil {
+		if only := m.Collapse(); only != nil {
 			d.rows = append(d.rows, d.row(only, depth))
 			continue
 		}
@@ -253,8 +253,8 @@ func (d *drawing) does(path string) string {
 	return strings.TrimSpace(o.Kind + " " + o.Of)
 }
 
-// folded summarizes the outcomes of loop passes that are not shown.
-func folded(hidden []*timeline.Mark) string {
+// foldedText summarizes the outcomes of loop passes that are not shown.
+func foldedText(hidden []*timeline.Mark) string {
 	counts, order := map[string]int{}, []string{}
 	for _, m := range hidden {
 		outcome := m.Outcome
@@ -311,7 +311,7 @@ func (d workflowPages) answerForm(r *request) (string, error) {
 		return "", err
 	}
 	if _, err := engine.Answer(r.Context(), r.PathValue("id"), r.PostFormValue("step"), values); err != nil {
-		return d.steered(r, err)
+		return d.runError(r, err)
 	}
 	r.say("Answered.")
 	return r.runPath(), nil
@@ -323,7 +323,7 @@ func (d workflowPages) cancelRun(r *request) (string, error) {
 		return "", err
 	}
 	if err := engine.Cancel(r.Context(), r.PathValue("id")); err != nil {
-		return d.steered(r, err)
+		return d.runError(r, err)
 	}
 	r.say("Canceling.")
 	return r.runPath(), nil
@@ -335,7 +335,7 @@ func (d workflowPages) resumeRun(r *request) (string, error) {
 		return "", err
 	}
 	if _, err := engine.Resume(r.Context(), r.PathValue("id")); err != nil {
-		return d.steered(r, err)
+		return d.runError(r, err)
 	}
 	r.say("Resumed.")
 	return r.runPath(), nil
@@ -352,14 +352,14 @@ func (d workflowPages) replayRun(r *request) (string, error) {
 	}
 	again, err := engine.Replay(r.Context(), r.PathValue("id"), step)
 	if err != nil {
-		return d.steered(r, err)
+		return d.runError(r, err)
 	}
 	r.say("This is a new run that repeats everything from " + step + " on.")
 	return "/ui/runs/" + url.PathEscape(again.ID), nil
 }
 
-// steered shows an invalid operation on the run's page; other errors are returned.
-func (d workflowPages) steered(r *request, err error) (string, error) {
+// runError shows an invalid operation on the run's page; other errors are returned.
+func (d workflowPages) runError(r *request, err error) (string, error) {
 	e := tool.AsError(err)
 	if e.Kind != tool.Invalid {
 		return "", err

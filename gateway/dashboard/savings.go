@@ -88,10 +88,10 @@ const (
 func plot(s history.Savings) Plot {
 	most := int64(0)
 	for _, step := range s.Steps {
-		most = max(most, step.Answered+step.Saved())
+		most = max(most, step.Answered+step.SavedTokens())
 	}
 	p := Plot{Empty: most == 0, Label: fmt.Sprintf("In %d days, programs answered with %s tokens, and %s tokens of results stayed out of models' contexts.",
-		len(s.Steps), grouped(s.Total.Answered), grouped(s.Total.Saved()))}
+		len(s.Steps), groupDigits(s.Total.Answered), groupDigits(s.Total.SavedTokens()))}
 	top := ceiling(most)
 	for i := range plotLines + 1 {
 		value := top * float64(i) / plotLines
@@ -102,8 +102,8 @@ func plot(s history.Savings) Plot {
 	for i, step := range s.Steps {
 		b := Bar{X: plotLeft + width*(float64(i)+.15), Width: width * .7, Middle: plotLeft + width*(float64(i)+.5)}
 		b.Given = block(plotBottom, step.Answered, top)
-		b.Kept = block(b.Given.Y, step.Saved(), top)
-		b.Text = fmt.Sprintf("%s: %s tokens answered, %s kept out, %s", step.Begin.Format("2 January"), grouped(step.Answered), grouped(step.Saved()), plural(int64(step.Executions), "execution", "executions"))
+		b.Kept = block(b.Given.Y, step.SavedTokens(), top)
+		b.Text = fmt.Sprintf("%s: %s tokens answered, %s kept out, %s", step.Begin.Format("2 January"), groupDigits(step.Answered), groupDigits(step.SavedTokens()), plural(int64(step.Executions), "execution", "executions"))
 		if (len(s.Steps)-1-i)%max(every, 1) == 0 {
 			b.Day = step.Begin.Format("2 Jan")
 		}

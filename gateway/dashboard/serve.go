@@ -17,17 +17,17 @@ type request struct {
 	*http.Request
 	title  string
 	crumbs []Crumb
-	said   Said
+	flash  Flash
 }
 
-// titled sets the title and the breadcrumbs of the page.
-func (r *request) titled(title string, above ...Crumb) {
+// setTitle sets the title and the breadcrumbs of the page.
+func (r *request) setTitle(title string, above ...Crumb) {
 	r.title, r.crumbs = sanitize.Line(title, 200), above
 }
 
 // say shows a message on the next page, warn an error message.
-func (r *request) say(text string)  { r.said = Said{Text: text} }
-func (r *request) warn(text string) { r.said = Said{Text: text, Bad: true} }
+func (r *request) say(text string)  { r.flash = Flash{Text: text} }
+func (r *request) warn(text string) { r.flash = Flash{Text: text, Bad: true} }
 
 // isOperator reports whether the caller is one.
 func (r *request) isOperator() bool { return tool.Operator(r.Context()) != "" }
@@ -97,7 +97,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
 		d.refuse(w, r, err)
 		return
 	}
-	setSaid(w, r.said)
+	setFlash(w, r.flash)
 	http.Redirect(w, r.Request, next, http.StatusSeeOther)
 }
 
@@ -110,15 +110,15 @@ func formError(err error) error {
 
 // render renders a template in the layout, or only the live part that the request asks for.
 func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
-	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.own()}
+	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.cleanURL()}
 	v.Who = Who{Name: sanitize.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
 	part := r.URL.Query().Get("live")
 	if part == "" {
-		v.Said = takeSaid(w, r.Request)
+		v.Flash = takeFlash(w, r.Request)
 	}
 	var content bytes.Buffer
 	if err := d.templates.ExecuteTemplate(&content, name, v); err != nil {
-		d.broken(w, r, err)
+		d.templateError(w, r, err)
 		return
 	}
 	if live, ok := v.live[part]; ok {
@@ -135,14 +135,14 @@ func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name s
 		*view
 		Content safe
 	}{v, safe(content.String())}); err != nil {
-		d.broken(w, r, err)
+		d.templateError(w, r, err)
 		return
 	}
 	writePage(w, status, page.Bytes())
 }
 
-// own returns the page's address without the parameters for a live part.
-func (r *request) own() *url.URL {
+// cleanURL returns the page's address without the parameters for a live part.
+func (r *request) cleanURL() *url.URL {
 	query := r.URL.Query()
 	query.Del("live")
 	query.Del("seen")
@@ -184,23 +184,23 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *request, err error) {
 
 func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Problem) {
 	p.Status, p.Title = status, http.StatusText(status)
-	r.titled(p.Title)
+	r.setTitle(p.Title)
 	d.render(w, r, status, "problem", p)
 }
 
-// broken answers if a template fails: nothing of the page is sent.
-func (d *Dashboard) broken(w http.ResponseWriter, r *request, err error) {
+// templateError answers if a template fails: nothing of the page is sent.
+func (d *Dashboard) templateError(w http.ResponseWriter, r *request, err error) {
 	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", sanitize.Line(r.URL.Path, 100), "error", err)
 	http.Error(w, "this page cannot be shown; the operator's log says why", http.StatusInternalServerError)
 }
 
-// missing answers for unknown paths.
-func (d *Dashboard) missing(w http.ResponseWriter, r *http.Request) {
+// notFound answers for unknown paths.
+func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
 	d.problem(w, &request{Request: r}, http.StatusNotFound, Problem{Message: "There is no page at this address."})
 }
 
-// foreign answers for forms that a page of another origin has sent.
-func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
+// crossOrigin answers for forms that a page of another origin has sent.
+func (d *Dashboard) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	d.problem(w, &request{Request: r}, http.StatusForbidden, Problem{Message: "This form was sent by a page of another origin, so nothing was done.",
 		Hint: "open the dashboard itself, and send the form from there"})
 }
@@ -208,7 +208,7 @@ func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
 // LoginPage shows the login form, with the error of the last attempt, "" for none. It is for the server of /login,
 // and sets the headers that every page has.
 func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withHeaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.render(w, &request{Request: r, title: "Log in"}, status, "login", sanitize.Line(problem, 300))
 	})).ServeHTTP(w, r)
 }

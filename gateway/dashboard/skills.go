@@ -23,7 +23,7 @@ type SkillsPage struct {
 }
 
 func (d *Dashboard) skills(r *request) (any, error) {
-	all, err := d.verbs.SkillList(r.Context())
+	all, err := d.service.SkillList(r.Context())
 	p := SkillsPage{}
 	for _, s := range all {
 		if s.Scope == "pending" {
@@ -46,17 +46,17 @@ type SkillPage struct {
 }
 
 func (d *Dashboard) skill(r *request) (any, error) {
-	name, load := r.PathValue("name"), d.verbs.SkillOf
+	name, load := r.PathValue("name"), d.service.SkillOf
 	if r.URL.Query().Get("scope") == "pending" {
 		load = func(ctx context.Context, name string, _ int) (skills.SkillDetail, error) {
-			return d.verbs.PendingSkill(ctx, name)
+			return d.service.PendingSkill(ctx, name)
 		}
 	}
 	detail, err := load(r.Context(), name, r.number("version"))
 	if err != nil {
 		return nil, err
 	}
-	r.titled(detail.Name, Crumb{"Skills", "/ui/skills"})
+	r.setTitle(detail.Name, Crumb{"Skills", "/ui/skills"})
 	p := SkillPage{SkillDetail: detail, Code: source("Code", detail.Code, 0), Tests: source("Tests", detail.Tests, 0)}
 	for _, version := range detail.Versions {
 		if version != detail.Version {

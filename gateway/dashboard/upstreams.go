@@ -18,13 +18,13 @@ type UpstreamPage struct {
 // toolsPerPage is how many tools are listed at once.
 const toolsPerPage = 100
 
-func (d *Dashboard) upstreams(*request) (any, error) { return d.verbs.Upstreams(), nil }
+func (d *Dashboard) upstreams(*request) (any, error) { return d.service.Upstreams(), nil }
 
 func (d *Dashboard) upstream(r *request) (any, error) {
 	id := r.PathValue("id")
-	for _, up := range d.verbs.Upstreams() {
+	for _, up := range d.service.Upstreams() {
 		if up.ID == id {
-			r.titled(up.ID, Crumb{"Upstreams", "/ui/upstreams"})
+			r.setTitle(up.ID, Crumb{"Upstreams", "/ui/upstreams"})
 			return d.upstreamPage(r, up), nil
 		}
 	}
@@ -40,11 +40,11 @@ func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
 		p.State.Stderr = ""
 	}
 	var all []tool.Tool
-	for _, t := range d.verbs.Tools() {
+	for _, t := range d.service.Tools() {
 		if t.ID.Upstream == up.ID {
 			all = append(all, t)
 		}
 	}
-	p.Tools, p.Pager = paged(r, all, toolsPerPage)
+	p.Tools, p.Pager = paginate(r, all, toolsPerPage)
 	return p
 }

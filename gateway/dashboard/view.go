@@ -21,7 +21,7 @@ type view struct {
 	Crumbs  []Crumb
 	Nav     []NavGroup
 	Who     Who
-	Said    Said
+	Flash   Flash
 	Version string
 	// Data is what the page's method returned.
 	Data any
@@ -131,8 +131,8 @@ type Pager struct {
 // maxOffset is the maximum offset in a list.
 const maxOffset = 1_000_000
 
-// paged returns the page of a list at a request's ?offset=, and its pager.
-func paged[T any](r *request, all []T, size int) ([]T, Pager) {
+// paginate returns the page of a list at a request's ?offset=, and its pager.
+func paginate[T any](r *request, all []T, size int) ([]T, Pager) {
 	at := min(max(r.number("offset"), 0), len(all))
 	end := min(at+size, len(all))
 	p := Pager{}
@@ -143,7 +143,7 @@ func paged[T any](r *request, all []T, size int) ([]T, Pager) {
 		p.Next = r.with("offset", strconv.Itoa(end))
 	}
 	if p.Prev != "" || p.Next != "" {
-		p.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(at+1)), grouped(int64(end)), grouped(int64(len(all))))
+		p.Text = fmt.Sprintf("%s to %s of %s", groupDigits(int64(at+1)), groupDigits(int64(end)), groupDigits(int64(len(all))))
 	}
 	return slices.Clone(all[at:end]), p
 }

@@ -69,8 +69,8 @@ func (d workflowPages) workflows(r *request) (any, error) {
 	return d.visibleWorkflows(r), nil
 }
 
-// workflowNamed returns the workflow that a request names.
-func (d workflowPages) workflowNamed(r *request) (workflow.Info, error) {
+// findWorkflow returns the workflow that a request names.
+func (d workflowPages) findWorkflow(r *request) (workflow.Info, error) {
 	if _, err := d.engine(); err != nil {
 		return workflow.Info{}, err
 	}
@@ -104,11 +104,11 @@ type WorkflowPage struct {
 const lastRuns = 10
 
 func (d workflowPages) workflow(r *request) (any, error) {
-	info, err := d.workflowNamed(r)
+	info, err := d.findWorkflow(r)
 	if err != nil {
 		return nil, err
 	}
-	r.titled(info.Name, Crumb{"Workflows", "/ui/workflows"})
+	r.setTitle(info.Name, Crumb{"Workflows", "/ui/workflows"})
 	p := WorkflowPage{Info: info, MayStart: tool.May(r.Context(), tool.ScopeWorkflow)}
 	questions, err := forms.Questions(info.Inputs, info.Prompts)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d workflowPages) plan(r *request, name string, questions []forms.Question,
 
 // start starts a run and redirects to its page.
 func (d workflowPages) start(r *request) (string, error) {
-	info, err := d.workflowNamed(r)
+	info, err := d.findWorkflow(r)
 	if err != nil {
 		return "", err
 	}

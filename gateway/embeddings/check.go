@@ -15,12 +15,12 @@ func Check(ctx context.Context, s Settings) (dim int, took time.Duration, err er
 		return 0, 0, err
 	}
 	defer c.close()
-	ctx, cancel := context.WithTimeout(ctx, maxFlight)
+	ctx, cancel := context.WithTimeout(ctx, maxQueryTime)
 	defer cancel()
 	begin := time.Now()
 	all, err := c.embed(ctx, []string{"find the tool for it"})
-	if f, ok := errors.AsType[*fault](err); ok && f.said != "" {
-		return 0, 0, fmt.Errorf("%w: %s", err, f.said)
+	if f, ok := errors.AsType[*fault](err); ok && f.message != "" {
+		return 0, 0, fmt.Errorf("%w: %s", err, f.message)
 	}
 	if err != nil {
 		return 0, 0, err

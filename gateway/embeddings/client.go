@@ -23,14 +23,14 @@ const (
 	// maxAnswer that of a response.
 	maxDim       = 8192
 	maxPerVector = 256 << 10
-	maxAnswer    = 32 << 20
+	maxResponse  = 32 << 20
 	// maxObjects is how many objects a response may have in addition to four for each
 	// text: decoded empty objects take much more memory than their JSON.
 	maxObjects = 100
 	// maxErrorBody bounds what is read of an error response, in bytes.
 	maxErrorBody = 64 << 10
-	// maxSaid is how much of an endpoint's error message is shown, in characters.
-	maxSaid = 200
+	// maxErrorText is how much of an endpoint's error message is shown, in characters.
+	maxErrorText = 200
 	// maxRetryAfter bounds the Retry-After of an endpoint.
 	maxRetryAfter = time.Hour
 )
@@ -52,23 +52,23 @@ type fault struct {
 	reason string
 	// status is the HTTP status, 0 if there was no response.
 	status int
-	// said is the endpoint's own message, sanitized; it may repeat the request.
-	said string
-	// after is the endpoint's Retry-After.
-	after time.Duration
+	// message is the endpoint's own message, sanitized; it may repeat the request.
+	message string
+	// retryAfter is the endpoint's Retry-After.
+	retryAfter time.Duration
 }
 
 func (f *fault) Error() string { return f.reason }
 
 func faultf(format string, args ...any) *fault { return &fault{reason: fmt.Sprintf(format, args...)} }
 
-// refuses reports whether the endpoint rejects the request's texts.
-func (f *fault) refuses() bool {
+// rejectsInput reports whether the endpoint rejects the request's texts.
+func (f *fault) rejectsInput() bool {
 	return f.status == http.StatusBadRequest || f.status == http.StatusRequestEntityTooLarge || f.status == http.StatusUnprocessableEntity
 }
 
-// denies reports whether only an operator can fix it.
-func (f *fault) denies() bool {
+// needsOperator reports whether only an operator can fix it.
+func (f *fault) needsOperator() bool {
 	return f.status == http.StatusUnauthorized || f.status == http.StatusForbidden || f.status == http.StatusNotFound
 }
 
@@ -91,14 +91,14 @@ func newClient(s Settings) (*client, error) {
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second,
 	}
-	return &client{settings: s, endpoint: u.String(), http: &http.Client{Transport: transport, CheckRedirect: stay}}, nil
+	return &client{settings: s, endpoint: u.String(), http: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// stay rejects redirects to another host: the body has queries, and the headers have
+// checkRedirect rejects redirects to another host: the body has queries, and the headers have
 // keys.
-func stay(req *http.Request, via []*http.Request) error {
+func checkRedirect(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case req.URL.Scheme != first.URL.Scheme || !strings.EqualFold(req.URL.Host, first.URL.Host):
 		return faultf("it redirects to another host")
@@ -116,8 +116,8 @@ type request struct {
 	Format string   `json:"encoding_format"`
 }
 
-// answer has the fields that are read of an endpoint's response.
-type answer struct {
+// response has the fields that are read of an endpoint's response.
+type response struct {
 	Data []struct {
 		Index     *int      `json:"index"`
 		Embedding []float64 `json:"embedding"`
@@ -141,25 +141,25 @@ func (c *client) embed(ctx context.Context, texts []string) ([]vector, error) {
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.lost(err)
+		return nil, c.requestError(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, c.refused(resp)
+		return nil, c.statusError(resp)
 	}
-	limit := min(int64(len(texts)+1)*maxPerVector, maxAnswer)
+	limit := min(int64(len(texts)+1)*maxPerVector, maxResponse)
 	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, c.lost(err)
+		return nil, c.requestError(err)
 	case int64(len(data)) > limit:
 		return nil, faultf("its response is larger than %d KiB", limit>>10)
 	}
 	return vectors(data, len(texts))
 }
 
-// lost returns the fault for a request without a response. Its text does not have the URL, which may hold a key.
-func (c *client) lost(err error) *fault {
+// requestError returns the fault for a request without a response. Its text does not have the URL, which may hold a key.
+func (c *client) requestError(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
@@ -169,11 +169,11 @@ func (c *client) lost(err error) *fault {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return faultf("%s", c.shown(err.Error()))
+	return faultf("%s", c.redact(err.Error()))
 }
 
-// refused returns the fault for an error response: {"error": {"message": ...}}, or {"error": ...}.
-func (c *client) refused(resp *http.Response) *fault {
+// statusError returns the fault for an error response: {"error": {"message": ...}}, or {"error": ...}.
+func (c *client) statusError(resp *http.Response) *fault {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is fine
 	var outer struct {
 		Error json.RawMessage `json:"error"`
@@ -186,8 +186,8 @@ func (c *client) refused(resp *http.Response) *fault {
 		_ = json.Unmarshal(outer.Error, &inner.Message) // no message then
 	}
 	return &fault{
-		reason: fmt.Sprintf("HTTP %d", resp.StatusCode), status: resp.StatusCode, said: c.shown(inner.Message),
-		after: retryAfter(resp.Header.Get("Retry-After")),
+		reason: fmt.Sprintf("HTTP %d", resp.StatusCode), status: resp.StatusCode, message: c.redact(inner.Message),
+		retryAfter: retryAfter(resp.Header.Get("Retry-After")),
 	}
 }
 
@@ -202,14 +202,14 @@ func retryAfter(text string) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// shown sanitizes a message of the endpoint and replaces secrets of the headers and the URL.
-func (c *client) shown(text string) string {
+// redact sanitizes a message of the endpoint and replaces secrets of the headers and the URL.
+func (c *client) redact(text string) string {
 	for _, secret := range c.secrets() {
 		if len(secret) >= 4 {
 			text = strings.ReplaceAll(text, secret, "[secret]")
 		}
 	}
-	return sanitize.Line(text, maxSaid)
+	return sanitize.Line(text, maxErrorText)
 }
 
 // secrets returns all values that may be a key, plain and URL-encoded, longest first.
@@ -240,7 +240,7 @@ func vectors(data []byte, n int) ([]vector, error) {
 	if bytes.Count(data, []byte("{")) > 4*n+maxObjects {
 		return nil, faultf("its response is not an embeddings response")
 	}
-	var a answer
+	var a response
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, faultf("its response is not an embeddings response")
 	}

@@ -15,55 +15,55 @@ const (
 	maxBatchText = 64 << 10
 	// maxRequest is the timeout of such a request.
 	maxRequest = time.Minute
-	// gather is how long changes are collected: at the start there are many.
-	gather = 200 * time.Millisecond
-	// saveEvery is how often a long run saves its vectors.
-	saveEvery = 30 * time.Second
-	// harmless is a text that an endpoint accepts if it accepts any.
-	harmless = "tool"
+	// debounce is how long changes are collected: at the start there are many.
+	debounce = 200 * time.Millisecond
+	// saveInterval is how often a long run saves its vectors.
+	saveInterval = 30 * time.Second
+	// probeText is a text that an endpoint accepts if it accepts any.
+	probeText = "tool"
 )
 
-// shelf has the vectors of documents. Only the goroutine of follow uses it.
-type shelf struct {
-	vectors map[digest]vector
-	dim     int // length of all vectors, 0 if there are none
-	odd     int // consecutive responses with vectors of another length
+// vectorSet has the vectors of documents. Only the goroutine of follow uses it.
+type vectorSet struct {
+	vectors    map[digest]vector
+	dim        int // length of all vectors, 0 if there are none
+	mismatches int // consecutive responses with vectors of another length
 	// refused are texts that the endpoint rejects; they are not sent again. proven
 	// says that it has recently accepted another text.
-	refused map[digest]bool
-	proven  bool
+	refused  map[digest]bool
+	accepted bool
 	// unsaved says that some vectors are not on disk, saved is the time of the last
 	// save, distrust says that the file has vectors of another model.
-	unsaved, distrust bool
-	saved             time.Time
+	unsaved, ignoreFiles bool
+	lastSaved            time.Time
 }
 
-func newShelf() *shelf {
-	return &shelf{vectors: map[digest]vector{}, refused: map[digest]bool{}}
+func newVectorSet() *vectorSet {
+	return &vectorSet{vectors: map[digest]vector{}, refused: map[digest]bool{}}
 }
 
-// anew removes all vectors, and ignores those on disk.
-func (s *shelf) anew() {
-	*s = *newShelf()
-	s.distrust = true
+// reset removes all vectors, and ignores those on disk.
+func (s *vectorSet) reset() {
+	*s = *newVectorSet()
+	s.ignoreFiles = true
 }
 
-// follow embeds documents whenever they change, until Close.
-func (r *Ranker) follow() {
-	s := newShelf()
+// run embeds documents whenever they change, until Close.
+func (r *Ranker) run() {
+	s := newVectorSet()
 	var again <-chan time.Time
 	for {
 		select {
 		case <-r.changed:
-			if !r.pause(gather) {
+			if !r.pause(debounce) {
 				return
 			}
 		case <-again:
-		case <-r.life.Done():
+		case <-r.ctx.Done():
 			return
 		}
 		again = nil
-		if wait := r.fill(s); wait > 0 {
+		if wait := r.embedMissing(s); wait > 0 {
 			again = time.After(wait)
 		}
 	}
@@ -73,49 +73,49 @@ func (r *Ranker) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-r.life.Done():
+	case <-r.ctx.Done():
 		return false
 	}
 }
 
-// fill embeds the missing documents, and returns when to try again, 0 for never.
-func (r *Ranker) fill(s *shelf) time.Duration {
+// embedMissing embeds the missing documents, and returns when to try again, 0 for never.
+func (r *Ranker) embedMissing(s *vectorSet) time.Duration {
 	select {
 	case <-r.changed: // the newest documents are loaded below
 	default:
 	}
-	if r.anew.Swap(false) {
-		s.anew()
+	if r.reembed.Swap(false) {
+		s.reset()
 	}
-	s.proven = false
+	s.accepted = false
 	docs := *r.docs.Load()
-	s.forget(docs)
+	s.prune(docs)
 	missing := r.missing(s, docs)
 	if len(missing) > 0 {
 		r.load(s, docs)
 		missing = r.missing(s, docs)
 	}
-	r.show(s, docs)
+	r.updateItems(s, docs)
 	defer func() {
-		r.show(s, docs)
+		r.updateItems(s, docs)
 		r.save(s)
 	}()
-	for len(missing) > 0 && r.life.Err() == nil {
-		if wait := r.embedding.over(); wait > 0 {
+	for len(missing) > 0 && r.ctx.Err() == nil {
+		if wait := r.batchBackoff.remaining(); wait > 0 {
 			return wait
 		}
-		batch := missing[:batchOf(missing)]
+		batch := missing[:batchSize(missing)]
 		err := r.embed(s, batch)
-		if r.life.Err() != nil {
+		if r.ctx.Err() != nil {
 			return 0
 		}
-		r.note(&r.embedding, "tools", err)
+		r.recordOutcome(&r.batchBackoff, "tools", err)
 		if err != nil {
 			continue
 		}
 		missing = missing[len(batch):]
-		r.show(s, docs)
-		if time.Since(s.saved) > saveEvery {
+		r.updateItems(s, docs)
+		if time.Since(s.lastSaved) > saveInterval {
 			r.save(s)
 		}
 		if len(r.changed) > 0 {
@@ -126,20 +126,20 @@ func (r *Ranker) fill(s *shelf) time.Duration {
 }
 
 // missing returns the texts that have no vector, each once.
-func (r *Ranker) missing(s *shelf, docs []document) []string {
+func (r *Ranker) missing(s *vectorSet, docs []document) []string {
 	var texts []string
 	seen := map[digest]bool{}
 	for _, doc := range docs {
-		if _, ok := s.vectors[doc.name]; ok || doc.text == "" || s.refused[doc.name] || seen[doc.name] {
+		if _, ok := s.vectors[doc.digest]; ok || doc.text == "" || s.refused[doc.digest] || seen[doc.digest] {
 			continue
 		}
-		seen[doc.name] = true
+		seen[doc.digest] = true
 		texts = append(texts, doc.text)
 	}
 	return texts
 }
 
-func batchOf(texts []string) int {
+func batchSize(texts []string) int {
 	size := 0
 	for i, text := range texts[:min(len(texts), maxBatch)] {
 		if size += len(text); size > maxBatchText && i > 0 {
@@ -151,15 +151,15 @@ func batchOf(texts []string) int {
 
 // embed requests the vectors of texts. If the endpoint rejects them, it splits the
 // batch to find the rejected texts, so that the others are embedded.
-func (r *Ranker) embed(s *shelf, texts []string) error {
-	ctx, cancel := context.WithTimeout(r.life, maxRequest)
+func (r *Ranker) embed(s *vectorSet, texts []string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, maxRequest)
 	defer cancel()
 	all, err := r.client.embed(ctx, texts)
 	f, _ := errors.AsType[*fault](err)
 	switch {
 	case err == nil:
 		return s.add(texts, all)
-	case f == nil || !f.refuses():
+	case f == nil || !f.rejectsInput():
 		return err
 	case len(texts) > 1:
 		if err := r.embed(s, texts[:len(texts)/2]); err != nil {
@@ -167,58 +167,58 @@ func (r *Ranker) embed(s *shelf, texts []string) error {
 		}
 		return r.embed(s, texts[len(texts)/2:])
 	}
-	if !s.proven {
-		if _, other := r.client.embed(ctx, []string{harmless}); other != nil {
+	if !s.accepted {
+		if _, other := r.client.embed(ctx, []string{probeText}); other != nil {
 			return err // it rejects every text
 		}
-		s.proven = true
+		s.accepted = true
 	}
 	s.refused[digestOf(texts[0])] = true
 	return nil
 }
 
 // add adds vectors if they are as long as the existing ones.
-func (s *shelf) add(texts []string, all []vector) error {
+func (s *vectorSet) add(texts []string, all []vector) error {
 	got := len(all[0].values)
 	if s.dim != 0 && got != s.dim {
 		err := faultf("it sends vectors of %d numbers now, before they had %d", got, s.dim)
-		if s.odd++; s.odd >= maxOdd { // the name is used by another model now
-			s.anew()
+		if s.mismatches++; s.mismatches >= maxMismatches { // the name is used by another model now
+			s.reset()
 		}
 		return err
 	}
 	for i, text := range texts {
 		s.vectors[digestOf(text)] = all[i]
 	}
-	s.dim, s.unsaved, s.odd = got, true, 0
+	s.dim, s.unsaved, s.mismatches = got, true, 0
 	return nil
 }
 
-// forget removes vectors that no document has any more, once there are many.
-func (s *shelf) forget(docs []document) {
+// prune removes vectors that no document has any more, once there are many.
+func (s *vectorSet) prune(docs []document) {
 	if len(s.vectors)+len(s.refused) < 2*len(docs)+1000 {
 		return
 	}
 	current := map[digest]bool{}
 	for _, doc := range docs {
-		current[doc.name] = true
+		current[doc.digest] = true
 	}
 	maps.DeleteFunc(s.vectors, func(name digest, _ vector) bool { return !current[name] })
 	maps.DeleteFunc(s.refused, func(name digest, _ bool) bool { return !current[name] })
 }
 
-// show ranks the documents that have vectors, if most of them do.
-func (r *Ranker) show(s *shelf, docs []document) {
+// updateItems ranks the documents that have vectors, if most of them do.
+func (r *Ranker) updateItems(s *vectorSet, docs []document) {
 	items := make([]item, 0, len(docs))
 	refused := 0
 	for _, doc := range docs {
-		if v, ok := s.vectors[doc.name]; ok {
+		if v, ok := s.vectors[doc.digest]; ok {
 			items = append(items, item{doc.id, v})
-		} else if s.refused[doc.name] || doc.text == "" {
+		} else if s.refused[doc.digest] || doc.text == "" {
 			refused++
 		}
 	}
-	if len(items) == 0 || float64(len(items)+refused) < enough*float64(len(docs)) {
+	if len(items) == 0 || float64(len(items)+refused) < minCoverage*float64(len(docs)) {
 		r.items.Store(nil)
 		return
 	}
@@ -226,8 +226,8 @@ func (r *Ranker) show(s *shelf, docs []document) {
 }
 
 // load reads stored vectors.
-func (r *Ranker) load(s *shelf, docs []document) {
-	if r.files == nil || s.distrust {
+func (r *Ranker) load(s *vectorSet, docs []document) {
+	if r.files == nil || s.ignoreFiles {
 		return
 	}
 	kept, err := r.files.load()
@@ -237,22 +237,22 @@ func (r *Ranker) load(s *shelf, docs []document) {
 	if len(kept.vectors) > 0 && (s.dim == 0 || s.dim == kept.dim) {
 		s.dim = kept.dim
 		for _, doc := range docs {
-			if v, ok := kept.vectors[doc.name]; ok {
-				s.vectors[doc.name] = v.vector
+			if v, ok := kept.vectors[doc.digest]; ok {
+				s.vectors[doc.digest] = v.vector
 			}
 		}
 	}
 }
 
 // save writes the vectors, and updates the days of their last use once a day.
-func (r *Ranker) save(s *shelf) {
-	if r.files == nil || len(s.vectors) == 0 || !s.unsaved && time.Since(s.saved) < 24*time.Hour {
+func (r *Ranker) save(s *vectorSet) {
+	if r.files == nil || len(s.vectors) == 0 || !s.unsaved && time.Since(s.lastSaved) < 24*time.Hour {
 		return
 	}
-	s.saved = time.Now()
+	s.lastSaved = time.Now()
 	if err := r.files.merge(s.dim, s.vectors, s.unsaved); err != nil {
 		r.log.Warn("save vectors", "error", err.Error())
 		return
 	}
-	s.unsaved, s.distrust = false, false
+	s.unsaved, s.ignoreFiles = false, false
 }

@@ -45,7 +45,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			e := newEndpoint(t)
 			var log bytes.Buffer
-			r := open(t, e.settings(), &embeddings.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Rest: 10 * time.Millisecond})
+			r := open(t, e.settings(), &embeddings.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Backoff: 10 * time.Millisecond})
 			r.Replace(catalog(office...))
 			ready(t, r, "dm")
 			e.says(http.StatusOK, body)
@@ -179,7 +179,7 @@ func (readCloser) Close() error { return nil }
 
 // TestAnotherModelUnderTheName: vectors of another length are refused at first, and believed when they stay.
 func TestAnotherModelUnderTheName(t *testing.T) {
-	e, opts := newEndpoint(t), &embeddings.Options{Dir: t.TempDir(), Rest: 10 * time.Millisecond}
+	e, opts := newEndpoint(t), &embeddings.Options{Dir: t.TempDir(), Backoff: 10 * time.Millisecond}
 	r := open(t, e.settings(), opts)
 	r.Replace(catalog(office...))
 	ready(t, r, "dm")

@@ -20,10 +20,10 @@ import (
 const (
 	// maxFile bounds the vectors of one model on disk, in bytes.
 	maxFile = 128 << 20
-	// keptDays is how many days an unused vector is kept, touchedDays how often the
+	// maxAgeDays is how many days an unused vector is kept, touchedDays how often the
 	// day of its last use is updated.
-	keptDays    = 30
-	touchedDays = 7
+	maxAgeDays = 30
+	touchDays  = 7
 	// maxFiles is how many files of endpoints and models are kept.
 	maxFiles = 20
 )
@@ -35,14 +35,14 @@ type files struct {
 	name   string
 }
 
-// stock is the content of a file.
-type stock struct {
+// storedVectors is the content of a file.
+type storedVectors struct {
 	dim     int
-	vectors map[digest]stocked
+	vectors map[digest]storedVector
 }
 
-// stocked is a vector and the day of its last use, in days since 1970.
-type stocked struct {
+// storedVector is a vector and the day of its last use, in days since 1970.
+type storedVector struct {
 	vector
 	day uint32
 }
@@ -52,16 +52,16 @@ func openFiles(dir string, c *client) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &files{folder, fileOf(c)}
+	f := &files{folder, fileName(c)}
 	_ = folder.Touch(f.name) // it may not exist yet
-	folder.Sweep(maxFiles, keptDays*24*time.Hour)
+	folder.Sweep(maxFiles, maxAgeDays*24*time.Hour)
 	return f, nil
 }
 
 func (f *files) close() error { return f.folder.Close() }
 
-// fileOf returns the file name of an endpoint and a model. It does not depend on a key in the URL.
-func fileOf(c *client) string {
+// fileName returns the file name of an endpoint and a model. It does not depend on a key in the URL.
+func fileName(c *client) string {
 	place := c.endpoint
 	if u, err := url.Parse(place); err == nil {
 		place = u.Scheme + "://" + u.Host + u.Path
@@ -73,13 +73,13 @@ func fileOf(c *client) string {
 func today() uint32 { return uint32(time.Now().Unix() / (24 * 60 * 60)) }
 
 // load reads the stored vectors. The error is for an invalid file.
-func (f *files) load() (stock, error) {
+func (f *files) load() (storedVectors, error) {
 	body, err := f.folder.Read(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return stock{}, nil
+		return storedVectors{}, nil
 	}
 	if err != nil {
-		return stock{}, err
+		return storedVectors{}, err
 	}
 	return decode(body)
 }
@@ -94,13 +94,13 @@ func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
 	defer unlock()
 	kept, _ := f.load() // the first load has reported the error
 	if kept.vectors == nil || kept.dim != dim {
-		kept = stock{dim, map[digest]stocked{}}
+		kept = storedVectors{dim, map[digest]storedVector{}}
 	}
 	stale := unsaved
 	for name, v := range vectors {
 		old, ok := kept.vectors[name]
-		stale = stale || !ok || old.day+touchedDays < today()
-		kept.vectors[name] = stocked{v, today()}
+		stale = stale || !ok || old.day+touchDays < today()
+		kept.vectors[name] = storedVector{v, today()}
 	}
 	if !stale {
 		return nil
@@ -108,18 +108,18 @@ func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
 	return f.folder.Write(f.name, encode(kept))
 }
 
-// record returns the size of a vector in a file: digest, day, numbers.
-func record(dim int) int { return len(digest{}) + 4 + dim }
+// recordSize returns the size of a vector in a file: digest, day, numbers.
+func recordSize(dim int) int { return len(digest{}) + 4 + dim }
 
 // encode writes the dimensions, then as many vectors as fit, newest first.
-func encode(all stock) []byte {
+func encode(all storedVectors) []byte {
 	names := slices.Collect(maps.Keys(all.vectors))
-	names = slices.DeleteFunc(names, func(name digest) bool { return all.vectors[name].day+keptDays < today() })
+	names = slices.DeleteFunc(names, func(name digest) bool { return all.vectors[name].day+maxAgeDays < today() })
 	slices.SortFunc(names, func(a, b digest) int {
 		return cmp.Or(cmp.Compare(all.vectors[b].day, all.vectors[a].day), bytes.Compare(a[:], b[:]))
 	})
-	names = names[:min(len(names), maxFile/record(all.dim))]
-	out := make([]byte, 0, 4+len(names)*record(all.dim))
+	names = names[:min(len(names), maxFile/recordSize(all.dim))]
+	out := make([]byte, 0, 4+len(names)*recordSize(all.dim))
 	out = binary.LittleEndian.AppendUint32(out, uint32(all.dim))
 	for _, name := range names {
 		v := all.vectors[name]
@@ -135,26 +135,26 @@ func encode(all stock) []byte {
 var errDamaged = errors.New("invalid vectors")
 
 // decode is the inverse of encode; it rejects anything else.
-func decode(body []byte) (stock, error) {
+func decode(body []byte) (storedVectors, error) {
 	if len(body) < 4 {
-		return stock{}, errDamaged
+		return storedVectors{}, errDamaged
 	}
 	dim := binary.LittleEndian.Uint32(body)
-	if dim == 0 || dim > maxDim || (len(body)-4)%record(int(dim)) != 0 {
-		return stock{}, errDamaged
+	if dim == 0 || dim > maxDim || (len(body)-4)%recordSize(int(dim)) != 0 {
+		return storedVectors{}, errDamaged
 	}
-	all := stock{int(dim), map[digest]stocked{}}
-	for rest := body[4:]; len(rest) > 0; rest = rest[record(all.dim):] {
+	all := storedVectors{int(dim), map[digest]storedVector{}}
+	for rest := body[4:]; len(rest) > 0; rest = rest[recordSize(all.dim):] {
 		values := make([]int8, dim)
-		for i, x := range rest[len(digest{})+4 : record(all.dim)] {
+		for i, x := range rest[len(digest{})+4 : recordSize(all.dim)] {
 			values[i] = int8(x)
 		}
 		norm := math.Sqrt(float64(dot(values, values)))
 		if norm == 0 {
-			return stock{}, errDamaged
+			return storedVectors{}, errDamaged
 		}
 		day := min(binary.LittleEndian.Uint32(rest[len(digest{}):]), today()+2) // clocks differ
-		all.vectors[digest(rest[:len(digest{})])] = stocked{vector{values, norm}, day}
+		all.vectors[digest(rest[:len(digest{})])] = storedVector{vector{values, norm}, day}
 	}
 	return all, nil
 }

@@ -17,21 +17,21 @@ import (
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pauses := func(err error) (all []time.Duration) {
-			var r rest
-			if r.wary() || r.over() > 0 {
+			var r backoff
+			if r.failing() || r.remaining() > 0 {
 				t.Error("it rests before the first failure")
 			}
 			for i := range 12 {
-				if first := r.failed(err); first != (i == 0) {
+				if first := r.recordFailure(err); first != (i == 0) {
 					t.Errorf("failure %d is the first: %v", i, first)
 				}
-				all = append(all, r.over())
-				time.Sleep(r.over())
-				if !r.wary() || r.over() > 0 {
+				all = append(all, r.remaining())
+				time.Sleep(r.remaining())
+				if !r.failing() || r.remaining() > 0 {
 					t.Error("it rests longer")
 				}
 			}
-			if !r.worked() || r.worked() || r.wary() {
+			if !r.recordSuccess() || r.recordSuccess() || r.failing() {
 				t.Error("it does not recover")
 			}
 			return all
@@ -48,7 +48,7 @@ func TestRest(t *testing.T) {
 		within("the last", all[11], 5*time.Minute)
 		all = pauses(&fault{status: http.StatusUnauthorized})
 		within("denied", all[0], time.Minute)
-		all = pauses(errors.Join(&fault{status: http.StatusTooManyRequests, after: time.Hour}))
+		all = pauses(errors.Join(&fault{status: http.StatusTooManyRequests, retryAfter: time.Hour}))
 		within("asked to wait", all[0], time.Hour)
 	})
 }
@@ -68,7 +68,7 @@ func TestRetryAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.embed(t.Context(), []string{"a"})
-		if f, ok := errors.AsType[*fault](err); !ok || f.after != want || f.Error() != "HTTP 429" {
+		if f, ok := errors.AsType[*fault](err); !ok || f.retryAfter != want || f.Error() != "HTTP 429" {
 			t.Errorf("%q: %+v", text, err)
 		}
 		c.close()
@@ -127,7 +127,7 @@ func TestOldVectorsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := encode(stock{2, map[digest]stocked{digestOf("old"): {v, today() - 31}, digestOf("new"): {v, today() - 29}}})
+	body := encode(storedVectors{2, map[digest]storedVector{digestOf("old"): {v, today() - 31}, digestOf("new"): {v, today() - 29}}})
 	all, err := decode(body)
 	if err != nil || len(all.vectors) != 1 || all.vectors[digestOf("new")].norm == 0 {
 		t.Errorf("%v, %v", all, err)
@@ -161,7 +161,7 @@ func FuzzVectors(f *testing.F) {
 
 func FuzzDecode(f *testing.F) {
 	v, _ := newVector([]float64{1, 2, 3})
-	f.Add(encode(stock{3, map[digest]stocked{digestOf("a"): {v, today()}, digestOf("b"): {v, 1}}}))
+	f.Add(encode(storedVectors{3, map[digest]storedVector{digestOf("a"): {v, today()}, digestOf("b"): {v, 1}}}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		all, err := decode(body)
 		if err != nil {

@@ -53,8 +53,8 @@ func dot(a, b []int8) int32 {
 	return s0 + s1 + s2 + s3
 }
 
-// most is the maximum length of a ranking.
-const most = 50
+// maxResults is the maximum length of a ranking.
+const maxResults = 50
 
 // item is one tool and its vector.
 type item struct {
@@ -79,7 +79,7 @@ func nearest(items []item, v vector, keep func(tool.ID) bool) []tool.ID {
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id.Upstream, b.id.Upstream), cmp.Compare(a.id.Name, b.id.Name))
 	})
-	ids := make([]tool.ID, min(len(all), most))
+	ids := make([]tool.ID, min(len(all), maxResults))
 	for i := range ids {
 		ids[i] = *all[i].id
 	}

@@ -28,23 +28,25 @@ type Choice struct {
 // maxChosen is the maximum number of sessions with a choice.
 const maxChosen = 4096
 
-// chooser identifies a client's session.
-type chooser struct{ principal, session string }
+// sessionKey identifies a client's session.
+type sessionKey struct{ principal, session string }
 
-func chooserOf(ctx context.Context) chooser { return chooser{tool.Principal(ctx), tool.Session(ctx)} }
+func sessionKeyOf(ctx context.Context) sessionKey {
+	return sessionKey{tool.Principal(ctx), tool.Session(ctx)}
+}
 
 // choices holds the environments that clients' sessions have chosen, in memory only.
 type choices struct {
 	mu     sync.Mutex
-	chosen map[chooser]string
-	order  []chooser // the latest last
+	chosen map[sessionKey]string
+	order  []sessionKey // the latest last
 }
 
-func (c *choices) set(who chooser, name string) {
+func (c *choices) set(who sessionKey, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.chosen == nil {
-		c.chosen = map[chooser]string{}
+		c.chosen = map[sessionKey]string{}
 	}
 	if i := slices.Index(c.order, who); i >= 0 {
 		c.order = slices.Delete(c.order, i, i+1)
@@ -57,19 +59,19 @@ func (c *choices) set(who chooser, name string) {
 	c.chosen[who] = name
 }
 
-func (c *choices) get(who chooser) string {
+func (c *choices) get(who sessionKey) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.chosen[who]
 }
 
-// Chosen returns the requested environment, or else the one that the client's session has
+// ResolveName returns the requested environment, or else the one that the client's session has
 // chosen, or "" if the settings no longer have that.
-func (e *Environments) Chosen(ctx context.Context, asked string) string {
+func (e *Environments) ResolveName(ctx context.Context, asked string) string {
 	if asked != "" {
 		return asked
 	}
-	name := e.choices.get(chooserOf(ctx))
+	name := e.choices.get(sessionKeyOf(ctx))
 	if _, ok := e.opts.Settings.Load().Environments[name]; !ok {
 		return ""
 	}
@@ -85,13 +87,13 @@ func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string,
 	if err != nil {
 		return "", err
 	}
-	e.choices.set(chooserOf(ctx), name)
+	e.choices.set(sessionKeyOf(ctx), name)
 	state := ""
 	if _, known := all[name]; known {
-		m := e.begin(e.recipe(tool.Principal(ctx), name))
+		m := e.startBuild(e.recipe(tool.Principal(ctx), name))
 		state = m.state()
 	}
-	return "Programs run in environment " + named(name, all) + " from now on" + state + ". A program's session has other variables there.", nil
+	return "Programs run in environment " + describe(name, all) + " from now on" + state + ". A program's session has other variables there.", nil
 }
 
 // state returns a note on an environment that is not ready, "" if it is.
@@ -112,7 +114,7 @@ func (c Choice) find(all map[string]config.Environment) (string, error) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "which environment?", Hint: listOf(all)}
 	}
 	for _, name := range names {
-		if c.Environment == name || c.Environment == "" && (c.Folder == name || liesAt(all[name].Python.Base, c.Folder)) {
+		if c.Environment == name || c.Environment == "" && (c.Folder == name || matchesBase(all[name].Python.Base, c.Folder)) {
 			return name, nil
 		}
 	}
@@ -137,21 +139,21 @@ func listOf(all map[string]config.Environment) string {
 		return "there is only default; the operator adds others under environments: in upstreams.yaml"
 	}
 	for i, name := range names {
-		names[i] = named(name, all)
+		names[i] = describe(name, all)
 	}
 	return sanitize.Line("there are: "+strings.Join(names, ", "), 600)
 }
 
-// named returns a name with its description in the settings.
-func named(name string, all map[string]config.Environment) string {
+// describe returns a name with its description in the settings.
+func describe(name string, all map[string]config.Environment) string {
 	if about := sanitize.Line(all[name].Description, 80); about != "" {
 		return name + " (" + strings.TrimSuffix(about, ".") + ")"
 	}
 	return name
 }
 
-// liesAt reports whether folder, from a model, is base or its last element. It reads no files:
+// matchesBase reports whether folder, from a model, is base or its last element. It reads no files:
 // a model must not learn more than what the settings say.
-func liesAt(base, folder string) bool {
+func matchesBase(base, folder string) bool {
 	return base != "" && folder != "" && (filepath.Clean(folder) == base || filepath.Base(base) == folder)
 }

@@ -16,25 +16,25 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// configPatience is how long a description of an environment waits for it and its interpreters.
-const configPatience = 10 * time.Second
+// configTimeout is how long a description of an environment waits for it and its interpreters.
+const configTimeout = 10 * time.Second
 
 // EnvironmentConfig describes, for a model, the environment of the client's session, its contents
 // and the limits of programs. Errors are *tool.Error.
 func (e *Environments) EnvironmentConfig(ctx context.Context) (string, error) {
-	name, settings, known, err := e.Find(e.Chosen(ctx, ""))
+	name, settings, known, err := e.Find(e.ResolveName(ctx, ""))
 	if err != nil {
 		return "", err
 	}
 	all, limits := e.opts.Settings.Load().Environments, e.limits()
 	var b strings.Builder
-	fmt.Fprintf(&b, "environment: %s\n", named(name, all))
-	b.WriteString(e.insideOf(ctx, name, known))
+	fmt.Fprintf(&b, "environment: %s\n", describe(name, all))
+	b.WriteString(e.describeContents(ctx, name, known))
 	if settings.Install {
 		b.WriteString("install_dependencies adds packages\n")
 	}
-	fmt.Fprintf(&b, "one program: %s, %v memory, %s of processors, %d processes, %v of output\n", span(limits.Timeout), config.Size(limits.Memory),
-		span(limits.CPU), limits.Processes, config.Size(limits.Output))
+	fmt.Fprintf(&b, "one program: %s, %v memory, %s of processors, %d processes, %v of output\n", formatSpan(limits.Timeout), config.Size(limits.Memory),
+		formatSpan(limits.CPU), limits.Processes, config.Size(limits.Output))
 	if used, err := e.opts.Usage(ctx, limits); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
@@ -44,13 +44,13 @@ func (e *Environments) EnvironmentConfig(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// insideOf describes the contents of an environment, or why they are not known yet.
-func (e *Environments) insideOf(ctx context.Context, name string, known bool) string {
-	ctx, cancel := context.WithTimeout(ctx, configPatience)
+// describeContents describes the contents of an environment, or why they are not known yet.
+func (e *Environments) describeContents(ctx context.Context, name string, known bool) string {
+	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()
 	made := &building{}
 	if known {
-		made = e.begin(e.recipe(tool.Principal(ctx), name))
+		made = e.startBuild(e.recipe(tool.Principal(ctx), name))
 		if err := made.wait(ctx, name); err != nil {
 			return sanitize.Line(tool.AsError(err).Error(), 400) + "\n"
 		}
@@ -67,7 +67,7 @@ func (e *Environments) CheckEnvironment(ctx context.Context, name string) (strin
 	}
 	made := &building{}
 	if known {
-		made = e.begin(e.recipe("", name))
+		made = e.startBuild(e.recipe("", name))
 		if err := made.wait(ctx, name); err != nil {
 			return "", cmp.Or(made.failure(), err)
 		}
@@ -129,7 +129,7 @@ func (e *Environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	return version
 }
 
-// span formats a duration without trailing zero units.
-func span(d time.Duration) string {
+// formatSpan formats a duration without trailing zero units.
+func formatSpan(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }

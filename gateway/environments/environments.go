@@ -70,12 +70,12 @@ type Environments struct {
 	quit    context.Context //nolint:containedctx // ends with the gateway: a build belongs to no request
 	stop    context.CancelFunc
 
-	mu        sync.Mutex // guards the rest
-	installer *deps.Installer
-	made      map[recipe]*building
-	extras    map[extraKey][]string      // packages that a principal's model has installed
-	adding    map[extraKey]chan struct{} // a lock for installations of a principal, for all interpreters
-	versions  map[versionKey]string      // by interpreter
+	mu           sync.Mutex // guards the rest
+	installer    *deps.Installer
+	builds       map[recipe]*building
+	extras       map[extraKey][]string      // packages that a principal's model has installed
+	installLocks map[extraKey]chan struct{} // a lock for installations of a principal, for all interpreters
+	versions     map[versionKey]string      // by interpreter
 }
 
 // recipe is everything that an environment is built from.
@@ -93,9 +93,9 @@ type building struct {
 	key   string // its key in the sandbox host
 	sites map[sandbox.Interpreter][]string
 	// modules are the names of npm packages.
-	modules []string
-	err     error
-	at      time.Time
+	modules  []string
+	err      error
+	finished time.Time
 }
 
 // ready reports whether the build has succeeded.
@@ -110,7 +110,7 @@ func (m *building) ready() bool {
 
 // New returns the environments of the settings. Close it.
 func New(opts Options) *Environments {
-	e := &Environments{opts: opts, made: map[recipe]*building{}, extras: map[extraKey][]string{}, adding: map[extraKey]chan struct{}{}}
+	e := &Environments{opts: opts, builds: map[recipe]*building{}, extras: map[extraKey][]string{}, installLocks: map[extraKey]chan struct{}{}}
 	e.quit, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -147,7 +147,7 @@ func (e *Environments) Ensure(ctx context.Context, name string) (string, error) 
 	if err != nil || !known {
 		return "", err
 	}
-	m := e.begin(e.recipe(tool.Principal(ctx), name))
+	m := e.startBuild(e.recipe(tool.Principal(ctx), name))
 	if err := m.wait(ctx, name); err != nil {
 		return "", err
 	}
@@ -161,21 +161,21 @@ func (m *building) wait(ctx context.Context, name string) error {
 		return &tool.Error{Kind: tool.Timeout, Message: "environment " + name + " is being installed", Hint: "try again in a moment"}
 	}
 	if m.err != nil {
-		return explainMaking(name, m.err)
+		return buildError(name, m.err)
 	}
 	return nil
 }
 
-// explainMaking returns the error for a model: the whole error if it is about packages, otherwise only a reference to the operator's log.
-func explainMaking(name string, err error) error {
-	if packageFault(err) {
+// buildError returns the error for a model: the whole error if it is about packages, otherwise only a reference to the operator's log.
+func buildError(name string, err error) error {
+	if isPackageError(err) {
 		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("environment %s: %s", name, sanitize.Line(err.Error(), 500)), Err: err}
 	}
 	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
 }
 
-// packageFault reports whether other package names can fix an error.
-func packageFault(err error) bool {
+// isPackageError reports whether other package names can fix an error.
+func isPackageError(err error) bool {
 	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
 
@@ -201,11 +201,11 @@ func (r recipe) with(i sandbox.Interpreter, all []string) recipe {
 	return r
 }
 
-// begin starts the build of a recipe, unless it is built or in progress.
-func (e *Environments) begin(r recipe) *building {
+// startBuild starts the build of a recipe, unless it is built or in progress.
+func (e *Environments) startBuild(r recipe) *building {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if m := e.made[r]; m != nil && !m.failedLongAgo() {
+	if m := e.builds[r]; m != nil && !m.retryDue() {
 		return m
 	}
 	m := &building{done: make(chan struct{})}
@@ -214,14 +214,14 @@ func (e *Environments) begin(r recipe) *building {
 		close(m.done)
 		return m
 	}
-	e.made[r] = m
+	e.builds[r] = m
 	e.work.Go(func() {
 		begin := time.Now()
-		m.key, m.sites, m.err = e.make(e.quit, r)
+		m.key, m.sites, m.err = e.build(e.quit, r)
 		if m.err == nil {
 			m.modules, m.err = modules(m.sites[sandbox.Node])
 		}
-		m.at = time.Now()
+		m.finished = time.Now()
 		if m.err != nil {
 			e.opts.Logger.Error("environment could not be made", "environment", r.name, "error", m.err)
 		} else {
@@ -251,17 +251,17 @@ func modules(sites []string) (names []string, err error) {
 	return names, err
 }
 
-func (m *building) failedLongAgo() bool {
+func (m *building) retryDue() bool {
 	select {
 	case <-m.done:
-		return m.err != nil && time.Since(m.at) > environmentRetry
+		return m.err != nil && time.Since(m.finished) > environmentRetry
 	default:
 		return false
 	}
 }
 
-// make builds the sandbox environment of a recipe and registers it with the host.
-func (e *Environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
+// build builds the sandbox environment of a recipe and registers it with the host.
+func (e *Environments) build(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
 	host, release, err := e.opts.Sandboxes.Local()
 	if err != nil {
 		return "", nil, err
@@ -282,7 +282,7 @@ func (e *Environments) make(ctx context.Context, r recipe) (key string, sites ma
 		base.AddTo(&env)
 		sites[sandbox.Python] = base.Sites
 	}
-	for _, request := range requests(settings, r) {
+	for _, request := range installRequests(settings, r) {
 		request.Environment = root
 		layer, err := e.install(ctx, host, request)
 		if err != nil {
@@ -331,7 +331,7 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for r, m := range e.made {
+	for r, m := range e.builds {
 		if m.ready() && m.key == key {
 			settings := e.opts.Settings.Load().Environments[r.name]
 			if settings.Image != "" || settings.Root != "" {
@@ -343,8 +343,8 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	return nil
 }
 
-// requests returns the installations of an environment. Packages of the settings and of a model are resolved together.
-func requests(settings config.Environment, r recipe) []deps.Request {
+// installRequests returns the installations of an environment. Packages of the settings and of a model are resolved together.
+func installRequests(settings config.Environment, r recipe) []deps.Request {
 	python := deps.Request{Interpreter: sandbox.Python, Packages: slices.Concat(settings.Python.Requirements, split(r.extraPython)),
 		Index: settings.Python.Index, Base: settings.Python.Base, Source: settings.Python.Source}
 	node := deps.Request{Interpreter: sandbox.Node, Packages: slices.Concat(settings.TypeScript.Packages, split(r.extraNode)), Index: settings.TypeScript.Registry}
@@ -385,8 +385,8 @@ func (e *Environments) folder(name string) (string, error) {
 	return filepath.Join(e.opts.CacheDir, name), nil
 }
 
-// Ready is [Environments.Ensure] with a timeout.
-func (e *Environments) Ready(ctx context.Context, name string, patience time.Duration) (string, error) {
+// EnsureWithin is [Environments.Ensure] with a timeout.
+func (e *Environments) EnsureWithin(ctx context.Context, name string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return e.Ensure(ctx, name)

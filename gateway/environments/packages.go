@@ -68,7 +68,7 @@ func (e *Environments) InstalledPackages(ctx context.Context, p Packages) (strin
 	} else if !known {
 		return "only the language's own library", nil
 	}
-	made := e.begin(e.recipe(tool.Principal(ctx), name))
+	made := e.startBuild(e.recipe(tool.Principal(ctx), name))
 	if err := made.wait(ctx, name); err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func (e *Environments) packagesOf(ctx context.Context, p Packages) (sandbox.Inte
 	if err != nil {
 		return "", "", err
 	}
-	name, _, _, err := e.Find(e.Chosen(ctx, p.Environment))
+	name, _, _, err := e.Find(e.ResolveName(ctx, p.Environment))
 	return interpreter, name, err
 }
 
@@ -113,7 +113,7 @@ func (e *Environments) noInstall(name string) error {
 }
 
 // packageLines lists packages with their versions.
-func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names []string, between string) string {
+func packageLines(interpreter sandbox.Interpreter, all []deps.InstalledPackage, names []string, between string) string {
 	lines := make([]string, 0, len(names))
 	for _, name := range names[:min(len(names), 200)] {
 		bare := name
@@ -136,18 +136,18 @@ func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names [
 // add builds an environment with more packages for a principal. Programs use it once it is built; until then, and if the build
 // fails, they use the previous one. Concurrent calls run one after the other, each adding to the result of the last.
 func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*building, error) {
-	turn := e.turn(key)
+	turn := e.installLock(key)
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
 		return nil, &tool.Error{Kind: tool.Timeout, Message: "environment " + key.name + " is being installed", Hint: "try again in a moment"}
 	}
-	all, after, err := e.more(key, names)
+	all, after, err := e.withExtras(key, names)
 	if err != nil {
 		return nil, err
 	}
-	made := e.begin(after)
+	made := e.startBuild(after)
 	if err := made.wait(ctx, key.name); err != nil {
 		return nil, err
 	}
@@ -157,21 +157,21 @@ func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*
 	return made, nil
 }
 
-// turn returns the lock that is held while packages are added to an environment.
-func (e *Environments) turn(key extraKey) chan struct{} {
+// installLock returns the lock that is held while packages are added to an environment.
+func (e *Environments) installLock(key extraKey) chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key.interpreter = ""
-	turn := e.adding[key]
+	turn := e.installLocks[key]
 	if turn == nil {
 		turn = make(chan struct{}, 1)
-		e.adding[key] = turn
+		e.installLocks[key] = turn
 	}
 	return turn
 }
 
-// more returns the extra packages of a principal including names, and the recipe with them.
-func (e *Environments) more(key extraKey, names []string) (all []string, after recipe, err error) {
+// withExtras returns the extra packages of a principal including names, and the recipe with them.
+func (e *Environments) withExtras(key extraKey, names []string) (all []string, after recipe, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all = slices.Clone(e.extras[key])

@@ -20,13 +20,13 @@ const (
 	maxTexts = 64 << 10
 )
 
-// Shown returns the emitted items for a client: texts without invisible characters,
+// ClientContent returns the emitted items for a client: texts without invisible characters,
 // long and empty files as bytes, and items that can be resources with a URI.
-func (e Result) Shown() []tool.Content {
+func (e Result) ClientContent() []tool.Content {
 	shown := make([]tool.Content, len(e.Emitted))
-	for i, as := range inlined(e.Emitted) {
+	for i, as := range inlineItems(e.Emitted) {
 		c := e.Emitted[i]
-		c.Text = seen(c.Text)
+		c.Text = dropHidden(c.Text)
 		if !as {
 			if c.Type == "text" {
 				c.Type, c.MIME = "resource", cmp.Or(c.MIME, "text/plain")
@@ -41,8 +41,8 @@ func (e Result) Shown() []tool.Content {
 	return shown
 }
 
-// inlined reports for each item whether it is sent unchanged; other items are texts that are sent as the bytes of a file.
-func inlined(items []tool.Content) []bool {
+// inlineItems reports for each item whether it is sent unchanged; other items are texts that are sent as the bytes of a file.
+func inlineItems(items []tool.Content) []bool {
 	as, left := make([]bool, len(items)), maxTexts
 	for i, c := range items {
 		file := c.Type == "resource" && c.Data == nil
@@ -54,14 +54,14 @@ func inlined(items []tool.Content) []bool {
 	return as
 }
 
-// seen removes invisible characters and keeps all white space, which matters in files.
-func seen(text string) string {
+// dropHidden removes invisible characters and keeps all white space, which matters in files.
+func dropHidden(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && r != '\r' && sanitize.Hidden(r) {
 			return -1
 		}
 		return r
-	}, sanitize.Uncoloured(text))
+	}, sanitize.StripEscapes(text))
 }
 
 // emittedText lists the items that were sent to the client, for a model that
@@ -78,14 +78,14 @@ func emittedText(items []tool.Content) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	texts := 0
-	for i, as := range inlined(items) {
+	for i, as := range inlineItems(items) {
 		if !as && items[i].Type == "text" {
 			texts++
 		}
 	}
 	said := "emitted: " + strings.Join(names, "; ")
 	if texts > 0 {
-		said += fmt.Sprintf("; %d texts beyond %s as files", texts, inBytes(maxTexts))
+		said += fmt.Sprintf("; %d texts beyond %s as files", texts, formatBytes(maxTexts))
 	}
 	return "(" + said + ")"
 }
@@ -100,10 +100,10 @@ func Label(c tool.Content) string {
 	if c.Type == "text" && what == "text/plain" {
 		what = "text"
 	}
-	return name + inBytes(max(len(c.Data), len(c.Text))) + " " + sanitize.Line(what, 60)
+	return name + formatBytes(max(len(c.Data), len(c.Text))) + " " + sanitize.Line(what, 60)
 }
 
-func inBytes(n int) string {
+func formatBytes(n int) string {
 	switch {
 	case n >= 1e6:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)

@@ -15,7 +15,7 @@ func TestEmittedTexts(t *testing.T) {
 	}
 	e.Emitted = append(e.Emitted, tool.Content{Type: "resource", MIME: "text/csv", Name: "a.csv", Text: strings.Repeat("y", 10<<10)}, tool.Content{Type: "text", Text: "last"})
 	texts, whole := 0, 0
-	for i, c := range e.Shown() {
+	for i, c := range e.ClientContent() {
 		texts += len(c.Text)
 		whole += len(c.Text) + len(c.Data)
 		if c.Text == "" && (c.Type != "resource" || c.URI == "" || c.MIME == "") {

@@ -12,8 +12,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// maxSaid is the maximum number of notes, and of approvals, that a model reads.
-const maxSaid = 10
+// maxNotes is the maximum number of notes, and of approvals, that a model reads.
+const maxNotes = 10
 
 // Failed reports whether the program did not succeed.
 func (e Result) Failed() bool { return e.Status != sandbox.OK }
@@ -41,7 +41,7 @@ func (e Result) Text() string {
 	if e.Resume != "" && e.Status != Held {
 		parts = append(parts, fmt.Sprintf("with resume=%q no call is repeated", e.Resume))
 	}
-	for _, note := range e.Notes[:min(len(e.Notes), maxSaid)] {
+	for _, note := range e.Notes[:min(len(e.Notes), maxNotes)] {
 		parts = append(parts, "note: "+sanitize.Line(note, 300))
 	}
 	if len(parts) == 0 {
@@ -50,8 +50,8 @@ func (e Result) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// Printed returns the program's output, truncated and cleaned as in Text.
-func (e Result) Printed() (stdout, stderr string) {
+// CleanOutput returns the program's output, truncated and cleaned as in Text.
+func (e Result) CleanOutput() (stdout, stderr string) {
 	return Visible(e.Stdout.Text), Visible(e.Stderr.Text)
 }
 
@@ -62,7 +62,7 @@ func (e Result) Truncated() bool {
 
 // Visible removes invisible characters, colours, and empty lines at the end.
 func Visible(text string) string {
-	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(sanitize.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
+	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(sanitize.StripEscapes(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
 }
 
@@ -174,7 +174,7 @@ func (e Result) heldText() string {
 	if len(e.Approvals) == 0 {
 		b.WriteString(" It is answered now.")
 	}
-	for _, a := range e.Approvals[:min(len(e.Approvals), maxSaid)] {
+	for _, a := range e.Approvals[:min(len(e.Approvals), maxNotes)] {
 		b.WriteString("\n" + a.Tool)
 		if why := cmp.Or(a.Reason, a.Rule); why != "" {
 			b.WriteString(" (" + sanitize.Line(why, 150) + ")")

@@ -23,30 +23,30 @@ type admission struct {
 
 	delegated atomic.Int64 // calls in flight whose programs have released their slots
 
-	mu      sync.Mutex
-	taken   int
-	lines   []*queue // queues that are not empty, the next one first
-	waiting int      // programs in bounded queues
-	usual   float64  // moving average of the seconds for which a program has its slot
+	mu         sync.Mutex
+	taken      int
+	queues     []*queue // queues that are not empty, the next one first
+	waiting    int      // programs in bounded queues
+	avgSeconds float64  // moving average of the seconds for which a program has its slot
 }
 
 // queue is the queue of a principal, or of a workflow run.
 type queue struct {
-	key     string
-	patient bool // of a workflow run: it has no timeout and no bound
-	turns   []*waiter
+	key       string
+	unbounded bool // of a workflow run: it has no timeout and no bound
+	waiters   []*waiter
 }
 
 // waiter is a waiting program.
 type waiter struct {
-	given chan *slot // gets the slot; closed when the program is refused
+	granted chan *slot // gets the slot; closed when the program is refused
 }
 
 // slot is the slot of a running program. The program releases it while it waits for a person or for programs that it has
 // started, and takes it back afterwards without waiting, even if that exceeds the limit.
 type slot struct {
-	of    *admission
-	since time.Time
+	admission *admission
+	since     time.Time
 
 	mu           sync.Mutex
 	taken, ended bool
@@ -64,9 +64,9 @@ func (a *admission) delegate() bool {
 	return false
 }
 
-// enter waits for a slot. Errors are *tool.Error.
-func (a *admission) enter(ctx context.Context) (*slot, error) {
-	t, s, err := a.line(ctx)
+// acquire waits for a slot. Errors are *tool.Error.
+func (a *admission) acquire(ctx context.Context) (*slot, error) {
+	t, s, err := a.enqueue(ctx)
 	if err != nil || s != nil {
 		return s, err
 	}
@@ -77,45 +77,45 @@ func (a *admission) enter(ctx context.Context) (*slot, error) {
 		late = timer.C
 	}
 	select {
-	case s := <-t.given:
+	case s := <-t.granted:
 		if s == nil {
-			return nil, a.busy()
+			return nil, a.busyError()
 		}
 		return s, nil
 	case <-ctx.Done():
 		err = tool.AsError(ctx.Err())
 	case <-late:
-		err = a.busy()
+		err = a.busyError()
 	}
-	if s := a.forget(t); s != nil && ctx.Err() == nil {
+	if s := a.dequeue(t); s != nil && ctx.Err() == nil {
 		return s, nil // granted just now
 	} else if s != nil {
-		s.leave()
+		s.release()
 	}
 	return nil, err
 }
 
-// line returns a slot if one is free, else a place in a queue.
-func (a *admission) line(ctx context.Context) (*waiter, *slot, error) {
+// enqueue returns a slot if one is free, else a place in a queue.
+func (a *admission) enqueue(ctx context.Context) (*waiter, *slot, error) {
 	box := a.limits()
 	run := toolcall.ScopeOf(ctx).Run
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.taken < a.parallel && len(a.lines) == 0 {
+	if a.taken < a.parallel && len(a.queues) == 0 {
 		a.taken++
-		return nil, &slot{of: a, since: time.Now(), taken: true}, nil
+		return nil, &slot{admission: a, since: time.Now(), taken: true}, nil
 	}
 	key := tool.Principal(ctx) + "\x00" + run
-	i := slices.IndexFunc(a.lines, func(l *queue) bool { return l.key == key })
+	i := slices.IndexFunc(a.queues, func(l *queue) bool { return l.key == key })
 	if run == "" && a.waiting >= box.Queue && !a.makeRoom(i) {
-		return nil, nil, a.busyNow()
+		return nil, nil, a.busyErrorLocked()
 	}
-	t := &waiter{given: make(chan *slot, 1)}
+	t := &waiter{granted: make(chan *slot, 1)}
 	if i < 0 { // makeRoom removes no queue
-		a.lines = append(a.lines, &queue{key: key, patient: run != ""})
-		i = len(a.lines) - 1
+		a.queues = append(a.queues, &queue{key: key, unbounded: run != ""})
+		i = len(a.queues) - 1
 	}
-	a.lines[i].turns = append(a.lines[i].turns, t)
+	a.queues[i].waiters = append(a.queues[i].waiters, t)
 	if run == "" {
 		a.waiting++
 	}
@@ -127,87 +127,87 @@ func (a *admission) line(ctx context.Context) (*waiter, *slot, error) {
 func (a *admission) makeRoom(own int) bool {
 	mine := 0
 	if own >= 0 {
-		mine = len(a.lines[own].turns)
+		mine = len(a.queues[own].waiters)
 	}
 	var longest *queue
-	for _, l := range a.lines {
-		if !l.patient && (longest == nil || len(l.turns) > len(longest.turns)) {
+	for _, l := range a.queues {
+		if !l.unbounded && (longest == nil || len(l.waiters) > len(longest.waiters)) {
 			longest = l
 		}
 	}
-	if longest == nil || len(longest.turns) <= mine+1 {
+	if longest == nil || len(longest.waiters) <= mine+1 {
 		return false
 	}
-	last := longest.turns[len(longest.turns)-1]
-	longest.turns = longest.turns[:len(longest.turns)-1]
+	last := longest.waiters[len(longest.waiters)-1]
+	longest.waiters = longest.waiters[:len(longest.waiters)-1]
 	a.waiting--
-	close(last.given)
+	close(last.granted)
 	return true
 }
 
-// next hands out free slots, round-robin over the queues. It is called with mu held.
-func (a *admission) next() {
-	for a.taken < a.parallel && len(a.lines) > 0 {
-		l := a.lines[0]
-		t := l.turns[0]
-		l.turns, a.lines = l.turns[1:], a.lines[1:]
-		if len(l.turns) > 0 {
-			a.lines = append(a.lines, l)
+// grantSlots hands out free slots, round-robin over the queues. It is called with mu held.
+func (a *admission) grantSlots() {
+	for a.taken < a.parallel && len(a.queues) > 0 {
+		l := a.queues[0]
+		t := l.waiters[0]
+		l.waiters, a.queues = l.waiters[1:], a.queues[1:]
+		if len(l.waiters) > 0 {
+			a.queues = append(a.queues, l)
 		}
-		if !l.patient {
+		if !l.unbounded {
 			a.waiting--
 		}
 		a.taken++
-		t.given <- &slot{of: a, since: time.Now(), taken: true}
+		t.granted <- &slot{admission: a, since: time.Now(), taken: true}
 	}
 }
 
-// forget removes a waiting program from its queue. It returns the slot that the program got in the meantime, nil for none.
-func (a *admission) forget(t *waiter) *slot {
+// dequeue removes a waiting program from its queue. It returns the slot that the program got in the meantime, nil for none.
+func (a *admission) dequeue(t *waiter) *slot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, l := range a.lines {
-		at := slices.Index(l.turns, t)
+	for i, l := range a.queues {
+		at := slices.Index(l.waiters, t)
 		if at < 0 {
 			continue
 		}
-		l.turns = slices.Delete(l.turns, at, at+1)
-		if !l.patient {
+		l.waiters = slices.Delete(l.waiters, at, at+1)
+		if !l.unbounded {
 			a.waiting--
 		}
-		if len(l.turns) == 0 {
-			a.lines = slices.Delete(a.lines, i, i+1)
+		if len(l.waiters) == 0 {
+			a.queues = slices.Delete(a.queues, i, i+1)
 		}
 		return nil
 	}
-	return <-t.given // given, or closed
+	return <-t.granted // given, or closed
 }
 
-// leave releases the slot. A second call does nothing.
-func (s *slot) leave() {
+// release releases the slot. A second call does nothing.
+func (s *slot) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.taken {
 		return
 	}
 	s.taken = false
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.of.taken--
-	s.of.next()
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
+	s.admission.taken--
+	s.admission.grantSlots()
 }
 
-// back takes a released slot back.
-func (s *slot) back() {
+// reacquire takes a released slot back.
+func (s *slot) reacquire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.taken || s.ended {
 		return
 	}
 	s.taken = true
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.of.taken++
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
+	s.admission.taken++
 }
 
 // end releases the slot for good and records how long it was held.
@@ -215,26 +215,26 @@ func (s *slot) end() {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
-	s.leave()
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
+	s.release()
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
 	const weight = 0.1
-	s.of.usual += weight * (time.Since(s.since).Seconds() - s.of.usual)
+	s.admission.avgSeconds += weight * (time.Since(s.since).Seconds() - s.admission.avgSeconds)
 }
 
-// maxAfter is the longest Retry-After.
-const maxAfter = time.Minute
+// maxRetryAfter is the longest Retry-After.
+const maxRetryAfter = time.Minute
 
-func (a *admission) busy() error {
+func (a *admission) busyError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.busyNow()
+	return a.busyErrorLocked()
 }
 
-// busyNow estimates when to retry: when half of the waiting programs have run. It is called with mu held.
-func (a *admission) busyNow() error {
-	seconds := math.Ceil(a.usual * float64(a.waiting+1) / 2 / float64(max(1, a.parallel)))
-	after := min(maxAfter, max(time.Second, time.Duration(seconds)*time.Second))
+// busyErrorLocked estimates when to retry: when half of the waiting programs have run. It is called with mu held.
+func (a *admission) busyErrorLocked() error {
+	seconds := math.Ceil(a.avgSeconds * float64(a.waiting+1) / 2 / float64(max(1, a.parallel)))
+	after := min(maxRetryAfter, max(time.Second, time.Duration(seconds)*time.Second))
 	return &tool.Error{Kind: tool.Busy, Message: "too many programs are running", Hint: fmt.Sprintf("try again in %d s", int(after.Seconds())), Retryable: true, After: after}
 }
 
@@ -242,8 +242,8 @@ func (a *admission) busyNow() error {
 func (a *admission) load() (running, waiting int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, l := range a.lines {
-		waiting += len(l.turns)
+	for _, l := range a.queues {
+		waiting += len(l.waiters)
 	}
 	return a.taken, waiting
 }
@@ -251,5 +251,5 @@ func (a *admission) load() (running, waiting int) {
 // Load returns the number of running programs, without those that have released their slots, and of waiting ones.
 func (ex *Executor) Load() (running, waiting int) { return ex.admission.load() }
 
-// Places returns how many programs run at once at most.
-func (ex *Executor) Places() int { return ex.admission.parallel }
+// Slots returns how many programs run at once at most.
+func (ex *Executor) Slots() int { return ex.admission.parallel }

@@ -19,23 +19,23 @@ import (
 	"sallyport/sandbox"
 )
 
-// hall is an admission whose programs take a second each.
-type hall struct {
+// admissionFixture is an admission whose programs take a second each.
+type admissionFixture struct {
 	*admission
 	work sync.WaitGroup
 	mu   sync.Mutex
 	done []string // who had a turn, in order; refused ones with "!"
 }
 
-func newHall(parallel, queue int, patience time.Duration) *hall {
+func newAdmissionFixture(parallel, queue int, patience time.Duration) *admissionFixture {
 	limits := config.Sandbox{Queue: queue, QueueWait: patience}
-	return &hall{admission: &admission{parallel: parallel, limits: func() config.Sandbox { return limits }}}
+	return &admissionFixture{admission: &admission{parallel: parallel, limits: func() config.Sandbox { return limits }}}
 }
 
 // enterAs asks for a turn on behalf of somebody, and has asked when it returns.
-func (h *hall) enterAs(ctx context.Context, who string) {
+func (h *admissionFixture) enterAs(ctx context.Context, who string) {
 	h.work.Go(func() {
-		s, err := h.enter(tool.WithPrincipal(ctx, who))
+		s, err := h.acquire(tool.WithPrincipal(ctx, who))
 		if err != nil {
 			who += "!"
 		}
@@ -50,22 +50,22 @@ func (h *hall) enterAs(ctx context.Context, who string) {
 	synctest.Wait()
 }
 
-func (h *hall) want(t *testing.T, want string) {
+func (h *admissionFixture) want(t *testing.T, want string) {
 	t.Helper()
 	h.work.Wait()
 	if got := strings.Join(h.done, " "); got != want {
 		t.Errorf("in order: %s\nwant      %s", got, want)
 	}
-	if running, waiting := h.load(); running != 0 || waiting != 0 || len(h.lines) != 0 || h.waiting != 0 {
+	if running, waiting := h.load(); running != 0 || waiting != 0 || len(h.queues) != 0 || h.waiting != 0 {
 		t.Errorf("%d run and %d wait at the end", running, waiting)
 	}
 }
 
 // TestTurns: lines take turns, whoever came first and however many there are; the longest makes room; nobody waits for ever.
 func TestTurns(t *testing.T) {
-	for name, test := range map[string]func(ctx context.Context) (h *hall, want string){
-		"a flood does not starve another": func(ctx context.Context) (*hall, string) {
-			h := newHall(1, 10, time.Minute)
+	for name, test := range map[string]func(ctx context.Context) (h *admissionFixture, want string){
+		"a flood does not starve another": func(ctx context.Context) (*admissionFixture, string) {
+			h := newAdmissionFixture(1, 10, time.Minute)
 			for range 5 {
 				h.enterAs(ctx, "flood")
 			}
@@ -74,8 +74,8 @@ func TestTurns(t *testing.T) {
 			h.enterAs(ctx, "ann")
 			return h, "flood flood ann bob flood ann flood flood"
 		},
-		"the longest line makes room": func(ctx context.Context) (*hall, string) {
-			h := newHall(1, 3, time.Minute)
+		"the longest line makes room": func(ctx context.Context) (*admissionFixture, string) {
+			h := newAdmissionFixture(1, 3, time.Minute)
 			for range 5 {
 				h.enterAs(ctx, "flood")
 			}
@@ -84,24 +84,24 @@ func TestTurns(t *testing.T) {
 			h.enterAs(ctx, "flood")
 			return h, "flood flood! flood! flood! flood! flood ann bob"
 		},
-		"patience ends": func(ctx context.Context) (*hall, string) {
-			h := newHall(1, 10, 1500*time.Millisecond)
+		"patience ends": func(ctx context.Context) (*admissionFixture, string) {
+			h := newAdmissionFixture(1, 10, 1500*time.Millisecond)
 			for range 4 {
 				h.enterAs(ctx, "ann")
 			}
 			return h, "ann ann ann! ann!"
 		},
-		"runs of workflows wait as long as it takes": func(ctx context.Context) (*hall, string) {
-			h := newHall(1, 1, 2500*time.Millisecond)
-			run := toolcall.Unattended(ctx, "r-1")
+		"runs of workflows wait as long as it takes": func(ctx context.Context) (*admissionFixture, string) {
+			h := newAdmissionFixture(1, 1, 2500*time.Millisecond)
+			run := toolcall.WithRun(ctx, "r-1")
 			for range 4 {
 				h.enterAs(run, "ann")
 			}
 			h.enterAs(ctx, "ann")
 			return h, "ann ann ann ann ann"
 		},
-		"who goes away leaves his place": func(ctx context.Context) (*hall, string) {
-			h := newHall(1, 1, time.Minute)
+		"who goes away leaves his place": func(ctx context.Context) (*admissionFixture, string) {
+			h := newAdmissionFixture(1, 1, time.Minute)
 			mayGo, leave := context.WithCancel(ctx)
 			h.enterAs(ctx, "ann")
 			h.enterAs(mayGo, "bob")
@@ -123,16 +123,16 @@ func TestTurns(t *testing.T) {
 // TestTurnsWhilePeopleAreWaitedFor: a slot that is released is another's, and who goes on has one whatever happens.
 func TestTurnsWhilePeopleAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(1, 10, time.Minute)
-		asks, err := h.enter(t.Context())
+		h := newAdmissionFixture(1, 10, time.Minute)
+		asks, err := h.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		asks.leave()
-		asks.leave()
+		asks.release()
+		asks.release()
 		h.enterAs(t.Context(), "other")
-		asks.back()
-		asks.back()
+		asks.reacquire()
+		asks.reacquire()
 		if running, _ := h.load(); running != 2 {
 			t.Errorf("%d run", running)
 		}
@@ -142,9 +142,9 @@ func TestTurnsWhilePeopleAreWaitedFor(t *testing.T) {
 			t.Errorf("%d run, %d wait", running, waiting)
 		}
 		asks.end()
-		asks.back() // a call that ends after its program takes no slot
+		asks.reacquire() // a call that ends after its program takes no slot
 		h.want(t, "other third")
-		_, err = newHall(1, 0, time.Minute).enter(t.Context())
+		_, err = newAdmissionFixture(1, 0, time.Minute).acquire(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
@@ -154,13 +154,13 @@ func TestTurnsWhilePeopleAreWaitedFor(t *testing.T) {
 // TestBusySaysWhen: the longer programs take and the more wait, the later one is to come back.
 func TestBusySaysWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(2, 0, time.Minute)
+		h := newAdmissionFixture(2, 0, time.Minute)
 		seats := make([]*slot, 2)
 		for i := range seats {
-			seats[i], _ = h.enter(t.Context())
+			seats[i], _ = h.acquire(t.Context())
 		}
 		after := func() time.Duration {
-			_, err := h.enter(t.Context())
+			_, err := h.acquire(t.Context())
 			e, ok := errors.AsType[*tool.Error](err)
 			if !ok || e.Kind != tool.Busy || !strings.Contains(e.Hint, fmt.Sprintf("%d s", int(e.After.Seconds()))) {
 				t.Fatalf("%v", err)
@@ -172,8 +172,8 @@ func TestBusySaysWhen(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		seats[0].end()
-		seats[0], _ = h.enter(t.Context())
-		if got := after(); got != maxAfter {
+		seats[0], _ = h.acquire(t.Context())
+		if got := after(); got != maxRetryAfter {
 			t.Errorf("after programs that take an hour: %s", got)
 		}
 	})
@@ -190,7 +190,7 @@ func FuzzPrinted(f *testing.F) {
 		o := newOutput(m, func(p execution.Printed) { heard.WriteString(p.Text) }, func() {})
 		size = 1 + size&31
 		for piece := range slices.Chunk([]byte(text), size) {
-			o.printed(sandbox.Stdout, piece)
+			o.write(sandbox.Stdout, piece)
 		}
 		o.end()
 		clean := strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD") // as the sandbox has it
@@ -198,12 +198,12 @@ func FuzzPrinted(f *testing.F) {
 		if got := strings.TrimRight(heard.String(), "\n"); got != want && len(text) < maxSequence {
 			t.Errorf("%q in pieces of %d becomes %q; the answer has %q", text, size, got, want)
 		}
-		pieces, total := o.last()
+		pieces, total := o.tail()
 		kept := 0
 		for _, p := range pieces {
 			kept += len(p.Text)
 		}
-		if kept > keptOutput || int(total) != heard.Len() || total <= keptOutput && kept != int(total) {
+		if kept > maxLiveOutput || int(total) != heard.Len() || total <= maxLiveOutput && kept != int(total) {
 			t.Errorf("%d of %d bytes are kept", kept, total)
 		}
 	})
@@ -213,12 +213,12 @@ func FuzzPrinted(f *testing.F) {
 func TestPrintedIsBounded(t *testing.T) {
 	o := newOutput(nil, nil, func() {})
 	for range 100_000 {
-		o.printed(sandbox.Stdout, []byte("€uro "))
-		o.printed(sandbox.Stderr, []byte("e"))
+		o.write(sandbox.Stdout, []byte("€uro "))
+		o.write(sandbox.Stderr, []byte("e"))
 	}
-	o.printed(sandbox.Stdout, []byte(strings.Repeat("€", keptOutput)))
-	pieces, total := o.last()
-	if len(pieces) != 1 || len(pieces[0].Text) > keptOutput || len(pieces[0].Text) < keptOutput-4 || total != 100_000*8+3*keptOutput || strings.ContainsRune(pieces[0].Text, '\uFFFD') {
+	o.write(sandbox.Stdout, []byte(strings.Repeat("€", maxLiveOutput)))
+	pieces, total := o.tail()
+	if len(pieces) != 1 || len(pieces[0].Text) > maxLiveOutput || len(pieces[0].Text) < maxLiveOutput-4 || total != 100_000*8+3*maxLiveOutput || strings.ContainsRune(pieces[0].Text, '\uFFFD') {
 		t.Errorf("%d pieces of %d bytes, %d in all", len(pieces), len(pieces[0].Text), total)
 	}
 }

@@ -22,10 +22,10 @@ func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err e
 		return tool.Result{}, err
 	}
 	defer leave()
-	c.Peer = a.asked(ctx, c)
+	c.Peer = a.peerFor(ctx, c)
 	made := a.executor.opts.Replay.Attempt(c)
 	end := a.Calls.Begin(made)
-	ctx = a.scoped(ctx, made)
+	ctx = a.callContext(ctx, made)
 	if clock := tool.ClockOf(ctx); clock != nil {
 		ctx = tool.WithClock(ctx, liveClock{clock, a.active})
 	}
@@ -35,8 +35,8 @@ func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err e
 	return result, err
 }
 
-// scoped returns a context for a call, on behalf of the program's caller.
-func (a agent) scoped(ctx context.Context, made *toolcall.Attempt) context.Context {
+// callContext returns a context for a call, on behalf of the program's caller.
+func (a agent) callContext(ctx context.Context, made *toolcall.Attempt) context.Context {
 	s := toolcall.ScopeOf(ctx)
 	s.Execution, s.Attempt = a.Execution, made
 	if a.Candidate != nil {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// checkPatience is how long the result of a failed program waits for its type check, and
+	// maxCheckWait is how long the result of a failed program waits for its type check, and
 	// checkTime the minimum time for a check that begins then.
-	checkPatience = 150 * time.Millisecond
-	checkTime     = 350 * time.Millisecond
+	maxCheckWait = 150 * time.Millisecond
+	minCheckTime = 350 * time.Millisecond
 	// checkDelay is when the check of a program begins that is still running. Most have ended by
 	// then, and the check of a successful one would only slow down it and the next one.
 	checkDelay = 50 * time.Millisecond
@@ -42,7 +42,7 @@ type checks struct {
 
 	mu       sync.Mutex
 	checkers map[checkerKey]*typecheck.Checker // nil if none is installed
-	shown    map[string][]byte                 // what the host has at /servers
+	files    map[string][]byte                 // what the host has at /servers
 	started  int
 	ended    bool
 }
@@ -76,14 +76,14 @@ func (k *check) drop() {
 	}
 }
 
-// find waits for the warnings, up to checkPatience or checkTime.
-func (k *check) find(ctx context.Context) []typecheck.Warning {
+// warnings waits for the warnings, up to checkPatience or checkTime.
+func (k *check) warnings(ctx context.Context) []typecheck.Warning {
 	if k == nil {
 		return nil
 	}
-	patience := checkPatience
+	patience := maxCheckWait
 	if k.timer.Stop() { // it begins now
-		patience = checkTime
+		patience = minCheckTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -104,13 +104,13 @@ func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *
 	key := checkerKey{tool.Principal(ctx), interpreter}
 	checker, known := c.checkers[key]
 	if !known && len(c.checkers) < maxCheckers {
-		checker = c.find(interpreter, settings)
+		checker = c.newChecker(interpreter, settings)
 		c.checkers[key] = checker
 	}
 	return checker
 }
 
-func (c *checks) find(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
+func (c *checks) newChecker(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
 	language, path := typecheck.Python, settings.Pyright
 	if interpreter == sandbox.Node {
 		language, path = typecheck.TypeScript, settings.Tsc
@@ -118,7 +118,7 @@ func (c *checks) find(interpreter sandbox.Interpreter, settings config.Sandbox) 
 	install, err := typecheck.Find(language, path)
 	if err != nil {
 		level := slog.LevelWarn
-		if errors.Is(err, typecheck.ErrNone) {
+		if errors.Is(err, typecheck.ErrNotFound) {
 			level = slog.LevelDebug
 		}
 		c.log.Log(context.Background(), level, "programs run without a type checker", "language", language, "error", err)
@@ -143,17 +143,17 @@ func (c *checks) serve(service sandbox.Service) (io.ReadWriteCloser, error) {
 	return c.sandboxes.serve(service)
 }
 
-// show is called with the files that the host has published.
-func (c *checks) show(files map[string][]byte) {
+// setFiles is called with the files that the host has published.
+func (c *checks) setFiles(files map[string][]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.checkers) > 0 && c.shown != nil {
-		changes := typecheck.Changes(c.shown, files)
+	if len(c.checkers) > 0 && c.files != nil {
+		changes := typecheck.Changes(c.files, files)
 		for _, checker := range c.checkers {
-			checker.Changed(changes)
+			checker.NotifyChanges(changes)
 		}
 	}
-	c.shown = files
+	c.files = files
 }
 
 func (c *checks) close() {
@@ -166,14 +166,14 @@ func (c *checks) close() {
 	}
 }
 
-// warnings returns the type warnings of a program that failed; nil if it was stopped, or succeeded.
+// programWarnings returns the type warnings of a program that failed; nil if it was stopped, or succeeded.
 // known says that its session had earlier programs, whose names the checker does not know.
-func warnings(ctx context.Context, check *check, fault *bridge.Fault, known bool) []typecheck.Warning {
+func programWarnings(ctx context.Context, check *check, fault *bridge.Fault, known bool) []typecheck.Warning {
 	if fault == nil {
 		check.drop()
 		return nil
 	}
-	list := check.find(ctx)
+	list := check.warnings(ctx)
 	if known {
 		list = withoutUndefined(list)
 	}
@@ -193,7 +193,7 @@ func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning
 		return nearest
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(w typecheck.Warning) bool {
-		return (len(fault.Lines) == 0 || distance(w) == 0) && saysTheSame(w.Message, fault.Message+" "+fault.Hint)
+		return (len(fault.Lines) == 0 || distance(w) == 0) && sameMistake(w.Message, fault.Message+" "+fault.Hint)
 	})
 	slices.SortStableFunc(list, func(a, b typecheck.Warning) int { return cmp.Compare(distance(a), distance(b)) })
 	return list[:min(len(list), execution.MaxWarnings)]
@@ -202,8 +202,8 @@ func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning
 // quotedName matches a name that a warning is about.
 var quotedName = regexp.MustCompile(`["'](\w+)["']`)
 
-// saysTheSame guesses whether warning and fault are about the same mistake: the fault contains a name of the warning.
-func saysTheSame(warning, fault string) bool {
+// sameMistake guesses whether warning and fault are about the same mistake: the fault contains a name of the warning.
+func sameMistake(warning, fault string) bool {
 	for _, name := range quotedName.FindAllStringSubmatch(warning, -1) {
 		if regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(fault) {
 			return true

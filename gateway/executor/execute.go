@@ -46,7 +46,7 @@ func (ex *Executor) Execute(ctx context.Context, program execution.Program) (exe
 		return execution.Result{}, err
 	}
 	ex.opts.Catalog.AwaitNamed(ctx, program.Code)
-	return ex.tracked(ctx, job, program, before)
+	return ex.executeTraced(ctx, job, program, before)
 }
 
 // prepare checks a program and makes a job of it.
@@ -55,11 +55,11 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	if err != nil {
 		return sandbox.Job{}, err
 	}
-	program.Environment = ex.opts.Environments.Chosen(ctx, program.Environment)
+	program.Environment = ex.opts.Environments.ResolveName(ctx, program.Environment)
 	if err := checkCode(program.Code); err != nil {
 		return sandbox.Job{}, err
 	}
-	if err := ex.checkGiven(*program); err != nil {
+	if err := ex.checkInputs(*program); err != nil {
 		return sandbox.Job{}, err
 	}
 	if err := ex.checkID(ctx, program.ID); err != nil {
@@ -72,7 +72,7 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	if job.Session, err = sessionKey(ctx, program.Session, ex.opts.Workspaces.Key(ctx, program.Workspace)); err != nil {
 		return sandbox.Job{}, err
 	}
-	if job.Environment, err = ex.opts.Environments.Ready(ctx, program.Environment, job.Limits.Timeout); err != nil {
+	if job.Environment, err = ex.opts.Environments.EnsureWithin(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
 	return job, ex.opts.Workspaces.SaveProgram(ctx, program, interpreter)
@@ -82,17 +82,17 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
 	e := execution.Result{ID: job.ID, Language: execution.LanguageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
-	if err := ex.sandboxes.hold(); err != nil {
+	if err := ex.sandboxes.retain(); err != nil {
 		return execution.Result{}, err
 	}
-	defer ex.sandboxes.leave()
+	defer ex.sandboxes.release()
 	running := program.Execution(ctx, job.ID)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	x := ex.track(running, program, stop)
 	defer ex.active.remove(x)
 	if err := ex.admit(ctx, &e, x); err != nil {
-		return ex.notBegun(ctx, program, e, x, err)
+		return ex.endUnadmitted(ctx, program, e, x, err)
 	}
 	defer x.slot.end()
 	if program.OnStart != nil {
@@ -119,7 +119,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	}
 	noteCanceled(ctx, &e.Outcome)
 	ex.hideSecrets(&e)
-	e.Resume, e.Journaled = ex.opts.Replay.CanResume(&e, running), running.Journal != nil
+	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
 	ex.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
 	ex.explainMissing(&e, job.Interpreter, program.Environment)
@@ -127,8 +127,8 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
 	}
 	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, nil)
-	ex.opts.History.Add(ctx, program, &e, started, running, ex.opts.Guard.ReadBy(ctx, running))
-	ex.opts.Skills.Ended(ctx, e)
+	ex.opts.History.Add(ctx, program, &e, started, running, ex.opts.Guard.ExecutionOrigins(ctx, running))
+	ex.opts.Skills.OnExecutionEnd(ctx, e)
 	return e, nil
 }
 
@@ -151,7 +151,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	}
 	if ws != nil {
 		defer func() { _ = ws.Close() }()
-		if err := workspaces.Fits(ws, program.Workspace, e.Limits); err != nil {
+		if err := workspaces.CheckSize(ws, program.Workspace, e.Limits); err != nil {
 			return err
 		}
 		noting := &workspaces.Tracked{Space: ex.opts.Guard.WatchFiles(ctx, ws, program.Workspace, running)}
@@ -160,7 +160,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 		job.Workspace = ws
 	}
 	code := job.Code
-	job.Printed = x.output.printed
+	job.OnOutput = x.output.write
 	if err := ex.compile(ctx, &job, program, ws, e); err != nil || e.Fault != nil {
 		return err
 	}
@@ -173,13 +173,13 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
 	ended()
 	if e.Status == sandbox.TimedOut {
-		if took, of := running.Calls.Unanswered(e.Limits.Timeout / 2); took > 0 {
+		if took, of := running.Calls.FirstPending(e.Limits.Timeout / 2); took > 0 {
 			e.Unanswered = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
 		}
 	}
 	x.output.end()
-	ex.opts.Approver.Settle(ctx, e, running)
-	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
+	ex.opts.Approver.FinishSuspended(ctx, e, running)
+	e.Warnings = programWarnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	e.Notes = ex.opts.Workspaces.NewNotes(ctx, program.Workspace, e.Notes)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
@@ -192,8 +192,8 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	if job.Interpreter != sandbox.Node {
 		return nil
 	}
-	opts := ex.bundling(ctx, *job)
-	opts.File, opts.Files = program.File, readable(ws)
+	opts := ex.bundleOptions(ctx, *job)
+	opts.File, opts.Files = program.File, fileReader(ws)
 	compiled, err := bundle.Compile(job.Code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, opts)
 	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
@@ -220,7 +220,7 @@ func (ex *Executor) checkID(ctx context.Context, id string) error {
 	if !execution.IDPattern.MatchString(id) {
 		return &tool.Error{Kind: tool.Invalid, Message: "invalid execution id " + sanitize.Line(id, 60)}
 	}
-	_, err := ex.opts.History.Recorded(ctx, id)
+	_, err := ex.opts.History.Record(ctx, id)
 	if err == nil {
 		return &tool.Error{Kind: tool.Invalid, Message: "execution " + id + " already exists", Hint: "resume it"}
 	}
@@ -291,8 +291,8 @@ func nameLines(fault *bridge.Fault, name string) {
 	}
 }
 
-// readable returns a function that reads the files of a workspace that a program imports; nil without a workspace.
-func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
+// fileReader returns a function that reads the files of a workspace that a program imports; nil without a workspace.
+func fileReader(ws workspaces.Space) func(name string) ([]byte, bool) {
 	if ws == nil {
 		return nil
 	}
@@ -313,8 +313,8 @@ func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
 // maxModule is the maximum size of an imported file of a workspace, in bytes.
 const maxModule = 4 << 20
 
-// bundling returns the options with which a program of the caller is compiled.
-func (ex *Executor) bundling(ctx context.Context, job sandbox.Job) *bundle.Options {
+// bundleOptions returns the options with which a program of the caller is compiled.
+func (ex *Executor) bundleOptions(ctx context.Context, job sandbox.Job) *bundle.Options {
 	return &bundle.Options{
 		Session: job.Session != "", Packages: ex.opts.Environments.NodePackages(job.Environment),
 		Skills: func(name string) (map[string][]byte, error) { return ex.opts.Skills.Files(ctx, name) },
@@ -323,11 +323,11 @@ func (ex *Executor) bundling(ctx context.Context, job sandbox.Job) *bundle.Optio
 
 // Bundle compiles a program in TypeScript to JavaScript, with the skills that it imports. An error may be a *[bundle.Error].
 func (ex *Executor) Bundle(ctx context.Context, job sandbox.Job, code string) (string, error) {
-	return bundle.Compile(code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, ex.bundling(ctx, job))
+	return bundle.Compile(code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, ex.bundleOptions(ctx, job))
 }
 
-// RunBare runs an internal program of the gateway. It has no tools, needs no slot and is not recorded.
-func (ex *Executor) RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error) {
+// RunWithoutTools runs an internal program of the gateway. It has no tools, needs no slot and is not recorded.
+func (ex *Executor) RunWithoutTools(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error) {
 	return ex.sandboxes.Run(ctx, job, toolcall.NoTools{})
 }
 
@@ -352,16 +352,16 @@ func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execu
 	var err error
 	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
 	ended()
-	ex.opts.Approver.Settle(ctx, &e, running)
+	ex.opts.Approver.FinishSuspended(ctx, &e, running)
 	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
 	return e, err
 }
 
-// tracked runs a job within a trace span, and updates metrics.
-func (ex *Executor) tracked(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
+// executeTraced runs a job within a trace span, and updates metrics.
+func (ex *Executor) executeTraced(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
 	t, language := ex.opts.Telemetry, execution.LanguageName(job.Interpreter)
 	begun := time.Now()
-	ctx, span := t.Start(ctx, telemetry.Inside, "execute_code", language)
+	ctx, span := t.Start(ctx, telemetry.Internal, "execute_code", language)
 	span.Set(telemetry.ExecutionID, job.ID)
 	span.Set("sallyport.language", language)
 	e, err := ex.execute(ctx, job, program, before)
@@ -369,7 +369,7 @@ func (ex *Executor) tracked(ctx context.Context, job sandbox.Job, program execut
 		kind := tool.AsError(err).Kind
 		span.End(string(kind))
 		if kind == tool.Busy {
-			t.Refused(ctx, "busy")
+			t.RecordRefusal(ctx, "busy")
 		}
 		return e, err
 	}
@@ -377,6 +377,6 @@ func (ex *Executor) tracked(ctx context.Context, job sandbox.Job, program execut
 	span.SetInt("sallyport.calls", int64(e.Calls))
 	span.SetInt("sallyport.stdout.bytes", int64(len(e.Stdout.Text))+e.Stdout.Cut)
 	span.End(string(e.Status))
-	t.Executed(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun), Queued: e.Queued})
+	t.RecordExecution(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun), Queued: e.Queued})
 	return e, nil
 }

@@ -56,8 +56,8 @@ type Skills interface {
 	Files(ctx context.Context, name string) (map[string][]byte, error)
 	// Explain adds the text of lines in skills, which a sandbox does not have.
 	Explain(ctx context.Context, lines []bridge.Line)
-	// Ended is called with each execution that has ended.
-	Ended(ctx context.Context, e execution.Result)
+	// OnExecutionEnd is called with each execution that has ended.
+	OnExecutionEnd(ctx context.Context, e execution.Result)
 }
 
 // Executor runs programs. It is safe for concurrent use.
@@ -77,7 +77,7 @@ func New(opts Options) (x *Executor, err error) {
 	x = &Executor{opts: opts, sandboxes: opts.Sandboxes, hide: opts.Secrets}
 	x.admission = admission{parallel: cmp.Or(settings().Parallel, config.Default().Sandbox.Parallel), limits: settings}
 	x.checks = &checks{sandboxes: x.sandboxes, settings: settings, log: opts.Logger, checkers: map[checkerKey]*typecheck.Checker{}}
-	x.sandboxes.onShow(x.checks.show)
+	x.sandboxes.setOnPublish(x.checks.setFiles)
 	x.sessions, err = openSessions(opts.Records)
 	return x, err
 }

@@ -21,14 +21,14 @@ func (ex *Executor) FollowRunning(ctx context.Context, id string, seen func(now 
 	})()
 	x := ex.active.find(ctx, id)
 	if x == nil {
-		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
+		if _, err := ex.opts.History.Record(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Failed, Message: sanitize.Line(id, 60) + " has ended already"}
 	}
 	for {
 		over := !ex.active.has(x)
-		if err := seen(x.now(), over); err != nil || over {
+		if err := seen(x.snapshot(), over); err != nil || over {
 			return err
 		}
 		select {

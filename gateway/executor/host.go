@@ -62,10 +62,10 @@ func (o SandboxOptions) open() (opened Host, local *sandbox.Host, err error) {
 func (o SandboxOptions) openLocal(box config.Sandbox) (*sandbox.Host, error) {
 	opts := sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(),
-		Parallel: slots(box), Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: o.DebugLog, Logger: o.Logger,
+		Parallel: maxSandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: o.DebugLog, Logger: o.Logger,
 	}
 	if !o.NoPool {
-		opts.Pool = pool(box)
+		opts.Pool = poolOptions(box)
 	}
 	if o.CacheDir != "" {
 		opts.Snapshots = filepath.Join(o.CacheDir, snapshotFolder)
@@ -73,9 +73,9 @@ func (o SandboxOptions) openLocal(box config.Sandbox) (*sandbox.Host, error) {
 	return sandbox.New(opts)
 }
 
-// slots returns the maximum number of sandboxes: those of running programs, which [admission] bounds, and of programs that
+// maxSandboxes returns the maximum number of sandboxes: those of running programs, which [admission] bounds, and of programs that
 // wait for programs that they have started.
-func slots(box config.Sandbox) int { return box.Parallel * (1 + maxDelegated) }
+func maxSandboxes(box config.Sandbox) int { return box.Parallel * (1 + maxDelegated) }
 
 // openRemote returns a host on another machine. It connects when a program needs it.
 func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
@@ -84,15 +84,15 @@ func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
 	opts := remote.Options{
-		Version: o.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: slots(box), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: o.Logger,
+		Version: o.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: maxSandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: o.Logger,
 	}
 	if !o.NoPool {
-		opts.Pool = pool(box)
+		opts.Pool = poolOptions(box)
 	}
 	return remote.New(remote.SSH(address), &opts)
 }
 
-func pool(box config.Sandbox) sandbox.Pool {
+func poolOptions(box config.Sandbox) sandbox.Pool {
 	return sandbox.Pool{Min: box.Pool.Min, Max: box.Pool.Max, Memory: int64(box.Pool.Memory)}
 }
 

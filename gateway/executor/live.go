@@ -54,7 +54,7 @@ type LiveCall struct {
 // active is an active execution.
 type active struct {
 	*toolcall.Execution
-	about  Live // constant fields
+	info   Live // constant fields
 	output *output
 	stop   context.CancelCauseFunc
 	slot   *slot
@@ -68,47 +68,47 @@ type active struct {
 
 // activeSet is the list of active executions, oldest first.
 type activeSet struct {
-	mu       sync.Mutex
-	list     []*active
-	watchers watch.List
-	told     time.Time
-	timer    *time.Timer // set while a notification is scheduled
+	mu           sync.Mutex
+	list         []*active
+	watchers     watch.List
+	lastNotified time.Time
+	timer        *time.Timer // set while a notification is scheduled
 }
 
-// tellEvery is the shortest time between two notifications of watchers.
-const tellEvery = 100 * time.Millisecond
+// notifyInterval is the shortest time between two notifications of watchers.
+const notifyInterval = 100 * time.Millisecond
 
-// changed schedules a notification of watchers.
-func (l *activeSet) changed() {
+// scheduleNotify schedules a notification of watchers.
+func (l *activeSet) scheduleNotify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil {
-		l.timer = time.AfterFunc(max(0, tellEvery-time.Since(l.told)), l.tell)
+		l.timer = time.AfterFunc(max(0, notifyInterval-time.Since(l.lastNotified)), l.notify)
 	}
 }
 
-func (l *activeSet) tell() {
+func (l *activeSet) notify() {
 	l.mu.Lock()
-	l.timer, l.told = nil, time.Now()
+	l.timer, l.lastNotified = nil, time.Now()
 	l.mu.Unlock()
 	l.watchers.Notify()
 }
 
 // track adds an execution; remove ends that.
 func (ex *Executor) track(r *toolcall.Execution, program execution.Program, stop context.CancelCauseFunc) *active {
-	x := &active{Execution: r, stop: stop, set: &ex.active, state: LiveQueued, about: Live{
+	x := &active{Execution: r, stop: stop, set: &ex.active, state: LiveQueued, info: Live{
 		ID: r.ID, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
 		Code: program.Code, Started: time.Now().UTC(),
 	}}
 	if program.Workspace != execution.DefaultWorkspace {
-		x.about.Workspace = program.Workspace
+		x.info.Workspace = program.Workspace
 	}
 	r.Yield = x.delegate
-	x.output = newOutput(ex.hide, program.OnOutput, ex.active.changed)
+	x.output = newOutput(ex.hide, program.OnOutput, ex.active.scheduleNotify)
 	ex.active.mu.Lock()
 	ex.active.list = append(ex.active.list, x)
 	ex.active.mu.Unlock()
-	ex.active.changed()
+	ex.active.scheduleNotify()
 	return x
 }
 
@@ -117,13 +117,13 @@ func (l *activeSet) remove(x *active) {
 	l.mu.Lock()
 	l.list = slices.DeleteFunc(l.list, func(other *active) bool { return other == x })
 	l.mu.Unlock()
-	l.changed()
+	l.scheduleNotify()
 }
 
 // admit waits for a slot. Waiting programs are canceled when the gateway closes, as running ones are.
 func (ex *Executor) admit(ctx context.Context, e *execution.Result, x *active) error {
 	asked := time.Now()
-	s, err := ex.admission.enter(ctx)
+	s, err := ex.admission.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (ex *Executor) admit(ctx context.Context, e *execution.Result, x *active) e
 	x.mu.Lock()
 	x.slot, x.state = s, LiveRunning
 	x.mu.Unlock()
-	x.set.changed()
+	x.set.scheduleNotify()
 	return nil
 }
 
@@ -149,15 +149,15 @@ type liveClock struct {
 // Pause implements [tool.Clock].
 func (c liveClock) Pause() (resume func()) {
 	goOn := c.Clock.Pause()
-	c.live.still(1)
+	c.live.addPauses(1)
 	return sync.OnceFunc(func() {
-		c.live.still(-1)
+		c.live.addPauses(-1)
 		goOn()
 	})
 }
 
-// still adds to the number of calls that wait for a person. While there is one, the slot is released.
-func (x *active) still(more int) {
+// addPauses adds to the number of calls that wait for a person. While there is one, the slot is released.
+func (x *active) addPauses(more int) {
 	x.mu.Lock()
 	x.pauses += more
 	switch {
@@ -166,43 +166,43 @@ func (x *active) still(more int) {
 	case x.pauses == 1 && more > 0:
 		x.state = LiveWaiting
 	}
-	x.yield(more)
+	x.addIdle(more)
 	x.mu.Unlock()
-	x.set.changed()
+	x.set.scheduleNotify()
 }
 
-// yield adds to the number of calls that need no slot, and releases the slot while there is one. It is called with mu held.
-func (x *active) yield(more int) {
+// addIdle adds to the number of calls that need no slot, and releases the slot while there is one. It is called with mu held.
+func (x *active) addIdle(more int) {
 	x.idle += more
 	switch {
 	case x.idle == 0:
-		x.slot.back()
+		x.slot.reacquire()
 	case x.idle == 1 && more > 0:
-		x.slot.leave()
+		x.slot.release()
 	}
 }
 
 // delegate releases the slot until done is called, for a call that may run programs itself: without a free slot they could
 // deadlock. It fails if too many calls do so.
 func (x *active) delegate() (done func(), err error) {
-	if !x.slot.of.delegate() {
+	if !x.slot.admission.delegate() {
 		return nil, &tool.Error{Kind: tool.Busy, Message: "too many programs wait for programs that they have started", Hint: "try again later", Retryable: true}
 	}
 	give := func(more int) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.yield(more)
+		x.addIdle(more)
 	}
 	give(1)
 	return func() {
 		give(-1)
-		x.slot.of.delegated.Add(-1)
+		x.slot.admission.delegated.Add(-1)
 	}, nil
 }
 
-// now returns the current state of the execution.
-func (x *active) now() Live {
-	now := x.about
+// snapshot returns the current state of the execution.
+func (x *active) snapshot() Live {
+	now := x.info
 	x.mu.Lock()
 	now.State = x.state
 	x.mu.Unlock()
@@ -215,19 +215,19 @@ func (x *active) now() Live {
 		}
 		now.Calls = append(now.Calls, req)
 	}
-	now.Output, now.Bytes = x.output.last()
+	now.Output, now.Bytes = x.output.tail()
 	return now
 }
 
-// notBegun ends an execution that was not admitted, because it was canceled while it waited, or refused.
-func (ex *Executor) notBegun(ctx context.Context, program execution.Program, e execution.Result, x *active, err error) (execution.Result, error) {
+// endUnadmitted ends an execution that was not admitted, because it was canceled while it waited, or refused.
+func (ex *Executor) endUnadmitted(ctx context.Context, program execution.Program, e execution.Result, x *active, err error) (execution.Result, error) {
 	if ctx.Err() == nil {
 		return execution.Result{}, err
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
 	if !x.Unattended { // a workflow run need not resume what has not started
-		ex.opts.History.Add(ctx, program, &e, x.about.Started, x.Execution, ex.opts.Guard.ReadBy(ctx, x.Execution))
+		ex.opts.History.Add(ctx, program, &e, x.info.Started, x.Execution, ex.opts.Guard.ExecutionOrigins(ctx, x.Execution))
 	}
 	return e, nil
 }
@@ -263,7 +263,7 @@ func (ex *Executor) Running(ctx context.Context) []Live {
 	list := ex.active.visible(ctx)
 	all := make([]Live, len(list))
 	for i, x := range list {
-		all[i] = x.now()
+		all[i] = x.snapshot()
 	}
 	return all
 }
@@ -274,7 +274,7 @@ func (ex *Executor) LiveOf(ctx context.Context, id string) (Live, bool) {
 	if x == nil {
 		return Live{}, false
 	}
-	return x.now(), true
+	return x.snapshot(), true
 }
 
 // WatchRunning calls f when an active execution has changed, at most ten times a second, until stop is called. f must not
@@ -291,7 +291,7 @@ func (c canceledBy) Error() string { return "canceled by " + c.who }
 func (ex *Executor) CancelExecution(ctx context.Context, id string) error {
 	x := ex.active.find(ctx, id)
 	if x == nil {
-		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
+		if _, err := ex.opts.History.Record(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Invalid, Message: sanitize.Line(id, 60) + " has ended already"}

@@ -14,56 +14,56 @@ import (
 )
 
 const (
-	// keptOutput is how much of the end of a running program's output is kept, in bytes.
-	keptOutput = 64 << 10
+	// maxLiveOutput is how much of the end of a running program's output is kept, in bytes.
+	maxLiveOutput = 64 << 10
 	// maxPiece is how long a piece may become by appending output, in bytes.
 	maxPiece = 4 << 10
 )
 
 // output is what a program prints while it runs. It is safe for concurrent use.
 type output struct {
-	mu     sync.Mutex
-	tell   func(execution.Printed) // the program's callback; nil for none
-	said   func()                  // called after each piece
-	out    cleaner
-	err    cleaner
-	pieces []execution.Printed
-	size   int   // of pieces
-	bytes  int64 // of all output
+	mu       sync.Mutex
+	onOutput func(execution.Printed) // the program's callback; nil for none
+	onChange func()                  // called after each piece
+	out      cleaner
+	err      cleaner
+	pieces   []execution.Printed
+	size     int   // of pieces
+	bytes    int64 // of all output
 }
 
 func newOutput(m *redact.Mask, tell func(execution.Printed), said func()) *output {
-	return &output{tell: tell, said: said, out: cleaner{secrets: m.Stream()}, err: cleaner{secrets: m.Stream()}}
+	return &output{onOutput: tell, onChange: said, out: cleaner{secrets: m.Stream()}, err: cleaner{secrets: m.Stream()}}
 }
 
-// printed is the Printed callback of a [sandbox.Job].
-func (o *output) printed(s sandbox.Stream, p []byte) {
+// write is the Printed callback of a [sandbox.Job].
+func (o *output) write(s sandbox.Stream, p []byte) {
 	o.mu.Lock()
 	if s == sandbox.Stderr {
-		o.put(s, o.err.next(p))
+		o.appendLocked(s, o.err.next(p))
 	} else {
-		o.put(s, o.out.next(p))
+		o.appendLocked(s, o.out.next(p))
 	}
 	o.mu.Unlock()
-	o.said()
+	o.onChange()
 }
 
 // end flushes held output, after the program has ended.
 func (o *output) end() {
 	o.mu.Lock()
-	o.put(sandbox.Stdout, o.out.end())
-	o.put(sandbox.Stderr, o.err.end())
+	o.appendLocked(sandbox.Stdout, o.out.end())
+	o.appendLocked(sandbox.Stderr, o.err.end())
 	o.mu.Unlock()
 }
 
-// put appends text and passes it on. It is called with mu held, to keep the order.
-func (o *output) put(s sandbox.Stream, text string) {
+// appendLocked appends text and passes it on. It is called with mu held, to keep the order.
+func (o *output) appendLocked(s sandbox.Stream, text string) {
 	if text == "" {
 		return
 	}
 	p := execution.Printed{Stream: string(s), Text: text}
-	if o.tell != nil {
-		o.tell(p)
+	if o.onOutput != nil {
+		o.onOutput(p)
 	}
 	o.bytes += int64(len(text))
 	if n := len(o.pieces); n > 0 && o.pieces[n-1].Stream == p.Stream && len(o.pieces[n-1].Text)+len(text) <= maxPiece {
@@ -72,18 +72,18 @@ func (o *output) put(s sandbox.Stream, text string) {
 		o.pieces = append(o.pieces, p)
 	}
 	o.size += len(text)
-	for o.size-len(o.pieces[0].Text) >= keptOutput {
+	for o.size-len(o.pieces[0].Text) >= maxLiveOutput {
 		o.size -= len(o.pieces[0].Text)
 		o.pieces = o.pieces[1:]
 	}
 }
 
-// last returns the end of the output, at most keptOutput bytes of whole characters, and the size of all output.
-func (o *output) last() ([]execution.Printed, int64) {
+// tail returns the end of the output, at most keptOutput bytes of whole characters, and the size of all output.
+func (o *output) tail() ([]execution.Printed, int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	pieces := append([]execution.Printed(nil), o.pieces...)
-	if over := o.size - keptOutput; over > 0 {
+	if over := o.size - maxLiveOutput; over > 0 {
 		text := pieces[0].Text
 		for over < len(text) && !utf8.RuneStart(text[over]) {
 			over++
@@ -95,10 +95,10 @@ func (o *output) last() ([]execution.Printed, int64) {
 
 // cleaner does for text in pieces what execution.Visible does for a whole one, and hides secrets.
 type cleaner struct {
-	secrets *redact.Stream
-	held    []byte // an incomplete character or control sequence
-	line    bool   // the last character was a carriage return; drop a newline after it
-	bad     bool   // the last byte was invalid; drop further invalid ones
+	secrets      *redact.Stream
+	held         []byte // an incomplete character or control sequence
+	afterCR      bool   // the last character was a carriage return; drop a newline after it
+	afterInvalid bool   // the last byte was invalid; drop further invalid ones
 }
 
 // halfSequence matches an incomplete terminal control sequence at the end.
@@ -143,21 +143,21 @@ func wholeText(text []byte) int {
 
 // clean returns the visible part of whole characters, with one newline for each end of a line.
 func (c *cleaner) clean(p []byte) []byte {
-	for c.bad && len(p) > 0 && invalid(utf8.DecodeRune(p)) {
+	for c.afterInvalid && len(p) > 0 && invalid(utf8.DecodeRune(p)) {
 		p = p[1:]
 	}
 	if len(p) > 0 {
-		c.bad = invalid(utf8.DecodeLastRune(p))
+		c.afterInvalid = invalid(utf8.DecodeLastRune(p))
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(p), "\uFFFD"), "\x00", "\uFFFD")
 	return []byte(strings.Map(func(r rune) rune {
-		after := c.line
-		c.line = r == '\r'
+		after := c.afterCR
+		c.afterCR = r == '\r'
 		if r == '\n' && after {
 			return -1
 		}
 		return execution.VisibleRune(r)
-	}, sanitize.Uncoloured(text)))
+	}, sanitize.StripEscapes(text)))
 }
 
 // invalid reports whether a decoded rune is invalid UTF-8.

@@ -14,14 +14,14 @@ import (
 // requests to the program's client, labelled with the upstream's name.
 type programPeer struct {
 	tool.Peer
-	client   tool.Peer
-	upstream string
-	ctx      context.Context //nolint:containedctx // of the call
-	running  *toolcall.Execution
+	client    tool.Peer
+	upstream  string
+	ctx       context.Context //nolint:containedctx // of the call
+	execution *toolcall.Execution
 }
 
-// asked returns the peer of a call of a program.
-func (a agent) asked(ctx context.Context, c tool.Call) tool.Peer {
+// peerFor returns the peer of a call of a program.
+func (a agent) peerFor(ctx context.Context, c tool.Call) tool.Peer {
 	if a.Peer == nil || c.Peer == nil {
 		return c.Peer
 	}
@@ -30,7 +30,7 @@ func (a agent) asked(ctx context.Context, c tool.Call) tool.Peer {
 
 // Ask implements [tool.Peer]. It pauses the program's clock. It does not pass on requests for the client's roots.
 func (p programPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	signed, ok := inName(p.upstream, method, params)
+	signed, ok := addUpstreamName(p.upstream, method, params)
 	if !ok {
 		return p.Peer.Ask(ctx, method, params)
 	}
@@ -38,17 +38,17 @@ func (p programPeer) Ask(ctx context.Context, method string, params json.RawMess
 		signed = params
 	}
 	defer tool.Pause(p.ctx)()
-	reply, err := p.client.Ask(p.scoped(ctx), method, signed)
+	reply, err := p.client.Ask(p.withScope(ctx), method, signed)
 	if errors.Is(err, tool.ErrCannotAsk) {
 		return p.Peer.Ask(ctx, method, params) // whose error has a hint
 	}
 	return reply, err
 }
 
-// scoped returns ctx with the program as its execution.
-func (p programPeer) scoped(ctx context.Context) context.Context {
+// withScope returns ctx with the program as its execution.
+func (p programPeer) withScope(ctx context.Context) context.Context {
 	s := toolcall.ScopeOf(ctx)
-	s.Execution = p.running
+	s.Execution = p.execution
 	return s.In(ctx)
 }
 
@@ -60,7 +60,7 @@ type namedPeer struct {
 
 // Ask implements [tool.Peer].
 func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if signed, ok := inName(p.upstream, method, params); ok && toolcall.ApprovalID(ctx) == "" {
+	if signed, ok := addUpstreamName(p.upstream, method, params); ok && toolcall.ApprovalID(ctx) == "" {
 		params = signed
 	}
 	return p.Peer.Ask(ctx, method, params)
@@ -69,9 +69,9 @@ func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessag
 // maxAskedText bounds the text of an upstream's request to a person, in characters.
 const maxAskedText = 4000
 
-// inName adds the upstream's name to a request: to the message of an elicitation, and to the system prompt of a sampling
+// addUpstreamName adds the upstream's name to a request: to the message of an elicitation, and to the system prompt of a sampling
 // request. ok is false for requests that are not passed on.
-func inName(upstream, method string, params json.RawMessage) (signed json.RawMessage, ok bool) {
+func addUpstreamName(upstream, method string, params json.RawMessage) (signed json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(params, &fields) != nil || fields == nil {
 		return nil, false

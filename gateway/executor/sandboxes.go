@@ -18,30 +18,30 @@ import (
 // a failure the next program tries again. Searching and calling tools work without
 // gVisor, running code does not.
 type Sandboxes struct {
-	opts  SandboxOptions
-	shown func(files map[string][]byte) // called with the published files
-	quit  chan struct{}                 // closed by close
-	runs  sync.WaitGroup
-	mu    sync.Mutex
-	host  Host
-	local *sandbox.Host // nil if the sandboxes are on another machine
-	files func() map[string][]byte
-	stale bool // files are not published
-	ended bool
+	opts      SandboxOptions
+	onPublish func(files map[string][]byte) // called with the published files
+	quit      chan struct{}                 // closed by close
+	runs      sync.WaitGroup
+	mu        sync.Mutex
+	host      Host
+	local     *sandbox.Host // nil if the sandboxes are on another machine
+	files     func() map[string][]byte
+	stale     bool // files are not published
+	ended     bool
 }
 
 // NewSandboxes returns sandboxes that are not open yet.
 func NewSandboxes(opts SandboxOptions) *Sandboxes {
-	return &Sandboxes{opts: opts, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
+	return &Sandboxes{opts: opts, onPublish: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
 // Run runs one job. Close cancels it and waits for it. Errors are *tool.Error.
 func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
-	host, err := r.take()
+	host, err := r.acquire()
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
-	defer r.leave()
+	defer r.release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.runs.Go(func() {
@@ -62,17 +62,17 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 	return outcome, refusal
 }
 
-// errElsewhere is the error for features that need the sandboxes on the gateway's machine.
-var errElsewhere = errors.New("the sandboxes are on another machine (sandbox.remote)")
+// errRemote is the error for features that need the sandboxes on the gateway's machine.
+var errRemote = errors.New("the sandboxes are on another machine (sandbox.remote)")
 
 // serve starts a service in a sandbox of its own. The caller must close it before Close is called.
 func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
-	if _, err := r.take(); err != nil {
+	if _, err := r.acquire(); err != nil {
 		return nil, err
 	}
-	defer r.leave()
+	defer r.release()
 	if r.local == nil {
-		return nil, errElsewhere
+		return nil, errRemote
 	}
 	return r.local.Serve(service)
 }
@@ -80,11 +80,11 @@ func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
 // borrow returns the host for uses other than running programs, until release is called.
 // Close waits for release.
 func (r *Sandboxes) borrow() (host Host, release func(), err error) {
-	host, err = r.take()
+	host, err = r.acquire()
 	if err != nil {
 		return nil, nil, err
 	}
-	return host, sync.OnceFunc(r.leave), nil
+	return host, sync.OnceFunc(r.release), nil
 }
 
 // Ready opens the sandboxes if necessary, and returns an error if programs cannot be run.
@@ -104,20 +104,20 @@ func (r *Sandboxes) Local() (*sandbox.Host, func(), error) {
 	}
 	if r.local == nil {
 		release()
-		return nil, nil, errElsewhere
+		return nil, nil, errRemote
 	}
 	return r.local, release, nil
 }
 
-// onShow sets a function that is called with the files whenever they are published.
-func (r *Sandboxes) onShow(f func(files map[string][]byte)) {
+// setOnPublish sets a function that is called with the files whenever they are published.
+func (r *Sandboxes) setOnPublish(f func(files map[string][]byte)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown = f
+	r.onPublish = f
 }
 
-// take returns the host, opened and with the newest wrappers. The caller must call leave.
-func (r *Sandboxes) take() (Host, error) {
+// acquire returns the host, opened and with the newest wrappers. The caller must call leave.
+func (r *Sandboxes) acquire() (Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -130,8 +130,8 @@ func (r *Sandboxes) take() (Host, error) {
 	return r.host, nil
 }
 
-// hold makes Close wait until leave is called, for a program that may have to wait for a slot.
-func (r *Sandboxes) hold() error {
+// retain makes Close wait until leave is called, for a program that may have to wait for a slot.
+func (r *Sandboxes) retain() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -141,8 +141,8 @@ func (r *Sandboxes) hold() error {
 	return nil
 }
 
-// leave ends the use that take or hold began.
-func (r *Sandboxes) leave() { r.runs.Done() }
+// release ends the use that take or hold began.
+func (r *Sandboxes) release() { r.runs.Done() }
 
 // prepare opens the host and publishes the files. It is called with mu held.
 func (r *Sandboxes) prepare() error {
@@ -153,11 +153,11 @@ func (r *Sandboxes) prepare() error {
 		}
 		r.host, r.local, r.stale = host, local, true
 	}
-	return r.show()
+	return r.publish()
 }
 
-// show publishes the files to the host. After a failure the next program retries. It is called with mu held.
-func (r *Sandboxes) show() error {
+// publish publishes the files to the host. After a failure the next program retries. It is called with mu held.
+func (r *Sandboxes) publish() error {
 	if r.host == nil || r.ended || !r.stale {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *Sandboxes) show() error {
 		return err
 	}
 	r.stale = false
-	r.shown(files)
+	r.onPublish(files)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (r *Sandboxes) Publish(files func() map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files, r.stale = files, true
-	return r.show()
+	return r.publish()
 }
 
 // Closing reports whether Close has been called.
@@ -204,8 +204,8 @@ func (r *Sandboxes) Close() error {
 	return nil
 }
 
-// Pooled returns how many sandboxes of this machine are ready for programs, by language.
-func (r *Sandboxes) Pooled() map[string]int {
+// PoolSizes returns how many sandboxes of this machine are ready for programs, by language.
+func (r *Sandboxes) PoolSizes() map[string]int {
 	r.mu.Lock()
 	host := r.local
 	if r.ended {

@@ -46,7 +46,7 @@ const maxSessions = 4096
 // sessions records which sessions were used, in this run or, with a store, in an
 // earlier one: the programs of an ended session may rely on variables that are lost.
 type sessions struct {
-	kept    *store.Bucket
+	records *store.Bucket
 	breaker store.Breaker
 	mu      sync.Mutex
 	used    []usedSession // in this run, the latest last
@@ -58,7 +58,7 @@ func openSessions(in *store.Store) (*sessions, error) {
 		return &sessions{}, nil
 	}
 	kept, err := in.Bucket("sessions", store.Limits{Records: maxSessions, Age: 30 * 24 * time.Hour, Bytes: 16 << 20})
-	return &sessions{kept: kept}, err
+	return &sessions{records: kept}, err
 }
 
 // usedSession identifies an interpreter whose variables programs share.
@@ -74,14 +74,14 @@ func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err er
 		return false, nil
 	}
 	now := usedSession{job.Session, job.Environment, job.Interpreter}
-	if s.seen(now) {
+	if s.useLocal(now) {
 		return true, nil
 	}
-	if s.kept == nil {
+	if s.records == nil {
 		return false, nil
 	}
 	err = s.breaker.Do(ctx, func(ctx context.Context) error {
-		_, err := s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
+		_, err := s.records.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
 		return err
 	})
 	if errors.Is(err, store.ErrConflict) {
@@ -99,8 +99,8 @@ func (ex *Executor) usedBefore(ctx context.Context, job sandbox.Job) bool {
 	return known
 }
 
-// seen is use for the sessions of this run.
-func (s *sessions) seen(now usedSession) bool {
+// useLocal is use for the sessions of this run.
+func (s *sessions) useLocal(now usedSession) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.Index(s.used, now)

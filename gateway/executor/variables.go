@@ -18,8 +18,8 @@ import (
 // with "__" are reserved.
 var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 
-// checkGiven rejects invalid variables and limits of a program.
-func (ex *Executor) checkGiven(p execution.Program) error {
+// checkInputs rejects invalid variables and limits of a program.
+func (ex *Executor) checkInputs(p execution.Program) error {
 	if most := int64(ex.opts.Settings.Load().Sandbox.Memory); p.Memory > most {
 		return toolcall.Invalid(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
 	}
@@ -28,7 +28,7 @@ func (ex *Executor) checkGiven(p execution.Program) error {
 		if !variableName.MatchString(name) {
 			return toolcall.Invalid(fmt.Sprintf("invalid variable name %q", sanitize.Line(name, 80)), "use a letter, then letters, digits and _")
 		}
-		if !simple(value) {
+		if !isPortableJSON(value) {
 			return toolcall.Invalid("variable "+name+" is not a valid JSON value", fmt.Sprintf("at most %d levels of lists and objects", maxDepth))
 		}
 		size += len(name) + len(value)
@@ -42,8 +42,8 @@ func (ex *Executor) checkGiven(p execution.Program) error {
 // maxDepth bounds the nesting of lists and objects: an interpreter has to parse them.
 const maxDepth = 100
 
-// simple reports whether a value is JSON that every interpreter can read.
-func simple(value json.RawMessage) bool {
+// isPortableJSON reports whether a value is JSON that every interpreter can read.
+func isPortableJSON(value json.RawMessage) bool {
 	if !utf8.Valid(value) || !json.Valid(value) {
 		return false
 	}

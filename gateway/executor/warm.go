@@ -14,7 +14,7 @@ import (
 // background, and returns when everything has been started, or when ctx ends. Programs
 // retry what has failed.
 func (ex *Executor) Warm(ctx context.Context) {
-	ex.opts.Catalog.Settle(ctx) // a later publish would discard ready sandboxes
+	ex.opts.Catalog.WaitConnected(ctx) // a later publish would discard ready sandboxes
 	if ctx.Err() != nil {
 		return
 	}

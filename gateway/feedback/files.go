@@ -16,15 +16,15 @@ const (
 	// maxFile bounds one file, in bytes; 2,000 pairs of twelve long words need 2 MB.
 	maxFile = 8 << 20
 	// maxFiles is how many principals are stored, unused how long the file of an inactive one is.
-	maxFiles = 500
-	unused   = 180 * 24 * time.Hour
+	maxFiles  = 500
+	maxUnused = 180 * 24 * time.Hour
 )
 
-// Files is a [Keeper] with one file per principal in a directory, readable by its
+// Files is a [Storage] with one file per principal in a directory, readable by its
 // owner only. Processes may share the directory. Close it.
 type Files struct{ folder *checksumfile.Folder }
 
-var _ Keeper = (*Files)(nil)
+var _ Storage = (*Files)(nil)
 
 // OpenFiles creates the directory if necessary, and removes the files of principals
 // that have been inactive for half a year.
@@ -33,7 +33,7 @@ func OpenFiles(dir string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder.Sweep(maxFiles, unused)
+	folder.Sweep(maxFiles, maxUnused)
 	return &Files{folder}, nil
 }
 
@@ -42,17 +42,17 @@ func (f *Files) Close() error { return f.folder.Close() }
 
 // Load reads the pairs of a principal. It returns no pairs and an error if the file
 // exists and is not valid.
-func (f *Files) Load(principal string) (Known, error) {
-	body, err := f.folder.Read(name(principal))
+func (f *Files) Load(principal string) (Pairs, error) {
+	body, err := f.folder.Read(fileName(principal))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Known{}, nil
+		return Pairs{}, nil
 	}
 	if err != nil {
-		return Known{}, err
+		return Pairs{}, err
 	}
-	var known Known
+	var known Pairs
 	if err := json.Unmarshal(body, &known); err != nil {
-		return Known{}, errDamaged
+		return Pairs{}, errDamaged
 	}
 	return known, nil
 }
@@ -60,7 +60,7 @@ func (f *Files) Load(principal string) (Known, error) {
 // Merge adds learned to the stored pairs, and returns all. It replaces an invalid file,
 // starting from known; if the file was deleted, it does not restore known. After an
 // error nothing was written.
-func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
+func (f *Files) Merge(principal string, known, learned Pairs) (Pairs, error) {
 	unlock, err := f.folder.Lock()
 	if err != nil {
 		return nil, err
@@ -70,16 +70,16 @@ func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	if err != nil && known != nil {
 		all = maps.Clone(known)
 	}
-	all.Join(learned)
+	all.Merge(learned)
 	body, err := json.Marshal(all)
 	if err != nil {
 		return nil, err
 	}
-	return all, f.folder.Write(name(principal), body)
+	return all, f.folder.Write(fileName(principal), body)
 }
 
-// name returns the file name for a principal, whose name may be any text.
-func name(principal string) string {
+// fileName returns the file name for a principal, whose name may be any text.
+func fileName(principal string) string {
 	sum := sha256.Sum256([]byte(principal))
 	return hex.EncodeToString(sum[:16])
 }

@@ -30,8 +30,8 @@ func learnForever(dir string) {
 		panic(err)
 	}
 	for i := 0; ; i++ {
-		p := feedback.Pair{Words: words("word" + spelled(i%1500)), Tool: create, Digest: digest, Strength: 1, At: time.Now().Unix()}
-		if _, err := f.Merge("", feedback.Known{}, feedback.Known{spelled(i % 1500): p}); err != nil {
+		p := feedback.Pair{Words: words("word" + spell(i%1500)), Tool: create, Digest: digest, Strength: 1, At: time.Now().Unix()}
+		if _, err := f.Merge("", feedback.Pairs{}, feedback.Pairs{spell(i % 1500): p}); err != nil {
 			panic(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestTraps(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("keep me"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Merge("", nil, feedback.Known{}); err != nil {
+	if _, err := f.Merge("", nil, feedback.Pairs{}); err != nil {
 		t.Fatal(err)
 	}
 	names, _ := filepath.Glob(filepath.Join(dir, "*.clicks"))
@@ -109,7 +109,7 @@ func TestTraps(t *testing.T) {
 		if known, err := f.Load(""); err == nil || known == nil || len(known) > 0 {
 			t.Errorf("%s: %v, %v", kind, known, err)
 		}
-		if _, err := f.Merge("", nil, feedback.Known{}); (err == nil) == (kind == "folder") {
+		if _, err := f.Merge("", nil, feedback.Pairs{}); (err == nil) == (kind == "folder") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -125,7 +125,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`[{"w":{"a b":1},"t":"x.y","d":"00","n":-1,"a":-1}]`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var known feedback.Known
+		var known feedback.Pairs
 		if json.Unmarshal(body, &known) != nil {
 			return
 		}

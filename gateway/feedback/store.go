@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// saveAfter is how long changes are collected before they are saved.
-	saveAfter = 5 * time.Second
-	// maxBooks and maxTrails are how many principals, and sessions, are in memory.
-	maxBooks  = 32
-	maxTrails = 256
+	// saveDelay is how long changes are collected before they are saved.
+	saveDelay = 5 * time.Second
+	// maxProfiles and maxTrails are how many principals, and sessions, are in memory.
+	maxProfiles = 32
+	maxSessions = 256
 )
 
-// Keeper stores pairs persistently. It is safe for concurrent use.
-type Keeper interface {
+// Storage stores pairs persistently. It is safe for concurrent use.
+type Storage interface {
 	// Load returns the stored pairs of a principal. They are never nil, even after an error.
-	Load(principal string) (Known, error)
+	Load(principal string) (Pairs, error)
 	// Merge adds learned to the stored pairs, and returns all pairs. known has the stored
 	// pairs as last loaded, in case the storage has lost them. After an error nothing was
 	// added.
-	Merge(principal string, known, learned Known) (Known, error)
+	Merge(principal string, known, learned Pairs) (Pairs, error)
 }
 
 // Options configure a store; nil means all defaults.
@@ -34,46 +34,46 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Who identifies a caller: searches and calls are matched within a session, and pairs
+// Caller identifies a caller: searches and calls are matched within a session, and pairs
 // belong to the principal.
-type Who struct{ Principal, Session string }
+type Caller struct{ Principal, Session string }
 
 // Store learns which tools are called after which searches. All methods are safe for concurrent use.
 type Store struct {
-	log    *slog.Logger
-	keeper Keeper // nil stores nothing
-	dirty  chan struct{}
-	quit   chan struct{}
-	close  func()
-	work   sync.WaitGroup
+	log     *slog.Logger
+	storage Storage // nil stores nothing
+	dirty   chan struct{}
+	quit    chan struct{}
+	close   func()
+	work    sync.WaitGroup
 
-	mu     sync.Mutex
-	books  map[string]*book // by principal
-	trails map[Who]*trail
+	mu       sync.Mutex
+	profiles map[string]*profile // by principal
+	sessions map[Caller]*session
 
-	loading sync.Mutex // held while stored pairs are loaded
+	loadMu sync.Mutex // held while stored pairs are loaded
 }
 
 // New starts a store on a keeper; nil keeps pairs in memory only. Close it.
-func New(keeper Keeper, opts *Options) *Store {
+func New(keeper Storage, opts *Options) *Store {
 	s := &Store{
-		log: slog.New(slog.DiscardHandler), keeper: keeper, dirty: make(chan struct{}, 1), quit: make(chan struct{}),
-		books: map[string]*book{}, trails: map[Who]*trail{},
+		log: slog.New(slog.DiscardHandler), storage: keeper, dirty: make(chan struct{}, 1), quit: make(chan struct{}),
+		profiles: map[string]*profile{}, sessions: map[Caller]*session{},
 	}
 	if opts != nil && opts.Logger != nil {
 		s.log = opts.Logger
 	}
 	s.close = sync.OnceFunc(func() { close(s.quit); s.work.Wait() })
-	s.work.Go(s.follow)
+	s.work.Go(s.run)
 	return s
 }
 
 // Close saves what was learned. It is idempotent.
 func (s *Store) Close() { s.close() }
 
-// Searched records a search for words that returned these tools.
-func (s *Store) Searched(who Who, words map[string]float64, shown []tool.ID) {
-	query := kept(words)
+// RecordSearch records a search for words that returned these tools.
+func (s *Store) RecordSearch(who Caller, words map[string]float64, shown []tool.ID) {
+	query := filterWords(words)
 	if len(query) == 0 {
 		return
 	}
@@ -81,68 +81,68 @@ func (s *Store) Searched(who Who, words map[string]float64, shown []tool.ID) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.expire(now)
-	t := s.trails[who]
+	t := s.sessions[who]
 	if t == nil {
-		t = &trail{}
-		s.trails[who] = t
+		t = &session{}
+		s.sessions[who] = t
 	}
-	t.seen = now
+	t.lastUsed = now
 	s.credit(who.Principal, t.search(query, shown, now))
-	s.dropTrail()
+	s.evictSession()
 }
 
-// Called records a successful call of a tool. execution is the id of the
+// RecordCall records a successful call of a tool. execution is the id of the
 // program that did it, "" for none; digest is that of the tool's definition.
-func (s *Store) Called(who Who, execution string, id tool.ID, digest string) {
+func (s *Store) RecordCall(who Caller, execution string, id tool.ID, digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.expire(now)
-	t := s.trails[who]
+	t := s.sessions[who]
 	if t == nil {
 		return // nothing was searched for
 	}
-	t.seen = now
+	t.lastUsed = now
 	s.credit(who.Principal, t.call(execution, id, digest, now))
 }
 
-// Favour returns how much each tool should be boosted for a query, above 0 and up to 1.
+// Boost returns how much each tool should be boosted for a query, above 0 and up to 1.
 // current returns the digest of a tool's definition, "" if there is no such tool: pairs
 // of another definition do not count.
-func (s *Store) Favour(principal string, words map[string]float64, current func(tool.ID) string) map[tool.ID]float64 {
-	query := kept(words)
+func (s *Store) Boost(principal string, words map[string]float64, current func(tool.ID) string) map[tool.ID]float64 {
+	query := filterWords(words)
 	if len(query) == 0 {
 		return nil
 	}
-	b := s.book(principal)
+	b := s.profile(principal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return b.favour(query, current)
+	return b.boost(query, current)
 }
 
 // expire ends expired searches. It is called with mu held.
 func (s *Store) expire(now time.Time) {
-	for who, t := range s.trails {
+	for who, t := range s.sessions {
 		s.credit(who.Principal, t.expire(now))
 		if len(t.searches) == 0 {
-			delete(s.trails, who)
+			delete(s.sessions, who)
 		}
 	}
 }
 
-// dropTrail evicts the least recently used trail if there are too many.
-func (s *Store) dropTrail() {
-	if len(s.trails) <= maxTrails {
+// evictSession evicts the least recently used trail if there are too many.
+func (s *Store) evictSession() {
+	if len(s.sessions) <= maxSessions {
 		return
 	}
-	var oldest Who
+	var oldest Caller
 	var seen time.Time
-	for who, t := range s.trails {
-		if seen.IsZero() || t.seen.Before(seen) {
-			oldest, seen = who, t.seen
+	for who, t := range s.sessions {
+		if seen.IsZero() || t.lastUsed.Before(seen) {
+			oldest, seen = who, t.lastUsed
 		}
 	}
-	delete(s.trails, oldest)
+	delete(s.sessions, oldest)
 }
 
 // credit adds pairs for a principal. It is called with mu held.
@@ -150,7 +150,7 @@ func (s *Store) credit(principal string, pairs []Pair) {
 	if len(pairs) == 0 {
 		return
 	}
-	b := s.kept(principal)
+	b := s.memoryProfile(principal)
 	for _, p := range pairs {
 		b.add(p)
 	}
@@ -160,79 +160,79 @@ func (s *Store) credit(principal string, pairs []Pair) {
 	}
 }
 
-// book returns the book of a principal, with the stored pairs.
-func (s *Store) book(principal string) *book {
-	if b := s.loaded(principal); b != nil {
+// profile returns the book of a principal, with the stored pairs.
+func (s *Store) profile(principal string) *profile {
+	if b := s.loadedProfile(principal); b != nil {
 		return b
 	}
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	if b := s.loaded(principal); b != nil {
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	if b := s.loadedProfile(principal); b != nil {
 		return b
 	}
 	known := s.load(principal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.kept(principal)
-	b.adopt(known)
-	s.dropBooks(b)
+	b := s.memoryProfile(principal)
+	b.setBase(known)
+	s.evictProfiles(b)
 	return b
 }
 
-// kept returns the book of a principal in memory, possibly without the stored pairs:
+// memoryProfile returns the book of a principal in memory, possibly without the stored pairs:
 // the next query or save loads them. It is called with mu held.
-func (s *Store) kept(principal string) *book {
-	b := s.books[principal]
+func (s *Store) memoryProfile(principal string) *profile {
+	b := s.profiles[principal]
 	if b == nil {
-		b = newBook()
-		s.books[principal] = b
+		b = newProfile()
+		s.profiles[principal] = b
 	}
 	return b
 }
 
-// loaded returns the book of a principal if it has the stored pairs, else nil.
-func (s *Store) loaded(principal string) *book {
+// loadedProfile returns the book of a principal if it has the stored pairs, else nil.
+func (s *Store) loadedProfile(principal string) *profile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.books[principal]; b != nil && b.loaded {
+	if b := s.profiles[principal]; b != nil && b.loaded {
 		b.used = time.Now()
 		return b
 	}
 	return nil
 }
 
-func (s *Store) load(principal string) Known {
-	if s.keeper == nil {
-		return Known{}
+func (s *Store) load(principal string) Pairs {
+	if s.storage == nil {
+		return Pairs{}
 	}
-	known, err := s.keeper.Load(principal)
+	known, err := s.storage.Load(principal)
 	if err != nil {
 		s.log.Warn("stored search feedback is ignored", "reason", err.Error())
 	}
 	return known
 }
 
-// dropBooks evicts idle books, but not keep and those with unsaved pairs. It is called with mu held.
-func (s *Store) dropBooks(keep *book) {
-	if s.keeper == nil || len(s.books) <= maxBooks {
+// evictProfiles evicts idle books, but not keep and those with unsaved pairs. It is called with mu held.
+func (s *Store) evictProfiles(keep *profile) {
+	if s.storage == nil || len(s.profiles) <= maxProfiles {
 		return
 	}
-	idle := slices.DeleteFunc(slices.Collect(maps.Keys(s.books)), func(principal string) bool {
-		return s.books[principal] == keep || len(s.books[principal].fresh) > 0
+	idle := slices.DeleteFunc(slices.Collect(maps.Keys(s.profiles)), func(principal string) bool {
+		return s.profiles[principal] == keep || len(s.profiles[principal].unsaved) > 0
 	})
-	slices.SortFunc(idle, func(a, b string) int { return s.books[a].used.Compare(s.books[b].used) })
-	for _, principal := range idle[:min(len(idle), len(s.books)-maxBooks)] {
-		delete(s.books, principal)
+	slices.SortFunc(idle, func(a, b string) int { return s.profiles[a].used.Compare(s.profiles[b].used) })
+	for _, principal := range idle[:min(len(idle), len(s.profiles)-maxProfiles)] {
+		delete(s.profiles, principal)
 	}
 }
 
-// follow saves what was learned, with a delay, until Close.
-func (s *Store) follow() {
+// run saves what was learned, with a delay, until Close.
+func (s *Store) run() {
 	for {
 		select {
 		case <-s.dirty:
 			select {
-			case <-time.After(saveAfter):
+			case <-time.After(saveDelay):
 			case <-s.quit:
 			}
 			s.save()
@@ -246,50 +246,50 @@ func (s *Store) follow() {
 // finish ends all searches, and saves their results.
 func (s *Store) finish() {
 	s.mu.Lock()
-	for who, t := range s.trails {
+	for who, t := range s.sessions {
 		s.credit(who.Principal, t.end(len(t.searches)))
 	}
-	clear(s.trails)
+	clear(s.sessions)
 	s.mu.Unlock()
 	s.save()
 }
 
 // save merges unsaved pairs into the storage, and takes over those of other processes.
 func (s *Store) save() {
-	if s.keeper == nil {
+	if s.storage == nil {
 		return
 	}
-	for principal, fresh := range s.takeFresh() {
-		all, err := s.keeper.Merge(principal, s.base(principal), fresh)
+	for principal, fresh := range s.takeUnsaved() {
+		all, err := s.storage.Merge(principal, s.base(principal), fresh)
 		if err != nil {
 			s.log.Warn("save search feedback", "error", err.Error())
 		}
 		s.mu.Lock()
-		if b := s.kept(principal); err != nil { // the next save retries
-			b.fresh.Join(fresh)
+		if b := s.memoryProfile(principal); err != nil { // the next save retries
+			b.unsaved.Merge(fresh)
 		} else {
-			b.adopt(all)
+			b.setBase(all)
 		}
-		s.dropBooks(nil)
+		s.evictProfiles(nil)
 		s.mu.Unlock()
 	}
 }
 
 // base returns a copy of the stored pairs of a principal.
-func (s *Store) base(principal string) Known {
+func (s *Store) base(principal string) Pairs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.kept(principal).base)
+	return maps.Clone(s.memoryProfile(principal).base)
 }
 
-// takeFresh removes and returns the unsaved pairs, by principal.
-func (s *Store) takeFresh() map[string]Known {
+// takeUnsaved removes and returns the unsaved pairs, by principal.
+func (s *Store) takeUnsaved() map[string]Pairs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]Known{}
-	for principal, b := range s.books {
-		if len(b.fresh) > 0 {
-			all[principal], b.fresh = b.fresh, Known{}
+	all := map[string]Pairs{}
+	for principal, b := range s.profiles {
+		if len(b.unsaved) > 0 {
+			all[principal], b.unsaved = b.unsaved, Pairs{}
 		}
 	}
 	return all

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	me     = feedback.Who{}
+	me     = feedback.Caller{}
 	create = tool.ID{Upstream: "github", Name: "create_issue"}
 	remove = tool.ID{Upstream: "calendar", Name: "delete_event"}
 	other  = tool.ID{Upstream: "slack", Name: "post_message"}
@@ -39,9 +39,9 @@ func words(text string) map[string]float64 {
 }
 
 // use searches and then calls.
-func use(s *feedback.Store, who feedback.Who, query string, id tool.ID) {
-	s.Searched(who, words(query), []tool.ID{id})
-	s.Called(who, "", id, digest)
+func use(s *feedback.Store, who feedback.Caller, query string, id tool.ID) {
+	s.RecordSearch(who, words(query), []tool.ID{id})
+	s.RecordCall(who, "", id, digest)
 }
 
 // days uses it on several days, which has to be in a bubble.
@@ -53,7 +53,7 @@ func days(n int, s *feedback.Store, query string, id tool.ID) {
 }
 
 func favour(s *feedback.Store, query string) map[tool.ID]float64 {
-	return s.Favour(me.Principal, words(query), current)
+	return s.Boost(me.Principal, words(query), current)
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -119,27 +119,27 @@ func TestWhatCounts(t *testing.T) {
 		want map[string]float64 // strength of create, by query
 	}{
 		"no search before it": {func(s *feedback.Store) {
-			s.Called(me, "e", create, digest)
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordCall(me, "e", create, digest)
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 		}, map[string]float64{"ticket": 0}},
 		"another session": {func(s *feedback.Store) {
-			s.Searched(feedback.Who{Session: "a"}, words("ticket"), []tool.ID{create})
-			s.Called(feedback.Who{Session: "b"}, "e", create, digest)
+			s.RecordSearch(feedback.Caller{Session: "a"}, words("ticket"), []tool.ID{create})
+			s.RecordCall(feedback.Caller{Session: "b"}, "e", create, digest)
 		}, map[string]float64{"ticket": 0}},
 		"another principal": {func(s *feedback.Store) {
-			s.Searched(feedback.Who{Principal: "x"}, words("ticket"), []tool.ID{create})
-			s.Called(feedback.Who{Principal: "x"}, "e", create, digest)
+			s.RecordSearch(feedback.Caller{Principal: "x"}, words("ticket"), []tool.ID{create})
+			s.RecordCall(feedback.Caller{Principal: "x"}, "e", create, digest)
 		}, map[string]float64{"ticket": 0}},
 		"a loop in a program": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 			for range 100 {
-				s.Called(me, "e", create, digest)
+				s.RecordCall(me, "e", create, digest)
 			}
 		}, map[string]float64{"ticket": 1}},
 		"a loop of searches and calls in a program": {func(s *feedback.Store) {
 			for i := range 100 {
-				s.Searched(me, words("ticket "+spelled(i)), []tool.ID{create})
-				s.Called(me, "e", create, digest)
+				s.RecordSearch(me, words("ticket "+spell(i)), []tool.ID{create})
+				s.RecordCall(me, "e", create, digest)
 			}
 		}, map[string]float64{"ticket a": 1}},
 		"a loop of one search and one call": {func(s *feedback.Store) {
@@ -149,57 +149,57 @@ func TestWhatCounts(t *testing.T) {
 		}, map[string]float64{"ticket": 1}},
 		"the same in an hour": {func(s *feedback.Store) { days(2, s, "ticket", create) }, map[string]float64{"ticket": 2}},
 		"a loop of direct calls": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 			for range 10 {
-				s.Called(me, "", create, digest)
+				s.RecordCall(me, "", create, digest)
 			}
 		}, map[string]float64{"ticket": 1}},
 		"the last search most": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
-			s.Searched(me, words("problem"), []tool.ID{create})
-			s.Called(me, "e", create, digest)
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("problem"), []tool.ID{create})
+			s.RecordCall(me, "e", create, digest)
 		}, map[string]float64{"ticket": .5, "problem": 1}},
 		"a search that found nothing of use, before one that did": {func(s *feedback.Store) {
-			s.Searched(me, words("grievance"), []tool.ID{other})
-			s.Searched(me, words("ticket"), []tool.ID{create})
-			s.Called(me, "e", create, digest)
+			s.RecordSearch(me, words("grievance"), []tool.ID{other})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
+			s.RecordCall(me, "e", create, digest)
 			s.Close()
 		}, map[string]float64{"ticket": 1, "grievance": .5}},
 		"a search for something else, in the same program": {func(s *feedback.Store) {
-			s.Searched(me, words("message"), []tool.ID{other})
-			s.Searched(me, words("ticket"), []tool.ID{create})
-			s.Called(me, "e", create, digest)
-			s.Called(me, "e", other, digest)
+			s.RecordSearch(me, words("message"), []tool.ID{other})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
+			s.RecordCall(me, "e", create, digest)
+			s.RecordCall(me, "e", other, digest)
 			s.Close()
 		}, map[string]float64{"ticket": 1, "message": 0}},
 		"a tool that no search showed": {func(s *feedback.Store) {
-			s.Searched(me, words("message"), []tool.ID{other})
-			s.Searched(me, words("grievance"), []tool.ID{remove})
-			s.Called(me, "e", create, digest)
+			s.RecordSearch(me, words("message"), []tool.ID{other})
+			s.RecordSearch(me, words("grievance"), []tool.ID{remove})
+			s.RecordCall(me, "e", create, digest)
 			s.Close()
 		}, map[string]float64{"grievance": .5, "message": 0}},
 		"too late": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 			time.Sleep(11 * time.Minute)
-			s.Called(me, "e", create, digest)
+			s.RecordCall(me, "e", create, digest)
 		}, map[string]float64{"ticket": 0}},
 		"too many programs later": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 			for i := range 6 {
-				s.Called(me, fmt.Sprint(i), other, digest)
+				s.RecordCall(me, fmt.Sprint(i), other, digest)
 			}
-			s.Called(me, "e", create, digest)
+			s.RecordCall(me, "e", create, digest)
 		}, map[string]float64{"ticket": 0}},
 		"the third program": {func(s *feedback.Store) {
-			s.Searched(me, words("ticket"), []tool.ID{create})
+			s.RecordSearch(me, words("ticket"), []tool.ID{create})
 			for i := range 2 {
-				s.Called(me, fmt.Sprint(i), other, digest)
+				s.RecordCall(me, fmt.Sprint(i), other, digest)
 			}
-			s.Called(me, "e", create, digest)
+			s.RecordCall(me, "e", create, digest)
 		}, map[string]float64{"ticket": 1}},
 		"secrets and persons": {func(s *feedback.Store) {
-			s.Searched(me, map[string]float64{"ada@example": 1, "4711": 1, "k3y": 1, "dottedname.": 1, strings.Repeat("a", 25): 1}, []tool.ID{create})
-			s.Called(me, "e", create, digest)
+			s.RecordSearch(me, map[string]float64{"ada@example": 1, "4711": 1, "k3y": 1, "dottedname.": 1, strings.Repeat("a", 25): 1}, []tool.ID{create})
+			s.RecordCall(me, "e", create, digest)
 		}, map[string]float64{"ada@example 4711 k3y": 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestDefinition(t *testing.T) {
 			use(s, me, "ticket", remove)
 			time.Sleep(time.Hour)
 		}
-		got := s.Favour("", words("ticket"), func(id tool.ID) string {
+		got := s.Boost("", words("ticket"), func(id tool.ID) string {
 			if id == create {
 				return "ffffffffffffffffffffffffffffffff"
 			}
@@ -233,7 +233,7 @@ func TestDefinition(t *testing.T) {
 		if len(got) != 1 || got[remove] == 0 {
 			t.Errorf("got %v", got)
 		}
-		if got := s.Favour("", words("ticket"), func(tool.ID) string { return "" }); len(got) > 0 {
+		if got := s.Boost("", words("ticket"), func(tool.ID) string { return "" }); len(got) > 0 {
 			t.Errorf("of tools that are gone: %v", got)
 		}
 	})
@@ -280,7 +280,7 @@ func TestKept(t *testing.T) {
 		s := feedback.New(files(t, dir), nil)
 		for range 3 {
 			use(s, me, "ticket k3y ada@example 4711", create)
-			use(s, feedback.Who{Principal: "../ada"}, "ticket", remove)
+			use(s, feedback.Caller{Principal: "../ada"}, "ticket", remove)
 			time.Sleep(time.Hour)
 		}
 		s.Close()
@@ -288,10 +288,10 @@ func TestKept(t *testing.T) {
 		s = feedback.New(files(t, dir), nil)
 		defer s.Close()
 		near(t, "mine", favour(s, "ticket")[create], .5)
-		if got := s.Favour("../ada", words("ticket"), current); len(got) != 1 || got[remove] < .4 {
+		if got := s.Boost("../ada", words("ticket"), current); len(got) != 1 || got[remove] < .4 {
 			t.Errorf("ada's: %v", got)
 		}
-		if got := s.Favour("bob", words("ticket"), current); len(got) > 0 {
+		if got := s.Boost("bob", words("ticket"), current); len(got) > 0 {
 			t.Errorf("bob's: %v", got)
 		}
 		names, _ := filepath.Glob(filepath.Join(dir, "*"))
@@ -396,10 +396,10 @@ func TestBounds(t *testing.T) {
 		s := feedback.New(keep, nil)
 		days(4, s, "ticket", create)
 		for i := range 6000 {
-			use(s, me, fmt.Sprintf("word%s %s", spelled(i), strings.Repeat("x", 20)), other)
+			use(s, me, fmt.Sprintf("word%s %s", spell(i), strings.Repeat("x", 20)), other)
 		}
 		for i := range 700 {
-			use(s, feedback.Who{Principal: fmt.Sprint(i), Session: "s"}, "ticket", remove)
+			use(s, feedback.Caller{Principal: fmt.Sprint(i), Session: "s"}, "ticket", remove)
 		}
 		if got := favour(s, "ticket")[create]; got < .6 {
 			t.Errorf("the one that counts: %v", got)
@@ -416,8 +416,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// spelled writes a number in letters.
-func spelled(i int) string {
+// spell writes a number in letters.
+func spell(i int) string {
 	return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(i))
 }
 
@@ -429,9 +429,9 @@ func TestAtOnce(t *testing.T) {
 	for i := range 8 {
 		work.Go(func() {
 			for j := range 50 {
-				who := feedback.Who{Principal: fmt.Sprint((i + j) % 40)}
-				use(s, who, "ticket "+spelled(j%7), create)
-				s.Favour(who.Principal, words("ticket"), current)
+				who := feedback.Caller{Principal: fmt.Sprint((i + j) % 40)}
+				use(s, who, "ticket "+spell(j%7), create)
+				s.Boost(who.Principal, words("ticket"), current)
 			}
 		})
 	}
@@ -444,10 +444,10 @@ func BenchmarkFavour(b *testing.B) {
 	s := feedback.New(nil, nil)
 	defer s.Close()
 	for i := range 2000 {
-		use(s, me, fmt.Sprintf("ticket %s %s", spelled(i%50), spelled(i)), create)
+		use(s, me, fmt.Sprintf("ticket %s %s", spell(i%50), spell(i)), create)
 	}
 	for b.Loop() {
-		s.Favour("", words("ticket b weather"), current)
+		s.Boost("", words("ticket b weather"), current)
 	}
 }
 
@@ -455,7 +455,7 @@ func BenchmarkFavour(b *testing.B) {
 func TestClockSetBack(t *testing.T) {
 	dir := t.TempDir()
 	ahead := feedback.Pair{Words: words("ticket"), Tool: create, Digest: digest, Strength: 3, At: time.Now().Add(20 * 365 * 24 * time.Hour).Unix()}
-	if _, err := files(t, dir).Merge("", feedback.Known{}, feedback.Known{"one": ahead}); err != nil {
+	if _, err := files(t, dir).Merge("", feedback.Pairs{}, feedback.Pairs{"one": ahead}); err != nil {
 		t.Fatal(err)
 	}
 	s := feedback.New(files(t, dir), nil)

@@ -24,9 +24,9 @@ const (
 // word, the larger.
 type Words map[string]float64
 
-// kept returns the words that may be stored: no numbers, no addresses, nothing that
+// filterWords returns the words that may be stored: no numbers, no addresses, nothing that
 // is too long to be a word.
-func kept(words map[string]float64) Words {
+func filterWords(words map[string]float64) Words {
 	all := Words{}
 	for stem, weight := range words {
 		if weight = math.Round(weight*100) / 100; isWord(stem) && isWeight(weight) {

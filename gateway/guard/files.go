@@ -23,18 +23,18 @@ import (
 // maxMarked is the number of files of a workspace that have their own labels; beyond that the whole workspace is labeled.
 const maxMarked = 3000
 
-// spaces stores, by workspace, the labels of files that may contain data of labeled results.
-type spaces struct {
-	kept    *store.Bucket
+// labelStore stores, by workspace, the labels of files that may contain data of labeled results.
+type labelStore struct {
+	bucket  *store.Bucket
 	breaker store.Breaker
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	opened map[string]*markedSpace
+	opened map[string]*workspaceLabels
 }
 
-// openSpaces opens the labels in a store; nil keeps them in memory.
-func openSpaces(in *store.Store, log *slog.Logger) (*spaces, error) {
+// openLabelStore opens the labels in a store; nil keeps them in memory.
+func openLabelStore(in *store.Store, log *slog.Logger) (*labelStore, error) {
 	if in == nil {
 		in = store.Memory()
 	}
@@ -42,7 +42,7 @@ func openSpaces(in *store.Store, log *slog.Logger) (*spaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spaces{kept: kept, log: log, opened: map[string]*markedSpace{}}, nil
+	return &labelStore{bucket: kept, log: log, opened: map[string]*workspaceLabels{}}, nil
 }
 
 // marks are the labels of the files of a workspace.
@@ -53,42 +53,42 @@ type marks struct {
 	Whole map[string][]toolcall.Origin `json:"whole,omitempty"`
 }
 
-// tooMany is the key in Whole for labels of more than maxMarked files, unread the key if the labels cannot be read.
+// overflowKey is the key in Whole for labels of more than maxMarked files, unread the key if the labels cannot be read.
 const (
-	tooMany = "*"
-	unread  = "?"
+	overflowKey   = "*"
+	unreadableKey = "?"
 )
 
-// markedSpace holds the labels of the files of one workspace.
-type markedSpace struct {
-	spaces *spaces
+// workspaceLabels holds the labels of the files of one workspace.
+type workspaceLabels struct {
+	store  *labelStore
 	key    store.Key
 	mu     sync.Mutex
 	loaded bool
 	marks
 }
 
-// of returns the labels of a workspace by its key in the store.
-func (s *spaces) of(key store.Key) *markedSpace {
+// get returns the labels of a workspace by its key in the store.
+func (s *labelStore) get(key store.Key) *workspaceLabels {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, _ := json.Marshal(key) // unique for each key
 	m := s.opened[string(name)]
 	if m == nil {
-		m = &markedSpace{spaces: s, key: key}
+		m = &workspaceLabels{store: s, key: key}
 		s.opened[string(name)] = m
 	}
 	return m
 }
 
 // load reads the stored labels, once. Until they can be read, all files count as private and untrusted.
-func (m *markedSpace) load() {
+func (m *workspaceLabels) load() {
 	if m.loaded {
 		return
 	}
 	var entry store.Entry
-	err := m.spaces.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
-		entry, err = m.spaces.kept.Get(ctx, m.key)
+	err := m.store.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
+		entry, err = m.store.bucket.Get(ctx, m.key)
 		return err
 	})
 	m.marks = marks{}
@@ -105,13 +105,13 @@ func (m *markedSpace) load() {
 		m.Whole = map[string][]toolcall.Origin{}
 	}
 	if m.loaded = err == nil; err != nil {
-		m.spaces.log.Error("labels of a workspace cannot be read, it is taken to hold private and untrusted data", "error", err)
-		m.Whole[unread] = []toolcall.Origin{{Label: policy.Private}, {Label: policy.Untrusted}}
+		m.store.log.Error("labels of a workspace cannot be read, it is taken to hold private and untrusted data", "error", err)
+		m.Whole[unreadableKey] = []toolcall.Origin{{Label: policy.Private}, {Label: policy.Untrusted}}
 	}
 }
 
 // file returns the origins of the data that a file may contain.
-func (m *markedSpace) file(path string) []toolcall.Origin {
+func (m *workspaceLabels) file(path string) []toolcall.Origin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load()
@@ -123,7 +123,7 @@ func (m *markedSpace) file(path string) []toolcall.Origin {
 }
 
 // any reports whether any file is labeled.
-func (m *markedSpace) any() bool {
+func (m *workspaceLabels) any() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load()
@@ -131,24 +131,24 @@ func (m *markedSpace) any() bool {
 }
 
 // set changes the labels and stores them. If they cannot be stored, it logs that, and they apply in this process only.
-func (m *markedSpace) set(change func(m *marks)) {
+func (m *workspaceLabels) set(change func(m *marks)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load()
 	change(&m.marks)
 	if len(m.Files) > maxMarked {
-		m.Whole[tooMany] = distinct(m.Files, m.Whole[tooMany])
+		m.Whole[overflowKey] = distinct(m.Files, m.Whole[overflowKey])
 		clear(m.Files)
 	}
 	data, err := json.Marshal(m.marks)
 	if err == nil {
-		err = m.spaces.breaker.Do(context.Background(), func(ctx context.Context) error {
-			_, err := m.spaces.kept.Put(ctx, m.key, data)
+		err = m.store.breaker.Do(context.Background(), func(ctx context.Context) error {
+			_, err := m.store.bucket.Put(ctx, m.key, data)
 			return err
 		})
 	}
 	if err != nil {
-		m.spaces.log.Error("labels of a workspace are not kept", "error", err)
+		m.store.log.Error("labels of a workspace are not kept", "error", err)
 	}
 }
 
@@ -162,13 +162,13 @@ func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []tool
 	return all.Origins()
 }
 
-// watched is a workspace that records the labels of files that are read, and labels the files that are written after labeled results were read.
-type watched struct {
+// watchedWorkspace is a workspace that records the labels of files that are read, and labels the files that are written after labeled results were read.
+type watchedWorkspace struct {
 	workspaces.Space
 	guard   *Guard
 	session string              // a key of flows.trails
 	running *toolcall.Execution // nil for a client's own tools
-	marks   *markedSpace
+	marks   *workspaceLabels
 }
 
 // WatchFiles wraps a workspace so that labels follow its files. It returns ws itself if no rules are in force.
@@ -176,7 +176,7 @@ func (g *Guard) WatchFiles(ctx context.Context, ws workspaces.Space, name string
 	if !g.policies.rules.Load().on || ws == nil {
 		return ws
 	}
-	return &watched{ws, g, trailKey(ctx), running, g.flows.spaces.of(g.spaceKey(ctx, name))}
+	return &watchedWorkspace{ws, g, trailKey(ctx), running, g.flows.labels.get(g.spaceKey(ctx, name))}
 }
 
 // spaceKey returns the key of the marks of a workspace. A mapped folder has the same key for all principals.
@@ -188,7 +188,7 @@ func (g *Guard) spaceKey(ctx context.Context, name string) store.Key {
 }
 
 // Files lists the files. It removes the labels of an empty workspace.
-func (w *watched) Files() iter.Seq2[workspace.File, error] {
+func (w *watchedWorkspace) Files() iter.Seq2[workspace.File, error] {
 	return func(yield func(workspace.File, error) bool) {
 		empty := true
 		for f, err := range w.Space.Files() {
@@ -204,7 +204,7 @@ func (w *watched) Files() iter.Seq2[workspace.File, error] {
 }
 
 // Open records the labels of the file as read.
-func (w *watched) Open(path string) (workspace.File, error) {
+func (w *watchedWorkspace) Open(path string) (workspace.File, error) {
 	f, err := w.Space.Open(path)
 	if err == nil {
 		w.guard.flows.note(w.session, w.running, w.file(path)...)
@@ -212,7 +212,7 @@ func (w *watched) Open(path string) (workspace.File, error) {
 	return f, err
 }
 
-func (w *watched) file(path string) []toolcall.Origin {
+func (w *watchedWorkspace) file(path string) []toolcall.Origin {
 	origins := w.marks.file(path)
 	for i := range origins {
 		origins[i].File, origins[i].Tool = path, ""
@@ -222,7 +222,7 @@ func (w *watched) file(path string) []toolcall.Origin {
 
 // Update labels the changed files. During the update the whole workspace is labeled, so that a crash leaves too many labels rather
 // than too few.
-func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+func (w *watchedWorkspace) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	origins := w.origins()
 	if len(origins) == 0 && !w.marks.any() {
 		return w.Space.Update(changes)
@@ -245,14 +245,14 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 	if len(changed) > 0 {
 		w.marks.set(func(m *marks) {
 			delete(m.Whole, by)
-			m.settle(changed, updated, origins)
+			m.commit(changed, updated, origins)
 		})
 	}
 	return updated, err
 }
 
 // origins returns the origins of what the writer has read, for the files that it writes.
-func (w *watched) origins() []toolcall.Origin {
+func (w *watchedWorkspace) origins() []toolcall.Origin {
 	origins := w.guard.flows.origins(w.session, w.running)
 	for i := range origins {
 		if w.running != nil {
@@ -262,8 +262,8 @@ func (w *watched) origins() []toolcall.Origin {
 	return origins
 }
 
-// settle labels the written files. A rejected change keeps the file and its labels.
-func (m *marks) settle(changed []workspace.File, updated workspace.Updated, origins []toolcall.Origin) {
+// commit labels the written files. A rejected change keeps the file and its labels.
+func (m *marks) commit(changed []workspace.File, updated workspace.Updated, origins []toolcall.Origin) {
 	for _, f := range changed {
 		_, taken := updated.Versions[f.Path]
 		switch {

@@ -22,7 +22,7 @@ const (
 type flows struct {
 	mu     sync.Mutex
 	trails map[string]*sessionTrail
-	spaces *spaces
+	labels *labelStore
 }
 
 // sessionTrail is the trail of a session.
@@ -98,8 +98,8 @@ func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.
 	return all
 }
 
-// readSoFar returns the labels of everything that the caller has read.
-func (f *flows) readSoFar(ctx context.Context) []string {
+// labelsRead returns the labels of everything that the caller has read.
+func (f *flows) labelsRead(ctx context.Context) []string {
 	var all []string
 	for _, o := range f.origins(trailKey(ctx), toolcall.ExecutionOf(ctx)) {
 		all = append(all, o.Label)
@@ -107,39 +107,39 @@ func (f *flows) readSoFar(ctx context.Context) []string {
 	return all
 }
 
-// Read returns the labels of everything that the session of ctx has read, with the first origin of each.
-func (g *Guard) Read(ctx context.Context) []toolcall.Origin {
+// SessionOrigins returns the labels of everything that the session of ctx has read, with the first origin of each.
+func (g *Guard) SessionOrigins(ctx context.Context) []toolcall.Origin {
 	return g.flows.origins(trailKey(ctx), toolcall.ExecutionOf(ctx))
 }
 
-// Recall adds origins to the session of ctx: of data that a run returned, or that it had read before the gateway was
+// AddOrigins adds origins to the session of ctx: of data that a run returned, or that it had read before the gateway was
 // restarted.
-func (g *Guard) Recall(ctx context.Context, origins []toolcall.Origin) {
+func (g *Guard) AddOrigins(ctx context.Context, origins []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
 }
 
-// Carry adds the origins of from's session to that of to. If both have the same principal, they also share the tokens of
+// ShareSession adds the origins of from's session to that of to. If both have the same principal, they also share the tokens of
 // personal data. Tokens are lost when the process ends.
-func (g *Guard) Carry(from, to context.Context) {
-	g.Recall(to, g.Read(from))
+func (g *Guard) ShareSession(from, to context.Context) {
+	g.AddOrigins(to, g.SessionOrigins(from))
 	if who := tool.Principal(from); who == tool.Principal(to) {
 		g.opts.Privacy.Share(who, tool.Session(from), tool.Session(to))
 	}
 }
 
-// ReadBy returns the origins of what the session of ctx and an execution have read so far.
-func (g *Guard) ReadBy(ctx context.Context, running *toolcall.Execution) []toolcall.Origin {
+// ExecutionOrigins returns the origins of what the session of ctx and an execution have read so far.
+func (g *Guard) ExecutionOrigins(ctx context.Context, running *toolcall.Execution) []toolcall.Origin {
 	return g.flows.origins(trailKey(ctx), running)
 }
 
-// Note adds origins to the session of ctx and to an execution.
-func (g *Guard) Note(ctx context.Context, running *toolcall.Execution, read []toolcall.Origin) {
+// AddExecutionOrigins adds origins to the session of ctx and to an execution.
+func (g *Guard) AddExecutionOrigins(ctx context.Context, running *toolcall.Execution, read []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), running, read...)
 }
 
-// Repeat records the labels of a call that is answered from a journal.
-func (g *Guard) Repeat(ctx context.Context, c tool.Call) {
-	g.taint(ctx, c, noted(g.labelsOf(g.policies.rules.Load(), c.Tool)))
+// TaintReplayed records the labels of a call that is answered from a journal.
+func (g *Guard) TaintReplayed(ctx context.Context, c tool.Call) {
+	g.taint(ctx, c, resultLabels(g.labelsOf(g.policies.rules.Load(), c.Tool)))
 }
 
 // taint records the labels of a call before its data reaches anybody. It runs before the call: an upstream also sends text while the call runs.
@@ -165,7 +165,7 @@ func (g *Guard) labelsOf(r *Rules, id tool.ID) []string {
 		return nil
 	}
 	wire := id.Name
-	if e, ok := g.Catalog.Known(id); ok {
+	if e, ok := g.Catalog.Lookup(id); ok {
 		wire = e.Wire
 	}
 	return r.labels(id, wire)

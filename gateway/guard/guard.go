@@ -23,10 +23,10 @@ import (
 
 // Catalog provides the definitions of tools. *[catalog.Catalog] implements it.
 type Catalog interface {
-	// Known returns a callable tool without waiting.
-	Known(id tool.ID) (*catalog.Entry, bool)
-	// Reach connects an upstream if it is not connected.
-	Reach(ctx context.Context, upstream string) error
+	// Lookup returns a callable tool without waiting.
+	Lookup(id tool.ID) (*catalog.Entry, bool)
+	// Connect connects an upstream if it is not connected.
+	Connect(ctx context.Context, upstream string) error
 	// Find returns a tool to call. It connects the upstream if necessary. The error says that the tool is quarantined or unknown.
 	Find(ctx context.Context, id tool.ID) (*catalog.Entry, error)
 	// Current is Find without connecting anything.
@@ -60,7 +60,7 @@ type Guard struct {
 // New returns a guard without rules; call Apply next.
 func New(opts Options) (g *Guard, err error) {
 	g = &Guard{opts: opts, policies: policies{counts: policy.NewCounts()}}
-	g.flows.spaces, err = openSpaces(opts.Records, opts.Logger)
+	g.flows.labels, err = openLabelStore(opts.Records, opts.Logger)
 	return g, err
 }
 
@@ -78,14 +78,14 @@ func noteDecision(ctx context.Context, v toolcall.Verdict) {
 // rules, and requests approval if they ask for it. A call that cannot be recorded is not made.
 func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
-		at, err := g.arrive(ctx, c.Tool)
+		at, err := g.resolve(ctx, c.Tool)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		v := doubted(ctx, g.judge(ctx, c))
+		v := requireConfirmation(ctx, g.judge(ctx, c))
 		noteDecision(ctx, v)
 		if v.Judged {
-			g.opts.Telemetry.Decided(ctx, string(v.Action))
+			g.opts.Telemetry.RecordDecision(ctx, string(v.Action))
 		}
 		var held error
 		if v.Action == policy.Ask {
@@ -102,18 +102,18 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 			return tool.Result{}, err
 		}
 		if v.Action == policy.Deny {
-			return tool.Result{}, v.Denied()
+			return tool.Result{}, v.DenyError()
 		}
 		if v.Decision == journal.Done {
 			return v.Result, nil
 		}
 		start := time.Now()
-		if at.down != nil {
-			g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.down, time.Since(start))
-			return tool.Result{}, at.down
+		if at.unreachable != nil {
+			g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.unreachable, time.Since(start))
+			return tool.Result{}, at.unreachable
 		}
 		g.taint(ctx, c, v.Labels) // before the upstream sends anything
-		c.Leaving = g.leaving(ctx, c, at)
+		c.BeforeSend = g.beforeSend(ctx, c, at)
 		result, err := next(ctx, c)
 		g.opts.Approver.Renew(ctx, v, result)
 		g.opts.Auditor.RecordResult(ctx, c, result, err, time.Since(start))
@@ -124,7 +124,7 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 // MayInstall returns an error if the session of ctx may not send data outside: names of packages, which go to an index, can carry data.
 func (g *Guard) MayInstall(ctx context.Context) error {
 	set := g.opts.Settings.Load().Policy
-	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
+	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.labelsRead(ctx)) {
 		return nil
 	}
 	return &tool.Error{Kind: tool.Denied, Message: "policy refuses install_dependencies (flow): this session has read untrusted and private data, and names of packages go to an index outside",
@@ -134,8 +134,8 @@ func (g *Guard) MayInstall(ctx context.Context) error {
 // doubtRule is the rule in the verdict on a call that may already have been done.
 const doubtRule = "resume"
 
-// doubted makes the verdict on a call that may already have been done require approval, unless the rules deny the call.
-func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
+// requireConfirmation makes the verdict on a call that may already have been done require approval, unless the rules deny the call.
+func requireConfirmation(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
 	made := toolcall.AttemptOf(ctx)
 	if made == nil || made.Doubt == nil || v.Action == policy.Deny {
 		return v
@@ -153,8 +153,8 @@ func recordDecision(ctx context.Context, v toolcall.Verdict) error {
 		return nil
 	}
 	var failed *tool.Error
-	if v.Decision == journal.Left {
-		failed = tool.AsError(v.Denied())
+	if v.Decision == journal.Skipped {
+		failed = tool.AsError(v.DenyError())
 	}
 	return made.Doubt.Decide(ctx, v.Decision, v.Result, failed)
 }

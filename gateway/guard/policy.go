@@ -58,7 +58,7 @@ func (r *Rules) labels(id tool.ID, wire string) []string {
 func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call {
 	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
 	wire := id.Name
-	if e, ok := g.Catalog.Known(id); ok {
+	if e, ok := g.Catalog.Lookup(id); ok {
 		c.Annotations, wire = e.Annotations, e.Wire
 	}
 	c.Labels = r.labels(id, wire)
@@ -73,14 +73,14 @@ func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	}
 	c := g.facts(ctx, r, req)
 	d := r.Decide(ctx, c)
-	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: noted(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusedBy(req.Tool, d), Limited: d.Limited}
+	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: resultLabels(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusalMessage(req.Tool, d), Limited: d.Limited}
 }
 
 // facts returns the policy's complete view of a call.
 func (g *Guard) facts(ctx context.Context, r *Rules, req tool.Call) *policy.Call {
 	c := g.subject(ctx, r, req.Tool)
-	c.Read = g.flows.readSoFar(ctx)
-	c.Args = func() (any, error) { return g.seenByUpstream(ctx, req) }
+	c.Read = g.flows.labelsRead(ctx)
+	c.Args = func() (any, error) { return g.upstreamArgs(ctx, req) }
 	if running := toolcall.ExecutionOf(ctx); running != nil {
 		c.Execution, c.Calls, c.Remote = running.Root, running.Trail.Counts, running.Remote
 	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
@@ -89,8 +89,8 @@ func (g *Guard) facts(ctx context.Context, r *Rules, req tool.Call) *policy.Call
 	return c
 }
 
-// seenByUpstream returns the arguments as the upstream gets them: with tokens replaced by the values that it may get.
-func (g *Guard) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
+// upstreamArgs returns the arguments as the upstream gets them: with tokens replaced by the values that it may get.
+func (g *Guard) upstreamArgs(ctx context.Context, c tool.Call) (any, error) {
 	args, err := g.opts.Privacy.Arguments(ctx, c)
 	if err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (g *Guard) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
 	return expr.Decode(args)
 }
 
-// refusedBy returns the text that a model reads about a refused call: the rule, and what to do.
-func refusedBy(id tool.ID, d policy.Decision) string {
+// refusalMessage returns the text that a model reads about a refused call: the rule, and what to do.
+func refusalMessage(id tool.ID, d policy.Decision) string {
 	why := d.Message
 	switch {
 	case d.Limited && why == "":
@@ -118,13 +118,13 @@ func ruleName(rule string) string {
 	return fmt.Sprintf("rule %q", rule)
 }
 
-// noted returns the labels of a call's result: those of its tool without External, which is about arguments.
-func noted(labels []string) []string {
+// resultLabels returns the labels of a call's result: those of its tool without External, which is about arguments.
+func resultLabels(labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == policy.External })
 }
 
-// PolicyWhy returns the decision on a call of the caller without making it. It does not count towards limits.
-func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
+// ExplainPolicy returns the decision on a call of the caller without making it. It does not count towards limits.
+func (g *Guard) ExplainPolicy(ctx context.Context, req tool.Call) (policy.Decision, error) {
 	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
 		return policy.Decision{}, err
 	}
@@ -133,29 +133,29 @@ func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, 
 	}
 	r := g.policies.rules.Load()
 	c := g.subject(ctx, r, req.Tool)
-	c.Args = func() (any, error) { return g.seenByUpstream(ctx, req) }
-	return r.Uncounted().Decide(ctx, c), nil
+	c.Args = func() (any, error) { return g.upstreamArgs(ctx, req) }
+	return r.WithFreshCounts().Decide(ctx, c), nil
 }
 
-// Expected returns the action for a tool's calls if it does not depend on their arguments; otherwise, and for unknown tools, Allow.
-func (g *Guard) Expected(ctx context.Context, id tool.ID, known bool) policy.Action {
+// ExpectedAction returns the action for a tool's calls if it does not depend on their arguments; otherwise, and for unknown tools, Allow.
+func (g *Guard) ExpectedAction(ctx context.Context, id tool.ID, known bool) policy.Action {
 	r := g.policies.rules.Load()
 	if !known || !r.on {
 		return policy.Allow
 	}
-	return r.Expected(ctx, g.subject(ctx, r, id))
+	return r.ExpectedAction(ctx, g.subject(ctx, r, id))
 }
 
 // AlwaysDenied reports whether the policy denies the caller all calls of a tool, or of a method of an upstream.
 func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
-	return g.Expected(ctx, id, true) == policy.Deny
+	return g.ExpectedAction(ctx, id, true) == policy.Deny
 }
 
 // ReasonDenied is the reason of a FoundHeld whose tool the policy denies.
 const ReasonDenied = "denied"
 
-// PolicyWord returns the text for an action in search results.
-func PolicyWord(a policy.Action) string {
+// PolicyLabel returns the text for an action in search results.
+func PolicyLabel(a policy.Action) string {
 	if a == policy.Allow {
 		return ""
 	}

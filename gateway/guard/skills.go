@@ -9,17 +9,17 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// skillMarks returns the labels of the skills of one principal, or of the shared ones. A skill keeps the labels of all its versions.
-func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
+// skillLabels returns the labels of the skills of one principal, or of the shared ones. A skill keeps the labels of all its versions.
+func (f *flows) skillLabels(principal string, shared bool) *workspaceLabels {
 	if shared {
-		return f.spaces.of(store.Key{"skills", "shared", "all"})
+		return f.labels.get(store.Key{"skills", "shared", "all"})
 	}
-	return f.spaces.of(store.Key{"skills", workspace.Folder(principal), "private"})
+	return f.labels.get(store.Key{"skills", workspace.Folder(principal), "private"})
 }
 
 // MarkSkill adds the labels of what the caller has read to a skill. Call it before the skill is saved.
 func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
-	origins := g.Read(ctx)
+	origins := g.SessionOrigins(ctx)
 	if len(origins) == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
 			origins[i].Execution = r.ID
 		}
 	}
-	g.flows.skillMarks(tool.Principal(ctx), shared).set(func(m *marks) {
+	g.flows.skillLabels(tool.Principal(ctx), shared).set(func(m *marks) {
 		var all toolcall.Trail
 		all.Add(m.Files[name]...)
 		all.Add(origins...)
@@ -41,9 +41,9 @@ func (g *Guard) ReadSkill(ctx context.Context, name string, shared bool) {
 	if !g.policies.rules.Load().on {
 		return
 	}
-	origins := g.flows.skillMarks(tool.Principal(ctx), shared).file(name)
+	origins := g.flows.skillLabels(tool.Principal(ctx), shared).file(name)
 	for i := range origins {
 		origins[i].Tool, origins[i].File = "", "skills/"+name
 	}
-	g.Recall(ctx, origins)
+	g.AddOrigins(ctx, origins)
 }

@@ -66,11 +66,11 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	}
 	page, principals := Page{Executions: []Brief{}}, map[string]bool{}
 	if f.Limit <= 0 {
-		f.Limit = usualBriefs
+		f.Limit = defaultBriefs
 	}
 	for _, b := range slices.Backward(all) {
 		principals[b.Principal] = true
-		if !f.wants(b) {
+		if !f.matches(b) {
 			continue
 		}
 		if page.Total++; f.After == "" && page.Total > f.Offset && len(page.Executions) < f.Limit {
@@ -90,7 +90,7 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 // briefsOf returns all executions of the caller, or of all principals for an operator, the oldest first. Errors are *tool.Error.
 func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
-	late := h.waiting(tool.Principal(ctx), operator) // first, so that records written meanwhile are found in the store
+	late := h.pendingRecords(tool.Principal(ctx), operator) // first, so that records written meanwhile are found in the store
 	all, err := h.briefs.read(ctx, h.records)
 	if err != nil {
 		return nil, toolcall.Unreadable(ctx, h.opts.Logger, err)
@@ -114,10 +114,10 @@ func Statuses() []string {
 	}
 }
 
-// usualBriefs is the default number of executions per page.
-const usualBriefs = 50
+// defaultBriefs is the default number of executions per page.
+const defaultBriefs = 50
 
-func (f Filter) wants(b Brief) bool {
+func (f Filter) matches(b Brief) bool {
 	return strings.Contains(b.ID, f.ID) && (f.Status == "" || b.Status == f.Status) && (f.Language == "" || b.Language == f.Language) &&
 		(f.Principal == "" || b.Principal == f.Principal) && !b.Started.Before(f.Since)
 }

@@ -32,7 +32,7 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
 	} else if end.Record.Status == sandbox.OK && toolcall.ScopeOf(ctx).Run == "" {
-		err = endedWell(id)
+		err = succeededError(id)
 	} else if h.orphan(f) {
 		err = noExecution(id)
 	}
@@ -56,11 +56,11 @@ func (h *History) orphan(f *journal.File) bool {
 	return before.Resumed != f.ID
 }
 
-// ErrEndedWell is in the error for an execution that succeeded: there is nothing to resume.
-var ErrEndedWell = errors.New("it succeeded")
+// ErrSucceeded is in the error for an execution that succeeded: there is nothing to resume.
+var ErrSucceeded = errors.New("it succeeded")
 
-func endedWell(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: id + " succeeded: nothing to resume", Hint: "run the program without resume", Err: ErrEndedWell}
+func succeededError(id string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: id + " succeeded: nothing to resume", Hint: "run the program without resume", Err: ErrSucceeded}
 }
 
 // notResumable returns the error for a journal that cannot be resumed.
@@ -72,12 +72,12 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", sanitize.Line(id, 60), "error", err)
 		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + sanitize.Line(id, 60) + " cannot be read", Hint: "check what it has done, then run the program without resume"}
 	}
-	record, err := h.Recorded(ctx, id)
+	record, err := h.Record(ctx, id)
 	if err != nil {
 		return err
 	}
 	if record.Status == sandbox.OK {
-		return endedWell(id)
+		return succeededError(id)
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
 }
@@ -89,7 +89,7 @@ func (h *History) LastFailed(ctx context.Context) string {
 	}
 	h.Flush(ctx, "")
 	folder := h.Folder(tool.Principal(ctx))
-	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Well(journal.Path(folder, id)) })
+	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Succeeded(journal.Path(folder, id)) })
 	var last, same journal.Header // of all, and of the session
 	for _, id := range ids[:min(len(ids), maxLast)] {
 		f, err := journal.Open(journal.Path(folder, id))

@@ -35,9 +35,9 @@ type History struct {
 	briefs  briefs
 	rebuild func(ctx context.Context) // rebuilds damaged records; nil does nothing
 
-	tidied chan struct{} // closed when the journals of earlier processes are recovered
-	quit   chan struct{} // closed by Close
-	work   sync.WaitGroup
+	recovered chan struct{} // closed when the journals of earlier processes are recovered
+	quit      chan struct{} // closed by Close
+	work      sync.WaitGroup
 
 	mu      sync.Mutex
 	pending map[string]*pending
@@ -50,7 +50,7 @@ type pending struct {
 	record  Record
 	root    string
 	journal *journal.Writer // nil for none
-	tally   *execution.Cost
+	cost    *execution.Cost
 	done    chan struct{} // closed when it is stored, and its journal can be opened
 }
 
@@ -73,13 +73,13 @@ type Options struct {
 	Records *store.Store
 	// Settings are the settings in force.
 	Settings config.Source
-	// Hasty estimates tokens instead of counting them, for a short process.
-	Hasty  bool
-	Logger *slog.Logger
+	// EstimateTokens estimates tokens instead of counting them, for a short process.
+	EstimateTokens bool
+	Logger         *slog.Logger
 	// Meter counts tokens.
 	Meter *execution.Meter
-	// Spent is called with the tokens of each execution.
-	Spent func(answered, read int)
+	// OnTokens is called with the tokens of each execution.
+	OnTokens func(answered, read int)
 	// Resources returns lines about what the caller uses now, for [History.Stats].
 	Resources func(ctx context.Context) []string
 }
@@ -96,7 +96,7 @@ func Open(opts Options) (*History, error) {
 	}
 	h := &History{
 		records: records, opts: opts, Durable: opts.Records != nil,
-		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
+		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), recovered: make(chan struct{}), quit: make(chan struct{}),
 	}
 	h.Root = opts.Journals
 	if h.Root == "" && opts.DataDir != "" {
@@ -106,7 +106,7 @@ func Open(opts Options) (*History, error) {
 }
 
 // Start starts the background work.
-func (h *History) Start() { h.work.Go(h.follow) }
+func (h *History) Start() { h.work.Go(h.run) }
 
 // Close stores the pending records and waits for that. It is idempotent.
 func (h *History) Close() {
@@ -120,11 +120,11 @@ func (h *History) Close() {
 	h.work.Wait()
 }
 
-// follow recovers the records of earlier processes, then stores records from the queue until it is closed.
-func (h *History) follow() {
-	h.tidy()
-	close(h.tidied)
-	h.mend()
+// run recovers the records of earlier processes, then stores records from the queue until it is closed.
+func (h *History) run() {
+	h.sweep()
+	close(h.recovered)
+	h.rebuildDamaged()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -133,15 +133,15 @@ func (h *History) follow() {
 			if !ok {
 				return
 			}
-			h.settle(p)
+			h.finalize(p)
 		case <-ticker.C:
-			h.tidy()
+			h.sweep()
 		}
 	}
 }
 
-// mend rebuilds damaged records, until Close.
-func (h *History) mend() {
+// rebuildDamaged rebuilds damaged records, until Close.
+func (h *History) rebuildDamaged() {
 	if h.rebuild == nil {
 		return
 	}
@@ -159,13 +159,13 @@ func (h *History) mend() {
 	h.rebuild(ctx)
 }
 
-// tidy recovers the journals of processes that are gone, and removes journals beyond the limits.
-func (h *History) tidy() {
+// sweep recovers the journals of processes that are gone, and removes journals beyond the limits.
+func (h *History) sweep() {
 	if h.Root == "" {
 		return
 	}
 	if h.Durable {
-		h.recover()
+		h.recoverAll()
 	}
 	limits := h.opts.Settings.Load().Journal
 	journal.Sweep(h.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
@@ -174,11 +174,11 @@ func (h *History) tidy() {
 // put stores a record: immediately, or soon if it is already in a journal. Its tokens are estimates until it is in the
 // store.
 func (h *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
-	err := h.note(ctx, record, run.Journal, fault)
+	err := h.persist(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
 		return err
 	}
-	p := &pending{record: record, root: run.Root, journal: run.Journal, tally: cost, done: make(chan struct{})}
+	p := &pending{record: record, root: run.Root, journal: run.Journal, cost: cost, done: make(chan struct{})}
 	h.mu.Lock()
 	h.pending[record.ID] = p
 	queued := false
@@ -191,39 +191,39 @@ func (h *History) put(ctx context.Context, record Record, run *toolcall.Executio
 	}
 	h.mu.Unlock()
 	if !queued {
-		h.settle(p)
+		h.finalize(p)
 	}
 	return err
 }
 
-// note writes a record to its journal, or without a journal to a durable store.
-func (h *History) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
+// persist writes a record to its journal, or without a journal to a durable store.
+func (h *History) persist(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
 	switch {
 	case w == nil && h.Durable:
 		return h.write(ctx, record)
 	case w == nil:
 		return nil // a store in memory is not safer
 	}
-	data, err := json.Marshal(overOf(record, fault))
+	data, err := json.Marshal(newEnd(record, fault))
 	if err != nil {
 		return err
 	}
-	return w.Over(data)
+	return w.EndProgram(data)
 }
 
-// counted returns the record with its tokens, which stay estimates if the queue is long.
-func (h *History) counted(p *pending) Record {
+// withTokens returns the record with its tokens, which stay estimates if the queue is long.
+func (h *History) withTokens(p *pending) Record {
 	record := p.record
-	if p.tally == nil {
+	if p.cost == nil {
 		return record
 	}
-	record.Tokens, record.TokensRead = p.tally.Tokens(!h.opts.Hasty && len(h.queue) <= maxPending/2)
+	record.Tokens, record.TokensRead = p.cost.Tokens(!h.opts.EstimateTokens && len(h.queue) <= maxPending/2)
 	return record
 }
 
-// needless reports whether the journal of an execution can be removed: the execution succeeded, does not belong to a
+// removable reports whether the journal of an execution can be removed: the execution succeeded, does not belong to a
 // workflow (which may not know its end yet), and its journal is not kept as a draft of a workflow.
-func (h *History) needless(record Record, root string) bool {
+func (h *History) removable(record Record, root string) bool {
 	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
 		return false
 	}
@@ -231,14 +231,14 @@ func (h *History) needless(record Record, root string) bool {
 	return !limits.Successes || limits.Keep == 0 || record.Made == 0
 }
 
-// settle stores a record, and removes its journal if it is needless.
-func (h *History) settle(p *pending) {
-	record := h.counted(p)
+// finalize stores a record, and removes its journal if it is needless.
+func (h *History) finalize(p *pending) {
+	record := h.withTokens(p)
 	err := h.write(context.Background(), record)
 	if err != nil {
 		h.opts.Logger.Error("execution is not recorded", "execution", record.ID, "error", err)
 	}
-	h.opts.Spent(record.Tokens, record.TokensRead)
+	h.opts.OnTokens(record.Tokens, record.TokensRead)
 	if p.journal != nil {
 		h.release(p, err)
 	}
@@ -252,12 +252,12 @@ func (h *History) settle(p *pending) {
 func (h *History) release(p *pending, err error) {
 	end := p.journal.Close
 	switch {
-	case err == nil && h.needless(p.record, p.root):
+	case err == nil && h.removable(p.record, p.root):
 		end = p.journal.Remove
 	case err == nil && h.Durable && p.record.Status == sandbox.OK:
-		end = p.journal.Well
+		end = p.journal.SettleSuccess
 	case err == nil && h.Durable:
-		end = p.journal.Kept
+		end = p.journal.Settle
 	}
 	if failed := end(); failed != nil {
 		h.opts.Logger.Error("journal is not closed", "execution", p.record.ID, "error", failed)
@@ -276,15 +276,15 @@ func (h *History) write(ctx context.Context, record Record) error {
 	})
 }
 
-// waiting returns the pending records of a principal, or with all of everybody, the oldest first.
-func (h *History) waiting(principal string, all bool) []Record {
+// pendingRecords returns the pending records of a principal, or with all of everybody, the oldest first.
+func (h *History) pendingRecords(principal string, all bool) []Record {
 	h.mu.Lock()
 	pending := slices.Collect(maps.Values(h.pending))
 	h.mu.Unlock()
 	var list []Record
 	for _, p := range pending {
 		if all || p.record.Principal == principal {
-			list = append(list, h.counted(p))
+			list = append(list, h.withTokens(p))
 		}
 	}
 	slices.SortFunc(list, func(a, b Record) int { return a.Started.Compare(b.Started) })
@@ -295,7 +295,7 @@ func (h *History) waiting(principal string, all bool) []Record {
 // of earlier processes, which locks them.
 func (h *History) Flush(ctx context.Context, id string) {
 	select {
-	case <-h.tidied:
+	case <-h.recovered:
 	case <-ctx.Done():
 		return
 	}
@@ -328,19 +328,19 @@ func (h *History) find(ctx context.Context, id string) (Record, error) {
 	p := h.pending[id]
 	h.mu.Unlock()
 	if p != nil && (operator || p.record.Principal == tool.Principal(ctx)) {
-		return h.counted(p), nil
+		return h.withTokens(p), nil
 	}
-	record, err := h.stored(ctx, id, operator)
+	record, err := h.load(ctx, id, operator)
 	if errors.Is(err, store.ErrNotFound) {
-		if left, ok := h.left(tool.Principal(ctx), id, operator); ok {
+		if left, ok := h.fromJournal(tool.Principal(ctx), id, operator); ok {
 			return left, nil
 		}
 	}
 	return record, err
 }
 
-// stored returns the record with an id from the store.
-func (h *History) stored(ctx context.Context, id string, operator bool) (Record, error) {
+// load returns the record with an id from the store.
+func (h *History) load(ctx context.Context, id string, operator bool) (Record, error) {
 	if !operator {
 		entry, err := h.records.Get(ctx, KeyOf(tool.Principal(ctx), id))
 		if err != nil {

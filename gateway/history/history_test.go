@@ -24,7 +24,7 @@ func openTestHistory(t testing.TB, records *store.Store, dir string) *History {
 	settings := &atomic.Pointer[config.Config]{}
 	standard := config.Default()
 	settings.Store(&standard)
-	h, err := Open(Options{Records: records, DataDir: dir, Settings: settings, Logger: slog.New(slog.DiscardHandler), Meter: &execution.Meter{}, Spent: func(int, int) {}})
+	h, err := Open(Options{Records: records, DataDir: dir, Settings: settings, Logger: slog.New(slog.DiscardHandler), Meter: &execution.Meter{}, OnTokens: func(int, int) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 			t.Errorf("%s of another: %v", id, err)
 		}
 	}
-	if _, err := r.stored(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.load(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is kept already: %v", err)
 	}
 	r.Start()
 	r.Close()
 	for _, id := range []string{"e-ok", "e-failed"} {
-		if got, err := r.stored(ada, id, false); err != nil || got.Code != "x" {
+		if got, err := r.load(ada, id, false); err != nil || got.Code != "x" {
 			t.Errorf("%s: %+v, %v", id, got, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestLeftByAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id == "e-ended" {
-			if err := w.Over([]byte(`{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)); err != nil {
+			if err := w.EndProgram([]byte(`{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,14 +101,14 @@ func TestLeftByAKill(t *testing.T) {
 	r.Start()
 	r.Flush(t.Context(), "")
 	r.Close()
-	if got, err := r.stored(ada, "e-ended", false); err != nil || got.Status != sandbox.Failed || got.Code != "x" {
+	if got, err := r.load(ada, "e-ended", false); err != nil || got.Status != sandbox.Failed || got.Code != "x" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err := r.stored(ada, "e-killed", false)
+	got, err := r.load(ada, "e-killed", false)
 	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := r.stored(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.load(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("one that runs: %v", err)
 	}
 }

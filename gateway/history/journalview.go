@@ -57,9 +57,9 @@ type JournaledCall struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Journaled returns calls from the journal of an execution of the caller, or of any principal for an operator: at most limit, without
+// JournalCalls returns calls from the journal of an execution of the caller, or of any principal for an operator: at most limit, without
 // the first after. The execution may still run. Errors are *tool.Error; NotFound also if the journal has expired.
-func (h *History) Journaled(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
+func (h *History) JournalCalls(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
 	path := h.journalOf(ctx, id)
 	c, err := journal.Peek(path, maxPeek)
 	switch {
@@ -79,7 +79,7 @@ func (h *History) Journaled(ctx context.Context, id string, after, limit int) (J
 		limit = maxViewed
 	}
 	for _, req := range c.Calls[from:min(from+limit, len(c.Calls))] {
-		view.Calls = append(view.Calls, journaledCall(req))
+		view.Calls = append(view.Calls, newJournaledCall(req))
 	}
 	return view, nil
 }
@@ -99,14 +99,14 @@ func (h *History) journalOf(ctx context.Context, id string) string {
 	return own
 }
 
-func journaledCall(c journal.Call) JournaledCall {
-	v := JournaledCall{Number: c.Number, Tool: c.Tool, State: string(c.State), Unasked: !c.Asked, Digest: c.Arguments, Lost: c.Lost, ArgumentsSize: len(c.Args), Arguments: start(string(c.Args)), Failed: c.Result.IsError}
+func newJournaledCall(c journal.Call) JournaledCall {
+	v := JournaledCall{Number: c.Number, Tool: c.Tool, State: string(c.State), Unasked: !c.Asked, Digest: c.Arguments, Lost: c.Lost, ArgumentsSize: len(c.Args), Arguments: truncate(string(c.Args)), Failed: c.Result.IsError}
 	if c.Err != nil {
-		v.Problem, v.Hint = start(c.Err.Message), start(c.Err.Hint)
+		v.Problem, v.Hint = truncate(c.Err.Message), truncate(c.Err.Hint)
 		return v
 	}
 	text := resultText(c.Result)
-	v.Result, v.ResultSize = start(text), len(text)
+	v.Result, v.ResultSize = truncate(text), len(text)
 	return v
 }
 
@@ -128,8 +128,8 @@ func resultText(r tool.Result) string {
 	return text
 }
 
-// start truncates a text to maxViewedText bytes.
-func start(text string) string {
+// truncate truncates a text to maxViewedText bytes.
+func truncate(text string) string {
 	if len(text) <= maxViewedText {
 		return text
 	}

@@ -38,10 +38,10 @@ func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Mis
 	if err != nil {
 		return Missing{}, err
 	}
-	return findMissing(ctx, audit.Dir(dataDir), executions, approval.NewBook(approvals, nil))
+	return findMissing(ctx, audit.Dir(dataDir), executions, approval.NewStore(approvals, nil))
 }
 
-func findMissing(ctx context.Context, auditDir string, executions *store.Bucket, book *approval.Book) (m Missing, err error) {
+func findMissing(ctx context.Context, auditDir string, executions *store.Bucket, book *approval.Store) (m Missing, err error) {
 	expected, err := audit.Expect(ctx, auditDir, time.Now().Add(-executionsAge), maxExecutions)
 	if err != nil {
 		return m, err
@@ -78,7 +78,7 @@ func missingExecutions(ctx context.Context, expected []audit.Event, in *store.Bu
 	return missing, nil
 }
 
-func missingApprovals(ctx context.Context, expected map[string]audit.Event, book *approval.Book) (missing []audit.Event, err error) {
+func missingApprovals(ctx context.Context, expected map[string]audit.Event, book *approval.Store) (missing []audit.Event, err error) {
 	kept, err := book.List(ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func missingApprovals(ctx context.Context, expected map[string]audit.Event, book
 	}
 	for _, e := range expected {
 		full := own[e.Principal] >= approval.MaxOwn // old ones are overwritten
-		if open(e) && !full && time.Since(e.Time) < approval.MaxExpire {
+		if isOpen(e) && !full && time.Since(e.Time) < approval.MaxExpire {
 			missing = append(missing, e)
 		}
 	}
@@ -98,8 +98,8 @@ func missingApprovals(ctx context.Context, expected map[string]audit.Event, book
 	return missing, nil
 }
 
-// open reports whether an approval is pending, or has an answer that the caller may not have seen.
-func open(question audit.Event) bool {
+// isOpen reports whether an approval is pending, or has an answer that the caller may not have seen.
+func isOpen(question audit.Event) bool {
 	state, _, _ := strings.Cut(question.Outcome, ":")
 	return slices.Contains([]approval.State{approval.Waiting, approval.Allowed, approval.Denied, approval.Done}, approval.State(state))
 }

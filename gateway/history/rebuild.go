@@ -28,18 +28,18 @@ const (
 // results and, by default, no program. An approval is marked as lost, and its call requests it again.
 type rebuilder struct {
 	recorder *History
-	book     *approval.Book
+	book     *approval.Store
 	damaged  func(ctx context.Context) ([]store.Damage, error)
 	audit    string // the folder of the audit log, "" for none
 	log      *slog.Logger
 }
 
 // RebuildWith enables the rebuild of damaged records, with those of approvals in book. It does nothing if records are in memory.
-func (h *History) RebuildWith(book *approval.Book) {
+func (h *History) RebuildWith(book *approval.Store) {
 	if h.opts.Records == nil {
 		return
 	}
-	b := &rebuilder{recorder: h, book: book, damaged: h.opts.Records.Damaged, log: h.opts.Logger}
+	b := &rebuilder{recorder: h, book: book, damaged: h.opts.Records.ListDamage, log: h.opts.Logger}
 	if h.opts.DataDir != "" {
 		b.audit = audit.Dir(h.opts.DataDir)
 	}
@@ -48,7 +48,7 @@ func (h *History) RebuildWith(book *approval.Book) {
 
 // run rebuilds the damaged records, and logs what it did.
 func (b *rebuilder) run(ctx context.Context) {
-	places, lost, err := b.lost(ctx)
+	places, lost, err := b.findLost(ctx)
 	if err == nil && len(places) > 0 {
 		err = b.rebuild(ctx, places, lost)
 	}
@@ -59,8 +59,8 @@ func (b *rebuilder) run(ctx context.Context) {
 
 func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost map[string]string) error {
 	for id, folder := range lost {
-		if r, ok := b.journaled(folder, id); ok {
-			b.keep(ctx, r)
+		if r, ok := b.recordFromJournal(folder, id); ok {
+			b.save(ctx, r)
 			delete(lost, id)
 		}
 	}
@@ -70,7 +70,7 @@ func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost ma
 			return err
 		}
 		if places[approvalsPlace] {
-			b.loseApprovals(ctx, missing.Approvals)
+			b.markApprovalsLost(ctx, missing.Approvals)
 		}
 		if places[executionsPlace] {
 			for _, e := range missing.Executions {
@@ -87,8 +87,8 @@ func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost ma
 	return nil
 }
 
-// lost returns the buckets with damage, and the folders of principals by the id of their executions without a valid record.
-func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[string]string, err error) {
+// findLost returns the buckets with damage, and the folders of principals by the id of their executions without a valid record.
+func (b *rebuilder) findLost(ctx context.Context) (places map[string]bool, lost map[string]string, err error) {
 	all, err := b.damaged(ctx)
 	places, lost = map[string]bool{}, map[string]string{}
 	for _, d := range all {
@@ -109,8 +109,8 @@ func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[
 	return places, lost, err
 }
 
-// journaled returns the record from a journal.
-func (b *rebuilder) journaled(folder, id string) (Record, bool) {
+// recordFromJournal returns the record from a journal.
+func (b *rebuilder) recordFromJournal(folder, id string) (Record, bool) {
 	if b.recorder.Root == "" || !filepath.IsLocal(folder) {
 		return Record{}, false
 	}
@@ -120,7 +120,7 @@ func (b *rebuilder) journaled(folder, id string) (Record, bool) {
 		return Record{}, false
 	}
 	defer func() { _ = f.Close() }()
-	r := EndOf(f.Contents, modified(path)).Record
+	r := EndOf(f.Contents, modTime(path)).Record
 	return r, r.ID == id && workspace.Folder(r.Principal) == folder
 }
 
@@ -137,7 +137,7 @@ func (b *rebuilder) rebuildAudited(ctx context.Context, lost map[string]string) 
 		case err != nil:
 			return err
 		case wanted && folder == workspace.Folder(r.Principal) && addEvent(running, r.Event):
-			b.keep(ctx, *running[r.Execution])
+			b.save(ctx, *running[r.Execution])
 			delete(lost, r.Execution)
 		}
 		if len(lost) == 0 {
@@ -177,8 +177,8 @@ func addResult(r *Record, e audit.Event) {
 	}
 }
 
-// keep stores a record, unless the store has it.
-func (b *rebuilder) keep(ctx context.Context, r Record) {
+// save stores a record, unless the store has it.
+func (b *rebuilder) save(ctx context.Context, r Record) {
 	if _, err := b.recorder.records.Get(ctx, KeyOf(r.Principal, r.ID)); !errors.Is(err, store.ErrNotFound) {
 		return
 	}
@@ -189,12 +189,12 @@ func (b *rebuilder) keep(ctx context.Context, r Record) {
 	b.log.Warn("a damaged record of an execution was rebuilt", "execution", r.ID)
 }
 
-// loseApprovals marks approvals as lost.
-func (b *rebuilder) loseApprovals(ctx context.Context, missing []audit.Event) {
+// markApprovalsLost marks approvals as lost.
+func (b *rebuilder) markApprovalsLost(ctx context.Context, missing []audit.Event) {
 	for _, e := range missing {
 		a := approval.Approval{ID: e.Approval, State: approval.Lost, Asked: e.Time, Expires: e.Time, Note: "its record was damaged: the call asks again when it is made again",
 			Request: approval.Request{Principal: e.Principal, Execution: e.Execution, Root: e.Execution, Tool: e.Tool, Rule: e.Rule}}
-		if err := b.book.Lose(ctx, a); err != nil {
+		if err := b.book.MarkLost(ctx, a); err != nil {
 			b.log.Error("a lost approval is not noted", "approval", e.Approval, "error", err)
 		}
 		b.log.Error("an approval is lost: its record was damaged", "approval", e.Approval, "execution", e.Execution, "tool", e.Tool, "was", e.Outcome)

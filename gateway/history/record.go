@@ -58,9 +58,9 @@ func KeyOf(principal string, id ...string) store.Key {
 	return append(store.Key{workspace.Folder(principal)}, id...)
 }
 
-// Recorded returns the record of an execution of the caller, or of any principal for an operator.
+// Record returns the record of an execution of the caller, or of any principal for an operator.
 // Errors are *tool.Error; NotFound also for an execution of another principal.
-func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
+func (h *History) Record(ctx context.Context, id string) (Record, error) {
 	r, err := h.find(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
@@ -86,7 +86,7 @@ func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 		if operator {
 			whose = nil
 		}
-		late, told := h.waiting(tool.Principal(ctx), operator), map[string]bool{}
+		late, told := h.pendingRecords(tool.Principal(ctx), operator), map[string]bool{}
 		for entry, err := range h.records.List(ctx, whose) {
 			r := Record{}
 			if err == nil {
@@ -130,15 +130,15 @@ func (h *History) Add(ctx context.Context, program execution.Program, e *executi
 	r.TokensRead = int(h.opts.Meter.Estimate(results))
 	r.Read = read
 	if e.Fault != nil {
-		r.Line = failedAt(e.Fault)
+		r.Line = faultLine(e.Fault)
 	}
 	if err := h.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault); err != nil {
 		h.opts.Logger.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }
 
-// failedAt returns the innermost line of the program itself in a fault, 0 for none.
-func failedAt(f *bridge.Fault) int {
+// faultLine returns the innermost line of the program itself in a fault, 0 for none.
+func faultLine(f *bridge.Fault) int {
 	for _, line := range slices.Backward(f.Lines) {
 		if line.File == "" {
 			return line.Line

@@ -42,7 +42,7 @@ type End struct {
 	FaultType string `json:"fault_type,omitempty"`
 }
 
-func overOf(r Record, fault *bridge.Fault) End {
+func newEnd(r Record, fault *bridge.Fault) End {
 	r.Code = ""
 	if fault == nil {
 		return End{Record: r}
@@ -61,14 +61,14 @@ func EndOf(c *journal.Contents, last time.Time) End {
 	program := ProgramOf(c)
 	var end End
 	if c.Over == nil || json.Unmarshal(c.Over, &end) != nil || end.Record.ID != c.ID {
-		end = End{Record: interrupted(c, program, last)}
+		end = End{Record: interruptedRecord(c, program, last)}
 	}
 	end.Record.Code = program.Code
 	return end
 }
 
-// interrupted returns the record of an execution without an end.
-func interrupted(c *journal.Contents, p Program, last time.Time) Record {
+// interruptedRecord returns the record of an execution without an end.
+func interruptedRecord(c *journal.Contents, p Program, last time.Time) Record {
 	r := Record{
 		ID: c.ID, Principal: c.Principal, Session: c.Session, Resumes: c.Resumes, Memory: p.Session, Environment: p.Environment, Language: p.Language,
 		Status: Interrupted, Started: c.Started, Duration: max(0, last.Sub(c.Started)), Workspace: p.Workspace,
@@ -81,13 +81,13 @@ func interrupted(c *journal.Contents, p Program, last time.Time) Record {
 			continue
 		}
 		if r.Made++; len(r.Calls) < toolcall.MaxRecords {
-			r.Calls = append(r.Calls, toolcall.RecordedCall{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeIn(req)})
+			r.Calls = append(r.Calls, toolcall.RecordedCall{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeOf(req)})
 		}
 	}
 	return r
 }
 
-func outcomeIn(c journal.Call) string {
+func outcomeOf(c journal.Call) string {
 	switch {
 	case c.State == journal.Begun:
 		return toolcall.Unfinished
@@ -97,8 +97,8 @@ func outcomeIn(c journal.Call) string {
 	return toolcall.Outcome(c.Result, nil)
 }
 
-// recover records the executions of processes that are gone, from their journals.
-func (h *History) recover() {
+// recoverAll records the executions of processes that are gone, from their journals.
+func (h *History) recoverAll() {
 	folders, _ := os.ReadDir(h.Root) // a missing directory has none
 	for _, folder := range folders {
 		for _, id := range journal.List(filepath.Join(h.Root, folder.Name())) {
@@ -106,14 +106,14 @@ func (h *History) recover() {
 			case <-h.quit:
 				return
 			default:
-				h.take(journal.Path(filepath.Join(h.Root, folder.Name()), id))
+				h.recoverOne(journal.Path(filepath.Join(h.Root, folder.Name()), id))
 			}
 		}
 	}
 }
 
-// take records one execution that has ended or was interrupted.
-func (h *History) take(path string) {
+// recoverOne records one execution that has ended or was interrupted.
+func (h *History) recoverOne(path string) {
 	if journal.Settled(path) {
 		return
 	}
@@ -125,23 +125,23 @@ func (h *History) take(path string) {
 	if f.Kept {
 		return
 	}
-	end := EndOf(f.Contents, modified(path))
+	end := EndOf(f.Contents, modTime(path))
 	if err := h.write(context.Background(), end.Record); err != nil {
 		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
-	if h.needless(end.Record, f.Root) {
+	if h.removable(end.Record, f.Root) {
 		err = f.Remove()
 	} else {
-		err = f.Keep(end.Record.Status == sandbox.OK)
+		err = f.Settle(end.Record.Status == sandbox.OK)
 	}
 	if err != nil {
 		h.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)
 	}
 }
 
-// left returns the record of an execution from its journal, if the store has none.
-func (h *History) left(principal, id string, operator bool) (Record, bool) {
+// fromJournal returns the record of an execution from its journal, if the store has none.
+func (h *History) fromJournal(principal, id string, operator bool) (Record, bool) {
 	if h.Root == "" {
 		return Record{}, false
 	}
@@ -153,13 +153,13 @@ func (h *History) left(principal, id string, operator bool) (Record, bool) {
 		path := journal.Path(folder, id)
 		if f, err := journal.Open(path); err == nil {
 			defer func() { _ = f.Close() }()
-			return EndOf(f.Contents, modified(path)).Record, true
+			return EndOf(f.Contents, modTime(path)).Record, true
 		}
 	}
 	return Record{}, false
 }
 
-func modified(path string) time.Time {
+func modTime(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}

@@ -36,8 +36,8 @@ type SavingsStep struct {
 	Read     int64 `json:"read_tokens"`
 }
 
-// Saved returns the number of tokens that stayed out of models' contexts: those of results less those of answers.
-func (s SavingsStep) Saved() int64 { return max(s.Read-s.Answered, 0) }
+// SavedTokens returns the number of tokens that stayed out of models' contexts: those of results less those of answers.
+func (s SavingsStep) SavedTokens() int64 { return max(s.Read-s.Answered, 0) }
 
 // maxSavings is the maximum number of steps.
 const maxSavings = 1000
@@ -85,7 +85,7 @@ func (r Record) ReadTokens() (n int64) {
 		return int64(r.TokensRead)
 	}
 	for _, c := range r.Calls { // old records have no count
-		n += c.Size * execution.UsualTokens / execution.UsualBytes
+		n += c.Size * execution.TypicalTokens / execution.TypicalBytes
 	}
 	return n
 }

@@ -75,11 +75,11 @@ func (s *stats) write(b *strings.Builder) {
 	if n == 1 {
 		programs = "program"
 	}
-	fmt.Fprintf(b, "%d %s since %s: %s; %s\n", n, programs, s.since.UTC().Format("2006-01-02 15:04 UTC"), counted(s.status), counted(s.language))
+	fmt.Fprintf(b, "%d %s since %s: %s; %s\n", n, programs, s.since.UTC().Format("2006-01-02 15:04 UTC"), formatCounts(s.status), formatCounts(s.language))
 	slices.Sort(s.durations)
-	fmt.Fprintf(b, "duration: p50 %v, p99 %v\n", short(percentile(s.durations, 50)), short(percentile(s.durations, 99)))
+	fmt.Fprintf(b, "duration: p50 %v, p99 %v\n", roundDuration(percentile(s.durations, 50)), roundDuration(percentile(s.durations, 99)))
 	if s.made > 0 {
-		fmt.Fprintf(b, "tool calls: %d: %s%s\n", s.made, counted(s.calls), failed(s.fail))
+		fmt.Fprintf(b, "tool calls: %d: %s%s\n", s.made, formatCounts(s.calls), formatFailures(s.fail))
 	}
 	fmt.Fprintf(b, "answers: %d tokens", s.answered)
 	if kept := s.read - s.answered; kept > 0 {
@@ -97,8 +97,8 @@ func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// short rounds a duration to two or three digits.
-func short(d time.Duration) time.Duration {
+// roundDuration rounds a duration to two or three digits.
+func roundDuration(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
 		if d >= 10*unit {
 			return d.Round(unit)
@@ -113,8 +113,8 @@ func short(d time.Duration) time.Duration {
 // maxCounted is the maximum number of listed keys.
 const maxCounted = 10
 
-// counted lists counts, the highest first.
-func counted(counts map[string]int) string {
+// formatCounts lists counts, the highest first.
+func formatCounts(counts map[string]int) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
@@ -128,9 +128,9 @@ func counted(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func failed(counts map[string]int) string {
+func formatFailures(counts map[string]int) string {
 	if len(counts) == 0 {
 		return ""
 	}
-	return "; failed: " + counted(counts)
+	return "; failed: " + formatCounts(counts)
 }

@@ -37,7 +37,7 @@ answers: 1000 tokens; results that programs read: at least 137500, so 136500 sta
 		t.Error(got)
 	}
 	for d, want := range map[time.Duration]string{1234567: "1.2ms", 12345678: "12ms", 1234567890: "1.2s", 999: "999ns", 72 * time.Second: "1m12s"} {
-		if got := short(d).String(); got != want {
+		if got := roundDuration(d).String(); got != want {
 			t.Errorf("%v: %s", d, got)
 		}
 	}

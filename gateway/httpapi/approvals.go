@@ -46,7 +46,7 @@ const (
 const maxReason = 300
 
 func (a *api) approvals(r *http.Request) (ApprovalList, error) {
-	all, err := a.verbs.Approvals(r.Context())
+	all, err := a.service.Approvals(r.Context())
 	if all == nil {
 		all = []approvals.Approval{}
 	}
@@ -55,7 +55,7 @@ func (a *api) approvals(r *http.Request) (ApprovalList, error) {
 
 func (a *api) approval(r *http.Request) (approvals.Approval, error) {
 	id := r.PathValue("id")
-	all, err := a.verbs.Approvals(r.Context())
+	all, err := a.service.Approvals(r.Context())
 	if err != nil {
 		return approvals.Approval{}, err
 	}
@@ -77,5 +77,5 @@ func (a *api) decide(r *http.Request, d Decision) (approvals.Approval, error) {
 	case d.Scope != "":
 		return approvals.Approval{}, invalid("a denial has no scope")
 	}
-	return a.verbs.Answer(r.Context(), r.PathValue("id"), answer)
+	return a.service.Answer(r.Context(), r.PathValue("id"), answer)
 }

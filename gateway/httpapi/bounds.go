@@ -26,8 +26,8 @@ func boundsOf(f reflect.StructField) (b bounds) {
 	return b
 }
 
-// wrong describes a violation, in words that follow the field's name, "" for none.
-func (b bounds) wrong(v reflect.Value) string {
+// violation describes a violation, in words that follow the field's name, "" for none.
+func (b bounds) violation(v reflect.Value) string {
 	switch {
 	case b.object && v.Bytes()[0] != '{':
 		return "must be an object"
@@ -59,7 +59,7 @@ func checkFields(body reflect.Value, there map[string]json.RawMessage) error {
 		if v.IsZero() && strings.Contains(options, "omit") {
 			continue // some clients send all fields
 		}
-		if wrong := boundsOf(f).wrong(v); wrong != "" {
+		if wrong := boundsOf(f).violation(v); wrong != "" {
 			return invalid(name + " " + wrong)
 		}
 	}

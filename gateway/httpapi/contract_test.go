@@ -34,7 +34,7 @@ type promise struct {
 	// events asks for a stream of them.
 	events bool
 	// verbs are another gateway than house.
-	verbs httpapi.Verbs
+	verbs httpapi.Service
 }
 
 const (

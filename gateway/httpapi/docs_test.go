@@ -45,7 +45,7 @@ func TestDocumentOfRoutes(t *testing.T) {
 	}
 	for _, r := range (&api{}).routes() {
 		if !slices.Contains(told, r.method+" "+r.path) {
-			t.Errorf("docs/api.md does not have %s %s: %s", r.method, r.path, r.does)
+			t.Errorf("docs/api.md does not have %s %s: %s", r.method, r.path, r.summary)
 		}
 	}
 	for _, problem := range example.FindAllSubmatch(page[:sections[0][0]], -1) {
@@ -71,7 +71,7 @@ func TestScopes(t *testing.T) {
 	for _, r := range (&api{}).routes() {
 		for _, scope := range append(tool.Scopes(), "none") {
 			ctx := tool.WithScopes(t.Context(), []tool.Scope{scope})
-			if err := r.may(ctx); (err == nil) != (r.scope == "" || r.scope == scope && scope != tool.ScopeOperate) {
+			if err := r.authorize(ctx); (err == nil) != (r.scope == "" || r.scope == scope && scope != tool.ScopeOperate) {
 				t.Errorf("%s %s with scope %s: %v", r.method, r.path, scope, err)
 			}
 		}

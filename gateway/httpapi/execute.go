@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Running runs programs.
-type Running interface {
+// Runner runs programs.
+type Runner interface {
 	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 	// MaxTimeout returns the maximum timeout of a program.
 	MaxTimeout() time.Duration
@@ -116,17 +116,17 @@ func (a *api) execute(r *http.Request, in Program) (Executed, error) {
 	if err != nil {
 		return Executed{}, err
 	}
-	e, err := a.verbs.Execute(r.Context(), p)
+	e, err := a.service.Execute(r.Context(), p)
 	if err != nil {
 		return Executed{}, err
 	}
-	return a.executed(e), nil
+	return a.executionResponse(e), nil
 }
 
 // program converts a request to a program for the gateway.
 func (a *api) program(in Program) (execution.Program, error) {
 	var timeout time.Duration
-	if most := a.verbs.MaxTimeout().Seconds(); in.Timeout != nil {
+	if most := a.service.MaxTimeout().Seconds(); in.Timeout != nil {
 		if *in.Timeout <= 0 || *in.Timeout > most {
 			return execution.Program{}, invalid(fmt.Sprintf("timeout must be more than 0 and at most %g, in seconds; leave it out for %g", most, most))
 		}
@@ -138,13 +138,13 @@ func (a *api) program(in Program) (execution.Program, error) {
 	}, nil
 }
 
-func (a *api) executed(e execution.Result) Executed {
-	tokens := a.verbs.CountTokens(e.Text())
+func (a *api) executionResponse(e execution.Result) Executed {
+	tokens := a.service.CountTokens(e.Text())
 	x := Executed{
-		ID: e.ID, Status: string(e.Status), Result: resultOf(e), Emitted: contents(e.Shown()), Error: failureOf(e), ExecutionTime: e.Duration.Seconds(),
+		ID: e.ID, Status: string(e.Status), Result: resultOf(e), Emitted: contents(e.ClientContent()), Error: failureOf(e), ExecutionTime: e.Duration.Seconds(),
 		Truncated: e.Truncated(), Files: e.Files, Metrics: Metrics{Calls: e.Calls, Tokens: tokens, TokensSaved: max(0, e.TokensRead()-tokens), QueuedMS: e.Queued.Milliseconds()}, Approvals: e.Approvals, Resume: e.Resume,
 	}
-	x.Output, x.Stderr = e.Printed()
+	x.Output, x.Stderr = e.CleanOutput()
 	if x.Files == nil {
 		x.Files = []execution.FileChange{}
 	}

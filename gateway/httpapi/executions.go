@@ -7,8 +7,8 @@ import (
 	"sallyport/gateway/history"
 )
 
-// usualExecutions is the default limit of a list, maxExecutions the maximum.
-const usualExecutions, maxExecutions = 50, 1000
+// defaultExecutions is the default limit of a list, maxExecutions the maximum.
+const defaultExecutions, maxExecutions = 50, 1000
 
 // ExecutionList is what GET /executions gives.
 type ExecutionList struct {
@@ -37,7 +37,7 @@ type ExecutionSummary struct {
 func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	query := queryOf(r)
 	most := query.number("limit")
-	page, err := a.verbs.Executions(r.Context(), history.Filter{
+	page, err := a.service.Executions(r.Context(), history.Filter{
 		Status: history.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
 	})
 	list := ExecutionList{Executions: []ExecutionSummary{}}
@@ -54,14 +54,14 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 
 // execution returns the record.
 func (a *api) execution(r *http.Request) (history.Record, error) {
-	return a.verbs.Recorded(r.Context(), r.PathValue("id"))
+	return a.service.Record(r.Context(), r.PathValue("id"))
 }
 
-// usualCalls is the default limit of calls of a journal, maxCalls the maximum.
-const usualCalls, maxCalls = 50, 200
+// defaultCalls is the default limit of calls of a journal, maxCalls the maximum.
+const defaultCalls, maxCalls = 50, 200
 
 // calls returns the calls in an execution's journal.
 func (a *api) calls(r *http.Request) (history.JournaledCalls, error) {
 	query := queryOf(r)
-	return a.verbs.Journaled(r.Context(), r.PathValue("id"), query.number("after"), query.number("limit"))
+	return a.service.JournalCalls(r.Context(), r.PathValue("id"), query.number("after"), query.number("limit"))
 }

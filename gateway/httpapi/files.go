@@ -31,7 +31,7 @@ type WorkspaceList struct {
 }
 
 func (a *api) workspaces(r *http.Request) (WorkspaceList, error) {
-	list, err := a.verbs.ListWorkspaces(r.Context())
+	list, err := a.service.ListWorkspaces(r.Context())
 	if list == nil {
 		list = []workspaces.WorkspaceInfo{}
 	}
@@ -47,7 +47,7 @@ type FileList struct {
 }
 
 func (a *api) files(r *http.Request) (FileList, error) {
-	list, more, err := a.verbs.FilesOf(r.Context(), r.PathValue("name"), queryOf(r).text("prefix"))
+	list, more, err := a.service.FilesOf(r.Context(), r.PathValue("name"), queryOf(r).text("prefix"))
 	if list == nil {
 		list = []workspaces.WorkspaceFile{}
 	}
@@ -56,7 +56,7 @@ func (a *api) files(r *http.Request) (FileList, error) {
 
 // readFile sends the bytes of a file, as a download that a browser never renders.
 func (a *api) readFile(w http.ResponseWriter, r *http.Request) error {
-	f, content, err := a.verbs.FileContent(r.Context(), r.PathValue("name"), r.PathValue("path"))
+	f, content, err := a.service.FileContent(r.Context(), r.PathValue("name"), r.PathValue("path"))
 	if err != nil {
 		return err
 	}
@@ -75,19 +75,21 @@ func (a *api) readFile(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = io.CopyBuffer(patientWriter{http.NewResponseController(w), w}, io.LimitReader(content, f.Size), make([]byte, 64<<10)) // the client may be gone
+		_, _ = io.CopyBuffer(deadlineWriter{http.NewResponseController(w), w}, io.LimitReader(content, f.Size), make([]byte, 64<<10)) // the client may be gone
 	}
 	return nil
 }
 
-// patientWriter writes with a deadline for each piece.
-type patientWriter struct {
+// deadlineWriter writes with a deadline for each piece.
+type deadlineWriter struct {
 	control *http.ResponseController
 	w       http.ResponseWriter
 }
 
 // Write implements [io.Writer].
-func (p patientWriter) Write(data []byte) (int, error) { return patiently(p.control, p.w, data) }
+func (p deadlineWriter) Write(data []byte) (int, error) {
+	return writeWithDeadline(p.control, p.w, data)
+}
 
 // tagOf returns the tag in a header of a request, "" without one.
 func tagOf(r *http.Request, header string) string {
@@ -103,14 +105,16 @@ func (a *api) writeFile(r *http.Request) (workspaces.WorkspaceFile, error) {
 	if data == nil {
 		data = []byte{}
 	}
-	return a.changed(r, data)
+	return a.changeFile(r, data)
 }
 
 // removeFile removes a file and returns its path.
-func (a *api) removeFile(r *http.Request) (workspaces.WorkspaceFile, error) { return a.changed(r, nil) }
+func (a *api) removeFile(r *http.Request) (workspaces.WorkspaceFile, error) {
+	return a.changeFile(r, nil)
+}
 
-func (a *api) changed(r *http.Request, data []byte) (workspaces.WorkspaceFile, error) {
-	f, err := a.verbs.ChangeFile(r.Context(), r.PathValue("name"), r.PathValue("path"), tagOf(r, "If-Match"), data)
+func (a *api) changeFile(r *http.Request, data []byte) (workspaces.WorkspaceFile, error) {
+	f, err := a.service.ChangeFile(r.Context(), r.PathValue("name"), r.PathValue("path"), tagOf(r, "If-Match"), data)
 	if err == nil && data == nil {
 		f = workspaces.WorkspaceFile{Path: r.PathValue("path")}
 	}

@@ -93,7 +93,7 @@ func TestRealFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = g.Close() }()
-	api := httpapi.New(g.Verbs(), nil)
+	api := httpapi.New(g.Service(), nil)
 	tag := ""
 	for _, test := range []struct {
 		who, method, path, body, ifMatch string

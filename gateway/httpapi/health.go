@@ -45,8 +45,8 @@ func (a *api) health(r *http.Request) (Health, error) {
 	if !tool.May(r.Context(), tool.ScopeRead) {
 		return h, nil
 	}
-	h.UptimeMS, h.Kept, h.Workflows = max(1, time.Since(a.begun).Milliseconds()), a.opts.Kept, a.opts.Workflows != nil
-	for _, up := range a.verbs.Upstreams() {
+	h.UptimeMS, h.Kept, h.Workflows = max(1, time.Since(a.started).Milliseconds()), a.opts.Kept, a.opts.Workflows != nil
+	for _, up := range a.service.Upstreams() {
 		h.Upstreams = append(h.Upstreams, UpstreamHealth{ID: up.ID, Status: string(up.State.Status), Reason: up.Problem(), Tools: up.State.Tools, Held: up.Held})
 	}
 	return h, nil
@@ -64,7 +64,7 @@ type Readiness struct {
 var errNotReady = errors.New("not ready")
 
 func (a *api) ready(r *http.Request) (Readiness, error) {
-	missing := a.verbs.Missing()
+	missing := a.service.NotReady()
 	if a.opts.Draining() {
 		missing = append(missing, "it is about to end")
 	}

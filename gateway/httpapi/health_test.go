@@ -26,7 +26,7 @@ func TestHealth(t *testing.T) {
 // unready is a house that waits for something.
 type unready struct{ house }
 
-func (unready) Missing() []string { return []string{"upstreams have not been tried yet: crm"} }
+func (unready) NotReady() []string { return []string{"upstreams have not been tried yet: crm"} }
 
 // TestReady: what is missing is a problem with status 503, and so is an end that is near.
 func TestReady(t *testing.T) {
@@ -35,7 +35,7 @@ func TestReady(t *testing.T) {
 	draining.Draining = func() bool { return true }
 	for _, test := range []struct {
 		name   string
-		verbs  httpapi.Verbs
+		verbs  httpapi.Service
 		opts   *httpapi.Options
 		status int
 		says   string

@@ -20,26 +20,26 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs are the methods of the gateway that the API needs.
-type Verbs interface {
+// Service are the methods of the gateway that the API needs.
+type Service interface {
 	Approvals
 	Executions
-	Running
+	Runner
 	Catalog
 	Upstreams
-	Lives
+	LiveExecutions
 	Files
 	Skills
-	Numbers
-	// Missing returns the reasons why the gateway is not ready, none if it is.
-	Missing() []string
+	Reports
+	// NotReady returns the reasons why the gateway is not ready, none if it is.
+	NotReady() []string
 }
 
 // Executions are the execution records of the caller, or of all principals for an operator.
 type Executions interface {
-	Recorded(ctx context.Context, id string) (history.Record, error)
+	Record(ctx context.Context, id string) (history.Record, error)
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
-	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
+	JournalCalls(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
 }
 
 // Options configure the API; nil means all defaults.
@@ -65,15 +65,15 @@ const maxBody, maxValues = 64 << 10, 1 << 20
 
 // api answers the routes.
 type api struct {
-	verbs     Verbs
+	service   Service
 	opts      Options
-	begun     time.Time
+	started   time.Time
 	documents documents
 }
 
 // New returns the handler of all routes. Every response is JSON: the route's response type, or a problem document.
-func New(verbs Verbs, opts *Options) http.Handler {
-	a := &api{verbs: verbs, begun: time.Now()}
+func New(verbs Service, opts *Options) http.Handler {
+	a := &api{service: verbs, started: time.Now()}
 	if opts != nil {
 		a.opts = *opts
 	}
@@ -125,7 +125,7 @@ func (a *api) dispatch(w http.ResponseWriter, r *http.Request, routes []route) {
 }
 
 func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
-	if err := rt.may(r.Context()); err != nil {
+	if err := rt.authorize(r.Context()); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
@@ -134,7 +134,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
 		return
 	}
-	r, err := withAsked(r, rt.params)
+	r, err := withQuery(r, rt.params)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -154,7 +154,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, err)
 		return
 	}
-	data, err := encoded(result)
+	data, err := encodeJSON(result)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -166,11 +166,11 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 	write(w, status, "application/json", data)
 }
 
-// encoded returns the JSON of a response or event, with empty lists and maps in place of null.
-func encoded(v any) ([]byte, error) { return json.Marshal(lists.Filled(v)) }
+// encodeJSON returns the JSON of a response or event, with empty lists and maps in place of null.
+func encodeJSON(v any) ([]byte, error) { return json.Marshal(lists.FillNil(v)) }
 
-// may refuses a caller without the scope of a route.
-func (rt route) may(ctx context.Context) error {
+// authorize refuses a caller without the scope of a route.
+func (rt route) authorize(ctx context.Context) error {
 	switch {
 	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create NAME --scope operate` makes a token of one; or use the sallyport command on the gateway's machine"}
@@ -198,5 +198,5 @@ func write(w http.ResponseWriter, status int, kind string, data []byte) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(data)+1))
 	w.WriteHeader(status)
-	_, _ = patiently(http.NewResponseController(w), w, append(data, '\n')) // the client may be gone
+	_, _ = writeWithDeadline(http.NewResponseController(w), w, append(data, '\n')) // the client may be gone
 }

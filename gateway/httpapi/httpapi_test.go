@@ -24,13 +24,13 @@ import (
 )
 
 // house is a gateway in memory: ada and bob have run something, an operator sees both.
-type house struct{ httpapi.Verbs }
+type house struct{ httpapi.Service }
 
 func (house) Upstreams() []catalog.Upstream {
 	return []catalog.Upstream{{ID: "crm", State: upstream.State{Status: upstream.Failed, Error: "no such host", Tools: 3}}}
 }
 
-func (house) Missing() []string { return nil }
+func (house) NotReady() []string { return nil }
 
 func (house) Records(ctx context.Context) iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
@@ -44,7 +44,7 @@ func (house) Records(ctx context.Context) iter.Seq2[history.Record, error] {
 	}
 }
 
-func (h house) Recorded(ctx context.Context, id string) (history.Record, error) {
+func (h house) Record(ctx context.Context, id string) (history.Record, error) {
 	for r := range h.Records(ctx) {
 		if r.ID == id {
 			return r, nil

@@ -19,7 +19,7 @@ import (
 
 func (h house) Executions(ctx context.Context, f history.Filter) (page history.Page, err error) {
 	for i := 2; i >= 0; i-- {
-		r, err := h.Recorded(ctx, fmt.Sprint("e-", i))
+		r, err := h.Record(ctx, fmt.Sprint("e-", i))
 		if err != nil || f.Status != "" && r.Status != f.Status || f.Principal != "" && r.Principal != f.Principal {
 			continue
 		}
@@ -33,8 +33,8 @@ func (h house) Executions(ctx context.Context, f history.Filter) (page history.P
 	return page, nil
 }
 
-func (h house) Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error) {
-	_, err := h.Recorded(ctx, id)
+func (h house) JournalCalls(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error) {
+	_, err := h.Record(ctx, id)
 	return history.JournaledCalls{Calls: []history.JournaledCall{{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "x"}, State: "ended"}}, Total: limit}, err
 }
 

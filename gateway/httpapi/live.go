@@ -10,8 +10,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Lives are the running executions of the caller, or of all principals for an operator.
-type Lives interface {
+// LiveExecutions are the running executions of the caller, or of all principals for an operator.
+type LiveExecutions interface {
 	Running(ctx context.Context) []executor.Live
 	// FollowRunning calls seen whenever an execution has changed, and once more at its end.
 	FollowRunning(ctx context.Context, id string, seen func(now executor.Live, over bool) error) error
@@ -58,7 +58,7 @@ const liveCalls = 20
 
 func (a *api) live(r *http.Request) (LiveList, error) {
 	list := LiveList{Executions: []LiveExecution{}}
-	for _, x := range a.verbs.Running(r.Context()) {
+	for _, x := range a.service.Running(r.Context()) {
 		one := LiveExecution{
 			ID: x.ID, Principal: x.Principal, Language: x.Language, Workspace: x.Workspace, Environment: x.Environment, Session: x.Session,
 			State: x.State, Started: x.Started, Calls: []LiveCall{}, Made: x.Made, Bytes: x.Bytes,
@@ -79,7 +79,7 @@ type Canceling struct {
 
 func (a *api) cancelExecution(r *http.Request, _ Nothing) (Canceling, error) {
 	id := r.PathValue("id")
-	return Canceling{ID: id}, a.verbs.CancelExecution(r.Context(), id)
+	return Canceling{ID: id}, a.service.CancelExecution(r.Context(), id)
 }
 
 // ProgramEnded is the event that an execution has ended. GET /executions/{id} returns its record.
@@ -95,8 +95,8 @@ func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	var err error
 	seen := int64(-1)
-	s.around(cancel, func() {
-		err = a.verbs.FollowRunning(ctx, id, func(now executor.Live, _ bool) error {
+	s.runWhile(cancel, func() {
+		err = a.service.FollowRunning(ctx, id, func(now executor.Live, _ bool) error {
 			if seen < 0 {
 				seen = 0
 				s.start(id)
@@ -109,7 +109,7 @@ func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err == nil:
 		s.send(eventEnded, ProgramEnded{ID: id})
-	case s.begun:
+	case s.headerSent:
 		s.send(eventError, problem(r, statusOf(err), tool.AsError(err)))
 	default:
 		return err

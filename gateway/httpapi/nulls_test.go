@@ -21,7 +21,7 @@ func TestNoNulls(t *testing.T) {
 		}
 	}
 	for name, of := range all {
-		answer, err := encoded(reflect.Zero(of).Interface())
+		answer, err := encodeJSON(reflect.Zero(of).Interface())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,38 +41,38 @@ const modelMark = "x-for-models"
 type documents struct {
 	version string
 	mu      sync.Mutex
-	made    map[asking]made
+	cache   map[documentKey]cachedDocument
 }
 
-// asking is the key of a document: told says that it has the guides, which describe the upstreams.
-type asking struct {
-	profile string
-	told    bool
+// documentKey is the key of a document: told says that it has the guides, which describe the upstreams.
+type documentKey struct {
+	profile    string
+	withGuides bool
 }
 
-type made struct {
+type cachedDocument struct {
 	guides map[string]string
 	data   []byte
 	tag    string
 }
 
-// of returns the document of a profile with the guides as descriptions.
-func (d *documents) of(ask asking, guides map[string]string) (made, error) {
+// get returns the document of a profile with the guides as descriptions.
+func (d *documents) get(ask documentKey, guides map[string]string) (cachedDocument, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if m, ok := d.made[ask]; ok && maps.Equal(m.guides, guides) {
+	if m, ok := d.cache[ask]; ok && maps.Equal(m.guides, guides) {
 		return m, nil
 	}
 	data, err := document(ask.profile, d.version, guides)
 	if err != nil {
-		return made{}, err
+		return cachedDocument{}, err
 	}
 	sum := sha256.Sum256(data)
-	m := made{guides: guides, data: data, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
-	if d.made == nil {
-		d.made = map[asking]made{}
+	m := cachedDocument{guides: guides, data: data, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+	if d.cache == nil {
+		d.cache = map[documentKey]cachedDocument{}
 	}
-	d.made[ask] = m
+	d.cache[ask] = m
 	return m, nil
 }
 
@@ -87,7 +87,7 @@ func document(profile, version string, guides map[string]string) ([]byte, error)
 	for path, item := range paths {
 		operations := item.(map[string]any)
 		for method, operation := range operations {
-			if !shown(operation.(map[string]any), profile, guides) {
+			if !applyProfile(operation.(map[string]any), profile, guides) {
 				delete(operations, method)
 			}
 		}
@@ -101,8 +101,8 @@ func document(profile, version string, guides map[string]string) ([]byte, error)
 	return json.Marshal(doc)
 }
 
-// shown reports whether a profile has an operation, and adapts the operation to the profile.
-func shown(operation map[string]any, profile string, guides map[string]string) bool {
+// applyProfile reports whether a profile has an operation, and adapts the operation to the profile.
+func applyProfile(operation map[string]any, profile string, guides map[string]string) bool {
 	forModels := operation[modelMark] == true
 	delete(operation, modelMark)
 	name, _ := operation["operationId"].(string)
@@ -153,12 +153,12 @@ func prune(doc map[string]any) error {
 
 // serveOpenAPI serves the document. A caller with scope read gets the guides.
 func (a *api) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
-	ask := asking{profile: queryOf(r).text("profile"), told: tool.May(r.Context(), tool.ScopeRead)}
+	ask := documentKey{profile: queryOf(r).text("profile"), withGuides: tool.May(r.Context(), tool.ScopeRead)}
 	var guides map[string]string
-	if ask.told {
+	if ask.withGuides {
 		guides = a.opts.Guides()
 	}
-	m, err := a.documents.of(ask, guides)
+	m, err := a.documents.get(ask, guides)
 	if err != nil {
 		return err
 	}

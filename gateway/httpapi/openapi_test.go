@@ -136,7 +136,7 @@ var (
 )
 
 func (s *schemas) operation(r route, responses object) operation {
-	op := operation{ID: r.name, Models: r.models, Scope: string(r.scope), Tags: []string{s.tagOf(r.path)}, Summary: strings.ToUpper(r.does[:1]) + r.does[1:], Responses: object{}}
+	op := operation{ID: r.name, Models: r.models, Scope: string(r.scope), Tags: []string{s.tagOf(r.path)}, Summary: strings.ToUpper(r.summary[:1]) + r.summary[1:], Responses: object{}}
 	if r.name == "" {
 		s.tb.Errorf("%s %s has no name", r.method, r.path)
 	}
@@ -150,7 +150,7 @@ func (s *schemas) operation(r route, responses object) operation {
 		op.Parameters = append(op.Parameters, object{"name": found[1], "in": "path", "required": true, "description": inPath[found[1]], "schema": object{"type": "string"}})
 	}
 	for _, p := range r.params {
-		op.Parameters = append(op.Parameters, object{"name": p.name, "in": "query", "description": p.does, "schema": p.schema})
+		op.Parameters = append(op.Parameters, object{"name": p.name, "in": "query", "description": p.summary, "schema": p.schema})
 	}
 	if r.in != nil {
 		op.RequestBody = object{"required": true, "content": object{"application/json": object{"schema": s.of(r.in, true)}}}
@@ -163,7 +163,7 @@ func (s *schemas) operation(r route, responses object) operation {
 		op.Responses["202"] = s.success(r)
 		op.Responses["202"].(object)["description"] = "Accepted: a person has to answer first"
 	}
-	if r.tagged {
+	if r.hasETag {
 		op.Responses["304"] = object{"description": "It has not changed"}
 	}
 	for _, status := range r.statuses() {
@@ -278,15 +278,15 @@ func TestOpenAPIIsValid(t *testing.T) {
 				}
 			}
 		}
-		counted(t, profile, data)
+		countTokens(t, profile, data)
 	}
 }
 
 // maxShown is how many tokens the tools may cost a model, without what it is told as over MCP.
 const maxShown = 600
 
-// counted says what a profile costs.
-func counted(t *testing.T, profile string, data []byte) {
+// countTokens says what a profile costs.
+func countTokens(t *testing.T, profile string, data []byte) {
 	t.Helper()
 	counter, err := tokens.O200k()
 	if err != nil {

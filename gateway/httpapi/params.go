@@ -13,11 +13,11 @@ import (
 
 // param is one query parameter of a route. It is used to parse requests and to generate the OpenAPI document.
 type param struct {
-	name, does string
+	name, summary string
 	// read parses a value, or returns what is wrong, in words that follow the name.
 	read func(text string) (value any, wrong string)
-	// usual is the default value, nil for the zero value.
-	usual any
+	// fallback is the default value, nil for the zero value.
+	fallback any
 	// schema is its JSON Schema.
 	schema map[string]any
 }
@@ -28,7 +28,7 @@ func number(name string, least, most, usual int, does string) param {
 	if usual != 0 {
 		schema["default"] = usual
 	}
-	return param{name: name, does: does, usual: usual, schema: schema, read: func(text string) (any, string) {
+	return param{name: name, summary: does, fallback: usual, schema: schema, read: func(text string) (any, string) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
 			return nil, "must be one number, " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
@@ -44,7 +44,7 @@ func limit(usual, most int) param {
 
 // text is a text parameter of at most most bytes.
 func text(name string, most int, does string) param {
-	return param{name: name, does: does, schema: map[string]any{"type": "string", "maxLength": most}, read: func(text string) (any, string) {
+	return param{name: name, summary: does, schema: map[string]any{"type": "string", "maxLength": most}, read: func(text string) (any, string) {
 		if len(text) > most || !utf8.ValidString(text) {
 			return nil, "must be one text of at most " + strconv.Itoa(most) + " bytes"
 		}
@@ -64,7 +64,7 @@ func choice[S ~string](name, does string, of ...S) param {
 	for i, one := range of {
 		words[i] = string(one)
 	}
-	return param{name: name, does: does, schema: map[string]any{"type": "string", "enum": words}, read: func(text string) (any, string) {
+	return param{name: name, summary: does, schema: map[string]any{"type": "string", "enum": words}, read: func(text string) (any, string) {
 		if !slices.Contains(words, text) {
 			return nil, "must be one of " + strings.Join(words, ", ")
 		}
@@ -74,7 +74,7 @@ func choice[S ~string](name, does string, of ...S) param {
 
 // moment is a time parameter in RFC 3339.
 func moment(name, does string) param {
-	return param{name: name, does: does, schema: map[string]any{"type": "string", "format": "date-time"}, read: func(text string) (any, string) {
+	return param{name: name, summary: does, schema: map[string]any{"type": "string", "format": "date-time"}, read: func(text string) (any, string) {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			return nil, "must be one time such as 2026-11-22T09:30:00Z"
@@ -83,32 +83,32 @@ func moment(name, does string) param {
 	}}
 }
 
-// asked are the values of a query, by parameter name.
-type asked map[string]any
+// queryValues are the values of a query, by parameter name.
+type queryValues map[string]any
 
-func (a asked) number(name string) int {
+func (a queryValues) number(name string) int {
 	n, _ := a[name].(int)
 	return n
 }
 
-func (a asked) text(name string) string {
+func (a queryValues) text(name string) string {
 	s, _ := a[name].(string)
 	return s
 }
 
-func (a asked) time(name string) time.Time {
+func (a queryValues) time(name string) time.Time {
 	at, _ := a[name].(time.Time)
 	return at
 }
 
 // readQuery parses a query: each parameter may occur once, and no others.
-func readQuery(query url.Values, params []param) (asked, error) {
-	got := asked{}
+func readQuery(query url.Values, params []param) (queryValues, error) {
+	got := queryValues{}
 	var names []string
 	for _, p := range params {
 		names = append(names, p.name)
-		if p.usual != nil {
-			got[p.name] = p.usual
+		if p.fallback != nil {
+			got[p.name] = p.fallback
 		}
 		values, ok := query[p.name]
 		if !ok {
@@ -131,10 +131,10 @@ func readQuery(query url.Values, params []param) (asked, error) {
 	return got, nil
 }
 
-type askedKey struct{}
+type queryKey struct{}
 
-// withAsked parses the query of a request by the route's parameters and puts it into the context for [queryOf].
-func withAsked(r *http.Request, params []param) (*http.Request, error) {
+// withQuery parses the query of a request by the route's parameters and puts it into the context for [queryOf].
+func withQuery(r *http.Request, params []param) (*http.Request, error) {
 	if len(params) == 0 && r.URL.RawQuery == "" {
 		return r, nil
 	}
@@ -146,11 +146,11 @@ func withAsked(r *http.Request, params []param) (*http.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	return r.WithContext(context.WithValue(r.Context(), askedKey{}, got)), nil
+	return r.WithContext(context.WithValue(r.Context(), queryKey{}, got)), nil
 }
 
 // queryOf returns the parsed query of a request.
-func queryOf(r *http.Request) asked {
-	got, _ := r.Context().Value(askedKey{}).(asked)
+func queryOf(r *http.Request) queryValues {
+	got, _ := r.Context().Value(queryKey{}).(queryValues)
 	return got
 }

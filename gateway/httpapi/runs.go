@@ -11,8 +11,8 @@ import (
 	"sallyport/gateway/workflow/runlog"
 )
 
-// usualRuns is the default limit of a list, maxRuns the maximum.
-const usualRuns, maxRuns = 50, 1000
+// defaultRuns is the default limit of a list, maxRuns the maximum.
+const defaultRuns, maxRuns = 50, 1000
 
 // runStatuses are the statuses to filter runs by.
 var runStatuses = []workflow.Status{workflow.Queued, workflow.Running, workflow.Waiting, workflow.OK, workflow.Failed, workflow.Canceled}
@@ -82,7 +82,7 @@ func (a workflowAPI) run(r *http.Request) (workflow.Run, error) {
 	if err != nil || wait == 0 {
 		return run, err
 	}
-	return a.settled(r.Context(), run, wait)
+	return a.waitSettled(r.Context(), run, wait)
 }
 
 // errFull says that a page is full.
@@ -91,16 +91,16 @@ var errFull = errors.New("the answer is full")
 // page collects events for a response.
 type page struct {
 	EventList
-	most  int  // how many events it has at most
-	bare  bool // inputs and outputs are left out
-	bytes int
+	limit      int  // how many events it has at most
+	omitValues bool // inputs and outputs are left out
+	bytes      int
 }
 
 func (p *page) add(e workflow.Event) error {
-	if len(p.Events) == p.most || p.bytes > maxPageBytes {
+	if len(p.Events) == p.limit || p.bytes > maxPageBytes {
 		return errFull
 	}
-	if p.bare {
+	if p.omitValues {
 		e.Input, e.Output = nil, nil
 	}
 	p.Events, p.Next = append(p.Events, e), p.Next+1
@@ -117,7 +117,7 @@ func (a workflowAPI) events(r *http.Request) (EventList, error) {
 	if err != nil {
 		return EventList{}, err
 	}
-	p := &page{most: query.number("limit"), bare: query.text("values") == "none", EventList: EventList{Events: []workflow.Event{}, Next: after, Over: run.Status.Over()}}
+	p := &page{limit: query.number("limit"), omitValues: query.text("values") == "none", EventList: EventList{Events: []workflow.Event{}, Next: after, Over: run.Status.Over()}}
 	for e, err := range a.opts.Workflows.Events(r.Context(), id, after) {
 		if err != nil {
 			return p.EventList, err
@@ -133,8 +133,8 @@ func (a workflowAPI) events(r *http.Request) (EventList, error) {
 	return p.EventList, err
 }
 
-// gatherFor is how long to wait for more events after the first: events come in bursts.
-const gatherFor = 20 * time.Millisecond
+// batchDelay is how long to wait for more events after the first: events come in bursts.
+const batchDelay = 20 * time.Millisecond
 
 // await adds events to the page as they occur, until there are some or the time is over.
 func (a workflowAPI) await(ctx context.Context, id string, most time.Duration, p *page) error {
@@ -143,7 +143,7 @@ func (a workflowAPI) await(ctx context.Context, id string, most time.Duration, p
 	var soon *time.Timer
 	err := a.opts.Workflows.Follow(waiting, id, p.Next, func(e workflow.Event) error {
 		if soon == nil {
-			soon = time.AfterFunc(gatherFor, cancel)
+			soon = time.AfterFunc(batchDelay, cancel)
 		}
 		return p.add(e)
 	})

@@ -172,15 +172,15 @@ func (s *schemas) fields(t reflect.Type) (all []member) {
 		all = append(all, member{f, name, s.source(t.PkgPath()).fields[t.Name()+"."+f.Name], strings.Contains(options, "omit")})
 	}
 	for i, f := range all {
-		all[i].says = briefly(f.name, renamed(f.says, names))
+		all[i].says = briefly(f.name, renameTypes(f.says, names))
 	}
 	return all
 }
 
 var word1 = regexp.MustCompile(`\b[A-Z][A-Za-z]*\b`)
 
-// renamed has a comment name fields as JSON does.
-func renamed(text string, names map[string]string) string {
+// renameTypes has a comment name fields as JSON does.
+func renameTypes(text string, names map[string]string) string {
 	return word1.ReplaceAllStringFunc(text, func(word string) string {
 		if name, ok := names[word]; ok {
 			return name
@@ -235,15 +235,15 @@ func (s *schemas) source(path string) *source {
 		}
 		for _, d := range file.Decls {
 			if general, ok := d.(*ast.GenDecl); ok {
-				from.declared(general)
+				from.declare(general)
 			}
 		}
 	}
 	return from
 }
 
-// declared takes what a declaration says of types and of typed constants.
-func (s *source) declared(d *ast.GenDecl) {
+// declare takes what a declaration says of types and of typed constants.
+func (s *source) declare(d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:

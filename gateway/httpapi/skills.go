@@ -20,7 +20,7 @@ type SkillList struct {
 }
 
 func (a *api) skills(r *http.Request) (SkillList, error) {
-	list, err := a.verbs.SkillList(r.Context())
+	list, err := a.service.SkillList(r.Context())
 	if list == nil {
 		list = []skills.SkillInfo{}
 	}
@@ -28,5 +28,5 @@ func (a *api) skills(r *http.Request) (SkillList, error) {
 }
 
 func (a *api) skill(r *http.Request) (skills.SkillDetail, error) {
-	return a.verbs.SkillOf(r.Context(), r.PathValue("name"), queryOf(r).number("version"))
+	return a.service.SkillOf(r.Context(), r.PathValue("name"), queryOf(r).number("version"))
 }

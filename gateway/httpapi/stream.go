@@ -20,8 +20,8 @@ const (
 	pieceCost, maxPiece = 64, 16 << 10
 	// heartbeat is the interval of keep-alive events: proxies close silent connections.
 	heartbeat = 15 * time.Second
-	// writePatience is how long a client may take to read what was sent before the stream ends.
-	writePatience = 30 * time.Second
+	// writeTimeout is how long a client may take to read what was sent before the stream ends.
+	writeTimeout = 30 * time.Second
 )
 
 // The events of streams.
@@ -61,10 +61,10 @@ func wantsEvents(r *http.Request) bool {
 // stream sends events (text/event-stream) to one client. Output waits for a slow client in a bounded queue and does not block the
 // program. Until it ends, the writing goroutine is the only one that writes.
 type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	begun   bool // something was sent
-	broken  error
+	w          http.ResponseWriter
+	control    *http.ResponseController
+	headerSent bool // something was sent
+	err        error
 
 	mu      sync.Mutex
 	started string // the id of a started event to send
@@ -88,7 +88,7 @@ func (s *stream) start(id string) {
 	s.mu.Lock()
 	s.started = id
 	s.mu.Unlock()
-	s.poke()
+	s.notify()
 }
 
 // print queues output, or drops it if the queue is full. It does not block.
@@ -96,7 +96,7 @@ func (s *stream) print(p execution.Printed) {
 	if !s.queue(p) {
 		s.skip(int64(len(p.Text)))
 	}
-	s.poke()
+	s.notify()
 }
 
 // queue adds output to the queue, and reports whether there was room.
@@ -127,7 +127,7 @@ func (s *stream) skip(bytes int64) {
 	s.pieces = append(s.pieces, piece{gap: bytes})
 }
 
-func (s *stream) poke() {
+func (s *stream) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -138,7 +138,7 @@ func (s *stream) poke() {
 func (s *stream) run(quit <-chan struct{}, fail context.CancelFunc) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	for s.broken == nil {
+	for s.err == nil {
 		select {
 		case <-s.wake:
 			s.flush()
@@ -182,7 +182,7 @@ func (s *stream) send(name string, value any) {
 }
 
 func event(b *bytes.Buffer, name string, value any) {
-	data, err := encoded(value)
+	data, err := encodeJSON(value)
 	if err != nil { // all types can be encoded
 		return
 	}
@@ -193,11 +193,11 @@ func event(b *bytes.Buffer, name string, value any) {
 
 // write sends bytes, and marks the stream as broken if the client does not read them in time.
 func (s *stream) write(data []byte) {
-	if s.broken != nil {
+	if s.err != nil {
 		return
 	}
-	if !s.begun {
-		s.begun = true
+	if !s.headerSent {
+		s.headerSent = true
 		header := s.w.Header()
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("Cache-Control", "no-store")
@@ -205,12 +205,12 @@ func (s *stream) write(data []byte) {
 		header.Set("X-Accel-Buffering", "no") // of a proxy in between
 		s.w.WriteHeader(http.StatusOK)
 	}
-	_, s.broken = patiently(s.control, s.w, data)
+	_, s.err = writeWithDeadline(s.control, s.w, data)
 }
 
-// patiently writes and flushes with a deadline, if the connection supports one (a recorder in a test does not).
-func patiently(control *http.ResponseController, w http.ResponseWriter, data []byte) (int, error) {
-	if control.SetWriteDeadline(time.Now().Add(writePatience)) == nil {
+// writeWithDeadline writes and flushes with a deadline, if the connection supports one (a recorder in a test does not).
+func writeWithDeadline(control *http.ResponseController, w http.ResponseWriter, data []byte) (int, error) {
+	if control.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil {
 		defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	}
 	n, err := w.Write(data)
@@ -238,11 +238,11 @@ func (a *api) executeStream(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	p.OnStart, p.OnOutput = s.start, s.print
 	var e execution.Result
-	s.around(cancel, func() { e, err = a.verbs.Execute(ctx, p) })
+	s.runWhile(cancel, func() { e, err = a.service.Execute(ctx, p) })
 	switch {
 	case err == nil:
-		s.send(eventResult, a.executed(e))
-	case s.begun:
+		s.send(eventResult, a.executionResponse(e))
+	case s.headerSent:
 		s.send(eventError, problem(r, statusOf(err), tool.AsError(err)))
 	default:
 		return err
@@ -250,8 +250,8 @@ func (a *api) executeStream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// around runs do while a goroutine writes the queued events.
-func (s *stream) around(fail context.CancelFunc, do func()) {
+// runWhile runs do while a goroutine writes the queued events.
+func (s *stream) runWhile(fail context.CancelFunc, do func()) {
 	quit := make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() { s.run(quit, fail) })

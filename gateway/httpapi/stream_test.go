@@ -34,7 +34,7 @@ func (house) Running(ctx context.Context) []executor.Live {
 // FollowRunning shows e-live three times: its output begins with a gap, and goes on in the middle of a piece.
 func (h house) FollowRunning(ctx context.Context, id string, seen func(now executor.Live, over bool) error) error {
 	if id != "e-live" {
-		if _, err := h.Recorded(ctx, id); err != nil {
+		if _, err := h.Record(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Failed, Message: id + " has ended already"}
@@ -55,7 +55,7 @@ func (h house) CancelExecution(ctx context.Context, id string) error {
 	if id == "e-live" {
 		return nil
 	}
-	_, err := h.Recorded(ctx, id)
+	_, err := h.Record(ctx, id)
 	return err
 }
 

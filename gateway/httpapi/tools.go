@@ -26,8 +26,8 @@ type Catalog interface {
 	Approval(ctx context.Context, id string) (approvals.Approval, error)
 }
 
-// usualTools is the default limit of a list, maxTools the maximum.
-const usualTools, maxTools = 100, 1000
+// defaultTools is the default limit of a list, maxTools the maximum.
+const defaultTools, maxTools = 100, 1000
 
 // ToolList is what GET /tools gives.
 type ToolList struct {
@@ -54,9 +54,9 @@ type ToolSummary struct {
 
 func (a *api) tools(r *http.Request) (ToolList, error) {
 	query := queryOf(r)
-	a.verbs.Await(r.Context(), query.text("upstream"))
+	a.service.Await(r.Context(), query.text("upstream"))
 	list, from := ToolList{Tools: []ToolSummary{}}, query.text("cursor")
-	for _, t := range a.verbs.Tools() {
+	for _, t := range a.service.Tools() {
 		if up := query.text("upstream"); up != "" && t.ID.Upstream != up {
 			continue
 		}
@@ -92,7 +92,7 @@ var details = []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsear
 
 func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 	query := queryOf(r)
-	found, err := a.verbs.Search(r.Context(), toolsearch.Request{
+	found, err := a.service.Search(r.Context(), toolsearch.Request{
 		Query: query.text("q"), Detail: toolsearch.Detail(query.text("detail")), Upstream: query.text("upstream"),
 		Limit: query.number("limit"), Budget: query.number("budget"), Language: query.text("language"),
 	})
@@ -102,7 +102,7 @@ func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 	if found.Tools == nil {
 		found.Tools = []toolsearch.FoundTool{}
 	}
-	return ToolSearch{Found: found, Tokens: a.verbs.CountTokens(found.Text())}, nil
+	return ToolSearch{Found: found, Tokens: a.service.CountTokens(found.Text())}, nil
 }
 
 // ToolInfo is what GET /tools/info/{upstream}/{tool} gives: all details of a tool. Its texts are the upstream's.
@@ -136,8 +136,8 @@ type ToolText struct {
 }
 
 func (a *api) toolInfo(r *http.Request) (ToolInfo, error) {
-	a.verbs.Await(r.Context(), r.PathValue("upstream"))
-	view, err := a.verbs.ToolView(r.Context(), tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")})
+	a.service.Await(r.Context(), r.PathValue("upstream"))
+	view, err := a.service.ToolView(r.Context(), tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")})
 	if err != nil {
 		return ToolInfo{}, err
 	}
@@ -189,8 +189,8 @@ func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 	if len(in.Arguments) == 0 || string(in.Arguments) == "null" {
 		in.Arguments = json.RawMessage("{}")
 	}
-	result, err := a.verbs.Call(r.Context(), tool.Call{Tool: id, Args: in.Arguments})
-	if waits, ok := errors.AsType[*approvals.Waits](err); ok {
+	result, err := a.service.Call(r.Context(), tool.Call{Tool: id, Args: in.Arguments})
+	if waits, ok := errors.AsType[*approvals.PendingError](err); ok {
 		return a.heldCall(r.Context(), waits.Approval)
 	}
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 
 // heldCall returns the response for a call that waits for approval.
 func (a *api) heldCall(ctx context.Context, id string) (ToolResult, error) {
-	asked, err := a.verbs.Approval(ctx, id)
+	asked, err := a.service.Approval(ctx, id)
 	if err != nil {
 		return ToolResult{}, err
 	}

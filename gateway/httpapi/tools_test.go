@@ -38,7 +38,7 @@ func (house) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	case "t1":
 		return tool.Result{Content: []tool.Content{{Type: "text", Text: "no"}}, IsError: true}, nil
 	case "t2":
-		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &approvals.Waits{Approval: "a-0"}}
+		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &approvals.PendingError{Approval: "a-0"}}
 	case "failed", "upstream", "canceled", "timeout":
 		return tool.Result{}, &tool.Error{Kind: tool.Kind(call.Tool.Name), Message: "the upstream has ended"}
 	}

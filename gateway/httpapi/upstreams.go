@@ -53,7 +53,7 @@ type UpstreamState struct {
 
 func (a *api) upstreams(*http.Request) (UpstreamList, error) {
 	list := UpstreamList{Upstreams: []UpstreamState{}}
-	for _, up := range a.verbs.Upstreams() {
+	for _, up := range a.service.Upstreams() {
 		s := up.State
 		list.Upstreams = append(list.Upstreams, UpstreamState{
 			ID: up.ID, Name: up.Name, Description: sanitize.Line(up.Description, 300), Status: string(s.Status), Since: s.Since, Reason: up.Problem(), Login: s.Login, RetryAt: s.RetryAt,
@@ -69,8 +69,8 @@ type HeldList struct {
 	Held []catalog.HeldTool `json:"held"`
 }
 
-func (a *api) held(r *http.Request) (HeldList, error) {
-	list, err := a.verbs.HeldTools(r.Context())
+func (a *api) heldTools(r *http.Request) (HeldList, error) {
+	list, err := a.service.HeldTools(r.Context())
 	if list == nil {
 		list = []catalog.HeldTool{}
 	}
@@ -89,8 +89,8 @@ func (a *api) approveHeld(r *http.Request, in HeldApproval) (HeldList, error) {
 	if err != nil {
 		return HeldList{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + sanitize.Line(r.PathValue("tool"), 150), Hint: "GET /upstreams/held lists those that wait"}
 	}
-	if err := a.verbs.ApproveHeld(r.Context(), id, in.Digest); err != nil {
+	if err := a.service.ApproveHeld(r.Context(), id, in.Digest); err != nil {
 		return HeldList{}, err
 	}
-	return a.held(r)
+	return a.heldTools(r)
 }

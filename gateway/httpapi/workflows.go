@@ -20,8 +20,8 @@ type Workflows interface {
 	Definitions() []workflow.Info
 	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
-	// Settled returns the run when it is over or waits for a person, or its current state with the error of ctx.
-	Settled(ctx context.Context, id string) (workflow.Run, error)
+	// WaitSettled returns the run when it is over or waits for a person, or its current state with the error of ctx.
+	WaitSettled(ctx context.Context, id string) (workflow.Run, error)
 	Run(ctx context.Context, id string) (workflow.Run, error)
 	Runs(ctx context.Context, filter workflow.Filter) ([]workflow.Run, error)
 	// Events returns the events from number from on; the first is 0.
@@ -111,7 +111,7 @@ func (a workflowAPI) launch(r *http.Request, l Launch) (workflow.Run, error) {
 	if err != nil || l.Wait == 0 {
 		return run, err
 	}
-	return a.settled(r.Context(), run, l.Wait)
+	return a.waitSettled(r.Context(), run, l.Wait)
 }
 
 // plan says what a run would do.
@@ -126,11 +126,11 @@ func (a workflowAPI) plan(r *http.Request, p PlanRequest) (lint.Planned, error) 
 // TriggerHeader marks a run as started by the command line.
 const TriggerHeader, triggerCLI = "Sallyport-Trigger", "cli"
 
-// settled waits for a run for at most some seconds.
-func (a workflowAPI) settled(ctx context.Context, run workflow.Run, seconds int) (workflow.Run, error) {
+// waitSettled waits for a run for at most some seconds.
+func (a workflowAPI) waitSettled(ctx context.Context, run workflow.Run, seconds int) (workflow.Run, error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
-	now, err := a.opts.Workflows.Settled(waiting, run.ID)
+	now, err := a.opts.Workflows.WaitSettled(waiting, run.ID)
 	if waiting.Err() != nil && ctx.Err() == nil {
 		return a.opts.Workflows.Run(ctx, run.ID)
 	}

@@ -35,7 +35,7 @@ func (*mill) Start(ctx context.Context, s workflow.Start) (workflow.Run, error) 
 	return workflow.Run{ID: "r-new", Workflow: s.Workflow, Status: workflow.Running, Inputs: s.Inputs, Trigger: s.Trigger + s.Key, Principal: tool.Principal(ctx)}, nil
 }
 
-func (m *mill) Settled(ctx context.Context, id string) (workflow.Run, error) {
+func (m *mill) WaitSettled(ctx context.Context, id string) (workflow.Run, error) {
 	select {
 	case <-ctx.Done():
 		return workflow.Run{}, ctx.Err()
@@ -61,8 +61,8 @@ func (m *mill) Runs(ctx context.Context, f workflow.Filter) ([]workflow.Run, err
 	return []workflow.Run{run}, nil
 }
 
-// happened is what has happened in the run until now: a first event, and one more after a minute.
-func (m *mill) happened() []workflow.Event {
+// eventLog is what has happened in the run until now: a first event, and one more after a minute.
+func (m *mill) eventLog() []workflow.Event {
 	all := []workflow.Event{{Kind: runlog.Created}, {Kind: runlog.Began, Path: "ask"}}
 	if m.began.IsZero() || time.Since(m.began) < time.Minute {
 		return all
@@ -72,7 +72,7 @@ func (m *mill) happened() []workflow.Event {
 
 func (m *mill) Events(_ context.Context, _ string, from int) iter.Seq2[workflow.Event, error] {
 	return func(yield func(workflow.Event, error) bool) {
-		for i, e := range m.happened() {
+		for i, e := range m.eventLog() {
 			if i >= from && !yield(e, nil) {
 				return
 			}
@@ -82,7 +82,7 @@ func (m *mill) Events(_ context.Context, _ string, from int) iter.Seq2[workflow.
 
 func (m *mill) Follow(ctx context.Context, _ string, from int, do func(workflow.Event) error) error {
 	for {
-		for _, e := range m.happened()[from:] {
+		for _, e := range m.eventLog()[from:] {
 			if err := do(e); err != nil || e.Kind == runlog.Over {
 				return err
 			}

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// patience is the timeout for a client to send the body of a request, and to read each part of a response.
-const patience = 30 * time.Second
+// clientTimeout is the timeout for a client to send the body of a request, and to read each part of a response.
+const clientTimeout = 30 * time.Second
 
-// bounded limits request bodies to limit bytes. A larger Content-Length is refused before the body is read. Clients
+// limitBody limits request bodies to limit bytes. A larger Content-Length is refused before the body is read. Clients
 // that send too slowly are disconnected.
-func (f *Front) bounded(limit int64, next http.Handler) http.Handler {
+func (f *Server) limitBody(limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > limit {
 			w.Header().Set("Connection", "close") // do not read the body
@@ -22,9 +22,9 @@ func (f *Front) bounded(limit int64, next http.Handler) http.Handler {
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
-			if control.SetReadDeadline(time.Now().Add(f.patience)) == nil { // a recorder in a test has none
+			if control.SetReadDeadline(time.Now().Add(f.clientTimeout)) == nil { // a recorder in a test has none
 				// Clear the deadline after the body: the server keeps reading to detect a disconnected client.
-				r.Body = &patient{ReadCloser: r.Body, clear: sync.OnceFunc(func() { _ = control.SetReadDeadline(time.Time{}) })}
+				r.Body = &deadlineReader{ReadCloser: r.Body, clear: sync.OnceFunc(func() { _ = control.SetReadDeadline(time.Time{}) })}
 			}
 			r.Body = http.MaxBytesReader(innermost(w), r.Body, limit)
 		}
@@ -43,14 +43,14 @@ func innermost(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// patient is a body that clears its read deadline at the end.
-type patient struct {
+// deadlineReader is a body that clears its read deadline at the end.
+type deadlineReader struct {
 	io.ReadCloser
 	clear func()
 }
 
 // Read implements [io.Reader].
-func (p *patient) Read(data []byte) (int, error) {
+func (p *deadlineReader) Read(data []byte) (int, error) {
 	n, err := p.ReadCloser.Read(data)
 	if errors.Is(err, io.EOF) {
 		p.clear()

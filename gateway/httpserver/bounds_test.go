@@ -33,8 +33,8 @@ func dial(t *testing.T, origin string) net.Conn {
 	return conn
 }
 
-// answered is the status of the next answer, and its body.
-func answered(t *testing.T, conn net.Conn) (answer, string) {
+// readAnswer is the status of the next answer, and its body.
+func readAnswer(t *testing.T, conn net.Conn) (answer, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -56,14 +56,14 @@ func TestLargeBodies(t *testing.T) {
 	for _, path := range []string{"/mcp", "/execute", "/api/execute", "/ui/x", "/login"} {
 		conn := dial(t, at)
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", path, 1<<30)
-		if resp, body := answered(t, conn); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Closing || !strings.Contains(body, `"status":413`) {
+		if resp, body := readAnswer(t, conn); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Closing || !strings.Contains(body, `"status":413`) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
 		}
 	}
 	conn := dial(t, at)
 	fmt.Fprint(conn, "POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer a-token-of-the-ci\r\nTransfer-Encoding: chunked\r\n\r\n")
 	go func() { _, _ = io.WriteString(conn, "2000\r\n"+strings.Repeat("x", 0x2000)+"\r\n") }()
-	if resp, body := answered(t, conn); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "did not arrive") {
+	if resp, body := readAnswer(t, conn); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "did not arrive") {
 		t.Errorf("chunks: %d %s", resp.StatusCode, body)
 	}
 }
@@ -98,13 +98,13 @@ func TestHeaders(t *testing.T) {
 	at := serve(t, &httpserver.Options{API: http.HandlerFunc(sayWho)})
 	conn := dial(t, at)
 	go fmt.Fprintf(conn, "GET /x HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 80<<10))
-	if resp, _ := answered(t, conn); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if resp, _ := readAnswer(t, conn); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a large header: %d", resp.StatusCode)
 	}
 	for _, twice := range []string{"Authorization: Bearer x\r\nAuthorization: Bearer y", "Content-Length: 1\r\nContent-Length: 2", "Content-Length: 1\r\nTransfer-Encoding: chunked, identity"} {
 		conn := dial(t, at)
 		fmt.Fprintf(conn, "POST /x HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\nx", twice)
-		if resp, _ := answered(t, conn); resp.StatusCode/100 != 4 && resp.StatusCode != http.StatusNotImplemented {
+		if resp, _ := readAnswer(t, conn); resp.StatusCode/100 != 4 && resp.StatusCode != http.StatusNotImplemented {
 			t.Errorf("%q: %d", twice, resp.StatusCode)
 		}
 	}
@@ -114,7 +114,7 @@ func TestHeaders(t *testing.T) {
 func TestRates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	slow, _, err := access.Create(dir, access.Wish{Name: "slow", Scopes: tool.UserScopes(), Rate: access.Rate{Count: 1, Per: time.Hour}})
+	slow, _, err := access.Create(dir, access.TokenSpec{Name: "slow", Scopes: tool.UserScopes(), Rate: access.Rate{Count: 1, Per: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRates(t *testing.T) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	text, _, err := access.Create(dir, access.Wish{Name: "ci", Scopes: []tool.Scope{tool.ScopeRead}})
+	text, _, err := access.Create(dir, access.TokenSpec{Name: "ci", Scopes: []tool.Scope{tool.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestTooManyConnections(t *testing.T) {
 	ask := func(conn net.Conn) {
 		t.Helper()
 		fmt.Fprint(conn, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if resp, body := answered(t, conn); resp.StatusCode != http.StatusOK {
+		if resp, body := readAnswer(t, conn); resp.StatusCode != http.StatusOK {
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
 	}
@@ -280,7 +280,7 @@ func TestTooManyConnections(t *testing.T) {
 	ask(second)
 	third := dial(t, at)
 	fmt.Fprint(third, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if resp, body := answered(t, third); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many connections") {
+	if resp, body := readAnswer(t, third); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many connections") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	ask(first)
@@ -289,7 +289,7 @@ func TestTooManyConnections(t *testing.T) {
 	for {
 		conn := dial(t, at)
 		fmt.Fprint(conn, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if resp, _ := answered(t, conn); resp.StatusCode == http.StatusOK {
+		if resp, _ := readAnswer(t, conn); resp.StatusCode == http.StatusOK {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -18,8 +18,8 @@ type guard struct {
 	local bool
 }
 
-// named refuses requests for unknown host names.
-func (g guard) named(next http.Handler) http.Handler {
+// checkHost refuses requests for unknown host names.
+func (g guard) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.local && !g.host(r.Host) {
 			refuse(w, refusal{status: http.StatusForbidden, detail: "this host name is not served here", hint: "http.hosts can allow it"})
@@ -29,45 +29,45 @@ func (g guard) named(next http.Handler) http.Handler {
 	})
 }
 
-// speaking guards MCP: pages of loopback origins and of origins in the settings may use it.
-func (g guard) speaking(next http.Handler) http.Handler {
+// forMCP guards MCP: pages of loopback origins and of origins in the settings may use it.
+func (g guard) forMCP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch origin := r.Header.Get("Origin"); {
 		case origin == "":
 			next.ServeHTTP(w, r)
 		case !g.origin(r, origin):
-			refuse(w, *noOrigin())
+			refuse(w, *originRefusal())
 		default:
-			share(w, r, origin, next)
+			allowCORS(w, r, origin, next)
 		}
 	})
 }
 
-// asking guards the API: the gateway's own pages may use it, and pages of origins in the settings with a token.
-func (g guard) asking(next http.Handler) http.Handler {
+// forAPI guards the API: the gateway's own pages may use it, and pages of origins in the settings with a token.
+func (g guard) forAPI(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		origin := r.Header.Get("Origin")
 		switch {
 		case len(r.Header.Values("Origin")) > 1:
-			refuse(w, *noOrigin())
-		case origin == "" && fromElsewhere(r) && r.Header.Get("Authorization") == "":
+			refuse(w, *originRefusal())
+		case origin == "" && isCrossSite(r) && r.Header.Get("Authorization") == "":
 			refuse(w, refusal{status: http.StatusForbidden, detail: "pages of another origin cannot use the API"})
-		case origin == "", ownOrigin(origin, r.Host):
+		case origin == "", sameOrigin(origin, r.Host):
 			next.ServeHTTP(w, r)
 		case !g.listed(origin):
-			refuse(w, *noOrigin())
+			refuse(w, *originRefusal())
 		default:
-			share(w, r, origin, next)
+			allowCORS(w, r, origin, next)
 		}
 	})
 }
 
-// showing guards the gateway's own pages: other origins cannot post to, embed or read them.
-func (g guard) showing(next http.Handler) http.Handler {
+// forPages guards the gateway's own pages: other origins cannot post to, embed or read them.
+func (g guard) forPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if changesFromElsewhere(r) || strangeOrigin(r) {
-			refuse(w, *noOrigin())
+		if isCrossOriginChange(r) || isForeignOrigin(r) {
+			refuse(w, *originRefusal())
 			return
 		}
 		header := w.Header()
@@ -80,23 +80,23 @@ func (g guard) showing(next http.Handler) http.Handler {
 	})
 }
 
-// changesFromElsewhere reports whether a page of another origin makes a request that may change something.
-func changesFromElsewhere(r *http.Request) bool {
+// isCrossOriginChange reports whether a page of another origin makes a request that may change something.
+func isCrossOriginChange(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(r) != nil
 }
 
-// strangeOrigin reports whether an Origin is neither the gateway's own nor null, which forms of pages without a referrer have.
-func strangeOrigin(r *http.Request) bool {
+// isForeignOrigin reports whether an Origin is neither the gateway's own nor null, which forms of pages without a referrer have.
+func isForeignOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
-	return len(origins) > 1 || len(origins) == 1 && origins[0] != "null" && !ownOrigin(origins[0], r.Host)
+	return len(origins) > 1 || len(origins) == 1 && origins[0] != "null" && !sameOrigin(origins[0], r.Host)
 }
 
-func noOrigin() *refusal {
+func originRefusal() *refusal {
 	return &refusal{status: http.StatusForbidden, detail: "this origin is not allowed", hint: "http.origins can allow it"}
 }
 
-// share allows CORS requests of an origin, without cookies, and answers preflight requests.
-func share(w http.ResponseWriter, r *http.Request, origin string, next http.Handler) {
+// allowCORS allows CORS requests of an origin, without cookies, and answers preflight requests.
+func allowCORS(w http.ResponseWriter, r *http.Request, origin string, next http.Handler) {
 	header := w.Header()
 	header.Del("Cross-Origin-Resource-Policy")
 	header.Set("Access-Control-Allow-Origin", origin)
@@ -112,16 +112,16 @@ func share(w http.ResponseWriter, r *http.Request, origin string, next http.Hand
 	next.ServeHTTP(w, r)
 }
 
-// fromElsewhere reports whether a browser marks a request as from another origin, which may be another local port.
-func fromElsewhere(r *http.Request) bool {
+// isCrossSite reports whether a browser marks a request as from another origin, which may be another local port.
+func isCrossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
 }
 
-// foreign reports whether a request is from a page of another origin.
-func foreign(r *http.Request) bool {
+// isForeign reports whether a request is from a page of another origin.
+func isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return fromElsewhere(r) || origin != "" && !ownOrigin(origin, r.Host)
+	return isCrossSite(r) || origin != "" && !sameOrigin(origin, r.Host)
 }
 
 // host reports whether a Host is a name of this server. IP addresses are always allowed:
@@ -162,8 +162,8 @@ func (g guard) listed(origin string) bool {
 	return slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(strings.TrimSuffix(o, "/"), origin) })
 }
 
-// ownOrigin reports whether an Origin is that of the requested host.
-func ownOrigin(origin, host string) bool {
+// sameOrigin reports whether an Origin is that of the requested host.
+func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && strings.EqualFold(u.Host, host)
 }

@@ -24,9 +24,9 @@ type MCP interface {
 	// Handler serves /mcp, Direct /mcp/direct.
 	Handler() http.Handler
 	Direct() http.Handler
-	// Leave ends the streams that never end by themselves. Drain waits for running calls and cancels them when ctx
+	// CloseStreams ends the streams that never end by themselves. Drain waits for running calls and cancels them when ctx
 	// ends. Close ends all sessions.
-	Leave()
+	CloseStreams()
 	Drain(ctx context.Context)
 	Close()
 }
@@ -55,34 +55,36 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Front is the server on one listener.
-type Front struct {
-	listener net.Listener
-	opts     Options
-	log      *slog.Logger
-	entry    *entry
-	guard    guard
-	patience time.Duration
-	flight   *flight // requests for the API and for pages
-	streams  *flight // requests for MCP, which drains itself
-	handler  http.Handler
+// Server is the server on one listener.
+type Server struct {
+	listener      net.Listener
+	opts          Options
+	log           *slog.Logger
+	auth          *authenticator
+	guard         guard
+	clientTimeout time.Duration
+	inflight      *inflight // requests for the API and for pages
+	streams       *inflight // requests for MCP, which drains itself
+	handler       http.Handler
 }
 
 // New returns the server of a listener. Requests without a token are allowed if only this machine can reach the
 // listener and the settings require no token.
-func New(listener net.Listener, opts *Options) *Front { return newFront(listener, opts, patience) }
+func New(listener net.Listener, opts *Options) *Server {
+	return newServer(listener, opts, clientTimeout)
+}
 
-func newFront(listener net.Listener, opts *Options, patience time.Duration) *Front {
-	f := &Front{listener: listener, opts: *opts, log: opts.Logger, patience: patience}
+func newServer(listener net.Listener, opts *Options, patience time.Duration) *Server {
+	f := &Server{listener: listener, opts: *opts, log: opts.Logger, clientTimeout: patience}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
-	open := isOpen(opts.Settings) && isHere(listener.Addr())
-	f.entry = newEntry(opts, open, f.log)
+	open := isOpen(opts.Settings) && isLocal(listener.Addr())
+	f.auth = newAuthenticator(opts, open, f.log)
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
-	f.flight, f.streams = newFlight(f.log), newFlight(f.log)
+	f.inflight, f.streams = newInflight(f.log), newInflight(f.log)
 	paths := f.paths()
-	f.handler = prompt(f.patience, opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) }))
+	f.handler = withWriteDeadline(f.clientTimeout, opts.Telemetry.HTTP(f.guard.checkHost(paths), func(r *http.Request) string { return routeOf(paths, r) }))
 	return f
 }
 
@@ -96,8 +98,8 @@ func routeOf(paths *http.ServeMux, r *http.Request) string {
 	}
 }
 
-// isHere reports whether only this machine can reach an address.
-func isHere(addr net.Addr) bool {
+// isLocal reports whether only this machine can reach an address.
+func isLocal(addr net.Addr) bool {
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		return tcp.IP.IsLoopback()
 	}
@@ -105,20 +107,20 @@ func isHere(addr net.Addr) bool {
 }
 
 // paths returns the handlers of all paths.
-func (f *Front) paths() *http.ServeMux {
+func (f *Server) paths() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", f.speaking(f.opts.MCP.Handler()))
-	mux.Handle("/mcp/direct", f.speaking(f.opts.MCP.Direct()))
-	if issuer := f.entry.issuer; issuer != nil {
+	mux.Handle("/mcp", f.mcpHandler(f.opts.MCP.Handler()))
+	mux.Handle("/mcp/direct", f.mcpHandler(f.opts.MCP.Direct()))
+	if issuer := f.auth.issuer; issuer != nil {
 		mux.Handle(metadataPath, issuer.metadata())
 		mux.Handle(metadataPath+"/", issuer.metadata())
 	}
 	if f.opts.Hooks != nil {
-		mux.Handle("/hooks/", f.guard.speaking(f.opts.Hooks))
+		mux.Handle("/hooks/", f.guard.forMCP(f.opts.Hooks))
 	}
 	if f.opts.API != nil {
-		mux.Handle("/", f.asking(f.opts.API))
-		mux.Handle("/api/", f.asking(http.StripPrefix("/api", f.opts.API)))
+		mux.Handle("/", f.apiHandler(f.opts.API))
+		mux.Handle("/api/", f.apiHandler(http.StripPrefix("/api", f.opts.API)))
 	} else {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, refusal{status: http.StatusNotFound, detail: "not found; MCP is served at /mcp", kind: tool.NotFound})
@@ -128,26 +130,26 @@ func (f *Front) paths() *http.ServeMux {
 	return mux
 }
 
-// speaking wraps the MCP handlers with all checks.
-func (f *Front) speaking(next http.Handler) http.Handler {
-	return f.guard.speaking(f.bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
+// mcpHandler wraps the MCP handlers with all checks.
+func (f *Server) mcpHandler(next http.Handler) http.Handler {
+	return f.guard.forMCP(f.limitBody(int64(f.opts.Settings.Body), f.auth.forMCP(f.streams.track(next))))
 }
 
-// asking wraps the API with all checks.
-func (f *Front) asking(next http.Handler) http.Handler {
-	return f.guard.asking(f.bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
+// apiHandler wraps the API with all checks.
+func (f *Server) apiHandler(next http.Handler) http.Handler {
+	return f.guard.forAPI(f.limitBody(int64(f.opts.Settings.Body), f.auth.forAPI(f.inflight.track(next))))
 }
 
 // pages adds the handlers of the dashboard.
-func (f *Front) pages(mux *http.ServeMux) {
+func (f *Server) pages(mux *http.ServeMux) {
 	if f.opts.Dashboard == nil {
-		mux.Handle("GET /{$}", f.guard.speaking(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mux.Handle("GET /{$}", f.guard.forMCP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")
 		})))
 		return
 	}
-	pages := func(next http.Handler) http.Handler { return f.guard.showing(f.bounded(maxForm, next)) }
-	shown := pages(f.entry.showing(f.flight.around(f.opts.Dashboard)))
+	pages := func(next http.Handler) http.Handler { return f.guard.forPages(f.limitBody(maxForm, next)) }
+	shown := pages(f.auth.forPages(f.inflight.track(f.opts.Dashboard)))
 	mux.Handle("/{$}", shown)
 	mux.Handle("/ui/", shown)
 	mux.Handle("/login", pages(http.HandlerFunc(f.login)))
@@ -159,14 +161,14 @@ const maxForm = 1 << 20
 
 // Serve serves until ctx ends. Then it closes the listener, lets running requests finish within the grace period of the
 // settings, cancels the others, and returns.
-func (f *Front) Serve(ctx context.Context) error {
+func (f *Server) Serve(ctx context.Context) error {
 	web := &http.Server{
 		Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	var work sync.WaitGroup
-	work.Go(func() { failed <- web.Serve(newLimited(f.listener, maxConnections)) })
+	work.Go(func() { failed <- web.Serve(newLimitedListener(f.listener, maxConnections)) })
 	watching, enough := context.WithCancel(context.Background())
 	defer work.Wait()
 	defer enough()
@@ -181,41 +183,41 @@ func (f *Front) Serve(ctx context.Context) error {
 	return err
 }
 
-// watchStep is the interval at which requests with revoked tokens are canceled.
-const watchStep = 2 * time.Second
+// watchInterval is the interval at which requests with revoked tokens are canceled.
+const watchInterval = 2 * time.Second
 
 // watch cancels requests with revoked or expired tokens, and stores when tokens were used, until ctx ends.
-func (f *Front) watch(ctx context.Context) {
-	step := time.NewTicker(watchStep)
+func (f *Server) watch(ctx context.Context) {
+	step := time.NewTicker(watchInterval)
 	defer step.Stop()
 	kept := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			f.opts.Tokens.Keep()
+			f.opts.Tokens.SaveUsage()
 			return
 		case <-step.C:
 		}
-		f.flight.revoke(f.opts.Tokens)
+		f.inflight.revoke(f.opts.Tokens)
 		f.streams.revoke(f.opts.Tokens)
 		if time.Since(kept) > time.Minute {
-			f.opts.Tokens.Keep()
+			f.opts.Tokens.SaveUsage()
 			kept = time.Now()
 		}
 	}
 }
 
 // stop shuts down: gracefully within the grace period, then immediately.
-func (f *Front) stop(web *http.Server) {
+func (f *Server) stop(web *http.Server) {
 	grace, cancel := context.WithTimeout(context.Background(), f.opts.Settings.Grace)
 	defer cancel()
 	var work, calls sync.WaitGroup
-	f.opts.MCP.Leave()
-	f.flight.leave()
+	f.opts.MCP.CloseStreams()
+	f.inflight.cancelReads()
 	closing, closed := context.WithCancel(context.Background())
 	work.Go(func() { _ = web.Shutdown(closing) }) // closes the listener at once
 	calls.Go(func() { f.opts.MCP.Drain(grace) })
-	calls.Go(func() { f.flight.drain(grace) })
+	calls.Go(func() { f.inflight.drain(grace) })
 	calls.Wait()
 	time.AfterFunc(time.Second, closed) // time to send the last responses
 	work.Wait()

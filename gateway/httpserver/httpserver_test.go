@@ -33,25 +33,25 @@ type mcp struct{}
 
 func (mcp) Handler() http.Handler { return http.HandlerFunc(sayWho) }
 func (mcp) Direct() http.Handler  { return http.HandlerFunc(sayWho) }
-func (mcp) Leave()                {}
+func (mcp) CloseStreams()         {}
 func (mcp) Drain(context.Context) {}
 func (mcp) Close()                {}
 
 // serve serves a door until the test ends, and returns its origin.
 func serve(t *testing.T, opts *httpserver.Options) string {
 	t.Helper()
-	return started(t, opts, httpserver.New)
+	return startServer(t, opts, httpserver.New)
 }
 
 // hasty is a door that waits for slow clients for 300 ms only.
 func hasty(t *testing.T, opts *httpserver.Options) string {
 	t.Helper()
-	return started(t, opts, func(l net.Listener, opts *httpserver.Options) *httpserver.Front {
+	return startServer(t, opts, func(l net.Listener, opts *httpserver.Options) *httpserver.Server {
 		return httpserver.NewHasty(l, opts, 300*time.Millisecond)
 	})
 }
 
-func started(t *testing.T, opts *httpserver.Options, open func(net.Listener, *httpserver.Options) *httpserver.Front) string {
+func startServer(t *testing.T, opts *httpserver.Options, open func(net.Listener, *httpserver.Options) *httpserver.Server) string {
 	t.Helper()
 	if opts.MCP == nil {
 		opts.MCP = mcp{}

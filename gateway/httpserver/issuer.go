@@ -33,7 +33,7 @@ type issuer struct {
 
 func newIssuer(settings config.ResourceServer) *issuer {
 	return &issuer{ResourceServer: settings, web: &http.Client{
-		Timeout: 10 * time.Second, Transport: &slowly{rate.NewLimiter(rate.Every(2*time.Second), 10)},
+		Timeout: 10 * time.Second, Transport: &rateLimitedTransport{rate.NewLimiter(rate.Every(2*time.Second), 10)},
 	}}
 }
 
@@ -46,8 +46,8 @@ func algorithms() []string {
 // leeway is the accepted clock difference to the issuer.
 const leeway = 30 * time.Second
 
-// claimed are the claims of an access token.
-type claimed struct {
+// tokenClaims are the claims of an access token.
+type tokenClaims struct {
 	subject string
 	scopes  []string
 	expires time.Time
@@ -55,29 +55,29 @@ type claimed struct {
 
 // verify returns the claims of a valid token: issued and signed by the issuer, for
 // this audience, and not expired. The caller checks scopes.
-func (i *issuer) verify(ctx context.Context, token string) (claimed, error) {
+func (i *issuer) verify(ctx context.Context, token string) (tokenClaims, error) {
 	claims := new(oidc.AccessTokenClaims)
 	payload, err := oidc.ParseToken(token, claims)
 	if err != nil {
-		return claimed{}, fmt.Errorf("read token: %w", err)
+		return tokenClaims{}, fmt.Errorf("read token: %w", err)
 	}
 	if err := errors.Join(oidc.CheckIssuer(claims, i.Issuer), oidc.CheckAudience(claims, i.Audience), oidc.CheckSubject(claims)); err != nil {
-		return claimed{}, err
+		return tokenClaims{}, err
 	}
 	keys, err := i.keySet(ctx)
 	if err != nil {
-		return claimed{}, err
+		return tokenClaims{}, err
 	}
 	if err := oidc.CheckSignature(ctx, token, payload, claims, algorithms(), keys); err != nil {
-		return claimed{}, err
+		return tokenClaims{}, err
 	}
 	if err := oidc.CheckExpiration(claims, -leeway); err != nil {
-		return claimed{}, err
+		return tokenClaims{}, err
 	}
 	if begin := claims.NotBefore.AsTime(); !begin.IsZero() && time.Now().Add(leeway).Before(begin) {
-		return claimed{}, errors.New("the token is not valid yet")
+		return tokenClaims{}, errors.New("the token is not valid yet")
 	}
-	return claimed{subject: claims.Subject, scopes: claims.Scopes, expires: claims.GetExpiration().Add(leeway)}, nil
+	return tokenClaims{subject: claims.Subject, scopes: claims.Scopes, expires: claims.GetExpiration().Add(leeway)}, nil
 }
 
 // keySet returns the issuer's keys, which it fetches for the first token, so that
@@ -147,12 +147,12 @@ func (i *issuer) metadata() http.Handler {
 	})
 }
 
-// slowly limits the rate of requests to the issuer: a token with an unknown key
+// rateLimitedTransport limits the rate of requests to the issuer: a token with an unknown key
 // triggers a fetch, and anyone can create such tokens.
-type slowly struct{ limit *rate.Limiter }
+type rateLimitedTransport struct{ limit *rate.Limiter }
 
 // RoundTrip implements [http.RoundTripper].
-func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
 		return nil, errors.New("too many requests to the issuer")
 	}

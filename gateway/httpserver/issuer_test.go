@@ -74,7 +74,7 @@ func TestAccessTokens(t *testing.T) {
 		"missing scope":    {token(t, as, audience, "write"), 403},
 		"another issuer":   {token(t, foreign, audience, "read"), 401},
 		"another key":      {parts[0] + "." + parts[1] + "." + strings.Split(token(t, foreign, audience, "read"), ".")[2], 401},
-		"forged":           {forged(t, as.URL, audience), 401},
+		"forged":           {forgeToken(t, as.URL, audience), 401},
 		"no signature":     {none + "." + parts[1] + ".", 401},
 		"none, signed":     {none + "." + parts[1] + "." + parts[2], 401},
 		"nonsense":         {"a.b.c", 401},
@@ -89,8 +89,8 @@ func TestAccessTokens(t *testing.T) {
 	}
 }
 
-// forged is a token with all the right claims, signed with a key of ours.
-func forged(t *testing.T, issuer, audience string) string {
+// forgeToken is a token with all the right claims, signed with a key of ours.
+func forgeToken(t *testing.T, issuer, audience string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -98,11 +98,11 @@ func forged(t *testing.T, issuer, audience string) string {
 	}
 	claims := oidc.NewAccessTokenClaims(issuer, "root", []string{audience}, time.Now().Add(time.Hour), "1", "svc", 0)
 	claims.Scopes = []string{"read"}
-	return signed(t, key, claims)
+	return signToken(t, key, claims)
 }
 
-// signed is a JWT.
-func signed(t *testing.T, key *rsa.PrivateKey, claims any) string {
+// signToken is a JWT.
+func signToken(t *testing.T, key *rsa.PrivateKey, claims any) string {
 	t.Helper()
 	payload, err := json.Marshal(claims)
 	if err != nil {

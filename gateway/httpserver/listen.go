@@ -103,10 +103,10 @@ type socketListener struct {
 
 // Close closes the socket and removes it.
 func (l *socketListener) Close() error {
-	return errors.Join(l.Listener.Close(), removed(l.path))
+	return errors.Join(l.Listener.Close(), removeSocket(l.path))
 }
 
-func removed(path string) error {
+func removeSocket(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -34,19 +34,19 @@ func cookieName(r *http.Request) string {
 
 // session returns the browser session of a request. Requests of pages of other origins, and requests with a token, have
 // none.
-func (e *entry) session(r *http.Request) (access.Visitor, bool) {
-	if foreign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
-		return access.Visitor{}, false
+func (e *authenticator) session(r *http.Request) (access.Caller, bool) {
+	if isForeign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
+		return access.Caller{}, false
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return access.Visitor{}, false
+		return access.Caller{}, false
 	}
-	return e.sessions.Of(cookie.Value)
+	return e.sessions.Lookup(cookie.Value)
 }
 
-// showing authenticates requests for pages, and redirects to the login page without a session.
-func (e *entry) showing(next http.Handler) http.Handler {
+// forPages authenticates requests for pages, and redirects to the login page without a session.
+func (e *authenticator) forPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/ui/static/") {
 			next.ServeHTTP(w, r)
@@ -55,21 +55,21 @@ func (e *entry) showing(next http.Handler) http.Handler {
 		visitor, known := e.session(r)
 		var no *refusal
 		if !known {
-			visitor, no = e.who(r, e.open)
+			visitor, no = e.identify(r, e.allowAnonymous)
 		}
 		if no == nil && !visitor.May(tool.ScopeRead) {
-			no = insufficient(string(tool.ScopeRead))
+			no = insufficientScope(string(tool.ScopeRead))
 		}
 		if no != nil && no.status == http.StatusUnauthorized && len(r.Header.Values("Authorization")) == 0 {
-			toLogin(w, r)
+			redirectToLogin(w, r)
 			return
 		}
 		e.admit(w, r, visitor, no, next)
 	})
 }
 
-// toLogin redirects a browser to the login form; a request for a part of a page redirects the whole page.
-func toLogin(w http.ResponseWriter, r *http.Request) {
+// redirectToLogin redirects a browser to the login form; a request for a part of a page redirects the whole page.
+func redirectToLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Redirect", "/login")
 		w.WriteHeader(http.StatusUnauthorized)
@@ -79,7 +79,7 @@ func toLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // login serves /login: the form, a submitted token, or a one-time code.
-func (f *Front) login(w http.ResponseWriter, r *http.Request) {
+func (f *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
 	case http.MethodPost:
@@ -89,7 +89,7 @@ func (f *Front) login(w http.ResponseWriter, r *http.Request) {
 			f.loginByCode(w, r)
 			return
 		}
-		f.form(w, r, http.StatusOK, "")
+		f.loginForm(w, r, http.StatusOK, "")
 	case http.MethodHead: // a prefetch must not use up the code
 		w.WriteHeader(http.StatusOK)
 	default:
@@ -98,63 +98,63 @@ func (f *Front) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// form shows the login page.
-func (f *Front) form(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	visitor := access.Visitor{Scopes: []tool.Scope{}}
-	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.Into(r.Context())), status, problem)
+// loginForm shows the login page.
+func (f *Server) loginForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	visitor := access.Caller{Scopes: []tool.Scope{}}
+	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.NewContext(r.Context())), status, problem)
 }
 
 // mayTry counts a login attempt, and shows an error if there were too many.
-func (f *Front) mayTry(w http.ResponseWriter, r *http.Request) bool {
-	if no := f.entry.rates.login(w.Header(), r); no != nil {
-		f.form(w, r, no.status, no.detail)
+func (f *Server) mayTry(w http.ResponseWriter, r *http.Request) bool {
+	if no := f.auth.rates.login(w.Header(), r); no != nil {
+		f.loginForm(w, r, no.status, no.detail)
 		return false
 	}
 	return true
 }
 
-func (f *Front) loginByCode(w http.ResponseWriter, r *http.Request) {
+func (f *Server) loginByCode(w http.ResponseWriter, r *http.Request) {
 	if !f.mayTry(w, r) {
 		return
 	}
-	visitor, ok := f.entry.sessions.Redeem(r.URL.Query().Get("code"))
+	visitor, ok := f.auth.sessions.Redeem(r.URL.Query().Get("code"))
 	if !ok {
-		f.entry.logins.refused(r.Context(), r)
-		f.form(w, r, http.StatusUnauthorized, "This code was used already, or is older than a minute: run sallyport dashboard again.")
+		f.auth.logins.recordRefusal(r.Context(), r)
+		f.loginForm(w, r, http.StatusUnauthorized, "This code was used already, or is older than a minute: run sallyport dashboard again.")
 		return
 	}
-	f.begin(w, r, visitor)
+	f.startSession(w, r, visitor)
 }
 
-func (f *Front) loginByToken(w http.ResponseWriter, r *http.Request) {
+func (f *Server) loginByToken(w http.ResponseWriter, r *http.Request) {
 	if !f.mayTry(w, r) {
 		return
 	}
 	token := strings.TrimSpace(r.PostFormValue("token"))
-	visitor, err := f.entry.whose(r.Context(), token)
+	visitor, err := f.auth.verifyToken(r.Context(), token)
 	if err != nil {
-		f.entry.logins.refused(r.Context(), r)
+		f.auth.logins.recordRefusal(r.Context(), r)
 		f.log.WarnContext(r.Context(), "token refused at login", "remote", r.RemoteAddr, "reason", sanitize.Line(err.Error(), 200))
-		f.form(w, r, http.StatusUnauthorized, "This is an "+wrong(err)+".")
+		f.loginForm(w, r, http.StatusUnauthorized, "This is an "+tokenError(err)+".")
 		return
 	}
 	if !visitor.May(tool.ScopeRead) {
-		f.form(w, r, http.StatusForbidden, "This token may not see anything: the dashboard needs the scope read.")
+		f.loginForm(w, r, http.StatusForbidden, "This token may not see anything: the dashboard needs the scope read.")
 		return
 	}
-	f.begin(w, r, visitor)
+	f.startSession(w, r, visitor)
 }
 
-// begin opens a session with a new secret and ends the browser's old one. The redirect removes the code from the
+// startSession opens a session with a new secret and ends the browser's old one. The redirect removes the code from the
 // address.
-func (f *Front) begin(w http.ResponseWriter, r *http.Request, v access.Visitor) {
+func (f *Server) startSession(w http.ResponseWriter, r *http.Request, v access.Caller) {
 	f.endSession(r)
 	who := v.Principal
 	if who == "" {
 		who = v.Operator
 	}
-	f.entry.logins.in(r.Context(), who, r)
-	setCookie(w, r, f.entry.sessions.Open(v), int(cookieLife.Seconds()))
+	f.auth.logins.record(r.Context(), who, r)
+	setCookie(w, r, f.auth.sessions.Open(v), int(cookieLife.Seconds()))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -166,14 +166,14 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
 }
 
 // endSession ends the browser session of a request, if any.
-func (f *Front) endSession(r *http.Request) {
+func (f *Server) endSession(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
-		f.entry.sessions.Close(cookie.Value)
+		f.auth.sessions.Close(cookie.Value)
 	}
 }
 
 // logout serves /logout.
-func (f *Front) logout(w http.ResponseWriter, r *http.Request) {
+func (f *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
 		refuse(w, refusal{status: http.StatusMethodNotAllowed, detail: "use POST here", kind: tool.Invalid})

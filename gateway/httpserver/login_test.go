@@ -92,7 +92,7 @@ func TestLoginByCode(t *testing.T) {
 	t.Parallel()
 	b, sessions, _ := login(t, config.HTTP{})
 	b.want(b.ask("GET", "/", ""), `200 / as "" operator "" may execute true`)
-	code := sessions.Code()
+	code := sessions.NewCode()
 	b.want(b.ask("HEAD", "/login?code="+code, ""), "200 ") // who looks ahead uses nothing up
 	b.want(b.ask("GET", "/login?code="+code, "", "Sec-Fetch-Site: none"), "303 /")
 	cookie := b.head.Get("Set-Cookie")
@@ -119,11 +119,11 @@ func TestLoginByCode(t *testing.T) {
 func TestLoginByToken(t *testing.T) {
 	t.Parallel()
 	b, _, dir := login(t, config.HTTP{Tokens: config.Secrets{"ops": "a-token-of-the-ops"}, Operators: []string{"ops"}, RequireToken: true})
-	made, _, err := access.Create(dir, access.Wish{Name: "ann", Scopes: []tool.Scope{tool.ScopeRead}})
+	made, _, err := access.Create(dir, access.TokenSpec{Name: "ann", Scopes: []tool.Scope{tool.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	blind, _, err := access.Create(dir, access.Wish{Name: "prometheus", Scopes: []tool.Scope{tool.ScopeMetrics}})
+	blind, _, err := access.Create(dir, access.TokenSpec{Name: "prometheus", Scopes: []tool.Scope{tool.ScopeMetrics}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestLoginByToken(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	b, sessions, _ := login(t, config.HTTP{Origins: []string{"http://localhost:3000"}})
-	b.ask("GET", "/login?code="+sessions.Code(), "")
+	b.ask("GET", "/login?code="+sessions.NewCode(), "")
 	json := "Content-Type: application/json"
 	b.want(b.ask("POST", "/approvals/a-1", "{}", json), `operator "dashboard"`)
 	b.want(b.ask("POST", "/approvals/a-1", "{}"), "415 ")

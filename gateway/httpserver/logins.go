@@ -20,8 +20,8 @@ type Auditor interface {
 }
 
 const (
-	// loginAgain is the time after which a request from the same address counts as another login.
-	loginAgain = time.Hour
+	// loginInterval is the time after which a request from the same address counts as another login.
+	loginInterval = time.Hour
 	// maxLogins is the maximum number of remembered logins.
 	maxLogins = 4096
 )
@@ -30,7 +30,7 @@ const (
 // the log. A nil logins does nothing.
 type logins struct {
 	auditor Auditor
-	refusal *rate.Limiter
+	limiter *rate.Limiter
 
 	mu      sync.Mutex
 	seen    map[string]time.Time
@@ -41,22 +41,22 @@ func newLogins(auditor Auditor) *logins {
 	if auditor == nil {
 		return nil
 	}
-	return &logins{auditor: auditor, refusal: rate.NewLimiter(rate.Every(10*time.Second), 10), seen: map[string]time.Time{}}
+	return &logins{auditor: auditor, limiter: rate.NewLimiter(rate.Every(10*time.Second), 10), seen: map[string]time.Time{}}
 }
 
-// in records the login of a principal. The auditor logs an error, and later calls of the principal are refused.
-func (l *logins) in(ctx context.Context, principal string, r *http.Request) {
-	if l == nil || !l.isNew(principal+"\x00"+from(r)) {
+// record records the login of a principal. The auditor logs an error, and later calls of the principal are refused.
+func (l *logins) record(ctx context.Context, principal string, r *http.Request) {
+	if l == nil || !l.isNew(principal+"\x00"+remoteIP(r)) {
 		return
 	}
-	_ = l.auditor.Audit(tool.WithPrincipal(ctx, principal), audit.Event{Kind: audit.Login, From: from(r), Outcome: "ok"})
+	_ = l.auditor.Audit(tool.WithPrincipal(ctx, principal), audit.Event{Kind: audit.Login, From: remoteIP(r), Outcome: "ok"})
 }
 
 func (l *logins) isNew(who string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if last, ok := l.seen[who]; ok && now.Sub(last) < loginAgain {
+	if last, ok := l.seen[who]; ok && now.Sub(last) < loginInterval {
 		return false
 	}
 	if len(l.seen) >= maxLogins {
@@ -66,18 +66,18 @@ func (l *logins) isNew(who string) bool {
 	return true
 }
 
-// refused records a refused token.
-func (l *logins) refused(ctx context.Context, r *http.Request) {
+// recordRefusal records a refused token.
+func (l *logins) recordRefusal(ctx context.Context, r *http.Request) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
-	if !l.refusal.Allow() {
+	if !l.limiter.Allow() {
 		l.dropped++
 		l.mu.Unlock()
 		return
 	}
-	e := audit.Event{Kind: audit.LoginRefused, From: from(r), Outcome: "denied"}
+	e := audit.Event{Kind: audit.LoginRefused, From: remoteIP(r), Outcome: "denied"}
 	if l.dropped > 0 {
 		e.Note = fmt.Sprintf("and %d more since the last one", l.dropped)
 	}
@@ -86,8 +86,8 @@ func (l *logins) refused(ctx context.Context, r *http.Request) {
 	_ = l.auditor.Audit(ctx, e)
 }
 
-// from returns the client address of a request without the port.
-func from(r *http.Request) string {
+// remoteIP returns the client address of a request without the port.
+func remoteIP(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
 	}

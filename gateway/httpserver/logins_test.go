@@ -29,9 +29,9 @@ func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		kept := &onRecord{}
-		e := newEntry(&Options{Settings: config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, Auditor: kept}, false, slog.New(slog.DiscardHandler))
+		e := newAuthenticator(&Options{Settings: config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, Auditor: kept}, false, slog.New(slog.DiscardHandler))
 		served := 0
-		handler := e.speaking(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+		handler := e.forMCP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
 		ask := func(token, from string) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
 			r.RemoteAddr = from

@@ -22,13 +22,13 @@ func newRates(requests access.Rate) *rates {
 
 // take counts a request, puts the caller's quota into the header, and refuses a request beyond it. Refused requests of an address are
 // counted separately, so that they do not use up the quota of other callers at the address.
-func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refused bool) *refusal {
+func (l *rates) take(header http.Header, r *http.Request, v access.Caller, refused bool) *refusal {
 	key := v.Principal
 	switch {
 	case refused:
-		key = "refused " + from(r)
+		key = "refused " + remoteIP(r)
 	case key == "" && v.By == access.ByNothing:
-		key = "address " + from(r)
+		key = "address " + remoteIP(r)
 	case key == "":
 		key = "session"
 	}
@@ -37,7 +37,7 @@ func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refu
 		return nil
 	}
 	header.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, s.Rate.Count, int(s.Rate.Per.Seconds())))
-	header.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, s.Left, int(s.Full.Seconds())))
+	header.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, s.Remaining, int(s.ResetAfter.Seconds())))
 	if s.OK {
 		return nil
 	}
@@ -46,13 +46,13 @@ func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refu
 
 // login counts a login attempt.
 func (l *rates) login(header http.Header, r *http.Request) *refusal {
-	if s := l.logins.Take(from(r), access.Rate{}); !s.OK {
+	if s := l.logins.Take(remoteIP(r), access.Rate{}); !s.OK {
 		return tooMany(header, s, "")
 	}
 	return nil
 }
 
-func tooMany(header http.Header, s access.Standing, hint string) *refusal {
-	header.Set("Retry-After", strconv.Itoa(max(1, int(s.After.Seconds()))))
-	return &refusal{status: http.StatusTooManyRequests, detail: fmt.Sprintf("more than %s; try again in %v", s.Rate, s.After), hint: hint, kind: tool.Limit}
+func tooMany(header http.Header, s access.Quota, hint string) *refusal {
+	header.Set("Retry-After", strconv.Itoa(max(1, int(s.RetryAfter.Seconds()))))
+	return &refusal{status: http.StatusTooManyRequests, detail: fmt.Sprintf("more than %s; try again in %v", s.Rate, s.RetryAfter), hint: hint, kind: tool.Limit}
 }

@@ -29,7 +29,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 		}
 	})
 	return g, &mcpserver.Options{
-		Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Verbs(), Choices: g.Environments, Stats: g.Verbs(), Files: g.Workspaces, Skills: g.Verbs(), Privacy: g.Privacy, Profiles: config.AllProfiles(),
+		Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Service(), Choices: g.Environments, Stats: g.Service(), Files: g.Workspaces, Skills: g.Service(), Privacy: g.Privacy, Profiles: config.AllProfiles(),
 	}
 }
 
@@ -38,7 +38,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 func TestOtherServersCalls(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
-	client := connectWith(t, g.Verbs(), opts)
+	client := connectWith(t, g.Service(), opts)
 	type m = map[string]any
 	for _, test := range []struct {
 		tool string
@@ -84,7 +84,7 @@ func TestOtherServersCalls(t *testing.T) {
 		{"restore_pii", m{"text": "mail [EMAIL_1]"}, "the settings keep personal data from models", true},
 		{"get_execution_stats", m{}, "4 programs since", false},
 	} {
-		got, failed := answered(t, client, test.tool, test.args)
+		got, failed := callText(t, client, test.tool, test.args)
 		if failed != test.fail || !strings.Contains(got, test.want) {
 			t.Errorf("%s(%v): error %v\n%s", test.tool, test.args, failed, got)
 		}
@@ -94,8 +94,8 @@ func TestOtherServersCalls(t *testing.T) {
 	}
 }
 
-// answered returns all text of a result, and whether it is an error.
-func answered(t *testing.T, client *mcp.ClientSession, name string, args any) (said string, failed bool) {
+// callText returns all text of a result, and whether it is an error.
+func callText(t *testing.T, client *mcp.ClientSession, name string, args any) (said string, failed bool) {
 	t.Helper()
 	result, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestEachOther(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ann": "s3cret-of-ann", "ben": "s3cret-of-ben"}}
-	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Settings: settings, Tools: mcpserver.New(g.Verbs(), opts)}) + "/mcp"
+	url := serve(t, newDirectOn(t, g.Service(), false), &siteOptions{Settings: settings, Tools: mcpserver.New(g.Service(), opts)}) + "/mcp"
 	ask := func(who, session, name, args string) string {
 		t.Helper()
 		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`}}`,
@@ -122,7 +122,7 @@ func TestEachOther(t *testing.T) {
 		return body
 	}
 	begin := func(who string) string {
-		head, _ := request(t, "POST", url, hi, "Authorization: Bearer s3cret-of-"+who)
+		head, _ := request(t, "POST", url, initializeBody, "Authorization: Bearer s3cret-of-"+who)
 		return head.Header.Get("Mcp-Session-Id")
 	}
 	first, second, ben := begin("ann"), begin("ann"), begin("ben")
@@ -160,11 +160,11 @@ func TestEachOther(t *testing.T) {
 func TestHiddenNames(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
-	list, err := connectWith(t, g.Verbs(), opts).ListTools(t.Context(), nil)
+	list, err := connectWith(t, g.Service(), opts).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := definitions(t, connectWith(t, g.Verbs(), opts))
+	all := definitions(t, connectWith(t, g.Service(), opts))
 	for _, hidden := range []string{"context_vars", "timeout_seconds", "memory_mb", "detail_level", "conda_name", "venv_path", "category\""} {
 		if strings.Contains(all, hidden) {
 			t.Errorf("%s is shown", hidden)

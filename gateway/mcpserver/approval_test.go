@@ -70,7 +70,7 @@ func openShop(t *testing.T, opts *gateway.Options) (*gateway.Gateway, *atomic.In
 	cfg.Upstreams, cfg.Sandbox.Runsc = []config.Upstream{upstream("shop", url, ""), upstream("asker", asker(t, true), "")}, testutil.Runsc(t)
 	cfg.Policy = policy.Settings{On: true, Default: policy.Ask}
 	cfg.Approval.Wait = 200 * time.Millisecond
-	opts.Asks = true
+	opts.PeerRequests = true
 	g, err := gateway.Open(&cfg, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -83,19 +83,19 @@ func openShop(t *testing.T, opts *gateway.Options) (*gateway.Gateway, *atomic.In
 	return g, sold
 }
 
-// hand is a client's user.
-type hand struct {
+// clientUser is a client's user.
+type clientUser struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-func (h *hand) note(s string) {
+func (h *clientUser) note(s string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen = append(h.seen, s)
 }
 
-func (h *hand) client() *mcp.Client {
+func (h *clientUser) client() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			h.note(req.Params.Message)
@@ -125,15 +125,15 @@ print(greet(), poem())`
 // TestProgramsAskInBothEras over pipes and HTTP: the gateway asks about a call, and an upstream during one.
 func TestProgramsAskInBothEras(t *testing.T) {
 	g, sold := openShop(t, &gateway.Options{DataDir: t.TempDir()})
-	tools := mcpserver.New(g.Verbs(), nil)
-	direct := newFace(t, g.Verbs(), false)
+	tools := mcpserver.New(g.Service(), nil)
+	direct := newDirectOn(t, g.Service(), false)
 	url := serve(t, direct, &siteOptions{Tools: tools}) + "/mcp"
 	t.Cleanup(tools.Close)
 	for i, c := range []struct {
 		version string
 		http    bool
 	}{{"2025-06-18", true}, {"2025-11-25", false}, {"2026-07-28", false}, {"2026-07-28", true}} {
-		name, h := fmt.Sprint(c), &hand{}
+		name, h := fmt.Sprint(c), &clientUser{}
 		var transport mcp.Transport = &mcp.StreamableClientTransport{Endpoint: url}
 		if !c.http {
 			near, far := mcp.NewInMemoryTransports()
@@ -197,7 +197,7 @@ func cannotAsk(t *testing.T, tools *mcpserver.Tools) {
 func directAsks(t *testing.T, url string) {
 	t.Helper()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		h := &hand{}
+		h := &clientUser{}
 		session, err := h.client().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 		if err != nil {
 			t.Fatal(err)
@@ -221,8 +221,8 @@ func directAsks(t *testing.T, url string) {
 	}
 }
 
-// asked is a result that wants answers.
-type asked struct {
+// inputResult is a result that wants answers.
+type inputResult struct {
 	Type     string `json:"resultType"`
 	State    string `json:"requestState"`
 	Requests map[string]struct {
@@ -237,7 +237,7 @@ type modernDialogue struct {
 	code string
 }
 
-func (d *modernDialogue) run(more string) (string, asked) {
+func (d *modernDialogue) run(more string) (string, inputResult) {
 	d.t.Helper()
 	d.id++
 	arguments, err := json.Marshal(map[string]any{"code": d.code})
@@ -246,7 +246,7 @@ func (d *modernDialogue) run(more string) (string, asked) {
 	}
 	_, body := d.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"execute_code","arguments":%s%s,"_meta":{`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, d.id, arguments, more), "tools/call", "execute_code")
-	var a asked
+	var a inputResult
 	if _, data, ok := strings.Cut(body, `"result":`); ok {
 		_ = json.NewDecoder(bytes.NewReader([]byte(data))).Decode(&a)
 	}
@@ -265,9 +265,9 @@ func TestRequestStates(t *testing.T) {
 	if err != nil || len(key) != 32 {
 		t.Fatal(err)
 	}
-	tools := mcpserver.New(g.Verbs(), &mcpserver.Options{StateKey: key})
+	tools := mcpserver.New(g.Service(), &mcpserver.Options{StateKey: key})
 	tokens := config.Secrets{"ci": "s3cret-s3cret-s3cret", "eve": "0ther-0ther-0ther"}
-	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: tools, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	url := serve(t, newDirectOn(t, g.Service(), false), &siteOptions{Tools: tools, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	t.Cleanup(tools.Close)
 	d := &modernDialogue{&dialogue{t: t, url: url, version: "2026-07-28", token: "s3cret-s3cret-s3cret"}, "from servers.shop import sell\nsell(what='a book')"}
 	body, first := d.run("")
@@ -314,9 +314,9 @@ func TestRequestStates(t *testing.T) {
 	// A restart: what waited has ended, and its state says how to go on.
 	_, last := d.run("")
 	tools.Close()
-	restarted := mcpserver.New(g.Verbs(), &mcpserver.Options{StateKey: key})
+	restarted := mcpserver.New(g.Service(), &mcpserver.Options{StateKey: key})
 	t.Cleanup(restarted.Close)
-	d.url = serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: restarted, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	d.url = serve(t, newDirectOn(t, g.Service(), false), &siteOptions{Tools: restarted, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	if got, _ := d.run(answers(last.State, "once")); !strings.Contains(got, `resume=\"e-`) {
 		t.Errorf("after a restart: %s", got)
 	}

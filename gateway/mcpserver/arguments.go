@@ -13,17 +13,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// read decodes arguments into the *string, *float64, *[]string or *map[string]json.RawMessage
+// decodeArguments decodes arguments into the *string, *float64, *[]string or *map[string]json.RawMessage
 // of their name. An unknown name is an error, since a model would not notice an ignored argument.
 // Unambiguous deviations are accepted: null is absent, "8" is a number, and a single string is
 // a list of one.
 //
 // hidden are aliases that other servers use: they are accepted, but not in any schema or error
 // text. Two names of one target cannot be given together.
-func read(raw json.RawMessage, into map[string]any, hidden ...map[string]any) error {
+func decodeArguments(raw json.RawMessage, into map[string]any, hidden ...map[string]any) error {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
-		return wrong("arguments must be an object", "")
+		return invalidArgument("arguments must be an object", "")
 	}
 	names, all, by := slices.Sorted(maps.Keys(into)), map[string]any{}, map[any]string{}
 	for _, more := range append(hidden, into) {
@@ -38,18 +38,18 @@ func read(raw json.RawMessage, into map[string]any, hidden ...map[string]any) er
 			continue
 		}
 		if by[target] != "" {
-			return wrong(by[target]+" and "+name+" are the same; give one of them", "")
+			return invalidArgument(by[target]+" and "+name+" are the same; give one of them", "")
 		}
-		if err := set(target, given[name]); err != "" {
-			return wrong(name+" must be "+err, "")
+		if err := decodeArgument(target, given[name]); err != "" {
+			return invalidArgument(name+" must be "+err, "")
 		}
 		by[target] = name
 	}
 	return nil
 }
 
-// set decodes one value; want is the expected type if it does not fit, else "".
-func set(target any, value json.RawMessage) (want string) {
+// decodeArgument decodes one value; want is the expected type if it does not fit, else "".
+func decodeArgument(target any, value json.RawMessage) (want string) {
 	switch target := target.(type) {
 	case *string:
 		if json.Unmarshal(value, target) != nil {
@@ -94,9 +94,9 @@ func unknownParameter(name string, names []string) error {
 	if near := suggest.Of(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return wrong(fmt.Sprintf("unknown parameter %q", sanitize.Line(name, 80)), hint)
+	return invalidArgument(fmt.Sprintf("unknown parameter %q", sanitize.Line(name, 80)), hint)
 }
 
-func wrong(message, hint string) error {
+func invalidArgument(message, hint string) error {
 	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
 }

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	errStopping = errors.New("the gateway is stopping")
-	errHungUp   = errors.New("the client disconnected")
+	errStopping     = errors.New("the gateway is stopping")
+	errDisconnected = errors.New("the client disconnected")
 )
 
-// hungUp is how long a client may stay disconnected after its connection broke while
+// reconnectTimeout is how long a client may stay disconnected after its connection broke while
 // it waited for a response: it may reconnect with Last-Event-ID.
-const hungUp = 10 * time.Second
+const reconnectTimeout = 10 * time.Second
 
 // calls tracks the in-flight requests of clients. It cancels them when their
 // client disconnects or the gateway stops. It is safe for concurrent use.
@@ -28,24 +28,24 @@ type calls struct {
 	mu   sync.Mutex
 	last int
 	// running holds the cancel function and the session of each call.
-	running map[int]running
-	// away holds the reconnect timers of sessions without a connected client.
-	away map[string]*time.Timer
-	idle chan struct{} // closed when no call runs; nil unless drain waits
+	running map[int]runningCall
+	// disconnected holds the reconnect timers of sessions without a connected client.
+	disconnected map[string]*time.Timer
+	idle         chan struct{} // closed when no call runs; nil unless drain waits
 }
 
-type running struct {
+type runningCall struct {
 	session string
-	end     context.CancelCauseFunc
+	cancel  context.CancelCauseFunc
 }
 
 func newCalls(log *slog.Logger) *calls {
-	return &calls{log: log, running: map[int]running{}, away: map[string]*time.Timer{}}
+	return &calls{log: log, running: map[int]runningCall{}, disconnected: map[string]*time.Timer{}}
 }
 
-// tracked is a middleware that registers every call of a tool, prompt or
+// track is a middleware that registers every call of a tool, prompt or
 // resource, and adds the caller to its context.
-func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
+func (c *calls) track(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		principal := principalOf(req)
 		if principal != "" {
@@ -78,14 +78,14 @@ func principalOf(req mcp.Request) string {
 	return ""
 }
 
-// maxSession is the length in bytes of the longest session ID that the gateway issues.
-const maxSession = 128
+// maxSessionID is the length in bytes of the longest session ID that the gateway issues.
+const maxSessionID = 128
 
 // sessionOf returns the session ID in the header of a request, "" if there is none. The SDK's
 // session differs for each request of a client without sessions.
 func sessionOf(req mcp.Request) string {
 	extra := req.GetExtra()
-	if extra == nil || len(extra.Header.Get(sessionHeader)) > maxSession {
+	if extra == nil || len(extra.Header.Get(sessionHeader)) > maxSessionID {
 		return ""
 	}
 	return extra.Header.Get(sessionHeader)
@@ -97,7 +97,7 @@ func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
 	defer c.mu.Unlock()
 	c.last++
 	id := c.last
-	c.running[id] = running{session, end}
+	c.running[id] = runningCall{session, end}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -108,44 +108,44 @@ func (c *calls) begin(session string, end context.CancelCauseFunc) func() {
 	}
 }
 
-// broke records that the client of a session disconnected before its response. The
+// onDisconnect records that the client of a session disconnected before its response. The
 // calls of the session are canceled unless it reconnects in time.
-func (c *calls) broke(session string) {
+func (c *calls) onDisconnect(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if timer := c.away[session]; timer != nil {
+	if timer := c.disconnected[session]; timer != nil {
 		timer.Stop()
 	}
-	c.away[session] = time.AfterFunc(hungUp, func() { c.abandon(session) })
+	c.disconnected[session] = time.AfterFunc(reconnectTimeout, func() { c.abandon(session) })
 }
 
-// back records that the client of a session is connected again.
-func (c *calls) back(session string) {
+// onReconnect records that the client of a session is connected again.
+func (c *calls) onReconnect(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if timer := c.away[session]; timer != nil {
+	if timer := c.disconnected[session]; timer != nil {
 		timer.Stop()
-		delete(c.away, session)
+		delete(c.disconnected, session)
 	}
 }
 
 func (c *calls) abandon(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away[session] == nil { // it reconnected meanwhile
+	if c.disconnected[session] == nil { // it reconnected meanwhile
 		return
 	}
-	delete(c.away, session)
+	delete(c.disconnected, session)
 	for _, call := range c.running {
 		if call.session == session {
-			call.end(errHungUp)
+			call.cancel(errDisconnected)
 		}
 	}
 }
 
 // drain waits until no call runs or ctx ends; then it cancels the remaining calls and waits up to 5 s for them.
 func (c *calls) drain(ctx context.Context) {
-	done := c.emptied()
+	done := c.idleSignal()
 	select {
 	case <-done:
 		return
@@ -153,7 +153,7 @@ func (c *calls) drain(ctx context.Context) {
 	}
 	c.mu.Lock()
 	for _, call := range c.running {
-		call.end(errStopping)
+		call.cancel(errStopping)
 	}
 	count := len(c.running)
 	c.mu.Unlock()
@@ -164,8 +164,8 @@ func (c *calls) drain(ctx context.Context) {
 	}
 }
 
-// emptied returns a channel that is closed as soon as no call runs.
-func (c *calls) emptied() <-chan struct{} {
+// idleSignal returns a channel that is closed as soon as no call runs.
+func (c *calls) idleSignal() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done := make(chan struct{})
@@ -181,8 +181,8 @@ func (c *calls) emptied() <-chan struct{} {
 func (c *calls) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for session, timer := range c.away {
+	for session, timer := range c.disconnected {
 		timer.Stop()
-		delete(c.away, session)
+		delete(c.disconnected, session)
 	}
 }

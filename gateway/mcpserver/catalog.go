@@ -43,8 +43,8 @@ func readOnly() *mcp.ToolAnnotations {
 
 // catalogTools implements the tools of profile catalog.
 type catalogTools struct {
-	verbs Verbs
-	more  Catalog
+	service Service
+	catalog Catalog
 }
 
 func (c catalogTools) extras() []extra {
@@ -53,29 +53,29 @@ func (c catalogTools) extras() []extra {
 
 func (c catalogTools) definition(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var name, upstream, language string
-	err := read(args, map[string]any{"tool_name": &name, "language": &language},
+	err := decodeArguments(args, map[string]any{"tool_name": &name, "language": &language},
 		map[string]any{"category": &upstream, "upstream": &upstream, "name": &name, "tool": &name})
 	if err != nil {
 		return nil, err
 	}
 	if name == "" {
-		return nil, wrong("tool_name is missing", "as search_tools writes it: UPSTREAM.TOOL")
+		return nil, invalidArgument("tool_name is missing", "as search_tools writes it: UPSTREAM.TOOL")
 	}
-	return said(c.more.Definition(ctx, name, upstream, language))
+	return toResult(c.catalog.Definition(ctx, name, upstream, language))
 }
 
 func (c catalogTools) categories(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	if err := read(args, nil); err != nil {
+	if err := decodeArguments(args, nil); err != nil {
 		return nil, err
 	}
-	found, err := c.verbs.Search(ctx, toolsearch.Request{})
-	return said(found.Text(), err)
+	found, err := c.service.Search(ctx, toolsearch.Request{})
+	return toResult(found.Text(), err)
 }
 
-// said returns a text as a tool result, or the error.
-func said(answer string, err error) (*mcp.CallToolResult, error) {
+// toResult returns a text as a tool result, or the error.
+func toResult(answer string, err error) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text(answer, false), nil
+	return textResult(answer, false), nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // connectWith returns a client of a server with options of its own.
-func connectWith(t *testing.T, verbs mcpserver.Verbs, opts *mcpserver.Options) *mcp.ClientSession {
+func connectWith(t *testing.T, verbs mcpserver.Service, opts *mcpserver.Options) *mcp.ClientSession {
 	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
 	server, err := mcpserver.New(verbs, opts).Connect(t.Context(), far, nil)
@@ -33,7 +33,7 @@ func connectWith(t *testing.T, verbs mcpserver.Verbs, opts *mcpserver.Options) *
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
-	client := connectWith(t, g.Verbs(), &mcpserver.Options{Catalog: g.Verbs(), Profiles: config.Profiles{config.ProfileCatalog}})
+	client := connectWith(t, g.Service(), &mcpserver.Options{Catalog: g.Service(), Profiles: config.Profiles{config.ProfileCatalog}})
 	const full = "Count up and say how far."
 	for _, test := range []struct {
 		tool string
@@ -69,13 +69,13 @@ func TestCatalog(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
-	opts := &mcpserver.Options{Catalog: g.Verbs(), Packages: g.Environments, Profiles: config.Profiles{config.ProfileCatalog}}
-	costs, err := mcpserver.Costs(g.Verbs(), opts)
+	opts := &mcpserver.Options{Catalog: g.Service(), Packages: g.Environments, Profiles: config.Profiles{config.ProfileCatalog}}
+	costs, err := mcpserver.Costs(g.Service(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{"instructions": true}
-	list, err := connectWith(t, g.Verbs(), opts).ListTools(t.Context(), nil)
+	list, err := connectWith(t, g.Service(), opts).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCosts(t *testing.T) {
 		shown[def.Name] = true
 	}
 	for _, c := range costs {
-		if shown[c.Name] != (c.Here > 0) || c.Tokens <= 0 || (c.Name == "search_tools") != (c.Here > c.Tokens) {
+		if shown[c.Name] != (c.Current > 0) || c.Tokens <= 0 || (c.Name == "search_tools") != (c.Current > c.Tokens) {
 			t.Errorf("%+v", c)
 		}
 		delete(shown, c.Name)

@@ -16,12 +16,12 @@ import (
 
 // The requests and notifications that an upstream may send to a client during a call.
 const (
-	askElicit   = "elicitation/create"
-	askSample   = "sampling/createMessage"
-	askRoots    = "roots/list"
-	sayProgress = "notifications/progress"
-	sayMessage  = "notifications/message"
-	sayElicited = "notifications/elicitation/complete"
+	methodElicit     = "elicitation/create"
+	methodSample     = "sampling/createMessage"
+	methodRoots      = "roots/list"
+	methodProgress   = "notifications/progress"
+	methodLogMessage = "notifications/message"
+	methodElicited   = "notifications/elicitation/complete"
 )
 
 // client is the sender of one request, while the request lasts.
@@ -34,21 +34,21 @@ type client struct {
 	level string
 	// typed reports that responses are encoded from the SDK's types, as its messages are not annotated with their bytes.
 	typed bool
-	// form reports that the client shows forms, as approvals need; some clients only open URLs.
-	form bool
-	// can holds the methods that the client declared to support.
-	can map[string]bool
-	out *outbox
+	// showsForms reports that the client shows forms, as approvals need; some clients only open URLs.
+	showsForms bool
+	// answers holds the methods that the client declared to support.
+	answers map[string]bool
+	out     *outbox
 	// send sends a notification in the stream of the request.
 	send func(method string, params json.RawMessage)
-	// within derives from ctx a context for a message on the stream of the request, which
+	// withRequest derives from ctx a context for a message on the stream of the request, which
 	// the SDK finds in the context. It also ends with the request.
-	within func(ctx context.Context) (context.Context, context.CancelFunc)
+	withRequest func(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 func newClient(ctx context.Context, session *mcp.ServerSession, params object, req mcp.Request) *client {
-	c := &client{session: session, modern: isModernRequest(req), can: map[string]bool{}}
-	c.within = func(other context.Context) (context.Context, context.CancelFunc) {
+	c := &client{session: session, modern: isModernRequest(req), answers: map[string]bool{}}
+	c.withRequest = func(other context.Context) (context.Context, context.CancelFunc) {
 		both, cancel := context.WithCancelCause(ctx)
 		stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 		return both, func() { stop(); cancel(nil) }
@@ -57,35 +57,35 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 	_ = json.Unmarshal(params["_meta"], &meta) // empty without _meta
 	c.token = meta["progressToken"]
 	if c.modern {
-		c.level = text1(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
-		c.abilities(meta[mcp.MetaKeyClientCapabilities])
+		c.level = decodeString(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
+		c.setCapabilities(meta[mcp.MetaKeyClientCapabilities])
 	} else if init := session.InitializeParams(); init != nil && init.Capabilities != nil {
-		c.abilities(encode(init.Capabilities))
+		c.setCapabilities(encode(init.Capabilities))
 	}
 	c.out = &outbox{}
 	c.send = func(method string, params json.RawMessage) {
-		_ = c.say(ctx, method, params) // if its stream is closed, the call is canceled
+		_ = c.sendNow(ctx, method, params) // if its stream is closed, the call is canceled
 	}
 	return c
 }
 
-func (c *client) abilities(raw json.RawMessage) {
+func (c *client) setCapabilities(raw json.RawMessage) {
 	var has object
 	_ = json.Unmarshal(raw, &has)
-	for method, name := range map[string]string{askElicit: "elicitation", askSample: "sampling", askRoots: "roots"} {
+	for method, name := range map[string]string{methodElicit: "elicitation", methodSample: "sampling", methodRoots: "roots"} {
 		value, ok := has[name]
-		c.can[method] = ok && string(value) != "null"
+		c.answers[method] = ok && string(value) != "null"
 	}
 	var modes object
 	_ = json.Unmarshal(has["elicitation"], &modes) // none then
 	_, form := modes["form"]
 	_, url := modes["url"]
-	c.form = c.can[askElicit] && (form || !url)
+	c.showsForms = c.answers[methodElicit] && (form || !url)
 }
 
-// refuse returns an error if the client did not declare support for a method, or for the form of an approval.
-func (c *client) refuse(ctx context.Context, method string) error {
-	if c.can[method] && (c.form || toolcall.ApprovalID(ctx) == "") {
+// checkAnswers returns an error if the client did not declare support for a method, or for the form of an approval.
+func (c *client) checkAnswers(ctx context.Context, method string) error {
+	if c.answers[method] && (c.showsForms || toolcall.ApprovalID(ctx) == "") {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not support %.40s", method)})
@@ -94,7 +94,7 @@ func (c *client) refuse(ctx context.Context, method string) error {
 // Notify implements [tool.Peer].
 func (c *client) Notify(method string, params json.RawMessage) {
 	switch method {
-	case sayProgress:
+	case methodProgress:
 		if c.token == nil {
 			return
 		}
@@ -103,45 +103,45 @@ func (c *client) Notify(method string, params json.RawMessage) {
 			return
 		}
 		params = edited
-	case sayMessage, sayElicited:
+	case methodLogMessage, methodElicited:
 	default:
 		return
 	}
 	c.out.put(func() { c.send(method, params) })
 }
 
-// say sends a notification on the stream of the request.
-func (c *client) say(ctx context.Context, method string, params json.RawMessage) error {
-	ctx = outgoing(ctx, params)
+// sendNow sends a notification on the stream of the request.
+func (c *client) sendNow(ctx context.Context, method string, params json.RawMessage) error {
+	ctx = withParams(ctx, params)
 	switch method {
-	case sayProgress:
+	case methodProgress:
 		return c.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{})
-	case sayElicited:
+	case methodElicited:
 		return c.session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "-"})
 	default:
-		return log(ctx, c.session, params)
+		return sendLog(ctx, c.session, params)
 	}
 }
 
-// log sends a log message, if the client requested its level.
-func log(ctx context.Context, session *mcp.ServerSession, params json.RawMessage) error {
+// sendLog sends a log message, if the client requested its level.
+func sendLog(ctx context.Context, session *mcp.ServerSession, params json.RawMessage) error {
 	var message mcp.LoggingMessageParams //nolint:staticcheck // deprecated, and still to be passed on
 	_ = json.Unmarshal(params, &struct {
 		Level *mcp.LoggingLevel `json:"level"` //nolint:staticcheck // as above
 	}{&message.Level})
-	return session.Log(outgoing(ctx, params), &message) //nolint:staticcheck // as above
+	return session.Log(withParams(ctx, params), &message) //nolint:staticcheck // as above
 }
 
 // Ask implements [tool.Peer]: it asks a client of an older revision over its
 // session, in the stream of the request.
 func (c *client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := c.refuse(ctx, method); err != nil {
+	if err := c.checkAnswers(ctx, method); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within(ctx)
+	ctx, cancel := c.withRequest(ctx)
 	defer cancel()
 	c.out.flush() // earlier notifications are sent before the request
-	result, meta, err := c.ask(outgoing(ctx, orEmpty(params)), method, params)
+	result, meta, err := c.ask(withParams(ctx, orEmptyObject(params)), method, params)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 // ask sends the request by the SDK and returns the result with its _meta.
 func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (mcp.Result, map[string]any, error) {
 	switch method {
-	case askElicit:
+	case methodElicit:
 		var question struct{ Mode string }
 		_ = json.Unmarshal(params, &question)
 		if question.Mode == "" {
@@ -169,7 +169,7 @@ func (c *client) ask(ctx context.Context, method string, params json.RawMessage)
 			return nil, nil, err
 		}
 		return result, result.Meta, nil
-	case askSample:
+	case methodSample:
 		result, err := c.session.CreateMessageWithTools(ctx, nil) //nolint:staticcheck // deprecated, and still to be passed on
 		if err != nil {
 			return nil, nil, err
@@ -184,31 +184,31 @@ func (c *client) ask(ctx context.Context, method string, params json.RawMessage)
 	}
 }
 
-func orEmpty(params json.RawMessage) json.RawMessage {
+func orEmptyObject(params json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		return json.RawMessage("{}")
 	}
 	return params
 }
 
-// maxWaiting is how many notifications are queued for a slow client; more are dropped.
-const maxWaiting = 256
+// maxQueued is how many notifications are queued for a slow client; more are dropped.
+const maxQueued = 256
 
 // outbox runs functions in order, without blocking the callers that add them. It is safe for concurrent use.
 type outbox struct {
-	mu      sync.Mutex
-	waiting []func()
-	busy    bool
-	work    sync.WaitGroup
+	mu    sync.Mutex
+	queue []func()
+	busy  bool
+	work  sync.WaitGroup
 }
 
 func (o *outbox) put(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) >= maxWaiting {
+	if len(o.queue) >= maxQueued {
 		return
 	}
-	o.waiting = append(o.waiting, f)
+	o.queue = append(o.queue, f)
 	if !o.busy {
 		o.busy = true
 		o.work.Go(o.drain)
@@ -225,24 +225,24 @@ func (o *outbox) drain() {
 func (o *outbox) next() func() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) == 0 {
+	if len(o.queue) == 0 {
 		o.busy = false
 		return nil
 	}
-	f := o.waiting[0]
-	o.waiting = o.waiting[1:]
+	f := o.queue[0]
+	o.queue = o.queue[1:]
 	return f
 }
 
 // flush waits until all queued functions have run.
 func (o *outbox) flush() { o.work.Wait() }
 
-// bare returns a context that ends with ctx and has its caller and trace, but none of its
+// detach returns a context that ends with ctx and has its caller and trace, but none of its
 // other values. The SDK keeps the state of a request in its context, such as the protocol
 // revision, and its clients, which connect to the upstreams, would use that state for
 // their own requests.
-func bare(ctx context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(telemetry.PlaceOf(ctx).In(tool.Detached(ctx)))
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(telemetry.TraceContextOf(ctx).In(tool.Detach(ctx)))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return inner, func() {
 		stop()

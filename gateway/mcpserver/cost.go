@@ -19,18 +19,18 @@ type Cost struct {
 	Name    string `json:"name"`
 	// Tokens (o200k_base) are counted with the profile on, default settings and no upstream.
 	Tokens int `json:"tokens"`
-	// Here is the count with the current options, 0 where they do not enable it.
-	Here int `json:"here"`
+	// Current is the count with the current options, 0 where they do not enable it.
+	Current int `json:"here"`
 }
 
 // Costs returns the costs of core and of every profile, in the order of the settings' names:
 // the tokens of name, description, schema and annotations as they are sent.
-func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
+func Costs(verbs Service, opts *Options) ([]Cost, error) {
 	counter, err := tokens.O200k()
 	if err != nil {
 		return nil, err
 	}
-	here, err := priced(counter, verbs, opts)
+	here, err := countTokens(counter, verbs, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
 	known := map[string]int{}
 	for _, profile := range append([]string{config.ProfileCore}, config.AllProfiles()...) {
 		plain.Profiles = config.Profiles{profile}
-		list, err := priced(counter, nothing{verbs}, &plain)
+		list, err := countTokens(counter, noUpstreams{verbs}, &plain)
 		if err != nil {
 			return nil, err
 		}
@@ -55,15 +55,15 @@ func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
 			all = append(all, cost)
 		}
 	}
-	return withHere(all, here), nil
+	return withCurrent(all, here), nil
 }
 
-// withHere sets Here. The count of a core tool goes to its core entry, even if a profile makes the tool longer.
-func withHere(all []Cost, here []price) []Cost {
+// withCurrent sets Here. The count of a core tool goes to its core entry, even if a profile makes the tool longer.
+func withCurrent(all []Cost, here []toolCost) []Cost {
 	for _, p := range here {
 		for i := range all {
 			if all[i].Name == p.name {
-				all[i].Here = p.tokens
+				all[i].Current = p.tokens
 				break
 			}
 		}
@@ -71,20 +71,20 @@ func withHere(all []Cost, here []price) []Cost {
 	return all
 }
 
-// nothing is a [Service] without upstreams.
-type nothing struct{ Verbs }
+// noUpstreams is a [Service] without upstreams.
+type noUpstreams struct{ Service }
 
-// Upstreams implements [Verbs].
-func (nothing) Upstreams() []catalog.Upstream { return nil }
+// Upstreams implements [Service].
+func (noUpstreams) Upstreams() []catalog.Upstream { return nil }
 
-type price struct {
+type toolCost struct {
 	name   string
 	tokens int
 }
 
-// priced counts the tokens of the instructions and of each tool that the options enable.
-func priced(counter *tokens.Counter, verbs Verbs, opts *Options) ([]price, error) {
-	search, execute := core(verbs, opts)
+// countTokens counts the tokens of the instructions and of each tool that the options enable.
+func countTokens(counter *tokens.Counter, verbs Service, opts *Options) ([]toolCost, error) {
+	search, execute := coreTools(verbs, opts)
 	defs := []*mcp.Tool{search, execute}
 	for _, e := range extras(verbs, opts) {
 		defs = append(defs, e.tool)
@@ -93,7 +93,7 @@ func priced(counter *tokens.Counter, verbs Verbs, opts *Options) ([]price, error
 	if err != nil {
 		return nil, err
 	}
-	list := []price{{"instructions", n}}
+	list := []toolCost{{"instructions", n}}
 	for _, def := range defs {
 		data, err := json.Marshal(def)
 		if err != nil {
@@ -102,7 +102,7 @@ func priced(counter *tokens.Counter, verbs Verbs, opts *Options) ([]price, error
 		if n, err = counter.Count(string(data)); err != nil {
 			return nil, err
 		}
-		list = append(list, price{def.Name, n})
+		list = append(list, toolCost{def.Name, n})
 	}
 	return list, nil
 }

@@ -22,7 +22,7 @@ func searchTool(ups []catalog.Upstream) *mcp.Tool {
 	return &mcp.Tool{
 		Name: "search_tools",
 		Description: "Find functions that execute_code can import. Say what one should do, or a name; \"\" lists the upstreams. " +
-			"Returns typed signatures (observed: learned, may vary) to write code from." + Behind(ups),
+			"Returns typed signatures (observed: learned, may vary) to write code from." + DescribeUpstreams(ups),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string"},` +
@@ -65,7 +65,7 @@ func environmentProperty(environments map[string]config.Environment) string {
 	}
 	about := make([]string, 0, len(names)+1)
 	for _, name := range append([]string{config.DefaultEnvironment}, names...) {
-		if text := neatly(sanitize.Line(environments[name].Description, 80)); text != "" {
+		if text := trimDescription(sanitize.Line(environments[name].Description, 80)); text != "" {
 			about = append(about, name+": "+text)
 		}
 	}
@@ -85,36 +85,36 @@ func environmentProperty(environments map[string]config.Environment) string {
 const instructions = "A gateway to many tools: find functions with search_tools, then call them from a program in execute_code."
 
 const (
-	// maxBehind bounds the list of upstreams in the description of search_tools, in
+	// maxUpstreamList bounds the list of upstreams in the description of search_tools, in
 	// bytes: at most about 300 tokens.
-	maxBehind = 1000
-	// maxBehindName is the longest name in it, in bytes; longer ones are truncated.
-	maxBehindName = 64
+	maxUpstreamList = 1000
+	// maxUpstreamName is the longest name in it, in bytes; longer ones are truncated.
+	maxUpstreamName = 64
 )
 
-// aboutLengths returns the maximum lengths of an upstream's description, in characters. The
+// descriptionLengths returns the maximum lengths of an upstream's description, in characters. The
 // largest one with which the list fits is used.
-func aboutLengths() []int { return []int{80, 60, 40, 24, 0} }
+func descriptionLengths() []int { return []int{80, 60, 40, 24, 0} }
 
-// Behind returns the list of upstreams for a model, in the order of their IDs, with
+// DescribeUpstreams returns the list of upstreams for a model, in the order of their IDs, with
 // their descriptions in the settings. It has nothing that an upstream sends, which is
 // known only once connected and may change: the text is the same in every run with the
 // same settings, which keeps prompt caches valid. It has at most about 1,050 bytes,
 // and is "" without upstreams.
-func Behind(ups []catalog.Upstream) string {
+func DescribeUpstreams(ups []catalog.Upstream) string {
 	if len(ups) == 0 {
 		return ""
 	}
 	sorted := slices.SortedFunc(slices.Values(ups), func(a, b catalog.Upstream) int { return cmp.Compare(a.ID, b.ID) })
 	var entries []string
-	for _, length := range aboutLengths() {
-		entries = entriesOf(sorted, length)
-		if len(strings.Join(entries, "; ")) <= maxBehind {
+	for _, length := range descriptionLengths() {
+		entries = upstreamEntries(sorted, length)
+		if len(strings.Join(entries, "; ")) <= maxUpstreamList {
 			break
 		}
 	}
 	size, shown := 0, 0
-	for shown < len(entries) && size+len(entries[shown])+2 <= maxBehind+2 {
+	for shown < len(entries) && size+len(entries[shown])+2 <= maxUpstreamList+2 {
 		size += len(entries[shown]) + 2
 		shown++
 	}
@@ -125,22 +125,22 @@ func Behind(ups []catalog.Upstream) string {
 	return text + "."
 }
 
-func entriesOf(ups []catalog.Upstream, length int) []string {
+func upstreamEntries(ups []catalog.Upstream, length int) []string {
 	entries := make([]string, len(ups))
 	for i, up := range ups {
-		entries[i] = up.ID[:min(len(up.ID), maxBehindName)]
+		entries[i] = up.ID[:min(len(up.ID), maxUpstreamName)]
 		if length == 0 {
 			continue
 		}
-		if about := neatly(sanitize.Line(up.Description, length)); about != "" {
+		if about := trimDescription(sanitize.Line(up.Description, length)); about != "" {
 			entries[i] += " (" + about + ")"
 		}
 	}
 	return entries
 }
 
-// neatly removes the final full stop of a text and, from a truncated one, the incomplete word or parenthesis at its end.
-func neatly(text string) string {
+// trimDescription removes the final full stop of a text and, from a truncated one, the incomplete word or parenthesis at its end.
+func trimDescription(text string) string {
 	head, cut := strings.CutSuffix(text, "…")
 	if !cut {
 		return strings.TrimSuffix(text, ".")

@@ -21,7 +21,7 @@ import (
 type Gateway interface {
 	// Await waits until an upstream has been tried, or for "" until most upstreams have.
 	Await(ctx context.Context, upstream string)
-	Offers() []catalog.Offered
+	Offers() []catalog.UpstreamOffer
 	Watch(f func()) (stop func())
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	// AlwaysDenied reports whether policy denies every call of a tool or a method by the caller.
@@ -52,26 +52,26 @@ type DirectOptions struct {
 // server speaks the protocol; Direct handles every request about a tool, a
 // resource or a prompt.
 type Direct struct {
-	verbs  Gateway
-	opts   DirectOptions
-	log    *slog.Logger
-	server *mcp.Server
-	roster atomic.Pointer[roster]
-	talks  *talks
-	watch  subscriptions
+	gateway       Gateway
+	opts          DirectOptions
+	log           *slog.Logger
+	server        *mcp.Server
+	roster        atomic.Pointer[roster]
+	pending       *pendingCalls
+	subscriptions subscriptions
 
-	loudness loudness
+	logLevel maxLogLevel
 
-	offers  atomic.Int64  // counts the changes of the upstreams' offers
-	fresh   sync.Mutex    // held while a roster is built
-	shown   int64         // the count of changes that the roster includes; guarded by the mutex above
-	changed chan struct{} // signals that the roster is out of date; capacity 1
-	notices outbox
-	work    sync.WaitGroup
-	close   func()
+	offerVersion  atomic.Int64  // counts the changes of the upstreams' offers
+	refreshMu     sync.Mutex    // held while a roster is built
+	rosterVersion int64         // the count of changes that the roster includes; guarded by the mutex above
+	changed       chan struct{} // signals that the roster is out of date; capacity 1
+	notices       outbox
+	work          sync.WaitGroup
+	close         func()
 
-	// promised is set when capabilities were declared for upstreams that were not known yet.
-	promised atomic.Bool
+	// overdeclared is set when capabilities were declared for upstreams that were not known yet.
+	overdeclared atomic.Bool
 }
 
 // NewDirect returns direct mode on a gateway. Close it.
@@ -79,7 +79,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if opts == nil {
 		opts = &DirectOptions{}
 	}
-	d := &Direct{verbs: verbs, opts: *opts, log: opts.Logger, talks: newTalks(opts.StateKey), changed: make(chan struct{}, 1)}
+	d := &Direct{gateway: verbs, opts: *opts, log: opts.Logger, pending: newPendingCalls(opts.StateKey), changed: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -92,26 +92,26 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	})
 	d.server.AddReceivingMiddleware(d.receive)
 	d.server.AddReceivingMiddleware(withClient)
-	d.server.AddReceivingMiddleware(traced(d.opts.Telemetry))
+	d.server.AddReceivingMiddleware(traceRequests(d.opts.Telemetry))
 	d.server.AddSendingMiddleware(sendRaw)
 	d.roster.Store(newRoster(nil, true, d.log))
 	ended := make(chan struct{})
 	stop := verbs.Watch(func() {
-		d.offers.Add(1)
+		d.offerVersion.Add(1)
 		select {
 		case d.changed <- struct{}{}:
 		default:
 		}
 	})
-	d.offers.Add(1)
+	d.offerVersion.Add(1)
 	d.refresh()
-	d.work.Go(func() { d.follow(ended) })
+	d.work.Go(func() { d.refreshLoop(ended) })
 	unhear := opts.Notices.listen(d.notice)
 	d.close = sync.OnceFunc(func() {
 		stop()
 		unhear()
 		close(ended)
-		d.talks.close()
+		d.pending.close()
 		d.work.Wait()
 		d.notices.flush()
 	})
@@ -123,19 +123,19 @@ func (d *Direct) Close() { d.close() }
 
 // Connect serves one client on a transport.
 func (d *Direct) Connect(ctx context.Context, transport mcp.Transport) (*mcp.ServerSession, error) {
-	return d.server.Connect(ctx, tapped{transport}, nil)
+	return d.server.Connect(ctx, rawTransport{transport}, nil)
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
 func (d *Direct) ServeStdio(ctx context.Context) error {
-	if err := d.server.Run(ctx, tapped{stdio()}); ctx.Err() == nil {
+	if err := d.server.Run(ctx, rawTransport{stdioTransport()}); ctx.Err() == nil {
 		return err
 	}
 	return nil // ctx was canceled
 }
 
-// follow builds a new roster after each change, until ended is closed.
-func (d *Direct) follow(ended <-chan struct{}) {
+// refreshLoop builds a new roster after each change, until ended is closed.
+func (d *Direct) refreshLoop(ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:
@@ -149,35 +149,35 @@ func (d *Direct) follow(ended <-chan struct{}) {
 // Placeholder entries registered with the SDK's server: they make it declare a
 // capability and notify clients when a list has changed.
 const (
-	signName = "sallyport"
-	signURI  = "sallyport://changed"
+	markerName = "sallyport"
+	markerURI  = "sallyport://changed"
 )
 
 // refresh rebuilds the roster from the upstreams' current offers. When it returns, the
 // roster has every earlier change. Clients are notified only of lists that changed.
 func (d *Direct) refresh() {
-	d.fresh.Lock()
-	defer d.fresh.Unlock()
-	now := d.offers.Load()
-	if now == d.shown {
+	d.refreshMu.Lock()
+	defer d.refreshMu.Unlock()
+	now := d.offerVersion.Load()
+	if now == d.rosterVersion {
 		return
 	}
-	d.shown = now
-	old, next := d.roster.Load(), newRoster(d.verbs.Offers(), !d.opts.WireNames, d.log)
+	d.rosterVersion = now
+	old, next := d.roster.Load(), newRoster(d.gateway.Offers(), !d.opts.WireNames, d.log)
 	d.roster.Store(next)
-	if !same(old.lists["tools/list"], next.lists["tools/list"]) {
+	if !equalEntries(old.lists["tools/list"], next.lists["tools/list"]) {
 		d.registerTools(old, next)
 	}
-	if had, has := old.has(hasPrompts), next.has(hasPrompts); has && (!had || !same(old.lists[tool.ListPrompts], next.lists[tool.ListPrompts])) {
-		d.server.AddPrompt(&mcp.Prompt{Name: signName}, nil)
+	if had, has := old.has(hasPrompts), next.has(hasPrompts); has && (!had || !equalEntries(old.lists[tool.ListPrompts], next.lists[tool.ListPrompts])) {
+		d.server.AddPrompt(&mcp.Prompt{Name: markerName}, nil)
 	} else if had && !has {
-		d.server.RemovePrompts(signName)
+		d.server.RemovePrompts(markerName)
 	}
-	unchanged := same(old.lists[tool.ListResources], next.lists[tool.ListResources]) && same(old.lists[tool.ListTemplates], next.lists[tool.ListTemplates])
+	unchanged := equalEntries(old.lists[tool.ListResources], next.lists[tool.ListResources]) && equalEntries(old.lists[tool.ListTemplates], next.lists[tool.ListTemplates])
 	if had, has := old.has(hasResources), next.has(hasResources); has && (!had || !unchanged) {
-		d.server.AddResource(&mcp.Resource{URI: signURI, Name: signName}, nil)
+		d.server.AddResource(&mcp.Resource{URI: markerURI, Name: markerName}, nil)
 	} else if had && !has {
-		d.server.RemoveResources(signURI)
+		d.server.RemoveResources(markerURI)
 	}
 }
 
@@ -193,15 +193,15 @@ func (d *Direct) registerTools(old, next *roster) {
 	d.server.RemoveTools(gone...)
 	for _, e := range next.lists["tools/list"] {
 		if e.headers {
-			d.server.AddTool(&mcp.Tool{Name: e.key, InputSchema: headerSchema(e.raw)}, nil)
+			d.server.AddTool(&mcp.Tool{Name: e.key, InputSchema: headerProperties(e.raw)}, nil)
 		}
 	}
-	d.server.AddTool(&mcp.Tool{Name: signName, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	d.server.AddTool(&mcp.Tool{Name: markerName, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 
-// headerSchema returns the part of a tool's schema that declares its headers;
+// headerProperties returns the part of a tool's schema that declares its headers;
 // the SDK does not accept every schema.
-func headerSchema(raw json.RawMessage) json.RawMessage {
+func headerProperties(raw json.RawMessage) json.RawMessage {
 	var t struct {
 		Input struct {
 			Properties json.RawMessage `json:"properties"`
@@ -213,7 +213,7 @@ func headerSchema(raw json.RawMessage) json.RawMessage {
 	return encode(object{"type": encode("object"), "properties": t.Input.Properties})
 }
 
-func same(a, b []entry) bool {
+func equalEntries(a, b []entry) bool {
 	return slices.EqualFunc(a, b, func(a, b entry) bool { return a.key == b.key && string(a.raw) == string(b.raw) })
 }
 
@@ -221,17 +221,17 @@ func same(a, b []entry) bool {
 // rest of the protocol to the SDK.
 func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		r, need := d.roster.Load(), family(method)
+		r, need := d.roster.Load(), requiredCapability(method)
 		switch {
 		case method == "initialize" || method == "server/discover":
 			r = d.current() // a handshake waits for no upstream
 			if r.unknown {
-				d.promised.Store(true)
+				d.overdeclared.Store(true)
 			}
-		case isAboutAll(method) || need != nil && !r.has(need):
-			r = d.settled(ctx, "")
+		case needsAllUpstreams(method) || need != nil && !r.has(need):
+			r = d.awaitRoster(ctx, "")
 		}
-		if need != nil && !r.has(need) && !d.promised.Load() {
+		if need != nil && !r.has(need) && !d.overdeclared.Load() {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream supports " + method}
 		}
 		switch method {
@@ -242,16 +242,16 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case tool.SetLogLevel:
 			d.setLevel(ctx, req)
 		case "subscriptions/listen":
-			d.narrow(r, req)
+			d.filterSubscriptions(r, req)
 		}
 		result, err := next(ctx, method, req)
-		declare(r, result)
+		declareCapabilities(r, result)
 		return result, err
 	}
 }
 
-// isAboutAll reports whether the result of a method depends on all upstreams.
-func isAboutAll(method string) bool {
+// needsAllUpstreams reports whether the result of a method depends on all upstreams.
+func needsAllUpstreams(method string) bool {
 	switch method {
 	case "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
 		return true
@@ -259,11 +259,11 @@ func isAboutAll(method string) bool {
 	return false
 }
 
-// settled returns the roster once an upstream, or for "" most of them, has been tried or the wait timed out.
-func (d *Direct) settled(ctx context.Context, upstream string) *roster {
-	ctx, cancel := bare(ctx)
+// awaitRoster returns the roster once an upstream, or for "" most of them, has been tried or the wait timed out.
+func (d *Direct) awaitRoster(ctx context.Context, upstream string) *roster {
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	d.verbs.Await(ctx, upstream)
+	d.gateway.Await(ctx, upstream)
 	return d.current()
 }
 
@@ -273,15 +273,15 @@ func (d *Direct) current() *roster {
 	return d.roster.Load()
 }
 
-// family returns the check for the capability that a method needs, nil for none.
-func family(method string) func(ability) bool {
+// requiredCapability returns the check for the capability that a method needs, nil for none.
+func requiredCapability(method string) func(capabilities) bool {
 	switch method {
 	case tool.ListPrompts, tool.GetPrompt:
 		return hasPrompts
 	case tool.ListResources, tool.ListTemplates, tool.ReadResource:
 		return hasResources
 	case tool.Subscribe, tool.Unsubscribe:
-		return subscribable
+		return hasSubscribe
 	case tool.Complete:
 		return hasCompletions
 	case tool.SetLogLevel:
@@ -290,8 +290,8 @@ func family(method string) func(ability) bool {
 	return nil
 }
 
-// declare adds the upstreams' capabilities and instructions to a handshake result.
-func declare(r *roster, result mcp.Result) {
+// declareCapabilities adds the upstreams' capabilities and instructions to a handshake result.
+func declareCapabilities(r *roster, result mcp.Result) {
 	var can *mcp.ServerCapabilities
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
@@ -309,7 +309,7 @@ func declare(r *roster, result mcp.Result) {
 		can.Logging = &mcp.LoggingCapabilities{} //nolint:staticcheck // deprecated, and still to be passed on
 	}
 	if can.Resources != nil {
-		can.Resources.Subscribe = r.has(subscribable)
+		can.Resources.Subscribe = r.has(hasSubscribe)
 	}
 }
 
@@ -324,7 +324,7 @@ func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Req
 	entries, next := r.page(method, string(params.Cursor))
 	raws := make([]json.RawMessage, 0, len(entries))
 	for _, e := range entries {
-		if !d.verbs.AlwaysDenied(ctx, e.id) {
+		if !d.gateway.AlwaysDenied(ctx, e.id) {
 			raws = append(raws, e.raw)
 		}
 	}

@@ -118,12 +118,12 @@ func newDirectPolicy(t *testing.T, wireNames bool, rules policy.Settings, ups ..
 	cfg := config.Default()
 	cfg.Upstreams, cfg.Trust, cfg.Policy = ups, config.TrustAllow, rules
 	notices := &mcpserver.Notices{}
-	g, err := gateway.Open(&cfg, &gateway.Options{Asks: true, OnNotice: notices.Notice})
+	g, err := gateway.Open(&cfg, &gateway.Options{PeerRequests: true, OnNotice: notices.Notice})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Catalog.Settle(t.Context()) // a handshake waits for none
-	d := &direct{t: t, face: mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{WireNames: wireNames, Notices: notices, Logger: testutil.Logger(t)})}
+	g.Catalog.WaitConnected(t.Context()) // a handshake waits for none
+	d := &direct{t: t, face: mcpserver.NewDirect(g.Service(), &mcpserver.DirectOptions{WireNames: wireNames, Notices: notices, Logger: testutil.Logger(t)})}
 	t.Cleanup(func() {
 		d.face.Close()
 		if err := g.Close(); err != nil {
@@ -140,8 +140,8 @@ type siteOptions struct {
 	Settings config.HTTP
 }
 
-// door is the front door of a listener, with MCP behind it.
-func door(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Front {
+// newFront is the front door of a listener, with MCP behind it.
+func newFront(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *httpserver.Server {
 	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Body: opts.Settings.Body})
 	return httpserver.New(listener, &httpserver.Options{MCP: endpoints, Settings: opts.Settings})
 }
@@ -158,7 +158,7 @@ func serve(t *testing.T, face *mcpserver.Direct, opts *siteOptions) string {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- door(listener, face, opts).Serve(ctx) }()
+	go func() { ended <- newFront(listener, face, opts).Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

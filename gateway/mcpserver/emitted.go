@@ -9,18 +9,18 @@ import (
 // audioSince is the first revision of the protocol that has audio. Revisions are dates.
 const audioSince = "2025-03-26"
 
-// revision returns the protocol revision of a client's session, "" for a stateless request, whose revision is newer than all of those.
-func revision(req *mcp.CallToolRequest) string {
+// revisionOf returns the protocol revision of a client's session, "" for a stateless request, whose revision is newer than all of those.
+func revisionOf(req *mcp.CallToolRequest) string {
 	if req.Session == nil || req.Session.InitializeParams() == nil {
 		return ""
 	}
 	return req.Session.InitializeParams().ProtocolVersion
 }
 
-// blocks converts what a program emitted to content of its result. Images and audio
+// contentBlocks converts what a program emitted to content of its result. Images and audio
 // are for model and user; texts and files only for the user, as the program could
 // have printed them.
-func blocks(items []tool.Content, revision string) []mcp.Content {
+func contentBlocks(items []tool.Content, revision string) []mcp.Content {
 	var all []mcp.Content
 	user := &mcp.Annotations{Audience: []mcp.Role{"user"}}
 	for _, c := range items {

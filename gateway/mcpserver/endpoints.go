@@ -27,18 +27,18 @@ const (
 	workspaceHeader = "Sallyport-Workspace"
 	// sessionIdle is how long a session of an older client is kept without a request.
 	sessionIdle = time.Hour
-	// replayed is how many bytes of responses are kept for clients that reconnect.
-	replayed = 16 << 20
+	// maxReplay is how many bytes of responses are kept for clients that reconnect.
+	maxReplay = 16 << 20
 )
 
 // Endpoints serve MCP over HTTP: the tools, and direct mode. The context of each request has the
 // caller ([tool.Principal]): the HTTP server has checked the token.
 type Endpoints struct {
-	body          int64
+	maxBody       int64
 	calls         *calls
 	servers       []*mcp.Server
 	tools, direct http.Handler
-	leave         context.CancelFunc // ends the open-ended streams
+	closeStreams  context.CancelFunc // ends the open-ended streams
 }
 
 // EndpointOptions configure endpoints.
@@ -58,11 +58,11 @@ func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
 		log = slog.New(slog.DiscardHandler)
 	}
 	leaving, leave := context.WithCancel(context.Background())
-	e := &Endpoints{body: int64(opts.Body), calls: newCalls(log), leave: leave}
-	e.direct = whole(e.body, bound(e.endpoint(leaving, direct.server, true)))
+	e := &Endpoints{maxBody: int64(opts.Body), calls: newCalls(log), closeStreams: leave}
+	e.direct = bufferBody(e.maxBody, bindPrincipal(e.endpoint(leaving, direct.server, true)))
 	e.tools = e.direct
 	if opts.Tools != nil {
-		e.tools = whole(e.body, bound(e.endpoint(leaving, opts.Tools.Server, false)))
+		e.tools = bufferBody(e.maxBody, bindPrincipal(e.endpoint(leaving, opts.Tools.Server, false)))
 	}
 	return e
 }
@@ -73,15 +73,15 @@ func (e *Endpoints) Handler() http.Handler { return e.tools }
 // Direct serves direct mode.
 func (e *Endpoints) Direct() http.Handler { return e.direct }
 
-// Leave ends the open-ended streams: those of notifications.
-func (e *Endpoints) Leave() { e.leave() }
+// CloseStreams ends the open-ended streams: those of notifications.
+func (e *Endpoints) CloseStreams() { e.closeStreams() }
 
 // Drain waits until no call runs or ctx ends; then it cancels the remaining calls and waits for them.
 func (e *Endpoints) Drain(ctx context.Context) { e.calls.drain(ctx) }
 
 // Close ends all sessions.
 func (e *Endpoints) Close() {
-	e.leave()
+	e.closeStreams()
 	for _, server := range e.servers {
 		for session := range server.Sessions() {
 			_ = session.Close()
@@ -90,9 +90,9 @@ func (e *Endpoints) Close() {
 	e.calls.close()
 }
 
-// bound passes the principal of a request to the SDK, which binds sessions to their principals. The token was verified by the
+// bindPrincipal passes the principal of a request to the SDK, which binds sessions to their principals. The token was verified by the
 // code that put the principal into the context.
-func bound(next http.Handler) http.Handler {
+func bindPrincipal(next http.Handler) http.Handler {
 	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return &auth.TokenInfo{UserID: tool.Principal(ctx), Expiration: time.Now().Add(time.Hour)}, nil // valid for this request
 	}, nil)(next)
@@ -109,11 +109,11 @@ func bound(next http.Handler) http.Handler {
 // are stateless, those of older revisions belong to a session.
 func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bool) http.Handler {
 	e.servers = append(e.servers, server)
-	server.AddReceivingMiddleware(e.calls.tracked)
+	server.AddReceivingMiddleware(e.calls.track)
 	pick := func(*http.Request) *mcp.Server { return server }
 	events := mcp.NewMemoryEventStore(nil)
-	events.SetMaxBytes(replayed)
-	limit := 4*e.body + 1<<16 // an annotated message contains its bytes twice; the original size has been checked
+	events.SetMaxBytes(maxReplay)
+	limit := 4*e.maxBody + 1<<16 // an annotated message contains its bytes twice; the original size has been checked
 	alone := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 	})
@@ -121,9 +121,9 @@ func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bo
 		EventStore: events, SessionTimeout: sessionIdle, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		lone, endless := isModern(r), isEndless(r)
-		if b, ok := r.Body.(held); ok && raw {
-			replaceBody(r, annotate(b.all))
+		lone, endless := isModern(r), isStreaming(r)
+		if b, ok := r.Body.(bufferedBody); ok && raw {
+			replaceBody(r, annotate(b.data))
 		}
 		if endless {
 			ctx, cancel := context.WithCancel(r.Context())
@@ -135,20 +135,20 @@ func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bo
 			alone.ServeHTTP(w, r)
 			return
 		}
-		e.inSession(sessions, w, r)
+		e.serveSession(sessions, w, r)
 	})
 }
 
-// inSession serves a request of an older client, and detects a disconnect before the
+// serveSession serves a request of an older client, and detects a disconnect before the
 // response: in those revisions a disconnect does not cancel the request.
-func (e *Endpoints) inSession(sessions http.Handler, w http.ResponseWriter, r *http.Request) {
+func (e *Endpoints) serveSession(sessions http.Handler, w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(sessionHeader)
 	if session != "" {
-		e.calls.back(session)
+		e.calls.onReconnect(session)
 	}
-	sessions.ServeHTTP(&alike{ResponseWriter: w}, r)
+	sessions.ServeHTTP(&notFoundWriter{ResponseWriter: w}, r)
 	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
-		e.calls.broke(session)
+		e.calls.onDisconnect(session)
 	}
 }
 
@@ -158,27 +158,27 @@ func isModern(r *http.Request) bool {
 	if version := r.Header.Get(versionHeader); version != "" {
 		return version >= modern
 	}
-	b, ok := r.Body.(held)
-	return ok && r.Header.Get(sessionHeader) == "" && bytes.Contains(b.all, []byte(`"io.modelcontextprotocol/protocolVersion"`))
+	b, ok := r.Body.(bufferedBody)
+	return ok && r.Header.Get(sessionHeader) == "" && bytes.Contains(b.data, []byte(`"io.modelcontextprotocol/protocolVersion"`))
 }
 
-// isEndless reports whether the response to a request is an open-ended stream.
-func isEndless(r *http.Request) bool {
+// isStreaming reports whether the response to a request is an open-ended stream.
+func isStreaming(r *http.Request) bool {
 	if r.Method == http.MethodGet {
 		return true
 	}
-	b, ok := r.Body.(held)
-	if !ok || !bytes.Contains(b.all, []byte("subscriptions/listen")) {
+	b, ok := r.Body.(bufferedBody)
+	if !ok || !bytes.Contains(b.data, []byte("subscriptions/listen")) {
 		return false
 	}
 	var message struct {
 		Method string `json:"method"`
 	}
-	return json.Unmarshal(b.all, &message) == nil && message.Method == "subscriptions/listen"
+	return json.Unmarshal(b.data, &message) == nil && message.Method == "subscriptions/listen"
 }
 
-// whole reads the body of each request, up to limit bytes, before it calls next.
-func whole(limit int64, next http.Handler) http.Handler {
+// bufferBody reads the body of each request, up to limit bytes, before it calls next.
+func bufferBody(limit int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			next.ServeHTTP(w, r)
@@ -196,7 +196,7 @@ func whole(limit int64, next http.Handler) http.Handler {
 		if problem := batchProblem(body); problem != "" {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(invalidRequest(nil, problem).encoded())
+			_, _ = w.Write(invalidRequest(nil, problem).marshal())
 			return
 		}
 		replaceBody(r, body)
@@ -205,14 +205,14 @@ func whole(limit int64, next http.Handler) http.Handler {
 }
 
 func replaceBody(r *http.Request, body []byte) {
-	r.Body, r.ContentLength = held{bytes.NewReader(body), body}, int64(len(body))
+	r.Body, r.ContentLength = bufferedBody{bytes.NewReader(body), body}, int64(len(body))
 }
 
-// held is a request body in memory.
-type held struct {
+// bufferedBody is a request body in memory.
+type bufferedBody struct {
 	*bytes.Reader
-	all []byte
+	data []byte
 }
 
 // Close implements [io.Closer].
-func (held) Close() error { return nil }
+func (bufferedBody) Close() error { return nil }

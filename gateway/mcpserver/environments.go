@@ -47,34 +47,34 @@ func configTool() *mcp.Tool {
 	}
 }
 
-// choosing implements the tools that select and show an environment.
-type choosing struct {
-	verbs        Choices
+// environmentTools implements the tools that select and show an environment.
+type environmentTools struct {
+	service      Choices
 	environments map[string]config.Environment
 }
 
-func (c choosing) extras() []extra {
+func (c environmentTools) extras() []extra {
 	return []extra{{configureTool(c.environments), c.configure}, {configTool(), c.config}}
 }
 
 // configure also accepts the arguments of a similar server: the name of a conda environment or
 // the folder of a virtual one, which must be in the settings.
-func (c choosing) configure(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (c environmentTools) configure(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var choice environments.Choice
 	var kind, conda, venv, uv string
-	err := read(args, map[string]any{"environment": &choice.Environment},
+	err := decodeArguments(args, map[string]any{"environment": &choice.Environment},
 		map[string]any{"type": &kind, "conda_name": &conda, "venv_path": &venv, "uv_venv_path": &uv, "name": &choice.Environment})
 	if err != nil {
 		return nil, err
 	}
 	choice.Folder = map[string]string{"conda": conda, "venv": venv, "venv-uv": uv, "uv": uv}[kind]
 	choice.Folder = cmp.Or(choice.Folder, conda, venv, uv)
-	return said(c.verbs.ChooseEnvironment(ctx, choice))
+	return toResult(c.service.ChooseEnvironment(ctx, choice))
 }
 
-func (c choosing) config(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	if err := read(args, nil); err != nil {
+func (c environmentTools) config(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	if err := decodeArguments(args, nil); err != nil {
 		return nil, err
 	}
-	return said(c.verbs.EnvironmentConfig(ctx))
+	return toResult(c.service.EnvironmentConfig(ctx))
 }

@@ -13,18 +13,18 @@ import (
 // enables. Each profile has a file: files.go, skills.go, privacy.go and so on.
 type extra struct {
 	tool *mcp.Tool
-	// answer gets the raw arguments; an error becomes a result that the model can read.
-	answer func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
+	// handle gets the raw arguments; an error becomes a result that the model can read.
+	handle func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
 }
 
 // add registers an extra with a server.
 func (e extra) add(tools *Tools) {
 	tools.AddTool(e.tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		defer pulse(ctx, req)()
-		r := tools.request(ctx, req)
-		ctx, cancel := bare(ctx)
+		defer reportProgress(ctx, req)()
+		r := tools.newRequest(ctx, req)
+		ctx, cancel := detach(ctx)
 		defer cancel()
-		return orFailure(e.answer(context.WithValue(ctx, requestKey{}, r), req.Params.Arguments))
+		return resultOrError(e.handle(context.WithValue(ctx, requestKey{}, r), req.Params.Arguments))
 	})
 }
 
@@ -33,7 +33,7 @@ type requestKey struct{}
 
 // extras returns the tools that the options enable, profile by profile. A profile's tools
 // are included where the options have an implementation.
-func extras(verbs Verbs, opts *Options) []extra {
+func extras(verbs Service, opts *Options) []extra {
 	var all []extra
 	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {
 		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
@@ -43,7 +43,7 @@ func extras(verbs Verbs, opts *Options) []extra {
 		answered bool
 		extras   func() []extra
 	}{
-		{config.ProfileEnvironments, opts.Choices != nil, choosing{opts.Choices, opts.Environments}.extras},
+		{config.ProfileEnvironments, opts.Choices != nil, environmentTools{opts.Choices, opts.Environments}.extras},
 		{config.ProfileStats, opts.Stats != nil, stats{opts.Stats}.extras},
 		{config.ProfileCatalog, opts.Catalog != nil, catalogTools{verbs, opts.Catalog}.extras},
 		{config.ProfileFiles, opts.Files != nil, files{verbs, opts.Files, opts.Environments}.extras},

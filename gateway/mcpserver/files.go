@@ -30,7 +30,7 @@ func workspaceProperty(opts *Options) string {
 
 // files implements the tools of profile files. Their names and parameters are those of similar servers.
 type files struct {
-	verbs        Verbs
+	service      Service
 	files        Files
 	environments map[string]config.Environment
 }
@@ -50,11 +50,11 @@ func (f files) extras() []extra {
 		{fileTool("append_to_code_file", "Add lines to a file's end.", `"file_path","content"`, filePath+content), f.write(workspaces.FileAppend, true)},
 		{fileTool("overwrite_file", "Give a file new content, or only replace old_text in it, which must occur once.", `"file_path"`,
 			filePath+content+`"old_text":{"type":"string"},"new_text":{"type":"string"},`), f.overwrite},
-		{reading(fileTool("read_code_file", "Read a file, or some lines of it.", `"file_path"`, filePath+lines)), f.read(true)},
+		{asReadOnly(fileTool("read_code_file", "Read a file, or some lines of it.", `"file_path"`, filePath+lines)), f.read(true)},
 		{fileTool("execute_code_file", "Run a .py, .ts, .js or .mjs file, as execute_code does. It can import its neighbours.", `"file_path"`,
 			filePath+`"session":{"type":"string"},`+environmentProperty(f.environments)+`"timeout":{"type":"number"},`), f.execute},
-		{reading(fileTool("list_workspace_files", "List files with sizes.", "", `"subpath":{"type":"string"},`)), f.list},
-		{reading(fileTool("read_workspace_file", "As read_code_file.", `"filename"`, fileName+lines)), f.read(false)},
+		{asReadOnly(fileTool("list_workspace_files", "List files with sizes.", "", `"subpath":{"type":"string"},`)), f.list},
+		{asReadOnly(fileTool("read_workspace_file", "As read_code_file.", `"filename"`, fileName+lines)), f.read(false)},
 		{fileTool("write_workspace_file", "Make or replace any text file.", `"filename","content"`, fileName+content), f.write(workspaces.FileReplace, false)},
 	}
 }
@@ -69,16 +69,16 @@ func fileTool(name, about, required, properties string) *mcp.Tool {
 	}
 }
 
-// reading marks a tool as read-only.
-func reading(t *mcp.Tool) *mcp.Tool {
+// asReadOnly marks a tool as read-only.
+func asReadOnly(t *mcp.Tool) *mcp.Tool {
 	t.Annotations = readOnly()
 	return t
 }
 
-// needed returns an error if a required argument is blank.
-func needed(name, value string) error {
+// requireArgument returns an error if a required argument is blank.
+func requireArgument(name, value string) error {
 	if strings.TrimSpace(value) == "" {
-		return wrong(name+" is missing", "")
+		return invalidArgument(name+" is missing", "")
 	}
 	return nil
 }
@@ -88,31 +88,31 @@ func (f files) write(verb workspaces.FileVerb, code bool) func(context.Context, 
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 		w := workspaces.FileWrite{Verb: verb, Code: code}
 		var given *string
-		if err := read(args, map[string]any{"file_path": &w.Path, "filename": &w.Path, "content": &given, "workspace": &w.Workspace}); err != nil {
+		if err := decodeArguments(args, map[string]any{"file_path": &w.Path, "filename": &w.Path, "content": &given, "workspace": &w.Workspace}); err != nil {
 			return nil, err
 		}
 		if given == nil {
-			return nil, wrong("content is missing", "")
+			return nil, invalidArgument("content is missing", "")
 		}
 		w.Content = *given
 		if verb != workspaces.FileMake {
-			if err := needed("file_path", w.Path); err != nil {
+			if err := requireArgument("file_path", w.Path); err != nil {
 				return nil, err
 			}
 		}
-		return said(f.files.WriteFile(ctx, w))
+		return toResult(f.files.WriteFile(ctx, w))
 	}
 }
 
 func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	w := workspaces.FileWrite{Verb: workspaces.FileReplace}
 	var all, old, fresh *string
-	if err := read(args, map[string]any{
+	if err := decodeArguments(args, map[string]any{
 		"file_path": &w.Path, "filename": &w.Path, "content": &all, "old_text": &old, "new_text": &fresh, "workspace": &w.Workspace,
 	}); err != nil {
 		return nil, err
 	}
-	if err := needed("file_path", w.Path); err != nil {
+	if err := requireArgument("file_path", w.Path); err != nil {
 		return nil, err
 	}
 	switch {
@@ -121,49 +121,49 @@ func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	case all == nil && old != nil && fresh != nil:
 		w.Verb, w.Old, w.Content, w.Code = workspaces.FileEdit, *old, *fresh, true
 	default:
-		return nil, wrong("give content, or old_text and new_text", "")
+		return nil, invalidArgument("give content, or old_text and new_text", "")
 	}
-	return said(f.files.WriteFile(ctx, w))
+	return toResult(f.files.WriteFile(ctx, w))
 }
 
 func (f files) read(code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 		r := workspaces.FileRead{Code: code}
 		var start, end float64
-		if err := read(args, map[string]any{"file_path": &r.Path, "filename": &r.Path, "start_line": &start, "end_line": &end, "workspace": &r.Workspace}); err != nil {
+		if err := decodeArguments(args, map[string]any{"file_path": &r.Path, "filename": &r.Path, "start_line": &start, "end_line": &end, "workspace": &r.Workspace}); err != nil {
 			return nil, err
 		}
-		if err := needed("file_path", r.Path); err != nil {
+		if err := requireArgument("file_path", r.Path); err != nil {
 			return nil, err
 		}
 		r.Start, r.End = int(max(-1, min(start, 1e9))), int(max(-1, min(end, 1e9)))
-		return said(f.files.ReadFile(ctx, r))
+		return toResult(f.files.ReadFile(ctx, r))
 	}
 }
 
 func (f files) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var workspace, below string
-	if err := read(args, map[string]any{"subpath": &below, "workspace": &workspace}); err != nil {
+	if err := decodeArguments(args, map[string]any{"subpath": &below, "workspace": &workspace}); err != nil {
 		return nil, err
 	}
-	return said(f.files.ListFiles(ctx, workspace, below))
+	return toResult(f.files.ListFiles(ctx, workspace, below))
 }
 
 func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var p execution.Program
 	seconds := math.NaN()
-	if err := read(args, map[string]any{
+	if err := decodeArguments(args, map[string]any{
 		"file_path": &p.File, "filename": &p.File, "session": &p.Session, "environment": &p.Environment, "timeout": &seconds, "workspace": &p.Workspace,
 	}); err != nil {
 		return nil, err
 	}
-	if err := needed("file_path", p.File); err != nil {
+	if err := requireArgument("file_path", p.File); err != nil {
 		return nil, err
 	}
 	var err error
-	if p.Timeout, err = timeout(seconds); err != nil {
+	if p.Timeout, err = parseTimeout(seconds); err != nil {
 		return nil, err
 	}
 	r, _ := ctx.Value(requestKey{}).(*request)
-	return r.run(ctx, f.verbs, p)
+	return r.run(ctx, f.service, p)
 }

@@ -25,11 +25,11 @@ func filesClient(t *testing.T, data string, cfg config.Config) *mcp.ClientSessio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	return connectWith(t, g.Verbs(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces, Workspaces: cfg.Workspaces})
+	return connectWith(t, g.Service(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces, Workspaces: cfg.Workspaces})
 }
 
-// said is what a tool answers; errors begin with "error: ".
-func said(t *testing.T, client *mcp.ClientSession, name, args string) string {
+// toolText is what a tool answers; errors begin with "error: ".
+func toolText(t *testing.T, client *mcp.ClientSession, name, args string) string {
 	t.Helper()
 	result, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
 	if err != nil {
@@ -63,9 +63,9 @@ func TestFileTools(t *testing.T) {
 		{"overwrite_file", `{"file_path": "my_script.py", "old_text": "x"}`, "error: give content, or old_text and new_text"},
 		{"overwrite_file", `{"file_path": "my_script.py", "content": ""}`, "wrote my_script.py: 0 lines, 0 bytes"},
 		{"read_workspace_file", `{"filename": "my_script.py"}`, "(empty)"},
-		{"write_workspace_file", `{"filename": "data/long.txt", "content": ` + quoted(long) + `}`, "wrote data/long.txt: 3000 lines, 48000 bytes"},
+		{"write_workspace_file", `{"filename": "data/long.txt", "content": ` + quote(long) + `}`, "wrote data/long.txt: 3000 lines, 48000 bytes"},
 		{"read_workspace_file", `{"filename": "data/long.txt"}`, "[lines 1-1024 of 3000]\n" + strings.TrimSpace(long[:16*1024]) + "\n[go on with start_line=1025]"},
-		{"write_workspace_file", `{"filename": "one.txt", "content": ` + quoted(strings.Repeat("x", 20_000)) + `}`, "wrote one.txt: 1 line, 20000 bytes"},
+		{"write_workspace_file", `{"filename": "one.txt", "content": ` + quote(strings.Repeat("x", 20_000)) + `}`, "wrote one.txt: 1 line, 20000 bytes"},
 		{"read_workspace_file", `{"filename": "one.txt"}`, strings.Repeat("x", 16<<10) + "\n[line 1 is longer; read it in a program]"},
 		{"write_workspace_file", `{"filename": "b.bin", "content": "a\u0000b"}`, "wrote b.bin: 1 line, 3 bytes"},
 		{"read_workspace_file", `{"filename": "b.bin"}`, "b.bin is not text: 3 B; read it in a program"},
@@ -84,16 +84,16 @@ func TestFileTools(t *testing.T) {
 		{"execute_code_file", `{"file_path": "one.txt"}`, "error: one.txt is not a program: use .py, .ts, .mts, .js or .mjs"},
 		{"execute_code_file", `{"file_path": "my_script"}`, "error: my_script.py is empty, or has more than 1 MiB"},
 	} {
-		if got := said(t, client, step.tool, step.args); got != step.want {
+		if got := toolText(t, client, step.tool, step.args); got != step.want {
 			t.Errorf("%s %.200s\ngot  %.300s\nwant %.300s", step.tool, step.args, got, step.want)
 		}
 	}
-	if got := said(t, client, "initialize_code_file", `{"content": "1\n"}`); !strings.HasPrefix(got, "made code_") || !strings.HasSuffix(got, ".py: 1 line, 2 bytes") {
+	if got := toolText(t, client, "initialize_code_file", `{"content": "1\n"}`); !strings.HasPrefix(got, "made code_") || !strings.HasSuffix(got, ".py: 1 line, 2 bytes") {
 		t.Errorf("a file without a name: %s", got)
 	}
 }
 
-func quoted(s string) string {
+func quote(s string) string {
 	data, _ := json.Marshal(s)
 	return string(data)
 }
@@ -107,7 +107,7 @@ func TestFileToolsAreSafe(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("canary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := said(t, client, "write_workspace_file", `{"filename": "kept.txt", "content": "kept"}`); !strings.HasPrefix(got, "wrote") {
+	if got := toolText(t, client, "write_workspace_file", `{"filename": "kept.txt", "content": "kept"}`); !strings.HasPrefix(got, "wrote") {
 		t.Fatal(got)
 	}
 	home := filepath.Join(data, "workspaces", "+e3b0c44298fc1c149afbf4c8996fb924", "default")
@@ -126,27 +126,27 @@ func TestFileToolsAreSafe(t *testing.T) {
 			"overwrite_file": `{"file_path": %[1]s, "content": "canary"}`, "read_code_file": `{"file_path": %[1]s}`, "execute_code_file": `{"file_path": %[1]s}`,
 			"read_workspace_file": `{"filename": %[1]s}`, "write_workspace_file": `{"filename": %[1]s, "content": "canary"}`,
 		} {
-			got := said(t, client, tool, fmt.Sprintf(args, quoted(name)))
+			got := toolText(t, client, tool, fmt.Sprintf(args, quote(name)))
 			if !strings.HasPrefix(got, "error: ") || len(got) > 400 || strings.Contains(got, "canary") || strings.Contains(got, data) || strings.ContainsAny(got, "\x1b\x00\u202e") {
 				t.Errorf("%s %.40q: %.300s", tool, name, got)
 			}
 		}
 		for _, tool := range []string{"list_workspace_files", "read_workspace_file"} { // as a workspace
-			args := fmt.Sprintf(`{"filename": "kept.txt", "workspace": %s}`, quoted(name))
+			args := fmt.Sprintf(`{"filename": "kept.txt", "workspace": %s}`, quote(name))
 			if tool == "list_workspace_files" {
-				args = fmt.Sprintf(`{"workspace": %s}`, quoted(name))
+				args = fmt.Sprintf(`{"workspace": %s}`, quote(name))
 			}
-			if got := said(t, client, tool, args); name != "link" && !strings.HasPrefix(got, "error: ") {
+			if got := toolText(t, client, tool, args); name != "link" && !strings.HasPrefix(got, "error: ") {
 				t.Errorf("workspace %.40q: %.300s", name, got)
 			}
 		}
 	}
 	// These are odd, but files like others here.
 	for _, name := range []string{"CON", "nul.py", "a.", "e\u0301.py", "é.py", "ａ.py"} {
-		if got := said(t, client, "write_workspace_file", fmt.Sprintf(`{"filename": %s, "content": %s}`, quoted(name), quoted(name))); !strings.HasPrefix(got, "wrote") {
+		if got := toolText(t, client, "write_workspace_file", fmt.Sprintf(`{"filename": %s, "content": %s}`, quote(name), quote(name))); !strings.HasPrefix(got, "wrote") {
 			t.Errorf("%q: %s", name, got)
 		}
-		if got := said(t, client, "read_workspace_file", fmt.Sprintf(`{"filename": %s}`, quoted(name))); got != name {
+		if got := toolText(t, client, "read_workspace_file", fmt.Sprintf(`{"filename": %s}`, quote(name))); got != name {
 			t.Errorf("%q: %s", name, got)
 		}
 	}
@@ -159,17 +159,17 @@ func TestFileToolsAreSafe(t *testing.T) {
 func TestFileToolsAtOnce(t *testing.T) {
 	t.Parallel()
 	client := filesClient(t, t.TempDir(), config.Default())
-	said(t, client, "initialize_code_file", `{"filename": "a.txt", "content": ""}`)
+	toolText(t, client, "initialize_code_file", `{"filename": "a.txt", "content": ""}`)
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {
-			if got := said(t, client, "append_to_code_file", fmt.Sprintf(`{"file_path": "a.txt", "content": "line %d\n"}`, i)); !strings.HasPrefix(got, "added") {
+			if got := toolText(t, client, "append_to_code_file", fmt.Sprintf(`{"file_path": "a.txt", "content": "line %d\n"}`, i)); !strings.HasPrefix(got, "added") {
 				t.Error(got)
 			}
 		})
 	}
 	all.Wait()
-	if got := said(t, client, "read_code_file", `{"file_path": "a.txt"}`); strings.Count(got, "\n") != 4 {
+	if got := toolText(t, client, "read_code_file", `{"file_path": "a.txt"}`); strings.Count(got, "\n") != 4 {
 		t.Errorf("not all there:\n%s", got)
 	}
 }
@@ -187,11 +187,11 @@ func TestFileToolsQuota(t *testing.T) {
 		{`{"filename": "c/d", "content": ""}`, "wrote c/d: 0 lines, 0 bytes"},
 		{`{"filename": "e", "content": ""}`, `error: not kept: "e" (the workspace is full)`},
 	} {
-		if got := said(t, client, "write_workspace_file", step.args); got != step.want {
+		if got := toolText(t, client, "write_workspace_file", step.args); got != step.want {
 			t.Errorf("%.40s: %s", step.args, got)
 		}
 	}
-	if got := said(t, client, "read_workspace_file", `{"filename": "a"}`); got != strings.Repeat("a", 600) {
+	if got := toolText(t, client, "read_workspace_file", `{"filename": "a"}`); got != strings.Repeat("a", 600) {
 		t.Errorf("a is %s", got)
 	}
 }
@@ -215,11 +215,11 @@ func TestFileListing(t *testing.T) {
 		`{}`:                 "src/ 300 files, 3000 B\n(300 files, 3000 B of 256 MiB)",
 		`{"subpath": "src"}`: "src/p0/ 100 files, 1000 B\nsrc/p1/ 100 files, 1000 B\nsrc/p2/ 100 files, 1000 B\n(300 files, 3000 B of 256 MiB)",
 	} {
-		if got := said(t, client, "list_workspace_files", args); got != want {
+		if got := toolText(t, client, "list_workspace_files", args); got != want {
 			t.Errorf("%s: %s", args, got)
 		}
 	}
-	if got := said(t, client, "list_workspace_files", `{"subpath": "src/p1"}`); strings.Count(got, "\n") != 100 {
+	if got := toolText(t, client, "list_workspace_files", `{"subpath": "src/p1"}`); strings.Count(got, "\n") != 100 {
 		t.Errorf("a folder of 100: %s", got)
 	}
 }
@@ -262,9 +262,9 @@ func TestWorkspaceHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	tools := mcpserver.New(g.Verbs(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces})
-	url := serve(t, newFace(t, &whoAsks{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
-	resp, _ := request(t, "POST", url, hi)
+	tools := mcpserver.New(g.Service(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces})
+	url := serve(t, newDirectOn(t, &callerRecorder{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
+	resp, _ := request(t, "POST", url, initializeBody)
 	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
 	for _, step := range []struct{ tool, args, header, want string }{
 		{"write_workspace_file", `{"filename":"a","content":"1"}`, "one", "wrote a"},

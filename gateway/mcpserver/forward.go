@@ -28,7 +28,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	}
 	call, err := route(r, method, params)
 	if err != nil { // its upstream may not have been tried yet
-		if call, err = route(d.settled(ctx, sought(d.verbs.Offers(), params)), method, params); err != nil {
+		if call, err = route(d.awaitRoster(ctx, upstreamOf(d.gateway.Offers(), params)), method, params); err != nil {
 			return nil, err
 		}
 	}
@@ -38,20 +38,20 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	}
 	c := newClient(ctx, session, params, req)
 	defer c.out.flush()
-	d.loudness.want(c.level)
-	d.tellLevel(ctx, d.roster.Load().of(call.Tool.Upstream))
+	d.logLevel.raise(c.level)
+	d.sendLevel(ctx, d.roster.Load().capabilitiesOf(call.Tool.Upstream))
 	if c.modern {
-		raw, err = d.talk(ctx, c, method, params, call)
+		raw, err = d.callModern(ctx, c, method, params, call)
 	} else {
-		call.Peer = d.asking(c, call)
-		raw, err = answer(d.call(ctx, call))
+		call.Peer = d.attributePeer(c, call)
+		raw, err = rawAnswer(d.call(ctx, call))
 	}
-	return finish(ctx, method, c.modern, raw, err)
+	return toResponse(ctx, method, c.modern, raw, err)
 }
 
-// sought returns the upstream whose ID prefixes the name or URI in a request, "" for none.
-func sought(offers []catalog.Offered, params object) string {
-	name := cmp.Or(text1(params["name"]), strings.TrimPrefix(text1(params["uri"]), foreign))
+// upstreamOf returns the upstream whose ID prefixes the name or URI in a request, "" for none.
+func upstreamOf(offers []catalog.UpstreamOffer, params object) string {
+	name := cmp.Or(decodeString(params["name"]), strings.TrimPrefix(decodeString(params["uri"]), uriPrefix))
 	for _, up := range offers {
 		if rest, ok := strings.CutPrefix(name, up.ID); ok && (strings.HasPrefix(rest, "__") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/")) {
 			return up.ID
@@ -60,14 +60,14 @@ func sought(offers []catalog.Offered, params object) string {
 	return ""
 }
 
-// talk makes a call for a modern client, or resumes a pending one.
-func (d *Direct) talk(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
-	result, err := d.talks.talk(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
-		call.Peer, call.Rounds = d.asking(peer, call), true
-		raw, err := answer(d.verbs.Call(ctx, call))
-		return d.asked(raw, call), err
+// callModern makes a call for a modern client, or resumes a pending one.
+func (d *Direct) callModern(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
+	result, err := d.pending.callOrResume(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
+		call.Peer, call.Rounds = d.attributePeer(peer, call), true
+		raw, err := rawAnswer(d.gateway.Call(ctx, call))
+		return d.attributeRequests(raw, call), err
 	})
-	if asked, ok := result.(asking); ok {
+	if asked, ok := result.(inputRequired); ok {
 		return asked.raw(), err
 	}
 	raw, _ := result.(json.RawMessage)
@@ -75,13 +75,13 @@ func (d *Direct) talk(ctx context.Context, c *client, method string, params obje
 }
 
 func (d *Direct) call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	ctx, cancel := bare(ctx)
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	return d.verbs.Call(ctx, call)
+	return d.gateway.Call(ctx, call)
 }
 
-// answer returns the raw result of a call; an empty one is an error.
-func answer(result tool.Result, err error) (json.RawMessage, error) {
+// rawAnswer returns the raw result of a call; an empty one is an error.
+func rawAnswer(result tool.Result, err error) (json.RawMessage, error) {
 	if err == nil && len(result.Raw) == 0 {
 		err = &tool.Error{Kind: tool.Upstream, Message: "the upstream sent an empty result"}
 	}
@@ -94,7 +94,7 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	call := tool.Call{Params: rest}
 	switch method {
 	case "tools/call":
-		id, err := named("tool", params["name"], r.tools, r.toolIDs)
+		id, err := resolveName("tool", params["name"], r.tools, r.toolIDs)
 		if err != nil {
 			return call, err
 		}
@@ -102,16 +102,16 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 		delete(rest, "name")
 		delete(rest, "arguments")
 	case tool.GetPrompt:
-		id, err := named("prompt", params["name"], r.prompts, r.promptIDs)
+		id, err := resolveName("prompt", params["name"], r.prompts, r.promptIDs)
 		if err != nil {
 			return call, err
 		}
 		args := object{"name": encode(id.Name)}
-		take(args, rest, "arguments")
+		moveMember(args, rest, "arguments")
 		delete(rest, "name")
 		call.Tool, call.Args = tool.ID{Upstream: id.Upstream, Name: method}, encode(args)
 	case tool.ReadResource:
-		upstream, wire, ok := r.source(text1(params["uri"]))
+		upstream, wire, ok := r.resourceUpstream(decodeString(params["uri"]))
 		if !ok {
 			return call, unknownResource(params["uri"])
 		}
@@ -120,7 +120,7 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	case tool.Complete:
 		return routeCompletion(r, params)
 	}
-	hopByHop(rest)
+	removeHopByHop(rest)
 	return call, nil
 }
 
@@ -132,41 +132,41 @@ func routeCompletion(r *roster, params object) (tool.Call, error) {
 	}
 	args, rest := maps.Clone(params), object{}
 	call := tool.Call{Params: rest}
-	take(rest, args, "_meta")
+	moveMember(rest, args, "_meta")
 	switch ref.Type {
 	case "ref/prompt":
 		id, ok := r.prompts[ref.Name]
 		if !ok {
 			return call, unknownName("prompt", encode(ref.Name), r.prompts)
 		}
-		call.Tool.Upstream, args["ref"] = id.Upstream, with(params["ref"], "name", encode(id.Name))
+		call.Tool.Upstream, args["ref"] = id.Upstream, replaceMember(params["ref"], "name", encode(id.Name))
 	default:
-		upstream, wire, ok := r.template(ref.URI)
+		upstream, wire, ok := r.templateUpstream(ref.URI)
 		if !ok {
 			return call, unknownResource(encode(ref.URI))
 		}
-		call.Tool.Upstream, args["ref"] = upstream, with(params["ref"], "uri", encode(wire))
+		call.Tool.Upstream, args["ref"] = upstream, replaceMember(params["ref"], "uri", encode(wire))
 	}
-	if !hasCompletions(r.of(call.Tool.Upstream)) {
+	if !hasCompletions(r.capabilitiesOf(call.Tool.Upstream)) {
 		return call, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the upstream does not support completion"}
 	}
 	call.Tool.Name, call.Args = tool.Complete, encode(args)
-	hopByHop(rest)
+	removeHopByHop(rest)
 	return call, nil
 }
 
-// take moves a member from one object to another, if it is present.
-func take(to, from object, name string) {
+// moveMember moves a member from one object to another, if it is present.
+func moveMember(to, from object, name string) {
 	if value, ok := from[name]; ok {
 		to[name] = value
 		delete(from, name)
 	}
 }
 
-// hopByHop removes the hop-by-hop members from a request's _meta: of the protocol's
+// removeHopByHop removes the hop-by-hop members from a request's _meta: of the protocol's
 // members only the client's capabilities are forwarded, since they bound what an
 // upstream may request.
-func hopByHop(params object) {
+func removeHopByHop(params object) {
 	var meta object
 	if json.Unmarshal(params["_meta"], &meta) != nil {
 		return
@@ -181,58 +181,58 @@ func hopByHop(params object) {
 	params["_meta"] = encode(meta)
 }
 
-func text1(raw json.RawMessage) string {
+func decodeString(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)
 	return s
 }
 
-// named finds a tool or a prompt by the name that clients see, else by its id.
-func named(what string, name json.RawMessage, shown, ids map[string]tool.ID) (tool.ID, error) {
-	if id, ok := shown[text1(name)]; ok {
+// resolveName finds a tool or a prompt by the name that clients see, else by its id.
+func resolveName(what string, name json.RawMessage, shown, ids map[string]tool.ID) (tool.ID, error) {
+	if id, ok := shown[decodeString(name)]; ok {
 		return id, nil
 	}
-	if id, ok := ids[text1(name)]; ok {
+	if id, ok := ids[decodeString(name)]; ok {
 		return id, nil
 	}
-	if strings.Contains(text1(name), ".") && !strings.Contains(text1(name), "__") {
+	if strings.Contains(decodeString(name), ".") && !strings.Contains(decodeString(name), "__") {
 		shown = ids
 	}
 	return tool.ID{}, unknownName(what, name, shown)
 }
 
 func unknownName(what string, name json.RawMessage, known map[string]tool.ID) error {
-	message := fmt.Sprintf("unknown %s %q", what, sanitize.Line(text1(name), 150))
-	if near := suggest.Of(text1(name), slices.Sorted(maps.Keys(known))); near != "" {
+	message := fmt.Sprintf("unknown %s %q", what, sanitize.Line(decodeString(name), 150))
+	if near := suggest.Of(decodeString(name), slices.Sorted(maps.Keys(known))); near != "" {
 		message += "; did you mean " + sanitize.Line(near, 150) + "?"
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
 func unknownResource(uri json.RawMessage) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: encode(object{"uri": encode(text1(uri))})}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: encode(object{"uri": encode(decodeString(uri))})}
 }
 
-// finish turns the outcome of a call into the SDK's result. A result or error of the
+// toResponse turns the outcome of a call into the SDK's result. A result or error of the
 // upstream is returned unchanged; for a tool, any other failure becomes a result that
 // a model can read.
-func finish(ctx context.Context, method string, isModern bool, raw json.RawMessage, err error) (mcp.Result, error) {
+func toResponse(ctx context.Context, method string, isModern bool, raw json.RawMessage, err error) (mcp.Result, error) {
 	if err == nil {
 		if isModern {
-			raw, err = complete(method, raw)
+			raw, err = addModernMembers(method, raw)
 		}
 		return &rawResult{raw: raw}, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok && theirs.Code != notSent {
+	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok && theirs.Code != codeNotSent {
 		return nil, theirs
 	}
 	e := tool.AsError(err)
-	code, refused := refusals()[e.Kind]
+	code, refused := errorCodes()[e.Kind]
 	if method == "tools/call" && (!refused || e.Kind == tool.Invalid) {
-		result := failure(e)
+		result := errorResult(e)
 		result.Meta = mcp.Meta{errorKey: map[string]any{"kind": e.Kind, "message": e.Message, "hint": e.Hint, "retryable": e.Retryable}}
 		return result, nil
 	}
@@ -246,16 +246,16 @@ func finish(ctx context.Context, method string, isModern bool, raw json.RawMessa
 // tool's own: wrappers outside of a sandbox raise the same error as those inside.
 const errorKey = "sallyport/error"
 
-// notSent is the SDK's own code for a message that its transport refused.
-const notSent = -32005
+// codeNotSent is the SDK's own code for a message that its transport refused.
+const codeNotSent = -32005
 
-// refusals maps the kinds of failure that are the request's fault to the protocol's codes.
-func refusals() map[tool.Kind]int64 {
+// errorCodes maps the kinds of failure that are the request's fault to the protocol's codes.
+func errorCodes() map[tool.Kind]int64 {
 	return map[tool.Kind]int64{tool.Invalid: jsonrpc.CodeInvalidParams, tool.NotFound: jsonrpc.CodeInvalidParams}
 }
 
-// complete adds to a legacy upstream's result the members that a modern client requires.
-func complete(method string, raw json.RawMessage) (json.RawMessage, error) {
+// addModernMembers adds to a legacy upstream's result the members that a modern client requires.
+func addModernMembers(method string, raw json.RawMessage) (json.RawMessage, error) {
 	var has object
 	if json.Unmarshal(raw, &has) != nil {
 		return nil, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not a JSON object"}
@@ -264,7 +264,7 @@ func complete(method string, raw json.RawMessage) (json.RawMessage, error) {
 	for name := range has {
 		delete(missing, name)
 	}
-	if _, typed := has["resultType"]; typed && text1(has["resultType"]) != "complete" {
+	if _, typed := has["resultType"]; typed && decodeString(has["resultType"]) != "complete" {
 		return raw, nil
 	}
 	if len(missing) == 0 {

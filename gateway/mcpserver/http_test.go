@@ -27,16 +27,16 @@ import (
 
 // upstreams is a gateway in memory: what it offers, and what a call of it does.
 type upstreams struct {
-	offers []catalog.Offered
+	offers []catalog.UpstreamOffer
 	call   func(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
 func (u *upstreams) AlwaysDenied(context.Context, tool.ID) bool { return false }
 
-func (u *upstreams) Await(context.Context, string) {}
-func (u *upstreams) Offers() []catalog.Offered     { return u.offers }
-func (u *upstreams) Watch(func()) func()           { return func() {} }
-func (u *upstreams) Upstreams() []catalog.Upstream { return nil }
+func (u *upstreams) Await(context.Context, string)   {}
+func (u *upstreams) Offers() []catalog.UpstreamOffer { return u.offers }
+func (u *upstreams) Watch(func()) func()             { return func() {} }
+func (u *upstreams) Upstreams() []catalog.Upstream   { return nil }
 func (u *upstreams) Search(context.Context, toolsearch.Request) (toolsearch.Found, error) {
 	return toolsearch.Found{}, nil
 }
@@ -56,8 +56,8 @@ func (u *upstreams) Execute(ctx context.Context, p execution.Program) (execution
 }
 
 // offering is one upstream with tools of these names.
-func offering(id string, names ...string) catalog.Offered {
-	up := catalog.Offered{ID: id, Name: id}
+func offering(id string, names ...string) catalog.UpstreamOffer {
+	up := catalog.UpstreamOffer{ID: id, Name: id}
 	for i, name := range tool.Identifiers(names) {
 		quoted, _ := json.Marshal(names[i]) // a string always can be
 		raw := json.RawMessage(fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quoted))
@@ -66,7 +66,7 @@ func offering(id string, names ...string) catalog.Offered {
 	return up
 }
 
-func newFace(t *testing.T, verbs mcpserver.Gateway, wireNames bool) *mcpserver.Direct {
+func newDirectOn(t *testing.T, verbs mcpserver.Gateway, wireNames bool) *mcpserver.Direct {
 	t.Helper()
 	face := mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{WireNames: wireNames, Logger: testutil.Logger(t)})
 	t.Cleanup(face.Close)
@@ -86,7 +86,7 @@ func request(t *testing.T, method, to, body string, headers ...string) (answer, 
 	return answer{got.Status, got.Header}, string(got.Body)
 }
 
-const hi = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -95,12 +95,12 @@ func TestTokens(t *testing.T) {
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret", "ada": "0ther"}}
 	d.url = serve(t, d.face, &siteOptions{Settings: settings}) + "/mcp"
 	for _, bad := range [][]string{nil, {"Authorization: Bearer s3cre"}, {"Authorization: Bearer "}, {"Authorization: Basic s3cret"}, {"Authorization: Bearer ci"}} {
-		if resp, body := request(t, "POST", d.url, hi, bad...); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "ci") {
+		if resp, body := request(t, "POST", d.url, initializeBody, bad...); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "ci") {
 			t.Errorf("%v: %d %s", bad, resp.StatusCode, body)
 		}
 	}
 	good, other := "Authorization: Bearer s3cret", "Authorization: Bearer 0ther"
-	resp, _ := request(t, "POST", d.url, hi, good)
+	resp, _ := request(t, "POST", d.url, initializeBody, good)
 	if challenge := resp.Header.Get("WWW-Authenticate"); challenge != "" {
 		t.Errorf("a good token is answered with %s", challenge)
 	}
@@ -147,7 +147,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	site := door(listener, newFace(t, &upstreams{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}})
+	site := newFront(listener, newDirectOn(t, &upstreams{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}})
 	go func() { ended <- site.Serve(ctx) }()
 	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -173,7 +173,7 @@ func TestStopping(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		for _, grace := range []time.Duration{10 * time.Second, 50 * time.Millisecond} {
 			running, finish := make(chan struct{}), make(chan struct{})
-			verbs := &upstreams{offers: []catalog.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			verbs := &upstreams{offers: []catalog.UpstreamOffer{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 				close(running)
 				select {
 				case <-finish:
@@ -188,7 +188,7 @@ func TestStopping(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			site := door(listener, newFace(t, verbs, false), &siteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
+			site := newFront(listener, newDirectOn(t, verbs, false), &siteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
 			go func() { ended <- site.Serve(ctx) }()
 			c := (&direct{t: t, url: httpserver.Address(listener)}).dialogue(version)
 			answer := make(chan string, 1)
@@ -218,17 +218,17 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// TestHangingUp ends the call of a modern client at once.
-func TestHangingUp(t *testing.T) {
+// TestDisconnect ends the call of a modern client at once.
+func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	running, ended := make(chan struct{}), make(chan error, 1)
-	verbs := &upstreams{offers: []catalog.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	verbs := &upstreams{offers: []catalog.UpstreamOffer{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return tool.Result{}, ctx.Err()
 	}}
-	to := serve(t, newFace(t, verbs, false), &siteOptions{}) + "/mcp"
+	to := serve(t, newDirectOn(t, verbs, false), &siteOptions{}) + "/mcp"
 	ctx, cancel := context.WithCancel(t.Context())
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up__slow","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))

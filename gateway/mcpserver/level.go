@@ -12,37 +12,37 @@ import (
 	"sallyport/internal/tool"
 )
 
-// loudness is the log level for the upstreams. Their sessions are shared by all
+// maxLogLevel is the log level for the upstreams. Their sessions are shared by all
 // clients, so it is the most verbose level requested; each client gets only
 // the level that it requested. It is safe for concurrent use.
-type loudness struct {
-	mu     sync.Mutex
-	wanted int            // the rank of the most verbose level that a client requested, 0 for none
-	told   map[string]int // the rank that was sent to each upstream
+type maxLogLevel struct {
+	mu   sync.Mutex
+	rank int            // the rank of the most verbose level that a client requested, 0 for none
+	sent map[string]int // the rank that was sent to each upstream
 }
 
 func levels() []string {
 	return []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
 }
 
-func (l *loudness) want(level string) {
+func (l *maxLogLevel) raise(level string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wanted = max(l.wanted, slices.Index(levels(), level)+1)
+	l.rank = max(l.rank, slices.Index(levels(), level)+1)
 }
 
-// tell returns the level to send to an upstream, "" if it already has it, and records it as sent.
-func (l *loudness) tell(upstream string) (level string) {
+// take returns the level to send to an upstream, "" if it already has it, and records it as sent.
+func (l *maxLogLevel) take(upstream string) (level string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wanted <= l.told[upstream] {
+	if l.rank <= l.sent[upstream] {
 		return ""
 	}
-	if l.told == nil {
-		l.told = map[string]int{}
+	if l.sent == nil {
+		l.sent = map[string]int{}
 	}
-	l.told[upstream] = l.wanted
-	return levels()[l.wanted-1]
+	l.sent[upstream] = l.rank
+	return levels()[l.rank-1]
 }
 
 // setLevel sets the log level of a client of an older revision. Running upstreams
@@ -52,22 +52,22 @@ func (d *Direct) setLevel(ctx context.Context, req mcp.Request) {
 		Level string `json:"level"`
 	}
 	_ = json.Unmarshal(paramsOf(req), &params) // the SDK reports an invalid request
-	d.loudness.want(params.Level)
+	d.logLevel.raise(params.Level)
 	r := d.roster.Load()
-	for _, up := range d.verbs.Offers() {
+	for _, up := range d.gateway.Offers() {
 		if up.Running() {
-			d.tellLevel(ctx, r.of(up.ID))
+			d.sendLevel(ctx, r.capabilitiesOf(up.ID))
 		}
 	}
 }
 
-// tellLevel sends an upstream the log level before a call, if it does not have it
+// sendLevel sends an upstream the log level before a call, if it does not have it
 // yet; this includes the level in a modern client's request.
-func (d *Direct) tellLevel(ctx context.Context, a ability) {
+func (d *Direct) sendLevel(ctx context.Context, a capabilities) {
 	if !hasLogging(a) {
 		return
 	}
-	level := d.loudness.tell(a.upstream)
+	level := d.logLevel.take(a.upstream)
 	if level == "" {
 		return
 	}

@@ -21,7 +21,7 @@ func TestLongListsHavePages(t *testing.T) {
 	for i := range 2500 {
 		names = append(names, fmt.Sprintf("tool%04d", i))
 	}
-	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []catalog.Offered{offering("up", names...)}}, true), &siteOptions{}) + "/mcp"}
+	d := &direct{t: t, url: serve(t, newDirectOn(t, &upstreams{offers: []catalog.UpstreamOffer{offering("up", names...)}}, true), &siteOptions{}) + "/mcp"}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,14 +47,14 @@ func TestLongListsHavePages(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70)
-	offers := []catalog.Offered{
+	offers := []catalog.UpstreamOffer{
 		offering("a", "b__c", "plain", "_x", long, long+"y", "same", "odd\x1b[31m"), offering("a__b", "c", "same"), offering("z", "a__plain"),
 	}
 	for prefix, names := range map[bool][]string{
 		false: {"a__b__c_", "a__plain", "a___x_", "a__same", "a__b__same_", "z__a__plain_"},
 		true:  {"b__c", "plain", "_x", long, long + "y", "same", "c", "a__plain", "a__odd__31m", "a__b__same_"},
 	} {
-		d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: offers}, prefix), &siteOptions{}) + "/mcp"}
+		d := &direct{t: t, url: serve(t, newDirectOn(t, &upstreams{offers: offers}, prefix), &siteOptions{}) + "/mcp"}
 		list := d.dialogue("2025-11-25").ask("tools/list", `{}`)
 		var got struct{ Tools []struct{ Name string } }
 		if err := json.Unmarshal([]byte(list), &got); err != nil {
@@ -78,8 +78,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestProgramsHaveAPulse for clients that ask for progress.
-func TestProgramsHaveAPulse(t *testing.T) {
+// TestProgramsReportProgress for clients that ask for progress.
+func TestProgramsReportProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beats []float64
 		near, far := mcp.NewInMemoryTransports()

@@ -30,8 +30,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Verbs is the part of the gateway that the two tools call.
-type Verbs interface {
+// Service is the part of the gateway that the two tools call.
+type Service interface {
 	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
 	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
 	Upstreams() []catalog.Upstream
@@ -46,7 +46,7 @@ type Options struct {
 	// Environments are the environments that programs can select, by name.
 	Environments map[string]config.Environment
 	// Workspaces are folders of the operator that programs can use as their workspace, by name.
-	Workspaces map[string]config.Mapped
+	Workspaces map[string]config.MappedFolder
 	// Packages installs packages where an environment allows it; nil disables its tools.
 	Packages Packages
 	// Files implements the tools of profile files; nil disables them.
@@ -78,17 +78,17 @@ type Packages interface {
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
-func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
+func ServeStdio(ctx context.Context, verbs Service, opts *Options) error {
 	tools := New(verbs, opts)
 	defer tools.Close()
-	if err := tools.Run(ctx, stdio()); ctx.Err() == nil {
+	if err := tools.Run(ctx, stdioTransport()); ctx.Err() == nil {
 		return err
 	}
 	return nil // ctx was canceled
 }
 
 // New returns the MCP server with its two tools and those that opts enable. Close it.
-func New(verbs Verbs, opts *Options) *Tools {
+func New(verbs Service, opts *Options) *Tools {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -102,8 +102,8 @@ func New(verbs Verbs, opts *Options) *Tools {
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	tools := newTools(server, opts.StateKey)
-	f := &face{tools: tools, verbs: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
-	search, execute := core(verbs, opts)
+	f := &handler{tools: tools, service: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
+	search, execute := coreTools(verbs, opts)
 	server.AddTool(search, f.search)
 	server.AddTool(execute, f.execute)
 	for _, e := range extras(verbs, opts) {
@@ -113,18 +113,18 @@ func New(verbs Verbs, opts *Options) *Tools {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
 	}
 	server.AddReceivingMiddleware(withClient)
-	server.AddReceivingMiddleware(traced(opts.Telemetry))
+	server.AddReceivingMiddleware(traceRequests(opts.Telemetry))
 	return tools
 }
 
-// core returns the two tools that every client sees.
-func core(verbs Verbs, opts *Options) (search, execute *mcp.Tool) {
+// coreTools returns the two tools that every client sees.
+func coreTools(verbs Service, opts *Options) (search, execute *mcp.Tool) {
 	return searchTool(verbs.Upstreams()), executeTool(opts.Environments, workspaceProperty(opts))
 }
 
-// Guides returns the descriptions of the two tools by tool name, for callers that expose them other than by MCP.
-func Guides(verbs Verbs, opts *Options) map[string]string {
-	search, execute := core(verbs, opts)
+// ToolDescriptions returns the descriptions of the two tools by tool name, for callers that expose them other than by MCP.
+func ToolDescriptions(verbs Service, opts *Options) map[string]string {
+	search, execute := coreTools(verbs, opts)
 	return map[string]string{search.Name: search.Description, execute.Name: execute.Description}
 }
 
@@ -144,19 +144,19 @@ func onFirstList(ready func()) mcp.Middleware {
 // onlyTools rejects the methods of undeclared capabilities, which the SDK would answer with empty lists.
 func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if family(method) != nil && method != tool.SetLogLevel {
+		if requiredCapability(method) != nil && method != tool.SetLogLevel {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "only tools are supported here, not " + method}
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// pulsePeriod is the interval of progress notifications for a running program.
-const pulsePeriod = 5 * time.Second
+// progressInterval is the interval of progress notifications for a running program.
+const progressInterval = 5 * time.Second
 
-// pulse sends a client that requested progress the running time of its program, in
+// reportProgress sends a client that requested progress the running time of its program, in
 // seconds, until stop is called: many clients time out on a call without notifications.
-func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
+func reportProgress(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return func() {}
@@ -165,7 +165,7 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		begin := time.Now()
-		ticker := time.NewTicker(pulsePeriod)
+		ticker := time.NewTicker(progressInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -182,67 +182,67 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 	}
 }
 
-// face handles calls of the two tools.
-type face struct {
+// handler handles calls of the two tools.
+type handler struct {
 	tools        *Tools
-	verbs        Verbs
+	service      Service
 	environments map[string]config.Environment
 	workspaces   bool // the schema of execute_code has the workspace parameter
 }
 
-func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (f *handler) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var s toolsearch.Request
 	var detail string
 	var limit float64
-	if err := read(req.Params.Arguments, map[string]any{
+	if err := decodeArguments(req.Params.Arguments, map[string]any{
 		"query": &s.Query, "detail": &detail, "upstream": &s.Upstream, "limit": &limit, "language": &s.Language,
 	}, map[string]any{"detail_level": &detail, "category": &s.Upstream}); err != nil {
-		return failure(err), nil
+		return errorResult(err), nil
 	}
 	s.Detail, s.Limit = toolsearch.Detail(detail), int(max(0, min(limit, 1e6)))
-	ctx, cancel := bare(ctx)
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	found, err := f.verbs.Search(ctx, s)
+	found, err := f.service.Search(ctx, s)
 	if err != nil {
-		return failure(err), nil
+		return errorResult(err), nil
 	}
-	return text(found.Text(), false), nil
+	return textResult(found.Text(), false), nil
 }
 
-func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (f *handler) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p execution.Program
 	seconds := math.NaN()
 	var megabytes float64
-	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
+	if err := decodeArguments(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
 		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace, "resume": &p.Resume,
 	}); err != nil {
-		return failure(err), nil
+		return errorResult(err), nil
 	}
 	p.Memory = int64(max(0, min(megabytes, 1e9)) * (1 << 20))
 	var err error
-	if p.Timeout, err = timeout(seconds); err != nil {
-		return failure(err), nil
+	if p.Timeout, err = parseTimeout(seconds); err != nil {
+		return errorResult(err), nil
 	}
-	defer pulse(ctx, req)()
-	r := f.tools.request(ctx, req)
-	ctx, cancel := bare(ctx)
+	defer reportProgress(ctx, req)()
+	r := f.tools.newRequest(ctx, req)
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	return orFailure(r.run(ctx, f.verbs, p))
+	return resultOrError(r.run(ctx, f.service, p))
 }
 
-// orFailure turns an error into a result that a model can read; a JSON-RPC error stays an error.
-func orFailure(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
+// resultOrError turns an error into a result that a model can read; a JSON-RPC error stays an error.
+func resultOrError(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if wrong, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, wrong
 	}
 	if err != nil {
-		return failure(err), nil
+		return errorResult(err), nil
 	}
 	return result, nil
 }
 
-// executed runs a program and returns its outcome as a tool result.
-func executed(ctx context.Context, verbs Verbs, p execution.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// runProgram runs a program and returns its outcome as a tool result.
+func runProgram(ctx context.Context, verbs Service, p execution.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	execution, err := verbs.Execute(ctx, p)
 	if err != nil {
 		return nil, err
@@ -251,13 +251,13 @@ func executed(ctx context.Context, verbs Verbs, p execution.Program, req *mcp.Ca
 	if execution.Failed() && errors.Is(context.Cause(ctx), errStopping) {
 		said += "\n(the gateway is stopping; run it again later)"
 	}
-	result := text(said, execution.Failed())
-	result.Content = append(result.Content, blocks(execution.Shown(), revision(req))...)
+	result := textResult(said, execution.Failed())
+	result.Content = append(result.Content, contentBlocks(execution.ClientContent(), revisionOf(req))...)
 	return result, nil
 }
 
-// timeout converts the timeout argument, in seconds, to a duration; NaN gives 0, the configured limit.
-func timeout(seconds float64) (time.Duration, error) {
+// parseTimeout converts the timeout argument, in seconds, to a duration; NaN gives 0, the configured limit.
+func parseTimeout(seconds float64) (time.Duration, error) {
 	if math.IsNaN(seconds) {
 		return 0, nil
 	}
@@ -268,7 +268,7 @@ func timeout(seconds float64) (time.Duration, error) {
 }
 
 // parameters returns the targets of the arguments of execute_code.
-func (f *face) parameters(p *execution.Program, seconds *float64) map[string]any {
+func (f *handler) parameters(p *execution.Program, seconds *float64) map[string]any {
 	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
 	if f.workspaces {
 		all["workspace"] = &p.Workspace
@@ -279,11 +279,11 @@ func (f *face) parameters(p *execution.Program, seconds *float64) map[string]any
 	return all
 }
 
-// failure returns an error as a result that the model can read and act on.
-func failure(err error) *mcp.CallToolResult {
-	return text(tool.AsError(err).Error(), true)
+// errorResult returns an error as a result that the model can read and act on.
+func errorResult(err error) *mcp.CallToolResult {
+	return textResult(tool.AsError(err).Error(), true)
 }
 
-func text(s string, isError bool) *mcp.CallToolResult {
+func textResult(s string, isError bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}, IsError: isError}
 }

@@ -98,10 +98,10 @@ func upstream(id, url, about string) config.Upstream {
 // connect returns a client of a server on g; version "" is the newest.
 func connect(t *testing.T, g *gateway.Gateway, version string) *mcp.ClientSession {
 	t.Helper()
-	return connectTo(t, g.Verbs(), version)
+	return connectTo(t, g.Service(), version)
 }
 
-func connectTo(t *testing.T, g mcpserver.Verbs, version string) *mcp.ClientSession {
+func connectTo(t *testing.T, g mcpserver.Service, version string) *mcp.ClientSession {
 	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
 	server, err := mcpserver.New(g, nil).Connect(t.Context(), far, nil)
@@ -188,7 +188,7 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 			}
 			ups = append(ups, upstream(name, "http://127.0.0.1:1/", about))
 		}
-		got, err := counter.Count(definitions(t, connectTo(t, listed(ups), "")))
+		got, err := counter.Count(definitions(t, connectTo(t, upstreamList(ups), "")))
 		if err != nil || got >= budget {
 			t.Errorf("%d upstreams: %d tokens, the budget is %d, %v", n, got, budget, err)
 		}
@@ -196,18 +196,18 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 	}
 }
 
-// listed is a gateway that has upstreams and nothing else.
-type listed []config.Upstream
+// upstreamList is a gateway that has upstreams and nothing else.
+type upstreamList []config.Upstream
 
-func (listed) Search(context.Context, toolsearch.Request) (toolsearch.Found, error) {
+func (upstreamList) Search(context.Context, toolsearch.Request) (toolsearch.Found, error) {
 	return toolsearch.Found{}, nil
 }
 
-func (listed) Execute(context.Context, execution.Program) (execution.Result, error) {
+func (upstreamList) Execute(context.Context, execution.Program) (execution.Result, error) {
 	return execution.Result{}, nil
 }
 
-func (l listed) Upstreams() []catalog.Upstream {
+func (l upstreamList) Upstreams() []catalog.Upstream {
 	var ups []catalog.Upstream
 	for _, up := range l {
 		ups = append(ups, catalog.Upstream{ID: up.ID, Name: up.Name, Description: up.Description})
@@ -223,7 +223,7 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 	m.down.Store(true)
 	ups := []config.Upstream{upstream("nothing", "http://127.0.0.1:1/", ""), upstream("meter", m.url, "Counts")}
 	g := open(t, ups...)
-	g.Catalog.Settle(t.Context())
+	g.Catalog.WaitConnected(t.Context())
 	client := connect(t, g, "")
 	first := definitions(t, client)
 	if !strings.Contains(first, `\nUpstreams: meter (Counts); nothing."`) || strings.Count(first, "meter") != 1 {
@@ -260,8 +260,8 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 	same("in another run, the settings in another order", again, 1)
 }
 
-// TestBehind says what is behind the door in as many words as there is room for.
-func TestBehind(t *testing.T) {
+// TestDescribeUpstreams says what is behind the door in as many words as there is room for.
+func TestDescribeUpstreams(t *testing.T) {
 	ups := func(n int, about string) (ups []catalog.Upstream) {
 		for i := range n {
 			ups = append(ups, catalog.Upstream{ID: fmt.Sprintf("upstream%03d", n-1-i), Description: about})
@@ -278,12 +278,12 @@ func TestBehind(t *testing.T) {
 		{60, "; upstream058; upstream059.", "About"},
 		{300, "; and 223 more.", "About"},
 	} {
-		got := mcpserver.Behind(ups(test.n, long))
+		got := mcpserver.DescribeUpstreams(ups(test.n, long))
 		if !strings.Contains(got, test.want) || strings.Contains(got, test.never) || len(got) > 1050 || strings.ContainsAny(got[1:], "\x1b\n") {
 			t.Errorf("%d upstreams, %d bytes: %s", test.n, len(got), got)
 		}
 	}
-	if got := mcpserver.Behind(nil); got != "" {
+	if got := mcpserver.DescribeUpstreams(nil); got != "" {
 		t.Errorf("none: %s", got)
 	}
 	for about, want := range map[string]string{
@@ -292,13 +292,13 @@ func TestBehind(t *testing.T) {
 		"Notes (short ones) that stay.": "(Notes (short ones) that stay).",
 		strings.Repeat("x", 100):        "(" + strings.Repeat("x", 79) + "…)",
 	} {
-		if got := mcpserver.Behind(ups(1, about)); !strings.Contains(got, want) {
+		if got := mcpserver.DescribeUpstreams(ups(1, about)); !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in %s", about, want, got)
 		}
 	}
 	huge := ups(3, long)
 	huge[0].ID = strings.Repeat("x", 5000)
-	if got := mcpserver.Behind(huge); len(got) > 1050 {
+	if got := mcpserver.DescribeUpstreams(huge); len(got) > 1050 {
 		t.Errorf("a long name: %d bytes", len(got))
 	}
 }

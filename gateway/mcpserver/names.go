@@ -9,9 +9,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxShown is the length in bytes of the longest tool or prompt name that clients see:
+// maxShownName is the length in bytes of the longest tool or prompt name that clients see:
 // some clients truncate longer ones.
-const maxShown = 64
+const maxShownName = 64
 
 // plainName matches the names that MCP allows, which every client accepts.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
@@ -36,23 +36,23 @@ func (n *namer) name(id tool.ID, wire string) (shown string, clash bool) {
 		clash = true
 	}
 	for digits := 8; ; digits += 8 {
-		if shown = prefixed(id, digits); !n.taken[shown] {
+		if shown = prefixedName(id, digits); !n.taken[shown] {
 			n.taken[shown] = true
 			return shown, clash
 		}
 	}
 }
 
-// prefixed joins both parts of an ID. Where the result is ambiguous or too long,
+// prefixedName joins both parts of an ID. Where the result is ambiguous or too long,
 // the name ends in a digest of the ID, with more than 8 digits where a shorter
 // one is taken.
-func prefixed(id tool.ID, digits int) string {
+func prefixedName(id tool.ID, digits int) string {
 	joined := id.Upstream + "__" + id.Name
 	ambiguous := strings.Index(joined, "__") != len(id.Upstream) || strings.LastIndex(joined, "__") != len(id.Upstream)
-	if !ambiguous && len(joined) <= maxShown && digits == 8 {
+	if !ambiguous && len(joined) <= maxShownName && digits == 8 {
 		return joined
 	}
 	sum := sha256.Sum256([]byte(id.Upstream + "\x00" + id.Name))
 	digest := hex.EncodeToString(sum[:])[:min(digits, 2*len(sum))]
-	return joined[:min(len(joined), max(0, maxShown-1-len(digest)))] + "_" + digest
+	return joined[:min(len(joined), max(0, maxShownName-1-len(digest)))] + "_" + digest
 }

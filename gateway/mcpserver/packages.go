@@ -30,7 +30,7 @@ func installTool(environments map[string]config.Environment) *mcp.Tool {
 	}
 }
 
-func installedTool(environments map[string]config.Environment) *mcp.Tool {
+func checkInstalledTool(environments map[string]config.Environment) *mcp.Tool {
 	return &mcp.Tool{
 		Name:        "check_installed_packages",
 		Description: "Tell which packages programs can import, with versions.",
@@ -52,20 +52,20 @@ func packagesSchema(environments map[string]config.Environment, required, about 
 
 // packages implements the package tools.
 type packages struct {
-	verbs        Packages
+	service      Packages
 	environments map[string]config.Environment
 }
 
 func (p packages) extras() []extra {
-	return []extra{{installTool(p.environments), p.install}, {installedTool(p.environments), p.installed}}
+	return []extra{{installTool(p.environments), p.install}, {checkInstalledTool(p.environments), p.listInstalled}}
 }
 
 func (p packages) install(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	return p.answer(ctx, args, p.verbs.InstallPackages)
+	return p.answer(ctx, args, p.service.InstallPackages)
 }
 
-func (p packages) installed(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	return p.answer(ctx, args, p.verbs.InstalledPackages)
+func (p packages) listInstalled(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	return p.answer(ctx, args, p.service.InstalledPackages)
 }
 
 func (p packages) answer(ctx context.Context, args json.RawMessage, verb func(context.Context, environments.Packages) (string, error)) (*mcp.CallToolResult, error) {
@@ -74,12 +74,12 @@ func (p packages) answer(ctx context.Context, args json.RawMessage, verb func(co
 	if environmentProperty(p.environments) != "" {
 		parameters["environment"] = &asked.Environment
 	}
-	if err := read(args, parameters); err != nil {
+	if err := decodeArguments(args, parameters); err != nil {
 		return nil, err
 	}
 	said, err := verb(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	return text(said, false), nil
+	return textResult(said, false), nil
 }

@@ -18,7 +18,7 @@ import (
 
 // shop answers what it was asked.
 type shop struct {
-	listed
+	upstreamList
 	ran execution.Program
 }
 

@@ -50,7 +50,7 @@ func (p privacy) sanitize(ctx context.Context, args json.RawMessage) (*mcp.CallT
 	if found != "" {
 		clean += "\n(found: " + found + ")"
 	}
-	return text(clean, false), nil
+	return textResult(clean, false), nil
 }
 
 func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
@@ -58,22 +58,22 @@ func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	if err != nil {
 		return nil, err
 	}
-	return said(p.tokens.Unmask(ctx, given))
+	return toResult(p.tokens.Unmask(ctx, given))
 }
 
-// maxPrivate is the longest text that is processed, in bytes.
-const maxPrivate = 4 << 20
+// maxPrivacyText is the longest text that is processed, in bytes.
+const maxPrivacyText = 4 << 20
 
 func textOf(args json.RawMessage) (string, error) {
 	var given string
-	if err := read(args, map[string]any{"text": &given}); err != nil {
+	if err := decodeArguments(args, map[string]any{"text": &given}); err != nil {
 		return "", err
 	}
 	switch {
 	case given == "":
-		return "", wrong("text is missing or empty", "")
-	case len(given) > maxPrivate:
-		return "", wrong("text is longer than 4 MiB", "split it")
+		return "", invalidArgument("text is missing or empty", "")
+	case len(given) > maxPrivacyText:
+		return "", invalidArgument("text is longer than 4 MiB", "split it")
 	}
 	return given, nil
 }

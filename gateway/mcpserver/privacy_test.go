@@ -63,7 +63,7 @@ except Exception as e:
     print("error", e)
 `, "FOLDER", folder)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		client := connectTo(t, g.Verbs(), version)
+		client := connectTo(t, g.Service(), version)
 		said, failed := call(t, client, "execute_code", map[string]any{"code": program})
 		if failed {
 			t.Fatalf("%s: %s", version, said)
@@ -96,7 +96,7 @@ func TestPrivacyTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = g.Close() }()
-	client := connectWith(t, g.Verbs(), &mcpserver.Options{Privacy: g.Privacy, Profiles: cfg.Profiles})
+	client := connectWith(t, g.Service(), &mcpserver.Options{Privacy: g.Privacy, Profiles: cfg.Profiles})
 	for _, test := range []struct{ tool, text, want string }{
 		{"sanitize_pii", "mail ann@corp.example or [EMAIL_1], card 4111 1111 1111 1111", "mail [EMAIL_1] or [TEXT_1], card [CARD_1]\n(found: 1 card, 1 email)"},
 		{"sanitize_pii", "nothing", "nothing"},

@@ -14,7 +14,7 @@ import (
 // TestDefaultProfile pins what a client with default settings pays at every turn.
 func TestDefaultProfile(t *testing.T) {
 	t.Parallel()
-	all := definitions(t, connectTo(t, listed{}, ""))
+	all := definitions(t, connectTo(t, upstreamList{}, ""))
 	counter, err := tokens.O200k()
 	if err != nil {
 		t.Fatal(err)

@@ -41,17 +41,17 @@ type rawParams struct {
 // MarshalJSON returns the bytes.
 func (p *rawParams) MarshalJSON() ([]byte, error) { return p.raw, nil }
 
-type outgoingKey struct{}
+type paramsKey struct{}
 
-// outgoing makes the next message that the SDK sends with ctx carry these params instead of its own.
-func outgoing(ctx context.Context, params json.RawMessage) context.Context {
-	return context.WithValue(ctx, outgoingKey{}, params)
+// withParams makes the next message that the SDK sends with ctx carry these params instead of its own.
+func withParams(ctx context.Context, params json.RawMessage) context.Context {
+	return context.WithValue(ctx, paramsKey{}, params)
 }
 
 // sendRaw is the middleware that replaces the params of a message by those in its context.
 func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		params, ok := ctx.Value(outgoingKey{}).(json.RawMessage)
+		params, ok := ctx.Value(paramsKey{}).(json.RawMessage)
 		session, server := req.GetSession().(*mcp.ServerSession)
 		if ok && server {
 			req = &mcp.ServerRequest[*rawParams]{Session: session, Params: &rawParams{raw: params}}
@@ -105,7 +105,7 @@ func annotateParams(params json.RawMessage) json.RawMessage {
 	}
 	delete(fields, "inputResponses")
 	delete(fields, "requestState")
-	if fields["_meta"] = carry(fields["_meta"], params); fields["_meta"] == nil {
+	if fields["_meta"] = attachRaw(fields["_meta"], params); fields["_meta"] == nil {
 		return params // its _meta is not an object
 	}
 	return encode(fields)
@@ -118,15 +118,15 @@ func annotateResult(result json.RawMessage) json.RawMessage {
 	if json.Unmarshal(result, &fields) != nil || fields == nil {
 		return result
 	}
-	neutral := object{"_meta": carry(nil, result), "action": encode("accept"), "roots": json.RawMessage("[]")}
+	neutral := object{"_meta": attachRaw(nil, result), "action": encode("accept"), "roots": json.RawMessage("[]")}
 	if _, sampled := fields["role"]; sampled {
 		neutral["content"] = json.RawMessage("[]")
 	}
 	return encode(neutral)
 }
 
-// carry adds raw to a _meta; it returns nil if meta is not an object.
-func carry(meta, raw json.RawMessage) json.RawMessage {
+// attachRaw adds raw to a _meta; it returns nil if meta is not an object.
+func attachRaw(meta, raw json.RawMessage) json.RawMessage {
 	fields := object{}
 	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {
 		return nil
@@ -146,22 +146,22 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// tapped is a transport that annotates each incoming message with its bytes.
-type tapped struct{ mcp.Transport }
+// rawTransport is a transport that annotates each incoming message with its bytes.
+type rawTransport struct{ mcp.Transport }
 
 // Connect implements [mcp.Transport].
-func (t tapped) Connect(ctx context.Context) (mcp.Connection, error) {
+func (t rawTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return tappedConn{conn}, nil
+	return rawConn{conn}, nil
 }
 
-type tappedConn struct{ mcp.Connection }
+type rawConn struct{ mcp.Connection }
 
 // Read implements [mcp.Connection].
-func (c tappedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c rawConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	switch msg := msg.(type) {
 	case *jsonrpc.Request:

@@ -92,48 +92,48 @@ func FuzzAnnotate(f *testing.F) {
 	})
 }
 
-// TestParkedCallsEnd when nobody comes back for them, and are not many.
-func TestParkedCallsEnd(t *testing.T) {
+// TestPendingCallsEnd when nobody comes back for them, and are not many.
+func TestPendingCallsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newParking(nil)
+		p := newPendingStore(nil)
 		ended := make(chan error, 100)
-		newTalk := func() *talk {
+		newTalk := func() *pendingCall {
 			ctx, end := context.WithCancelCause(context.Background())
 			context.AfterFunc(ctx, func() { ended <- context.Cause(ctx) })
-			return &talk{end: end}
+			return &pendingCall{cancel: end}
 		}
-		first, err := p.park(newTalk(), "ada", []byte("b"))
+		first, err := p.add(newTalk(), "ada", []byte("b"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.resume(first, []byte("c")); err == nil {
 			t.Error("resumed by another request")
 		}
-		for range maxParked - 1 {
-			if _, err := p.park(newTalk(), "ada", []byte("b")); err != nil {
+		for range maxPending - 1 {
+			if _, err := p.add(newTalk(), "ada", []byte("b")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.park(newTalk(), "ada", []byte("b")); tool.AsError(err).Kind != tool.Limit {
+		if _, err := p.add(newTalk(), "ada", []byte("b")); tool.AsError(err).Kind != tool.Limit {
 			t.Errorf("one more: %v", err)
 		}
-		if _, err := p.park(newTalk(), "bob", []byte("b")); err != nil {
+		if _, err := p.add(newTalk(), "bob", []byte("b")); err != nil {
 			t.Errorf("another's: %v", err)
 		}
 		if talk, err := p.resume(first, []byte("b")); talk == nil || err != nil {
 			t.Errorf("resume: %v, %v", talk, err)
 		}
-		time.Sleep(parkedTime + time.Second)
+		time.Sleep(pendingTimeout + time.Second)
 		synctest.Wait()
-		if len(ended) != maxParked || !errors.Is(<-ended, errNoAnswer) || len(p.spots)+len(p.count) > 0 {
-			t.Errorf("%d ended, %d wait", len(ended), len(p.spots))
+		if len(ended) != maxPending || !errors.Is(<-ended, errNoAnswer) || len(p.entries)+len(p.count) > 0 {
+			t.Errorf("%d ended, %d wait", len(ended), len(p.entries))
 		}
-		if _, err := p.park(newTalk(), "ada", []byte("b")); err != nil {
+		if _, err := p.add(newTalk(), "ada", []byte("b")); err != nil {
 			t.Fatal(err)
 		}
 		p.close()
-		if _, err := p.park(newTalk(), "ada", []byte("b")); !errors.Is(err, errStopping) {
+		if _, err := p.add(newTalk(), "ada", []byte("b")); !errors.Is(err, errStopping) {
 			t.Errorf("after the end: %v", err)
 		}
 		for state, want := range map[string]bool{"": false, "theirs": false, "sallyport.x": true} {
@@ -157,13 +157,13 @@ func TestAbandonedSessions(t *testing.T) {
 			contexts[session] = ctx
 			defer c.begin(session, end)()
 		}
-		c.broke("gone")
-		c.broke("back")
-		time.Sleep(hungUp / 2)
-		c.back("back")
-		time.Sleep(hungUp)
+		c.onDisconnect("gone")
+		c.onDisconnect("back")
+		time.Sleep(reconnectTimeout / 2)
+		c.onReconnect("back")
+		time.Sleep(reconnectTimeout)
 		synctest.Wait()
-		if got := context.Cause(contexts["gone"]); !errors.Is(got, errHungUp) {
+		if got := context.Cause(contexts["gone"]); !errors.Is(got, errDisconnected) {
 			t.Errorf("gone: %v", got)
 		}
 		if err := fmt.Sprint(contexts["back"].Err(), contexts["other"].Err()); err != "<nil> <nil>" {

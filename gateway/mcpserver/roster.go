@@ -27,8 +27,8 @@ type roster struct {
 	// resources holds the upstream of each listed URI; templates are tried after that.
 	resources map[string]string
 	templates []template
-	// able are the capabilities of each upstream, in the order of the settings.
-	able []ability
+	// capabilities are the capabilities of each upstream, in the order of the settings.
+	capabilities []capabilities
 	// unknown reports that the offer of some upstream is not known yet; it may have all capabilities.
 	unknown bool
 	// instructions of all upstreams.
@@ -51,20 +51,20 @@ type template struct {
 	pattern  *uritemplate.Template
 }
 
-// ability holds the capabilities of one upstream.
-type ability struct {
+// capabilities holds the capabilities of one upstream.
+type capabilities struct {
 	upstream                      string
 	Prompts, Completions, Logging json.RawMessage
 	Resources                     *struct{ Subscribe bool }
 }
 
-// foreign is the prefix of a resource URI that more than one upstream has: it is
+// uriPrefix is the prefix of a resource URI that more than one upstream has: it is
 // followed by the upstream's ID, a slash, and the URI.
-const foreign = "sallyport://"
+const uriPrefix = "sallyport://"
 
-func newRoster(offers []catalog.Offered, prefix bool, log *slog.Logger) *roster {
+func newRoster(offers []catalog.UpstreamOffer, prefix bool, log *slog.Logger) *roster {
 	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, resources: map[string]string{}}
-	build := &building{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
+	build := &rosterBuilder{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
 		build.upstream(up)
 	}
@@ -75,15 +75,15 @@ func newRoster(offers []catalog.Offered, prefix bool, log *slog.Logger) *roster 
 	return r
 }
 
-// building is a roster under construction.
-type building struct {
+// rosterBuilder is a roster under construction.
+type rosterBuilder struct {
 	*roster
 	tools, prompts *namer
 	uris           map[string]bool
 	log            *slog.Logger
 }
 
-func (b *building) upstream(up catalog.Offered) {
+func (b *rosterBuilder) upstream(up catalog.UpstreamOffer) {
 	for _, t := range up.Offer.Tools {
 		b.tool(t)
 	}
@@ -104,21 +104,21 @@ func (b *building) upstream(up catalog.Offered) {
 		}
 		b.resource(up.ID, tool.ListTemplates, "uriTemplate", t.URI, t.Raw)
 	}
-	a := ability{upstream: up.ID}
+	a := capabilities{upstream: up.ID}
 	_ = json.Unmarshal(up.Offer.Server.Capabilities, &a) // invalid capabilities count as none
 	if up.Unknown {
-		b.unknown, a = true, anything(up.ID)
+		b.unknown, a = true, allCapabilities(up.ID)
 	}
-	b.able = append(b.able, a)
+	b.capabilities = append(b.capabilities, a)
 }
 
-// anything returns all capabilities, which an unknown upstream may have.
-func anything(upstream string) ability {
+// allCapabilities returns all capabilities, which an unknown upstream may have.
+func allCapabilities(upstream string) capabilities {
 	some := json.RawMessage("{}")
-	return ability{upstream: upstream, Prompts: some, Completions: some, Logging: some, Resources: &struct{ Subscribe bool }{true}}
+	return capabilities{upstream: upstream, Prompts: some, Completions: some, Logging: some, Resources: &struct{ Subscribe bool }{true}}
 }
 
-func (b *building) tool(t tool.Tool) {
+func (b *rosterBuilder) tool(t tool.Tool) {
 	shown, clash := b.tools.name(t.ID, t.Wire)
 	if clash {
 		b.log.Warn("another upstream has a tool of this name", "tool", t.ID.String(), "shown", shown)
@@ -131,7 +131,7 @@ func (b *building) tool(t tool.Tool) {
 	b.add("tools/list", entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")})
 }
 
-func (b *building) prompt(id tool.ID, p tool.Prompt) {
+func (b *rosterBuilder) prompt(id tool.ID, p tool.Prompt) {
 	shown, clash := b.prompts.name(id, p.Name)
 	if clash {
 		b.log.Warn("another upstream has a prompt of this name", "upstream", id.Upstream, "shown", shown)
@@ -147,10 +147,10 @@ func (b *building) prompt(id tool.ID, p tool.Prompt) {
 
 // resource lists a resource or a template. The first upstream with a URI keeps
 // it; those of the others get a prefix. The prefixed URI is always accepted.
-func (b *building) resource(upstream, method, member, uri string, raw json.RawMessage) {
+func (b *rosterBuilder) resource(upstream, method, member, uri string, raw json.RawMessage) {
 	shown := uri
 	if b.uris[method+shown] {
-		shown = foreign + upstream + "/" + uri
+		shown = uriPrefix + upstream + "/" + uri
 		var err error
 		if raw, err = edit(raw, object{member: encode(shown)}); err != nil {
 			return
@@ -167,14 +167,14 @@ func (b *building) resource(upstream, method, member, uri string, raw json.RawMe
 	b.add(method, entry{key: shown, raw: raw, id: tool.ID{Upstream: upstream, Name: tool.ReadResource}})
 }
 
-func (b *building) add(method string, e entry) { b.lists[method] = append(b.lists[method], e) }
+func (b *rosterBuilder) add(method string, e entry) { b.lists[method] = append(b.lists[method], e) }
 
-// source finds the upstream of a resource, and its URI there: the one that lists it, or
+// resourceUpstream finds the upstream of a resource, and its URI there: the one that lists it, or
 // has a template for it, or else the only upstream that has resources at all.
-func (r *roster) source(uri string) (upstream, wire string, ok bool) {
-	if rest, cut := strings.CutPrefix(uri, foreign); cut {
+func (r *roster) resourceUpstream(uri string) (upstream, wire string, ok bool) {
+	if rest, cut := strings.CutPrefix(uri, uriPrefix); cut {
 		id, inner, _ := strings.Cut(rest, "/")
-		if slices.ContainsFunc(r.able, func(a ability) bool { return a.upstream == id }) {
+		if slices.ContainsFunc(r.capabilities, func(a capabilities) bool { return a.upstream == id }) {
 			return id, inner, true
 		}
 	}
@@ -187,7 +187,7 @@ func (r *roster) source(uri string) (upstream, wire string, ok bool) {
 		}
 	}
 	var only []string
-	for _, a := range r.able {
+	for _, a := range r.capabilities {
 		if a.Resources != nil {
 			only = append(only, a.upstream)
 		}
@@ -198,33 +198,35 @@ func (r *roster) source(uri string) (upstream, wire string, ok bool) {
 	return "", "", false
 }
 
-// template finds the upstream of a template, and its URI there, or those of a resource.
-func (r *roster) template(uri string) (upstream, wire string, ok bool) {
+// templateUpstream finds the upstream of a template, and its URI there, or those of a resource.
+func (r *roster) templateUpstream(uri string) (upstream, wire string, ok bool) {
 	for _, t := range r.templates {
 		if t.pattern.Raw() == uri {
 			return t.upstream, uri, true
 		}
 	}
-	return r.source(uri)
+	return r.resourceUpstream(uri)
 }
 
 // has reports whether any upstream has a capability.
-func (r *roster) has(can func(a ability) bool) bool { return slices.ContainsFunc(r.able, can) }
+func (r *roster) has(can func(a capabilities) bool) bool {
+	return slices.ContainsFunc(r.capabilities, can)
+}
 
-func hasPrompts(a ability) bool     { return len(a.Prompts) > 0 }
-func hasResources(a ability) bool   { return a.Resources != nil }
-func hasCompletions(a ability) bool { return len(a.Completions) > 0 }
-func hasLogging(a ability) bool     { return len(a.Logging) > 0 }
-func subscribable(a ability) bool   { return a.Resources != nil && a.Resources.Subscribe }
+func hasPrompts(a capabilities) bool     { return len(a.Prompts) > 0 }
+func hasResources(a capabilities) bool   { return a.Resources != nil }
+func hasCompletions(a capabilities) bool { return len(a.Completions) > 0 }
+func hasLogging(a capabilities) bool     { return len(a.Logging) > 0 }
+func hasSubscribe(a capabilities) bool   { return a.Resources != nil && a.Resources.Subscribe }
 
-// of returns the capabilities of an upstream.
-func (r *roster) of(upstream string) ability {
-	for _, a := range r.able {
+// capabilitiesOf returns the capabilities of an upstream.
+func (r *roster) capabilitiesOf(upstream string) capabilities {
+	for _, a := range r.capabilities {
 		if a.upstream == upstream {
 			return a
 		}
 	}
-	return ability{}
+	return capabilities{}
 }
 
 // pageSize is how many entries a page of a list has.
@@ -253,7 +255,7 @@ const (
 )
 
 // instructionsOf joins the instructions of the upstreams, each prefixed with its ID.
-func instructionsOf(offers []catalog.Offered) string {
+func instructionsOf(offers []catalog.UpstreamOffer) string {
 	var b strings.Builder
 	for _, up := range offers {
 		text := strings.TrimSpace(sanitize.Text(up.Offer.Server.Instructions, maxInstructions))

@@ -14,25 +14,25 @@ import (
 	"sallyport/internal/tool"
 )
 
-// whoAsks notes on whose behalf there was a search and an execution.
-type whoAsks struct {
+// callerRecorder notes on whose behalf there was a search and an execution.
+type callerRecorder struct {
 	upstreams
 	mu  sync.Mutex
 	all []string
 }
 
-func (h *whoAsks) note(ctx context.Context) {
+func (h *callerRecorder) note(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, tool.Principal(ctx)+"/"+tool.Session(ctx))
 }
 
-func (h *whoAsks) Search(ctx context.Context, _ toolsearch.Request) (toolsearch.Found, error) {
+func (h *callerRecorder) Search(ctx context.Context, _ toolsearch.Request) (toolsearch.Found, error) {
 	h.note(ctx)
 	return toolsearch.Found{}, nil
 }
 
-func (h *whoAsks) Execute(ctx context.Context, _ execution.Program) (execution.Result, error) {
+func (h *callerRecorder) Execute(ctx context.Context, _ execution.Program) (execution.Result, error) {
 	h.note(ctx)
 	return execution.Result{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
 }
@@ -41,20 +41,20 @@ func (h *whoAsks) Execute(ctx context.Context, _ execution.Program) (execution.R
 // and a client without sessions is one for each principal.
 func TestWhoSearches(t *testing.T) {
 	t.Parallel()
-	h := &whoAsks{}
+	h := &callerRecorder{}
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret"}}
-	url := serve(t, newFace(t, h, false), &siteOptions{Settings: settings, Tools: mcpserver.New(h, nil)}) + "/mcp"
+	url := serve(t, newDirectOn(t, h, false), &siteOptions{Settings: settings, Tools: mcpserver.New(h, nil)}) + "/mcp"
 	token := "Authorization: Bearer s3cret"
 	var want []string
 	for range 2 {
-		resp, _ := request(t, "POST", url, hi, token)
+		resp, _ := request(t, "POST", url, initializeBody, token)
 		session := resp.Header.Get("Mcp-Session-Id")
 		want = append(want, "token:ci/"+session, "token:ci/"+session)
 		for _, call := range []string{`{"name":"search_tools","arguments":{"query":"x"}}`, `{"name":"execute_code","arguments":{"code":"x"}}`} {
 			request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":`+call+`}`, token, "Mcp-Session-Id: "+session)
 		}
 	}
-	open := serve(t, newFace(t, h, false), &siteOptions{Tools: mcpserver.New(h, nil)}) + "/mcp"
+	open := serve(t, newDirectOn(t, h, false), &siteOptions{Tools: mcpserver.New(h, nil)}) + "/mcp"
 	c := (&direct{t: t, url: open}).dialogue("2026-07-28")
 	c.ask("tools/call", `{"name":"search_tools","arguments":{"query":"x"}}`)
 	c.ask("tools/call", `{"name":"execute_code","arguments":{"code":"x"}}`)

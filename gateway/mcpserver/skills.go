@@ -56,7 +56,7 @@ func listSkillsTool() *mcp.Tool {
 }
 
 // skillTools implements the tools of profile skills.
-type skillTools struct{ verbs Skills }
+type skillTools struct{ service Skills }
 
 func (s skillTools) extras() []extra {
 	return []extra{{saveSkillTool(), s.save}, {loadSkillTool(), s.load}, {listSkillsTool(), s.list}}
@@ -64,28 +64,28 @@ func (s skillTools) extras() []extra {
 
 func (s skillTools) save(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var d skills.SkillDraft
-	if err := read(args, map[string]any{
+	if err := decodeArguments(args, map[string]any{
 		"name": &d.Name, "code": &d.Code, "description": &d.Description, "language": &d.Language, "from_execution": &d.From,
 		"params": &d.Params, "tests": &d.Tests, "scope": &d.Scope,
 	}, map[string]any{"skill_name": &d.Name}); err != nil {
 		return nil, err
 	}
-	return said(s.verbs.SaveSkill(ctx, d))
+	return toResult(s.service.SaveSkill(ctx, d))
 }
 
 func (s skillTools) load(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var name string
 	var version float64
-	if err := read(args, map[string]any{"name": &name, "version": &version}, map[string]any{"skill_name": &name}); err != nil {
+	if err := decodeArguments(args, map[string]any{"name": &name, "version": &version}, map[string]any{"skill_name": &name}); err != nil {
 		return nil, err
 	}
-	return said(s.verbs.LoadSkill(ctx, name, int(max(0, min(version, 1e9)))))
+	return toResult(s.service.LoadSkill(ctx, name, int(max(0, min(version, 1e9)))))
 }
 
 func (s skillTools) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var query string
-	if err := read(args, map[string]any{"query": &query}); err != nil {
+	if err := decodeArguments(args, map[string]any{"query": &query}); err != nil {
 		return nil, err
 	}
-	return said(s.verbs.ListSkills(ctx, query))
+	return toResult(s.service.ListSkills(ctx, query))
 }

@@ -22,13 +22,13 @@ func statsTool() *mcp.Tool {
 }
 
 // stats implements the tool of profile stats.
-type stats struct{ verbs Stats }
+type stats struct{ service Stats }
 
 func (s stats) extras() []extra { return []extra{{statsTool(), s.stats}} }
 
 func (s stats) stats(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	if err := read(args, nil); err != nil {
+	if err := decodeArguments(args, nil); err != nil {
 		return nil, err
 	}
-	return said(s.verbs.Stats(ctx))
+	return toResult(s.service.Stats(ctx))
 }

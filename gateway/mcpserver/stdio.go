@@ -22,11 +22,11 @@ const (
 	maxBatch = 100
 )
 
-// stdio is the transport of stdin and stdout. It answers lines that are not messages itself: the SDK would end the
+// stdioTransport is the transport of stdin and stdout. It answers lines that are not messages itself: the SDK would end the
 // session for them.
-func stdio() mcp.Transport { return over(os.Stdin, os.Stdout) } //nolint:forbidigo // in place of the SDK's transport, which takes the same two
+func stdioTransport() mcp.Transport { return newTransport(os.Stdin, os.Stdout) } //nolint:forbidigo // in place of the SDK's transport, which takes the same two
 
-func over(in io.ReadCloser, out io.Writer) mcp.Transport {
+func newTransport(in io.ReadCloser, out io.Writer) mcp.Transport {
 	w := &lineWriter{out: out}
 	return &mcp.IOTransport{Reader: &lineReader{in: bufio.NewReaderSize(in, 64<<10), closer: in, out: w}, Writer: w, MaxLineLength: maxLine + 1024}
 }
@@ -109,21 +109,21 @@ func (l *lineReader) line() ([]byte, error) {
 	}
 }
 
-// refusedLine is the error response to a line that is not a message.
-type refusedLine struct {
+// lineError is the error response to a line that is not a message.
+type lineError struct {
 	id json.RawMessage
 	jsonrpc.Error
 }
 
 // check returns why a line is not a message, nil for one that is.
-func (l *lineReader) check(line []byte, err error) *refusedLine {
+func (l *lineReader) check(line []byte, err error) *lineError {
 	switch {
 	case err != nil:
 		return invalidRequest(nil, fmt.Sprintf("the message is larger than %d MiB", maxLine>>20))
 	case !utf8.Valid(line):
-		return &refusedLine{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not UTF-8"}}
+		return &lineError{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not UTF-8"}}
 	case !json.Valid(line):
-		return &refusedLine{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not a single JSON value"}}
+		return &lineError{Error: jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not a single JSON value"}}
 	case line[0] == '[':
 		return l.checkBatch(line)
 	}
@@ -141,7 +141,7 @@ func (l *lineReader) check(line []byte, err error) *refusedLine {
 	return nil
 }
 
-func (l *lineReader) checkBatch(line []byte) *refusedLine {
+func (l *lineReader) checkBatch(line []byte) *lineError {
 	if l.version != "2024-11-05" && l.version != "2025-03-26" { // the SDK would end the session
 		return invalidRequest(nil, "batches are not supported since MCP 2025-06-18")
 	}
@@ -184,8 +184,8 @@ func batchProblem(body []byte) string {
 	return ""
 }
 
-func invalidRequest(id json.RawMessage, message string) *refusedLine {
-	return &refusedLine{id: id, Error: jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}}
+func invalidRequest(id json.RawMessage, message string) *lineError {
+	return &lineError{id: id, Error: jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}}
 }
 
 // idOf returns the ID of an invalid message, nil without one that a response can repeat.
@@ -201,8 +201,8 @@ func idOf(line []byte) json.RawMessage {
 	return id
 }
 
-// encoded returns the response as it is sent.
-func (r *refusedLine) encoded() []byte {
+// marshal returns the response as it is sent.
+func (r *lineError) marshal() []byte {
 	id := r.id
 	if id == nil {
 		id = json.RawMessage("null")
@@ -210,7 +210,7 @@ func (r *refusedLine) encoded() []byte {
 	return encode(object{"jsonrpc": encode("2.0"), "id": id, "error": encode(object{"code": encode(r.Code), "message": encode(r.Message)})})
 }
 
-func (l *lineReader) answer(r *refusedLine) error {
-	_, err := l.out.Write(append(r.encoded(), '\n'))
+func (l *lineReader) answer(r *lineError) error {
+	_, err := l.out.Write(append(r.marshal(), '\n'))
 	return err
 }

@@ -21,7 +21,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	out, stdout := io.Pipe()
 	server := mcp.NewServer(&mcp.Implementation{Name: "x", Version: "1"}, nil)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Run(context.Background(), tapped{over(stdin, stdout)}) }()
+	go func() { ended <- server.Run(context.Background(), rawTransport{newTransport(stdin, stdout)}) }()
 	answers := bufio.NewReader(out)
 	say := func(line string) string {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestLargeBatchOverHTTP(t *testing.T) {
 	t.Parallel()
 	ping := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
 	reached := 0
-	door := whole(64<<20, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	door := bufferBody(64<<20, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	for body, passes := range map[string]bool{
 		"[" + strings.Repeat(ping+",", 100_000) + ping + "]": false,
 		"[]": false,

@@ -30,7 +30,7 @@ func TestToolsDoc(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
 	opts.Environments = nil
-	costs, err := mcpserver.Costs(g.Verbs(), opts)
+	costs, err := mcpserver.Costs(g.Service(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestToolsDoc(t *testing.T) {
 		return strings.Replace(line, "` | "+m[3]+" | ", fmt.Sprintf("` | %d | ", cost[m[1]]), 1)
 	})
 	golden.Check(t, file, doc)
-	for _, def := range allTools(t, g.Verbs(), *opts) {
+	for _, def := range allTools(t, g.Service(), *opts) {
 		row, ok := documented[def.Name]
 		if !ok {
 			t.Errorf("docs/tools.md has no row for %s", def.Name)
@@ -85,7 +85,7 @@ func TestToolsDoc(t *testing.T) {
 }
 
 // allTools are those of every profile, and the two as they are without any.
-func allTools(t *testing.T, verbs mcpserver.Verbs, opts mcpserver.Options) map[string]*mcp.Tool {
+func allTools(t *testing.T, verbs mcpserver.Service, opts mcpserver.Options) map[string]*mcp.Tool {
 	t.Helper()
 	all := map[string]*mcp.Tool{}
 	for _, profiles := range []config.Profiles{config.AllProfiles(), nil} {

@@ -14,13 +14,13 @@ import (
 // tokenNumbers allocates token numbers that are unique per principal, across vaults and processes: a token
 // in an old conversation must never get another value. Only the counter is stored.
 type tokenNumbers struct {
-	kept    *store.Bucket
+	bucket  *store.Bucket
 	breaker store.Breaker
 	log     *slog.Logger
 }
 
-// mostNumber is the upper bound of numbers: a token has at most nine digits.
-const mostNumber = 900_000_000
+// maxNumber is the upper bound of numbers: a token has at most nine digits.
+const maxNumber = 900_000_000
 
 // ShareNumbers allocates token numbers from a store, so that processes do not use the same ones; with nil the process
 // numbers them itself.
@@ -32,7 +32,7 @@ func (p *Tokenizer) ShareNumbers(in *store.Store) error {
 	if err != nil {
 		return err
 	}
-	n := &tokenNumbers{kept: kept, log: p.log}
+	n := &tokenNumbers{bucket: kept, log: p.log}
 	p.vaults.Lease = n.lease
 	return nil
 }
@@ -53,14 +53,14 @@ func (n *tokenNumbers) lease(principal string, size int) (base int) {
 		return base
 	}
 	n.log.Warn("numbers of tokens cannot be kept", "error", err)
-	return mostNumber/2 + rand.IntN(mostNumber/2-size)
+	return maxNumber/2 + rand.IntN(maxNumber/2-size)
 }
 
 // take advances the counter by size and returns its old value.
 func (n *tokenNumbers) take(ctx context.Context, key store.Key, size int) (int, error) {
-	entry, err := n.kept.Get(ctx, key)
+	entry, err := n.bucket.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		_, err = n.kept.Create(ctx, key, []byte(strconv.Itoa(size)))
+		_, err = n.bucket.Create(ctx, key, []byte(strconv.Itoa(size)))
 		return 0, err
 	}
 	if err != nil {
@@ -70,9 +70,9 @@ func (n *tokenNumbers) take(ctx context.Context, key store.Key, size int) (int, 
 	if err != nil {
 		return 0, err
 	}
-	if base >= mostNumber/2 {
+	if base >= maxNumber/2 {
 		base = 0
 	}
-	_, err = n.kept.Update(ctx, key, []byte(strconv.Itoa(base+size)), entry.Revision)
+	_, err = n.bucket.Update(ctx, key, []byte(strconv.Itoa(base+size)), entry.Revision)
 	return base, err
 }

@@ -41,16 +41,16 @@ type rules struct {
 	on       bool
 	detector *pii.Detector
 	modes    map[string]config.PrivacyMode // by upstream
-	fields   []fieldsOf
+	fields   []toolFields
 	to       []string
 	never    []string
 	// binary are the paths of base64 data and of opaque values in results, which are not searched.
 	binary *pii.Fields
-	// analyst calls the recognizer; nil without one.
-	analyst *analyst
+	// recognizer calls the recognizer; nil without one.
+	recognizer *recognizerClient
 }
 
-type fieldsOf struct {
+type toolFields struct {
 	tools string
 	paths *pii.Fields
 }
@@ -95,24 +95,24 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("read privacy.fields: %w", err)
 		}
-		r.fields = append(r.fields, fieldsOf{tools, paths})
+		r.fields = append(r.fields, toolFields{tools, paths})
 	}
-	var old *analyst
+	var old *recognizerClient
 	if before := p.rules.Load(); before != nil {
-		old = before.analyst
+		old = before.recognizer
 	}
-	if r.analyst, err = newAnalyst(set.Recognizer, old, p.log); err != nil {
+	if r.recognizer, err = newRecognizerClient(set.Recognizer, old, p.log); err != nil {
 		return err
 	}
 	p.rules.Store(r)
-	if old != r.analyst {
+	if old != r.recognizer {
 		old.close()
 	}
 	return nil
 }
 
 // Close closes the recognizer.
-func (p *Tokenizer) Close() { p.rules.Load().analyst.close() }
+func (p *Tokenizer) Close() { p.rules.Load().recognizer.close() }
 
 // On reports whether any call may have tokens.
 func (p *Tokenizer) On() bool { return p.rules.Load().on }
@@ -123,9 +123,9 @@ func matches(globs []string, id tool.ID) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
 }
 
-// mayGet returns which values a tool gets: those from its own upstream, or all if
+// mayRestore returns which values a tool gets: those from its own upstream, or all if
 // restore_to has it, or none if restore_never has it.
-func (r *rules) mayGet(id tool.ID) pii.May {
+func (r *rules) mayRestore(id tool.ID) pii.May {
 	never, to := matches(r.never, id), matches(r.to, id)
 	return func(_ pii.Kind, origins []string) bool {
 		return !never && (to || slices.Contains(origins, id.Upstream))
@@ -155,32 +155,32 @@ func (p *Tokenizer) Middleware(own func(upstream string) bool) toolcall.Middlewa
 			if !r.on || own(c.Tool.Upstream) {
 				return next(ctx, c)
 			}
-			return p.redacted(ctx, r, c, next)
+			return p.redactCall(ctx, r, c, next)
 		}
 	}
 }
 
-// redacted makes a call with values in place of tokens, and returns its result with tokens in place of values.
-func (p *Tokenizer) redacted(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
+// redactCall makes a call with values in place of tokens, and returns its result with tokens in place of values.
+func (p *Tokenizer) redactCall(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
 	v := &redaction{rules: r, vault: p.vault(ctx), id: c.Tool, mode: r.modes[c.Tool.Upstream], counts: map[pii.Kind]int{}}
-	c, err := v.open(c)
+	c, err := v.restoreCall(c)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if c.Peer != nil {
-		c.Peer = guarded{c.Peer, v}
+		c.Peer = redactingPeer{c.Peer, v}
 	}
 	result, err := next(ctx, c)
 	if err != nil {
-		return tool.Result{}, v.failure(ctx, err)
+		return tool.Result{}, v.redactError(ctx, err)
 	}
-	if result, err = v.result(ctx, result, c.Execution != "" && !c.Rounds); err != nil {
+	if result, err = v.processResult(ctx, result, c.Execution != "" && !c.Rounds); err != nil {
 		return tool.Result{}, err
 	}
-	if kind := v.scattered(result); kind != "" {
+	if kind := v.splitValue(result); kind != "" {
 		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", c.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
 	}
-	if found := v.said(); found != "" && v.mode != config.PrivacyOff {
+	if found := v.summary(); found != "" && v.mode != config.PrivacyOff {
 		p.log.InfoContext(ctx, "personal data in a result", "tool", c.Tool.String(), "execution", c.Execution, "mode", string(v.mode), "found", found)
 		if v.mode == config.PrivacyBlock {
 			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has personal data (%s), which the settings block", c.Tool, found), Hint: "ask for less, or for other fields; the operator's privacy settings decide"}
@@ -195,7 +195,7 @@ func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage
 	if !r.on || !pii.Has(string(c.Args)) {
 		return c.Args, nil
 	}
-	args, _, err := p.vault(ctx).RestoreJSON(c.Args, r.mayGet(c.Tool))
+	args, _, err := p.vault(ctx).RestoreJSON(c.Args, r.mayRestore(c.Tool))
 	return args, err
 }
 
@@ -206,12 +206,12 @@ func (p *Tokenizer) Share(principal, from, to string) {
 	}
 }
 
-// Unknown returns a token in a call's arguments that has no value in this session, "" for none.
-func (p *Tokenizer) Unknown(ctx context.Context, c tool.Call) string {
+// UnknownToken returns a token in a call's arguments that has no value in this session, "" for none.
+func (p *Tokenizer) UnknownToken(ctx context.Context, c tool.Call) string {
 	if !p.On() {
 		return ""
 	}
-	return p.vault(ctx).Stranger(string(c.Args))
+	return p.vault(ctx).UnknownToken(string(c.Args))
 }
 
 // Redact replaces personal data by the names of its kinds, regardless of the settings.
@@ -249,20 +249,20 @@ func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string,
 	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
 	ours := map[string]bool{} // before new tokens are created
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
-		ours[value] = v.vault.Gave(value)
+		ours[value] = v.vault.HasToken(value)
 		return "", false
 	})
-	err = v.learn(ctx, func(look *pii.Look) { v.rules.detector.Replace(text, look, v.swap) })
+	err = v.analyze(ctx, func(look *pii.Look) { v.rules.detector.Replace(text, look, v.swap) })
 	if err != nil {
 		return "", "", err
 	}
-	clean = v.rules.detector.Replace(text, &pii.Look{Recognized: v.recognized}, func(kind pii.Kind, value string, number bool) (string, bool) {
+	clean = v.rules.detector.Replace(text, &pii.Look{Recognized: v.findingsIn}, func(kind pii.Kind, value string, number bool) (string, bool) {
 		if kind == pii.Text && ours[value] {
 			return "", false
 		}
 		return v.swap(kind, value, number)
 	})
-	return clean, v.said(), nil
+	return clean, v.summary(), nil
 }
 
 // Unmask replaces the tokens in a text by values for a model, if the settings allow it.
@@ -274,13 +274,13 @@ func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 	}
 	out, _, err := p.vault(ctx).Restore(text, func(pii.Kind, []string) bool { return true })
 	if err != nil {
-		return "", unrestored(err)
+		return "", restoreError(err)
 	}
 	return out, nil
 }
 
-// unrestored returns the error of a call with tokens that cannot be replaced by their values.
-func unrestored(err error) error {
+// restoreError returns the error of a call with tokens that cannot be replaced by their values.
+func restoreError(err error) error {
 	hint := "get it again from the tool that returned it"
 	switch {
 	case errors.Is(err, pii.ErrUnknown):

@@ -21,27 +21,27 @@ type finder interface {
 	Close()
 }
 
-// analyst calls the recognizer of the settings on data of upstreams.
-type analyst struct {
-	settings config.Recognizer
-	finder   finder // nil if its settings have unresolved references
-	log      *slog.Logger
-	failing  atomic.Bool
-	rests    atomic.Int64 // the end of the backoff, in Unix nanoseconds
+// recognizerClient calls the recognizer of the settings on data of upstreams.
+type recognizerClient struct {
+	settings   config.Recognizer
+	finder     finder // nil if its settings have unresolved references
+	log        *slog.Logger
+	failing    atomic.Bool
+	retryAfter atomic.Int64 // the end of the backoff, in Unix nanoseconds
 }
 
-// rest is how long a failed recognizer is not called, if results may pass without it.
-const rest = 5 * time.Second
+// failureBackoff is how long a failed recognizer is not called, if results may pass without it.
+const failureBackoff = 5 * time.Second
 
-// newAnalyst returns the old one if the settings are the same, nil without settings.
-func newAnalyst(cfg *config.Recognizer, old *analyst, log *slog.Logger) (*analyst, error) {
+// newRecognizerClient returns the old one if the settings are the same, nil without settings.
+func newRecognizerClient(cfg *config.Recognizer, old *recognizerClient, log *slog.Logger) (*recognizerClient, error) {
 	if cfg == nil {
 		return nil, nil //nolint:nilnil // no recognizer
 	}
 	if old != nil && reflect.DeepEqual(old.settings, *cfg) {
 		return old, nil
 	}
-	a := &analyst{settings: *cfg, log: log}
+	a := &recognizerClient{settings: *cfg, log: log}
 	if cfg.Problem != "" {
 		return a, nil
 	}
@@ -71,33 +71,33 @@ func RecognizerOf(cfg config.Recognizer) recognizer.Settings {
 	}
 }
 
-func (a *analyst) close() {
+func (a *recognizerClient) close() {
 	if a != nil && a.finder != nil {
 		a.finder.Close()
 	}
 }
 
-// passes reports whether results pass if the recognizer fails.
-func (a *analyst) passes() bool { return a.settings.OnFailure == config.FailurePass }
+// passOnFailure reports whether results pass if the recognizer fails.
+func (a *recognizerClient) passOnFailure() bool { return a.settings.OnFailure == config.FailurePass }
 
-// ask returns the findings in each text.
-func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, error) {
+// find returns the findings in each text.
+func (a *recognizerClient) find(ctx context.Context, texts pii.Texts) ([][]pii.Finding, error) {
 	switch {
 	case a.finder == nil:
-		return nil, a.failed(ctx, a.settings.Problem)
+		return nil, a.logFailure(ctx, a.settings.Problem)
 	case texts.Bytes > int(a.settings.MaxText):
 		return nil, fmt.Errorf("it has %s of text, more than privacy.recognizer.max_text (%s)", config.Size(texts.Bytes), a.settings.MaxText)
-	case a.passes() && time.Now().UnixNano() < a.rests.Load():
-		return nil, fmt.Errorf("it failed less than %s ago", rest)
+	case a.passOnFailure() && time.Now().UnixNano() < a.retryAfter.Load():
+		return nil, fmt.Errorf("it failed less than %s ago", failureBackoff)
 	}
 	limited, cancel := context.WithTimeout(ctx, a.settings.Timeout)
 	defer cancel()
 	found, err := a.finder.Find(limited, tool.Principal(ctx), texts.List)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.rests.Store(time.Now().Add(rest).UnixNano())
+			a.retryAfter.Store(time.Now().Add(failureBackoff).UnixNano())
 		}
-		return nil, a.failed(ctx, err.Error())
+		return nil, a.logFailure(ctx, err.Error())
 	}
 	if a.failing.Swap(false) {
 		a.log.InfoContext(ctx, "the recognizer of personal data answers again")
@@ -105,17 +105,17 @@ func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, er
 	return found, nil
 }
 
-// failed logs the first of consecutive failures and returns the error.
-func (a *analyst) failed(ctx context.Context, reason string) error {
+// logFailure logs the first of consecutive failures and returns the error.
+func (a *recognizerClient) logFailure(ctx context.Context, reason string) error {
 	if ctx.Err() == nil && !a.failing.Swap(true) {
 		a.log.WarnContext(ctx, "the recognizer of personal data fails", "reason", reason, "results", string(a.settings.OnFailure))
 	}
 	return errors.New(reason)
 }
 
-// learn calls the recognizer, if there is one, on the texts that walk visits. The error is for the caller of a tool.
-func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
-	a := v.rules.analyst
+// analyze calls the recognizer, if there is one, on the texts that walk visits. The error is for the caller of a tool.
+func (v *redaction) analyze(ctx context.Context, walk func(*pii.Look)) error {
+	a := v.rules.recognizer
 	if a == nil || v.mode == config.PrivacyOff || v.mode == "" {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
 	walk(v.rules.detector.Prose(&all))
 	v.mu.Lock()
 	for _, text := range all.List {
-		if _, known := v.heard[text]; !known {
+		if _, known := v.findings[text]; !known {
 			texts.List, texts.Bytes = append(texts.List, text), texts.Bytes+len(text)
 		}
 	}
@@ -131,24 +131,24 @@ func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
 	if len(texts.List) == 0 {
 		return nil
 	}
-	found, err := a.ask(ctx, texts)
+	found, err := a.find(ctx, texts)
 	if err != nil {
-		return v.unlearned(ctx, err)
+		return v.analysisError(ctx, err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.heard == nil {
-		v.heard = map[string][]pii.Finding{}
+	if v.findings == nil {
+		v.findings = map[string][]pii.Finding{}
 	}
 	for i, text := range texts.List {
-		v.heard[text] = found[i]
+		v.findings[text] = found[i]
 	}
 	return nil
 }
 
-// unlearned returns the error for data that the recognizer could not check, nil if the data may pass.
-func (v *redaction) unlearned(ctx context.Context, err error) error {
-	if a := v.rules.analyst; a.passes() || !v.hides() {
+// analysisError returns the error for data that the recognizer could not check, nil if the data may pass.
+func (v *redaction) analysisError(ctx context.Context, err error) error {
+	if a := v.rules.recognizer; a.passOnFailure() || !v.hides() {
 		a.log.DebugContext(ctx, "passed without the recognizer", "tool", v.id.String(), "reason", err.Error())
 		return nil
 	}
@@ -158,9 +158,9 @@ func (v *redaction) unlearned(ctx context.Context, err error) error {
 	}
 }
 
-// recognized returns what the recognizer found in a text.
-func (v *redaction) recognized(text string) []pii.Finding {
+// findingsIn returns what the recognizer found in a text.
+func (v *redaction) findingsIn(text string) []pii.Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.heard[text]
+	return v.findings[text]
 }

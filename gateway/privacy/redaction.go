@@ -23,18 +23,18 @@ type redaction struct {
 	// echo finds values that the upstream was given in its answer.
 	echo *pii.Echo
 
-	mu     sync.Mutex // a peer may be called from any goroutine
-	counts map[pii.Kind]int
-	heard  map[string][]pii.Finding // what the recognizer found, by text
+	mu       sync.Mutex // a peer may be called from any goroutine
+	counts   map[pii.Kind]int
+	findings map[string][]pii.Finding // what the recognizer found, by text
 }
 
-// open replaces the tokens in a call by values.
-func (v *redaction) open(c tool.Call) (tool.Call, error) {
-	may := v.rules.mayGet(c.Tool)
+// restoreCall replaces the tokens in a call by values.
+func (v *redaction) restoreCall(c tool.Call) (tool.Call, error) {
+	may := v.rules.mayRestore(c.Tool)
 	v.echo = v.vault.Echo(c.Tool.Upstream, string(c.Args), v.hides())
 	args, restored, err := v.rules.detector.Arguments(v.vault, c.Args, may)
 	if err != nil {
-		return c, unrestored(err)
+		return c, restoreError(err)
 	}
 	c.Args = args
 	for name, value := range c.Params { // input responses of MCP 2026-07-28
@@ -43,7 +43,7 @@ func (v *redaction) open(c tool.Call) (tool.Call, error) {
 		}
 		opened, more, err := v.vault.RestoreJSON(value, may)
 		if err != nil {
-			return c, unrestored(err)
+			return c, restoreError(err)
 		}
 		if len(more) > 0 {
 			c.Params = maps.Clone(c.Params)
@@ -51,7 +51,7 @@ func (v *redaction) open(c tool.Call) (tool.Call, error) {
 			restored = append(restored, more...)
 		}
 	}
-	v.echo.Sent(restored)
+	v.echo.AddSent(restored)
 	return c, nil
 }
 
@@ -85,7 +85,7 @@ func (v *redaction) count(kind pii.Kind) {
 
 // look returns how to search a result. whole is for a raw result, which includes the structured content.
 func (v *redaction) look(whole bool) *pii.Look {
-	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Recognized: v.recognized, Only: v.mode == config.PrivacyOff || v.mode == ""}
+	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Recognized: v.findingsIn, Only: v.mode == config.PrivacyOff || v.mode == ""}
 	if v.hides() {
 		l.Names = v.vault.Names
 	}
@@ -97,45 +97,45 @@ func (v *redaction) look(whole bool) *pii.Look {
 	return l
 }
 
-// result redacts a result. A program gets no raw result.
-func (v *redaction) result(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
+// processResult redacts a result. A program gets no raw result.
+func (v *redaction) processResult(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
 	if program {
 		r.Raw = nil
 	}
-	if err := v.learn(ctx, func(look *pii.Look) { v.through(r, look) }); err != nil {
+	if err := v.analyze(ctx, func(look *pii.Look) { v.replaceResult(r, look) }); err != nil {
 		return r, err
 	}
 	known := v.vault.NamesKnown()
-	r = v.hidden(r)
+	r = v.redactResult(r)
 	if v.hides() && v.vault.NamesKnown() > known {
 		// Names that were found behind a key of the result may also be in its texts.
-		r = v.through(r, &pii.Look{Names: v.vault.Names, NamesOnly: true})
+		r = v.replaceResult(r, &pii.Look{Names: v.vault.Names, NamesOnly: true})
 	}
 	return r, nil
 }
 
-// scattered returns the kind of a value that the upstream was given and returns in pieces, "" for none.
-func (v *redaction) scattered(r tool.Result) pii.Kind {
+// splitValue returns the kind of a value that the upstream was given and returns in pieces, "" for none.
+func (v *redaction) splitValue(r tool.Result) pii.Kind {
 	var text strings.Builder
 	for _, c := range r.Content {
-		if kind := v.echo.Scattered(json.RawMessage(c.Text)); kind != "" {
+		if kind := v.echo.FindScattered(json.RawMessage(c.Text)); kind != "" {
 			return kind
 		}
 		text.WriteString(c.Text)
 	}
 	if joined, err := json.Marshal(text.String()); err == nil && len(r.Content) > 1 {
-		if kind := v.echo.Scattered(joined); kind != "" {
+		if kind := v.echo.FindScattered(joined); kind != "" {
 			return kind
 		}
 	}
-	return v.echo.Scattered(r.Structured)
+	return v.echo.FindScattered(r.Structured)
 }
 
-// through replaces personal data in all texts of a result with one look.
-func (v *redaction) through(r tool.Result, look *pii.Look) tool.Result {
+// replaceResult replaces personal data in all texts of a result with one look.
+func (v *redaction) replaceResult(r tool.Result, look *pii.Look) tool.Result {
 	r.Content = slices.Clone(r.Content)
 	for i := range r.Content {
-		v.block(&r.Content[i], look, look)
+		v.redactBlock(&r.Content[i], look, look)
 	}
 	raw := *look
 	raw.Skip = v.rules.binary
@@ -152,14 +152,14 @@ func (v *redaction) through(r tool.Result, look *pii.Look) tool.Result {
 	return r
 }
 
-func (v *redaction) hidden(r tool.Result) tool.Result {
+func (v *redaction) redactResult(r tool.Result) tool.Result {
 	look, bare := v.look(false), v.look(false)
 	bare.Fields = nil
 	if len(r.Content) > 0 {
 		r.Content = slices.Clone(r.Content)
 	}
 	for i := range r.Content {
-		v.block(&r.Content[i], look, bare)
+		v.redactBlock(&r.Content[i], look, bare)
 	}
 	if r.Structured != nil {
 		if look.Skip = nil; v.id.Method() != "tools/call" {
@@ -176,7 +176,7 @@ func (v *redaction) hidden(r tool.Result) tool.Result {
 	return r
 }
 
-func (v *redaction) block(c *tool.Content, look, bare *pii.Look) {
+func (v *redaction) redactBlock(c *tool.Content, look, bare *pii.Look) {
 	d := v.rules.detector
 	c.Text = d.Replace(c.Text, look, v.swap)
 	c.URI = d.Replace(c.URI, bare, v.swap)
@@ -186,10 +186,10 @@ func (v *redaction) block(c *tool.Content, look, bare *pii.Look) {
 	}
 }
 
-// failure redacts an error.
-func (v *redaction) failure(ctx context.Context, err error) error {
+// redactError redacts an error.
+func (v *redaction) redactError(ctx context.Context, err error) error {
 	e := *tool.AsError(err)
-	if unknown := v.learn(ctx, func(look *pii.Look) {
+	if unknown := v.analyze(ctx, func(look *pii.Look) {
 		v.rules.detector.Replace(e.Message, look, v.swap)
 		v.rules.detector.Replace(e.Hint, look, v.swap)
 	}); unknown != nil { // kind and retryability stay
@@ -204,8 +204,8 @@ func (v *redaction) failure(ctx context.Context, err error) error {
 	return &e
 }
 
-// said returns a summary of the findings, such as "2 email, 1 phone".
-func (v *redaction) said() string {
+// summary returns a summary of the findings, such as "2 email, 1 phone".
+func (v *redaction) summary() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var parts []string
@@ -215,21 +215,21 @@ func (v *redaction) said() string {
 	return strings.Join(parts, ", ")
 }
 
-// guarded is the peer of a call. It gets tokens in place of personal data in the upstream's requests.
-type guarded struct {
+// redactingPeer is the peer of a call. It gets tokens in place of personal data in the upstream's requests.
+type redactingPeer struct {
 	tool.Peer
-	visit *redaction
+	redaction *redaction
 }
 
 // Notify implements [tool.Peer].
-func (p guarded) Notify(method string, params json.RawMessage) {
+func (p redactingPeer) Notify(method string, params json.RawMessage) {
 	if hidden, err := p.hide(context.Background(), params); err == nil { // drop a notification that may not be shown
 		p.Peer.Notify(method, hidden)
 	}
 }
 
 // Ask implements [tool.Peer].
-func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (p redactingPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	hidden, err := p.hide(ctx, params)
 	if err != nil {
 		return nil, err
@@ -238,20 +238,20 @@ func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	opened, restored, err := p.visit.vault.RestoreJSON(answer, p.visit.rules.mayGet(p.visit.id))
+	opened, restored, err := p.redaction.vault.RestoreJSON(answer, p.redaction.rules.mayRestore(p.redaction.id))
 	if err != nil {
-		return nil, unrestored(err)
+		return nil, restoreError(err)
 	}
-	p.visit.echo.Sent(restored)
+	p.redaction.echo.AddSent(restored)
 	return opened, nil
 }
 
-func (p guarded) hide(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	err := p.visit.learn(ctx, func(look *pii.Look) { p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap) })
+func (p redactingPeer) hide(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	err := p.redaction.analyze(ctx, func(look *pii.Look) { p.redaction.rules.detector.ReplaceJSON(params, look, p.redaction.swap) })
 	if err != nil {
 		return nil, err
 	}
-	look := p.visit.look(false)
+	look := p.redaction.look(false)
 	look.Fields = nil
-	return p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap), nil
+	return p.redaction.rules.detector.ReplaceJSON(params, look, p.redaction.swap), nil
 }

@@ -15,16 +15,16 @@ func (rr *Replay) repeatable(id tool.ID) bool {
 	if rr.readOnly(id) {
 		return true
 	}
-	e, known := rr.opts.Catalog.Known(id)
+	e, known := rr.opts.Catalog.Lookup(id)
 	return known && e.Annotations.Idempotent != nil && *e.Annotations.Idempotent
 }
 
-// harmless reports whether an earlier call is safe to repeat: the tool is repeatable and its definition is unchanged.
-func (rr *Replay) harmless(c journal.Call) bool {
+// safeToRepeat reports whether an earlier call is safe to repeat: the tool is repeatable and its definition is unchanged.
+func (rr *Replay) safeToRepeat(c journal.Call) bool {
 	if rr.readOnly(c.Tool) {
 		return true
 	}
-	e, known := rr.opts.Catalog.Known(c.Tool)
+	e, known := rr.opts.Catalog.Lookup(c.Tool)
 	return known && e.Digest() == c.Definition && rr.repeatable(c.Tool)
 }
 
@@ -32,7 +32,7 @@ func (rr *Replay) harmless(c journal.Call) bool {
 // failed with an error that the upstream did not report.
 func uncertain(c journal.Call) bool {
 	switch {
-	case c.Decision == journal.Left:
+	case c.Decision == journal.Skipped:
 		return true
 	case c.Decision == journal.Done, c.State == journal.Refused:
 		return false
@@ -44,12 +44,12 @@ func uncertain(c journal.Call) bool {
 	return !c.Err.Retryable && !slices.Contains([]tool.Kind{tool.Failed, tool.Invalid, tool.NotFound}, c.Err.Kind)
 }
 
-// pastDoubt is a doubt about calls of the resumed execution. It implements [toolcall.Doubt].
-type pastDoubt struct {
-	replay *answers
-	run    *toolcall.Execution
-	made   *toolcall.Attempt
-	text   string
+// replayDoubt is a doubt about calls of the resumed execution. It implements [toolcall.Doubt].
+type replayDoubt struct {
+	replayer *replayer
+	run      *toolcall.Execution
+	attempt  *toolcall.Attempt
+	text     string
 	// calls are those that the new call may repeat: one identical call (exact), or calls of the same tool with
 	// other arguments that may mean the same.
 	calls []*entry
@@ -58,29 +58,29 @@ type pastDoubt struct {
 
 // doubtOf returns why a call may already have been done: found is the identical call of the resumed execution, kin are calls that
 // may mean the same. It is nil if the call cannot have been done or is safe to repeat.
-func (r *answers) doubtOf(found *entry, kin []*entry, run *toolcall.Execution, made *toolcall.Attempt) *pastDoubt {
+func (r *replayer) doubtOf(found *entry, kin []*entry, run *toolcall.Execution, made *toolcall.Attempt) *replayDoubt {
 	switch {
-	case found != nil && found.action == doubtful && !r.room.harmless(found.Call):
-		return &pastDoubt{r, run, made, doubtText(found.Call, "it", r.resumes), []*entry{found}, true}
+	case found != nil && found.action == actionConfirm && !r.replay.safeToRepeat(found.Call):
+		return &replayDoubt{r, run, made, doubtText(found.Call, "it", r.resumes), []*entry{found}, true}
 	case found == nil && len(kin) > 0:
 		text := doubtText(kin[0].Call, "a call with other arguments", r.resumes) + "; this may be the same call"
-		return &pastDoubt{r, run, made, text, kin, false}
+		return &replayDoubt{r, run, made, text, kin, false}
 	}
 	return nil
 }
 
-func (d *pastDoubt) Reason() string { return d.text }
+func (d *replayDoubt) Reason() string { return d.text }
 
-func (d *pastDoubt) Origins() (origins []string) {
+func (d *replayDoubt) Origins() (origins []string) {
 	for _, p := range d.calls {
 		origins = append(origins, p.Origin)
 	}
 	return origins
 }
 
-func (d *pastDoubt) Decide(ctx context.Context, decision journal.Decision, result tool.Result, failed *tool.Error) error {
-	if err := d.replay.decide(d.run.Journal, d.made, d, decision, result, failed); err != nil {
-		d.replay.room.unjournaled(ctx, d.run, err)
+func (d *replayDoubt) Decide(ctx context.Context, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+	if err := d.replayer.decide(d.run.Journal, d.attempt, d, decision, result, failed); err != nil {
+		d.replayer.replay.logJournalError(ctx, d.run, err)
 		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (d *pastDoubt) Decide(ctx context.Context, decision journal.Decision, resul
 // doubtText returns why a call, which what names, may have been done.
 func doubtText(c journal.Call, what, resumes string) string {
 	switch {
-	case c.Decision == journal.Left:
+	case c.Decision == journal.Skipped:
 		return fmt.Sprintf("%s was left in doubt in %s", what, resumes)
 	case c.Lost:
 		return fmt.Sprintf("%s was done in %s, and its result was too large to be kept", what, resumes)

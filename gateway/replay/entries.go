@@ -20,18 +20,18 @@ import (
 type action int
 
 const (
-	answered action = iota // return the recorded result
-	again                  // make the call again: it was not done
-	doubtful               // it may have been done: require confirmation, unless it is safe to repeat
+	actionAnswer  action = iota // return the recorded result
+	actionRepeat                // make the call again: it was not done
+	actionConfirm               // it may have been done: require confirmation, unless it is safe to repeat
 )
 
 // entry is a call in the journal of the resumed execution.
 type entry struct {
 	journal.Call
-	place  int // its number in the new journal, from 1; 0 if it is not carried over
-	action action
-	met    bool // the program has made this call again
-	gone   bool // a new call replaces it
+	place     int // its number in the new journal, from 1; 0 if it is not carried over
+	action    action
+	requested bool // the program has made this call again
+	replaced  bool // a new call replaces it
 }
 
 func (p *entry) answer() (tool.Result, error) {
@@ -47,17 +47,17 @@ func (p *entry) answer() (tool.Result, error) {
 func actionOf(c journal.Call, end history.End) action {
 	switch {
 	case c.Decision != "":
-		return answered
+		return actionAnswer
 	case c.State == journal.Refused:
-		return again
+		return actionRepeat
 	case c.State != journal.Ended || c.Lost:
-		return doubtful
+		return actionConfirm
 	case c.Err == nil && !c.Result.IsError, !endedWith(c, end):
-		return answered
+		return actionAnswer
 	case uncertain(c):
-		return doubtful
+		return actionConfirm
 	}
-	return again
+	return actionRepeat
 }
 
 // endedWith reports whether the failure of a call ended the program: its fault is that error, not another that quotes it.
@@ -70,34 +70,34 @@ func endedWith(c journal.Call, end history.End) bool {
 	return end.FaultType == "ToolError" && message != "" && strings.HasPrefix(strings.TrimSpace(end.Fault), message)
 }
 
-// answers matches the calls of a program with a journal. It is safe for concurrent use.
-type answers struct {
-	room    *Replay
+// replayer matches the calls of a program with a journal. It is safe for concurrent use.
+type replayer struct {
+	replay  *Replay
 	resumes string
 	same    bool // the program is unchanged
 
-	mu       sync.Mutex
-	known    map[pastKey][]*entry
-	open     []*entry      // the calls that may have been done
-	wanted   int           // number of recorded calls that the program must make before a new one
-	stirred  chan struct{} // closed when an entry is taken or released
-	answered int
-	diverged *tool.Error
+	mu         sync.Mutex
+	known      map[callKey][]*entry
+	unresolved []*entry      // the calls that may have been done
+	remaining  int           // number of recorded calls that the program must make before a new one
+	changed    chan struct{} // closed when an entry is taken or released
+	answered   int
+	diverged   *tool.Error
 }
 
-// pastKey identifies equal calls: the tool, and the digest of the canonical arguments.
-type pastKey struct {
+// callKey identifies equal calls: the tool, and the digest of the canonical arguments.
+type callKey struct {
 	tool      tool.ID
 	arguments string
 }
 
-// replayPatience is how long a new call waits for outstanding recorded calls without any progress.
-const replayPatience = time.Second
+// replayTimeout is how long a new call waits for outstanding recorded calls without any progress.
+const replayTimeout = time.Second
 
-// newReplay returns the answers from a journal, and the calls that the new journal carries over. With only, just those calls
+// newReplayer returns the answers from a journal, and the calls that the new journal carries over. With only, just those calls
 // are used, and the program makes all others again.
-func newReplay(c *journal.Contents, end history.End, same bool, only func(journal.Call) bool) (*answers, []journal.Call) {
-	r := &answers{resumes: c.ID, same: same && only == nil, known: map[pastKey][]*entry{}, stirred: make(chan struct{})}
+func newReplayer(c *journal.Contents, end history.End, same bool, only func(journal.Call) bool) (*replayer, []journal.Call) {
+	r := &replayer{resumes: c.ID, same: same && only == nil, known: map[callKey][]*entry{}, changed: make(chan struct{})}
 	carried := slices.Clone(c.Calls)
 	if only != nil {
 		carried = slices.DeleteFunc(carried, func(c journal.Call) bool { return !only(c) })
@@ -108,10 +108,10 @@ func newReplay(c *journal.Contents, end history.End, same bool, only func(journa
 		}
 		p := &entry{Call: carried[i], place: i + 1, action: actionOf(carried[i], end)}
 		if only != nil && p.Decision == "" {
-			p.action = doubtful
+			p.action = actionConfirm
 		}
-		if p.action == answered && r.same && (p.Asked || !p.Optional) {
-			r.wanted++
+		if p.action == actionAnswer && r.same && (p.Asked || !p.Optional) {
+			r.remaining++
 		} else {
 			p.Optional, carried[i].Optional = true, true
 		}
@@ -121,28 +121,28 @@ func newReplay(c *journal.Contents, end history.End, same bool, only func(journa
 }
 
 // add adds an entry. mu must be held, or r not shared yet.
-func (r *answers) add(p *entry) {
-	key := pastKey{p.Tool, p.Arguments}
+func (r *replayer) add(p *entry) {
+	key := callKey{p.Tool, p.Arguments}
 	r.known[key] = append(r.known[key], p)
 	if uncertain(p.Call) {
-		r.open = append(r.open, p)
+		r.unresolved = append(r.unresolved, p)
 	}
 }
 
 // take returns the recorded call for a call, nil for a new one. Of several equal ones, those with an answer come first, in
 // order. For a new call, kin are uncertain calls of the same tool that may mean the same. The error is for a new call while
 // recorded ones are outstanding.
-func (r *answers) take(ctx context.Context, made *toolcall.Attempt, harmless func(journal.Call) bool) (found *entry, kin []*entry, err error) {
-	patience := time.NewTimer(replayPatience)
+func (r *replayer) take(ctx context.Context, made *toolcall.Attempt, harmless func(journal.Call) bool) (found *entry, kin []*entry, err error) {
+	patience := time.NewTimer(replayTimeout)
 	defer patience.Stop()
 	for patient := true; ; {
-		found, kin, stirred, err := r.look(made, harmless, patient)
+		found, kin, stirred, err := r.lookup(made, harmless, patient)
 		if stirred == nil {
 			return found, kin, err
 		}
 		select {
 		case <-stirred:
-			patience.Reset(replayPatience)
+			patience.Reset(replayTimeout)
 		case <-patience.C:
 			if err := r.diverge(made); err != nil {
 				return nil, nil, err
@@ -154,60 +154,60 @@ func (r *answers) take(ctx context.Context, made *toolcall.Attempt, harmless fun
 	}
 }
 
-// look finds a call. If stirred is not nil, the call must wait for it and look again.
-func (r *answers) look(made *toolcall.Attempt, harmless func(journal.Call) bool, patient bool) (found *entry, kin []*entry, stirred <-chan struct{}, err error) {
+// lookup finds a call. If stirred is not nil, the call must wait for it and look again.
+func (r *replayer) lookup(made *toolcall.Attempt, harmless func(journal.Call) bool, patient bool) (found *entry, kin []*entry, stirred <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if found := r.find(pastKey{made.Tool, made.Arguments}); found != nil {
+	if found := r.find(callKey{made.Tool, made.Arguments}); found != nil {
 		return found, nil, nil, nil
 	}
-	if r.diverged != nil && r.wanted > 0 {
+	if r.diverged != nil && r.remaining > 0 {
 		return nil, nil, nil, r.diverged
 	}
-	kin = r.kinOf(made.Tool, harmless)
-	if r.wanted > 0 || patient && r.same && len(kin) > 0 {
-		return nil, nil, r.stirred, nil
+	kin = r.similarCalls(made.Tool, harmless)
+	if r.remaining > 0 || patient && r.same && len(kin) > 0 {
+		return nil, nil, r.changed, nil
 	}
 	return nil, kin, nil, nil
 }
 
 // find takes the first of the equal calls, those with an answer before the others. A call that a person left is not
 // removed: it is answered the same way each time. mu must be held.
-func (r *answers) find(key pastKey) *entry {
+func (r *replayer) find(key callKey) *entry {
 	list := r.known[key]
 	if len(list) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(list, func(p *entry) bool { return p.action == answered && p.Decision != journal.Left })
+	at := slices.IndexFunc(list, func(p *entry) bool { return p.action == actionAnswer && p.Decision != journal.Skipped })
 	if at < 0 {
-		at = max(0, slices.IndexFunc(list, func(p *entry) bool { return p.action == answered }))
+		at = max(0, slices.IndexFunc(list, func(p *entry) bool { return p.action == actionAnswer }))
 	}
 	found := list[at]
-	if found.Decision != journal.Left {
+	if found.Decision != journal.Skipped {
 		r.known[key] = slices.Delete(slices.Clone(list), at, at+1)
 	}
-	if found.action == answered {
+	if found.action == actionAnswer {
 		r.answered++
 	}
-	if !found.Optional && !found.met {
-		r.wanted--
+	if !found.Optional && !found.requested {
+		r.remaining--
 	}
-	found.met = true
-	r.stir()
+	found.requested = true
+	r.notify()
 	return found
 }
 
-// stir wakes the waiting calls. mu must be held.
-func (r *answers) stir() {
-	close(r.stirred)
-	r.stirred = make(chan struct{})
+// notify wakes the waiting calls. mu must be held.
+func (r *replayer) notify() {
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
-// kinOf returns the uncertain calls that a new call of the same tool may repeat with equivalent arguments. Calls that the
+// similarCalls returns the uncertain calls that a new call of the same tool may repeat with equivalent arguments. Calls that the
 // unchanged program has made again exactly are not among them. mu must be held.
-func (r *answers) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*entry) {
-	for _, p := range r.open {
-		if p.Tool == id && !p.gone && uncertain(p.Call) && !(r.same && p.met) && !harmless(p.Call) {
+func (r *replayer) similarCalls(id tool.ID, harmless func(journal.Call) bool) (kin []*entry) {
+	for _, p := range r.unresolved {
+		if p.Tool == id && !p.replaced && uncertain(p.Call) && !(r.same && p.requested) && !harmless(p.Call) {
 			kin = append(kin, p)
 		}
 	}
@@ -215,22 +215,22 @@ func (r *answers) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*en
 }
 
 // release returns a call that was taken but neither made nor decided: it is still in doubt.
-func (r *answers) release(p *entry) {
+func (r *replayer) release(p *entry) {
 	if p == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := pastKey{p.Tool, p.Arguments}
-	if p.gone || slices.Contains(r.known[key], p) || p.action == answered && p.Decision != journal.Left {
+	key := callKey{p.Tool, p.Arguments}
+	if p.replaced || slices.Contains(r.known[key], p) || p.action == actionAnswer && p.Decision != journal.Skipped {
 		return
 	}
 	r.known[key] = append(r.known[key], p)
-	r.stir()
+	r.notify()
 }
 
 // replace marks calls as replaced by a new one, and returns their numbers in the new journal.
-func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
+func (r *replayer) replace(repeats *entry, d *replayDoubt) (places []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	replaced := []*entry{repeats}
@@ -238,10 +238,10 @@ func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
 		replaced = d.calls
 	}
 	for _, p := range replaced {
-		if p == nil || p.gone {
+		if p == nil || p.replaced {
 			continue
 		}
-		if p.gone = true; p.place > 0 {
+		if p.replaced = true; p.place > 0 {
 			places = append(places, p.place)
 		}
 		r.forget(p)
@@ -250,48 +250,48 @@ func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
 }
 
 // forget removes an entry. mu must be held.
-func (r *answers) forget(p *entry) {
-	key := pastKey{p.Tool, p.Arguments}
+func (r *replayer) forget(p *entry) {
+	key := callKey{p.Tool, p.Arguments}
 	r.known[key] = slices.DeleteFunc(slices.Clone(r.known[key]), func(q *entry) bool { return q == p })
 }
 
-// asked records in the journal, once, that the program has made a call again.
-func (r *answers) asked(w *journal.Writer, p *entry) error {
+// markAsked records in the journal, once, that the program has made a call again.
+func (r *replayer) markAsked(w *journal.Writer, p *entry) error {
 	r.mu.Lock()
 	first := !p.Asked
 	p.Asked = true
 	r.mu.Unlock()
-	if p.place == 0 || !first && p.Decision == journal.Left {
+	if p.place == 0 || !first && p.Decision == journal.Skipped {
 		return nil
 	}
-	return w.Asked(p.place)
+	return w.Request(p.place)
 }
 
 // decide records a person's answer about the calls of a doubt: their result, or failed for calls that are left.
-func (r *answers) decide(w *journal.Writer, made *toolcall.Attempt, d *pastDoubt, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+func (r *replayer) decide(w *journal.Writer, made *toolcall.Attempt, d *replayDoubt, decision journal.Decision, result tool.Result, failed *tool.Error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range d.calls {
-		if p.gone || p.place == 0 {
+		if p.replaced || p.place == 0 {
 			continue
 		}
 		if err := w.Decide(p.place, decision, result, failed); err != nil {
 			return err
 		}
-		p.State, p.Lost, p.Decision, p.Result, p.Err, p.action = journal.Ended, false, decision, result, failed, answered
+		p.State, p.Lost, p.Decision, p.Result, p.Err, p.action = journal.Ended, false, decision, result, failed, actionAnswer
 	}
-	if d.exact || decision != journal.Left {
+	if d.exact || decision != journal.Skipped {
 		return nil
 	}
-	r.add(&entry{Call: journal.Call{Tool: made.Tool, Arguments: made.Arguments, State: journal.Ended, Decision: decision, Err: failed}, action: answered})
-	return w.Leave(made.Tool, made.Definition, made.Arguments, failed)
+	r.add(&entry{Call: journal.Call{Tool: made.Tool, Arguments: made.Arguments, State: journal.Ended, Decision: decision, Err: failed}, action: actionAnswer})
+	return w.Skip(made.Tool, made.Definition, made.Arguments, failed)
 }
 
-// due returns the first outstanding call, nil if there is none. mu must be held.
-func (r *answers) due() (first *entry) {
+// firstDue returns the first outstanding call, nil if there is none. mu must be held.
+func (r *replayer) firstDue() (first *entry) {
 	for _, list := range r.known {
 		for _, p := range list {
-			if !p.Optional && !p.met && (first == nil || p.place < first.place) {
+			if !p.Optional && !p.requested && (first == nil || p.place < first.place) {
 				first = p
 			}
 		}
@@ -300,10 +300,10 @@ func (r *answers) due() (first *entry) {
 }
 
 // diverge returns the error for a program that deviates from its journal; nil if no call is outstanding.
-func (r *answers) diverge(made *toolcall.Attempt) error {
+func (r *replayer) diverge(made *toolcall.Attempt) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := r.due()
+	first := r.firstDue()
 	if r.diverged == nil && first != nil {
 		what := fmt.Sprintf("was %s(%.8s), now %s(%.8s)", first.Tool, first.Arguments, made.Tool, made.Arguments)
 		if first.Tool == made.Tool {
@@ -315,7 +315,7 @@ func (r *answers) diverge(made *toolcall.Attempt) error {
 	switch {
 	case r.diverged != nil:
 		return r.diverged
-	case r.wanted > 0:
+	case r.remaining > 0:
 		return errors.New("no outstanding call") // unreachable: calls wait only for outstanding ones
 	}
 	return nil
@@ -325,22 +325,22 @@ func (r *answers) diverge(made *toolcall.Attempt) error {
 const maxUnasked = 5
 
 // Notes describes for a model how the calls of the resumed execution were used.
-func (r *answers) Notes() (notes []string) {
+func (r *replayer) Notes() (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.diverged != nil {
 		notes = append(notes, r.diverged.Error())
 	}
 	if r.answered > 0 {
-		notes = append(notes, fmt.Sprintf("%s answered from the journal of %s", calls(r.answered), r.resumes))
+		notes = append(notes, fmt.Sprintf("%s answered from the journal of %s", formatCalls(r.answered), r.resumes))
 	}
-	if names := r.undecided(); names != "" {
+	if names := r.undecidedNames(); names != "" {
 		notes = append(notes, "may have been done in "+r.resumes+", and not asked for again: "+names)
 	}
 	var unasked []*entry
 	for _, list := range r.known {
 		for _, p := range list {
-			if p.action == answered && !p.met && !uncertain(p.Call) {
+			if p.action == actionAnswer && !p.requested && !uncertain(p.Call) {
 				unasked = append(unasked, p)
 			}
 		}
@@ -349,14 +349,14 @@ func (r *answers) Notes() (notes []string) {
 		return notes
 	}
 	slices.SortFunc(unasked, func(a, b *entry) int { return a.place - b.place })
-	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", calls(len(unasked)), r.resumes, namesOf(unasked)))
+	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", formatCalls(len(unasked)), r.resumes, namesOf(unasked)))
 }
 
-// undecided lists the uncertain calls that the program has not made again. mu must be held.
-func (r *answers) undecided() string {
+// undecidedNames lists the uncertain calls that the program has not made again. mu must be held.
+func (r *replayer) undecidedNames() string {
 	var list []*entry
-	for _, p := range r.open {
-		if !p.met && !p.gone && uncertain(p.Call) && p.Decision == "" {
+	for _, p := range r.unresolved {
+		if !p.requested && !p.replaced && uncertain(p.Call) && p.Decision == "" {
 			list = append(list, p)
 		}
 	}
@@ -375,7 +375,7 @@ func namesOf(list []*entry) string {
 	return strings.Join(names, ", ")
 }
 
-func calls(n int) string {
+func formatCalls(n int) string {
 	if n == 1 {
 		return "1 call"
 	}

@@ -14,7 +14,7 @@ import (
 func (rr *Replay) Attempt(c tool.Call) *toolcall.Attempt {
 	m := &toolcall.Attempt{Tool: c.Tool}
 	var defaults map[string]any
-	if e, known := rr.opts.Catalog.Known(c.Tool); known {
+	if e, known := rr.opts.Catalog.Lookup(c.Tool); known {
 		m.Definition, defaults = e.Digest(), e.DefaultArgs()
 	}
 	if rr.opts.Settings.Load().Journal.Successes {
@@ -27,7 +27,7 @@ func (rr *Replay) Attempt(c tool.Call) *toolcall.Attempt {
 
 // Middleware answers calls from the journal of the resumed execution, if they are in it.
 func (rr *Replay) Middleware(next toolcall.Handler) toolcall.Handler {
-	next = rr.refusalJournaled(next)
+	next = rr.journalRefusals(next)
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx); run != nil && made != nil && run.Replay != nil {
 			return run.Replay.Call(ctx, c, next)
@@ -39,29 +39,29 @@ func (rr *Replay) Middleware(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// refusalJournaled records in the journal a program's call that was refused before it was sent.
-func (rr *Replay) refusalJournaled(next toolcall.Handler) toolcall.Handler {
+// journalRefusals records in the journal a program's call that was refused before it was sent.
+func (rr *Replay) journalRefusals(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		result, err := next(ctx, c)
 		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
 		if err == nil || run == nil || made == nil || run.Journal == nil || made.Journaled || made.Replaces != nil {
 			return result, err
 		}
-		if err := run.Journal.Refused(made.Tool, made.Definition, made.Arguments, tool.AsError(err)); err != nil {
-			rr.unjournaled(ctx, run, err)
+		if err := run.Journal.Refuse(made.Tool, made.Definition, made.Arguments, tool.AsError(err)); err != nil {
+			rr.logJournalError(ctx, run, err)
 		}
 		return result, err
 	}
 }
 
 // Call implements [toolcall.Replayer].
-func (r *answers) Call(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
+func (r *replayer) Call(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
 	run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
-	found, kin, err := r.take(ctx, made, r.room.harmless)
+	found, kin, err := r.take(ctx, made, r.replay.safeToRepeat)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if found != nil && found.action == answered {
+	if found != nil && found.action == actionAnswer {
 		return r.answer(ctx, c, run, made, found)
 	}
 	inDoubt := r.doubtOf(found, kin, run, made)
@@ -72,20 +72,20 @@ func (r *answers) Call(ctx context.Context, c tool.Call, next toolcall.Handler) 
 		made.Replaces = func() []int { return r.replace(found, inDoubt) }
 	}
 	defer r.release(found)
-	if err := r.room.rejectStaleTokens(ctx, run, c, r.resumes); err != nil {
+	if err := r.replay.rejectStaleTokens(ctx, run, c, r.resumes); err != nil {
 		return tool.Result{}, err
 	}
 	return next(ctx, c)
 }
 
 // answer returns the recorded result of a call.
-func (r *answers) answer(ctx context.Context, c tool.Call, run *toolcall.Execution, made *toolcall.Attempt, found *entry) (tool.Result, error) {
-	if err := r.asked(run.Journal, found); err != nil {
-		r.room.unjournaled(ctx, run, err)
+func (r *replayer) answer(ctx context.Context, c tool.Call, run *toolcall.Execution, made *toolcall.Attempt, found *entry) (tool.Result, error) {
+	if err := r.markAsked(run.Journal, found); err != nil {
+		r.replay.logJournalError(ctx, run, err)
 	}
 	made.Replayed = true
-	r.room.opts.Guard.Repeat(ctx, c)
-	r.room.finished(run, found.Call)
+	r.replay.opts.Guard.TaintReplayed(ctx, c)
+	r.replay.countEffect(run, found.Call)
 	return found.answer()
 }
 
@@ -94,7 +94,7 @@ func (rr *Replay) rejectStaleTokens(ctx context.Context, run *toolcall.Execution
 	if run != nil && resumes == "" && !run.Unattended || run == nil && toolcall.ScopeOf(ctx).Run == "" {
 		return nil
 	}
-	token := rr.opts.Privacy.Unknown(ctx, c)
+	token := rr.opts.Privacy.UnknownToken(ctx, c)
 	if token == "" {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 			Replaces: replaces, Sync: rr.opts.Settings.Load().Journal.Sync && !rr.repeatable(made.Tool),
 		})
 		if err != nil {
-			rr.unjournaled(ctx, run, err)
+			rr.logJournalError(ctx, run, err)
 			if made.Doubt != nil { // the repetition must be recorded first
 				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 			}
@@ -136,22 +136,22 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 			ended.Err = tool.AsError(err)
 		}
 		if err := run.Journal.End(number, ended.Result, ended.Err); err != nil {
-			rr.unjournaled(ctx, run, err)
+			rr.logJournalError(ctx, run, err)
 		}
-		rr.finished(run, ended)
+		rr.countEffect(run, ended)
 		return result, err
 	}
 }
 
-// unjournaled logs once that an execution cannot be resumed.
-func (rr *Replay) unjournaled(ctx context.Context, run *toolcall.Execution, err error) {
+// logJournalError logs once that an execution cannot be resumed.
+func (rr *Replay) logJournalError(ctx context.Context, run *toolcall.Execution, err error) {
 	run.JournalFailed.Do(func() {
 		rr.opts.Logger.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.ID, "error", err)
 	})
 }
 
-// finished counts successful calls that changed something.
-func (rr *Replay) finished(r *toolcall.Execution, c journal.Call) {
+// countEffect counts successful calls that changed something.
+func (rr *Replay) countEffect(r *toolcall.Execution, c journal.Call) {
 	if c.Err == nil && !c.Result.IsError && !rr.readOnly(c.Tool) {
 		r.Effects.Add(1)
 	}
@@ -161,6 +161,6 @@ func (rr *Replay) readOnly(id tool.ID) bool {
 	if id.Method() != "tools/call" {
 		return true
 	}
-	e, known := rr.opts.Catalog.Known(id)
+	e, known := rr.opts.Catalog.Lookup(id)
 	return known && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
 }

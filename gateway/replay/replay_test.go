@@ -43,18 +43,18 @@ func TestFates(t *testing.T) {
 		call journal.Call
 		want action
 	}{
-		"ended":                   {pastCall("a", "1", nil), answered},
-		"ended last":              {pastCall("a", "1", func(c *journal.Call) { c.Last = true }), answered},
-		"no end is known":         {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Begun }), doubtful},
-		"refused":                 {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Refused }), again},
-		"its result is lost":      {pastCall("a", "1", func(c *journal.Call) { c.Lost = true }), doubtful},
-		"a failure it survived":   {pastCall("a", "1", failedWith(tool.Timeout, "timed out")), answered},
-		"caught, then nothing":    {pastCall("a", "1", func(c *journal.Call) { c.Last = true; failedWith(tool.Upstream, "gone")(c) }), answered},
-		"quoted by the fault":     {pastCall("a", "1", failedWith(tool.Failed, "disk")), answered},
-		"left by a person":        {pastCall("a", "1", func(c *journal.Call) { c.Decision = journal.Left }), answered},
-		"it may have been done":   {pastCall("a", "1", failedWith(tool.Upstream, "the disk is full")), doubtful},
-		"the tool's no, uncaught": {pastCall("a", "1", failedWith(tool.Failed, "the disk is full")), again},
-		"the tool's no, survived": {pastCall("a", "1", func(c *journal.Call) { c.Result.IsError = true }), answered},
+		"ended":                   {pastCall("a", "1", nil), actionAnswer},
+		"ended last":              {pastCall("a", "1", func(c *journal.Call) { c.Last = true }), actionAnswer},
+		"no end is known":         {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Begun }), actionConfirm},
+		"refused":                 {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Refused }), actionRepeat},
+		"its result is lost":      {pastCall("a", "1", func(c *journal.Call) { c.Lost = true }), actionConfirm},
+		"a failure it survived":   {pastCall("a", "1", failedWith(tool.Timeout, "timed out")), actionAnswer},
+		"caught, then nothing":    {pastCall("a", "1", func(c *journal.Call) { c.Last = true; failedWith(tool.Upstream, "gone")(c) }), actionAnswer},
+		"quoted by the fault":     {pastCall("a", "1", failedWith(tool.Failed, "disk")), actionAnswer},
+		"left by a person":        {pastCall("a", "1", func(c *journal.Call) { c.Decision = journal.Skipped }), actionAnswer},
+		"it may have been done":   {pastCall("a", "1", failedWith(tool.Upstream, "the disk is full")), actionConfirm},
+		"the tool's no, uncaught": {pastCall("a", "1", failedWith(tool.Failed, "the disk is full")), actionRepeat},
+		"the tool's no, survived": {pastCall("a", "1", func(c *journal.Call) { c.Result.IsError = true }), actionAnswer},
 	} {
 		if got := actionOf(test.call, history.End{FaultType: "ToolError", Fault: "the disk is full"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
@@ -70,7 +70,7 @@ func TestReplayInOrder(t *testing.T) {
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "first" }),
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "second" }),
 	}
-	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, history.End{}, true, nil)
+	r, carried := newReplayer(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, history.End{}, true, nil)
 	if len(carried) != 3 || carried[0].Optional != true || carried[1].Optional {
 		t.Errorf("carried: %+v", carried)
 	}
@@ -96,7 +96,7 @@ func TestDivergence(t *testing.T) {
 		}
 		contents := &journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}
 		for missing := range 2 {
-			r, _ := newReplay(contents, history.End{}, true, nil)
+			r, _ := newReplayer(contents, history.End{}, true, nil)
 			start := time.Now()
 			var work sync.WaitGroup
 			work.Go(func() {
@@ -122,11 +122,11 @@ func TestDivergence(t *testing.T) {
 				t.Errorf("the next one: %v", err)
 			}
 		}
-		r, _ := newReplay(contents, history.End{}, false, nil)
+		r, _ := newReplayer(contents, history.End{}, false, nil)
 		if p, _, err := r.take(t.Context(), made("b", "9"), never); p != nil || err != nil {
 			t.Errorf("with new code: %v, %v", p, err)
 		}
-		r, _ = newReplay(contents, history.End{}, true, nil)
+		r, _ = newReplayer(contents, history.End{}, true, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, _, err := r.take(ctx, made("b", "9"), never); !errors.Is(err, context.Canceled) {

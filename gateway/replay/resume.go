@@ -38,7 +38,7 @@ func (r *Resumed) Close() {
 // resumes none. Errors are *tool.Error.
 func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, error) {
 	if p.Resume == "" {
-		return rr.after(ctx, p)
+		return rr.openPrevious(ctx, p)
 	}
 	if p.Resume = strings.TrimSpace(p.Resume); p.Resume == lastFailed {
 		if p.Resume = rr.opts.History.LastFailed(ctx); p.Resume == "" {
@@ -58,14 +58,14 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 	return r, nil
 }
 
-// after opens the earlier execution of the same step, whose uncertain calls a program must not repeat without confirmation. It
+// openPrevious opens the earlier execution of the same step, whose uncertain calls a program must not repeat without confirmation. It
 // returns nil if that execution is unknown or succeeded.
-func (rr *Replay) after(ctx context.Context, p *execution.Program) (*Resumed, error) {
+func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (*Resumed, error) {
 	if p.After == "" {
 		return nil, nil
 	}
 	r, err := rr.openResumed(ctx, p.After)
-	if wrong := (*tool.Error)(nil); errors.As(err, &wrong) && (errors.Is(err, history.ErrNoExecution) || errors.Is(err, history.ErrEndedWell)) {
+	if wrong := (*tool.Error)(nil); errors.As(err, &wrong) && (errors.Is(err, history.ErrNoExecution) || errors.Is(err, history.ErrSucceeded)) {
 		return nil, nil
 	}
 	if err != nil {
@@ -92,17 +92,17 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 	if rr.opts.History.Root == "" {
 		return nil
 	}
-	h, err := header(run, program, before)
+	h, err := newHeader(run, program, before)
 	if err != nil {
 		return err
 	}
 	var carried []journal.Call
 	if before != nil {
 		run.Root = h.Root
-		rr.opts.Guard.Note(ctx, run, before.end.Record.Read)
-		var answers *answers
-		answers, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
-		answers.room, run.Replay = rr, answers
+		rr.opts.Guard.AddExecutionOrigins(ctx, run, before.end.Record.Read)
+		var answers *replayer
+		answers, carried = newReplayer(before.file.Contents, before.end, before.same, before.only)
+		answers.replay, run.Replay = rr, answers
 	}
 	opts := &journal.Options{}
 	if rr.opts.Settings.Load().Journal.Keep == 0 {
@@ -125,7 +125,7 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 	return nil
 }
 
-func header(run *toolcall.Execution, p execution.Program, before *Resumed) (journal.Header, error) {
+func newHeader(run *toolcall.Execution, p execution.Program, before *Resumed) (journal.Header, error) {
 	kept, err := json.Marshal(history.Program{
 		Code: p.Code, Language: p.Language, File: p.File, Variables: p.Variables, Timeout: p.Timeout, Memory: p.Memory,
 		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
@@ -154,8 +154,8 @@ func (rr *Replay) Undo(ctx context.Context, run *toolcall.Execution, before *Res
 	}
 }
 
-// CanResume returns the id to resume a failed execution with, "" if it made no calls that should not be repeated.
-func (rr *Replay) CanResume(e *execution.Result, run *toolcall.Execution) string {
+// ResumeID returns the id to resume a failed execution with, "" if it made no calls that should not be repeated.
+func (rr *Replay) ResumeID(e *execution.Result, run *toolcall.Execution) string {
 	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 || rr.opts.Settings.Load().Journal.Keep == 0 {
 		return ""
 	}

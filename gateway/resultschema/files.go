@@ -11,11 +11,11 @@ import (
 // maxFile bounds one file, in bytes.
 const maxFile = 8 << 20
 
-// Files is a [Keeper] with one file per upstream in a directory, readable by its owner
+// Files is a [Storage] with one file per upstream in a directory, readable by its owner
 // only. Processes may share the directory. Close it.
 type Files struct{ folder *checksumfile.Folder }
 
-var _ Keeper = (*Files)(nil)
+var _ Storage = (*Files)(nil)
 
 // OpenFiles creates the directory if necessary.
 func OpenFiles(dir string) (*Files, error) {
@@ -31,31 +31,31 @@ func (f *Files) Close() error { return f.folder.Close() }
 
 // Load reads the entries of an upstream. It returns no entries and an error if the file
 // exists and is not valid.
-func (f *Files) Load(upstream string) (Known, error) {
+func (f *Files) Load(upstream string) (Entries, error) {
 	body, err := f.folder.Read(upstream)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Known{}, nil
+		return Entries{}, nil
 	}
 	if err != nil {
-		return Known{}, err
+		return Entries{}, err
 	}
-	known := Known{}
+	known := Entries{}
 	if err := json.Unmarshal(body, &known); err != nil || known == nil {
-		return Known{}, errDamaged
+		return Entries{}, errDamaged
 	}
 	return known, nil
 }
 
 // Merge adds learned to the stored entries, and returns all. It replaces an invalid
 // file. After an error nothing was written.
-func (f *Files) Merge(upstream string, learned Known) (Known, error) {
+func (f *Files) Merge(upstream string, learned Entries) (Entries, error) {
 	unlock, err := f.folder.Lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	all, _ := f.Load(upstream) // the first load has reported the error
-	all.Join(learned)
+	all.Merge(learned)
 	body, err := encode(all)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (f *Files) Merge(upstream string, learned Known) (Known, error) {
 }
 
 // encode returns as many entries as a file may hold, newest first.
-func encode(all Known) ([]byte, error) {
+func encode(all Entries) ([]byte, error) {
 	fits, size := map[string]json.RawMessage{}, 1000 // for the header
 	for _, digest := range all.newestFirst() {
 		data, err := json.Marshal(all[digest])

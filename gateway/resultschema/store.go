@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// waiting is how many results may be queued, waitingBytes their total size. Results
+	// maxWaiting is how many results may be queued, waitingBytes their total size. Results
 	// beyond that are dropped.
-	waiting      = 64
-	waitingBytes = 32 << 20
-	// rest is the ratio of the pause after a result to the time spent on it, which limits
+	maxWaiting      = 64
+	maxWaitingBytes = 32 << 20
+	// pauseFactor is the ratio of the pause after a result to the time spent on it, which limits
 	// the CPU share of learning; maxRest bounds the pause.
-	rest    = 4
-	maxRest = time.Second
-	// plenty is how many results of a definition are all used; of further ones, one in
+	pauseFactor = 4
+	maxPause    = time.Second
+	// alwaysSampled is how many results of a definition are all used; of further ones, one in
 	// seldom is.
-	plenty, seldom = 100, 16
-	// notifyAfter and saveAfter are how long changes are collected before OnChange is
+	alwaysSampled, sampleInterval = 100, 16
+	// notifyDelay and saveAfter are how long changes are collected before OnChange is
 	// called, and before they are saved.
-	notifyAfter = 200 * time.Millisecond
-	saveAfter   = 5 * time.Second
+	notifyDelay = 200 * time.Millisecond
+	saveDelay   = 5 * time.Second
 )
 
-// Keeper stores entries persistently. It is safe for concurrent use.
-type Keeper interface {
+// Storage stores entries persistently. It is safe for concurrent use.
+type Storage interface {
 	// Load returns the stored entries of an upstream. They are never nil, even after an error.
-	Load(upstream string) (Known, error)
+	Load(upstream string) (Entries, error)
 	// Merge adds learned to the stored entries, and returns all. After an error nothing
 	// was added.
-	Merge(upstream string, learned Known) (Known, error)
+	Merge(upstream string, learned Entries) (Entries, error)
 }
 
 // Options configure a store; nil means all defaults.
@@ -55,45 +55,45 @@ type Options struct {
 type Store struct {
 	log      *slog.Logger
 	onChange func(upstream string)
-	keeper   Keeper // nil stores nothing
+	storage  Storage // nil stores nothing
 	results  chan sample
 	bytes    atomic.Int64 // total size of queued results
 	quit     chan struct{}
 	close    func()
 	work     sync.WaitGroup
 
-	mu     sync.Mutex
-	topics map[string]*topic // by upstream
+	mu        sync.Mutex
+	upstreams map[string]*upstreamShapes // by upstream
 
-	loading sync.Mutex // held while stored entries are loaded
+	loadMu sync.Mutex // held while stored entries are loaded
 }
 
 // sample is a queued result.
 type sample struct {
 	upstream, digest string
 	result           tool.Result
-	weight           int
+	size             int
 }
 
-// topic has the shapes of one upstream.
-type topic struct {
-	tools map[string]*subject // by digest
-	// fresh has the unsaved entries.
-	fresh Known
+// upstreamShapes has the shapes of one upstream.
+type upstreamShapes struct {
+	tools map[string]*definition // by digest
+	// unsaved has the unsaved entries.
+	unsaved Entries
 }
 
-// subject has the shape of one definition of a tool.
-type subject struct {
+// definition has the shape of one definition of a tool.
+type definition struct {
 	entry    Entry
-	offered  int            // number of results seen
+	results  int            // number of results seen
 	observed *tool.Observed // nil while Count is 0
 }
 
 // New starts a store on a keeper; nil keeps shapes in memory only. Close it.
-func New(keeper Keeper, opts *Options) *Store {
+func New(keeper Storage, opts *Options) *Store {
 	s := &Store{
-		log: slog.New(slog.DiscardHandler), onChange: func(string) {}, keeper: keeper,
-		results: make(chan sample, waiting), quit: make(chan struct{}), topics: map[string]*topic{},
+		log: slog.New(slog.DiscardHandler), onChange: func(string) {}, storage: keeper,
+		results: make(chan sample, maxWaiting), quit: make(chan struct{}), upstreams: map[string]*upstreamShapes{},
 	}
 	if opts != nil && opts.Logger != nil {
 		s.log = opts.Logger
@@ -102,7 +102,7 @@ func New(keeper Keeper, opts *Options) *Store {
 		s.onChange = opts.OnChange
 	}
 	s.close = sync.OnceFunc(func() { close(s.quit); s.work.Wait() })
-	s.work.Go(s.follow)
+	s.work.Go(s.run)
 	return s
 }
 
@@ -113,22 +113,22 @@ func (s *Store) Close() { s.close() }
 // the queue is full, the result is dropped. The result must not be changed
 // afterwards.
 func (s *Store) Learn(upstream, digest string, result tool.Result) {
-	next := sample{upstream, digest, result, weight(result)}
-	if s.bytes.Add(int64(next.weight)) <= waitingBytes {
+	next := sample{upstream, digest, result, resultSize(result)}
+	if s.bytes.Add(int64(next.size)) <= maxWaitingBytes {
 		select {
 		case s.results <- next:
 			return
 		default:
 		}
 	}
-	s.bytes.Add(-int64(next.weight))
+	s.bytes.Add(-int64(next.size))
 }
 
-// Observed returns the observed shape of the results of a definition, nil if there is
+// Lookup returns the observed shape of the results of a definition, nil if there is
 // none. It is immutable. The first call for an upstream loads its stored
 // entries.
-func (s *Store) Observed(upstream, digest string) *tool.Observed {
-	t := s.topic(upstream)
+func (s *Store) Lookup(upstream, digest string) *tool.Observed {
+	t := s.upstreamShapes(upstream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := t.tools[digest]
@@ -137,67 +137,67 @@ func (s *Store) Observed(upstream, digest string) *tool.Observed {
 	}
 	if day := today(); known.entry.Day < day { // keeps the entry from expiring
 		known.entry.Day = day
-		t.note(digest, Entry{Day: day})
+		t.addUnsaved(digest, Entry{Day: day})
 	}
 	return known.observed
 }
 
 // Has reports whether any shape of an upstream is known. It is faster than Observed.
 func (s *Store) Has(upstream string) bool {
-	t := s.topic(upstream)
+	t := s.upstreamShapes(upstream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(t.tools) > 0
 }
 
-// topic returns the topic of an upstream, with its stored entries.
-func (s *Store) topic(upstream string) *topic {
+// upstreamShapes returns the topic of an upstream, with its stored entries.
+func (s *Store) upstreamShapes(upstream string) *upstreamShapes {
 	s.mu.Lock()
-	t := s.topics[upstream]
+	t := s.upstreams[upstream]
 	s.mu.Unlock()
 	if t != nil {
 		return t
 	}
-	s.loading.Lock()
-	defer s.loading.Unlock()
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
 	known := s.load(upstream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t = s.topics[upstream]; t == nil { // no other goroutine was faster
-		t = &topic{tools: map[string]*subject{}, fresh: Known{}}
-		t.adopt(known)
-		s.topics[upstream] = t
+	if t = s.upstreams[upstream]; t == nil { // no other goroutine was faster
+		t = &upstreamShapes{tools: map[string]*definition{}, unsaved: Entries{}}
+		t.mergeStored(known)
+		s.upstreams[upstream] = t
 	}
 	return t
 }
 
-func (s *Store) load(upstream string) Known {
-	if s.keeper == nil {
+func (s *Store) load(upstream string) Entries {
+	if s.storage == nil {
 		return nil
 	}
-	known, err := s.keeper.Load(upstream)
+	known, err := s.storage.Load(upstream)
 	if err != nil {
 		s.log.Warn("stored shapes are ignored", "upstream", upstream, "reason", err.Error())
 	}
 	return known
 }
 
-// adopt merges the stored entries, and reports whether an observed shape has changed.
+// mergeStored merges the stored entries, and reports whether an observed shape has changed.
 // Counts that the storage has lost are saved again.
-func (t *topic) adopt(known Known) (changed bool) {
+func (t *upstreamShapes) mergeStored(known Entries) (changed bool) {
 	for digest, e := range known {
-		if fresh, ok := t.fresh[digest]; ok {
-			e = join(e, fresh)
+		if fresh, ok := t.unsaved[digest]; ok {
+			e = mergeEntry(e, fresh)
 		}
 		sub := t.tools[digest]
 		if sub == nil {
-			sub = &subject{}
+			sub = &definition{}
 			t.tools[digest] = sub
 		}
 		if lost := sub.entry.Count - e.Count; lost > 0 {
 			again := Entry{Shape: sub.entry.Shape, Count: lost, Day: sub.entry.Day}
-			t.note(digest, again)
-			e = join(e, again)
+			t.addUnsaved(digest, again)
+			e = mergeEntry(e, again)
 		}
 		changed = sub.set(e) || changed
 	}
@@ -205,9 +205,9 @@ func (t *topic) adopt(known Known) (changed bool) {
 }
 
 // set replaces the entry, and reports whether the observed shape has changed.
-func (sub *subject) set(e Entry) bool {
+func (sub *definition) set(e Entry) bool {
 	sub.entry = e
-	next := observed(e)
+	next := newObserved(e)
 	if reflect.DeepEqual(sub.observed, next) {
 		return false
 	}
@@ -215,15 +215,15 @@ func (sub *subject) set(e Entry) bool {
 	return true
 }
 
-func observed(e Entry) *tool.Observed {
+func newObserved(e Entry) *tool.Observed {
 	if e.Count == 0 {
 		return nil
 	}
-	return &tool.Observed{Shape: e.Shape, Count: rounded(e.Count)}
+	return &tool.Observed{Shape: e.Shape, Count: roundDown(e.Count)}
 }
 
-// rounded returns the largest of 1, 2, 5, 10, 20, 50 ... that is at most n.
-func rounded(n int) int {
+// roundDown returns the largest of 1, 2, 5, 10, 20, 50 ... that is at most n.
+func roundDown(n int) int {
 	last := 1
 	for step := 1; ; step *= 10 {
 		for _, next := range []int{step, 2 * step, 5 * step} {
@@ -235,25 +235,27 @@ func rounded(n int) int {
 	}
 }
 
-// note adds an unsaved entry.
-func (t *topic) note(digest string, e Entry) { t.fresh[digest] = join(t.fresh[digest], e) }
+// addUnsaved adds an unsaved entry.
+func (t *upstreamShapes) addUnsaved(digest string, e Entry) {
+	t.unsaved[digest] = mergeEntry(t.unsaved[digest], e)
+}
 
-// follow processes results, reports changes and saves them, until Close.
-func (s *Store) follow() {
+// run processes results, reports changes and saves them, until Close.
+func (s *Store) run() {
 	changed := map[string]bool{}
 	var notify, save <-chan time.Time
 	for {
 		select {
 		case next := <-s.results:
 			start := time.Now()
-			if s.look(next) {
+			if s.process(next) {
 				changed[next.upstream] = true
-				notify = orIn(notify, notifyAfter)
+				notify = startTimer(notify, notifyDelay)
 			}
-			save = orIn(save, saveAfter)
-			s.pause(min(rest*time.Since(start), maxRest))
+			save = startTimer(save, saveDelay)
+			s.pause(min(pauseFactor*time.Since(start), maxPause))
 		case <-notify:
-			s.tell(changed)
+			s.notify(changed)
 			notify = nil
 		case <-save:
 			s.save()
@@ -266,8 +268,8 @@ func (s *Store) follow() {
 	}
 }
 
-// orIn returns timer, or a new one if it is nil.
-func orIn(timer <-chan time.Time, after time.Duration) <-chan time.Time {
+// startTimer returns timer, or a new one if it is nil.
+func startTimer(timer <-chan time.Time, after time.Duration) <-chan time.Time {
 	if timer == nil {
 		return time.After(after)
 	}
@@ -281,7 +283,7 @@ func (s *Store) pause(d time.Duration) {
 	}
 }
 
-func (s *Store) tell(changed map[string]bool) {
+func (s *Store) notify(changed map[string]bool) {
 	for _, upstream := range slices.Sorted(maps.Keys(changed)) {
 		s.onChange(upstream)
 	}
@@ -293,18 +295,18 @@ func (s *Store) drain() {
 	for {
 		select {
 		case next := <-s.results:
-			s.look(next)
+			s.process(next)
 		default:
 			return
 		}
 	}
 }
 
-// look processes a result, and reports whether the observed shape has changed.
-func (s *Store) look(next sample) bool {
-	defer s.bytes.Add(-int64(next.weight))
-	t := s.topic(next.upstream)
-	if !s.wanted(t, next.digest) {
+// process processes a result, and reports whether the observed shape has changed.
+func (s *Store) process(next sample) bool {
+	defer s.bytes.Add(-int64(next.size))
+	t := s.upstreamShapes(next.upstream)
+	if !s.shouldSample(t, next.digest) {
 		return false
 	}
 	seen, err := shapeOf(next.result.Value())
@@ -314,52 +316,52 @@ func (s *Store) look(next sample) bool {
 	return s.learn(t, next.digest, seen)
 }
 
-// wanted counts a result of the definition, and reports whether to use it.
-func (s *Store) wanted(t *topic, digest string) bool {
+// shouldSample counts a result of the definition, and reports whether to use it.
+func (s *Store) shouldSample(t *upstreamShapes, digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sub := t.tools[digest]
 	if sub == nil {
-		if len(t.tools) >= maxKnown {
+		if len(t.tools) >= maxDefinitions {
 			return false
 		}
-		sub = &subject{}
+		sub = &definition{}
 		t.tools[digest] = sub
 	}
-	sub.offered++
-	return sub.entry.Count < plenty || sub.offered%seldom == 0
+	sub.results++
+	return sub.entry.Count < alwaysSampled || sub.results%sampleInterval == 0
 }
 
-func (s *Store) learn(t *topic, digest string, seen jsontype.Shape) bool {
+func (s *Store) learn(t *upstreamShapes, digest string, seen jsontype.Shape) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := Entry{Shape: seen, Count: 1, Day: today()}
-	t.note(digest, one)
+	t.addUnsaved(digest, one)
 	sub := t.tools[digest]
-	return sub.set(join(sub.entry, one))
+	return sub.set(mergeEntry(sub.entry, one))
 }
 
 // save merges unsaved entries into the storage, and takes over those of other processes.
 func (s *Store) save() {
-	if s.keeper == nil {
+	if s.storage == nil {
 		return
 	}
-	var known Known
+	var known Entries
 	var err error
-	for upstream, fresh := range s.takeFresh() {
+	for upstream, fresh := range s.takeUnsaved() {
 		if !errors.Is(err, filelock.ErrBusy) { // wait for the lock once only
-			known, err = s.keeper.Merge(upstream, fresh)
+			known, err = s.storage.Merge(upstream, fresh)
 		}
 		if err != nil {
 			s.log.Warn("save observed shapes", "upstream", upstream, "error", err.Error())
 			known = nil
 		}
 		s.mu.Lock()
-		t := s.topics[upstream]
+		t := s.upstreams[upstream]
 		if err != nil { // the next save retries
-			t.fresh.Join(fresh)
+			t.unsaved.Merge(fresh)
 		}
-		changed := t.adopt(known)
+		changed := t.mergeStored(known)
 		s.mu.Unlock()
 		if changed {
 			s.onChange(upstream)
@@ -367,14 +369,14 @@ func (s *Store) save() {
 	}
 }
 
-// takeFresh removes and returns the unsaved entries, by upstream.
-func (s *Store) takeFresh() map[string]Known {
+// takeUnsaved removes and returns the unsaved entries, by upstream.
+func (s *Store) takeUnsaved() map[string]Entries {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]Known{}
-	for upstream, t := range s.topics {
-		if len(t.fresh) > 0 {
-			all[upstream], t.fresh = t.fresh, Known{}
+	all := map[string]Entries{}
+	for upstream, t := range s.upstreams {
+		if len(t.unsaved) > 0 {
+			all[upstream], t.unsaved = t.unsaved, Entries{}
 		}
 	}
 	return all

@@ -38,7 +38,7 @@ func files(t testing.TB, dir string) *resultschema.Files {
 }
 
 // show writes what is known of definition 1 of the upstream "up".
-func show(s *resultschema.Store) string { return showOf(s.Observed("up", digest(1))) }
+func show(s *resultschema.Store) string { return showOf(s.Lookup("up", digest(1))) }
 
 func showOf(o *tool.Observed) string {
 	if o == nil {
@@ -76,10 +76,10 @@ func TestLearn(t *testing.T) {
 				t.Errorf("after %d: %s, want %s", i+1, got, step.want)
 			}
 		}
-		if o := s.Observed("up", digest(2)); o != nil {
+		if o := s.Lookup("up", digest(2)); o != nil {
 			t.Errorf("another definition: %v", o)
 		}
-		if o := s.Observed("other", digest(1)); o != nil {
+		if o := s.Lookup("other", digest(1)); o != nil {
 			t.Errorf("another upstream: %v", o)
 		}
 		if !s.Has("up") || s.Has("other") {
@@ -162,7 +162,7 @@ func TestBusy(t *testing.T) {
 		s.Learn("up", digest(3), large)
 		close(keep.wait)
 		s.Close()
-		o := s.Observed("up", digest(1))
+		o := s.Lookup("up", digest(1))
 		if o == nil || o.Count < 20 || o.Count > 50 {
 			t.Errorf("of a thousand: %s", showOf(o))
 		}
@@ -172,8 +172,11 @@ func TestBusy(t *testing.T) {
 // slow loads when it may.
 type slow struct{ wait chan struct{} }
 
-func (k *slow) Load(string) (resultschema.Known, error) { <-k.wait; return resultschema.Known{}, nil }
-func (k *slow) Merge(_ string, learned resultschema.Known) (resultschema.Known, error) {
+func (k *slow) Load(string) (resultschema.Entries, error) {
+	<-k.wait
+	return resultschema.Entries{}, nil
+}
+func (k *slow) Merge(_ string, learned resultschema.Entries) (resultschema.Entries, error) {
 	return learned, nil
 }
 
@@ -186,7 +189,7 @@ func TestPlenty(t *testing.T) {
 			s.Learn("up", digest(1), text(`{"id":1}`))
 			synctest.Wait()
 		}
-		if o := s.Observed("up", digest(1)); o == nil || o.Count != 100 {
+		if o := s.Lookup("up", digest(1)); o == nil || o.Count != 100 {
 			t.Errorf("%s", showOf(o))
 		}
 		for range 16 {
@@ -353,18 +356,18 @@ func TestCannotBeKept(t *testing.T) {
 
 type broken struct {
 	broken atomic.Bool
-	known  resultschema.Known
+	known  resultschema.Entries
 }
 
-func (k *broken) Load(string) (resultschema.Known, error) { return resultschema.Known{}, nil }
-func (k *broken) Merge(_ string, learned resultschema.Known) (resultschema.Known, error) {
+func (k *broken) Load(string) (resultschema.Entries, error) { return resultschema.Entries{}, nil }
+func (k *broken) Merge(_ string, learned resultschema.Entries) (resultschema.Entries, error) {
 	if k.broken.Load() {
 		return nil, fmt.Errorf("disk is full")
 	}
 	if k.known == nil {
-		k.known = resultschema.Known{}
+		k.known = resultschema.Entries{}
 	}
-	k.known.Join(learned)
+	k.known.Merge(learned)
 	return k.known, nil
 }
 
@@ -404,7 +407,7 @@ func TestBoundsOfAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned := resultschema.Known{}
+	learned := resultschema.Entries{}
 	day := int(time.Now().Unix() / 86400)
 	for i := range 2500 {
 		learned[digest(i)] = resultschema.Entry{Shape: large, Count: 1, Day: day - i%3}
@@ -436,7 +439,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"00000000000000000000000000000001":{"s":{"k":32,"e":{}},"n":-1,"d":20000}}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var known resultschema.Known
+		var known resultschema.Entries
 		if json.Unmarshal(body, &known) != nil {
 			return
 		}

@@ -35,7 +35,7 @@ func TestTraps(t *testing.T) {
 			if known, err := f.Load(name); err == nil || known == nil || len(known) > 0 {
 				t.Errorf("%v, %v", known, err)
 			}
-			if _, err := f.Merge(name, resultschema.Known{digest(1): {Day: 1 << 20}}); err == nil && name == "folder" {
+			if _, err := f.Merge(name, resultschema.Entries{digest(1): {Day: 1 << 20}}); err == nil && name == "folder" {
 				t.Error("a folder was replaced")
 			}
 		})
@@ -71,7 +71,7 @@ func TestLockIsNeverGiven(t *testing.T) {
 			s.Learn(fmt.Sprint("up", i), digest(1), text(`{"a":1}`))
 		}
 		time.Sleep(time.Minute)
-		if s.Observed("up0", digest(1)) == nil {
+		if s.Lookup("up0", digest(1)) == nil {
 			t.Error("nothing is learned")
 		}
 		start := time.Now()

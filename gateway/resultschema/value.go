@@ -27,8 +27,8 @@ func shapeOf(v tool.Value) (jsontype.Shape, error) {
 	return jsontype.ListOf(all), nil
 }
 
-// weight returns about how many bytes of memory a result retains.
-func weight(r tool.Result) int {
+// resultSize returns about how many bytes of memory a result retains.
+func resultSize(r tool.Result) int {
 	n := len(r.Structured) + len(r.Raw)
 	for _, c := range r.Content {
 		n += len(c.Text) + len(c.Data) + len(c.Raw)

@@ -38,7 +38,7 @@ const (
 	// maxSignature is the maximum length of a signature, maxSkillFunctions their number.
 	maxSignature      = 300
 	maxSkillFunctions = 20
-	maxAnalysed       = 2000
+	maxAnalyses       = 2000
 )
 
 // analysis has sanitized facts from the code of a skill.
@@ -50,8 +50,8 @@ type analysis struct {
 // compiler analyses, compiles and tests the code of skills.
 type compiler struct{ *Library }
 
-// ask runs an internal Python program on texts and decodes its value into answer.
-func (s compiler) ask(ctx context.Context, program string, texts map[string]string, answer any) error {
+// runPython runs an internal Python program on texts and decodes its value into answer.
+func (s compiler) runPython(ctx context.Context, program string, texts map[string]string, answer any) error {
 	pairs := make([]string, 0, 2*len(texts))
 	for name, text := range texts {
 		quoted, err := json.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
@@ -63,7 +63,7 @@ func (s compiler) ask(ctx context.Context, program string, texts map[string]stri
 	limits := s.Executor.Limits(execution.Program{Timeout: analyseTime})
 	limits.Value = 4 << 20
 	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
-	outcome, err := s.Executor.RunBare(ctx, job)
+	outcome, err := s.Executor.RunWithoutTools(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -91,28 +91,28 @@ func (s compiler) analyse(ctx context.Context, one skill.Skill) (analysis, error
 			Parameters           []string
 		}
 	}
-	if err := s.ask(ctx, analysePython, map[string]string{"SOURCE": code}, &answer); err != nil {
+	if err := s.runPython(ctx, analysePython, map[string]string{"SOURCE": code}, &answer); err != nil {
 		return analysis{}, err
 	}
 	if answer.Error != "" {
 		return analysis{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s line %d: %s", skill.CodeFile(one.Language), answer.Line, sanitize.Line(answer.Error, 200))}
 	}
-	found := make([]exported, len(answer.Functions))
+	found := make([]exportedFunction, len(answer.Functions))
 	for i, f := range answer.Functions {
-		found[i] = exported{f.Name, f.Signature, f.Doc, f.Parameters}
+		found[i] = exportedFunction{f.Name, f.Signature, f.Doc, f.Parameters}
 	}
 	return newAnalysis(one, found, answer.Doc), nil
 }
 
-// exported is one exported function of a skill.
-type exported struct {
+// exportedFunction is one exported function of a skill.
+type exportedFunction struct {
 	name, signature, doc string
 	parameters           []string
 }
 
 // newAnalysis sanitizes all texts, and puts the function first that has the name of the skill.
-func newAnalysis(one skill.Skill, found []exported, doc string) analysis {
-	slices.SortStableFunc(found, func(a, b exported) int {
+func newAnalysis(one skill.Skill, found []exportedFunction, doc string) analysis {
+	slices.SortStableFunc(found, func(a, b exportedFunction) int {
 		order := map[bool]int{true: 0, false: 1}
 		return order[a.name == one.Module()] - order[b.name == one.Module()]
 	})
@@ -136,9 +136,9 @@ func (s compiler) analyseTypeScript(ctx context.Context, one skill.Skill) (analy
 		return analysis{}, err
 	}
 	functions, doc := bundle.Exports(one.Code())
-	found := make([]exported, len(functions))
+	found := make([]exportedFunction, len(functions))
 	for i, f := range functions {
-		found[i] = exported{f.Name, f.Signature, f.Doc, f.Parameters}
+		found[i] = exportedFunction{f.Name, f.Signature, f.Doc, f.Parameters}
 	}
 	return newAnalysis(one, found, doc), nil
 }
@@ -159,14 +159,14 @@ func (s compiler) compileSkill(ctx context.Context, one skill.Skill, program str
 	return wrong
 }
 
-// lazily fills in the signatures of a skill that has none recorded.
-func (s compiler) lazily(ctx context.Context, one *skill.Skill) {
+// fillSignatures fills in the signatures of a skill that has none recorded.
+func (s compiler) fillSignatures(ctx context.Context, one *skill.Skill) {
 	if len(one.Functions) > 0 || one.Code() == "" {
 		return
 	}
 	key := one.Digest()
 	s.mu.Lock()
-	found, known := s.analysed[key]
+	found, known := s.analyses[key]
 	s.mu.Unlock()
 	if !known {
 		made, err := s.analyse(ctx, *one)
@@ -175,10 +175,10 @@ func (s compiler) lazily(ctx context.Context, one *skill.Skill) {
 		}
 		found = made // empty for invalid code: importing it reports the error
 		s.mu.Lock()
-		if len(s.analysed) >= maxAnalysed {
-			clear(s.analysed)
+		if len(s.analyses) >= maxAnalyses {
+			clear(s.analyses)
 		}
-		s.analysed[key] = found
+		s.analyses[key] = found
 		s.mu.Unlock()
 	}
 	one.Functions, one.Parameters = found.signatures, found.parameters
@@ -191,7 +191,7 @@ func (s compiler) testSkill(ctx context.Context, one skill.Skill) error {
 		return nil
 	}
 	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Limits: s.Executor.Limits(execution.Program{Timeout: testTime})}
-	environment, err := s.opts.Environments.Ready(ctx, "", testTime)
+	environment, err := s.opts.Environments.EnsureWithin(ctx, "", testTime)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (s compiler) importSkill(ctx context.Context, args json.RawMessage) (string
 	if err := json.Unmarshal(args, &in); err != nil {
 		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
-	one, err := s.importable(ctx, in.Name, in.Language)
+	one, err := s.resolveImport(ctx, in.Name, in.Language)
 	if err != nil {
 		return "", err
 	}
@@ -257,15 +257,15 @@ func (s compiler) importSkill(ctx context.Context, args json.RawMessage) (string
 
 // Files returns the files of a skill in TypeScript that a program of the caller imports.
 func (s *Library) Files(ctx context.Context, name string) (map[string][]byte, error) {
-	one, err := compiler{s}.importable(ctx, name, skill.TypeScript)
+	one, err := compiler{s}.resolveImport(ctx, name, skill.TypeScript)
 	if err != nil {
 		return nil, err
 	}
 	return maps.Clone(one.Files), nil
 }
 
-// importable finds a skill by the last part of its import, in a language.
-func (s compiler) importable(ctx context.Context, module, language string) (skill.Skill, error) {
+// resolveImport finds a skill by the last part of its import, in a language.
+func (s compiler) resolveImport(ctx context.Context, module, language string) (skill.Skill, error) {
 	one, err := s.skill(ctx, module, 0)
 	if err != nil {
 		return skill.Skill{}, err

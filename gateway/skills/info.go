@@ -73,7 +73,7 @@ const scopePending = "pending"
 // files and runs nothing. Errors are *tool.Error.
 func (s *Library) SkillList(ctx context.Context) ([]SkillInfo, error) {
 	if s.store == nil {
-		return nil, noSkills()
+		return nil, noStoreError()
 	}
 	found, err := s.findSkills(ctx, "", 0)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Library) SkillOf(ctx context.Context, name string, version int) (SkillD
 func (s *Library) PendingSkill(ctx context.Context, name string) (SkillDetail, error) {
 	switch {
 	case s.store == nil:
-		return SkillDetail{}, noSkills()
+		return SkillDetail{}, noStoreError()
 	case tool.Operator(ctx) == "":
 		return SkillDetail{}, toolcall.OperatorsOnly("a pending skill")
 	}
@@ -170,7 +170,7 @@ func (s *Library) toolState(name, digest string) string {
 		return "same"
 	case now != "":
 		return "changed"
-	case s.knows(id.Upstream):
+	case s.offersKnown(id.Upstream):
 		return "gone"
 	}
 	return "unknown"

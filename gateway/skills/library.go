@@ -69,8 +69,8 @@ type Executor interface {
 	Limits(program execution.Program) sandbox.Limits
 	// Bundle compiles a program in TypeScript to JavaScript, with the skills that it imports.
 	Bundle(ctx context.Context, job sandbox.Job, code string) (string, error)
-	// RunBare runs an internal program of the gateway, without tools.
-	RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error)
+	// RunWithoutTools runs an internal program of the gateway, without tools.
+	RunWithoutTools(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error)
 	// RunTests runs the tests of a skill that is about to be saved, with the rights of the caller.
 	RunTests(ctx context.Context, job sandbox.Job, program execution.Program, candidate *skill.Skill) (execution.Result, error)
 }
@@ -83,39 +83,39 @@ type Library struct {
 	opts  Options
 	store *skill.Store // nil: skills are disabled
 
-	mu       sync.Mutex
-	indexes  map[string]*skillIndex // by principal
-	analysed map[string]analysis    // of skills without recorded signatures, by digest
-	last     map[string]string      // the last successful execution, by principal and session
+	mu          sync.Mutex
+	indexes     map[string]*skillIndex // by principal
+	analyses    map[string]analysis    // of skills without recorded signatures, by digest
+	lastSuccess map[string]string      // the last successful execution, by principal and session
 }
 
-// maxLast is how many sessions have their last execution recorded.
-const maxLast = 4096
+// maxLastSuccess is how many sessions have their last execution recorded.
+const maxLastSuccess = 4096
 
 // New returns a library. Close it.
 func New(opts Options) *Library {
-	s := &Library{opts: opts, indexes: map[string]*skillIndex{}, analysed: map[string]analysis{}, last: map[string]string{}}
+	s := &Library{opts: opts, indexes: map[string]*skillIndex{}, analyses: map[string]analysis{}, lastSuccess: map[string]string{}}
 	if opts.DataDir != "" {
 		s.store = skill.New(filepath.Join(opts.DataDir, "skills"))
 	}
 	return s
 }
 
-func noSkills() error {
+func noStoreError() error {
 	return &tool.Error{Kind: tool.Denied, Message: "skills are disabled", Hint: "the operator has not set a data directory"}
 }
 
-// Ended records the last successful execution, for save_skill(from_execution="last").
-func (s *Library) Ended(ctx context.Context, e execution.Result) {
+// OnExecutionEnd records the last successful execution, for save_skill(from_execution="last").
+func (s *Library) OnExecutionEnd(ctx context.Context, e execution.Result) {
 	if e.Failed() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.last) >= maxLast {
-		clear(s.last)
+	if len(s.lastSuccess) >= maxLastSuccess {
+		clear(s.lastSuccess)
 	}
-	s.last[tool.Principal(ctx)+"\x00"+tool.Session(ctx)] = e.ID
+	s.lastSuccess[tool.Principal(ctx)+"\x00"+tool.Session(ctx)] = e.ID
 }
 
 // foundSkill is a skill that a caller can use.
@@ -128,12 +128,12 @@ type foundSkill struct {
 // skill finds a skill for the caller: their own, else a shared one. Errors are *tool.Error.
 func (s *Library) skill(ctx context.Context, name string, version int) (foundSkill, error) {
 	if s.store == nil {
-		return foundSkill{}, noSkills()
+		return foundSkill{}, noStoreError()
 	}
 	asked := strings.TrimPrefix(toolcall.TrimName(name), toolcall.SkillsID+".")
 	plainName, err := skill.Name(asked)
 	if err != nil {
-		return foundSkill{}, s.noSkill(ctx, asked)
+		return foundSkill{}, s.notFoundError(ctx, asked)
 	}
 	if candidate := toolcall.ScopeOf(ctx).Candidate; candidate != nil && candidate.Name == plainName {
 		return foundSkill{Skill: *candidate}, nil
@@ -152,15 +152,15 @@ func (s *Library) skill(ctx context.Context, name string, version int) (foundSki
 	case errors.Is(err, skill.ErrNotFound):
 		if version > 0 {
 			if current, err := s.skill(ctx, name, 0); err == nil {
-				return foundSkill{}, s.noVersion(ctx, current, version)
+				return foundSkill{}, s.noVersionError(ctx, current, version)
 			}
 		}
-		return foundSkill{}, s.noSkill(ctx, asked)
+		return foundSkill{}, s.notFoundError(ctx, asked)
 	}
 	return foundSkill{}, &tool.Error{Kind: tool.Denied, Message: "skill " + plainName + " cannot be used: " + sanitize.Line(err.Error(), 200), Hint: "an operator must approve it: sallyport skills review"}
 }
 
-func (s *Library) noVersion(ctx context.Context, current foundSkill, version int) error {
+func (s *Library) noVersionError(ctx context.Context, current foundSkill, version int) error {
 	hint := fmt.Sprintf("its version is %d", current.Version)
 	if list := s.store.Versions(tool.Principal(ctx), current.Name); len(list) > 1 {
 		hint = sanitize.Line("there are: "+strings.Trim(fmt.Sprint(list), "[]"), 200)
@@ -168,7 +168,7 @@ func (s *Library) noVersion(ctx context.Context, current foundSkill, version int
 	return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("skill %s has no version %d", current.Name, version), Hint: hint}
 }
 
-func (s *Library) noSkill(ctx context.Context, name string) error {
+func (s *Library) notFoundError(ctx context.Context, name string) error {
 	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + sanitize.Line(name, 80), Hint: "list_skills() lists the skills"}
 	if near := suggest.Of(skill.Module(name), s.Modules(ctx)); near != "" {
 		err.Hint = "did you mean skills." + near + "?"
@@ -181,7 +181,7 @@ func (s *Library) Modules(ctx context.Context) []string {
 	if s.store == nil {
 		return nil
 	}
-	names := append(s.store.Names(tool.Principal(ctx)), s.store.Shared()...)
+	names := append(s.store.Names(tool.Principal(ctx)), s.store.SharedNames()...)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	for i, name := range names {
@@ -194,7 +194,7 @@ func (s *Library) Modules(ctx context.Context) []string {
 func (s *Library) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
 	switch {
 	case s.store == nil:
-		return "", noSkills()
+		return "", noStoreError()
 	case toolcall.ScopeOf(ctx).Candidate != nil:
 		return "", &tool.Error{Kind: tool.Denied, Message: "a skill's tests cannot save skills"}
 	}
@@ -212,7 +212,7 @@ func (s *Library) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
 	s.opts.Guard.MarkSkill(ctx, draft.Name, false)
 	saved, err := s.store.Save(tool.Principal(ctx), draft)
 	if err != nil {
-		return "", s.unsaved(ctx, err)
+		return "", s.saveError(ctx, err)
 	}
 	said := []string{fmt.Sprintf("saved %s, version %d", saved.Name, saved.Version) + importText(saved)}
 	said = append(said, notes...)
@@ -245,7 +245,7 @@ func checkScope(scope string, allowed bool) error {
 func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
 	s.opts.Guard.MarkSkill(ctx, one.Name, true)
 	if _, err := s.store.Propose(tool.Principal(ctx), one); err != nil {
-		return "", s.unsaved(ctx, err)
+		return "", s.saveError(ctx, err)
 	}
 	if err := s.opts.Auditor.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
 		return "", err
@@ -254,12 +254,12 @@ func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) 
 		return "it is yours; others see it when an operator has approved it (sallyport skills review)", nil
 	}
 	if _, err := s.store.Approve(one.Name, ""); err != nil {
-		return "", s.unsaved(ctx, err)
+		return "", s.saveError(ctx, err)
 	}
 	return "it is shared with everybody", nil
 }
 
-func (s *Library) unsaved(ctx context.Context, err error) error {
+func (s *Library) saveError(ctx context.Context, err error) error {
 	if errors.Is(err, skill.ErrFull) || errors.Is(err, skill.ErrTooLarge) {
 		return &tool.Error{Kind: tool.Limit, Message: err.Error(), Hint: "the operator can remove some: sallyport skills rm"}
 	}
@@ -277,7 +277,7 @@ func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 	known := err == nil
 	next = skill.Skill{Front: skill.Front{Name: name, Description: cleanDescription(d.Description), Language: before.Language}, Files: map[string][]byte{}}
 	if known {
-		next.Adopt(before.Front)
+		next.AdoptForeignKeys(before.Front)
 		next.Version = before.Version // until it is saved
 		maps.Copy(next.Files, before.Files)
 		next.Description = cmp.Or(next.Description, before.Description)
@@ -365,7 +365,7 @@ func (s *Library) LoadSkill(ctx context.Context, name string, version int) (stri
 		return "", err
 	}
 	s.opts.Guard.ReadSkill(ctx, one.Name, one.shared)
-	compiler{s}.lazily(ctx, &one.Skill)
+	compiler{s}.fillSignatures(ctx, &one.Skill)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, version %d, %s", one.Name, one.Version, one.Language)
 	if one.shared {
@@ -398,7 +398,7 @@ const maxSkillText = 32 << 10
 // ListSkills returns the caller's skills, or those that match a query, as text. Errors are *tool.Error.
 func (s *Library) ListSkills(ctx context.Context, query string) (string, error) {
 	if s.store == nil {
-		return "", noSkills()
+		return "", noStoreError()
 	}
 	found, err := s.findSkills(ctx, strings.TrimSpace(query[:min(len(query), toolsearch.MaxQuery)]), toolsearch.MaxLimit)
 	if err != nil {

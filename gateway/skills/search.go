@@ -32,15 +32,15 @@ type skillIndex struct {
 	index  *index.Index
 }
 
-// indexed returns the index of a principal, and rebuilds it after changes. It is called with mu held.
-func (s *Library) indexed(principal string) (*skillIndex, error) {
+// indexFor returns the index of a principal, and rebuilds it after changes. It is called with mu held.
+func (s *Library) indexFor(principal string) (*skillIndex, error) {
 	stamp := s.store.Stamp(principal) + "\x00" + s.store.SharedStamp()
 	old := s.indexes[principal]
 	if old != nil && old.stamp == stamp {
 		return old, nil
 	}
 	made := &skillIndex{stamp: stamp, skills: map[string]foundSkill{}}
-	for _, name := range s.store.Shared() {
+	for _, name := range s.store.SharedNames() {
 		one, err := s.store.LoadShared(name, 0)
 		if err == nil {
 			made.skills[skill.Module(name)] = foundSkill{Skill: one, shared: true}
@@ -111,7 +111,7 @@ func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]sk
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mine, err := s.indexed(tool.Principal(ctx))
+	mine, err := s.indexFor(tool.Principal(ctx))
 	if err != nil {
 		return nil, toolsearch.SearchError(err)
 	}
@@ -143,7 +143,7 @@ func (s *Library) Find(ctx context.Context, query string, limit int) ([]toolsear
 	for i, hit := range hits {
 		items[i] = toolsearch.Item{
 			ID: tool.ID{Upstream: toolcall.SkillsID, Name: hit.Module()}, Name: hit.Name, Cover: hit.cover, Words: hit.words, Weak: hit.weak, Broken: hit.problem != nil,
-			Tell: func(d toolsearch.Detail) toolsearch.FoundTool { return s.describeSkill(ctx, hit.foundSkill, d) },
+			Describe: func(d toolsearch.Detail) toolsearch.FoundTool { return s.describeSkill(ctx, hit.foundSkill, d) },
 		}
 	}
 	return items, nil
@@ -171,11 +171,11 @@ func (s *Library) describeSkill(ctx context.Context, one foundSkill, detail tool
 	if detail == toolsearch.Summary {
 		return found
 	}
-	compiler{s}.lazily(ctx, &one.Skill)
+	compiler{s}.fillSignatures(ctx, &one.Skill)
 	found.Import, found.Text = skillImport(one.Skill), skillText(one)
 	found.Notes = s.skillFlags(one.Skill)
 	if detail == toolsearch.Full {
-		parts := []string{found.Import + "\n" + found.Text, codegen.Quoted(sanitize.Text(one.Description, skill.MaxDescription))}
+		parts := []string{found.Import + "\n" + found.Text, codegen.QuoteLookalikes(sanitize.Text(one.Description, skill.MaxDescription))}
 		for _, flag := range found.Notes {
 			parts = append(parts, "warning: "+flag)
 		}
@@ -253,7 +253,7 @@ func (s *Library) skillFlags(one skill.Skill) (flags []string) {
 		case digest == one.Tools[name]:
 		case digest != "":
 			flags = append(flags, sanitize.Line(name, 120)+" changed since it was saved")
-		case s.knows(id.Upstream):
+		case s.offersKnown(id.Upstream):
 			flags = append(flags, sanitize.Line(name, 120)+" no longer exists")
 		}
 	}
@@ -263,8 +263,8 @@ func (s *Library) skillFlags(one skill.Skill) (flags []string) {
 	return flags
 }
 
-// knows reports whether the upstream's offer is known, so that a missing tool is gone. It is true for an upstream that was removed from the settings.
-func (s *Library) knows(upstream string) bool {
+// offersKnown reports whether the upstream's offer is known, so that a missing tool is gone. It is true for an upstream that was removed from the settings.
+func (s *Library) offersKnown(upstream string) bool {
 	for _, up := range s.opts.Catalog.Upstreams() {
 		if up.ID == upstream {
 			return up.Known || up.State.Tools > 0

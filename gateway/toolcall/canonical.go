@@ -14,7 +14,7 @@ import (
 // normalized (1, 1.0 and 1e0 are equal), and no top-level members that are null or equal to their default. Arguments that it
 // cannot parse are returned unchanged.
 func Canonical(args json.RawMessage, defaults map[string]any) []byte {
-	canonical, _, err := approval.Readable(args)
+	canonical, _, err := approval.FormatArguments(args)
 	if err != nil {
 		return Compact(args)
 	}

@@ -48,8 +48,8 @@ type List struct {
 	made    int
 	bytes   int64 // of the results of all that have ended
 	// samples are the beginnings of results, Held is their size in bytes.
-	samples []string
-	Held    int
+	samples      []string
+	SampledBytes int
 }
 
 // Begin records the start of a call. It sets made.Decide, to be called with the verdict, and returns end, to be called with the outcome.
@@ -95,8 +95,8 @@ func (l *List) Sums() (made int, bytes int64) {
 	return l.made, l.bytes
 }
 
-// Unanswered returns the tool of the first call that was pending for at least this long when the program ended.
-func (l *List) Unanswered(least time.Duration) (waited time.Duration, of tool.ID) {
+// FirstPending returns the tool of the first call that was pending for at least this long when the program ended.
+func (l *List) FirstPending(least time.Duration) (waited time.Duration, of tool.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.records {
@@ -131,11 +131,11 @@ const MaxResultsCounted = 64 << 10
 func (l *List) Sample(r tool.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	room := min(maxResultCounted, MaxResultsCounted-l.Held)
+	room := min(maxResultCounted, MaxResultsCounted-l.SampledBytes)
 	keep := func(text string) {
 		if n := min(len(text), room); n > 0 {
 			l.samples = append(l.samples, strings.Clone(text[:n]))
-			room, l.Held = room-n, l.Held+n
+			room, l.SampledBytes = room-n, l.SampledBytes+n
 		}
 	}
 	for _, c := range r.Content {

@@ -18,7 +18,7 @@ type Scope struct {
 	Execution *Execution
 	// Attempt is the call itself, for a call of a program.
 	Attempt *Attempt
-	// Run is the id of the workflow run that makes the call, see [Unattended]; "" for none, and for calls of its programs.
+	// Run is the id of the workflow run that makes the call, see [WithRun]; "" for none, and for calls of its programs.
 	Run string
 	// Approval is the id of the approval that a client is being asked for; "" for none.
 	Approval string
@@ -70,7 +70,7 @@ type Execution struct {
 	// Effects counts the calls that succeeded and changed something.
 	Effects atomic.Int64
 	// Place is its place in a trace.
-	Place telemetry.Place
+	Place telemetry.TraceContext
 }
 
 // Replayer answers calls of an execution from the journal of the one that it resumes.
@@ -86,7 +86,7 @@ func NewExecution(ctx context.Context, id string) *Execution {
 	by := ScopeOf(ctx).Run
 	return &Execution{
 		ID: id, Root: cmp.Or(by, id), Unattended: by != "", Suspension: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
-		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Calls: &List{}, Place: telemetry.PlaceOf(ctx),
+		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Calls: &List{}, Place: telemetry.TraceContextOf(ctx),
 	}
 }
 
@@ -101,10 +101,10 @@ func ExecutionID(ctx context.Context) string {
 	return ""
 }
 
-// Unattended returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
+// WithRun returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
 // does not wait: its error wraps a *approvals.Waits, the approval stays pending, and a retry of the same call finds the answer.
 // Approvals and limits apply to the run. Its programs are suspended immediately if no client can be asked.
-func Unattended(ctx context.Context, run string) context.Context {
+func WithRun(ctx context.Context, run string) context.Context {
 	s := ScopeOf(ctx)
 	s.Run = run
 	return s.In(ctx)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// heldGrace is how long the other calls of a suspended program may take.
-const heldGrace = 5 * time.Second
+// suspendGrace is how long the other calls of a suspended program may take.
+const suspendGrace = 5 * time.Second
 
 // Suspension stops a program when one of its calls must wait for approval. Other calls end first. It is safe for concurrent use.
 type Suspension struct {
-	mu    sync.Mutex
-	stop  context.CancelFunc // of the program
-	calls int                // in flight
-	still int                // of them, those that wait for approval
-	asked int
-	held  bool
-	late  *time.Timer
-	Turn  chan struct{} // a lock: one call at a time asks the client
+	mu        sync.Mutex
+	stop      context.CancelFunc // of the program
+	calls     int                // in flight
+	blocked   int                // of them, those that wait for approval
+	asked     int
+	suspended bool
+	timer     *time.Timer
+	Turn      chan struct{} // a lock: one call at a time asks the client
 }
 
 // NewSuspension returns a suspension for one execution.
@@ -34,8 +34,8 @@ func (h *Suspension) Context(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.late != nil {
-			h.late.Stop()
+		if h.timer != nil {
+			h.timer.Stop()
 		}
 		cancel()
 	}
@@ -44,7 +44,7 @@ func (h *Suspension) Context(ctx context.Context) (context.Context, func()) {
 // Begin counts a call in flight. Call end after it. During a suspension it waits for the end of the program.
 func (h *Suspension) Begin(ctx context.Context) (end func(), err error) {
 	h.mu.Lock()
-	if h.held {
+	if h.suspended {
 		h.mu.Unlock()
 		<-ctx.Done()
 		return nil, ErrSuspended
@@ -71,17 +71,17 @@ func (h *Suspension) MayAsk() bool {
 func (h *Suspension) Suspend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.still++
-	if !h.held {
-		h.held = true
-		h.late = time.AfterFunc(heldGrace, h.stop)
+	h.blocked++
+	if !h.suspended {
+		h.suspended = true
+		h.timer = time.AfterFunc(suspendGrace, h.stop)
 	}
 	h.end()
 }
 
 // end stops the program if all calls in flight wait for approval. mu must be held.
 func (h *Suspension) end() {
-	if h.held && h.calls <= h.still {
+	if h.suspended && h.calls <= h.blocked {
 		h.stop()
 	}
 }
@@ -90,7 +90,7 @@ func (h *Suspension) end() {
 func (h *Suspension) Suspended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.held
+	return h.suspended
 }
 
 // ErrSuspended is the error of a call that was in flight when its program was suspended.

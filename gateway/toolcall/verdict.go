@@ -28,8 +28,8 @@ type Verdict struct {
 	Limited bool
 }
 
-// Denied returns the error for a call that the rules or a person refuse.
-func (v Verdict) Denied() error {
+// DenyError returns the error for a call that the rules or a person refuse.
+func (v Verdict) DenyError() error {
 	if v.Limited {
 		return &tool.Error{Kind: tool.Limit, Message: v.Message}
 	}

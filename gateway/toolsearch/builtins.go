@@ -57,7 +57,7 @@ func Answer(closed func() bool, all ...map[string]Builtin) toolcall.Middleware {
 			t, ok := own[c.Tool.Name]
 			switch {
 			case !ok:
-				return tool.Result{}, notOwn(c.Tool, slices.Sorted(maps.Keys(own)))
+				return tool.Result{}, unknownBuiltin(c.Tool, slices.Sorted(maps.Keys(own)))
 			case closed():
 				return tool.Result{}, toolcall.ClosedError()
 			}
@@ -79,10 +79,10 @@ func (t Builtin) answer(ctx context.Context, args json.RawMessage) (tool.Result,
 		return tool.Result{}, err
 	}
 	// Structured too, so that a text that looks like JSON stays a string.
-	return tool.Result{Content: []tool.Content{{Type: "text", Text: text}}, Structured: quoted(text)}, nil
+	return tool.Result{Content: []tool.Content{{Type: "text", Text: text}}, Structured: quoteJSON(text)}, nil
 }
 
-func quoted(text string) json.RawMessage {
+func quoteJSON(text string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -90,7 +90,7 @@ func quoted(text string) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-func notOwn(id tool.ID, names []string) error {
+func unknownBuiltin(id tool.ID, names []string) error {
 	near := suggest.Of(id.Name, names)
 	if near != "" {
 		near = toolcall.GatewayID + "." + near
@@ -149,7 +149,7 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 		found, err := sr.search(ctx, s, lang)
 		return found.Text(), err
 	}
-	id, err := sr.toolNamed(name)
+	id, err := sr.resolveTool(name)
 	if err != nil {
 		return "", err
 	}
@@ -162,47 +162,47 @@ func (sr *Searcher) describeForProgram(ctx context.Context, args json.RawMessage
 	if err != nil {
 		return "", err
 	}
-	described := describe(sr.opts.Catalog.WithObserved(entry), Full, lang, catalog.Habits{})
-	described.Policy = guard.PolicyWord(sr.opts.Guard.Expected(ctx, id, true))
+	described := describe(sr.opts.Catalog.WithObserved(entry), Full, lang, catalog.Boilerplate{})
+	described.Policy = guard.PolicyLabel(sr.opts.Guard.ExpectedAction(ctx, id, true))
 	found.Tools = []FoundTool{described}
 	return found.Text(), nil
 }
 
-// toolNamed returns the id for "up.name" or "name". Either part may also be the
+// resolveTool returns the id for "up.name" or "name". Either part may also be the
 // upstream's own spelling.
-func (sr *Searcher) toolNamed(name string) (tool.ID, error) {
+func (sr *Searcher) resolveTool(name string) (tool.ID, error) {
 	if up, rest, ok := strings.Cut(name, "."); ok {
 		id := tool.ID{Upstream: up, Name: rest}
 		if up, err := sr.upstreamID(up); err != nil {
 			return id, err
 		} else if id.Upstream = up; up == toolcall.GatewayID {
-			return id, sr.notThere(id)
+			return id, sr.checkBuiltin(id)
 		}
-		if _, ok := sr.opts.Catalog.Known(id); !ok && tool.Identifier(rest) != rest {
+		if _, ok := sr.opts.Catalog.Lookup(id); !ok && tool.Identifier(rest) != rest {
 			id.Name = tool.Identifier(rest)
 		}
 		return id, nil
 	}
-	ids := sr.named(name)
+	ids := sr.toolsNamed(name)
 	switch {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), sanitize.Line(name, 80)), sanitize.Line("one of "+joined(ids), 400))
+		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), sanitize.Line(name, 80)), sanitize.Line("one of "+joinIDs(ids), 400))
 	}
-	return tool.ID{}, sr.noneNamed(name)
+	return tool.ID{}, sr.unknownTool(name)
 }
 
-// notThere returns an error if the built-in function does not exist.
-func (sr *Searcher) notThere(id tool.ID) error {
+// checkBuiltin returns an error if the built-in function does not exist.
+func (sr *Searcher) checkBuiltin(id tool.ID) error {
 	if functionNamed(id.Name) != nil {
 		return nil
 	}
-	return notOwn(id, functionNames())
+	return unknownBuiltin(id, functionNames())
 }
 
-// named returns the tools of that name, in order of their ids, or the built-in function if no upstream has one.
-func (sr *Searcher) named(name string) []tool.ID {
+// toolsNamed returns the tools of that name, in order of their ids, or the built-in function if no upstream has one.
+func (sr *Searcher) toolsNamed(name string) []tool.ID {
 	var ids []tool.ID
 	for _, t := range sr.opts.Catalog.Snapshot().Tools {
 		if t.ID.Name == name || t.Wire == name {
@@ -215,20 +215,20 @@ func (sr *Searcher) named(name string) []tool.ID {
 	return ids
 }
 
-func (sr *Searcher) noneNamed(name string) error {
+func (sr *Searcher) unknownTool(name string) error {
 	ups := sr.opts.Catalog.IDs()
 	names := append(functionNames(), ups...)
 	for _, t := range sr.opts.Catalog.Snapshot().Tools {
 		names = append(names, t.ID.Name)
 	}
 	near := suggest.Of(name, names)
-	if ids := sr.named(near); len(ids) > 0 && !slices.Contains(ups, near) {
+	if ids := sr.toolsNamed(near); len(ids) > 0 && !slices.Contains(ups, near) {
 		near = ids[0].String()
 	}
 	return toolcall.Unknown("tool", name, near)
 }
 
-func joined(ids []tool.ID) string {
+func joinIDs(ids []tool.ID) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()

@@ -18,8 +18,8 @@ import (
 // not change how rare a word is among tools, and so how tools are ranked.
 
 const (
-	// offersFound is how many of them one search shows.
-	offersFound = 3
+	// maxOffersFound is how many of them one search shows.
+	maxOffersFound = 3
 )
 
 // offerCall returns the call with which a program reads it, in both languages.
@@ -89,7 +89,7 @@ func promptCall(d catalog.Document, lang codegen.Language) string {
 func fullOffer(d catalog.Document, found FoundTool) string {
 	var b strings.Builder
 	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
-	for _, text := range append([]string{codegen.Quoted(sanitize.Line(d.Heading, catalog.SummaryLength)), codegen.Quoted(sanitize.Text(d.Description, 2000))}, found.Notes...) {
+	for _, text := range append([]string{codegen.QuoteLookalikes(sanitize.Line(d.Heading, catalog.SummaryLength)), codegen.QuoteLookalikes(sanitize.Text(d.Description, 2000))}, found.Notes...) {
 		if text != "" {
 			b.WriteString("\n" + text)
 		}
@@ -104,32 +104,32 @@ func fullOffer(d catalog.Document, found FoundTool) string {
 
 // offersFor returns the resources, templates and prompts that match a query. If the query
 // names a tool, they are not listed before it.
-func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64, named bool) (found []other, err error) {
+func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64, named bool) (found []nonTool, err error) {
 	known := sr.opts.Catalog.Snapshot().Offers
 	if len(known) == 0 {
 		return nil, nil
 	}
-	results, err := sr.opts.Catalog.RankOffers(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: offersFound})
+	results, err := sr.opts.Catalog.RankOffers(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: maxOffersFound})
 	if err != nil {
 		return nil, SearchError(err)
 	}
-	there := offersAt(known, s)
+	there := offersByURI(known, s)
 	for i, hit := range append(there, results.Hits...) {
 		at := i < len(there)
 		d, ok := known[catalog.DocumentKey{Kind: hit.Kind, ID: hit.ID}]
-		if !ok || slices.ContainsFunc(found, func(o other) bool { return o.id == hit.ID }) {
+		if !ok || slices.ContainsFunc(found, func(o nonTool) bool { return o.id == hit.ID }) {
 			continue // gone since the index was made, or already found
 		}
-		exact := at || s.Query == hit.ID.Name || names(s.Query, hit.ID)
-		o := other{sought: !named && (exact || weak || hit.Cover > best+surelyMore), fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
-		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, tell: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
+		exact := at || s.Query == hit.ID.Name || namesTool(s.Query, hit.ID)
+		o := nonTool{preferred: !named && (exact || weak || hit.Cover > best+coverMargin), relevant: exact || !results.Weak && hit.Cover >= minFunctionCover && results.Words > 1}
+		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, describe: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
 		found = append(found, o)
 	}
 	return found, nil
 }
 
-// offersAt returns the resources whose URI is the query, which an index of words cannot match.
-func offersAt(known map[catalog.DocumentKey]catalog.Document, s Request) (hits []index.Hit) {
+// offersByURI returns the resources whose URI is the query, which an index of words cannot match.
+func offersByURI(known map[catalog.DocumentKey]catalog.Document, s Request) (hits []index.Hit) {
 	if !strings.Contains(s.Query, ":") || strings.ContainsAny(s.Query, " \t\n") {
 		return nil
 	}
@@ -143,7 +143,7 @@ func offersAt(known map[catalog.DocumentKey]catalog.Document, s Request) (hits [
 	slices.SortFunc(hits, func(a, b index.Hit) int {
 		return cmp.Or(cmp.Compare(len(b.ID.Name), len(a.ID.Name)), strings.Compare(a.ID.String(), b.ID.String()))
 	})
-	return hits[:min(len(hits), offersFound)]
+	return hits[:min(len(hits), maxOffersFound)]
 }
 
 // heldTool returns a tool that is quarantined.
@@ -155,9 +155,9 @@ func (sr *Searcher) heldTool(id tool.ID) (FoundHeld, bool) {
 // heldNamed returns the quarantined tools that the query names, without those in
 // known. The caller knows their names already.
 func (sr *Searcher) heldNamed(query string, known []FoundHeld) (found []FoundHeld) {
-	for id, reason := range sr.opts.Catalog.Quarantined() {
+	for id, reason := range sr.opts.Catalog.QuarantinedTools() {
 		one := FoundHeld{ID: id, Reason: reason}
-		if names(query, id) && !slices.Contains(known, one) && len(found) < maxHeldRank {
+		if namesTool(query, id) && !slices.Contains(known, one) && len(found) < maxHeldRank {
 			found = append(found, one)
 		}
 	}

@@ -17,17 +17,17 @@ import (
 // have an index of their own, so that they do not affect the ranking of tools.
 
 const (
-	// functionFits is how much of a query a built-in function must match to be shown
+	// minFunctionCover is how much of a query a built-in function must match to be shown
 	// next to tools.
-	functionFits = 0.6
+	minFunctionCover = 0.6
 	// toolsPerFunction is the number of hits per function that is shown, at most maxFunctions.
 	toolsPerFunction, maxFunctions = 4, 2
-	// surelyMore is how much more of a query than the best tool a function must match
+	// coverMargin is how much more of a query than the best tool a function must match
 	// to be listed before it.
-	surelyMore = 0.05
-	// allButAll is how much of a query of several words a function must match to be
+	coverMargin = 0.05
+	// nearFullCover is how much of a query of several words a function must match to be
 	// listed after tools that match all of it.
-	allButAll = 0.85
+	nearFullCover = 0.85
 )
 
 func functionNamed(name string) *runtime.Function {
@@ -84,7 +84,7 @@ func listFunctions(found *Found, lang codegen.Language) (list []candidate) {
 }
 
 func functionCandidate(f runtime.Function, lang codegen.Language) candidate {
-	return candidate{id: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, tell: func(d Detail) FoundTool { return describeFunction(f, d, lang) }}
+	return candidate{id: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, describe: func(d Detail) FoundTool { return describeFunction(f, d, lang) }}
 }
 
 // searchFunctions searches the built-in functions only.
@@ -93,7 +93,7 @@ func (sr *Searcher) searchFunctions(ctx context.Context, s Request, lang codegen
 	if err != nil {
 		return nil, SearchError(err)
 	}
-	found.adopt(results)
+	found.setTotals(results)
 	found.Likely = nil
 	for _, hit := range results.Hits {
 		list = append(list, functionCandidate(*functionNamed(hit.ID.Name), lang))
@@ -101,40 +101,40 @@ func (sr *Searcher) searchFunctions(ctx context.Context, s Request, lang codegen
 	return list, nil
 }
 
-// other is a candidate that is not a tool.
-type other struct {
+// nonTool is a candidate that is not a tool.
+type nonTool struct {
 	candidate
-	// fits says that it matches enough of the query to be shown, sought that the
+	// relevant says that it matches enough of the query to be shown, sought that the
 	// query means it rather than a tool.
-	fits, sought bool
+	relevant, preferred bool
 }
 
-// addOthers inserts matching candidates that are not tools: before the tools if the
+// addNonTools inserts matching candidates that are not tools: before the tools if the
 // query means them, else after the first tools. best is how much of the query the
 // best tool matches.
-func (sr *Searcher) addOthers(ctx context.Context, s Request, lang codegen.Language, found *Found, tools []candidate, best float64) ([]candidate, error) {
+func (sr *Searcher) addNonTools(ctx context.Context, s Request, lang codegen.Language, found *Found, tools []candidate, best float64) ([]candidate, error) {
 	weak := found.Weak || len(tools) == 0
-	var others []other
+	var others []nonTool
 	if s.Upstream == "" {
 		functions, err := sr.functionsFor(ctx, s, lang, weak, best)
 		if err != nil {
 			return nil, err
 		}
-		saved, err := sr.skillsFor(ctx, s, weak, best, exact(tools) > 0)
+		saved, err := sr.skillsFor(ctx, s, weak, best, countExact(tools) > 0)
 		if err != nil {
 			return nil, err
 		}
 		others = append(saved, functions...)
 	}
-	offers, err := sr.offersFor(ctx, s, lang, weak, best, exact(tools) > 0)
+	offers, err := sr.offersFor(ctx, s, lang, weak, best, countExact(tools) > 0)
 	if err != nil {
 		return nil, err
 	}
 	var first, last []candidate
 	for _, o := range append(others, offers...) {
 		switch {
-		case !o.fits:
-		case o.sought:
+		case !o.relevant:
+		case o.preferred:
 			first = append(first, o.candidate)
 		case s.Limit == 0 || s.Limit >= toolsPerFunction:
 			last = append(last, o.candidate)
@@ -146,18 +146,18 @@ func (sr *Searcher) addOthers(ctx context.Context, s Request, lang codegen.Langu
 	return slices.Concat(first, tools[:head], last, tools[head:]), nil
 }
 
-// judge decides whether a function that matches cover of a query of that many words is shown, and where.
-func (o *other) judge(words int, cover, best float64, weak bool, f runtime.Function, query string) {
-	more := cover > best+surelyMore
+// classify decides whether a function that matches cover of a query of that many words is shown, and where.
+func (o *nonTool) classify(words int, cover, best float64, weak bool, f runtime.Function, query string) {
+	more := cover > best+coverMargin
 	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word matches too much
-	o.sought = o.exact || more || weak && (words > 1 || best < functionFits)
+	o.preferred = o.exact || more || weak && (words > 1 || best < minFunctionCover)
 	// A tool that matches the whole query suffices, unless the query is almost certainly about the function.
-	needed := o.sought || weak || words > 1 && best < 1-surelyMore || words > 2 && cover > allButAll
-	o.fits = o.exact || cover >= functionFits && worded && needed
+	needed := o.preferred || weak || words > 1 && best < 1-coverMargin || words > 2 && cover > nearFullCover
+	o.relevant = o.exact || cover >= minFunctionCover && worded && needed
 }
 
 // functionsFor returns the built-in functions that match a query.
-func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64) (found []other, err error) {
+func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64) (found []nonTool, err error) {
 	room := maxFunctions
 	if s.Limit > 0 {
 		room = max(1, min(s.Limit/toolsPerFunction, maxFunctions))
@@ -169,9 +169,9 @@ func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.La
 	known := 1 - float64(len(results.Unmatched))/float64(max(results.Words, 1))
 	for _, hit := range results.Hits {
 		f := *functionNamed(hit.ID.Name)
-		o := other{candidate: functionCandidate(f, lang)}
+		o := nonTool{candidate: functionCandidate(f, lang)}
 		o.exact = s.Query == hit.ID.Name || s.Query == hit.ID.String()
-		o.judge(results.Words, min(hit.Cover, known), best, weak, f, s.Query)
+		o.classify(results.Words, min(hit.Cover, known), best, weak, f, s.Query)
 		found = append(found, o)
 	}
 	return found, nil

@@ -15,14 +15,14 @@ func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, 
 	list = make([]candidate, 0, len(all))
 	for i, hit := range all {
 		best = max(best, hit.Cover)
-		e, known := sr.opts.Catalog.Known(hit.ID)
-		becomes := sr.opts.Guard.Expected(ctx, hit.ID, known)
+		e, known := sr.opts.Catalog.Lookup(hit.ID)
+		becomes := sr.opts.Guard.ExpectedAction(ctx, hit.ID, known)
 		if known && becomes != policy.Deny {
 			list = append(list, sr.candidate(s, lang, hit, e, becomes))
 			continue
 		}
 		found.Total-- // gone since the index was made, held, or refused
-		if known && !found.Listing && (i < maxHeldRank || names(s.Query, hit.ID)) {
+		if known && !found.Listing && (i < maxHeldRank || namesTool(s.Query, hit.ID)) {
 			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, guard.ReasonDenied})
 		}
 		if held, ok := sr.heldTool(hit.ID); ok && i < maxHeldRank {
@@ -35,10 +35,10 @@ func (sr *Searcher) hits(ctx context.Context, s Request, lang codegen.Language, 
 func (sr *Searcher) candidate(s Request, lang codegen.Language, hit index.Hit, e *catalog.Entry, becomes policy.Action) candidate {
 	snapshot := sr.opts.Catalog.Snapshot()
 	tell := func(d Detail) FoundTool {
-		found := describe(sr.opts.Catalog.WithObserved(e), d, lang, snapshot.Habits(hit.ID))
-		found.Policy = guard.PolicyWord(becomes)
+		found := describe(sr.opts.Catalog.WithObserved(e), d, lang, snapshot.Boilerplate(hit.ID))
+		found.Policy = guard.PolicyLabel(becomes)
 		return found
 	}
-	hints := func() []string { return snapshot.Habits(hit.ID).Params.Hints(e.Tool, lang, maxNotes) }
-	return candidate{hit.ID, hit.Score, hit.Cover, names(s.Query, hit.ID), tell, hints}
+	hints := func() []string { return snapshot.Boilerplate(hit.ID).Params.Hints(e.Tool, lang, maxNotes) }
+	return candidate{hit.ID, hit.Score, hit.Cover, namesTool(s.Query, hit.ID), tell, hints}
 }

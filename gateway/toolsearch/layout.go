@@ -27,22 +27,22 @@ func (sr *Searcher) countTokens(text string) int { return sr.opts.Meter.Count(te
 
 // share is the part of the budget up to which hits are shown at a level, and their maximum number.
 type share struct {
-	level Detail
-	part  float64
-	most  int
+	level    Detail
+	fraction float64
+	limit    int
 }
 
-// every is more hits than there can be.
-const every = MaxLimit + 1
+// unlimited is more hits than there can be.
+const unlimited = MaxLimit + 1
 
-// sureBelow is the ratio of the second score to the first below which the first hit
+// confidentRatio is the ratio of the second score to the first below which the first hit
 // counts as certain: among the judged queries over the catalogue it is right for
 // 33 of 34 of the odd half, 71 of 74 of all (bench/results/answer-layout.txt).
-const sureBelow = 0.7
+const confidentRatio = 0.7
 
-// coversAll is how much of a query the best hit must match to be shown with its
+// minWeakCover is how much of a query the best hit must match to be shown with its
 // signature if no hit matches well.
-const coversAll = 0.6
+const minWeakCover = 0.6
 
 // cutType replaces a type in a signature that is not written out.
 const cutType = "{...}"
@@ -52,20 +52,20 @@ func (l *layout) fill(s Request, list []candidate) {
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
-	l.used = 1 + l.count(l.found.closing(min(len(list), 1))) // joined parts may count one token more than separate ones
+	l.used = 1 + l.count(l.found.footer(min(len(list), 1))) // joined parts may count one token more than separate ones
 	if l.found.Listing {
-		l.list(list)
+		l.fillListing(list)
 		return
 	}
 	shares := l.shares(s, list)
 	for i, c := range list {
-		for len(shares) > 0 && (shares[0].most == 0 || !l.add(c, shares[0], i == 0)) {
+		for len(shares) > 0 && (shares[0].limit == 0 || !l.add(c, shares[0], i == 0)) {
 			shares = shares[1:]
 		}
 		if len(shares) == 0 {
 			return
 		}
-		shares[0].most--
+		shares[0].limit--
 	}
 }
 
@@ -75,7 +75,7 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	if level == Signature && !first && !c.exact && !l.found.Listing {
 		level = brief
 	}
-	t := c.tell(level)
+	t := c.describe(level)
 	if s.level != l.found.Detail {
 		t.Shown = s.level
 	}
@@ -87,7 +87,7 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	}
 	writer := l.writer
 	cost := l.count(writer.text(t))
-	if !first && float64(l.used+cost) > s.part*float64(l.budget) {
+	if !first && float64(l.used+cost) > s.fraction*float64(l.budget) {
 		return false
 	}
 	l.used, l.writer = l.used+cost, writer
@@ -99,15 +99,15 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 func (l *layout) shares(s Request, list []candidate) []share {
 	switch top := l.found.Detail; {
 	case top == Names:
-		return []share{{Names, 1, every}}
+		return []share{{Names, 1, unlimited}}
 	case l.found.Weak:
 		return weakShares(top, cmp.Or(s.Limit, 5), list)
 	case top == Summary:
-		return []share{{top, 0.9, every}, {Names, 1, every}}
-	case top == Full && exact(list) == 0:
-		return []share{{top, 1, every}, {Summary, 1, 3}}
+		return []share{{top, 0.9, unlimited}, {Names, 1, unlimited}}
+	case top == Full && countExact(list) == 0:
+		return []share{{top, 1, unlimited}, {Summary, 1, 3}}
 	case s.Limit > 0 && top == Signature:
-		return []share{{top, 0.75, every}, {Summary, 0.9, every}, {Names, 1, every}}
+		return []share{{top, 0.75, unlimited}, {Summary, 0.9, unlimited}, {Names, 1, unlimited}}
 	}
 	return l.rankedShares(list)
 }
@@ -117,25 +117,25 @@ func (l *layout) shares(s Request, list []candidate) []share {
 // (bench/results/answer-layout.txt).
 func (l *layout) rankedShares(list []candidate) []share {
 	top := l.found.Detail
-	if n := exact(list); n > 0 {
+	if n := countExact(list); n > 0 {
 		return []share{{top, 1, n}, {Summary, 1, 2}, {Names, 1, 4}}
 	}
-	if len(list) > 1 && list[1].score < sureBelow*list[0].score {
+	if len(list) > 1 && list[1].score < confidentRatio*list[0].score {
 		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
 	}
-	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, every}}
+	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, unlimited}}
 }
 
 // weakShares returns few lines. The first hit may still be right.
 func weakShares(top Detail, most int, list []candidate) []share {
-	if top == Signature && len(list) > 0 && list[0].cover >= coversAll {
+	if top == Signature && len(list) > 0 && list[0].cover >= minWeakCover {
 		return []share{{top, 1, 1}, {Summary, 1, most - 1}}
 	}
 	return []share{{Summary, 1, most}}
 }
 
-// exact counts the exact matches among the first three.
-func exact(list []candidate) (n int) {
+// countExact counts the exact matches among the first three.
+func countExact(list []candidate) (n int) {
 	for _, c := range list[:min(len(list), 3)] {
 		if c.exact {
 			n++
@@ -144,20 +144,20 @@ func exact(list []candidate) (n int) {
 	return n
 }
 
-// list shows all candidates at the same level, the most detailed one that fits. They are not ranked.
-func (l *layout) list(list []candidate) {
+// fillListing shows all candidates at the same level, the most detailed one that fits. They are not ranked.
+func (l *layout) fillListing(list []candidate) {
 	levels := []Detail{Full, Signature, Summary, Names}
 	levels = levels[slices.Index(levels, l.found.Detail):]
 	used, writer := l.used, l.writer
 	for _, level := range levels {
 		l.used, l.writer, l.found.Tools = used, writer, nil
-		if l.all(list, share{level, 1, every}) || level == Names {
+		if l.addAll(list, share{level, 1, unlimited}) || level == Names {
 			return
 		}
 	}
 }
 
-func (l *layout) all(list []candidate, s share) bool {
+func (l *layout) addAll(list []candidate, s share) bool {
 	for _, c := range list {
 		if !l.add(c, s, false) {
 			return false

@@ -25,7 +25,7 @@ func (f Found) Text() string {
 		b.WriteString(w.text(t))
 	}
 	b.WriteString(w.end())
-	b.WriteString(f.closing(len(f.Tools)))
+	b.WriteString(f.footer(len(f.Tools)))
 	return strings.TrimRight(b.String(), "\n")
 }
 
@@ -66,8 +66,8 @@ const (
 	maxUnknown = 40
 )
 
-// closing returns the lines below that many hits.
-func (f Found) closing(hits int) string {
+// footer returns the lines below that many hits.
+func (f Found) footer(hits int) string {
 	var b strings.Builder
 	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && (f.Weak || hits == 0) {
 		fmt.Fprintf(&b, "Upstreams that look right: %s.\n", strings.Join(likely, ", "))
@@ -85,7 +85,7 @@ func (f Found) closing(hits int) string {
 	if f.Unknown != "" {
 		b.WriteString(f.noUpstream("; all were searched"))
 	}
-	b.WriteString(f.refused())
+	b.WriteString(f.refusedLine())
 	for _, h := range f.Quarantined {
 		if h.Reason == guard.ReasonDenied {
 			continue
@@ -96,8 +96,8 @@ func (f Found) closing(hits int) string {
 	return b.String()
 }
 
-// refused returns a line with the tools that the policy refuses, so that a model stops looking for them.
-func (f Found) refused() string {
+// refusedLine returns a line with the tools that the policy refuses, so that a model stops looking for them.
+func (f Found) refusedLine() string {
 	var ids []string
 	for _, h := range f.Quarantined {
 		if h.Reason == guard.ReasonDenied {
@@ -156,12 +156,12 @@ func (f Found) writeMissing(b *strings.Builder) {
 // toolWriter writes hits one after the other: adjacent hits of one upstream share its
 // import line, and hits without details share one line. A copy continues independently.
 type toolWriter struct {
-	detail    Detail
-	language  string
-	header    string // the current import line
-	ids       string // the last upstream in the line of names, "" before that line
-	begun     bool   // something precedes that line
-	explained *once
+	detail       Detail
+	language     string
+	header       string // the current import line
+	lastUpstream string // the last upstream in the line of names, "" before that line
+	started      bool   // something precedes that line
+	explained    *parameterDedup
 }
 
 func newToolWriter(f Found) toolWriter {
@@ -174,19 +174,19 @@ func (w *toolWriter) text(t FoundTool) string {
 	if level == Names {
 		return w.id(t)
 	}
-	w.begun = true
+	w.started = true
 	switch level {
 	case Summary:
 		w.header = ""
 		return strings.TrimSuffix(t.name()+t.mark()+": "+t.Summary, ": ") + "\n"
 	case Full:
 		if w.explained == nil {
-			w.explained = &once{}
+			w.explained = &parameterDedup{}
 		}
 		return w.explained.full(t, t.mark()) + "\n\n"
 	}
 	var b strings.Builder
-	b.WriteString(w.under(t) + "  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
+	b.WriteString(w.importLine(t) + "  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
 	if t.Summary != "" {
 		b.WriteString("    " + t.Summary + "\n")
 	}
@@ -196,8 +196,8 @@ func (w *toolWriter) text(t FoundTool) string {
 	return b.String()
 }
 
-// under returns the import line for a hit, "" if it is the current one.
-func (w *toolWriter) under(t FoundTool) string {
+// importLine returns the import line for a hit, "" if it is the current one.
+func (w *toolWriter) importLine(t FoundTool) string {
 	header := t.header(w.language)
 	if header == w.header {
 		return ""
@@ -212,14 +212,14 @@ func (w *toolWriter) id(t FoundTool) string {
 	if w.detail == Names {
 		return t.name() + "\n"
 	}
-	before, name := w.ids, strings.TrimPrefix(t.name(), t.ID.Upstream+".")
-	w.ids = t.ID.Upstream
+	before, name := w.lastUpstream, strings.TrimPrefix(t.name(), t.ID.Upstream+".")
+	w.lastUpstream = t.ID.Upstream
 	switch {
 	case before == t.ID.Upstream:
 		return ", " + name
 	case before != "":
 		return "; " + t.ID.Upstream + ": " + name
-	case w.begun:
+	case w.started:
 		return "also " + t.ID.Upstream + ": " + name
 	}
 	return t.ID.Upstream + ": " + name
@@ -227,7 +227,7 @@ func (w *toolWriter) id(t FoundTool) string {
 
 // end returns the end of the line of names.
 func (w *toolWriter) end() string {
-	if w.ids != "" {
+	if w.lastUpstream != "" {
 		return "\n"
 	}
 	return ""

@@ -9,10 +9,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// readQuery removes from a query what is not searched for: the upstream filter, and
+// parseQuery removes from a query what is not searched for: the upstream filter, and
 // general words. It returns the name of an unknown upstream in the filter, "" for
 // none.
-func (sr *Searcher) readQuery(s *Request) (unknown string) {
+func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 	var rest []string
 	for word := range strings.FieldsSeq(s.Query) {
 		const prefix = "upstream:"
@@ -35,7 +35,7 @@ func (sr *Searcher) readQuery(s *Request) (unknown string) {
 		s.Query = ""
 		return unknown
 	}
-	if s.Query = strings.Join(rest, " "); sr.inGeneral(s.Query) {
+	if s.Query = strings.Join(rest, " "); sr.isGeneral(s.Query) {
 		s.Query = ""
 	}
 	return unknown
@@ -50,9 +50,9 @@ const (
 	generalThings = " capabilities capability functionality help mcp this tool toolbox tools upstream upstreams you "
 )
 
-// inGeneral reports whether a query asks for all tools rather than a specific one:
+// isGeneral reports whether a query asks for all tools rather than a specific one:
 // "*", "list all tools", "what can you do?". The name of a tool never does.
-func (sr *Searcher) inGeneral(query string) bool {
+func (sr *Searcher) isGeneral(query string) bool {
 	if len(query) > maxGeneral {
 		return false
 	}
@@ -68,6 +68,6 @@ func (sr *Searcher) inGeneral(query string) bool {
 		}
 		thing = thing || isThing
 	}
-	name := letters(query)
-	return thing && !slices.ContainsFunc(sr.opts.Catalog.Snapshot().Tools, func(t tool.Tool) bool { return letters(t.ID.Name) == name })
+	name := foldName(query)
+	return thing && !slices.ContainsFunc(sr.opts.Catalog.Snapshot().Tools, func(t tool.Tool) bool { return foldName(t.ID.Name) == name })
 }

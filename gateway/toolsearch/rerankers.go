@@ -24,20 +24,20 @@ import (
 // rerankers are the optional inputs to ranking: feedback from calls, and embeddings. Each
 // is enabled by the settings; search works without it if it is disabled or fails.
 type rerankers struct {
-	clicks  atomic.Pointer[clickStore]
-	meaning atomic.Pointer[ranker]
+	feedback   atomic.Pointer[feedbackStore]
+	embeddings atomic.Pointer[ranker]
 
-	mu    sync.Mutex // held while they change
-	ended bool
+	mu     sync.Mutex // held while they change
+	closed bool
 }
 
-// clickStore is the feedback store and its files.
-type clickStore struct {
+// feedbackStore is the feedback store and its files.
+type feedbackStore struct {
 	*feedback.Store
 	files *feedback.Files // nil: in memory only
 }
 
-func (s *clickStore) close() error {
+func (s *feedbackStore) close() error {
 	if s == nil {
 		return nil
 	}
@@ -67,15 +67,15 @@ func (r *ranker) close() error {
 func (sr *Searcher) Apply(cfg config.Search) {
 	sr.rerankers.mu.Lock()
 	defer sr.rerankers.mu.Unlock()
-	if sr.rerankers.ended {
+	if sr.rerankers.closed {
 		return
 	}
-	if cfg.Learn != (sr.rerankers.clicks.Load() != nil) {
-		sr.warn("close search feedback", sr.rerankers.clicks.Swap(sr.openClicks(cfg.Learn)).close())
+	if cfg.Learn != (sr.rerankers.feedback.Load() != nil) {
+		sr.warn("close search feedback", sr.rerankers.feedback.Swap(sr.openFeedback(cfg.Learn)).close())
 	}
-	old := sr.rerankers.meaning.Load()
+	old := sr.rerankers.embeddings.Load()
 	if (cfg.Embeddings != nil) != (old != nil) || old != nil && !reflect.DeepEqual(old.settings, *cfg.Embeddings) {
-		sr.warn("close embeddings", sr.rerankers.meaning.Swap(sr.openMeaning(cfg.Embeddings)).close())
+		sr.warn("close embeddings", sr.rerankers.embeddings.Swap(sr.openEmbeddings(cfg.Embeddings)).close())
 	}
 }
 
@@ -89,29 +89,29 @@ func (sr *Searcher) warn(what string, err error) {
 func (a *rerankers) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = true
-	return errors.Join(a.clicks.Swap(nil).close(), a.meaning.Swap(nil).close())
+	a.closed = true
+	return errors.Join(a.feedback.Swap(nil).close(), a.embeddings.Swap(nil).close())
 }
 
-// openClicks opens the feedback store; it returns nil if on is false.
-func (sr *Searcher) openClicks(on bool) *clickStore {
+// openFeedback opens the feedback store; it returns nil if on is false.
+func (sr *Searcher) openFeedback(on bool) *feedbackStore {
 	opts := &feedback.Options{Logger: sr.opts.Logger}
 	switch {
 	case !on:
 		return nil
 	case sr.opts.CacheDir == "":
-		return &clickStore{Store: feedback.New(nil, opts)}
+		return &feedbackStore{Store: feedback.New(nil, opts)}
 	}
 	files, err := feedback.OpenFiles(filepath.Join(sr.opts.CacheDir, "clicks"))
 	if err != nil {
 		sr.opts.Logger.Warn("search feedback is kept in memory only", "error", err)
-		return &clickStore{Store: feedback.New(nil, opts)}
+		return &feedbackStore{Store: feedback.New(nil, opts)}
 	}
-	return &clickStore{feedback.New(files, opts), files}
+	return &feedbackStore{feedback.New(files, opts), files}
 }
 
-// openMeaning opens the embeddings endpoint of the settings; nil if there is none.
-func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
+// openEmbeddings opens the embeddings endpoint of the settings; nil if there is none.
+func (sr *Searcher) openEmbeddings(cfg *config.Embeddings) *ranker {
 	if cfg == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
 	show := func() {
 		showing.Lock()
 		defer showing.Unlock()
-		r.Replace(texts(sr.opts.Catalog.Snapshot()))
+		r.Replace(embeddingTexts(sr.opts.Catalog.Snapshot()))
 	}
 	unwatch := sr.opts.Catalog.Watch(show)
 	show()
@@ -145,15 +145,15 @@ func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
 }
 
 const (
-	// aboutTool and aboutUpstream are how much of the descriptions of a tool and its
+	// maxToolText and aboutUpstream are how much of the descriptions of a tool and its
 	// upstream is embedded, in characters.
-	aboutTool     = 400
-	aboutUpstream = 120
+	maxToolText     = 400
+	maxUpstreamText = 120
 )
 
-// texts returns the text that is embedded for each tool: its name in words, what it does, and
+// embeddingTexts returns the text that is embedded for each tool: its name in words, what it does, and
 // its upstream. Held tools are left out.
-func texts(s *catalog.Snapshot) []embeddings.Document {
+func embeddingTexts(s *catalog.Snapshot) []embeddings.Document {
 	callable := make(map[tool.ID]bool, len(s.Tools))
 	for _, t := range s.Tools {
 		callable[t.ID] = true
@@ -167,8 +167,8 @@ func texts(s *catalog.Snapshot) []embeddings.Document {
 		if name == "" {
 			name = d.ID.Name
 		}
-		text := spaced(d.ID.Upstream) + ": " + spaced(name) + ". " + sanitize.Line(d.Title+" "+d.Description, aboutTool)
-		if about := sanitize.Line(d.Upstream, aboutUpstream); about != "" {
+		text := splitName(d.ID.Upstream) + ": " + splitName(name) + ". " + sanitize.Line(d.Title+" "+d.Description, maxToolText)
+		if about := sanitize.Line(d.Upstream, maxUpstreamText); about != "" {
 			text += " (" + about + ")"
 		}
 		all = append(all, embeddings.Document{ID: d.ID, Text: text})
@@ -176,8 +176,8 @@ func texts(s *catalog.Snapshot) []embeddings.Document {
 	return all
 }
 
-// spaced splits a name into words: createIssue and create_issue are "create issue".
-func spaced(name string) string {
+// splitName splits a name into words: createIssue and create_issue are "create issue".
+func splitName(name string) string {
 	var b strings.Builder
 	small := false
 	for _, r := range name {
@@ -193,25 +193,25 @@ func spaced(name string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// aided adds the ranking by embeddings and the boosts by feedback to a query. It
+// addSignals adds the ranking by embeddings and the boosts by feedback to a query. It
 // returns the weights of the query's words if feedback is enabled.
-func (sr *Searcher) aided(ctx context.Context, q *index.Query) (words map[string]float64) {
+func (sr *Searcher) addSignals(ctx context.Context, q *index.Query) (words map[string]float64) {
 	if q.Text == "" {
 		return nil
 	}
-	if r := sr.rerankers.meaning.Load(); r != nil {
+	if r := sr.rerankers.embeddings.Load(); r != nil {
 		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return q.Upstream == "" || id.Upstream == q.Upstream })
 	}
-	if store := sr.rerankers.clicks.Load(); store != nil {
+	if store := sr.rerankers.feedback.Load(); store != nil {
 		words = sr.opts.Catalog.Weigh(ctx, q.Text)
-		q.Favour = store.Favour(tool.Principal(ctx), words, sr.opts.Catalog.Digest)
+		q.Favour = store.Boost(tool.Principal(ctx), words, sr.opts.Catalog.Digest)
 	}
 	return words
 }
 
-// searched records which tools were shown for a query, to match later calls.
-func (sr *Searcher) searched(ctx context.Context, found Found) {
-	store := sr.rerankers.clicks.Load()
+// recordSearch records which tools were shown for a query, to match later calls.
+func (sr *Searcher) recordSearch(ctx context.Context, found Found) {
+	store := sr.rerankers.feedback.Load()
 	if store == nil || len(found.words) == 0 {
 		return
 	}
@@ -221,11 +221,11 @@ func (sr *Searcher) searched(ctx context.Context, found Found) {
 			shown = append(shown, t.ID)
 		}
 	}
-	store.Searched(who(ctx), found.words, shown)
+	store.RecordSearch(callerOf(ctx), found.words, shown)
 }
 
-func who(ctx context.Context) feedback.Who {
-	return feedback.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
+func callerOf(ctx context.Context) feedback.Caller {
+	return feedback.Caller{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
 }
 
 // Learn is middleware that records successful calls: tools that a caller calls after
@@ -233,12 +233,12 @@ func who(ctx context.Context) feedback.Who {
 func (sr *Searcher) Learn(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		result, err := next(ctx, c)
-		store := sr.rerankers.clicks.Load()
-		if store == nil || err != nil || result.IsError || c.Tool.Method() != "tools/call" || catalog.Asks(c, result) {
+		store := sr.rerankers.feedback.Load()
+		if store == nil || err != nil || result.IsError || c.Tool.Method() != "tools/call" || catalog.NeedsInput(c, result) {
 			return result, err
 		}
 		if digest := sr.opts.Catalog.Digest(c.Tool); digest != "" {
-			store.Called(who(ctx), c.Execution, c.Tool, digest)
+			store.RecordCall(callerOf(ctx), c.Execution, c.Tool, digest)
 		}
 		return result, nil
 	}

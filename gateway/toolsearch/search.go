@@ -146,21 +146,21 @@ func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
 	begun := time.Now()
 	found, err := sr.search(ctx, s, lang)
 	if err == nil {
-		sr.opts.Telemetry.Searched(ctx, found.Weak, time.Since(begun))
-		sr.opts.Telemetry.Tokens(ctx, "search", found.cost, 0)
+		sr.opts.Telemetry.RecordSearch(ctx, found.Weak, time.Since(begun))
+		sr.opts.Telemetry.RecordTokens(ctx, "search", found.cost, 0)
 	}
 	return found, err
 }
 
 // search is Search without waiting for upstreams.
 func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language) (Found, error) {
-	missing := sr.readQuery(&s)
+	missing := sr.parseQuery(&s)
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream, Unknown: missing}
 	found.Upstreams = sr.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = sr.opts.Problem()
 		l := sr.layout(s, &found)
-		l.upstreams()
+		l.fillUpstreams()
 		found.cost = l.used
 		return found, nil
 	}
@@ -174,7 +174,7 @@ func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language
 	l := sr.layout(s, &found)
 	l.fill(s, list)
 	found.cost = l.used
-	sr.searched(ctx, found)
+	sr.recordSearch(ctx, found)
 	return found, nil
 }
 
@@ -185,8 +185,8 @@ type candidate struct {
 	// cover is how much of the query it matches, 0 to 1.
 	cover float64
 	// exact says that the query is its name.
-	exact bool
-	tell  func(Detail) FoundTool
+	exact    bool
+	describe func(Detail) FoundTool
 	// hints returns notes in addition to the signature; nil if there are none.
 	hints func() []string
 }
@@ -206,55 +206,55 @@ func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Lang
 		found.Offers = sr.opts.Catalog.OffersText(s.Upstream, lang)
 	}
 	query := index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()}
-	found.words = sr.aided(ctx, &query)
+	found.words = sr.addSignals(ctx, &query)
 	results, err := sr.opts.Catalog.Rank(ctx, query)
 	if err != nil {
 		return nil, SearchError(err)
 	}
-	found.adopt(results)
+	found.setTotals(results)
 	list, best := sr.hits(ctx, s, lang, results.Hits, found)
 	if found.Listing {
 		return list, nil
 	}
 	found.Quarantined = append(found.Quarantined, sr.heldNamed(s.Query, found.Quarantined)...)
-	return sr.addOthers(ctx, s, lang, found, besides(list), best)
+	return sr.addNonTools(ctx, s, lang, found, diversify(list), best)
 }
 
 const (
-	// together is how many of the first tools may be of one upstream if another has a
+	// maxSameUpstream is how many of the first tools may be of one upstream if another has a
 	// tool that matches nearly as much: nearlyAs times what the first tool matches.
-	together = 4
-	nearlyAs = 0.9
+	maxSameUpstream = 4
+	minCoverRatio   = 0.9
 )
 
-// besides moves up the best tool of another upstream if the first tools are all of one,
+// diversify moves up the best tool of another upstream if the first tools are all of one,
 // so that repeated words do not keep other upstreams out of the answer.
-func besides(list []candidate) []candidate {
+func diversify(list []candidate) []candidate {
 	other := func(c candidate) bool { return c.id.Upstream != list[0].id.Upstream }
-	if len(list) <= together || slices.ContainsFunc(list[:together+1], other) {
+	if len(list) <= maxSameUpstream || slices.ContainsFunc(list[:maxSameUpstream+1], other) {
 		return list
 	}
-	at := slices.IndexFunc(list, func(c candidate) bool { return other(c) && c.cover > 0 && c.cover >= nearlyAs*list[0].cover })
+	at := slices.IndexFunc(list, func(c candidate) bool { return other(c) && c.cover > 0 && c.cover >= minCoverRatio*list[0].cover })
 	if at < 0 {
 		return list
 	}
 	moved := list[at]
-	return slices.Insert(slices.Delete(list, at, at+1), together, moved)
+	return slices.Insert(slices.Delete(list, at, at+1), maxSameUpstream, moved)
 }
 
-// adopt copies the totals and suggestions of an index's results.
-func (f *Found) adopt(r index.Results) {
+// setTotals copies the totals and suggestions of an index's results.
+func (f *Found) setTotals(r index.Results) {
 	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
 }
 
-// names reports whether a query is the name or the id of a tool, in any case and with any separators.
-func names(query string, id tool.ID) bool {
-	asked := letters(query)
-	return asked != "" && !strings.ContainsAny(strings.TrimSpace(query), " \t\n") && (asked == letters(id.Name) || asked == letters(id.String()))
+// namesTool reports whether a query is the name or the id of a tool, in any case and with any separators.
+func namesTool(query string, id tool.ID) bool {
+	asked := foldName(query)
+	return asked != "" && !strings.ContainsAny(strings.TrimSpace(query), " \t\n") && (asked == foldName(id.Name) || asked == foldName(id.String()))
 }
 
-// letters returns a name in lower case without separators.
-func letters(name string) string {
+// foldName returns a name in lower case without separators.
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return -1
@@ -314,8 +314,8 @@ const (
 	defaultBudget = 400
 	// functionsBudget is enough for all built-in functions with their signatures, in a list.
 	functionsBudget = 600
-	// leastTokens is the minimum cost of a hit.
-	leastTokens = 5
+	// minHitTokens is the minimum cost of a hit.
+	minHitTokens = 5
 	// minCandidates is how many hits are considered even for a small budget.
 	minCandidates = 20
 )
@@ -328,7 +328,7 @@ func (s Request) candidates() int {
 	if s.Query == "" {
 		return MaxLimit
 	}
-	return min(max(s.Budget/leastTokens, minCandidates), MaxLimit)
+	return min(max(s.Budget/minHitTokens, minCandidates), MaxLimit)
 }
 
 // foundUpstreams lists every upstream if all is set, else the searched ones that are not available.
@@ -346,7 +346,7 @@ func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
 // maxNotes bounds the notes of the best hit, in bytes.
 const maxNotes = 160
 
-func describe(t tool.Tool, detail Detail, lang codegen.Language, usual catalog.Habits) FoundTool {
+func describe(t tool.Tool, detail Detail, lang codegen.Language, usual catalog.Boilerplate) FoundTool {
 	found := FoundTool{ID: t.ID, Destructive: t.Annotations.Destructive != nil && *t.Annotations.Destructive}
 	if detail == Names {
 		return found

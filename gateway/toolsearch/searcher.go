@@ -48,8 +48,8 @@ type Item struct {
 	Words int
 	Weak  bool
 	// Broken says that it cannot be used.
-	Broken bool
-	Tell   func(Detail) FoundTool
+	Broken   bool
+	Describe func(Detail) FoundTool
 }
 
 // Searcher finds tools and other things that programs can use. It is safe for concurrent use.

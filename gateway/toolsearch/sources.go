@@ -8,7 +8,7 @@ import (
 const maxSkillsFound = 2
 
 // skillsFor returns the skills that match a query.
-func (sr *Searcher) skillsFor(ctx context.Context, s Request, weak bool, best float64, named bool) (list []other, err error) {
+func (sr *Searcher) skillsFor(ctx context.Context, s Request, weak bool, best float64, named bool) (list []nonTool, err error) {
 	if s.Query == "" {
 		return nil, nil
 	}
@@ -17,11 +17,11 @@ func (sr *Searcher) skillsFor(ctx context.Context, s Request, weak bool, best fl
 		return nil, err
 	}
 	for _, item := range items {
-		o := other{candidate: candidate{id: item.ID, tell: item.Tell}}
-		o.exact = names(s.Query, o.id) || s.Query == item.Name
-		fits := !item.Weak && item.Cover >= functionFits && (item.Words > 1 || best < functionFits)
-		o.fits = o.exact || fits
-		o.sought = !named && (o.exact || fits && (weak || item.Cover > best+surelyMore))
+		o := nonTool{candidate: candidate{id: item.ID, describe: item.Describe}}
+		o.exact = namesTool(s.Query, o.id) || s.Query == item.Name
+		fits := !item.Weak && item.Cover >= minFunctionCover && (item.Words > 1 || best < minFunctionCover)
+		o.relevant = o.exact || fits
+		o.preferred = !named && (o.exact || fits && (weak || item.Cover > best+coverMargin))
 		list = append(list, o)
 	}
 	return list, nil
@@ -32,7 +32,7 @@ func (sr *Searcher) searchSkills(ctx context.Context, s Request, found *Found) (
 	items, err := sr.opts.Skills.Find(ctx, s.Query, s.candidates())
 	for _, item := range items {
 		if !item.Broken {
-			list = append(list, candidate{id: item.ID, tell: item.Tell})
+			list = append(list, candidate{id: item.ID, describe: item.Describe})
 		}
 	}
 	found.Total = len(list)

@@ -33,14 +33,14 @@ type ToolText struct {
 
 // ToolView returns a tool as it is known now, without a connection to its upstream. Errors are *tool.Error.
 func (sr *Searcher) ToolView(ctx context.Context, id tool.ID) (ToolView, error) {
-	e, ok := sr.opts.Catalog.Known(id)
+	e, ok := sr.opts.Catalog.Lookup(id)
 	if !ok {
 		return ToolView{}, toolcall.Unknown("tool", id.String(), "")
 	}
-	v := ToolView{Tool: sr.opts.Catalog.WithObserved(e), Digest: e.Digest(), Policy: guard.PolicyWord(sr.opts.Guard.Expected(ctx, id, true))}
+	v := ToolView{Tool: sr.opts.Catalog.WithObserved(e), Digest: e.Digest(), Policy: guard.PolicyLabel(sr.opts.Guard.ExpectedAction(ctx, id, true))}
 	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
 		for _, detail := range []Detail{Names, Summary, Signature, Full} {
-			described := describe(v.Tool, detail, lang, catalog.Habits{})
+			described := describe(v.Tool, detail, lang, catalog.Boilerplate{})
 			described.Policy = v.Policy
 			text := Found{Detail: detail, Language: string(lang), Tools: []FoundTool{described}}.Text()
 			v.Texts = append(v.Texts, ToolText{string(lang), detail, text, sr.countTokens(text)})

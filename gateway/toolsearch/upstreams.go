@@ -7,15 +7,15 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// aboutLengths returns the maximum lengths of descriptions to try where all upstreams
+// descriptionLengths returns the maximum lengths of descriptions to try where all upstreams
 // are listed, in characters.
-func aboutLengths() []int { return []int{120, 60, 30, 0} }
+func descriptionLengths() []int { return []int{120, 60, 30, 0} }
 
-// upstreams cuts the descriptions of the upstreams, and their number, to the budget.
-func (l *layout) upstreams() {
+// fillUpstreams cuts the descriptions of the upstreams, and their number, to the budget.
+func (l *layout) fillUpstreams() {
 	all := l.found.Upstreams
-	for _, length := range aboutLengths() {
-		l.found.Upstreams = cutAbout(all, length)
+	for _, length := range descriptionLengths() {
+		l.found.Upstreams = truncateDescriptions(all, length)
 		if l.count(l.found.Text()) <= l.budget {
 			return
 		}
@@ -28,11 +28,11 @@ func (l *layout) upstreams() {
 	}
 }
 
-func cutAbout(all []FoundUpstream, length int) []FoundUpstream {
+func truncateDescriptions(all []FoundUpstream, length int) []FoundUpstream {
 	cut := make([]FoundUpstream, len(all))
 	for i, up := range all {
 		cut[i] = up
-		cut[i].Description, cut[i].Problem = shortened(up.Description, length), shortened(up.Problem, max(length, minProblem))
+		cut[i].Description, cut[i].Problem = shorten(up.Description, length), shorten(up.Problem, max(length, minProblem))
 	}
 	return cut
 }
@@ -40,7 +40,7 @@ func cutAbout(all []FoundUpstream, length int) []FoundUpstream {
 // minProblem is the minimum length of a shortened problem, in characters.
 const minProblem = 40
 
-func shortened(text string, length int) string {
+func shorten(text string, length int) string {
 	if length == 0 {
 		return ""
 	}

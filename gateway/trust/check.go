@@ -15,54 +15,54 @@ import (
 
 // check is one check of all tools of one upstream.
 type check struct {
-	book     *Book
+	store    *Store
 	upstream string
 	policy   config.Trust
-	seen     []seen
+	listed   []listedTool
 	others   map[string]bool // names of other upstreams' tools; nil until needed
 	pinned   map[string]string
 	replace  bool // digests in pinned replace existing pins
 	held     map[string]Held
 }
 
-// seen is a listed definition with its digest.
-type seen struct {
+// listedTool is a listed definition with its digest.
+type listedTool struct {
 	tool      tool.Tool
 	canonical []byte
 	digest    string
 }
 
-// lookAt computes the digests of tools. It is most of the work of a check, and needs no lock.
-func lookAt(tools []tool.Tool) []seen {
-	all := make([]seen, len(tools))
+// digestTools computes the digests of tools. It is most of the work of a check, and needs no lock.
+func digestTools(tools []tool.Tool) []listedTool {
+	all := make([]listedTool, len(tools))
 	for i, t := range tools {
 		canonical := Canonical(t)
-		all[i] = seen{t, canonical, digestOf(canonical)}
+		all[i] = listedTool{t, canonical, digestOf(canonical)}
 	}
 	return all
 }
 
-// all decides on every definition.
-func (c *check) all() {
+// checkAll decides on every definition.
+func (c *check) checkAll() {
 	c.pinned = map[string]string{}
-	for _, s := range c.seen {
-		c.one(s)
+	for _, s := range c.listed {
+		c.checkOne(s)
 	}
 }
 
-// one decides on one definition. A second one under the same name counts as a
+// checkOne decides on one definition. A second one under the same name counts as a
 // change of the first.
-func (c *check) one(s seen) {
+func (c *check) checkOne(s listedTool) {
 	t, digest := s.tool, s.digest
-	pin := cmp.Or(c.pinned[t.Wire], c.book.pins[c.upstream][t.Wire])
+	pin := cmp.Or(c.pinned[t.Wire], c.store.pins[c.upstream][t.Wire])
 	switch {
-	case !fit(t.Wire):
+	case !isValidName(t.Wire):
 		pin = "" // the file cannot have such a name
 	case pin == digest:
 		return
 	case c.policy == config.TrustAllow:
 		if pin != "" {
-			c.book.log.Warn("tool definition changed", c.attrs(t, digest)...)
+			c.store.log.Warn("tool definition changed", c.attrs(t, digest)...)
 			c.replace = true
 		}
 		c.pinned[t.Wire] = digest
@@ -71,7 +71,7 @@ func (c *check) one(s seen) {
 	h := Held{Upstream: c.upstream, Name: t.Wire, Tool: t, Digest: digest, Findings: c.findings(t), New: s.canonical}
 	switch {
 	case pin != "":
-		h.Reason, h.Old = ReasonChanged, c.book.kept.old(c.upstream, t.Wire, pin)
+		h.Reason, h.Old = ReasonChanged, c.store.reviews.definition(c.upstream, t.Wire, pin)
 	case c.policy == config.TrustReview:
 		h.Reason = ReasonNew
 	case len(h.Findings) > 0:
@@ -85,27 +85,27 @@ func (c *check) one(s seen) {
 	}
 	h.Tool.Raw = nil
 	c.held[t.Wire] = h
-	if c.book.waiting[c.upstream][t.Wire].Digest != digest {
-		c.book.log.Warn("tool is held for review", append(c.attrs(t, digest), "reason", h.Reason)...)
+	if c.store.waiting[c.upstream][t.Wire].Digest != digest {
+		c.store.log.Warn("tool is held for review", append(c.attrs(t, digest), "reason", h.Reason)...)
 	}
 }
 
 func (c *check) attrs(t tool.Tool, digest string) []any {
-	return []any{slog.String("upstream", c.upstream), slog.String("tool", sanitize.Line(t.Wire, 80)), slog.String("digest", short(digest))}
+	return []any{slog.String("upstream", c.upstream), slog.String("tool", sanitize.Line(t.Wire, 80)), slog.String("digest", shortDigest(digest))}
 }
 
 func (c *check) findings(t tool.Tool) []Finding {
 	if c.others == nil {
-		c.others = c.book.others(c.upstream)
+		c.others = c.store.otherTools(c.upstream)
 	}
 	return Inspect(t, c.others)
 }
 
 // pin writes digests into the lock file. A pin of another process stays, unless
 // replace is set.
-func (b *Book) pin(upstream string, digests map[string]string, replace bool) error {
+func (b *Store) pin(upstream string, digests map[string]string, replace bool) error {
 	for name, digest := range digests {
-		if !fit(name) {
+		if !isValidName(name) {
 			return fmt.Errorf("pin %.80q: invalid name for the lock file", name)
 		}
 		b.pins.set(upstream, name, digest)
@@ -127,9 +127,9 @@ func (b *Book) pin(upstream string, digests map[string]string, replace bool) err
 	return nil
 }
 
-// fit reports whether a name is valid in the lock file.
-func fit(name string) bool { return len(name) <= maxName && utf8.ValidString(name) }
+// isValidName reports whether a name is valid in the lock file.
+func isValidName(name string) bool { return len(name) <= maxName && utf8.ValidString(name) }
 
 func keys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }
 
-func short(digest string) string { return digest[:min(len(digest), 12)] }
+func shortDigest(digest string) string { return digest[:min(len(digest), 12)] }

@@ -14,7 +14,7 @@ import (
 // FuzzLock: what is read is written again as the same pins, and errors name a line.
 func FuzzLock(f *testing.F) {
 	digest := strings.Repeat("0af9", 8)
-	for _, text := range []string{"", lockHead, lockHead + "up \"a\" " + digest + "\n", lockHead + "up \"\\u200b\\ud83d\\ude00 \\\"\" " + digest + "\r\nUp-1 \"\" " + digest,
+	for _, text := range []string{"", lockHeader, lockHeader + "up \"a\" " + digest + "\n", lockHeader + "up \"\\u200b\\ud83d\\ude00 \\\"\" " + digest + "\r\nUp-1 \"\" " + digest,
 		"version 1\n<<<<<<< a\n=======\n", "version 1\nup \"a\n\" x"} {
 		f.Add([]byte(text))
 	}
@@ -53,13 +53,13 @@ func FuzzInspect(f *testing.F) {
 			t.Errorf("canonical form %q", c)
 		}
 		shown := Held{New: c, Old: Canonical(tool.Tool{})}.Diff()
-		if strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && invisible(r) }) {
+		if strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && isInvisible(r) }) {
 			t.Errorf("a diff hides something: %+q", shown)
 		}
 		p := pins{}
 		p.set("up", name, Digest(d))
 		again, err := parsePins(p.format())
-		if fit(name) && (err != nil || again["up"][name] != Digest(d)) {
+		if isValidName(name) && (err != nil || again["up"][name] != Digest(d)) {
 			t.Errorf("%+q makes the lock file unreadable: %v", name, err)
 		}
 	})
@@ -71,7 +71,7 @@ func BenchmarkCheck(b *testing.B) {
 	all := catalog(b)
 	run := func(b *testing.B, dir string) {
 		b.Helper()
-		book, err := Beside(&config.Config{Dir: dir}, dir, nil)
+		book, err := OpenForConfig(&config.Config{Dir: dir}, dir, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

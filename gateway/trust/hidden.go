@@ -19,7 +19,7 @@ func Visible(s string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
 			fmt.Fprintf(&b, "<byte %02X>", s[i])
-		case invisible(r):
+		case isInvisible(r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
 			b.WriteRune(r)
@@ -28,24 +28,26 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// invisible is true for more than sanitize.Hidden: also for joiners and selectors of scripts and emoji.
-func invisible(r rune) bool {
-	return sanitize.Hidden(r) || !unicode.IsGraphic(r) || joiner(r) || variation(r) || blank(r)
+// isInvisible is true for more than sanitize.Hidden: also for joiners and selectors of scripts and emoji.
+func isInvisible(r rune) bool {
+	return sanitize.Hidden(r) || !unicode.IsGraphic(r) || isJoiner(r) || isVariationSelector(r) || isBlank(r)
 }
 
-func joiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
+func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
-func variation(r rune) bool { return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef }
+func isVariationSelector(r rune) bool {
+	return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef
+}
 
-// blank reports whether a letter or symbol looks like a space, or like nothing.
-func blank(r rune) bool {
+// isBlank reports whether a letter or symbol looks like a space, or like nothing.
+func isBlank(r rune) bool {
 	return r == '\u2800' || r == '\u3164' || r == '\uffa0' || r == '\u115f' || r == '\u1160' || r == '\u034f' || r == '\u17b4' || r == '\u17b5'
 }
 
-// hidden finds characters that a person does not see and a model reads. It allows
+// checkHidden finds characters that a person does not see and a model reads. It allows
 // those that emoji and living scripts need.
-func (in *inspector) hidden(where, s string) {
-	if ascii(s) {
+func (in *inspector) checkHidden(where, s string) {
+	if isASCII(s) {
 		return
 	}
 	runes := []rune(s)
@@ -62,7 +64,7 @@ func (in *inspector) hidden(where, s string) {
 	}
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
 			return false
@@ -77,18 +79,18 @@ func hiddenRule(all []rune, i int, r rune) string {
 		return controlRule(r)
 	case r >= 0xe0000 && r <= 0xe007f:
 		return rule(!inFlag(all, i), "tag characters")
-	case directs(r):
-		return rule(!marks(r) || !rightToLeft(all), "text direction")
-	case joiner(r):
-		return rule(!joins(all, i), "invisible characters")
-	case variation(r):
-		return rule(!varies(all, i), "variation selectors")
+	case changesDirection(r):
+		return rule(!isDirectionMark(r) || !hasRightToLeft(all), "text direction")
+	case isJoiner(r):
+		return rule(!joinerAllowed(all, i), "invisible characters")
+	case isVariationSelector(r):
+		return rule(!variationAllowed(all, i), "variation selectors")
 	case r == 0xfeff:
 		return rule(i > 0, "invisible characters") // at the start it is a byte order mark
 	case r == 0xad:
-		return rule(!between(all, i), "invisible characters")
+		return rule(!hyphenAllowed(all, i), "invisible characters")
 	}
-	return rule(sanitize.Hidden(r) || blank(r), "invisible characters")
+	return rule(sanitize.Hidden(r) || isBlank(r), "invisible characters")
 }
 
 func controlRule(r rune) string {
@@ -101,12 +103,12 @@ func controlRule(r rune) string {
 	return "control character"
 }
 
-// directs is true for characters that change the direction of text, marks for those of them that benign text has.
-func directs(r rune) bool {
-	return marks(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+// changesDirection is true for characters that change the direction of text, marks for those of them that benign text has.
+func changesDirection(r rune) bool {
+	return isDirectionMark(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-func marks(r rune) bool { return r == 0x200e || r == 0x200f || r == 0x61c }
+func isDirectionMark(r rune) bool { return r == 0x200e || r == 0x200f || r == 0x61c }
 
 func rule(broken bool, name string) string {
 	if broken {
@@ -133,7 +135,7 @@ func inFlag(all []rune, i int) bool {
 	return false
 }
 
-func rightToLeft(all []rune) bool {
+func hasRightToLeft(all []rune) bool {
 	for _, r := range all {
 		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana) {
 			return true
@@ -142,30 +144,30 @@ func rightToLeft(all []rune) bool {
 	return false
 }
 
-// joins is true between emoji, and between letters of scripts that have joiners.
-func joins(all []rune, i int) bool {
+// joinerAllowed is true between emoji, and between letters of scripts that have joiners.
+func joinerAllowed(all []rune, i int) bool {
 	if i == 0 || i+1 >= len(all) {
 		return false
 	}
 	before, after := all[i-1], all[i+1]
-	if pictorial(before) || variation(before) {
-		return pictorial(after)
+	if isPictorial(before) || isVariationSelector(before) {
+		return isPictorial(after)
 	}
-	return joined(before) && joined(after)
+	return usesJoiners(before) && usesJoiners(after)
 }
 
-func pictorial(r rune) bool {
+func isPictorial(r rune) bool {
 	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r >= 0x2190 && r <= 0x2bff || r >= 0x1f000 && r <= 0x1faff
 }
 
-// joined is true for letters and marks of the scripts in which joiners matter.
-func joined(r rune) bool {
+// usesJoiners is true for letters and marks of the scripts in which joiners matter.
+func usesJoiners(r rune) bool {
 	return unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
 		unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
 }
 
-// varies is true for one selector after a character that has variants.
-func varies(all []rune, i int) bool {
+// variationAllowed is true for one selector after a character that has variants.
+func variationAllowed(all []rune, i int) bool {
 	if i == 0 {
 		return false
 	}
@@ -173,18 +175,18 @@ func varies(all []rune, i int) bool {
 	if all[i] >= 0xe0100 {
 		return unicode.Is(unicode.Han, before)
 	}
-	return before == '#' || before == '*' || before >= '0' && before <= '9' || pictorial(before) || unicode.IsSymbol(before) ||
+	return before == '#' || before == '*' || before >= '0' && before <= '9' || isPictorial(before) || unicode.IsSymbol(before) ||
 		before > 0x7f && unicode.IsPunct(before) || unicode.Is(unicode.Han, before) || before == '©' || before == '®' || before == 'ℹ' || before == 'Ⓜ'
 }
 
-// between is true for a soft hyphen inside a word that is not ASCII.
-func between(all []rune, i int) bool {
+// hyphenAllowed is true for a soft hyphen inside a word that is not ASCII.
+func hyphenAllowed(all []rune, i int) bool {
 	return i > 0 && i+1 < len(all) && unicode.IsLetter(all[i-1]) && unicode.IsLetter(all[i+1]) && all[i-1] > 0x7f
 }
 
-// mixed finds a name with letters of several alphabets that look alike.
-func (in *inspector) mixed(where, s string) {
-	if ascii(s) {
+// checkMixedScript finds a name with letters of several alphabets that look alike.
+func (in *inspector) checkMixedScript(where, s string) {
+	if isASCII(s) {
 		return
 	}
 	latin, other := false, false

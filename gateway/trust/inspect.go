@@ -32,16 +32,16 @@ const (
 // passes.
 func Inspect(t tool.Tool, others map[string]bool) []Finding {
 	in := inspector{others: others, weak: map[string]Finding{}}
-	if !fit(t.Wire) {
+	if !isValidName(t.Wire) {
 		in.add("name", "name", t.Wire)
 	}
-	in.text("name", t.Wire, true)
-	in.text("title", t.Title, false)
-	in.text("description", t.Description, false)
-	in.json("inputSchema", t.Input)
-	in.json("outputSchema", t.Output)
-	in.json("annotations", annotations(t))
-	return in.result()
+	in.checkText("name", t.Wire, true)
+	in.checkText("title", t.Title, false)
+	in.checkText("description", t.Description, false)
+	in.checkJSON("inputSchema", t.Input)
+	in.checkJSON("outputSchema", t.Output)
+	in.checkJSON("annotations", annotations(t))
+	return in.findings()
 }
 
 // inspector collects findings. A weak one counts only next to one of another rule.
@@ -58,14 +58,14 @@ func (in *inspector) add(rule, where, text string) {
 	}
 }
 
-func (in *inspector) hint(rule, where, text string) {
+func (in *inspector) addWeak(rule, where, text string) {
 	if _, ok := in.weak[rule]; !ok {
 		in.weak[rule] = Finding{rule, where, excerpt(text)}
 		in.order = append(in.order, rule)
 	}
 }
 
-func (in *inspector) result() []Finding {
+func (in *inspector) findings() []Finding {
 	if len(in.strong) == 0 && len(in.weak) < 2 {
 		return nil
 	}
@@ -76,48 +76,48 @@ func (in *inspector) result() []Finding {
 	return all[:min(len(all), maxFindings)]
 }
 
-// text inspects one string; name marks identifiers rather than prose.
-func (in *inspector) text(where, s string, name bool) {
+// checkText inspects one string; name marks identifiers rather than prose.
+func (in *inspector) checkText(where, s string, name bool) {
 	s = s[:min(len(s), maxText)]
-	in.hidden(where, s)
+	in.checkHidden(where, s)
 	if name {
-		in.mixed(where, s)
+		in.checkMixedScript(where, s)
 	}
-	in.prose(where, s)
+	in.checkProse(where, s)
 }
 
-// json inspects every string of a schema, including keys.
-func (in *inspector) json(where string, data json.RawMessage) {
+// checkJSON inspects every string of a schema, including keys.
+func (in *inspector) checkJSON(where string, data json.RawMessage) {
 	if len(data) == 0 {
 		return
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	if err := in.value(dec, where); err != nil {
+	if err := in.checkValue(dec, where); err != nil {
 		in.add("not JSON", where, string(data))
 	}
 }
 
-func (in *inspector) value(dec *json.Decoder, where string) error {
+func (in *inspector) checkValue(dec *json.Decoder, where string) error {
 	token, err := dec.Token()
 	if err != nil {
 		return err
 	}
 	switch v := token.(type) {
 	case string:
-		in.text(where, v, false)
+		in.checkText(where, v, false)
 	case json.Delim:
 		if v == '[' {
-			return in.array(dec, where)
+			return in.checkArray(dec, where)
 		}
-		return in.object(dec, where)
+		return in.checkObject(dec, where)
 	}
 	return nil
 }
 
-func (in *inspector) array(dec *json.Decoder, where string) error {
+func (in *inspector) checkArray(dec *json.Decoder, where string) error {
 	for i := 0; dec.More(); i++ {
-		if err := in.value(dec, fmt.Sprintf("%s[%d]", where, i)); err != nil {
+		if err := in.checkValue(dec, fmt.Sprintf("%s[%d]", where, i)); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (in *inspector) array(dec *json.Decoder, where string) error {
 	return err
 }
 
-func (in *inspector) object(dec *json.Decoder, where string) error {
+func (in *inspector) checkObject(dec *json.Decoder, where string) error {
 	seen := map[string]bool{}
 	for dec.More() {
 		token, err := dec.Token()
@@ -141,8 +141,8 @@ func (in *inspector) object(dec *json.Decoder, where string) error {
 			in.add("key twice", where, key)
 		}
 		seen[key] = true
-		in.text(under+" (key)", key, true)
-		if err := in.value(dec, under); err != nil {
+		in.checkText(under+" (key)", key, true)
+		if err := in.checkValue(dec, under); err != nil {
 			return err
 		}
 	}

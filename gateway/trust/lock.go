@@ -25,15 +25,15 @@ import (
 //
 //	github "create_issue" 9f86d081884c7d659a2feaa0c55ad015
 const (
-	lockHead = `# sallyport.lock: the digest of each tool definition when it was first seen or approved.
+	lockHeader = `# sallyport.lock: the digest of each tool definition when it was first seen or approved.
 # Written by sallyport; commit it. To accept a change: sallyport upstreams review, then approve.
 version 1
 `
 	// maxLock bounds the file, maxName a name in it, in bytes.
 	maxLock = 32 << 20
 	maxName = 4 << 10
-	// lockPatience is how long to wait for another process that changes the file.
-	lockPatience = 10 * time.Second
+	// lockTimeout is how long to wait for another process that changes the file.
+	lockTimeout = 10 * time.Second
 )
 
 var (
@@ -54,7 +54,7 @@ func (p pins) set(upstream, name, digest string) {
 // format encodes p; equal pins have equal bytes.
 func (p pins) format() []byte {
 	var b bytes.Buffer
-	b.WriteString(lockHead)
+	b.WriteString(lockHeader)
 	for _, up := range slices.Sorted(keys(p)) {
 		for _, name := range slices.Sorted(keys(p[up])) {
 			fmt.Fprintf(&b, "%s %s %s\n", up, quote(name), p[up][name])
@@ -72,10 +72,10 @@ func quote(name string) string {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case r > 0xffff && !showable(r):
+		case r > 0xffff && !isShowable(r):
 			r -= 0x10000
 			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		case !showable(r):
+		case !isShowable(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -85,7 +85,7 @@ func quote(name string) string {
 	return b.String()
 }
 
-func showable(r rune) bool {
+func isShowable(r rune) bool {
 	return !sanitize.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
 }
 
@@ -100,7 +100,7 @@ func parsePins(data []byte) (pins, error) {
 		var err error
 		switch {
 		case text == "" || strings.HasPrefix(text, "#"):
-		case conflict(text):
+		case isConflictMark(text):
 			err = errors.New("merge conflict; keep the lines of both sides, or of one where both name the same tool")
 		case !versioned:
 			if versioned = text == "version 1"; !versioned {
@@ -116,7 +116,7 @@ func parsePins(data []byte) (pins, error) {
 	return p, nil
 }
 
-func conflict(line string) bool {
+func isConflictMark(line string) bool {
 	return slices.ContainsFunc([]string{"<<<<<<<", "=======", ">>>>>>>", "|||||||"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
@@ -167,7 +167,7 @@ func readPins(path string) (pins, error) {
 
 // updatePins changes the lock file under a lock, and returns its new content.
 func updatePins(path string, change func(pins)) (pins, error) {
-	unlock, err := filelock.Dir(filepath.Dir(path), lockPatience)
+	unlock, err := filelock.Dir(filepath.Dir(path), lockTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -188,17 +188,17 @@ func updatePins(path string, change func(pins)) (pins, error) {
 	return p, err
 }
 
-// stamp identifies the state of a file.
-type stamp struct {
+// fileStamp identifies the state of a file.
+type fileStamp struct {
 	modified time.Time
 	size     int64
 }
 
 // stampOf returns the stamp of a file, the zero stamp if it is missing.
-func stampOf(path string) stamp {
+func stampOf(path string) fileStamp {
 	info, err := os.Stat(path)
 	if err != nil {
-		return stamp{}
+		return fileStamp{}
 	}
-	return stamp{info.ModTime(), info.Size()}
+	return fileStamp{info.ModTime(), info.Size()}
 }

@@ -64,15 +64,15 @@ var (
 	markup = strings.NewReplacer("*", "", "`", "", "\"", "", "“", "", "”", "", "‘", "'", "’", "'", "–", "-", "—", "-")
 )
 
-// prose looks for text that is addressed to a model.
-func (in *inspector) prose(where, s string) {
+// checkProse looks for text that is addressed to a model.
+func (in *inspector) checkProse(where, s string) {
 	if len(s) < 8 {
 		return
 	}
-	if at := outOfSight(s); at > 0 {
+	if at := offscreenText(s); at > 0 {
 		in.add("far out of sight", where, s[at:])
 	}
-	in.encoded(where, s)
+	in.checkEncoded(where, s)
 	text := fold(s)
 	for _, p := range patterns {
 		if !slices.ContainsFunc(p.words, func(w string) bool { return strings.Contains(text, w) }) {
@@ -84,15 +84,15 @@ func (in *inspector) prose(where, s string) {
 		case p.strong:
 			in.add(p.rule, where, text[at[0]:at[1]])
 		default:
-			in.hint(p.rule, where, text[at[0]:at[1]])
+			in.addWeak(p.rule, where, text[at[0]:at[1]])
 		}
 	}
-	in.crossing(where, text)
+	in.checkOtherTools(where, text)
 }
 
-// outOfSight returns the offset at which text continues after more empty space than
+// offscreenText returns the offset at which text continues after more empty space than
 // fits on a screen, 0 if there is none.
-func outOfSight(s string) int {
+func offscreenText(s string) int {
 	lines, spaces := 0, 0
 	for i := range len(s) {
 		switch s[i] {
@@ -113,7 +113,7 @@ func outOfSight(s string) int {
 // fold normalizes spelling: compatibility forms, case, lookalike letters, hidden
 // characters, markup, white space.
 func fold(s string) string {
-	if !ascii(s) {
+	if !isASCII(s) {
 		s = norm.NFKC.String(s)
 	}
 	s = strings.Map(func(r rune) rune {
@@ -122,7 +122,7 @@ func fold(s string) string {
 			return ' '
 		case r < 0x7f:
 			return unicode.ToLower(r)
-		case sanitize.Hidden(r) || joiner(r) || variation(r) || blank(r) || unicode.Is(unicode.Mn, r):
+		case sanitize.Hidden(r) || isJoiner(r) || isVariationSelector(r) || isBlank(r) || unicode.Is(unicode.Mn, r):
 			return -1
 		}
 		return unicode.ToLower(lookalike(r))
@@ -130,22 +130,22 @@ func fold(s string) string {
 	return strings.Join(strings.Fields(markup.Replace(s)), " ")
 }
 
-// encoded finds sentences in base64, and blobs that are too long to be an example.
-func (in *inspector) encoded(where, s string) {
-	for text := range strings.FieldsFuncSeq(s, func(r rune) bool { return !digit64(r) }) {
+// checkEncoded finds sentences in base64, and blobs that are too long to be an example.
+func (in *inspector) checkEncoded(where, s string) {
+	for text := range strings.FieldsFuncSeq(s, func(r rune) bool { return !isBase64Digit(r) }) {
 		if len(text) < 24 {
 			continue
 		}
-		if words(decode(text)) {
+		if isSentence(decode(text)) {
 			in.add("encoded text", where, text+" is "+string(decode(text)))
-		} else if len(text) >= 400 && strings.HasSuffix(where, "description") && mixedCase(text) {
+		} else if len(text) >= 400 && strings.HasSuffix(where, "description") && isMixedCase(text) {
 			in.add("encoded text", where, text)
 		}
 	}
 }
 
-// digit64 is true for the digits of both alphabets of base64.
-func digit64(r rune) bool {
+// isBase64Digit is true for the digits of both alphabets of base64.
+func isBase64Digit(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '-' || r == '_'
 }
 
@@ -155,8 +155,8 @@ func decode(text string) []byte {
 	return data
 }
 
-// words is true for a sentence of ASCII letters.
-func words(data []byte) bool {
+// isSentence is true for a sentence of ASCII letters.
+func isSentence(data []byte) bool {
 	letters, spaces := 0, 0
 	for _, c := range data {
 		switch {
@@ -171,31 +171,31 @@ func words(data []byte) bool {
 	return spaces >= 2 && letters*10 >= len(data)*7
 }
 
-func mixedCase(s string) bool {
+func isMixedCase(s string) bool {
 	return strings.ContainsAny(s, "0123456789") && strings.ToLower(s) != s && strings.ToUpper(s) != s
 }
 
 var (
-	// mention matches a name that is not a plain word; the others match orders about it.
-	mention = regexp.MustCompile(`[a-z][a-z0-9]*([_.-][a-z0-9]+)+`)
-	instead = regexp.MustCompile(`\b(instead of|rather than|never (use|call|invoke)|do not (use|call|invoke)|don't (use|call|invoke))\b`)
-	orders  = regexp.MustCompile(`\b(always|must|never|instead|first|also|before|whenever|do not|every|make sure|ensure|bcc)\b`)
+	// toolNamePattern matches a name that is not a plain word; the others match orders about it.
+	toolNamePattern = regexp.MustCompile(`[a-z][a-z0-9]*([_.-][a-z0-9]+)+`)
+	insteadPattern  = regexp.MustCompile(`\b(instead of|rather than|never (use|call|invoke)|do not (use|call|invoke)|don't (use|call|invoke))\b`)
+	orderPattern    = regexp.MustCompile(`\b(always|must|never|instead|first|also|before|whenever|do not|every|make sure|ensure|bcc)\b`)
 )
 
-// crossing finds a sentence that gives orders about a tool of another upstream.
-func (in *inspector) crossing(where, text string) {
+// checkOtherTools finds a sentence that gives orders about a tool of another upstream.
+func (in *inspector) checkOtherTools(where, text string) {
 	if len(in.others) == 0 {
 		return
 	}
 	for sentence := range strings.SplitSeq(strings.ReplaceAll(text, "; ", ". "), ". ") {
-		if !orders.MatchString(sentence) {
+		if !orderPattern.MatchString(sentence) {
 			continue
 		}
-		for _, name := range mention.FindAllString(sentence, -1) {
+		for _, name := range toolNamePattern.FindAllString(sentence, -1) {
 			if bare := name[strings.LastIndexByte(name, '.')+1:]; in.others[name] || strings.ContainsAny(bare, "_-") && in.others[bare] {
-				in.hint("another upstream's tool", where, sentence)
-				if instead.MatchString(sentence) {
-					in.hint("pushes a tool aside", where, sentence)
+				in.addWeak("another upstream's tool", where, sentence)
+				if insteadPattern.MatchString(sentence) {
+					in.addWeak("pushes a tool aside", where, sentence)
 				}
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// width is where lines of a readable definition are broken, in runes.
-const width = 100
+// lineWidth is where lines of a readable definition are broken, in runes.
+const lineWidth = 100
 
 // Diff returns a unified diff of the readable definitions, or the whole new definition
 // if there is no old one. It is safe for a terminal: invisible characters are written
@@ -81,11 +81,11 @@ func sentences(text string) string {
 // wrap breaks a line between words; what follows is indented.
 func wrap(line, indent string) string {
 	var b strings.Builder
-	for utf8.RuneCountInString(line) > width {
+	for utf8.RuneCountInString(line) > lineWidth {
 		runes := []rune(line)
-		at := strings.LastIndexByte(string(runes[:width]), ' ')
+		at := strings.LastIndexByte(string(runes[:lineWidth]), ' ')
 		if at <= len(indent) {
-			at = len(string(runes[:width]))
+			at = len(string(runes[:lineWidth]))
 		}
 		b.WriteString(line[:at] + "\n")
 		line = indent + strings.TrimLeft(line[at:], " ")

@@ -1,5 +1,5 @@
 // Package trust decides which tool definitions of the upstreams may be used. Its
-// main type is [Book]: it pins the digest of every definition in sallyport.lock
+// main type is [Store]: it pins the digest of every definition in sallyport.lock
 // when it is first seen, and holds a definition that has changed since, or a new
 // one that looks as if it were written to mislead a model. Held definitions need
 // approval by a person. The detection of misleading text is heuristic.
@@ -78,15 +78,15 @@ func (h Held) Why() string {
 	return "it is new"
 }
 
-// Book has the pins of the lock file and the held definitions. It is safe for concurrent
+// Store has the pins of the lock file and the held definitions. It is safe for concurrent
 // use, also by several processes: none overwrites the lines of another.
-type Book struct {
-	log  *slog.Logger
-	path string
-	kept *kept
+type Store struct {
+	log     *slog.Logger
+	path    string
+	reviews *reviewCache
 
 	mu      sync.Mutex
-	stamp   stamp
+	stamp   fileStamp
 	pins    pins
 	waiting map[string]map[string]Held // by upstream and name
 	unsaved pins                       // pinned in memory, but the file could not be written
@@ -102,9 +102,9 @@ type Options struct {
 	Dir string
 }
 
-// Beside opens the lock file next to the settings file. Definitions to review are
+// OpenForConfig opens the lock file next to the settings file. Definitions to review are
 // stored below cacheDir; "" stores none.
-func Beside(cfg *config.Config, cacheDir string, log *slog.Logger) (*Book, error) {
+func OpenForConfig(cfg *config.Config, cacheDir string, log *slog.Logger) (*Store, error) {
 	opts := &Options{Logger: log}
 	if cacheDir != "" {
 		opts.Dir = filepath.Join(cacheDir, "trust")
@@ -114,14 +114,14 @@ func Beside(cfg *config.Config, cacheDir string, log *slog.Logger) (*Book, error
 
 // Open reads the lock file at path; there need not be one yet. An error says
 // which line is wrong.
-func Open(path string, opts *Options) (*Book, error) {
+func Open(path string, opts *Options) (*Store, error) {
 	opts = cmp.Or(opts, &Options{})
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	b := &Book{
-		log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), path: abs, kept: openKept(opts.Dir, abs),
+	b := &Store{
+		log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), path: abs, reviews: openReviewCache(opts.Dir, abs),
 		waiting: map[string]map[string]Held{}, unsaved: pins{}, names: map[string][]string{},
 	}
 	b.stamp = stampOf(abs)
@@ -134,14 +134,14 @@ func Open(path string, opts *Options) (*Book, error) {
 // Changed reports whether the lock file has changed since the last Check, for example
 // by an approval, so that every upstream needs a Check. It costs one stat. While the
 // lock file cannot be read, Check uses the last known pins.
-func (b *Book) Changed() bool {
+func (b *Store) Changed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return stampOf(b.path) != b.stamp
 }
 
 // refresh reads the lock file again if it has changed.
-func (b *Book) refresh() error {
+func (b *Store) refresh() error {
 	now := stampOf(b.path)
 	if now == b.stamp {
 		return nil
@@ -165,28 +165,28 @@ func (b *Book) refresh() error {
 // Check pins new definitions and returns the held ones, by name: they must not be
 // called. tools are all that the upstream lists now. An error is about the lock
 // file; the held definitions are valid, but pins are in memory only.
-func (b *Book) Check(upstream string, policy config.Trust, tools []tool.Tool) (held []Held, err error) {
+func (b *Store) Check(upstream string, policy config.Trust, tools []tool.Tool) (held []Held, err error) {
 	if !upstreamName.MatchString(upstream) {
 		return nil, fmt.Errorf("check definitions: %.80q cannot name an upstream", upstream)
 	}
-	listed := lookAt(tools)
+	listed := digestTools(tools)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	errs := []error{b.refresh()}
-	b.remember(upstream, tools)
-	c := &check{book: b, upstream: upstream, policy: policy, seen: listed, held: map[string]Held{}}
-	c.all()
+	b.setNames(upstream, tools)
+	c := &check{store: b, upstream: upstream, policy: policy, listed: listed, held: map[string]Held{}}
+	c.checkAll()
 	if len(c.pinned) > 0 {
 		errs = append(errs, b.pin(upstream, c.pinned, c.replace))
-		c.all() // another process may have pinned something else first
+		c.checkAll() // another process may have pinned something else first
 	}
-	errs = append(errs, b.kept.save(upstream, c.seen, b.pins[upstream], c.held))
+	errs = append(errs, b.reviews.save(upstream, c.listed, b.pins[upstream], c.held))
 	b.waiting[upstream] = c.held
-	return sorted(c.held), errors.Join(errs...)
+	return sortHeld(c.held), errors.Join(errs...)
 }
 
-// remember records the names of tools, which another upstream's text should not mention.
-func (b *Book) remember(upstream string, tools []tool.Tool) {
+// setNames records the names of tools, which another upstream's text should not mention.
+func (b *Store) setNames(upstream string, tools []tool.Tool) {
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Wire
@@ -194,8 +194,8 @@ func (b *Book) remember(upstream string, tools []tool.Tool) {
 	b.names[upstream] = names
 }
 
-// others returns the names of the tools of all upstreams but one.
-func (b *Book) others(upstream string) map[string]bool {
+// otherTools returns the names of the tools of all upstreams but one.
+func (b *Store) otherTools(upstream string) map[string]bool {
 	names := map[string]bool{}
 	for up, tools := range b.pins {
 		for name := range tools {
@@ -216,24 +216,24 @@ func (b *Book) others(upstream string) map[string]bool {
 	return names
 }
 
-// Held returns all held definitions, by upstream and name, also those of other
+// Pending returns all held definitions, by upstream and name, also those of other
 // processes with the same directory.
-func (b *Book) Held() ([]Held, error) {
+func (b *Store) Pending() ([]Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	errs := []error{b.refresh()}
 	all := map[string]map[string]Held{}
-	stored, err := b.kept.all()
+	stored, err := b.reviews.heldTools()
 	errs = append(errs, err)
 	maps.Copy(all, stored)
 	for up, entries := range b.waiting {
-		if b.kept.dir == "" || all[up] == nil {
+		if b.reviews.dir == "" || all[up] == nil {
 			all[up] = entries
 		}
 	}
 	var list []Held
 	for up, entries := range all {
-		for _, h := range sorted(entries) {
+		for _, h := range sortHeld(entries) {
 			if b.pins[up][h.Name] != h.Digest {
 				list = append(list, h)
 			}
@@ -247,8 +247,8 @@ func (b *Book) Held() ([]Held, error) {
 // returned, and none that has arrived since. The error names those that are no
 // longer held, or have another digest; the others are pinned
 // nevertheless.
-func (b *Book) Approve(held ...Held) error {
-	now, err := b.Held()
+func (b *Store) Approve(held ...Held) error {
+	now, err := b.Pending()
 	if err != nil {
 		return err
 	}
@@ -267,12 +267,12 @@ func (b *Book) Approve(held ...Held) error {
 		delete(b.waiting[h.Upstream], h.Name)
 	}
 	for _, up := range slices.Sorted(keys(approved)) {
-		errs = append(errs, b.pin(up, approved[up], true), b.kept.approve(up, approved[up]))
+		errs = append(errs, b.pin(up, approved[up], true), b.reviews.approve(up, approved[up]))
 	}
 	return errors.Join(errs...)
 }
 
-func sorted(held map[string]Held) []Held {
+func sortHeld(held map[string]Held) []Held {
 	list := make([]Held, 0, len(held))
 	for _, h := range held {
 		list = append(list, h)

@@ -47,14 +47,14 @@ func (l *lab) memory() (bytes int64) {
 		fds, _ := filepath.Glob("/proc/" + strings.TrimSpace(string(pid)) + "/fd/*")
 		for _, fd := range fds {
 			if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, "/memfd:runsc-memory") {
-				bytes = max(bytes, allocated(fd))
+				bytes = max(bytes, readMemory(fd))
 			}
 		}
 	}
 	return bytes
 }
 
-func allocated(path string) int64 {
+func readMemory(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0

@@ -16,14 +16,14 @@ type dialect struct {
 	file     string // the program, in Dir
 	warm     string // a correct program, which makes the server load common modules
 	files    []string
-	// tell passes changes to notify, and reports whether the server restarts its analysis.
-	tell  func(notify func(method string, params any), changes []Change) bool
-	codes map[string]bool // codes that count
-	words []rewriting
+	// notifyChanges passes changes to notify, and reports whether the server restarts its analysis.
+	notifyChanges func(notify func(method string, params any), changes []Change) bool
+	codes         map[string]bool // codes that count
+	rewrites      []rewriteRule
 }
 
-// rewriting shortens a message.
-type rewriting struct {
+// rewriteRule shortens a message.
+type rewriteRule struct {
 	from *regexp.Regexp
 	to   string
 }
@@ -38,7 +38,7 @@ const maxMessageRunes = 160
 func dialects() map[Language]dialect {
 	return map[Language]dialect{
 		Python: {
-			language: Python, file: "program.py", files: []string{"pyrightconfig.json"}, tell: tellPyright, words: pythonWords(),
+			language: Python, file: "program.py", files: []string{"pyrightconfig.json"}, notifyChanges: notifyPyright, rewrites: pythonRewrites(),
 			warm: "import asyncio, collections, datetime, json, math, os, re, typing\nimport sallyport, servers\n[str(1)]\n",
 			codes: set("reportCallIssue", "reportArgumentType", "reportAttributeAccessIssue", "reportIndexIssue", "reportOperatorIssue",
 				"reportOptionalMemberAccess", "reportOptionalSubscript", "reportOptionalIterable", "reportOptionalCall", "reportOptionalOperand",
@@ -46,7 +46,7 @@ func dialects() map[Language]dialect {
 				"reportPossiblyUnboundVariable", "reportUnusedCoroutine", "reportUnhashable"),
 		},
 		TypeScript: {
-			language: TypeScript, file: "program.ts", files: []string{"tsconfig.json", "node.d.ts"}, tell: tellTypeScript, words: typescriptWords(),
+			language: TypeScript, file: "program.ts", files: []string{"tsconfig.json", "node.d.ts"}, notifyChanges: notifyTypeScript, rewrites: typescriptRewrites(),
 			warm: "import * as s from \"sallyport\";\nimport { } from \"node:fs\";\n[String(s)];\n",
 			codes: set("2304", "2305", "2552", "2614", "2724", // names that are not there
 				"2339", "2551", "2353", "2561", "2559", "2739", "2740", "2741", // members and properties
@@ -64,9 +64,9 @@ func set(words ...string) map[string]bool {
 	return m
 }
 
-// tellPyright has a changed file read again by opening and closing it, which drops what depends on it. Where
+// notifyPyright has a changed file read again by opening and closing it, which drops what depends on it. Where
 // files were added or have gone, what imports mean may be another: pyright looks at everything afresh.
-func tellPyright(notify func(string, any), changes []Change) bool {
+func notifyPyright(notify func(string, any), changes []Change) bool {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return path.Ext(c.Path) != ".py" && path.Ext(c.Path) != ".pyi" })
 	other := func(c Change) bool { return c.Added || c.Data == nil }
 	if len(changes) > 64 || slices.ContainsFunc(changes, other) {
@@ -89,17 +89,17 @@ const serversURI = "file:///servers/"
 // The kinds of change in the protocol.
 const (
 	created = 1 + iota
-	altered
+	modified
 	deleted
 )
 
-func tellTypeScript(notify func(string, any), changes []Change) bool {
+func notifyTypeScript(notify func(string, any), changes []Change) bool {
 	var list []any
 	for _, c := range changes {
 		if path.Ext(c.Path) != ".ts" {
 			continue
 		}
-		kind := altered
+		kind := modified
 		if c.Added {
 			kind = created
 		}
@@ -115,7 +115,7 @@ func tellTypeScript(notify func(string, any), changes []Change) bool {
 // warnings returns the findings that count, sorted by line, without duplicates.
 func (d dialect) warnings(found []diagnostic) []Warning {
 	var list []Warning
-	missing := missingOf(found)
+	missing := findMissing(found)
 	for _, f := range found {
 		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 || f.Range.Start.Line > maxCode {
 			continue
@@ -132,7 +132,7 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 }
 
 // message returns the text of a finding, on one line.
-func (d dialect) message(f diagnostic, missing []lack) string {
+func (d dialect) message(f diagnostic, missing []missingParameters) string {
 	text := sanitize.Text(f.Message, 4000)
 	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line has the reason
 		text = lines[len(lines)-1]
@@ -140,14 +140,14 @@ func (d dialect) message(f diagnostic, missing []lack) string {
 		text = lines[0]
 	}
 	text = sanitize.Line(text, 1000)
-	for _, w := range d.words {
+	for _, w := range d.rewrites {
 		if w.from.MatchString(text) {
 			text = w.from.ReplaceAllString(text, w.to)
 			break
 		}
 	}
 	text = strings.TrimSuffix(longType.ReplaceAllStringFunc(text, shorten), ".")
-	if near := meant(f, missing); near != "" {
+	if near := suggestParameter(f, missing); near != "" {
 		text += `; did you mean "` + near + `"?`
 	}
 	return sanitize.Line(text, maxMessageRunes)
@@ -158,30 +158,30 @@ var longType = regexp.MustCompile(`"[^"]{50,}"|'[^']{50,}'`)
 func shorten(quoted string) string { return sanitize.Line(quoted, 40) + quoted[len(quoted)-1:] }
 
 var (
-	noParameter  = regexp.MustCompile(`^No parameter named "([^"]+)"`)
-	missingOnes  = regexp.MustCompile(`^Arguments? missing for parameters? (".+")`)
-	quotedInList = regexp.MustCompile(`"([^"]+)"`)
+	unknownPattern = regexp.MustCompile(`^No parameter named "([^"]+)"`)
+	missingPattern = regexp.MustCompile(`^Arguments? missing for parameters? (".+")`)
+	quotedInList   = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// lack has the missing parameters of a call.
-type lack struct {
+// missingParameters has the missing parameters of a call.
+type missingParameters struct {
 	start, end int // its lines
 	names      string
 }
 
-func missingOf(found []diagnostic) []lack {
-	var all []lack
+func findMissing(found []diagnostic) []missingParameters {
+	var all []missingParameters
 	for _, f := range found {
-		if list := missingOnes.FindStringSubmatch(f.Message); list != nil {
-			all = append(all, lack{f.Range.Start.Line, f.Range.End.Line, list[1]})
+		if list := missingPattern.FindStringSubmatch(f.Message); list != nil {
+			all = append(all, missingParameters{f.Range.Start.Line, f.Range.End.Line, list[1]})
 		}
 	}
 	return all
 }
 
-// meant guesses which missing parameter of a call was misspelt: pyright reports the two separately.
-func meant(f diagnostic, missing []lack) string {
-	wrong := noParameter.FindStringSubmatch(f.Message)
+// suggestParameter guesses which missing parameter of a call was misspelt: pyright reports the two separately.
+func suggestParameter(f diagnostic, missing []missingParameters) string {
+	wrong := unknownPattern.FindStringSubmatch(f.Message)
 	if wrong == nil {
 		return ""
 	}
@@ -198,8 +198,8 @@ func meant(f diagnostic, missing []lack) string {
 	return ""
 }
 
-func pythonWords() []rewriting {
-	return []rewriting{
+func pythonRewrites() []rewriteRule {
+	return []rewriteRule{
 		{regexp.MustCompile(`^No parameter named "(.+)"$`), `there is no parameter "$1"`},
 		{regexp.MustCompile(`^Arguments? missing for parameters? (.+)$`), `$1 must be given`},
 		{regexp.MustCompile(`^Argument of type "(.+)" cannot be assigned to parameter "([^"]+)" of type "(.+)" in function ".*"$`), `"$2" must be $3, not $1`},
@@ -210,8 +210,8 @@ func pythonWords() []rewriting {
 	}
 }
 
-func typescriptWords() []rewriting {
-	return []rewriting{
+func typescriptRewrites() []rewriteRule {
+	return []rewriteRule{
 		{regexp.MustCompile(`^Object literal may only specify known properties, but '([^']+)' does not exist in type '.*'\. Did you mean to write '([^']+)'\?$`), `"$1" is not a property here; did you mean "$2"?`},
 		{regexp.MustCompile(`^Object literal may only specify known properties, and '([^']+)' does not exist in type '.*'\.$`), `"$1" is not a property here`},
 		{regexp.MustCompile(`^Property '([^']+)' is missing in type '.*' but required in type '.*'\.$`), `"$1" must be given`},

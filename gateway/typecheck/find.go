@@ -26,8 +26,8 @@ type Install struct {
 	Version string
 }
 
-// ErrNone is the error for a machine without a checker, which is common and not a fault.
-var ErrNone = errors.New("was not found")
+// ErrNotFound is the error for a machine without a checker, which is common and not a fault.
+var ErrNotFound = errors.New("was not found")
 
 // Find finds the checker of a language: at the path of its command or package, or for "" by the name
 // of its command (pyright, tsc) in PATH; a path without a slash is also a name. It must belong to its npm package.
@@ -40,17 +40,17 @@ func Find(language Language, path string) (Install, error) {
 		path = command
 	}
 	if !strings.Contains(path, "/") {
-		path = inPath(path)
+		path = lookPath(path)
 	}
 	if path == "" {
-		return Install{}, fmt.Errorf("%s %w", command, ErrNone)
+		return Install{}, fmt.Errorf("%s %w", command, ErrNotFound)
 	}
 	folder, version := packageOf(path, name)
 	if folder == "" {
 		return Install{}, fmt.Errorf("%s does not belong to the npm package %s", path, name)
 	}
 	install := Install{Folder: folder, Version: version, Files: map[string][]byte{}}
-	if err := install.complete(language); err != nil {
+	if err := install.locateServer(language); err != nil {
 		return Install{}, err
 	}
 	d := dialects()[language]
@@ -65,12 +65,12 @@ func Find(language Language, path string) (Install, error) {
 	return install, nil
 }
 
-// complete finds the server in the package and sets the fields to start it.
-func (i *Install) complete(language Language) error {
+// locateServer finds the server in the package and sets the fields to start it.
+func (i *Install) locateServer(language Language) error {
 	if language == Python {
 		i.Node, i.Memory = true, 768<<20
 		i.Args = []string{"--max-old-space-size=512", Folder + "/langserver.index.js", "--stdio"}
-		return readable(filepath.Join(i.Folder, "langserver.index.js"))
+		return checkFile(filepath.Join(i.Folder, "langserver.index.js"))
 	}
 	major, _, _ := strings.Cut(i.Version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
@@ -82,7 +82,7 @@ func (i *Install) complete(language Language) error {
 	}
 	binary := filepath.Join("@typescript", "typescript-"+runtime.GOOS+"-"+arch, "lib")
 	for dir := i.Folder; ; dir = filepath.Dir(dir) {
-		if lib := filepath.Join(dir, "node_modules", binary); readable(filepath.Join(lib, "tsc")) == nil {
+		if lib := filepath.Join(dir, "node_modules", binary); checkFile(filepath.Join(lib, "tsc")) == nil {
 			i.Folder, i.Memory = lib, 768<<20
 			i.Args = []string{Folder + "/tsc", "--lsp", "--stdio"}
 			return nil
@@ -93,7 +93,7 @@ func (i *Install) complete(language Language) error {
 	}
 }
 
-func readable(path string) error {
+func checkFile(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", path)
@@ -101,8 +101,8 @@ func readable(path string) error {
 	return err
 }
 
-// inPath returns the first executable of that name in PATH.
-func inPath(name string) string {
+// lookPath returns the first executable of that name in PATH.
+func lookPath(name string) string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 )
 
-// allocated is how much memory f asks for, in bytes, whether it is given back or not.
-func allocated(f func()) uint64 {
+// allocatedBytes is how much memory f asks for, in bytes, whether it is given back or not.
+func allocatedBytes(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -32,8 +32,8 @@ func TestManyFindings(t *testing.T) {
 			data := []byte(`{"id":1,"result":{"items":[` + items + `]}}`)
 			s := &server{process: sink{}, answers: make(chan message, 1), ended: make(chan struct{})}
 			var list []Warning
-			used := allocated(func() {
-				if err := s.take(data); err != nil {
+			used := allocatedBytes(func() {
+				if err := s.handle(data); err != nil {
 					t.Fatal(err)
 				}
 				found, err := findings((<-s.answers).Result)
@@ -55,7 +55,7 @@ func TestManyFindings(t *testing.T) {
 // TestManyQuestions: what a server asks for costs no more than what it sends.
 func TestManyQuestions(t *testing.T) {
 	params := []byte(`{"items":[` + strings.Repeat("0,", maxMessage/2-100) + `0]}`)
-	if used := allocated(func() { answer("workspace/configuration", params) }); used > 2*maxMessage {
+	if used := allocatedBytes(func() { reply("workspace/configuration", params) }); used > 2*maxMessage {
 		t.Errorf("%d MiB for %d", used>>20, len(params)>>20)
 	}
 }

@@ -14,17 +14,17 @@ const (
 	maxMessage = 16 << 20
 	maxHeader  = 4 << 10 // one line; bufio's size
 	maxHeaders = 16
-	// maxHeard is how many bytes it may send from one call to the next.
-	maxHeard = 4 * maxMessage
+	// maxReceived is how many bytes it may send from one call to the next.
+	maxReceived = 4 * maxMessage
 	// maxFindings is how many findings of a program are read, maxFinding how many bytes of each message.
 	maxFindings, maxFinding = 500, 4000
-	// maxQuestions is how many items of one of its requests are answered.
-	maxQuestions = 100
+	// maxRequests is how many items of one of its requests are answered.
+	maxRequests = 100
 )
 
 var (
 	errFrame = errors.New("invalid frame of the language server protocol")
-	errTalks = errors.New("it sends too much")
+	errFlood = errors.New("it sends too much")
 )
 
 // readFrame reads one message: headers in the format of HTTP, and as many bytes as Content-Length says.

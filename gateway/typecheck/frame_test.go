@@ -84,7 +84,7 @@ func FuzzTake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, d := range dialects() {
 			s := &server{process: sink{}, dialect: d, answers: make(chan message, 1), ended: make(chan struct{})}
-			if s.take(data) != nil || len(s.answers) == 0 {
+			if s.handle(data) != nil || len(s.answers) == 0 {
 				continue
 			}
 			found, _ := findings((<-s.answers).Result)

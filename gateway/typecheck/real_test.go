@@ -267,7 +267,7 @@ func (l *lab) publish(t *testing.T, next map[string][]byte) {
 	if err := l.host.Publish(next); err != nil {
 		t.Fatal(err)
 	}
-	l.Changed(typecheck.Changes(l.tree, next))
+	l.NotifyChanges(typecheck.Changes(l.tree, next))
 	l.tree = maps.Clone(next)
 }
 

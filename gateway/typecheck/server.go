@@ -18,16 +18,16 @@ import (
 
 // server is one running language server. One goroutine calls it at a time. After an error it is unusable.
 type server struct {
-	process io.ReadWriteCloser
-	dialect dialect
-	answers chan message
-	reading sync.WaitGroup
-	ended   chan struct{} // closed when nothing more will be read
-	err     error         // the reason; read it after ended
-	heard   atomic.Int64  // bytes since the last call
-	writing sync.Mutex
-	id      int64
-	version int
+	process  io.ReadWriteCloser
+	dialect  dialect
+	answers  chan message
+	reading  sync.WaitGroup
+	ended    chan struct{} // closed when nothing more will be read
+	err      error         // the reason; read it after ended
+	received atomic.Int64  // bytes since the last call
+	writing  sync.Mutex
+	id       int64
+	version  int
 }
 
 // message is a JSON-RPC message, in both directions.
@@ -45,8 +45,8 @@ type responseError struct {
 	Message string `json:"message"`
 }
 
-// open initializes a server that has just been started.
-func open(ctx context.Context, process io.ReadWriteCloser, d dialect) (*server, error) {
+// startServer initializes a server that has just been started.
+func startServer(ctx context.Context, process io.ReadWriteCloser, d dialect) (*server, error) {
 	s := &server{process: process, dialect: d, answers: make(chan message, 1), ended: make(chan struct{})}
 	s.reading.Go(s.read)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -83,8 +83,8 @@ func (s *server) alive() bool {
 	}
 }
 
-// stopped returns why the server has ended.
-func (s *server) stopped() error { return fmt.Errorf("the server ended: %w", s.err) }
+// exitError returns why the server has ended.
+func (s *server) exitError() error { return fmt.Errorf("the server ended: %w", s.err) }
 
 // read handles the server's messages until it ends: it passes responses to call, and answers requests.
 func (s *server) read() {
@@ -92,11 +92,11 @@ func (s *server) read() {
 	r := bufio.NewReaderSize(s.process, maxHeader)
 	for {
 		data, err := readFrame(r)
-		if err == nil && s.heard.Add(int64(len(data))+1) > maxHeard {
-			err = errTalks
+		if err == nil && s.received.Add(int64(len(data))+1) > maxReceived {
+			err = errFlood
 		}
 		if err == nil {
-			err = s.take(data)
+			err = s.handle(data)
 		}
 		if err != nil {
 			s.err = err
@@ -106,7 +106,7 @@ func (s *server) read() {
 	}
 }
 
-func (s *server) take(data []byte) error {
+func (s *server) handle(data []byte) error {
 	var m message
 	var params json.RawMessage
 	m.Params = &params
@@ -115,7 +115,7 @@ func (s *server) take(data []byte) error {
 	}
 	switch {
 	case m.Method != "" && len(m.ID) > 0:
-		return s.send(message{ID: m.ID, Result: answer(m.Method, params)})
+		return s.send(message{ID: m.ID, Result: reply(m.Method, params)})
 	case m.Method != "":
 		return nil // notifications are progress and log
 	}
@@ -127,14 +127,14 @@ func (s *server) take(data []byte) error {
 	return nil
 }
 
-// answer returns the result for a server's own request: null for every setting, so that its files apply.
-func answer(method string, params json.RawMessage) json.RawMessage {
+// reply returns the result for a server's own request: null for every setting, so that its files apply.
+func reply(method string, params json.RawMessage) json.RawMessage {
 	var nulls []string
 	if method == "workspace/configuration" {
 		err := elements(params, func(dec *json.Decoder) (bool, error) {
 			nulls = append(nulls, "null")
 			var item json.RawMessage
-			return len(nulls) < maxQuestions, dec.Decode(&item)
+			return len(nulls) < maxRequests, dec.Decode(&item)
 		})
 		if err == nil && len(nulls) > 0 {
 			return json.RawMessage("[" + strings.Join(nulls, ",") + "]")
@@ -163,7 +163,7 @@ func (s *server) notify(ctx context.Context, method string, params any) error {
 // call sends a request and waits for the response. If ctx ends, it stops the server.
 func (s *server) call(ctx context.Context, method string, params, result any) error {
 	defer context.AfterFunc(ctx, func() { _ = s.process.Close() })()
-	s.heard.Store(0)
+	s.received.Store(0)
 	s.id++
 	id := json.RawMessage(fmt.Sprint(s.id))
 	if err := s.send(message{ID: id, Method: method, Params: params}); err != nil {
@@ -174,7 +174,7 @@ func (s *server) call(ctx context.Context, method string, params, result any) er
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ended:
-			return s.stopped()
+			return s.exitError()
 		case m := <-s.answers:
 			if !bytes.Equal(m.ID, id) {
 				continue
@@ -289,9 +289,9 @@ func seek(dec *json.Decoder, member string) error {
 	return nil
 }
 
-// changed notifies the server of changed files, and reports whether it restarts its analysis.
-func (s *server) changed(ctx context.Context, changes []Change) (afresh bool) {
+// sendChanges notifies the server of changed files, and reports whether it restarts its analysis.
+func (s *server) sendChanges(ctx context.Context, changes []Change) (afresh bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	return s.dialect.tell(func(method string, params any) { _ = s.notify(ctx, method, params) }, changes)
+	return s.dialect.notifyChanges(func(method string, params any) { _ = s.notify(ctx, method, params) }, changes)
 }

@@ -108,7 +108,7 @@ func New(language Language, start func() (io.ReadWriteCloser, error), opts *Opti
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { (&keeper{Checker: c}).run(ctx) })
+	running.Go(func() { (&supervisor{Checker: c}).run(ctx) })
 	c.close = sync.OnceFunc(func() { cancel(); running.Wait() })
 	return c
 }
@@ -167,8 +167,8 @@ func (k *Check) finish(warnings []Warning) {
 	close(k.done)
 }
 
-// Changed reports changes of the servers tree. A running server gets them before the next check.
-func (c *Checker) Changed(changes []Change) {
+// NotifyChanges reports changes of the servers tree. A running server gets them before the next check.
+func (c *Checker) NotifyChanges(changes []Change) {
 	if c == nil || len(changes) == 0 {
 		return
 	}

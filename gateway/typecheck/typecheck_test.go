@@ -111,13 +111,13 @@ func TestChecks(t *testing.T) {
 			t.Errorf("%q of server %d", got, w.starts.Load())
 		}
 		c.Close()
-		if got := c.Check("after Close").Warnings(canceled()); got != nil {
+		if got := c.Check("after Close").Warnings(canceledContext()); got != nil {
 			t.Errorf("a closed checker finds %v", got)
 		}
 	})
 }
 
-func canceled() context.Context {
+func canceledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -125,7 +125,7 @@ func canceled() context.Context {
 
 func TestNobodyChecks(t *testing.T) {
 	var c *Checker
-	c.Changed([]Change{{Path: "a.py"}})
+	c.NotifyChanges([]Change{{Path: "a.py"}})
 	check := c.Check("x")
 	check.Drop()
 	if got := check.Warnings(t.Context()); got != nil {
@@ -293,7 +293,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", "/nonexistent")
-	if _, err := Find(Python, ""); !errors.Is(err, ErrNone) {
+	if _, err := Find(Python, ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("with nothing in PATH: %v", err)
 	}
 }

@@ -16,71 +16,71 @@ import (
 )
 
 const (
-	// authorizeLimit bounds one attempt to get an authorization.
-	authorizeLimit = 5 * time.Minute
+	// authorizeTimeout bounds one attempt to get an authorization.
+	authorizeTimeout = 5 * time.Minute
 	// scopePause is how long a failure to get a scope is remembered before the next
 	// attempt; tokenPause is the same for a token, which is needed sooner.
 	scopePause = time.Minute
 	tokenPause = time.Second
-	// maxFlights bounds the attempts that are kept: an upstream can request any number of scopes.
-	maxFlights = 16
+	// maxAttempts bounds the attempts that are kept: an upstream can request any number of scopes.
+	maxAttempts = 16
 )
 
 // guard adds the access token to requests, and gets a new one when the server refuses
 // it: concurrent refusals share one attempt, and each request is retried once. It only
 // sees requests to the upstream's own origin. It is safe for concurrent use.
 type guard struct {
-	auth   Authorizer // nil sends requests unchanged
-	remedy string     // what a user can do about a refusal
-	veil   veil
+	auth     Authorizer // nil sends requests unchanged
+	remedy   string     // what a user can do about a refusal
+	redactor redactor
 	// spawn runs f in a goroutine, with a context that ends with the link.
 	spawn func(f func(ctx context.Context))
 
-	mu    sync.Mutex
-	round int // number of new authorizations so far
-	// flights holds the attempts in flight and the failed ones, by the scope they were
+	mu         sync.Mutex
+	generation int // number of new authorizations so far
+	// attempts holds the attempts in flight and the failed ones, by the scope they were
 	// for: a failure for one scope does not apply to another, or to a token.
-	flights map[string]*flight
-	denied  *loginError // why no further request is sent, nil if requests are
-	learned string      // the last token that was added to the redacted values
+	attempts  map[string]*authAttempt
+	denied    *loginError // why no further request is sent, nil if requests are
+	lastToken string      // the last token that was added to the redacted values
 }
 
-// secretive is an [Authorizer] with more secrets than the token of a request.
-type secretive interface{ Secrets() []string }
+// secretProvider is an [Authorizer] with more secrets than the token of a request.
+type secretProvider interface{ Secrets() []string }
 
-// hide redacts a token, and the authorizer's other secrets, in what the upstream sends.
-func (g *guard) hide(token string) {
+// hideToken redacts a token, and the authorizer's other secrets, in what the upstream sends.
+func (g *guard) hideToken(token string) {
 	g.mu.Lock()
-	known := g.learned == token && token != ""
-	g.learned = token
+	known := g.lastToken == token && token != ""
+	g.lastToken = token
 	g.mu.Unlock()
 	if known {
 		return
 	}
-	if s, ok := g.auth.(secretive); ok {
-		g.veil.learn(s.Secrets()...)
+	if s, ok := g.auth.(secretProvider); ok {
+		g.redactor.learn(s.Secrets()...)
 	}
-	g.veil.learn(token)
+	g.redactor.learn(token)
 }
 
-// loginWanted is an error of an [Authorizer] that only a user can resolve; its
+// loginRequired is an error of an [Authorizer] that only a user can resolve; its
 // text says what to do.
-type loginWanted interface {
+type loginRequired interface {
 	error
 	NeedsLogin() bool
 }
 
-// flight is one attempt to get an authorization, shared by all requests that wait for
+// authAttempt is one attempt to get an authorization, shared by all requests that wait for
 // it. err and ended may be read once done is closed.
-type flight struct {
+type authAttempt struct {
 	done  chan struct{}
 	pause time.Duration // how long a failure is remembered
 	err   error
 	ended time.Time
 }
 
-// over reports whether the failure is too old to be reused.
-func (f *flight) over() bool {
+// expired reports whether the failure is too old to be reused.
+func (f *authAttempt) expired() bool {
 	select {
 	case <-f.done:
 		return time.Since(f.ended) >= f.pause
@@ -97,15 +97,15 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.reason }
 
-// remedial is an [Authorizer] with its own advice for a refused token.
-type remedial interface{ Remedy() string }
+// remedyProvider is an [Authorizer] with its own advice for a refused token.
+type remedyProvider interface{ Remedy() string }
 
 // remedyFor returns what a user can do when the upstream refuses the authorization.
 func remedyFor(s Settings, auth Authorizer) string {
 	if hasKey(s) {
 		return "check its Authorization header"
 	}
-	if r, ok := auth.(remedial); ok {
+	if r, ok := auth.(remedyProvider); ok {
 		return r.Remedy()
 	}
 	return "a person has to run: sallyport auth login " + s.ID
@@ -126,7 +126,7 @@ func (g *guard) send(req *http.Request, base http.RoundTripper) (*http.Response,
 	if err := g.renew(req, resp, round); err != nil {
 		return nil, g.giveUp(req.Context(), resp, reason, err)
 	}
-	again, err := rewound(req)
+	again, err := rewind(req)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (g *guard) send(req *http.Request, base http.RoundTripper) (*http.Response,
 // try sends a request once, and returns the number of authorizations before it.
 func (g *guard) try(req *http.Request, base http.RoundTripper) (*http.Response, int, error) {
 	g.mu.Lock()
-	round := g.round
+	round := g.generation
 	g.mu.Unlock()
 	token, err := g.token(req.Context())
 	if err != nil {
@@ -168,13 +168,13 @@ func (g *guard) token(ctx context.Context) (string, error) {
 	g.spawn(func(life context.Context) {
 		source, err := g.auth.TokenSource(life)
 		if err != nil || source == nil {
-			g.hide("")
+			g.hideToken("")
 			result <- got{nil, err}
 			return
 		}
 		token, err := source.Token()
 		if err != nil {
-			g.hide("") // the error response may repeat what was sent
+			g.hideToken("") // the error response may repeat what was sent
 		}
 		result <- got{token, err}
 	})
@@ -183,7 +183,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		if _, refused := errors.AsType[*oauth2.RetrieveError](r.err); refused {
 			return "", nil // the upstream refuses too, and Authorize handles that
 		}
-		if e, ok := errors.AsType[loginWanted](r.err); ok && e.NeedsLogin() {
+		if e, ok := errors.AsType[loginRequired](r.err); ok && e.NeedsLogin() {
 			return "", g.close(&loginError{r.err.Error(), ""})
 		}
 		if r.err != nil {
@@ -192,7 +192,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		if r.token == nil {
 			return "", nil
 		}
-		g.hide(r.token.AccessToken)
+		g.hideToken(r.token.AccessToken)
 		return r.token.AccessToken, nil
 	case <-ctx.Done():
 		return "", ctx.Err()
@@ -209,7 +209,7 @@ func (g *guard) renew(req *http.Request, resp *http.Response, round int) error {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // optional
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(head))
-	f := g.join(req, resp, round)
+	f := g.joinAttempt(req, resp, round)
 	if f == nil {
 		return nil
 	}
@@ -221,35 +221,35 @@ func (g *guard) renew(req *http.Request, resp *http.Response, round int) error {
 	}
 }
 
-// join returns the flight to wait for, nil if there is a newer authorization already.
-func (g *guard) join(req *http.Request, resp *http.Response, round int) *flight {
+// joinAttempt returns the flight to wait for, nil if there is a newer authorization already.
+func (g *guard) joinAttempt(req *http.Request, resp *http.Response, round int) *authAttempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.round != round {
+	if g.generation != round {
 		return nil
 	}
-	maps.DeleteFunc(g.flights, func(_ string, f *flight) bool { return f.over() })
-	want, pause := wanted(resp)
-	if f := g.flights[want]; f != nil {
+	maps.DeleteFunc(g.attempts, func(_ string, f *authAttempt) bool { return f.expired() })
+	want, pause := missingScope(resp)
+	if f := g.attempts[want]; f != nil {
 		return f
 	}
-	f := &flight{done: make(chan struct{}), pause: pause}
-	if g.flights == nil {
-		g.flights = map[string]*flight{}
+	f := &authAttempt{done: make(chan struct{}), pause: pause}
+	if g.attempts == nil {
+		g.attempts = map[string]*authAttempt{}
 	}
-	if len(g.flights) < maxFlights {
-		g.flights[want] = f
+	if len(g.attempts) < maxAttempts {
+		g.attempts[want] = f
 	}
 	g.spawn(func(life context.Context) {
-		limited, cancel := context.WithTimeout(life, authorizeLimit)
+		limited, cancel := context.WithTimeout(life, authorizeTimeout)
 		defer cancel()
-		g.land(want, f, g.auth.Authorize(limited, req, resp))
+		g.finishAttempt(want, f, g.auth.Authorize(limited, req, resp))
 	})
 	return f
 }
 
-// wanted returns a key for the scope that a refusal requires, "" for a token, and how long a failure is remembered.
-func wanted(resp *http.Response) (string, time.Duration) {
+// missingScope returns a key for the scope that a refusal requires, "" for a token, and how long a failure is remembered.
+func missingScope(resp *http.Response) (string, time.Duration) {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "", tokenPause
 	}
@@ -257,13 +257,13 @@ func wanted(resp *http.Response) (string, time.Duration) {
 	return challenge[:min(len(challenge), 1000)], scopePause
 }
 
-func (g *guard) land(want string, f *flight, err error) {
+func (g *guard) finishAttempt(want string, f *authAttempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f.err, f.ended = err, time.Now(); err == nil {
-		g.round++
-		if g.flights[want] == f {
-			delete(g.flights, want)
+		g.generation++
+		if g.attempts[want] == f {
+			delete(g.attempts, want)
 		}
 	}
 	close(f.done)
@@ -279,10 +279,10 @@ func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, 
 	if cause != nil && cause.Error() != "" {
 		reason += ": " + cause.Error()
 	}
-	login, ok := errors.AsType[loginWanted](cause)
+	login, ok := errors.AsType[loginRequired](cause)
 	switch {
 	case resp.StatusCode != http.StatusUnauthorized && ok && login.NeedsLogin():
-		return &refusedError{codeScopeSaid, reason}
+		return &refusedError{codeScopeRemedy, reason}
 	case resp.StatusCode != http.StatusUnauthorized:
 		return &refusedError{codeScope, reason}
 	case ok && login.NeedsLogin():
@@ -323,8 +323,8 @@ func refuses(resp *http.Response) bool {
 	return false
 }
 
-// rewound returns a copy of a request with its body at the start.
-func rewound(req *http.Request) (*http.Request, error) {
+// rewind returns a copy of a request with its body at the start.
+func rewind(req *http.Request) (*http.Request, error) {
 	again := req.Clone(req.Context())
 	if req.GetBody == nil {
 		return again, nil

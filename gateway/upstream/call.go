@@ -26,20 +26,20 @@ const metaLogLevel = reservedMeta + "logLevel"
 // callOn runs one call on one link, within the time limit of a call.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
 	if call.Peer != nil && l.meta == nil {
-		if err := s.lane.enter(ctx); err != nil {
-			return tool.Result{}, faults{s}.gaveUp(ctx)
+		if err := s.serializer.enter(ctx); err != nil {
+			return tool.Result{}, faults{s}.contextError(ctx)
 		}
-		defer s.lane.leave()
+		defer s.serializer.leave()
 	}
-	r, err := s.requestOf(ctx, l, call)
+	r, err := s.newRequest(ctx, l, call)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
 	begin := time.Now()
-	raw, err := s.converse(limited, l, r)
-	if isUnheard(err) || err != nil && l.wasLost(limited, err) && s.repeatable(call.Tool) {
+	raw, err := s.sendRounds(limited, l, r)
+	if isUnacknowledged(err) || err != nil && l.lostConnection(limited, err) && s.repeatable(call.Tool) {
 		raw, err = s.repeat(limited, call, err)
 	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && ctx.Err() == nil {
@@ -49,10 +49,10 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 	}
 	result, err := s.resultOf(r, raw)
 	if err != nil {
-		return tool.Result{}, faults{s}.badAnswer(call.Tool.Name, err)
+		return tool.Result{}, faults{s}.badAnswerError(call.Tool.Name, err)
 	}
 	l.served.Store(true)
-	s.noteWish(call)
+	s.noteSubscription(call)
 	return result, nil
 }
 
@@ -75,17 +75,17 @@ type request struct {
 	method string
 	wire   string // the tool's name, "" for another method
 	args   json.RawMessage
-	// more are the members of params in addition to those of the method and _meta; nil for most calls.
-	more    map[string]json.RawMessage
-	headers map[string]string // over HTTP: those that repeat arguments, and the trace context
+	// extraParams are the members of params in addition to those of the method and _meta; nil for most calls.
+	extraParams map[string]json.RawMessage
+	headers     map[string]string // over HTTP: those that repeat arguments, and the trace context
 	// traceparent is its trace context, "" for none; untraced hides it from the upstream.
 	traceparent string
 	untraced    bool
 	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
-// requestOf builds the request of a call, once the list of tools is up to date.
-func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {
+// newRequest builds the request of a call, once the list of tools is up to date.
+func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*request, error) {
 	args, err := objectOf(call.Args)
 	if err != nil {
 		return nil, err
@@ -98,19 +98,19 @@ func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*requ
 	}
 	defer s.trace(ctx, r)
 	if r.method != "tools/call" {
-		return r, s.aim(l, r)
+		return r, s.setMethod(l, r)
 	}
-	if err := s.listed(ctx, l); err != nil {
+	if err := s.awaitList(ctx, l); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	t, ok := s.catalog.tool(call.Tool.Name)
 	s.mu.Unlock()
 	if !ok {
-		return nil, faults{s}.unknownTool(call.Tool.Name, s.toolNames())
+		return nil, faults{s}.unknownToolError(call.Tool.Name, s.toolNames())
 	}
-	if call.Leaving != nil {
-		if err := call.Leaving(t); err != nil {
+	if call.BeforeSend != nil {
+		if err := call.BeforeSend(t); err != nil {
 			return nil, err
 		}
 	}
@@ -122,14 +122,14 @@ func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*requ
 }
 
 func (r *request) set(name string, value json.RawMessage) {
-	if r.more == nil {
-		r.more = map[string]json.RawMessage{}
+	if r.extraParams == nil {
+		r.extraParams = map[string]json.RawMessage{}
 	}
-	r.more[name] = value
+	r.extraParams[name] = value
 }
 
-// aim prepares a request of another method than tools/call. Its params are the arguments.
-func (s *Session) aim(l *link, r *request) error {
+// setMethod prepares a request of another method than tools/call. Its params are the arguments.
+func (s *Session) setMethod(l *link, r *request) error {
 	switch r.method {
 	case tool.ReadResource:
 		r.read = parseRead
@@ -160,15 +160,15 @@ func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.more == nil && r.wire != "" {
+	if r.extraParams == nil && r.wire != "" {
 		return marshal(struct {
 			Name      string          `json:"name"`
 			Arguments json.RawMessage `json:"arguments"`
 			Meta      json.RawMessage `json:"_meta,omitempty"`
 		}{r.wire, r.args, meta})
 	}
-	fields := make(map[string]json.RawMessage, len(r.more)+3)
-	maps.Copy(fields, r.more)
+	fields := make(map[string]json.RawMessage, len(r.extraParams)+3)
+	maps.Copy(fields, r.extraParams)
 	if r.wire != "" {
 		fields["name"], err = marshal(r.wire)
 		fields["arguments"] = r.args
@@ -188,7 +188,7 @@ func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	base := l.meta
 	if r.call.Peer != nil || r.call.Rounds {
-		base = l.metaAsking
+		base = l.peerMeta
 	}
 	theirs := members(r.call.Params["_meta"])
 	level := l.levelFor(token)
@@ -201,12 +201,12 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 		fields[metaLogLevel] = level
 	}
 	for name, value := range theirs {
-		if l.passes(name) && !(r.untraced && isTrace(name)) {
+		if l.passesMeta(name) && !(r.untraced && isTrace(name)) {
 			fields[name] = value
 		}
 	}
 	if r.traceparent != "" {
-		fields[parentField] = json.RawMessage(strconv.Quote(r.traceparent))
+		fields[traceparentField] = json.RawMessage(strconv.Quote(r.traceparent))
 	}
 	if token != 0 {
 		fields["progressToken"] = strconv.AppendInt(nil, token, 10)
@@ -217,8 +217,8 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	return marshal(fields)
 }
 
-// passes reports whether a member of a caller's _meta is forwarded to the upstream.
-func (l *link) passes(name string) bool {
+// passesMeta reports whether a member of a caller's _meta is forwarded to the upstream.
+func (l *link) passesMeta(name string) bool {
 	if name == mcp.MetaKeyClientCapabilities || name == metaLogLevel {
 		return l.meta != nil
 	}
@@ -231,7 +231,7 @@ func (l *link) levelFor(token int64) json.RawMessage {
 	if token == 0 || l.meta == nil {
 		return nil
 	}
-	return l.wishes.logLevel()
+	return l.subscriptions.logLevel()
 }
 
 // withToken adds a progress token to meta, which is an object or nil; token 0 adds none.

@@ -9,25 +9,25 @@ import (
 type changes struct {
 	mu    sync.Mutex
 	parts parts
-	// next is closed when the tools have been listed for the changes after the last take; now is closed when the
+	// nextDone is closed when the tools have been listed for the changes after the last take; now is closed when the
 	// listing in progress is done. nil for none.
-	next, now chan struct{}
-	note      chan struct{} // signals a change; capacity 1
-	hurry     chan struct{} // signals that a call waits for the list; capacity 1
+	nextDone, currentDone chan struct{}
+	changed               chan struct{} // signals a change; capacity 1
+	urgent                chan struct{} // signals that a call waits for the list; capacity 1
 }
 
 func newChanges() *changes {
-	return &changes{note: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	return &changes{changed: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
 }
 
 func (c *changes) add(p parts) {
 	c.mu.Lock()
 	c.parts |= p
-	if p&toolPart != 0 && c.next == nil {
-		c.next = make(chan struct{})
+	if p&toolPart != 0 && c.nextDone == nil {
+		c.nextDone = make(chan struct{})
 	}
 	c.mu.Unlock()
-	raise(c.note)
+	signal(c.changed)
 }
 
 // take returns and clears the changed parts. The caller calls done when they have been listed.
@@ -35,17 +35,17 @@ func (c *changes) take() parts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.parts
-	c.parts, c.now, c.next = 0, c.next, nil
+	c.parts, c.currentDone, c.nextDone = 0, c.nextDone, nil
 	return p
 }
 
-// done wakes the calls that wait for the listing since the last take.
-func (c *changes) done() {
+// finish wakes the calls that wait for the listing since the last take.
+func (c *changes) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.now != nil {
-		close(c.now)
-		c.now = nil
+	if c.currentDone != nil {
+		close(c.currentDone)
+		c.currentDone = nil
 	}
 }
 
@@ -53,32 +53,32 @@ func (c *changes) done() {
 func (c *changes) pending() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.next != nil {
-		return c.next
+	if c.nextDone != nil {
+		return c.nextDone
 	}
-	return c.now
+	return c.currentDone
 }
 
-func raise(flag chan struct{}) {
+func signal(flag chan struct{}) {
 	select {
 	case flag <- struct{}{}:
 	default:
 	}
 }
 
-// listed waits until the list of tools includes the changes that the upstream reported, or its connection is lost.
-func (s *Session) listed(ctx context.Context, l *link) error {
+// awaitList waits until the list of tools includes the changes that the upstream reported, or its connection is lost.
+func (s *Session) awaitList(ctx context.Context, l *link) error {
 	pending := s.changed.pending()
 	if pending == nil {
 		return nil
 	}
-	raise(s.changed.hurry)
+	signal(s.changed.urgent)
 	select {
 	case <-pending:
 	case <-l.wire.dead:
 	case <-s.stopped:
 	case <-ctx.Done():
-		return faults{s}.gaveUp(ctx)
+		return faults{s}.contextError(ctx)
 	}
 	return nil
 }
@@ -90,14 +90,14 @@ func (s *Session) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	known := s.link
 	s.mu.Unlock()
-	l, err := s.connected(ctx)
+	l, err := s.liveLink(ctx)
 	if err != nil || l != known {
 		return err
 	}
 	s.changed.add(toolPart)
-	if err := s.listed(ctx, l); err != nil || l.alive() {
+	if err := s.awaitList(ctx, l); err != nil || l.alive() {
 		return err
 	}
-	_, err = s.connected(ctx) // the listing found that the session was lost
+	_, err = s.liveLink(ctx) // the listing found that the session was lost
 	return err
 }

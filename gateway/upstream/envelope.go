@@ -24,18 +24,18 @@ type envelope struct {
 	Error   json.RawMessage `json:"error"`
 }
 
-// longestKey is the length in bytes of the longest member name that is read.
-const longestKey = 64
+// maxKey is the length in bytes of the longest member name that is read.
+const maxKey = 64
 
 // scan reads the members of the object at the start of data, even if it is invalid JSON,
 // and returns the length of the object, len(data) if it has no end.
-func (e *envelope) scan(data []byte) int { return scan(data, e.note) }
+func (e *envelope) scan(data []byte) int { return scan(data, e.set) }
 
 // scan calls note for each member of the object, or element of the list, at the start of
 // data, even if it is invalid JSON. Values are parts of data, not copies; an element has
 // the key "". It returns the length of the object or list, len(data) if it has no end.
 func scan(data []byte, note func(key string, value json.RawMessage)) int {
-	depth, m := 0, field{note: note, data: data, from: -1}
+	depth, m := 0, memberScanner{note: note, data: data, from: -1}
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; c {
 		case '"':
@@ -63,8 +63,8 @@ func scan(data []byte, note func(key string, value json.RawMessage)) int {
 	return len(data)
 }
 
-// field is the state of a scan: the current member of the outermost object, or element of the outermost list.
-type field struct {
+// memberScanner is the state of a scan: the current member of the outermost object, or element of the outermost list.
+type memberScanner struct {
 	note func(key string, value json.RawMessage)
 	data []byte
 	list bool
@@ -73,14 +73,14 @@ type field struct {
 }
 
 // name takes the string at begin to end as the key, unless it is part of a value.
-func (m *field) name(begin, end int) {
-	if m.from < 0 && end < len(m.data) && end-begin < longestKey {
+func (m *memberScanner) name(begin, end int) {
+	if m.from < 0 && end < len(m.data) && end-begin < maxKey {
 		m.key = text(m.data[begin : end+1])
 	}
 }
 
 // mark handles a delimiter: a colon, a comma or a closing bracket.
-func (m *field) mark(c byte, at int) {
+func (m *memberScanner) mark(c byte, at int) {
 	if c == ':' {
 		if m.from < 0 {
 			m.from = at + 1
@@ -97,7 +97,7 @@ func (m *field) mark(c byte, at int) {
 	}
 }
 
-func (e *envelope) note(key string, value json.RawMessage) {
+func (e *envelope) set(key string, value json.RawMessage) {
 	to := map[string]*json.RawMessage{
 		"jsonrpc": &e.Version, "id": &e.ID, "method": &e.Method, "params": &e.Params, "result": &e.Result, "error": &e.Error,
 	}[key]
@@ -121,18 +121,18 @@ func (e *envelope) failure() *jsonrpc.Error {
 	return failure
 }
 
-// garbled is the error of a call whose response is malformed.
-type garbled struct{ why string }
+// malformedError is the error of a call whose response is malformed.
+type malformedError struct{ why string }
 
-func (g *garbled) Error() string { return g.why }
+func (g *malformedError) Error() string { return g.why }
 
-func isGarbled(err error) bool {
-	_, ok := errors.AsType[*garbled](err)
+func isMalformed(err error) bool {
+	_, ok := errors.AsType[*malformedError](err)
 	return ok
 }
 
 // parseEnvelope parses a JSON-RPC message; it returns nil for anything else. A
-// malformed response with a readable ID becomes a response with the error [garbled];
+// malformed response with a readable ID becomes a response with the error [malformedError];
 // an error response without an ID has an invalid ID. NaN and Infinity, which many
 // servers write, are read as null. The message keeps parts of data.
 func parseEnvelope(data []byte) jsonrpc.Message {
@@ -141,23 +141,23 @@ func parseEnvelope(data []byte) jsonrpc.Message {
 	}
 	valid := json.Valid(data)
 	if !valid {
-		if mended, ok := finite(data); ok && json.Valid(mended) {
+		if mended, ok := replaceNonFinite(data); ok && json.Valid(mended) {
 			data, valid = mended, true
 		}
 	}
 	var env envelope
 	env.scan(data)
 	id, ok := parseID(env.ID)
-	why := env.fault(ok)
+	why := env.problem(ok)
 	switch {
 	case !valid && env.Method == nil:
-		return env.garbled(id, syntaxFault(data))
+		return env.malformedResponse(id, syntaxProblem(data))
 	case !valid:
 		return nil
 	case env.Method != nil:
 		return env.request(id, why)
 	case why != "":
-		return env.garbled(id, why)
+		return env.malformedResponse(id, why)
 	}
 	if failure := env.failure(); failure != nil { // a nil *jsonrpc.Error would not be a nil error
 		return &jsonrpc.Response{ID: id, Error: failure}
@@ -168,8 +168,8 @@ func parseEnvelope(data []byte) jsonrpc.Message {
 	return &jsonrpc.Response{ID: id, Result: env.Result}
 }
 
-// fault returns what is wrong with the members, "" for nothing. id reports whether the ID is valid.
-func (e *envelope) fault(id bool) string {
+// problem returns what is wrong with the members, "" for nothing. id reports whether the ID is valid.
+func (e *envelope) problem(id bool) string {
 	switch {
 	case text(e.Version) != "2.0":
 		return `its "jsonrpc" is not "2.0"`
@@ -189,16 +189,16 @@ func (e *envelope) request(id jsonrpc.ID, why string) jsonrpc.Message {
 	return &jsonrpc.Request{ID: id, Method: method, Params: e.Params}
 }
 
-// garbled returns a response with an error, nil if data is not recognizable as a response to
+// malformedResponse returns a response with an error, nil if data is not recognizable as a response to
 // one of our requests: servers also write logs as JSON, and fragments of messages.
-func (e *envelope) garbled(id jsonrpc.ID, why string) jsonrpc.Message {
+func (e *envelope) malformedResponse(id jsonrpc.ID, why string) jsonrpc.Message {
 	if n, ok := id.Raw().(int64); !id.IsValid() || e.Version == nil && (!ok || n < firstID) {
 		return nil
 	}
-	return &jsonrpc.Response{ID: id, Error: &garbled{why}}
+	return &jsonrpc.Response{ID: id, Error: &malformedError{why}}
 }
 
-func syntaxFault(data []byte) string {
+func syntaxProblem(data []byte) string {
 	var nothing json.RawMessage
 	err := json.Unmarshal(data, &nothing)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -211,8 +211,8 @@ func syntaxFault(data []byte) string {
 // which JSON does not have.
 var notFinite = [][]byte{[]byte("-Infinity"), []byte("Infinity"), []byte("NaN"), []byte("-inf"), []byte("inf"), []byte("nan")}
 
-// finite replaces non-finite numbers by null; ok is false if there are none.
-func finite(data []byte) (out []byte, ok bool) {
+// replaceNonFinite replaces non-finite numbers by null; ok is false if there are none.
+func replaceNonFinite(data []byte) (out []byte, ok bool) {
 	from := 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
@@ -235,16 +235,16 @@ func finite(data []byte) (out []byte, ok bool) {
 	return append(out, data[from:]...), true
 }
 
-// opening matches the start of a message after other text.
-var opening = regexp.MustCompile(`\{\s*"(?:jsonrpc|id|result|error)"\s*:`)
+// messageStart matches the start of a message after other text.
+var messageStart = regexp.MustCompile(`\{\s*"(?:jsonrpc|id|result|error)"\s*:`)
 
-// rescue finds the responses in a line that is not a message as a whole: after a
+// recoverResponses finds the responses in a line that is not a message as a whole: after a
 // progress bar, before other text, or next to a malformed message. It ignores
 // requests: a server that logs what it receives would send back our own requests.
-func rescue(line []byte) (answers []jsonrpc.Message) {
+func recoverResponses(line []byte) (answers []jsonrpc.Message) {
 	for len(line) > 0 {
 		if line[0] != '{' {
-			at := opening.FindIndex(line)
+			at := messageStart.FindIndex(line)
 			if at == nil {
 				return answers
 			}

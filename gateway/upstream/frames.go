@@ -23,31 +23,31 @@ import (
 const (
 	// defaultMaxMessage bounds one message of an upstream, in bytes.
 	defaultMaxMessage = 64 << 20
-	// junkLogged is how many invalid lines of one process are logged.
-	junkLogged = 10
+	// maxJunkLogged is how many invalid lines of one process are logged.
+	maxJunkLogged = 10
 )
 
-var _ mcp.Connection = (*pipe)(nil)
+var _ mcp.Connection = (*stdioConn)(nil)
 
-// tooLong is the error for a message of an upstream above this limit, in bytes.
-type tooLong int64
+// tooLargeError is the error for a message of an upstream above this limit, in bytes.
+type tooLargeError int64
 
-func (n tooLong) Error() string {
+func (n tooLargeError) Error() string {
 	if n >= 1<<20 {
 		return fmt.Sprintf("sent a message of more than %d MiB", n>>20)
 	}
 	return fmt.Sprintf("sent a message of more than %d bytes", int64(n))
 }
 
-func isTooLong(err error) bool {
-	_, ok := errors.AsType[tooLong](err)
+func isTooLarge(err error) bool {
+	_, ok := errors.AsType[tooLargeError](err)
 	return ok
 }
 
-// pipe is the connection to a process: one JSON-RPC message per line, both ways.
+// stdioConn is the connection to a process: one JSON-RPC message per line, both ways.
 // mcp.IOTransport is not used because it closes the connection on a line that is
 // not a message, such as a greeting or a log line on stdout.
-type pipe struct {
+type stdioConn struct {
 	process *process.Process
 	frames  *framer
 	queue   []jsonrpc.Message // read, but not returned yet
@@ -58,16 +58,16 @@ type pipe struct {
 	sender  sync.WaitGroup
 }
 
-func newPipe(p *process.Process, most int64, room *budget.Budget, log *slog.Logger, v veil) *pipe {
-	c := &pipe{
+func newStdioConn(p *process.Process, most int64, room *budget.Budget, log *slog.Logger, v redactor) *stdioConn {
+	c := &stdioConn{
 		process: p,
 		out:     make(chan []byte, 16),
 		closed:  make(chan struct{}),
 		written: make(chan struct{}),
 	}
 	seen := 0
-	c.frames = &framer{in: bufio.NewReaderSize(p.Stdout, 64<<10), max: int(most), long: budget.Parcel{Budget: room, Done: c.closed}, junk: func(line []byte) {
-		if seen++; seen <= junkLogged {
+	c.frames = &framer{in: bufio.NewReaderSize(p.Stdout, 64<<10), max: int(most), buffer: budget.Buffer{Budget: room, Done: c.closed}, junk: func(line []byte) {
+		if seen++; seen <= maxJunkLogged {
 			log.Warn("skip line on stdout that is not a message", "line", v.line(string(line), 200))
 		}
 	}}
@@ -77,7 +77,7 @@ func newPipe(p *process.Process, most int64, room *budget.Budget, log *slog.Logg
 
 // send writes the queued messages. A process that does not read its input blocks
 // this goroutine, not a caller with a deadline.
-func (c *pipe) send() {
+func (c *stdioConn) send() {
 	var first sync.Once
 	for {
 		select {
@@ -93,11 +93,11 @@ func (c *pipe) send() {
 }
 
 // Read implements mcp.Connection.
-func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
+func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 	for len(c.queue) == 0 {
 		msgs, err := c.frames.next()
 		if err != nil {
-			return nil, c.ending(err)
+			return nil, c.endError(err)
 		}
 		c.queue = msgs
 	}
@@ -107,18 +107,18 @@ func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// ending returns why the output ended.
-func (c *pipe) ending(err error) error {
-	if isTooLong(err) {
+// endError returns why the output ended.
+func (c *stdioConn) endError(err error) error {
+	if isTooLarge(err) {
 		return err
 	}
 	c.once.Do(func() { close(c.closed) })
 	close(c.process.Drained)
-	return c.process.Obituary()
+	return c.process.ExitError()
 }
 
 // Write implements mcp.Connection.
-func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
+func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return err
@@ -133,18 +133,18 @@ func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 }
 
-// begun implements [reader].
-func (c *pipe) begun() bool {
+// begun implements [readObserver].
+func (c *stdioConn) begun() bool {
 	select {
 	case <-c.written:
-		return c.process.Begun()
+		return c.process.HasReadInput()
 	default:
 		return false
 	}
 }
 
 // Close implements mcp.Connection: it closes the input of the process.
-func (c *pipe) Close() error {
+func (c *stdioConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	err := c.process.Stdin.Close()
 	c.sender.Wait()
@@ -152,24 +152,24 @@ func (c *pipe) Close() error {
 }
 
 // SessionID implements mcp.Connection.
-func (c *pipe) SessionID() string { return "" }
+func (c *stdioConn) SessionID() string { return "" }
 
 // framer reads JSON-RPC messages, one per line, and passes every other line to junk.
 type framer struct {
-	in   *bufio.Reader
-	max  int
-	junk func(line []byte)
-	long budget.Parcel // a line that does not fit into the reader's buffer
-	// spoiled is the error response in place of one that was too long, nil for none.
-	spoiled *jsonrpc.Response
+	in     *bufio.Reader
+	max    int
+	junk   func(line []byte)
+	buffer budget.Buffer // a line that does not fit into the reader's buffer
+	// oversized is the error response in place of one that was too long, nil for none.
+	oversized *jsonrpc.Response
 }
 
 // next returns the messages of the next line that has any, at least one.
 func (f *framer) next() ([]jsonrpc.Message, error) {
 	for {
 		line, err := f.line()
-		if spoiled := f.spoiled; spoiled != nil {
-			f.spoiled = nil
+		if spoiled := f.oversized; spoiled != nil {
+			f.oversized = nil
 			return []jsonrpc.Message{spoiled}, nil
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -194,63 +194,63 @@ func (f *framer) line() ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return bytes.Clone(part), err // messages keep parts of it
 	}
-	f.long.Drop()
-	f.long.Add(part)
-	message := mayHold(part)
+	f.buffer.Drop()
+	f.buffer.Add(part)
+	message := mayContainMessage(part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
-		case message && f.long.Size+len(part) > f.max:
-			return f.tooLong(part, err)
+		case message && f.buffer.Size+len(part) > f.max:
+			return f.skipOversized(part, err)
 		case message:
-			f.long.Add(part)
+			f.buffer.Add(part)
 		}
 	}
-	return f.long.Take(), err
+	return f.buffer.Take(), err
 }
 
-// passedOver is how many bytes of a line beyond the limit are skipped before the link is closed.
-const passedOver = 128 << 20
+// maxSkipped is how many bytes of a line beyond the limit are skipped before the link is closed.
+const maxSkipped = 128 << 20
 
-// tooLong skips the rest of a message that is too long, so that only the call fails that it
+// skipOversized skips the rest of a message that is too long, so that only the call fails that it
 // responds to. It returns an error, which closes the link, if the ID is unknown or the line has no end.
-func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
+func (f *framer) skipOversized(part []byte, err error) ([]byte, error) {
 	var env envelope
-	env.scan(f.long.Parts[0])
-	size, tail := f.long.Size+len(part), bytes.Clone(part)
-	f.long.Drop()
+	env.scan(f.buffer.Parts[0])
+	size, tail := f.buffer.Size+len(part), bytes.Clone(part)
+	f.buffer.Drop()
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if size > f.max+passedOver {
-			return nil, tooLong(f.max)
+		if size > f.max+maxSkipped {
+			return nil, tooLargeError(f.max)
 		}
 		part, err = f.in.ReadSlice('\n')
 		size += len(part)
-		tail = append(tail[max(0, len(tail)-longestTail):], part...)
+		tail = append(tail[max(0, len(tail)-maxTail):], part...)
 	}
 	if found := lastID.FindSubmatch(tail); env.ID == nil && found != nil {
 		env.ID = found[1]
 	}
 	id, ok := parseID(env.ID)
 	if !ok || !id.IsValid() {
-		return nil, tooLong(f.max)
+		return nil, tooLargeError(f.max)
 	}
-	f.spoiled = &jsonrpc.Response{ID: id, Error: tooLong(f.max)}
+	f.oversized = &jsonrpc.Response{ID: id, Error: tooLargeError(f.max)}
 	return nil, err
 }
 
 // lastID matches the end of a message with the ID after its result: one brace, so that it is not an ID within the result.
 var lastID = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
-// longestTail is how many bytes before the last part of a skipped line are kept.
-const longestTail = 256
+// maxTail is how many bytes before the last part of a skipped line are kept.
+const maxTail = 256
 
 func mayBeMessage(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
-// mayHold reports whether a line that begins with line may contain a message, also after other text.
-func mayHold(line []byte) bool { return mayBeMessage(line) || opening.Match(line) }
+// mayContainMessage reports whether a line that begins with line may contain a message, also after other text.
+func mayContainMessage(line []byte) bool { return mayBeMessage(line) || messageStart.Match(line) }
 
 // parseFrame parses a line with one message or, as revision 2025-03-26 allowed,
 // an array of them. Anything else is returned as junk.
@@ -258,7 +258,7 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	line, deep := jsontext.Prune(line)
 	frames := []json.RawMessage{line}
 	if line[0] == '[' && json.Unmarshal(line, &frames) != nil {
-		if msgs = rescue(line); len(msgs) == 0 {
+		if msgs = recoverResponses(line); len(msgs) == 0 {
 			junk = [][]byte{line}
 		}
 		return msgs, junk
@@ -266,11 +266,11 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	for _, frame := range frames {
 		msg := parseEnvelope(frame)
 		if deep && bytes.Contains(frame, []byte(jsontext.Pruned)) {
-			msg = shallow(msg)
+			msg = withoutPruned(msg)
 		}
 		switch resp, ok := msg.(*jsonrpc.Response); {
-		case msg == nil, ok && isGarbled(resp.Error):
-			found := rescue(frame)
+		case msg == nil, ok && isMalformed(resp.Error):
+			found := recoverResponses(frame)
 			msgs = append(msgs, found...)
 			if len(found) == 0 {
 				junk = append(junk, frame)
@@ -284,12 +284,12 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 
 // parseMessage parses a JSON-RPC message; it returns nil for anything else. It replaces
 // jsonrpc.DecodeMessage, which allocates 32 KiB each time. A response that is nested
-// too deep has the error [tooDeep].
+// too deep has the error [depthError].
 func parseMessage(data []byte) jsonrpc.Message {
 	data, deep := jsontext.Prune(data)
 	msg := parseEnvelope(data)
 	if deep {
-		return shallow(msg)
+		return withoutPruned(msg)
 	}
 	return msg
 }

@@ -28,7 +28,7 @@ func FuzzFramer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 200
-		frames := &framer{long: budget.Parcel{Budget: budget.New(0)}, in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
+		frames := &framer{buffer: budget.Buffer{Budget: budget.New(0)}, in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
 			if len(bytes.TrimSpace(line)) == 0 {
 				t.Error("an empty line is junk")
 			}
@@ -38,8 +38,8 @@ func FuzzFramer(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(msgs) == 0 || frames.long.Size > limit {
-				t.Fatalf("%d messages, %d bytes kept", len(msgs), frames.long.Size)
+			if len(msgs) == 0 || frames.buffer.Size > limit {
+				t.Fatalf("%d messages, %d bytes kept", len(msgs), frames.buffer.Size)
 			}
 			for _, msg := range msgs {
 				again, err := jsonrpc.EncodeMessage(msg)
@@ -61,12 +61,12 @@ func FuzzEnvelope(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, answer := range rescue(data) {
+		for _, answer := range recoverResponses(data) {
 			if _, ok := answer.(*jsonrpc.Response); !ok {
 				t.Errorf("rescued %T", answer)
 			}
 		}
-		mended, changed := finite(data)
+		mended, changed := replaceNonFinite(data)
 		if changed && json.Valid(data) || !changed && !bytes.Equal(mended, data) {
 			t.Errorf("made %q of %q", mended, data)
 		}
@@ -140,12 +140,12 @@ func FuzzEvents(f *testing.F) {
 	f.Add("id: 1\ndata: {\"jsonrpc\":\ndata: \"2.0\"}\n\n: comment\ndata\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const most = 1000
-		err := readEvents(strings.NewReader(stream), most, budget.Parcel{Budget: budget.New(0)}, func(e event) {
+		err := readEvents(strings.NewReader(stream), most, budget.Buffer{Budget: budget.New(0)}, func(e event) {
 			if strings.ContainsAny(e.id+e.name, "\n") || len(e.data) > most {
 				t.Errorf("event %q %q %q", e.name, e.id, e.data)
 			}
 		})
-		if err != nil && !isTooLong(err) {
+		if err != nil && !isTooLarge(err) {
 			t.Errorf("a string has no end but its own: %v", err)
 		}
 	})
@@ -154,7 +154,7 @@ func FuzzEvents(f *testing.F) {
 func FuzzVeil(f *testing.F) {
 	f.Add("token secret-one and secret-one-longer\x1b[2J")
 	f.Add("secret-\u200bone, pass-\x00word")
-	v := newVeil(Settings{
+	v := newRedactor(Settings{
 		Env: map[string]string{"A": "secret-one", "B": "short", "C": "secret-one-longer"}, URL: "http://u:pass-word@h/?k=key-in-url",
 		Headers: map[string]string{"Authorization": "Bearer token-in-header"},
 	}, nil)
@@ -180,7 +180,7 @@ func TestLastWords(t *testing.T) {
 		if text == "" {
 			want = "padding"
 		}
-		if got := r.LastWords(); got != want {
+		if got := r.LastLine(); got != want {
 			t.Errorf("of %q: %q, want %q", text, got, want)
 		}
 		if len(r.Tail()) > process.StderrKept {
@@ -192,7 +192,7 @@ func TestLastWords(t *testing.T) {
 // Two wire names may be made so that one is the identifier of the other.
 func TestIdentifiersStayUnique(t *testing.T) {
 	forged := tool.Identifiers([]string{"a-b", "a_b"})[0]
-	l := &link{wire: &wire{veil: newVeil(Settings{}, nil)}, log: Options{}.withDefaults().Logger}
+	l := &link{wire: &wire{redactor: newRedactor(Settings{}, nil)}, log: Options{}.withDefaults().Logger}
 	var found []tool.Tool
 	for _, name := range []string{"a-b", "a_b", forged} {
 		found = append(found, tool.Tool{Wire: name})
@@ -259,14 +259,14 @@ func FuzzTap(f *testing.F) {
 	f.Add("data\r\n\r\n: c\n\ndata: {}")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const limit = 1000
-		w := &wire{veil: newVeil(Settings{}, nil), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
-		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit, event: budget.Parcel{Budget: budget.New(0)}}
+		w := &wire{redactor: newRedactor(Settings{}, nil), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
+		body := &eventBody{httpCall: &httpCall{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit, event: budget.Buffer{Budget: budget.New(0)}}
 		got, err := io.ReadAll(body)
 		if len(got) > len(stream)+500*strings.Count(stream, "data") || err != nil { // an answer that cannot be read becomes an error
 			t.Fatalf("%d bytes of %d, %v", len(got), len(stream), err)
 		}
-		again, _ := io.ReadAll(&tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit, event: budget.Parcel{Budget: budget.New(0)}})
-		if !body.through && string(again) != string(got) {
+		again, _ := io.ReadAll(&eventBody{httpCall: &httpCall{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit, event: budget.Buffer{Budget: budget.New(0)}})
+		if !body.passThrough && string(again) != string(got) {
 			t.Errorf("a second tap takes more: %q of %q", again, got)
 		}
 	})

@@ -18,17 +18,17 @@ const headerPrefix = "Mcp-Param-"
 // maxHeaderDepth is the deepest level of a property that is repeated in a header.
 const maxHeaderDepth = 32
 
-// headered is the part of a schema that declares headers: a property with
+// headerSchema is the part of a schema that declares headers: a property with
 // x-mcp-header is repeated in a header of that name, which proxies can read
 // (MCP 2026-07-28).
-type headered struct {
+type headerSchema struct {
 	Type       json.RawMessage            `json:"type"`
 	Header     json.RawMessage            `json:"x-mcp-header"`
 	Properties map[string]json.RawMessage `json:"properties"`
 }
 
-// binding maps one property to a header.
-type binding struct {
+// headerBinding maps one property to a header.
+type headerBinding struct {
 	path   []string
 	header string
 }
@@ -38,28 +38,28 @@ func checkHeaders(schema json.RawMessage) error {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil // the common case
 	}
-	_, err := bindings(schema, nil, map[string]bool{})
+	_, err := headerBindings(schema, nil, map[string]bool{})
 	return err
 }
 
-// bindings returns the headers of the properties of a schema, at every depth.
-func bindings(schema json.RawMessage, path []string, seen map[string]bool) ([]binding, error) {
-	var s headered
+// headerBindings returns the headers of the properties of a schema, at every depth.
+func headerBindings(schema json.RawMessage, path []string, seen map[string]bool) ([]headerBinding, error) {
+	var s headerSchema
 	_ = json.Unmarshal(schema, &s) // other defects do not affect the headers
-	var found []binding
+	var found []headerBinding
 	if s.Header != nil && len(path) > 0 {
 		name := text(s.Header)
 		if err := checkHeader(name, text(s.Type), seen); err != nil {
 			return nil, fmt.Errorf("property %q: %w", strings.Join(path, "."), err)
 		}
 		seen[strings.ToLower(name)] = true
-		found = append(found, binding{slices.Clone(path), name})
+		found = append(found, headerBinding{slices.Clone(path), name})
 	}
 	if len(path) == maxHeaderDepth {
 		return found, nil
 	}
 	for property, sub := range s.Properties {
-		deeper, err := bindings(sub, append(slices.Clone(path), property), seen)
+		deeper, err := headerBindings(sub, append(slices.Clone(path), property), seen)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func headersOf(schema, args json.RawMessage) map[string]string {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil
 	}
-	all, err := bindings(schema, nil, map[string]bool{})
+	all, err := headerBindings(schema, nil, map[string]bool{})
 	if err != nil {
 		return nil
 	}

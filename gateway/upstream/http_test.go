@@ -364,7 +364,7 @@ func TestHTTPRetryable(t *testing.T) {
 func TestHTTPNotDelivered(t *testing.T) {
 	web := newSite(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	web.Server = httptest.NewUnstartedServer(http.HandlerFunc(web.serve))
-	tlstest.StartOld(t, web.Server) // over HTTP/2 requests share a connection
+	tlstest.StartHTTP1(t, web.Server) // over HTTP/2 requests share a connection
 	web.Config.SetKeepAlivesEnabled(false)
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")

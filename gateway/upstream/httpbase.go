@@ -30,11 +30,11 @@ const (
 	// gains nothing.
 	codeHTTP  = -1_000_000
 	codeScope = -1_001_000
-	// codeScopeSaid is codeScope with a message that includes the remedy.
-	codeScopeSaid = -1_001_001
+	// codeScopeRemedy is codeScope with a message that includes the remedy.
+	codeScopeRemedy = -1_001_001
 
-	// farewell bounds the DELETE that ends a session.
-	farewell = time.Second
+	// deleteTimeout bounds the DELETE that ends a session.
+	deleteTimeout = time.Second
 	// maxErrorBody bounds what is read of an error response, in bytes.
 	maxErrorBody = 64 << 10
 
@@ -53,11 +53,11 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	base, sockets := newTransport(d.settings.Socket)
-	errands := &errands{life: life}
-	door := &door{
-		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, room: d.opts.Budget, join: joiner(life),
+	errands := &backgroundTasks{life: life}
+	door := &originTransport{
+		base: base, origin: originOf(endpoint), headers: d.settings.Headers, maxMessage: d.settings.MaxMessage, budget: d.opts.Budget, join: contextJoiner(life),
 		guard: &guard{
-			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), veil: d.veil,
+			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), redactor: d.redactor,
 			spawn: errands.run,
 		},
 	}
@@ -67,8 +67,8 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 		sockets.Close()
 	}
 	dial := d.dialStreamable
-	if d.overSSE() {
-		dial = d.dialStream
+	if d.usesSSE() {
+		dial = d.dialLegacySSE
 	}
 	c, err := dial(ctx, life, door)
 	if err != nil {
@@ -85,8 +85,8 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	return c, nil
 }
 
-// errands runs the goroutines of a link, which start at any time before its end.
-type errands struct {
+// backgroundTasks runs the goroutines of a link, which start at any time before its end.
+type backgroundTasks struct {
 	life  context.Context //nolint:containedctx // of the goroutines, not of a call
 	mu    sync.Mutex
 	ended bool
@@ -95,7 +95,7 @@ type errands struct {
 
 // run starts f with the link's context, or does nothing after the end of the link:
 // a caller that waits for f must also wait for the end of the link.
-func (e *errands) run(f func(ctx context.Context)) {
+func (e *backgroundTasks) run(f func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ended {
@@ -104,20 +104,20 @@ func (e *errands) run(f func(ctx context.Context)) {
 }
 
 // wait rejects further goroutines and waits for the running ones. The link's context must be canceled.
-func (e *errands) wait() {
+func (e *backgroundTasks) wait() {
 	e.mu.Lock()
 	e.ended = true
 	e.mu.Unlock()
 	e.work.Wait()
 }
 
-func (d *dialer) overSSE() bool { return d.settings.Transport == "sse" || d.old.Load() }
+func (d *dialer) usesSSE() bool { return d.settings.Transport == "sse" || d.sseOnly.Load() }
 
 // dialStreamable returns the connection to a streamable HTTP server. It sends nothing yet.
-func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, error) {
+func (d *dialer) dialStreamable(_, life context.Context, door *originTransport) (*carrier, error) {
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	transport := &mcp.StreamableClientTransport{
-		Endpoint: d.settings.URL, HTTPClient: client, MaxEventSize: int(door.most),
+		Endpoint: d.settings.URL, HTTPClient: client, MaxEventSize: int(door.maxMessage),
 		// The SDK opens this stream only on its own connection type; listener does it
 		// here, and also reopens it after a proxy has cut it.
 		DisableStandaloneSSE: true,
@@ -130,14 +130,14 @@ func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, 
 		conn: conn,
 		stop: func() { _ = conn.Close() }, // ends the session on the server
 		listen: func(ctx context.Context, w *wire) {
-			(&listener{url: d.settings.URL, client: client, wire: w, most: int(door.most), room: door.room}).run(ctx)
+			(&listener{url: d.settings.URL, client: client, wire: w, maxEvent: int(door.maxMessage), budget: door.budget}).run(ctx)
 		},
-		settled: func(version string) { door.version.Store(&version) },
+		onVersion: func(version string) { door.version.Store(&version) },
 	}, nil
 }
 
-// dialStream connects to a server of HTTP with SSE (revision 2024-11-05).
-func (d *dialer) dialStream(ctx, life context.Context, door *door) (*carrier, error) {
+// dialLegacySSE connects to a server of HTTP with SSE (revision 2024-11-05).
+func (d *dialer) dialLegacySSE(ctx, life context.Context, door *originTransport) (*carrier, error) {
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	conn, stop, err := dialSSE(ctx, life, door, client, d.settings.URL)
 	if err != nil {
@@ -146,11 +146,11 @@ func (d *dialer) dialStream(ctx, life context.Context, door *door) (*carrier, er
 	return &carrier{conn: conn, stop: stop}, nil
 }
 
-// outdated reports whether a server refused the handshake like one that supports only
+// shouldTrySSE reports whether a server refused the handshake like one that supports only
 // HTTP with SSE, and that transport has not been tried yet. A JSON-RPC error comes from
 // a server that supports streamable HTTP.
-func (d *dialer) outdated(err error) bool {
-	if d.settings.URL == "" || d.settings.Transport == "streamable" || d.overSSE() {
+func (d *dialer) shouldTrySSE(err error) bool {
+	if d.settings.URL == "" || d.settings.Transport == "streamable" || d.usesSSE() {
 		return false
 	}
 	switch httpStatus(err) {
@@ -162,7 +162,7 @@ func (d *dialer) outdated(err error) bool {
 
 // httpStatus returns the HTTP status that err was made from, 0 for any other error.
 func httpStatus(err error) int {
-	if e := answered(err); e != nil && e.Code <= codeHTTP && e.Code > codeHTTP-1000 {
+	if e := rpcError(err); e != nil && e.Code <= codeHTTP && e.Code > codeHTTP-1000 {
 		return int(codeHTTP - e.Code)
 	}
 	return 0
@@ -190,8 +190,8 @@ func newTransport(socket string) (*http.Transport, *sockets.Set) {
 	}, sockets
 }
 
-// joiner returns a function that derives a context which also ends with life.
-func joiner(life context.Context) func(context.Context) (context.Context, context.CancelFunc) {
+// contextJoiner returns a function that derives a context which also ends with life.
+func contextJoiner(life context.Context) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		if life.Err() != nil {
@@ -202,17 +202,17 @@ func joiner(life context.Context) func(context.Context) (context.Context, contex
 	}
 }
 
-// door is the only RoundTripper for an HTTP server. It adds the headers, rejects
+// originTransport is the only RoundTripper for an HTTP server. It adds the headers, rejects
 // requests to another origin, cancels requests at the end of the link, bounds
 // responses and turns an error status into a JSON-RPC error.
-type door struct {
-	base    http.RoundTripper
-	origin  string
-	headers map[string]string
-	most    int64 // bytes of one message
-	room    *budget.Budget
-	guard   *guard
-	join    func(context.Context) (context.Context, context.CancelFunc)
+type originTransport struct {
+	base       http.RoundTripper
+	origin     string
+	headers    map[string]string
+	maxMessage int64 // bytes of one message
+	budget     *budget.Budget
+	guard      *guard
+	join       func(context.Context) (context.Context, context.CancelFunc)
 	// version is the revision of a legacy session, nil until it is known.
 	version atomic.Pointer[string]
 }
@@ -226,7 +226,7 @@ func originOf(u *url.URL) string {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if originOf(req.URL) != d.origin {
 		return nil, errors.New("request to another origin")
 	}
@@ -236,10 +236,10 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if req.Method == http.MethodDelete {
-		ctx, cancel = within(ctx, cancel, farewell)
+		ctx, cancel = withLimit(ctx, cancel, deleteTimeout)
 	}
 	out := req.Clone(ctx)
-	d.dress(out)
+	d.addHeaders(out)
 	resp, err := d.guard.send(out, d.base)
 	if e, ok := errors.AsType[*refusedError](err); ok && req.Method == http.MethodPost {
 		cancel()
@@ -249,22 +249,22 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	resp.Body = &body{ReadCloser: resp.Body, most: d.limit(resp), done: cancel}
-	tap(req, resp, d.most, d.room)
+	resp.Body = &limitedBody{ReadCloser: resp.Body, limit: d.limit(resp), done: cancel}
+	interceptBody(req, resp, d.maxMessage, d.budget)
 	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
-		return d.explain(req, resp), nil
+		return d.translateError(req, resp), nil
 	}
 	return resp, nil
 }
 
-func within(ctx context.Context, cancel context.CancelFunc, limit time.Duration) (context.Context, context.CancelFunc) {
+func withLimit(ctx context.Context, cancel context.CancelFunc, limit time.Duration) (context.Context, context.CancelFunc) {
 	limited, stop := context.WithTimeout(ctx, limit)
 	return limited, func() { stop(); cancel() }
 }
 
-// dress adds the headers that the SDK does not: those of the settings, unless the
+// addHeaders adds the headers that the SDK does not: those of the settings, unless the
 // protocol has set them, and the revision of a legacy session.
-func (d *door) dress(req *http.Request) {
+func (d *originTransport) addHeaders(req *http.Request) {
 	for name, value := range d.headers {
 		if strings.EqualFold(name, "Host") {
 			req.Host = value
@@ -283,7 +283,7 @@ func (d *door) dress(req *http.Request) {
 
 // redirect allows only redirects within the origin: the body has the arguments
 // of a call, and the headers the keys.
-func (d *door) redirect(req *http.Request, via []*http.Request) error {
+func (d *originTransport) redirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case originOf(req.URL) != d.origin:
 		return fmt.Errorf("the server redirects to %s, which is another origin", originOf(req.URL))
@@ -295,10 +295,10 @@ func (d *door) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// explain turns an error status into a JSON-RPC error, unless the body already is
+// translateError turns an error status into a JSON-RPC error, unless the body already is
 // one. On any other body the SDK would close the connection, and with it fail
 // every other call.
-func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
+func (d *originTransport) translateError(req *http.Request, resp *http.Response) *http.Response {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
 		return replaceBody(resp, resp.StatusCode, nil) // the SDK recognizes it as a lost session
@@ -335,35 +335,35 @@ func replaceBody(resp *http.Response, status int, data []byte) *http.Response {
 	return &changed
 }
 
-// body is a response's body with a size limit; done is called when it is closed.
-type body struct {
+// limitedBody is a response's body with a size limit; done is called when it is closed.
+type limitedBody struct {
 	io.ReadCloser
-	most int64 // bytes of it; negative means no limit
-	read int64
-	done context.CancelFunc
+	limit int64 // bytes of it; negative means no limit
+	read  int64
+	done  context.CancelFunc
 }
 
 // limit returns the limit of a body: one message, or none for a stream of events, where each event is bounded when it is read.
-func (d *door) limit(resp *http.Response) int64 {
+func (d *originTransport) limit(resp *http.Response) int64 {
 	if isStream(resp) {
 		return -1
 	}
-	return d.most
+	return d.maxMessage
 }
 
 func isStream(resp *http.Response) bool {
 	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.read += int64(n); b.most >= 0 && b.read > b.most {
-		return 0, tooLong(b.most)
+	if b.read += int64(n); b.limit >= 0 && b.read > b.limit {
+		return 0, tooLargeError(b.limit)
 	}
 	return n, err
 }
 
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	defer b.done()
 	return b.ReadCloser.Close()
 }

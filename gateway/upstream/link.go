@@ -23,11 +23,11 @@ const (
 	// legacy is the last revision with them.
 	legacy = "2025-11-25"
 
-	// streamPatience is how long a legacy HTTP server may take to open its stream.
-	streamPatience = 500 * time.Millisecond
+	// streamTimeout is how long a legacy HTTP server may take to open its stream.
+	streamTimeout = 500 * time.Millisecond
 
-	// askingCapabilities are the client capabilities declared for a call with a peer.
-	askingCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
+	// peerCapabilities are the client capabilities declared for a call with a peer.
+	peerCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
 )
 
 // carrier is the transport of a link: a process or an HTTP client.
@@ -39,73 +39,73 @@ type carrier struct {
 	release func()
 	// listen, if set, receives the server's unsolicited messages, until ctx ends.
 	listen func(ctx context.Context, w *wire)
-	// settled, if set, is called with the negotiated protocol revision.
-	settled func(version string)
+	// onVersion, if set, is called with the negotiated protocol revision.
+	onVersion func(version string)
 }
 
 // dialer makes links. Only the session's loop uses it.
 type dialer struct {
-	settings Settings
-	opts     Options
-	log      *slog.Logger
-	veil     veil
-	onChange func(parts)
-	lane     *lane
-	wishes   *wishes
+	settings      Settings
+	opts          Options
+	log           *slog.Logger
+	redactor      redactor
+	onChange      func(parts)
+	serializer    *serializer
+	subscriptions *subscriptions
 	// dialCarrier starts the transport of a link; tests replace it by one in memory.
 	dialCarrier func(ctx context.Context) (*carrier, error)
-	// pinned is set once the upstream hung on server/discover.
-	pinned atomic.Bool
-	// old is set once the upstream turned out to support only HTTP with SSE.
-	old atomic.Bool
+	// legacyOnly is set once the upstream hung on server/discover.
+	legacyOnly atomic.Bool
+	// sseOnly is set once the upstream turned out to support only HTTP with SSE.
+	sseOnly atomic.Bool
 	// process is the last one started, nil for HTTP.
 	process atomic.Pointer[process.Process]
 }
 
 func newDialer(s *Session) *dialer {
-	d := &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add, lane: &s.lane, wishes: s.wishes}
+	d := &dialer{settings: s.settings, opts: s.opts, log: s.log, redactor: s.redactor, onChange: s.changed.add, serializer: &s.serializer, subscriptions: s.subscriptions}
 	d.dialCarrier = d.carrier
 	return d
 }
 
 // forget makes the next dial detect protocol and transport again.
 func (d *dialer) forget() {
-	d.pinned.Store(false)
-	d.old.Store(false)
+	d.legacyOnly.Store(false)
+	d.sseOnly.Store(false)
 }
 
 // dial connects and lists the upstream's offer. It leaves nothing open after an error.
-func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
+func (d *dialer) dial(ctx context.Context) (*link, listing, error) {
 	l, err := d.open(ctx)
-	if errors.Is(err, errStuck) {
+	if errors.Is(err, errNoHandshake) {
 		d.log.Warn("upstream hangs on server/discover, restarting it with initialize")
-		d.pinned.Store(true)
+		d.legacyOnly.Store(true)
 		l, err = d.open(ctx)
 	}
-	if d.outdated(err) {
-		l, err = d.openOld(ctx, err)
+	if d.shouldTrySSE(err) {
+		l, err = d.openSSE(ctx, err)
 	}
 	if err != nil {
-		return nil, harvest{}, err
+		return nil, listing{}, err
 	}
 	listed, err := l.list(ctx, allParts)
 	if err != nil {
 		l.close()
-		return nil, harvest{}, err
+		return nil, listing{}, err
 	}
 	l.awaitStream(ctx)
 	return l, listed, nil
 }
 
-// openOld tries HTTP with SSE after the error refused, which it returns if the server
+// openSSE tries HTTP with SSE after the error refused, which it returns if the server
 // does not support that either.
-func (d *dialer) openOld(ctx context.Context, refused error) (*link, error) {
-	d.old.Store(true)
+func (d *dialer) openSSE(ctx context.Context, refused error) (*link, error) {
+	d.sseOnly.Store(true)
 	l, err := d.open(ctx)
 	if err == nil {
 		return l, nil
 	}
-	d.old.Store(false)
+	d.sseOnly.Store(false)
 	if errors.Is(err, errNoStream) {
 		err = refused
 	}
@@ -119,10 +119,10 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l := &link{
-		wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now(),
-		patience: d.opts.ConnectTimeout / 3, asks: d.opts.Asks, wishes: d.wishes,
+		wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, created: time.Now(),
+		optionalTimeout: d.opts.ConnectTimeout / 3, peerRequests: d.opts.Asks, subscriptions: d.subscriptions,
 	}
-	l.sdk, err = d.client().Connect(ctx, l.wire, d.pin())
+	l.sdk, err = d.client().Connect(ctx, l.wire, d.sessionOptions())
 	if err != nil {
 		if why := l.wire.reason(); why != nil && !errors.Is(why, errClosed) { // after a failure the SDK closes
 			err = why
@@ -130,19 +130,19 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 		l.close()
 		return nil, err
 	}
-	l.wire.hear()
-	l.note(l.sdk.InitializeResult(), d.implementation())
-	l.hear()
+	l.wire.markHeard()
+	l.setHandshake(l.sdk.InitializeResult(), d.implementation())
+	l.startListening()
 	return l, nil
 }
 
 // awaitStream waits a short time for a legacy HTTP server to open its stream,
 // on which it may send a request during the first call.
 func (l *link) awaitStream(ctx context.Context) {
-	if !l.asks || l.carrier.listen == nil || l.protocol >= modern {
+	if !l.peerRequests || l.carrier.listen == nil || l.protocol >= modern {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, streamPatience)
+	limited, cancel := context.WithTimeout(ctx, streamTimeout)
 	defer cancel()
 	select {
 	case <-l.wire.streaming:
@@ -151,8 +151,8 @@ func (l *link) awaitStream(ctx context.Context) {
 	}
 }
 
-// hear starts to receive the upstream's unsolicited messages.
-func (l *link) hear() {
+// startListening starts to receive the upstream's unsolicited messages.
+func (l *link) startListening() {
 	if l.protocol >= modern {
 		l.wire.background(l.listen)
 		return
@@ -160,7 +160,7 @@ func (l *link) hear() {
 	if l.carrier.listen != nil {
 		l.wire.background(func(ctx context.Context) { l.carrier.listen(ctx, l.wire) })
 	}
-	l.wire.background(l.repeatWishes)
+	l.wire.background(l.restoreSubscriptions)
 }
 
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
@@ -171,7 +171,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 			return nil, err
 		}
 		d.process.Store(p)
-		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.veil), stop: p.Stop}, nil
+		return &carrier{conn: newStdioConn(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.redactor), stop: p.Stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
 		return d.dialHTTP(ctx)
 	}
@@ -205,8 +205,8 @@ func (d *dialer) implementation() *mcp.Implementation {
 	return &mcp.Implementation{Name: "sallyport", Version: d.opts.Version}
 }
 
-func (d *dialer) pin() *mcp.ClientSessionOptions {
-	if d.pinned.Load() || d.settings.URL != "" && d.overSSE() { // SSE is older than server/discover
+func (d *dialer) sessionOptions() *mcp.ClientSessionOptions {
+	if d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil
@@ -214,15 +214,15 @@ func (d *dialer) pin() *mcp.ClientSessionOptions {
 
 // link is one connection, from the handshake to its end. It is safe for concurrent use.
 type link struct {
-	wire     *wire
-	carrier  *carrier
-	sdk      *mcp.ClientSession // nil if the handshake failed
-	settings Settings
-	log      *slog.Logger
-	born     time.Time
-	patience time.Duration // time limit of the optional lists
-	served   atomic.Bool   // a call has succeeded
-	closing  sync.Once
+	wire            *wire
+	carrier         *carrier
+	sdk             *mcp.ClientSession // nil if the handshake failed
+	settings        Settings
+	log             *slog.Logger
+	created         time.Time
+	optionalTimeout time.Duration // time limit of the optional lists
+	served          atomic.Bool   // a call has succeeded
+	closing         sync.Once
 
 	// From the handshake; name and version are cleaned.
 	name, version, protocol string
@@ -230,12 +230,12 @@ type link struct {
 	capabilities            map[string]json.RawMessage // of the server
 	// meta is sent in every request from revision 2026-07-28 on, metaAsking in
 	// calls with a peer and in lists; both are nil before that revision.
-	meta, metaAsking json.RawMessage
-	asks             bool
-	wishes           *wishes
+	meta, peerMeta json.RawMessage
+	peerRequests   bool
+	subscriptions  *subscriptions
 }
 
-func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
+func (l *link) setHandshake(init *mcp.InitializeResult, self *mcp.Implementation) {
 	l.protocol = init.ProtocolVersion
 	if info := init.ServerInfo; info != nil {
 		l.name, l.version = sanitize.Line(info.Name, 100), sanitize.Line(info.Version, 50)
@@ -243,14 +243,14 @@ func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 	raw := l.wire.handshake()
 	l.server = tool.Server{
 		Name: l.name, Version: l.version, Protocol: l.protocol,
-		Instructions: cut(init.Instructions, maxInstructions), Capabilities: member(raw, "capabilities"),
+		Instructions: truncate(init.Instructions, maxInstructions), Capabilities: member(raw, "capabilities"),
 	}
 	l.capabilities = members(l.server.Capabilities)
-	l.wire.hangsUp.Store(l.protocol >= modern && l.settings.URL != "")
+	l.wire.closeCancels.Store(l.protocol >= modern && l.settings.URL != "")
 	if l.protocol >= modern {
 		l.meta = l.metaWith(self, "{}")
-		if l.metaAsking = l.meta; l.asks {
-			l.metaAsking = l.metaWith(self, askingCapabilities)
+		if l.peerMeta = l.meta; l.peerRequests {
+			l.peerMeta = l.metaWith(self, peerCapabilities)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (l *link) alive() bool {
 }
 
 // proven reports whether the link worked, so that the next attempt needs no backoff.
-func (l *link) proven() bool { return l.served.Load() || time.Since(l.born) > steady }
+func (l *link) proven() bool { return l.served.Load() || time.Since(l.created) > provenAfter }
 
 // send sends the request of a call and returns the raw result.
 func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
@@ -287,7 +287,7 @@ func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	if r.call.Peer != nil {
 		e, end := progress{l.wire}.exchange(ctx, id, r.call)
 		defer end()
-		ctx, token = context.WithValue(ctx, exchangeKey{}, &tapped{l.wire, e, numericID(id)}), id
+		ctx, token = context.WithValue(ctx, exchangeKey{}, &httpCall{l.wire, e, numericID(id)}), id
 	}
 	params, err := r.params(l, token)
 	if err != nil {
@@ -302,7 +302,7 @@ func (l *link) page(ctx context.Context, method string, cursor *string) (json.Ra
 	return l.request(ctx, method, struct {
 		Cursor *string         `json:"cursor,omitempty"`
 		Meta   json.RawMessage `json:"_meta,omitempty"`
-	}{cursor, l.metaAsking})
+	}{cursor, l.peerMeta})
 }
 
 func (l *link) request(ctx context.Context, method string, params any) (json.RawMessage, error) {
@@ -325,7 +325,7 @@ func (l *link) close() {
 			}
 		}()
 		l.carrier.stop()
-		l.wire.shut()
+		l.wire.shutdown()
 		<-polite
 		if l.carrier.release != nil {
 			l.carrier.release()

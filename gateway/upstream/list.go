@@ -63,21 +63,21 @@ func promptFamily() family[tool.Prompt] {
 
 // list requests all pages and returns the entries in the order received.
 func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
-	g := &gathering[T]{family: f, log: journal{link: l, noun: f.noun}, seen: map[string]bool{}, link: l}
+	g := &pageCollector[T]{family: f, log: skipLog{link: l, noun: f.noun}, seen: map[string]bool{}, link: l}
 	defer g.log.close()
 	var cursor *string
 	for range maxPages {
 		raw, err := l.page(ctx, f.method, cursor)
-		if deep, ok := errors.AsType[*tooDeep](err); ok {
+		if deep, ok := errors.AsType[*depthError](err); ok {
 			raw, err = deep.rest, nil // pruned entries are skipped
 		}
-		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
+		if e := rpcError(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
 			return g.found, nil // declared, but not implemented
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.method, err)
 		}
-		if cursor, err = g.take(raw); err != nil {
+		if cursor, err = g.addPage(raw); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.method, err)
 		}
 		if cursor == nil {
@@ -88,18 +88,18 @@ func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
 	return g.found, nil
 }
 
-// gathering collects the pages of one list.
-type gathering[T any] struct {
+// pageCollector collects the pages of one list.
+type pageCollector[T any] struct {
 	family[T]
 	link  *link
-	log   journal
+	log   skipLog
 	found []T
 	seen  map[string]bool // names, and cursors
 	size  int
 }
 
-// take adds one page and returns the cursor of the next, nil if it is the last.
-func (g *gathering[T]) take(raw json.RawMessage) (*string, error) {
+// addPage adds one page and returns the cursor of the next, nil if it is the last.
+func (g *pageCollector[T]) addPage(raw json.RawMessage) (*string, error) {
 	var page map[string]json.RawMessage
 	var entries []json.RawMessage
 	if json.Unmarshal(raw, &page) != nil || page == nil || json.Unmarshal(orNull(page[g.member]), &entries) != nil {
@@ -128,7 +128,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // next returns the cursor, nil if there is no next page or the cursor was used
 // before. Before revision 2026-07-28 servers also sent "" at the end.
-func (g *gathering[T]) next(cursor *string) *string {
+func (g *pageCollector[T]) next(cursor *string) *string {
 	if cursor == nil || *cursor == "" && g.link.protocol < modern {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (g *gathering[T]) next(cursor *string) *string {
 	return cursor
 }
 
-func (g *gathering[T]) add(definition json.RawMessage) {
+func (g *pageCollector[T]) add(definition json.RawMessage) {
 	g.size += len(definition)
 	if len(definition) > maxDefinition {
 		g.log.skip(string(definition[:100]), fmt.Sprintf("its definition has %d bytes", len(definition)))
@@ -149,7 +149,7 @@ func (g *gathering[T]) add(definition json.RawMessage) {
 	}
 	entry, name, err := g.parse(definition)
 	if bytes.Contains(definition, []byte(jsontext.Pruned)) {
-		err = &tooDeep{}
+		err = &depthError{}
 	}
 	switch key := "entry " + name; {
 	case err != nil:
@@ -162,31 +162,31 @@ func (g *gathering[T]) add(definition json.RawMessage) {
 	}
 }
 
-// journal logs the skipped entries of a list by name: the first few in a line
+// skipLog logs the skipped entries of a list by name: the first few in a line
 // each, the rest together.
-type journal struct {
-	link *link
-	noun string
-	rest []string
-	more int
+type skipLog struct {
+	link     *link
+	noun     string
+	unlogged []string
+	count    int
 }
 
-func (j *journal) skip(name, reason string) {
-	j.more++
-	if j.more <= junkLogged {
+func (j *skipLog) skip(name, reason string) {
+	j.count++
+	if j.count <= maxJunkLogged {
 		j.link.log.Warn("skip "+j.noun, j.noun, j.link.show(name), "reason", j.link.show(reason))
-	} else if len(j.rest) < 100 {
-		j.rest = append(j.rest, j.link.show(name))
+	} else if len(j.unlogged) < 100 {
+		j.unlogged = append(j.unlogged, j.link.show(name))
 	}
 }
 
-func (j *journal) close() {
-	if len(j.rest) > 0 {
-		j.link.log.Warn("skip more of the list", "count", j.more-junkLogged, "names", strings.Join(j.rest, ", "))
+func (j *skipLog) close() {
+	if len(j.unlogged) > 0 {
+		j.link.log.Warn("skip more of the list", "count", j.count-maxJunkLogged, "names", strings.Join(j.unlogged, ", "))
 	}
 }
 
-func (l *link) show(s string) string { return l.wire.veil.line(s, 80) }
+func (l *link) show(s string) string { return l.wire.redactor.line(s, 80) }
 
 // parseTool parses one definition. It ignores invalid fields one by one: a tool
 // with one invalid annotation is still usable. The schemas keep the bytes that were
@@ -208,10 +208,10 @@ func parseTool(definition json.RawMessage) (tool.Tool, error) {
 		return t, err
 	}
 	if schema := fields["inputSchema"]; isObject(schema) {
-		t.Input = shared(definition, schema)
+		t.Input = subslice(definition, schema)
 	}
 	if schema := fields["outputSchema"]; isObject(schema) {
-		t.Output = shared(definition, schema)
+		t.Output = subslice(definition, schema)
 	}
 	t.Annotations = parseAnnotations(fields["annotations"])
 	if t.Title == "" {
@@ -230,9 +230,9 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// shared returns the part of raw that is equal to part, so that the copy need
+// subslice returns the part of raw that is equal to part, so that the copy need
 // not be kept.
-func shared(raw, part json.RawMessage) json.RawMessage {
+func subslice(raw, part json.RawMessage) json.RawMessage {
 	if i := bytes.Index(raw, part); i >= 0 {
 		return raw[i : i+len(part) : i+len(part)]
 	}

@@ -17,18 +17,20 @@ import (
 // maxSubscriptions is the number of resources of one upstream that callers may subscribe to.
 const maxSubscriptions = 1000
 
-// wishes holds the callers' subscriptions and log level. It outlives a link: they are
+// subscriptions holds the callers' subscriptions and log level. It outlives a link: they are
 // restored on the next one. It is safe for concurrent use.
-type wishes struct {
+type subscriptions struct {
 	mu      sync.Mutex
 	uris    map[string]bool // subscribed resources
 	level   json.RawMessage // of log messages; nil if not set
 	changed chan struct{}   // closed and replaced when the uris change
 }
 
-func newWishes() *wishes { return &wishes{uris: map[string]bool{}, changed: make(chan struct{})} }
+func newSubscriptions() *subscriptions {
+	return &subscriptions{uris: map[string]bool{}, changed: make(chan struct{})}
+}
 
-func (w *wishes) watch(uri string, on bool) {
+func (w *subscriptions) set(uri string, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.uris[uri] == on || on && len(w.uris) == maxSubscriptions {
@@ -43,53 +45,53 @@ func (w *wishes) watch(uri string, on bool) {
 	w.changed = make(chan struct{})
 }
 
-func (w *wishes) setLevel(level json.RawMessage) {
+func (w *subscriptions) setLevel(level json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.level = level
 }
 
-func (w *wishes) logLevel() json.RawMessage {
+func (w *subscriptions) logLevel() json.RawMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.level
 }
 
-// watched returns the URIs, and a channel that is closed when they change.
-func (w *wishes) watched() ([]string, <-chan struct{}) {
+// snapshot returns the URIs, and a channel that is closed when they change.
+func (w *subscriptions) snapshot() ([]string, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.uris)), w.changed
 }
 
-// noteWish records the subscription or log level of a successful call.
-func (s *Session) noteWish(call tool.Call) {
+// noteSubscription records the subscription or log level of a successful call.
+func (s *Session) noteSubscription(call tool.Call) {
 	switch call.Tool.Method() {
 	case tool.Subscribe, tool.Unsubscribe:
-		s.wishes.watch(text(member(call.Args, "uri")), call.Tool.Method() == tool.Subscribe)
+		s.subscriptions.set(text(member(call.Args, "uri")), call.Tool.Method() == tool.Subscribe)
 	case tool.SetLogLevel:
-		s.wishes.setLevel(member(call.Args, "level"))
+		s.subscriptions.setLevel(member(call.Args, "level"))
 	}
 }
 
-// repeatWishes restores subscriptions and log level on a server of an older revision.
-func (l *link) repeatWishes(ctx context.Context) {
+// restoreSubscriptions restores subscriptions and log level on a server of an older revision.
+func (l *link) restoreSubscriptions(ctx context.Context) {
 	ask := func(method string, params any) {
 		if _, err := l.request(ctx, method, params); err != nil {
-			l.log.Debug("ask again", "method", method, "reason", l.wire.veil.describe(err))
+			l.log.Debug("ask again", "method", method, "reason", l.wire.redactor.describe(err))
 		}
 	}
-	if level := l.wishes.logLevel(); level != nil {
+	if level := l.subscriptions.logLevel(); level != nil {
 		ask(tool.SetLogLevel, map[string]json.RawMessage{"level": level})
 	}
-	uris, _ := l.wishes.watched()
+	uris, _ := l.subscriptions.snapshot()
 	for _, uri := range uris {
 		ask(tool.Subscribe, map[string]string{"uri": uri})
 	}
 }
 
-// interests are the notifications that subscriptions/listen requests.
-type interests struct {
+// listenFilter are the notifications that subscriptions/listen requests.
+type listenFilter struct {
 	Tools     bool     `json:"toolsListChanged,omitempty"`
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
 	Resources bool     `json:"resourcesListChanged,omitempty"`
@@ -102,7 +104,7 @@ func (l *link) declares(capability, what string) bool {
 	return on != nil && *on
 }
 
-func (l *link) interests() (want interests, listed parts, changed <-chan struct{}) {
+func (l *link) filter() (want listenFilter, listed parts, changed <-chan struct{}) {
 	want.Tools, want.Prompts = l.declares("tools", "listChanged"), l.declares("prompts", "listChanged")
 	want.Resources = l.declares("resources", "listChanged")
 	for p, on := range map[parts]bool{toolPart: want.Tools, promptPart: want.Prompts, resourcePart | templatePart: want.Resources} {
@@ -110,7 +112,7 @@ func (l *link) interests() (want interests, listed parts, changed <-chan struct{
 			listed |= p
 		}
 	}
-	uris, changed := l.wishes.watched()
+	uris, changed := l.subscriptions.snapshot()
 	if l.declares("resources", "subscribe") {
 		want.URIs = uris
 	}
@@ -121,12 +123,12 @@ func (l *link) interests() (want interests, listed parts, changed <-chan struct{
 // later open until ctx ends. It reopens a broken stream with exponential backoff and
 // requests the lists again, since a change may have been missed.
 func (l *link) listen(ctx context.Context) {
-	wait := listenMin / 10
+	wait := listenRetryMin / 10
 	for {
-		want, listed, changed := l.interests()
+		want, listed, changed := l.filter()
 		begin := time.Now()
 		again := l.listenOnce(ctx, want, changed)
-		if ctx.Err() != nil || !again && !awaits(ctx, changed) {
+		if ctx.Err() != nil || !again && !waitChanged(ctx, changed) {
 			return
 		}
 		select {
@@ -134,18 +136,18 @@ func (l *link) listen(ctx context.Context) {
 			continue
 		default:
 		}
-		if time.Since(begin) > listenMax {
-			wait = listenMin / 10
+		if time.Since(begin) > listenRetryMax {
+			wait = listenRetryMin / 10
 		}
 		if sleep.For(ctx, wait) != nil {
 			return
 		}
-		wait = min(2*wait, listenMax)
+		wait = min(2*wait, listenRetryMax)
 		l.wire.changed(listed)
 	}
 }
 
-func awaits(ctx context.Context, changed <-chan struct{}) bool {
+func waitChanged(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-changed:
 		return true
@@ -156,7 +158,7 @@ func awaits(ctx context.Context, changed <-chan struct{}) bool {
 
 // listenOnce holds one stream until it breaks or the subscriptions change, and
 // reports whether to retry.
-func (l *link) listenOnce(ctx context.Context, want interests, changed <-chan struct{}) bool {
+func (l *link) listenOnce(ctx context.Context, want listenFilter, changed <-chan struct{}) bool {
 	if !want.Tools && !want.Prompts && !want.Resources && len(want.URIs) == 0 {
 		return false
 	}
@@ -172,15 +174,15 @@ func (l *link) listenOnce(ctx context.Context, want interests, changed <-chan st
 		}
 	})
 	params, err := marshal(struct {
-		Notifications interests       `json:"notifications"`
+		Notifications listenFilter    `json:"notifications"`
 		Meta          json.RawMessage `json:"_meta,omitempty"`
 	}{want, l.meta})
 	if err != nil {
 		return false
 	}
 	_, err = l.wire.stream(ctx, "subscriptions/listen", params)
-	if e := answered(err); e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams) {
-		l.log.Debug("subscribe to changes", "reason", l.wire.veil.describe(err))
+	if e := rpcError(err); e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams) {
+		l.log.Debug("subscribe to changes", "reason", l.wire.redactor.describe(err))
 		return false
 	}
 	return true

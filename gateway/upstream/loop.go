@@ -12,8 +12,8 @@ const (
 	relistDelay = 100 * time.Millisecond
 	// relistGap is the minimum time between two listings.
 	relistGap = time.Second
-	// hurriedGap is relistGap where a call waits for the list.
-	hurriedGap = 100 * time.Millisecond
+	// urgentGap is relistGap where a call waits for the list.
+	urgentGap = 100 * time.Millisecond
 )
 
 // attempt is one attempt to connect, shared by all callers that wait for it. link and
@@ -24,10 +24,10 @@ type attempt struct {
 	err  *tool.Error
 }
 
-// connected returns the live link, connecting first if needed.
-func (s *Session) connected(ctx context.Context) (*link, error) {
+// liveLink returns the live link, connecting first if needed.
+func (s *Session) liveLink(ctx context.Context) (*link, error) {
 	s.mu.Lock()
-	l, a, err := s.join()
+	l, a, err := s.joinAttempt()
 	s.mu.Unlock()
 	if err != nil || l != nil {
 		return l, err
@@ -35,7 +35,7 @@ func (s *Session) connected(ctx context.Context) (*link, error) {
 	select {
 	case <-a.done:
 	case <-ctx.Done():
-		return nil, faults{s}.gaveUp(ctx)
+		return nil, faults{s}.contextError(ctx)
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -43,24 +43,24 @@ func (s *Session) connected(ctx context.Context) (*link, error) {
 	return a.link, nil
 }
 
-// join returns the live link, or the attempt to wait for, or an error if there is
+// joinAttempt returns the live link, or the attempt to wait for, or an error if there is
 // neither. It is called with mu held.
-func (s *Session) join() (*link, *attempt, error) {
+func (s *Session) joinAttempt() (*link, *attempt, error) {
 	if s.state.Status == Closed {
 		return nil, nil, faults{s}.closedError()
 	}
 	if s.settings.Problem != "" {
-		return nil, nil, s.unusable()
+		return nil, nil, s.problemError()
 	}
 	if s.attempt == nil && s.link != nil && s.link.alive() { // during an attempt OnOffer has not been called yet
 		return s.link, nil, nil
 	}
-	s.bury()
+	s.dropDeadLink()
 	if s.attempt != nil {
 		return nil, s.attempt, nil
 	}
 	if wait := time.Until(s.backoff.until); wait > 0 {
-		return nil, nil, s.tooSoon(wait)
+		return nil, nil, s.backoffError(wait)
 	}
 	s.attempt = &attempt{done: make(chan struct{})}
 	s.setStatus(Connecting, "")
@@ -69,8 +69,8 @@ func (s *Session) join() (*link, *attempt, error) {
 	return nil, s.attempt, nil
 }
 
-// bury records the loss of a dead link and closes it in the background. It is called with mu held.
-func (s *Session) bury() {
+// dropDeadLink records the loss of a dead link and closes it in the background. It is called with mu held.
+func (s *Session) dropDeadLink() {
 	l := s.link
 	if l == nil || l.alive() || s.state.Status == Closed {
 		return
@@ -82,13 +82,13 @@ func (s *Session) bury() {
 	}
 	// An upstream that worked is retried at once; one that dies before its first
 	// successful call, or that requires a login, is not.
-	if reason := (faults{s}).lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgives(err) {
+	if reason := (faults{s}).lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgive(err) {
 		s.setStatus(Failed, reason)
 	} else {
-		s.failed(reason, err)
+		s.recordFailure(reason, err)
 	}
 	s.log.Warn("upstream lost", "reason", s.state.Error)
-	s.burying.Go(l.close)
+	s.closingLinks.Go(l.close)
 }
 
 // startLoop is called with mu held.
@@ -110,25 +110,25 @@ func (s *Session) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.settle(nil, faults{s}.closedError())
+			s.finishAttempt(nil, faults{s}.closedError())
 			return
 		case <-s.wake:
 			lost = s.connect(ctx)
-			idle = queue{s}.rest()
+			idle = queue{s}.stopIfIdle()
 		case <-lost:
 			lost = nil
 			s.mu.Lock()
-			s.bury()
+			s.dropDeadLink()
 			s.mu.Unlock()
 		case <-idle:
-			idle = queue{s}.rest()
-		case <-s.changed.note:
+			idle = queue{s}.stopIfIdle()
+		case <-s.changed.changed:
 			if relist == nil {
 				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
 			}
-		case <-s.changed.hurry:
+		case <-s.changed.urgent:
 			if s.changed.pending() != nil {
-				relist = time.After(hurriedGap - time.Since(listed))
+				relist = time.After(urgentGap - time.Since(listed))
 			}
 		case <-relist:
 			relist, listed = nil, time.Now()
@@ -149,18 +149,18 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 		}
 		return nil // the loop ends the attempt
 	case err != nil:
-		s.settle(nil, faults{s}.connectError(limited, err))
+		s.finishAttempt(nil, faults{s}.connectError(limited, err))
 		return nil
 	}
 	if s.adopt(l, listed) {
 		s.opts.OnOffer(s.Offer())
 	}
-	s.settle(l, nil)
+	s.finishAttempt(l, nil)
 	return l.wire.dead
 }
 
 // adopt makes l the live link and reports whether its offer differs from the known one.
-func (s *Session) adopt(l *link, listed harvest) bool {
+func (s *Session) adopt(l *link, listed listing) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link = l
@@ -170,12 +170,12 @@ func (s *Session) adopt(l *link, listed harvest) bool {
 	return s.catalog.merge(listed)
 }
 
-// settle finishes the attempt for all callers that wait for it.
-func (s *Session) settle(l *link, err *tool.Error) {
+// finishAttempt finishes the attempt for all callers that wait for it.
+func (s *Session) finishAttempt(l *link, err *tool.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && s.state.Status != Closed {
-		s.failed(err.Error(), err)
+		s.recordFailure(err.Error(), err)
 		s.log.Warn("connect to upstream", "reason", err.Error())
 	}
 	if a := s.attempt; a != nil {
@@ -187,7 +187,7 @@ func (s *Session) settle(l *link, err *tool.Error) {
 // relist requests the changed lists again. It keeps the old list if that fails.
 func (s *Session) relist(ctx context.Context) {
 	wanted := s.changed.take()
-	defer s.changed.done()
+	defer s.changed.finish()
 	s.mu.Lock()
 	l := s.link
 	s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Session) relist(ctx context.Context) {
 	defer cancel()
 	listed, err := l.list(limited, wanted)
 	if err != nil {
-		s.log.Warn("list again", "reason", s.veil.describe(err))
+		s.log.Warn("list again", "reason", s.redactor.describe(err))
 		return
 	}
 	s.mu.Lock()

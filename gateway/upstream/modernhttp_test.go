@@ -59,7 +59,7 @@ func TestAskingOverHTTP(t *testing.T) {
 						together.Wait() // all are asked before one is answered
 						return json.RawMessage(fmt.Sprintf(`{"action":"accept","content":{"who":"peer %d"}}`, i)), nil
 					}}
-					result, err := p.run(t, s, named("ask", me))
+					result, err := p.run(t, s, toolCall("ask", me))
 					if err != nil {
 						t.Error(err)
 						return
@@ -122,7 +122,7 @@ func TestHostileStreamOfACall(t *testing.T) {
 	})
 	s := open(t, web.settings(), nil)
 	p := &peer{}
-	_, err := p.run(t, s, named("echo", `{"a":"poison"}`))
+	_, err := p.run(t, s, toolCall("echo", `{"a":"poison"}`))
 	if err == nil || len(p.told) != 1 || p.told[0] != `notifications/message {"data":"two lines"}` || p.asked != nil {
 		t.Errorf("%v, told %v, asked %v", err, p.told, p.asked)
 	}

@@ -27,59 +27,59 @@ const (
 	allParts = toolPart | resourcePart | templatePart | promptPart
 )
 
-// harvest is the outcome of one listing: the parts of the offer that were listed.
-type harvest struct {
+// listing is the outcome of one listing: the parts of the offer that were listed.
+type listing struct {
 	offer tool.Offer
-	got   parts
+	parts parts
 }
 
 // list requests the wanted parts. A failed list of tools is an error; the other
 // lists are optional: they have a shorter time limit, and failures are only logged.
-func (l *link) list(ctx context.Context, wanted parts) (harvest, error) {
-	h := harvest{offer: tool.Offer{Server: l.server}}
+func (l *link) list(ctx context.Context, wanted parts) (listing, error) {
+	h := listing{offer: tool.Offer{Server: l.server}}
 	if wanted&toolPart != 0 {
-		if l.offers("tools") || l.saysNothing() {
+		if l.offers("tools") || l.declaresNoLists() {
 			found, err := list(ctx, l, toolFamily(l.settings))
 			if err != nil {
 				return h, err
 			}
 			h.offer.Tools = l.nameTools(found)
 		}
-		h.got |= toolPart
+		h.parts |= toolPart
 	}
 	begin := time.Now()
-	limited, cancel := context.WithTimeout(ctx, l.patience)
+	limited, cancel := context.WithTimeout(ctx, l.optionalTimeout)
 	defer cancel()
-	reap(limited, l, &h, wanted&resourcePart, "resources", resourceFamily(), &h.offer.Resources)
-	reap(limited, l, &h, wanted&templatePart, "resources", templateFamily(), &h.offer.Templates)
-	reap(limited, l, &h, wanted&promptPart, "prompts", promptFamily(), &h.offer.Prompts)
+	listInto(limited, l, &h, wanted&resourcePart, "resources", resourceFamily(), &h.offer.Resources)
+	listInto(limited, l, &h, wanted&templatePart, "resources", templateFamily(), &h.offer.Templates)
+	listInto(limited, l, &h, wanted&promptPart, "prompts", promptFamily(), &h.offer.Prompts)
 	if limited.Err() != nil {
 		l.log.Warn("resources and prompts took too long to list", "waited", time.Since(begin).Round(time.Millisecond))
 	}
 	return h, l.wire.reason()
 }
 
-// reap lists one of the optional parts; it does nothing if p is empty.
-func reap[T any](ctx context.Context, l *link, h *harvest, p parts, capability string, f family[T], into *[]T) {
+// listInto lists one of the optional parts; it does nothing if p is empty.
+func listInto[T any](ctx context.Context, l *link, h *listing, p parts, capability string, f family[T], into *[]T) {
 	if p == 0 {
 		return
 	}
 	if l.offers(capability) {
 		found, err := list(ctx, l, f)
 		if err != nil {
-			l.log.Warn("cannot list", "method", f.method, "reason", l.wire.veil.describe(err))
+			l.log.Warn("cannot list", "method", f.method, "reason", l.wire.redactor.describe(err))
 			return
 		}
 		*into = found
 	}
-	h.got |= p
+	h.parts |= p
 }
 
 // offers reports whether the server declared the capability.
 func (l *link) offers(capability string) bool { return isObject(l.capabilities[capability]) }
 
-// saysNothing reports whether the server declared neither resources nor prompts; then its tools are listed even if undeclared.
-func (l *link) saysNothing() bool { return !l.offers("resources") && !l.offers("prompts") }
+// declaresNoLists reports whether the server declared neither resources nor prompts; then its tools are listed even if undeclared.
+func (l *link) declaresNoLists() bool { return !l.offers("resources") && !l.offers("prompts") }
 
 // catalog is an upstream's offer with its indexes.
 type catalog struct {
@@ -98,19 +98,19 @@ func (c *catalog) prime(known *tool.Offer) {
 }
 
 // merge applies a listing and reports whether the offer differs from the last.
-func (c *catalog) merge(h harvest) bool {
+func (c *catalog) merge(h listing) bool {
 	next := c.offer
 	next.Server = h.offer.Server
-	if h.got&toolPart != 0 {
+	if h.parts&toolPart != 0 {
 		next.Tools = h.offer.Tools
 	}
-	if h.got&resourcePart != 0 {
+	if h.parts&resourcePart != 0 {
 		next.Resources = h.offer.Resources
 	}
-	if h.got&templatePart != 0 {
+	if h.parts&templatePart != 0 {
 		next.Templates = h.offer.Templates
 	}
-	if h.got&promptPart != 0 {
+	if h.parts&promptPart != 0 {
 		next.Prompts = h.offer.Prompts
 	}
 	before, first := c.digest, !c.listed
@@ -172,8 +172,8 @@ func (c *catalog) names() []string {
 	return names
 }
 
-// copied returns the offer with copies of its lists.
-func (c *catalog) copied() tool.Offer {
+// clone returns the offer with copies of its lists.
+func (c *catalog) clone() tool.Offer {
 	offer := c.offer
 	offer.Tools = slices.Clone(offer.Tools)
 	offer.Resources = slices.Clone(offer.Resources)
@@ -186,12 +186,12 @@ func (c *catalog) copied() tool.Offer {
 // IDs, and sorts by ID.
 func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 	found = slices.DeleteFunc(found, func(t tool.Tool) bool { return !l.settings.takes(t.Wire) })
-	ids := tool.Identifiers(l.renamed(found))
+	ids := tool.Identifiers(l.applyRenames(found))
 	for i := range found {
 		found[i].ID = tool.ID{Upstream: l.settings.ID, Name: ids[i]}
 	}
 	slices.SortStableFunc(found, func(a, b tool.Tool) int { return strings.Compare(a.ID.Name, b.ID.Name) })
-	skipped := journal{link: l, noun: "tool"}
+	skipped := skipLog{link: l, noun: "tool"}
 	defer skipped.close()
 	return slices.CompactFunc(found, func(a, b tool.Tool) bool {
 		if a.ID != b.ID { // equal only if a name imitates the ID of another
@@ -211,10 +211,10 @@ func (s Settings) takes(wire string) bool {
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, fits)) && !slices.ContainsFunc(s.Exclude, fits)
 }
 
-// renamed returns the names for the IDs, after the settings' renames. A rename whose
+// applyRenames returns the names for the IDs, after the settings' renames. A rename whose
 // identifier is that of another tool, by its own name or a rename, is dropped: every
 // tool that was to get that name keeps its own.
-func (l *link) renamed(found []tool.Tool) []string {
+func (l *link) applyRenames(found []tool.Tool) []string {
 	names := make([]string, len(found))
 	for i, t := range found {
 		if names[i] = t.Wire; l.settings.Rename[t.Wire] != "" {
@@ -238,8 +238,8 @@ func (l *link) renamed(found []tool.Tool) []string {
 	return names
 }
 
-// cut truncates s to at most n bytes, at a rune boundary.
-func cut(s string, n int) string {
+// truncate truncates s to at most n bytes, at a rune boundary.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -58,7 +58,7 @@ func (p *peer) run(t testing.TB, s *upstream.Session, c tool.Call) (tool.Result,
 	return result, err
 }
 
-func named(name, args string) tool.Call {
+func toolCall(name, args string) tool.Call {
 	return tool.Call{Tool: tool.ID{Upstream: "mem", Name: name}, Args: json.RawMessage(args)}
 }
 
@@ -84,26 +84,26 @@ func TestMethods(t *testing.T) {
 			"mem://both": `{"parts":[{"json":"one"},{"blob":{"mime":"","data":"","uri":"mem://b"}},{"json":7}]}`,
 		}
 		for uri, want := range values {
-			result := ask(named(tool.ReadResource, fmt.Sprintf(`{"uri":%q}`, uri)))
+			result := ask(toolCall(tool.ReadResource, fmt.Sprintf(`{"uri":%q}`, uri)))
 			got, _ := json.Marshal(result.Value())
 			if string(got) != want || !strings.HasSuffix(string(result.Raw), `,"ttlMs":5}`) {
 				t.Errorf("%s: %s, raw %s", uri, got, result.Raw)
 			}
 		}
-		if c := ask(named(tool.ReadResource, `{"uri":"mem://text"}`)).Content[0]; c.Type != "text" || c.URI != "mem://text" || c.MIME != "text/plain" {
+		if c := ask(toolCall(tool.ReadResource, `{"uri":"mem://text"}`)).Content[0]; c.Type != "text" || c.URI != "mem://text" || c.MIME != "text/plain" {
 			t.Errorf("content: %+v", c)
 		}
-		prompt := ask(named(tool.GetPrompt, `{"name":"greet","arguments":{"who":"<you>"}}`))
+		prompt := ask(toolCall(tool.GetPrompt, `{"name":"greet","arguments":{"who":"<you>"}}`))
 		// The escapes are the talker's, not ours.
 		if got := string(prompt.Structured); got != string(prompt.Raw) || !strings.Contains(got, `"arguments":{"who":"\u003cyou\u003e"}`) || !strings.Contains(got, `"big":9007199254740993`) {
 			t.Errorf("prompt: %s", got)
 		}
-		if got := string(ask(named(tool.Complete, `{"ref":{"type":"ref/prompt","name":"greet"}}`)).Raw); !strings.Contains(got, `"ref":{"type":"ref/prompt","name":"greet"}`) {
+		if got := string(ask(toolCall(tool.Complete, `{"ref":{"type":"ref/prompt","name":"greet"}}`)).Raw); !strings.Contains(got, `"ref":{"type":"ref/prompt","name":"greet"}`) {
 			t.Errorf("completion: %s", got)
 		}
-		_, err := s.Call(t.Context(), named(tool.ReadResource, `{"uri":"mem://none"}`))
+		_, err := s.Call(t.Context(), toolCall(tool.ReadResource, `{"uri":"mem://none"}`))
 		wantError(t, err, tool.Invalid, "no such resource")
-		_, err = s.Call(t.Context(), named("tools/list", ""))
+		_, err = s.Call(t.Context(), toolCall("tools/list", ""))
 		wantError(t, err, tool.Invalid, "unsupported method")
 	}
 }
@@ -112,7 +112,7 @@ func TestSubscribe(t *testing.T) {
 	notices := make(chan string, 10)
 	opts := &upstream.Options{OnNotice: func(method string, params json.RawMessage) { notices <- method + " " + string(params) }}
 	s := open(t, settings(t, "talk"), opts)
-	if _, err := s.Call(t.Context(), named(tool.Subscribe, `{"uri":"mem://text"}`)); err != nil {
+	if _, err := s.Call(t.Context(), toolCall(tool.Subscribe, `{"uri":"mem://text"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-notices; got != `notifications/resources/updated {"uri":"mem://text"}` {
@@ -120,7 +120,7 @@ func TestSubscribe(t *testing.T) {
 	}
 	s = open(t, settings(t, "talk,modern"), opts) // in that revision it is a stream
 	for _, method := range []string{tool.Subscribe, tool.Unsubscribe} {
-		if _, err := s.Call(t.Context(), named(method, `{"uri":"mem://text"}`)); err != nil {
+		if _, err := s.Call(t.Context(), toolCall(method, `{"uri":"mem://text"}`)); err != nil {
 			t.Fatal(err)
 		}
 		all := `{\"toolsListChanged\":true,\"promptsListChanged\":true,\"resourcesListChanged\":true`
@@ -137,10 +137,10 @@ func TestSubscribe(t *testing.T) {
 
 func TestLogLevelTravelsWithTheCall(t *testing.T) {
 	s := open(t, settings(t, "talk,modern"), nil)
-	if _, err := s.Call(t.Context(), named(tool.SetLogLevel, `{"level":"debug"}`)); err != nil {
+	if _, err := s.Call(t.Context(), toolCall(tool.SetLogLevel, `{"level":"debug"}`)); err != nil {
 		t.Fatal(err)
 	}
-	result, err := (&peer{}).run(t, s, named("params", ""))
+	result, err := (&peer{}).run(t, s, toolCall("params", ""))
 	if got := must(t, result, err).Structured; !strings.Contains(string(got), `"io.modelcontextprotocol/logLevel":"debug"`) {
 		t.Errorf("params: %s", got)
 	}
@@ -153,7 +153,7 @@ func TestParamsPassThrough(t *testing.T) {
 			`"io.modelcontextprotocol/clientInfo":{"name":"sallyport","version":"dev"},"io.modelcontextprotocol/logLevel":"error","io.modelcontextprotocol/protocolVersion":"2026-07-28",`,
 	} {
 		s := open(t, settings(t, mode), nil)
-		c := named("params", `{"n":9007199254740993,"html":"<b>"}`)
+		c := toolCall("params", `{"n":9007199254740993,"html":"<b>"}`)
 		c.Params = map[string]json.RawMessage{
 			"requestState": raw(`"state"`), "inputResponses": raw(`{"a":{}}`), "name": raw(`"forged"`),
 			"_meta": raw(`{"trace":"<1>","progressToken":"mine","io.modelcontextprotocol/clientInfo":{"name":"forged"},"io.modelcontextprotocol/logLevel":"error",
@@ -174,7 +174,7 @@ func TestProgress(t *testing.T) {
 		for i := range 5 {
 			all.Go(func() {
 				p := &peer{}
-				c := named("progress", `{"times":3}`)
+				c := toolCall("progress", `{"times":3}`)
 				var want []string
 				own := ""
 				if i > 0 { // the first has no token of its own
@@ -202,7 +202,7 @@ func TestProgress(t *testing.T) {
 func TestFloodOfProgress(t *testing.T) {
 	s := open(t, settings(t, "talk"), nil)
 	p := &peer{}
-	if _, err := p.run(t, s, named("progress", `{"times":50000}`)); err != nil {
+	if _, err := p.run(t, s, toolCall("progress", `{"times":50000}`)); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(p.told); n < 100 || n > 2000 {
@@ -222,7 +222,7 @@ func TestLogMessages(t *testing.T) {
 	}()
 	testutil.Eventually(t, "both are told", soon, func() bool {
 		one = &peer{}
-		if _, err := one.run(t, s, named("log", `{"say":{"n":9007199254740993}}`)); err != nil {
+		if _, err := one.run(t, s, toolCall("log", `{"say":{"n":9007199254740993}}`)); err != nil {
 			t.Fatal(err)
 		}
 		other.mu.Lock()
@@ -240,7 +240,7 @@ func TestAsking(t *testing.T) {
 	s := open(t, settings(t, "talk"), &upstream.Options{Asks: true})
 	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
 		p := &peer{}
-		result, err := p.run(t, s, named("ask", fmt.Sprintf(`{"method":%q}`, method)))
+		result, err := p.run(t, s, toolCall("ask", fmt.Sprintf(`{"method":%q}`, method)))
 		if got := must(t, result, err).Text(); !strings.Contains(got, `"result":{"action":"accept","content":{"n":9007199254740993}}`) {
 			t.Errorf("%s was answered with %s", method, got)
 		}
@@ -255,7 +255,7 @@ func TestAsking(t *testing.T) {
 		`"message":"no answer"`: func(context.Context, string) (json.RawMessage, error) { return nil, errors.New("inside of ours") },
 		`"error"`:               func(context.Context, string) (json.RawMessage, error) { return raw(`[1`), nil },
 	} {
-		result, err := (&peer{answer: answer}).run(t, s, named("ask", ""))
+		result, err := (&peer{answer: answer}).run(t, s, toolCall("ask", ""))
 		if got := must(t, result, err).Text(); !strings.Contains(got, says) || strings.Contains(got, "inside") {
 			t.Errorf("answered with %s, want %s", got, says)
 		}
@@ -265,7 +265,7 @@ func TestAsking(t *testing.T) {
 func TestNotDeclaredIsNotAsked(t *testing.T) {
 	s := open(t, settings(t, "talk"), nil)
 	p := &peer{}
-	result, err := p.run(t, s, named("ask", ""))
+	result, err := p.run(t, s, toolCall("ask", ""))
 	if got := must(t, result, err).Text(); !strings.Contains(got, `"error"`) || p.asked != nil {
 		t.Errorf("answered with %s", got)
 	}
@@ -273,7 +273,7 @@ func TestNotDeclaredIsNotAsked(t *testing.T) {
 
 func TestAskingBelongsToOneCall(t *testing.T) {
 	s := open(t, settings(t, "talk"), &upstream.Options{Asks: true})
-	if _, err := (&peer{}).run(t, s, named("ask", "")); err != nil {
+	if _, err := (&peer{}).run(t, s, toolCall("ask", "")); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -292,7 +292,7 @@ func TestAskingBelongsToOneCall(t *testing.T) {
 				mu.Unlock()
 				return raw(`{}`), nil
 			}}
-			result, err := p.run(t, s, named("ask", ""))
+			result, err := p.run(t, s, toolCall("ask", ""))
 			if got := must(t, result, err).Text(); !strings.Contains(got, `"result":{}`) || len(p.asked) != 1 {
 				t.Errorf("%s, asked %v", got, p.asked)
 			}
@@ -310,7 +310,7 @@ func TestAskingBelongsToOneCall(t *testing.T) {
 func TestAsksInALoop(t *testing.T) {
 	s := open(t, settings(t, "talk"), &upstream.Options{Asks: true})
 	p := &peer{}
-	result, err := p.run(t, s, named("asks", ""))
+	result, err := p.run(t, s, toolCall("asks", ""))
 	if got := must(t, result, err).Text(); got != "36" || len(p.asked) != 64 {
 		t.Errorf("asked %d times, %s refused, of 100", len(p.asked), got)
 	}
@@ -319,7 +319,7 @@ func TestAsksInALoop(t *testing.T) {
 func TestAsksWithNoCall(t *testing.T) {
 	s := open(t, settings(t, "talk"), &upstream.Options{Asks: true})
 	p := &peer{}
-	if _, err := p.run(t, s, named("late", "")); err != nil {
+	if _, err := p.run(t, s, toolCall("late", "")); err != nil {
 		t.Fatal(err)
 	}
 	testutil.Eventually(t, "it is refused", soon, func() bool {
@@ -339,7 +339,7 @@ func TestAskEndsWithTheCall(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	_, err := p.run(t, s, named("ask", ""))
+	_, err := p.run(t, s, toolCall("ask", ""))
 	wantError(t, err, tool.Timeout, "mem.ask")
 	call(t, s, "params", "")
 }
@@ -347,7 +347,7 @@ func TestAskEndsWithTheCall(t *testing.T) {
 func TestRounds(t *testing.T) {
 	s := open(t, settings(t, "talk,modern"), &upstream.Options{Asks: true})
 	p := &peer{}
-	result, err := p.run(t, s, named("input", `{"x":1}`))
+	result, err := p.run(t, s, toolCall("input", `{"x":1}`))
 	got := string(must(t, result, err).Structured)
 	for _, part := range []string{
 		`"arguments":{"x":1}`, `"inputResponses":{"a":{"action":"accept","content":{"n":9007199254740993}},"b":{`, `"requestState":"s\u003c1\u003e"`,
@@ -360,7 +360,7 @@ func TestRounds(t *testing.T) {
 	if want := []string{`roots/list `, `elicitation/create {"message":"Sure?","n":9007199254740993}`}; cmp.Diff(want, p.asked) != "" {
 		t.Errorf("asked %q", p.asked)
 	}
-	c := named("input", "")
+	c := toolCall("input", "")
 	c.Rounds = true
 	result, err = s.Call(t.Context(), c)
 	if got := string(must(t, result, err).Raw); !strings.HasPrefix(got, `{"resultType":"input_required","inputRequests":{"b":`) {
@@ -371,21 +371,21 @@ func TestRounds(t *testing.T) {
 func TestRoundsThatEndBadly(t *testing.T) {
 	s := open(t, settings(t, "talk,modern"), &upstream.Options{Asks: true})
 	p := &peer{}
-	_, err := p.run(t, s, named("endless", ""))
+	_, err := p.run(t, s, toolCall("endless", ""))
 	wantError(t, err, tool.Failed, "still asks after 16 rounds")
 	if len(p.asked) != 16 {
 		t.Errorf("asked %d times", len(p.asked))
 	}
-	_, err = s.Call(t.Context(), named("input", ""))
+	_, err = s.Call(t.Context(), toolCall("input", ""))
 	wantError(t, err, tool.Failed, "mem.input: the upstream requires input", "a program cannot answer")
 	_, err = (&peer{answer: func(context.Context, string) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.Denied, Message: "she said no"}
-	}}).run(t, s, named("input", ""))
+	}}).run(t, s, toolCall("input", ""))
 	wantError(t, err, tool.Failed, "she said no")
 	p = &peer{}
-	_, err = p.run(t, s, named("many_questions", ""))
+	_, err = p.run(t, s, toolCall("many_questions", ""))
 	wantError(t, err, tool.Failed, "100 questions at once")
-	_, err = s.Call(t.Context(), named("odd_type", ""))
+	_, err = s.Call(t.Context(), toolCall("odd_type", ""))
 	wantError(t, err, tool.Upstream, "unknown resultType")
 	if p.asked != nil {
 		t.Errorf("asked %v", p.asked)
@@ -397,6 +397,6 @@ func TestBusyIsBoundedByTheCall(t *testing.T) {
 	cfg.Timeout = 400 * time.Millisecond
 	s := open(t, cfg, nil)
 	connect(t, s)
-	_, err := s.Call(t.Context(), named("busy", ""))
+	_, err := s.Call(t.Context(), toolCall("busy", ""))
 	wantError(t, err, tool.Timeout, "mem.busy")
 }

@@ -11,8 +11,8 @@ import (
 // probePoll is the interval of checks whether a process has read its input.
 const probePoll = 20 * time.Millisecond
 
-// reader is a connection that can tell whether the peer has started to read.
-type reader interface {
+// readObserver is a connection that can tell whether the peer has started to read.
+type readObserver interface {
 	// begun reports whether some of what was written has been read.
 	begun() bool
 }
@@ -29,39 +29,39 @@ type reader interface {
 func (w *wire) discover(ctx context.Context, req *jsonrpc.Request) error {
 	select {
 	case <-w.heard: // it has responded once; this is a request in another revision
-		return w.below.Write(ctx, req)
+		return w.conn.Write(ctx, req)
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var silent atomic.Bool
 	w.background(func(context.Context) {
 		defer cancel()
-		w.untilBegun()
-		if w.quiet(w.probe) {
+		w.waitBegun()
+		if w.waitSilent(w.probe) {
 			silent.Store(true)
 			w.inject(&jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer to server/discover"}})
 			cancel() // over HTTP the write below may still be waiting
-			if w.quiet(2 * w.probe) {
-				w.fail(errStuck)
+			if w.waitSilent(2 * w.probe) {
+				w.fail(errNoHandshake)
 			}
 		}
 	})
-	err := w.below.Write(ctx, req)
+	err := w.conn.Write(ctx, req)
 	if err == nil || silent.Load() {
 		return nil
 	}
-	w.hear() // an error is a response
+	w.markHeard() // an error is a response
 	return err
 }
 
-func (w *wire) untilBegun() {
-	r, ok := w.below.(reader)
-	for ok && !r.begun() && w.quiet(probePoll) {
+func (w *wire) waitBegun() {
+	r, ok := w.conn.(readObserver)
+	for ok && !r.begun() && w.waitSilent(probePoll) {
 	}
 }
 
-// quiet waits for d and reports whether the upstream sent no response in that time.
-func (w *wire) quiet(d time.Duration) bool {
+// waitSilent waits for d and reports whether the upstream sent no response in that time.
+func (w *wire) waitSilent(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -25,13 +25,13 @@ type exchange struct {
 	token  json.RawMessage // the caller's own progress token, nil if it gave none
 	budget *rate.Limiter
 	// begin returns the context of a request that the upstream sends during the call.
-	begin func() (context.Context, context.CancelFunc)
-	asks  sync.WaitGroup
+	begin    func() (context.Context, context.CancelFunc)
+	requests sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool // the call is about to return: the peer must not be used
-	asked  int
-	asking map[jsonrpc.ID]context.CancelFunc
+	mu           sync.Mutex
+	closed       bool // the call is about to return: the peer must not be used
+	requestCount int
+	cancels      map[jsonrpc.ID]context.CancelFunc
 }
 
 // progress forwards the notifications of an upstream during a request.
@@ -43,9 +43,9 @@ func (w progress) exchange(ctx context.Context, id int64, call tool.Call) (e *ex
 	ctx, cancel := context.WithCancel(ctx)
 	e = &exchange{
 		peer: call.Peer, token: progressToken(call.Params["_meta"]),
-		budget: rate.NewLimiter(noticeRate, noticeBurst),
-		begin:  func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
-		asking: map[jsonrpc.ID]context.CancelFunc{},
+		budget:  rate.NewLimiter(noticeRate, noticeBurst),
+		begin:   func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		cancels: map[jsonrpc.ID]context.CancelFunc{},
 	}
 	w.mu.Lock()
 	w.exchanges[id] = e
@@ -58,7 +58,7 @@ func (w progress) exchange(ctx context.Context, id int64, call tool.Call) (e *ex
 		e.closed = true
 		e.mu.Unlock()
 		cancel()
-		e.asks.Wait()
+		e.requests.Wait()
 	}
 }
 
@@ -77,9 +77,9 @@ func (e *exchange) notify(method string, params json.RawMessage) {
 	}
 }
 
-// notified handles one notification of the upstream. owner is the call in whose
+// handle handles one notification of the upstream. owner is the call in whose
 // response it arrived, nil if the connection does not tell.
-func (w progress) notified(msg *jsonrpc.Request, owner *exchange) {
+func (w progress) handle(msg *jsonrpc.Request, owner *exchange) {
 	switch msg.Method {
 	case "notifications/tools/list_changed":
 		w.changed(toolPart)
@@ -88,19 +88,19 @@ func (w progress) notified(msg *jsonrpc.Request, owner *exchange) {
 	case "notifications/prompts/list_changed":
 		w.changed(promptPart)
 	case "notifications/progress":
-		w.progressed(msg.Params)
+		w.forwardProgress(msg.Params)
 	case "notifications/cancelled":
-		w.takeBack(msg.Params)
+		w.cancelPeerRequest(msg.Params)
 	case "notifications/message":
-		w.said(msg, owner)
+		w.forwardLog(msg, owner)
 	case "notifications/resources/updated", "notifications/elicitation/complete":
-		w.tell(msg)
+		w.notifyOutside(msg)
 	}
 }
 
-// said forwards a log message to the call that it arrived with or, if that is
+// forwardLog forwards a log message to the call that it arrived with or, if that is
 // unknown, to all calls in flight, or else to OnNotice.
-func (w progress) said(msg *jsonrpc.Request, owner *exchange) {
+func (w progress) forwardLog(msg *jsonrpc.Request, owner *exchange) {
 	if len(msg.Params) > maxNotice {
 		return
 	}
@@ -108,23 +108,23 @@ func (w progress) said(msg *jsonrpc.Request, owner *exchange) {
 		owner.notify(msg.Method, msg.Params)
 		return
 	}
-	all := w.underWay()
+	all := w.inFlight()
 	for _, e := range all {
 		e.notify(msg.Method, msg.Params)
 	}
 	if len(all) == 0 {
-		w.tell(msg)
+		w.notifyOutside(msg)
 	}
 }
 
-func (w progress) tell(msg *jsonrpc.Request) {
+func (w progress) notifyOutside(msg *jsonrpc.Request) {
 	if len(msg.Params) <= maxNotice && w.budget.Allow() {
 		w.notice(msg.Method, msg.Params)
 	}
 }
 
-// underWay returns the exchanges in flight.
-func (w progress) underWay() []*exchange {
+// inFlight returns the exchanges in flight.
+func (w progress) inFlight() []*exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]*exchange, 0, len(w.exchanges))
@@ -134,9 +134,9 @@ func (w progress) underWay() []*exchange {
 	return all
 }
 
-// progressed forwards progress to the call with its token, with the caller's
+// forwardProgress forwards progress to the call with its token, with the caller's
 // own token if it has one.
-func (w progress) progressed(params json.RawMessage) {
+func (w progress) forwardProgress(params json.RawMessage) {
 	fields := members(params)
 	var token int64
 	if len(params) > maxNotice || json.Unmarshal(orNull(fields["progressToken"]), &token) != nil {

@@ -19,17 +19,17 @@ type queue struct{ *Session }
 // call leave.
 func (s queue) enter(ctx context.Context) error {
 	s.use()
-	if s.places.TryAcquire(1) {
+	if s.slots.TryAcquire(1) {
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
-	if s.places.Acquire(waiting, 1) == nil {
+	if s.slots.Acquire(waiting, 1) == nil {
 		return nil
 	}
 	s.unuse()
 	if ctx.Err() != nil {
-		return faults(s).gaveUp(ctx)
+		return faults(s).contextError(ctx)
 	}
 	return &tool.Error{Kind: tool.Limit,
 		Message: fmt.Sprintf("upstream %s was busy for %s, at its limit of %d calls at once", s.settings.ID, seconds(s.settings.Timeout), s.settings.Concurrency),
@@ -37,7 +37,7 @@ func (s queue) enter(ctx context.Context) error {
 }
 
 func (s queue) leave() {
-	s.places.Release(1)
+	s.slots.Release(1)
 	s.unuse()
 }
 
@@ -45,14 +45,14 @@ func (s queue) leave() {
 func (s queue) use() { s.users.Add(1) }
 
 func (s queue) unuse() {
-	s.used.Store(int64(time.Since(s.made)))
+	s.lastUsed.Store(int64(time.Since(s.created)))
 	s.users.Add(-1)
 }
 
-// rest stops a link that was idle for the time in the settings. Otherwise it returns
+// stopIfIdle stops a link that was idle for the time in the settings. Otherwise it returns
 // a timer for the next check, nil if there is no link to stop. Only the loop calls
 // it, so that the next process starts after this one has ended.
-func (s queue) rest() <-chan time.Time {
+func (s queue) stopIfIdle() <-chan time.Time {
 	s.mu.Lock()
 	l := s.link
 	if l == nil || !l.alive() || s.settings.Idle <= 0 {
@@ -78,5 +78,5 @@ func (s queue) untilIdle() time.Duration {
 	if s.users.Load() > 0 {
 		return s.settings.Idle
 	}
-	return s.settings.Idle - (time.Since(s.made) - time.Duration(s.used.Load()))
+	return s.settings.Idle - (time.Since(s.created) - time.Duration(s.lastUsed.Load()))
 }

@@ -51,7 +51,7 @@ func TestRetryableBeforeTheCall(t *testing.T) {
 		if s.State().Status != Parked {
 			t.Errorf("state %+v", s.State())
 		}
-		s.places.TryAcquire(1)
+		s.slots.TryAcquire(1)
 		if _, err := s.Call(t.Context(), tool.Call{Tool: tool.ID{Name: "x"}}); tool.AsError(err).Kind != tool.Limit || !tool.AsError(err).Retryable {
 			t.Errorf("queue: %v", err)
 		}

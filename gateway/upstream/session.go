@@ -196,23 +196,23 @@ type State struct {
 
 // Session is one live session to one upstream. It is safe for concurrent use.
 type Session struct {
-	settings Settings
-	opts     Options
-	log      *slog.Logger
-	veil     veil
-	dialer   *dialer
-	lane     lane
-	wishes   *wishes
+	settings      Settings
+	opts          Options
+	log           *slog.Logger
+	redactor      redactor
+	dialer        *dialer
+	serializer    serializer
+	subscriptions *subscriptions
 
-	wake    chan struct{} // requests an attempt; capacity 1
-	changed *changes      // the lists that the upstream reported as changed
-	closing sync.Once
-	burying sync.WaitGroup // lost links that are being closed
+	wake         chan struct{} // requests an attempt; capacity 1
+	changed      *changes      // the lists that the upstream reported as changed
+	closing      sync.Once
+	closingLinks sync.WaitGroup // lost links that are being closed
 
-	made   time.Time
-	places *semaphore.Weighted // limits the calls in flight
-	users  atomic.Int64        // callers that wait or have a call in flight
-	used   atomic.Int64        // when the last of them left, in ns since the session was made
+	created  time.Time
+	slots    *semaphore.Weighted // limits the calls in flight
+	users    atomic.Int64        // callers that wait or have a call in flight
+	lastUsed atomic.Int64        // when the last of them left, in ns since the session was made
 
 	mu      sync.Mutex
 	state   State
@@ -239,21 +239,21 @@ func New(settings Settings, opts *Options) *Session {
 		settings.MaxMessage = defaultMaxMessage
 	}
 	s := &Session{
-		settings: settings,
-		opts:     opts.withDefaults(),
-		veil:     newVeil(settings, opts.Secrets),
-		wake:     make(chan struct{}, 1),
-		changed:  newChanges(),
-		wishes:   newWishes(),
-		stopped:  make(chan struct{}),
-		state:    State{Status: Idle, Since: time.Now()},
-		made:     time.Now(),
-		places:   semaphore.NewWeighted(int64(settings.Concurrency)),
+		settings:      settings,
+		opts:          opts.withDefaults(),
+		redactor:      newRedactor(settings, opts.Secrets),
+		wake:          make(chan struct{}, 1),
+		changed:       newChanges(),
+		subscriptions: newSubscriptions(),
+		stopped:       make(chan struct{}),
+		state:         State{Status: Idle, Since: time.Now()},
+		created:       time.Now(),
+		slots:         semaphore.NewWeighted(int64(settings.Concurrency)),
 	}
 	s.log = s.opts.Logger
 	s.catalog.prime(s.opts.Known)
 	if settings.Problem != "" {
-		s.state.Status, s.state.Error = Parked, s.unusable().Message
+		s.state.Status, s.state.Error = Parked, s.problemError().Message
 	}
 	s.dialer = newDialer(s)
 	return s
@@ -265,7 +265,7 @@ func New(settings Settings, opts *Options) *Session {
 func (s *Session) Connect(ctx context.Context) error {
 	queue{s}.use()
 	defer queue{s}.unuse()
-	_, err := s.connected(ctx)
+	_, err := s.liveLink(ctx)
 	return err
 }
 
@@ -282,7 +282,7 @@ func (s *Session) Tools() []tool.Tool {
 func (s *Session) Offer() tool.Offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.catalog.copied()
+	return s.catalog.clone()
 }
 
 // Call calls the tool with that tool.ID.Name, or the method in its place (see
@@ -298,7 +298,7 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	defer queue{s}.leave()
-	l, err := s.connected(ctx)
+	l, err := s.liveLink(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -316,7 +316,7 @@ func (s *Session) State() State {
 		state.RetryAt = time.Time{}
 	}
 	if p := s.dialer.process.Load(); p != nil {
-		state.PID, state.Stderr = p.Pid(), s.veil.text(p.Stderr.Tail(), process.StderrKept)
+		state.PID, state.Stderr = p.Pid(), s.redactor.text(p.Stderr.Tail(), process.StderrKept)
 	}
 	return state
 }
@@ -337,7 +337,7 @@ func (s *Session) Close() error {
 		s.closeLink() // at once, without waiting for the loop
 		<-s.stopped
 		s.closeLink() // one that the loop made meanwhile
-		s.burying.Wait()
+		s.closingLinks.Wait()
 	})
 	return nil
 }

@@ -28,22 +28,22 @@ var (
 // transport accepts a URL of any origin, takes every event for a message, and does
 // not return why the stream ended.
 type sseConn struct {
-	client *http.Client
-	most   int64
-	room   *budget.Budget
-	origin string
-	post   string // the URL for messages; set before the connection is returned
+	client     *http.Client
+	maxMessage int64
+	budget     *budget.Budget
+	origin     string
+	post       string // the URL for messages; set before the connection is returned
 
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
-	why      error // set before closed is closed
+	err      error // set before closed is closed
 }
 
 // dialSSE opens the stream, which lasts until life ends, and waits for the URL for messages.
-func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint string) (*sseConn, func(), error) {
+func dialSSE(ctx, life context.Context, d *originTransport, client *http.Client, endpoint string) (*sseConn, func(), error) {
 	c := &sseConn{
-		client: client, most: d.most, room: d.room, origin: d.origin,
+		client: client, maxMessage: d.maxMessage, budget: d.budget, origin: d.origin,
 		incoming: make(chan jsonrpc.Message, 16), closed: make(chan struct{}),
 	}
 	life, end := context.WithCancel(life)
@@ -60,7 +60,7 @@ func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint s
 		return c, stop, nil
 	case <-c.closed:
 		stop()
-		return nil, nil, c.why
+		return nil, nil, c.err
 	case <-ctx.Done():
 		stop()
 		return nil, nil, ctx.Err()
@@ -85,7 +85,7 @@ func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- stri
 		return fmt.Errorf("%w: %s", errNoStream, status(resp))
 	}
 	known := false
-	err = readEvents(resp.Body, int(c.most), budget.Parcel{Budget: c.room, Done: ctx.Done()}, func(e event) {
+	err = readEvents(resp.Body, int(c.maxMessage), budget.Buffer{Budget: c.budget, Done: ctx.Done()}, func(e event) {
 		switch {
 		case e.name == "endpoint" && !known:
 			known = true
@@ -136,7 +136,7 @@ func (c *sseConn) take(data []byte) {
 
 func (c *sseConn) end(why error) {
 	c.once.Do(func() {
-		c.why = why
+		c.err = why
 		close(c.closed)
 	})
 }
@@ -159,7 +159,7 @@ func (c *sseConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case msg := <-c.incoming: // received before the end
 		return msg, nil
 	default:
-		return nil, c.why
+		return nil, c.err
 	}
 }
 

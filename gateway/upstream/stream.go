@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	listenMin = time.Second
-	listenMax = 30 * time.Second
+	listenRetryMin = time.Second
+	listenRetryMax = 30 * time.Second
 )
 
 // listener keeps the stream open on which an HTTP server of a revision before
@@ -24,24 +24,24 @@ const (
 // SDK ends the session when a proxy has cut an idle stream a few times; the
 // listener reopens the stream.
 type listener struct {
-	url    string
-	client *http.Client
-	wire   *wire
-	most   int // bytes of one event
-	room   *budget.Budget
-	last   string // id of the last event
+	url      string
+	client   *http.Client
+	wire     *wire
+	maxEvent int // bytes of one event
+	budget   *budget.Budget
+	last     string // id of the last event
 }
 
 // run listens until ctx ends or the server does not offer the stream.
 func (l *listener) run(ctx context.Context) {
-	wait := listenMin
+	wait := listenRetryMin
 	for {
 		begin := time.Now()
 		if !l.once(ctx) {
 			return
 		}
-		if wait = min(2*wait, listenMax); time.Since(begin) > listenMax {
-			wait = listenMin
+		if wait = min(2*wait, listenRetryMax); time.Since(begin) > listenRetryMax {
+			wait = listenRetryMin
 		}
 		select {
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (l *listener) once(ctx context.Context) bool {
 		req.Header.Set("Last-Event-ID", l.last)
 	}
 	resp, err := l.client.Do(req)
-	l.wire.streams()
+	l.wire.markStreaming()
 	if needsLogin(err) {
 		l.wire.fail(err)
 	}
@@ -79,7 +79,7 @@ func (l *listener) once(ctx context.Context) bool {
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return false // 405 or another content type: not supported
 	}
-	_ = readEvents(resp.Body, l.most, budget.Parcel{Budget: l.room, Done: ctx.Done()}, l.take) // any error ends the stream
+	_ = readEvents(resp.Body, l.maxEvent, budget.Buffer{Budget: l.budget, Done: ctx.Done()}, l.take) // any error ends the stream
 	return ctx.Err() == nil
 }
 
@@ -100,7 +100,7 @@ type event struct {
 }
 
 // readEvents reads server-sent events until r ends or one is longer than most bytes. line is the buffer of a line.
-func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) error {
+func readEvents(r io.Reader, most int, line budget.Buffer, take func(event)) error {
 	in := bufio.NewReader(r)
 	var name, id string
 	var data [][]byte
@@ -119,7 +119,7 @@ func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) err
 			size += len(text) + 1
 		}
 		if size > most {
-			return tooLong(most)
+			return tooLargeError(most)
 		}
 		switch {
 		case len(text) == 0:
@@ -136,12 +136,12 @@ func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) err
 }
 
 // readLine returns a copy of the next line without its end.
-func readLine(in *bufio.Reader, most int, line *budget.Parcel) ([]byte, error) {
+func readLine(in *bufio.Reader, most int, line *budget.Buffer) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if line.Add(part); line.Size > most {
 			line.Drop()
-			return nil, tooLong(most)
+			return nil, tooLargeError(most)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue

@@ -6,12 +6,12 @@ import (
 	"sallyport/internal/telemetry"
 )
 
-// parentField is the name of the trace context of a request, as a header and as a member of _meta.
-const parentField = "traceparent"
+// traceparentField is the name of the trace context of a request, as a header and as a member of _meta.
+const traceparentField = "traceparent"
 
 // isTrace reports whether a member of _meta belongs to the trace context.
 func isTrace(name string) bool {
-	return name == parentField || name == "tracestate" || name == "baggage"
+	return name == traceparentField || name == "tracestate" || name == "baggage"
 }
 
 // trace adds the trace context to a request, if tracing is on and the settings allow it.
@@ -25,5 +25,5 @@ func (s *Session) trace(ctx context.Context, r *request) {
 	if r.headers == nil {
 		r.headers = map[string]string{}
 	}
-	r.headers[parentField] = r.traceparent
+	r.headers[traceparentField] = r.traceparent
 }

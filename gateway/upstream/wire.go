@@ -20,8 +20,8 @@ import (
 var (
 	// errClosed is the error of a link that we closed.
 	errClosed = errors.New("the session was closed")
-	// errStuck is the error of a link without any response after server/discover.
-	errStuck = errors.New("no answer to either server/discover or initialize")
+	// errNoHandshake is the error of a link without any response after server/discover.
+	errNoHandshake = errors.New("no answer to either server/discover or initialize")
 	// errFlood is the error of a link whose upstream sent more requests than could be answered.
 	errFlood = errors.New("sends requests without reading the answers")
 )
@@ -30,11 +30,11 @@ const (
 	// firstID separates our request IDs from the SDK's, which count from 1, within
 	// 32 bits for servers that store them so.
 	firstID = 1_000_000
-	// mayOwe is how many requests of an upstream may wait for our response. Few
+	// maxOwedReplies is how many requests of an upstream may wait for our response. Few
 	// servers send any other than ping.
-	mayOwe = 256
-	// cancelPatience bounds sending a cancellation to an upstream.
-	cancelPatience = 5 * time.Second
+	maxOwedReplies = 256
+	// cancelTimeout bounds sending a cancellation to an upstream.
+	cancelTimeout = 5 * time.Second
 )
 
 // wire is the connection that the SDK uses for the handshake and to answer pings. Our
@@ -43,46 +43,46 @@ const (
 // order of a schema's properties, and add annotations that were not sent. It is safe
 // for concurrent use.
 type wire struct {
-	below mcp.Connection
-	probe time.Duration
-	log   *slog.Logger
-	veil  veil
+	conn     mcp.Connection
+	probe    time.Duration
+	log      *slog.Logger
+	redactor redactor
 	// changed is called with what the upstream reports as changed.
-	changed func(parts)
-	owed    atomic.Int32 // requests of the upstream without our response
+	changed     func(parts)
+	owedReplies atomic.Int32 // requests of the upstream without our response
 
-	toSDK  chan jsonrpc.Message
-	heard  chan struct{} // closed at the first response to the SDK, or after the handshake
-	dead   chan struct{} // closed once the error is set
-	why    error
-	goners sync.WaitGroup // our goroutines
-	end    context.CancelFunc
+	toSDK      chan jsonrpc.Message
+	heard      chan struct{} // closed at the first response to the SDK, or after the handshake
+	dead       chan struct{} // closed once the error is set
+	err        error
+	goroutines sync.WaitGroup // our goroutines
+	end        context.CancelFunc
 	// spawn runs f in a goroutine, with a context that ends with the wire.
 	spawn func(f func(ctx context.Context))
 
-	// asks reports whether calls may have a peer that handles requests; lane is for such calls.
-	asks bool
-	lane *lane
+	// peerRequests reports whether calls may have a peer that handles requests; lane is for such calls.
+	peerRequests bool
+	serializer   *serializer
 	// notice is called with notifications that belong to no call, within the budget.
 	notice func(method string, params json.RawMessage)
 	budget *rate.Limiter
 
-	// settled is called with the protocol revision of a legacy session; may be nil.
-	settled     func(version string)
-	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
-	greeted     atomic.Pointer[json.RawMessage]
-	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
-	hangsUp     atomic.Bool  // closing the stream of a response cancels the call
-	hearOnce    sync.Once
-	streaming   chan struct{} // closed once a legacy HTTP server has answered the request for a stream
-	streamOnce  sync.Once
-	closeOnce   sync.Once
+	// onVersion is called with the protocol revision of a legacy session; may be nil.
+	onVersion       func(version string)
+	handshakeID     atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
+	handshakeResult atomic.Pointer[json.RawMessage]
+	initializeID    atomic.Value // jsonrpc.ID of the SDK's initialize
+	closeCancels    atomic.Bool  // closing the stream of a response cancels the call
+	heardOnce       sync.Once
+	streaming       chan struct{} // closed once a legacy HTTP server has answered the request for a stream
+	streamOnce      sync.Once
+	closeOnce       sync.Once
 
-	mu      sync.Mutex
-	ended   bool
-	nextID  int64
-	pending map[jsonrpc.ID]chan *jsonrpc.Response
-	lasting map[jsonrpc.ID]bool // those of pending whose response comes at the end of a stream
+	mu        sync.Mutex
+	ended     bool
+	nextID    int64
+	pending   map[jsonrpc.ID]chan *jsonrpc.Response
+	longLived map[jsonrpc.ID]bool // those of pending whose response comes at the end of a stream
 	// exchanges are the requests with a peer, by ID, which is also the progress token.
 	exchanges map[int64]*exchange
 }
@@ -91,20 +91,20 @@ type wire struct {
 func newWire(c *carrier, d *dialer) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{
-		below: c.conn, settled: c.settled, changed: d.onChange,
-		probe: d.opts.ProbeTimeout, log: d.log, veil: d.veil,
-		toSDK:     make(chan jsonrpc.Message),
-		heard:     make(chan struct{}),
-		streaming: make(chan struct{}),
-		dead:      make(chan struct{}),
-		end:       cancel,
-		nextID:    firstID,
-		pending:   map[jsonrpc.ID]chan *jsonrpc.Response{},
-		lasting:   map[jsonrpc.ID]bool{},
-		asks:      d.opts.Asks, lane: d.lane, exchanges: map[int64]*exchange{},
+		conn: c.conn, onVersion: c.onVersion, changed: d.onChange,
+		probe: d.opts.ProbeTimeout, log: d.log, redactor: d.redactor,
+		toSDK:        make(chan jsonrpc.Message),
+		heard:        make(chan struct{}),
+		streaming:    make(chan struct{}),
+		dead:         make(chan struct{}),
+		end:          cancel,
+		nextID:       firstID,
+		pending:      map[jsonrpc.ID]chan *jsonrpc.Response{},
+		longLived:    map[jsonrpc.ID]bool{},
+		peerRequests: d.opts.Asks, serializer: d.serializer, exchanges: map[int64]*exchange{},
 		notice: d.opts.OnNotice, budget: rate.NewLimiter(noticeRate, noticeBurst),
 	}
-	w.spawn = func(f func(context.Context)) { w.goners.Go(func() { f(ctx) }) }
+	w.spawn = func(f func(context.Context)) { w.goroutines.Go(func() { f(ctx) }) }
 	w.background(w.pump)
 	return w
 }
@@ -123,7 +123,7 @@ func (w *wire) background(f func(ctx context.Context)) bool {
 // pump reads and dispatches messages until the connection breaks.
 func (w *wire) pump(ctx context.Context) {
 	for {
-		msg, err := w.below.Read(ctx)
+		msg, err := w.conn.Read(ctx)
 		if err != nil {
 			w.fail(err)
 			return
@@ -140,31 +140,31 @@ func (w *wire) accept(msg jsonrpc.Message) { w.acceptFrom(msg, nil) }
 // SDK, which answers a ping and rejects unknown methods. owner is the call in whose
 // response the message arrived, nil if the connection does not tell.
 func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
-	w.veil.message(msg)
+	w.redactor.redactMessage(msg)
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
 		switch {
 		case w.deliver(msg):
 			return
-		case isTooLong(msg.Error): // its request would wait for ever
+		case isTooLarge(msg.Error): // its request would wait for ever
 			w.fail(msg.Error)
 			return
 		case !w.fromHandshake(msg):
 			return
 		}
-		w.learn(msg)
-		w.hear()
+		w.noteHandshake(msg)
+		w.markHeard()
 	case *jsonrpc.Request:
 		if !msg.IsCall() {
-			progress{w}.notified(msg, owner)
+			progress{w}.handle(msg, owner)
 			return
 		}
-		if w.owed.Add(1) > mayOwe {
+		if w.owedReplies.Add(1) > maxOwedReplies {
 			w.fail(errFlood)
 			return
 		}
-		if w.asks && isAsk(msg.Method) {
-			w.asked(msg, owner)
+		if w.peerRequests && isPeerRequest(msg.Method) {
+			w.forwardRequest(msg, owner)
 			return
 		}
 	}
@@ -181,16 +181,16 @@ func (w *wire) inject(msg jsonrpc.Message) {
 // fromHandshake reports whether a response that matches none of our requests is for the SDK.
 func (w *wire) fromHandshake(resp *jsonrpc.Response) bool {
 	n, numeric := resp.ID.Raw().(int64)
-	if resp.ID.IsValid() && !(isGarbled(resp.Error) && numeric && n >= firstID) {
+	if resp.ID.IsValid() && !(isMalformed(resp.Error) && numeric && n >= firstID) {
 		return true
 	}
-	w.log.Warn("skip response without a matching request", "reason", w.veil.describe(resp.Error))
+	w.log.Warn("skip response without a matching request", "reason", w.redactor.describe(resp.Error))
 	return false
 }
 
-// meant returns the ID of the request that a response is for: its own, or that of the
+// requestID returns the ID of the request that a response is for: its own, or that of the
 // only request in flight if it has none. It is called with mu held.
-func (w *wire) meant(resp *jsonrpc.Response) jsonrpc.ID {
+func (w *wire) requestID(resp *jsonrpc.Response) jsonrpc.ID {
 	switch id := resp.ID.Raw().(type) {
 	case string: // some servers return a number as a string
 		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
@@ -199,7 +199,7 @@ func (w *wire) meant(resp *jsonrpc.Response) jsonrpc.ID {
 	case nil:
 		short := make([]jsonrpc.ID, 0, 2)
 		for id := range w.pending {
-			if len(short) < 2 && !w.lasting[id] {
+			if len(short) < 2 && !w.longLived[id] {
 				short = append(short, id)
 			}
 		}
@@ -213,7 +213,7 @@ func (w *wire) meant(resp *jsonrpc.Response) jsonrpc.ID {
 func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	id := w.meant(resp)
+	id := w.requestID(resp)
 	answer, ok := w.pending[id]
 	if ok {
 		delete(w.pending, id)
@@ -225,35 +225,35 @@ func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	return ok
 }
 
-// learn stores the server's handshake result, and reports the revision that
+// noteHandshake stores the server's handshake result, and reports the revision that
 // initialize negotiated, which HTTP requests must send.
-func (w *wire) learn(resp *jsonrpc.Response) {
-	if resp.ID == w.greeting.Load() && resp.Error == nil {
-		w.greeted.Store(&resp.Result)
+func (w *wire) noteHandshake(resp *jsonrpc.Response) {
+	if resp.ID == w.handshakeID.Load() && resp.Error == nil {
+		w.handshakeResult.Store(&resp.Result)
 	}
-	if w.settled == nil || resp.ID != w.initializer.Load() {
+	if w.onVersion == nil || resp.ID != w.initializeID.Load() {
 		return
 	}
 	var result struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
 	if json.Unmarshal(resp.Result, &result) == nil {
-		w.settled(result.ProtocolVersion)
+		w.onVersion(result.ProtocolVersion)
 	}
 }
 
 // handshake returns the raw result of server/discover or initialize, nil if there is none.
 func (w *wire) handshake() json.RawMessage {
-	if raw := w.greeted.Load(); raw != nil {
+	if raw := w.handshakeResult.Load(); raw != nil {
 		return *raw
 	}
 	return nil
 }
 
-// streams records that the server responded to the request for its stream, or refused it.
-func (w *wire) streams() { w.streamOnce.Do(func() { close(w.streaming) }) }
+// markStreaming records that the server responded to the request for its stream, or refused it.
+func (w *wire) markStreaming() { w.streamOnce.Do(func() { close(w.streaming) }) }
 
-func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
+func (w *wire) markHeard() { w.heardOnce.Do(func() { close(w.heard) }) }
 
 // request sends one of our own requests and waits for the raw result. The error
 // is ctx's, the *jsonrpc.Error of the upstream, or else why the wire is dead.
@@ -267,9 +267,9 @@ func (w *wire) stream(ctx context.Context, method string, params json.RawMessage
 	n, answer := w.expect()
 	req := &jsonrpc.Request{ID: numericID(n), Method: method, Params: params}
 	w.mu.Lock()
-	w.lasting[req.ID] = true
+	w.longLived[req.ID] = true
 	w.mu.Unlock()
-	if err := w.below.Write(ctx, req); err != nil {
+	if err := w.conn.Write(ctx, req); err != nil {
 		w.forget(req.ID)
 		return nil, err
 	}
@@ -279,11 +279,11 @@ func (w *wire) stream(ctx context.Context, method string, params json.RawMessage
 // await sends a registered request and waits for its result.
 func (w *wire) await(ctx context.Context, answer chan *jsonrpc.Response, req *jsonrpc.Request) (json.RawMessage, error) {
 	if ctx.Value(exchangeKey{}) == nil {
-		ctx = context.WithValue(ctx, exchangeKey{}, &tapped{wire: w, id: req.ID})
+		ctx = context.WithValue(ctx, exchangeKey{}, &httpCall{wire: w, id: req.ID})
 	}
-	if err := w.below.Write(ctx, req); err != nil {
+	if err := w.conn.Write(ctx, req); err != nil {
 		w.forget(req.ID)
-		return nil, w.unsent(ctx, req.ID, err)
+		return nil, w.writeError(ctx, req.ID, err)
 	}
 	return w.result(ctx, answer, req.ID)
 }
@@ -302,7 +302,7 @@ func (w *wire) result(ctx context.Context, answer chan *jsonrpc.Response, id jso
 	case resp := <-answer: // received before the end
 		return resp.Result, resp.Error
 	default:
-		return nil, w.why
+		return nil, w.err
 	}
 }
 
@@ -321,40 +321,40 @@ func (w *wire) forget(id jsonrpc.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pending, id)
-	delete(w.lasting, id)
+	delete(w.longLived, id)
 }
 
-// unsent returns the error for a failed write. Over HTTP a write lasts until the
+// writeError returns the error for a failed write. Over HTTP a write lasts until the
 // server starts to respond, so the request may have arrived.
-func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
+func (w *wire) writeError(ctx context.Context, id jsonrpc.ID, err error) error {
 	if ctx.Err() != nil {
 		w.cancel(id)
 		return ctx.Err()
 	}
 	if errors.Is(err, mcp.ErrSessionMissing) { // the session is unknown, so the request was not processed
 		w.fail(err)
-		return &unheard{err}
+		return &unacknowledgedError{err}
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok { // no server, or it closed the connection
 		w.fail(err)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return &undelivered{w.cause(err)}
+		return &undeliveredError{w.cause(err)}
 	}
 	return w.cause(err)
 }
 
 // cancel notifies the upstream, in the background, that a request was canceled.
 func (w *wire) cancel(id jsonrpc.ID) {
-	if w.hangsUp.Load() {
+	if w.closeCancels.Load() {
 		return
 	}
 	w.background(func(ctx context.Context) {
-		limited, stop := context.WithTimeout(ctx, cancelPatience)
+		limited, stop := context.WithTimeout(ctx, cancelTimeout)
 		defer stop()
 		params, _ := json.Marshal(map[string]any{"requestId": id.Raw(), "reason": "no longer wanted"}) // cannot fail
-		if err := w.below.Write(limited, &jsonrpc.Request{Method: "notifications/cancelled", Params: params}); err != nil {
-			w.log.Debug("cancel call", "reason", w.veil.describe(err))
+		if err := w.conn.Write(limited, &jsonrpc.Request{Method: "notifications/cancelled", Params: params}); err != nil {
+			w.log.Debug("cancel call", "reason", w.redactor.describe(err))
 		}
 	})
 }
@@ -366,7 +366,7 @@ func (w *wire) fail(why error) {
 	select {
 	case <-w.dead:
 	default:
-		w.why = why
+		w.err = why
 		close(w.dead)
 	}
 }
@@ -383,20 +383,20 @@ func (w *wire) cause(err error) error {
 func (w *wire) reason() error {
 	select {
 	case <-w.dead:
-		return w.why
+		return w.err
 	default:
 		return nil
 	}
 }
 
-// shut ends the wire and waits for its goroutines. The carrier must have been stopped.
-func (w *wire) shut() {
+// shutdown ends the wire and waits for its goroutines. The carrier must have been stopped.
+func (w *wire) shutdown() {
 	_ = w.Close()
 	w.mu.Lock()
 	w.ended = true
 	w.mu.Unlock()
 	w.end()
-	w.goners.Wait()
+	w.goroutines.Wait()
 }
 
 // Connect implements [mcp.Transport].
@@ -408,7 +408,7 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case msg := <-w.toSDK:
 		return msg, nil
 	case <-w.dead:
-		return nil, w.why
+		return nil, w.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -419,27 +419,27 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok { // a response to the upstream, which may reject it
-		w.quietly(ctx, msg)
-		w.owed.Add(-1)
+		w.writeBestEffort(ctx, msg)
+		w.owedReplies.Add(-1)
 		return nil
 	}
 	switch req.Method {
 	case "server/discover":
-		w.greeting.Store(req.ID)
+		w.handshakeID.Store(req.ID)
 		return w.discover(ctx, req)
 	case "initialize":
-		w.greeting.Store(req.ID)
-		w.initializer.Store(req.ID)
+		w.handshakeID.Store(req.ID)
+		w.initializeID.Store(req.ID)
 	case "notifications/cancelled":
-		w.quietly(ctx, msg)
+		w.writeBestEffort(ctx, msg)
 		return nil
 	}
-	return w.below.Write(ctx, msg)
+	return w.conn.Write(ctx, msg)
 }
 
-func (w *wire) quietly(ctx context.Context, msg jsonrpc.Message) {
-	if err := w.below.Write(ctx, msg); err != nil {
-		w.log.Debug("write to upstream", "reason", w.veil.describe(err))
+func (w *wire) writeBestEffort(ctx context.Context, msg jsonrpc.Message) {
+	if err := w.conn.Write(ctx, msg); err != nil {
+		w.log.Debug("write to upstream", "reason", w.redactor.describe(err))
 	}
 }
 
@@ -447,12 +447,12 @@ func (w *wire) quietly(ctx context.Context, msg jsonrpc.Message) {
 func (w *wire) Close() error {
 	w.fail(errClosed)
 	var err error
-	w.closeOnce.Do(func() { err = w.below.Close() })
+	w.closeOnce.Do(func() { err = w.conn.Close() })
 	return err
 }
 
 // SessionID implements [mcp.Connection].
-func (w *wire) SessionID() string { return w.below.SessionID() }
+func (w *wire) SessionID() string { return w.conn.SessionID() }
 
 func numericID(n int64) jsonrpc.ID {
 	id, _ := jsonrpc.MakeID(float64(n)) // a number is always valid

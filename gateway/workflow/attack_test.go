@@ -28,7 +28,7 @@ steps:
 	if got := string(r.Outputs); r.Status != workflow.OK || strings.Contains(got, "sesame") || !strings.Contains(got, `$${{ run.id }}`) {
 		t.Errorf("%s: %s %+v", r.Status, got, r.Error)
 	}
-	for _, call := range d.made() {
+	for _, call := range d.recordedCalls() {
 		if strings.Contains(call, "sesame") {
 			t.Errorf("a call has what an upstream asked for: %s", call)
 		}

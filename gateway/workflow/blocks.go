@@ -18,28 +18,28 @@ var errSibling = &tool.Error{Kind: tool.Canceled, Message: "canceled: a sibling 
 // blockRun runs the steps that contain others.
 type blockRun struct{ *run }
 
-// part runs the steps of a branch or of one loop iteration and logs their end.
-func (r blockRun) part(ctx context.Context, f *frame, steps []*node, at spot, line int) (any, error) {
-	if before, ok, err := at.past.ended(); ok || err != nil {
+// runBlock runs the steps of a branch or of one loop iteration and logs their end.
+func (r blockRun) runBlock(ctx context.Context, f *frame, steps []*node, at location, line int) (any, error) {
+	if before, ok, err := at.history.endResult(); ok || err != nil {
 		return before.value, before.error(err)
 	}
-	if err := r.stopped(ctx); err != nil {
-		return nil, r.failed(ctx, ctx, at.path, line, err)
+	if err := r.stopError(ctx); err != nil {
+		return nil, r.newFailure(ctx, ctx, at.path, line, err)
 	}
 	v, err := r.sequence(ctx, f, steps, at)
 	if err != nil {
-		err = r.failed(ctx, ctx, at.path, line, err)
+		err = r.newFailure(ctx, ctx, at.path, line, err)
 	}
 	out, err := r.end(ctx, at, line, result{status: outcomeOK, value: v}, err, false)
 	return out.value, err
 }
 
 // parallel runs branches concurrently.
-func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at location) (result, error) {
 	values := make([]any, len(n.blocks))
-	err := r.beside(ctx, len(n.blocks), len(n.blocks), func(ctx context.Context, i int) (err error) {
+	err := r.runConcurrent(ctx, len(n.blocks), len(n.blocks), func(ctx context.Context, i int) (err error) {
 		b := n.blocks[i]
-		values[i], err = r.part(ctx, f.within(nil), b.steps, at.in(b.name), n.Line)
+		values[i], err = r.runBlock(ctx, f.within(nil), b.steps, at.child(b.name), n.Line)
 		return err
 	})
 	if err != nil {
@@ -52,8 +52,8 @@ func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at spot) (res
 	return result{status: outcomeOK, value: all}, nil
 }
 
-// beside calls do for 0 to count-1 in at most width goroutines. After the first error it cancels the others and starts no more; it returns that error.
-func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
+// runConcurrent calls do for 0 to count-1 in at most width goroutines. After the first error it cancels the others and starts no more; it returns that error.
+func (r blockRun) runConcurrent(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
 	width = min(width, count)
 	if width < 1 {
 		return nil
@@ -64,7 +64,7 @@ func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx cont
 	var once sync.Once
 	var first error
 	left.Store(int64(width))
-	r.state.busy(width - 1)
+	r.state.addActive(width - 1)
 	var work sync.WaitGroup
 	for range width {
 		work.Go(func() {
@@ -76,7 +76,7 @@ func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx cont
 				}
 			}
 			if left.Add(-1) > 0 { // the last one leaves its place to the caller, which continues
-				r.state.busy(-1)
+				r.state.addActive(-1)
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx cont
 }
 
 // forEach runs its steps for each item of a list.
-func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, at spot) (result, error) {
+func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, at location) (result, error) {
 	v, err := f.eval(ctx, n.with, nil)
 	if err != nil {
 		return result{}, err
@@ -94,21 +94,21 @@ func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEa
 	if !ok {
 		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each needs a list, not %s", expr.Describe(v))}
 	}
-	if err := r.meter.loop(len(items)-at.past.passes(), len(n.blocks[0].steps)); err != nil {
+	if err := r.meter.addPasses(len(items)-at.history.passes(), len(n.blocks[0].steps)); err != nil {
 		return result{}, err
 	}
 	as, number := loopName(do.As, "item"), loopName(do.Index, "index")
 	values := make([]any, len(items))
-	err = r.beside(ctx, len(items), max(do.Concurrency, 1), func(ctx context.Context, i int) (err error) {
+	err = r.runConcurrent(ctx, len(items), max(do.Concurrency, 1), func(ctx context.Context, i int) (err error) {
 		inner := f.within(map[string]any{as: items[i], number: int64(i)})
-		values[i], err = r.part(ctx, inner, n.blocks[0].steps, at.pass(i), n.Line)
+		values[i], err = r.runBlock(ctx, inner, n.blocks[0].steps, at.iteration(i), n.Line)
 		return err
 	})
 	return result{status: outcomeOK, value: values}, err
 }
 
 // choose runs the steps of the first case whose condition is true, else the default.
-func (r blockRun) choose(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+func (r blockRun) choose(ctx context.Context, f *frame, n *node, at location) (result, error) {
 	chosen := len(n.blocks) - 1
 	for i, when := range n.when {
 		holds, err := when.Bool(ctx, f.vars)
@@ -126,18 +126,18 @@ func (r blockRun) choose(ctx context.Context, f *frame, n *node, at spot) (resul
 }
 
 // block returns the location of a named block. A name such as "case[0]" is two path elements in the log.
-func (p spot) block(name string) spot {
-	inner := spot{p.path + "." + name, p.past}
+func (p location) block(name string) location {
+	inner := location{p.path + "." + name, p.history}
 	for rest := name; rest != ""; {
 		var first string
 		first, rest = cutPath(rest)
-		inner.past = inner.past.in(first)
+		inner.history = inner.history.child(first)
 	}
 	return inner
 }
 
 // while repeats its steps while the condition is true.
-func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, at spot) (result, error) {
+func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, at location) (result, error) {
 	var last any
 	for i := 0; ; i++ {
 		inner := f.within(map[string]any{"index": int64(i), "last": last})
@@ -151,19 +151,19 @@ func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, 
 		if i == do.Max {
 			return result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the while condition still holds after %d iterations", do.Max), Hint: "raise max, or fix the condition"}
 		}
-		if _, ended, _ := at.past.in(index(i)).ended(); !ended {
-			if err := r.meter.loop(1, 0); err != nil {
+		if _, ended, _ := at.history.child(index(i)).endResult(); !ended {
+			if err := r.meter.addPasses(1, 0); err != nil {
 				return result{}, err
 			}
 		}
-		if last, err = r.part(ctx, inner, n.blocks[0].steps, at.pass(i), n.Line); err != nil {
+		if last, err = r.runBlock(ctx, inner, n.blocks[0].steps, at.iteration(i), n.Line); err != nil {
 			return result{}, err
 		}
 	}
 }
 
 // try runs the steps of try, those of catch if one fails, and those of finally in any case.
-func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot) (result, error) {
+func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at location) (result, error) {
 	v, err := r.sequence(ctx, f.within(nil), n.blocks[0].steps, at.block("try"))
 	if fault, ok := errors.AsType[*failure](err); ok && ctx.Err() == nil && do.Catch != nil {
 		inner := f.within(map[string]any{loopName(do.As, "error"): faultValue(fault.fault)})
@@ -176,14 +176,14 @@ func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at s
 }
 
 // finally runs the finally steps. It returns the earlier error, if any, else its own.
-func (r blockRun) finally(ctx context.Context, f *frame, n *node, at spot, before error) error {
-	if steps := n.blocks[2].steps; len(steps) > 0 && !errors.Is(before, errGone) {
+func (r blockRun) finally(ctx context.Context, f *frame, n *node, at location, before error) error {
+	if steps := n.blocks[2].steps; len(steps) > 0 && !errors.Is(before, errReleased) {
 		if ctx.Err() != nil {
-			bare, end := r.detached(ctx)
+			bare, end := r.detach(ctx)
 			defer end()
 			ctx = bare
 		}
-		if _, err := r.sequence(ctx, f.within(nil), steps, at.block("finally")); errors.Is(err, errGone) || before == nil {
+		if _, err := r.sequence(ctx, f.within(nil), steps, at.block("finally")); errors.Is(err, errReleased) || before == nil {
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ type clock struct {
 	timer  *time.Timer
 }
 
-// bounded returns a context that is canceled with cause after limit; 0 means no limit. Call stop to release it.
-func bounded(ctx context.Context, limit time.Duration, cause error) (_ context.Context, stop func()) {
+// withTimeout returns a context that is canceled with cause after limit; 0 means no limit. Call stop to release it.
+func withTimeout(ctx context.Context, limit time.Duration, cause error) (_ context.Context, stop func()) {
 	if limit <= 0 {
 		return ctx, func() {}
 	}

@@ -20,7 +20,7 @@ import (
 type codeRun struct{ *run }
 
 // code runs a program. An interrupted program is resumed: the calls that it has made are not repeated.
-func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spot, attempt int) (result, error) {
+func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at location, attempt int) (result, error) {
 	args, err := toolRun(r).arguments(ctx, f, n)
 	if err != nil {
 		return result{}, err
@@ -33,14 +33,14 @@ func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at 
 	if err != nil || do.Returns == nil {
 		return out, err
 	}
-	return out, fits(do.Returns, out.value, "the code's result")
+	return out, validate(do.Returns, out.value, "the code's result")
 }
 
 // setsResult matches a Python program that assigns the variable result.
 var setsResult = regexp.MustCompile(`(?m)^result\s*(:[^=\n]*)?=[^=]`)
 
 // skill calls a skill function in a generated program.
-func (r codeRun) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at spot, attempt int) (result, error) {
+func (r codeRun) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at location, attempt int) (result, error) {
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || !identifier.MatchString(name) || !identifier.MatchString(function) {
 		return result{}, &tool.Error{Kind: tool.Invalid, Message: do.Name.Text + " is not a skill function", Hint: "write skill.function"}
@@ -77,20 +77,20 @@ func skillProgram(language, name, function string, with spec.Value) execution.Pr
 }
 
 // runProgram runs a program, and resumes it after each approval that its calls need.
-func (r codeRun) runProgram(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage) (result, error) {
-	if out, done, err := toolRun(r).instead(ctx, n, at, attempt, args); done || err != nil {
+func (r codeRun) runProgram(ctx context.Context, n *node, at location, attempt int, p execution.Program, args json.RawMessage) (result, error) {
+	if out, done, err := toolRun(r).callStub(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal(args, &p.Variables); err != nil {
 		return result{}, err
 	}
 	p.Timeout, p.Peer, p.Value = n.Timeout, r.peer, maxOutput
-	if at.past != nil && at.past.attempt == attempt && (n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk) {
-		if out, done, err := toolRun(r).goOn(ctx, n, at, attempt, true); done || err != nil {
+	if at.history != nil && at.history.attempt == attempt && (n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk) {
+		if out, done, err := toolRun(r).resolveInterrupted(ctx, n, at, attempt, true); done || err != nil {
 			return out, err
 		}
 	}
-	before, err := r.before(ctx, at, attempt)
+	before, err := r.previousExecutions(ctx, at, attempt)
 	if err != nil {
 		return result{}, err
 	}
@@ -103,66 +103,66 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at spot, attempt int, 
 			return programResult(e)
 		}
 		before = append(before, e.ID)
-		if err := waitRun(r).allApproved(ctx, at, e.Approvals); err != nil {
+		if err := waitRun(r).waitDecisions(ctx, at, e.Approvals); err != nil {
 			return result{}, err
 		}
 	}
 }
 
-// before returns the logged execution ids of this attempt, the newest last.
-func (r codeRun) before(ctx context.Context, at spot, attempt int) ([]string, error) {
-	if at.past == nil || at.past.attempt != attempt {
+// previousExecutions returns the logged execution ids of this attempt, the newest last.
+func (r codeRun) previousExecutions(ctx context.Context, at location, attempt int) ([]string, error) {
+	if at.history == nil || at.history.attempt != attempt {
 		return nil, nil
 	}
-	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
-		if err := waitRun(r).approved(ctx, at, *pending); err != nil {
+	if pending := at.history.pendingWait(); pending != nil && pending.Approval != "" && pending.Why == "" {
+		if err := waitRun(r).waitDecision(ctx, at, *pending); err != nil {
 			return nil, err
 		}
 	}
-	return slices.Clone(at.past.executions), nil
+	return slices.Clone(at.history.executions), nil
 }
 
 // execute logs a new execution and then runs the program. It resumes the newest of the earlier executions that has a journal.
-func (r codeRun) execute(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
+func (r codeRun) execute(ctx context.Context, n *node, at location, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return execution.Result{}, err
 	}
 	defer leave()
 	p.ID = execution.NewID()
-	if err := r.began(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
+	if err := r.recordStart(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
 		return execution.Result{}, err
 	}
-	ctx = toolcall.Unattended(atStep(ctx, r.id, at.path), r.id)
+	ctx = toolcall.WithRun(atStep(ctx, r.id, at.path), r.id)
 	for _, id := range slices.Backward(before) {
 		p.Resume = id
 		r.programs.Store(at.path, p.ID)
-		e, err := r.engine.door.Execute(ctx, p)
+		e, err := r.engine.caller.Execute(ctx, p)
 		if !errors.Is(err, history.ErrNoExecution) { // else it was killed before its journal existed
-			return e, notResumed(err)
+			return e, resumeError(err)
 		}
 	}
 	p.Resume = ""
-	p.After, p.Retry = r.earlier(at)
+	p.After, p.Retry = r.previousExecution(at)
 	r.programs.Store(at.path, p.ID)
-	return r.engine.door.Execute(ctx, p)
+	return r.engine.caller.Execute(ctx, p)
 }
 
-// earlier returns the last execution of the step before this attempt, "" for none. retry is true if the step's retry rule started
+// previousExecution returns the last execution of the step before this attempt, "" for none. retry is true if the step's retry rule started
 // this attempt, and false if a user resumed the run.
-func (r codeRun) earlier(at spot) (id string, retry bool) {
+func (r codeRun) previousExecution(at location) (id string, retry bool) {
 	if last, ok := r.programs.Load(at.path); ok {
 		id, _ = last.(string)
 		return id, true
 	}
-	if at.past == nil {
+	if at.history == nil {
 		return "", false
 	}
-	return at.past.earlier, !at.past.reentered
+	return at.history.earlier, !at.history.reentered
 }
 
-// notResumed converts the error of a program that cannot be resumed, because its journal was removed or never existed.
-func notResumed(err error) error {
+// resumeError converts the error of a program that cannot be resumed, because its journal was removed or never existed.
+func resumeError(err error) error {
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && (wrong.Kind == tool.NotFound || wrong.Kind == tool.Invalid) {
 		return interruptedError(wrong.Message)
 	}
@@ -181,13 +181,13 @@ func programResult(e execution.Result) (result, error) {
 		return result{}, tooLarge(int(e.Value.Size), maxOutput)
 	}
 	if e.Value.Kind != "json" {
-		return normal(e.Value.Text, maxOutput)
+		return normalize(e.Value.Text, maxOutput)
 	}
 	v, err := decode([]byte(e.Value.Text))
 	if err != nil {
 		return result{}, &tool.Error{Kind: tool.Invalid, Message: "the code's result is not JSON: " + err.Error()}
 	}
-	return normal(v, maxOutput)
+	return normalize(v, maxOutput)
 }
 
 // programErrors maps the status of a failed program to an error kind.

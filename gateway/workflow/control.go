@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// asker returns the name of the caller, for the log.
-func asker(ctx context.Context) string {
+// callerName returns the name of the caller, for the log.
+func callerName(ctx context.Context) string {
 	return cmp.Or(tool.Operator(ctx), tool.Principal(ctx))
 }
 
@@ -28,19 +28,19 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	if l == nil {
-		l = e.queue.put(e.left(run))
+		l = e.queue.put(e.restore(run))
 	}
-	if err := l.stop(context.WithoutCancel(ctx), asker(ctx)); err != nil {
-		return e.unkept(id, err)
+	if err := l.stop(context.WithoutCancel(ctx), callerName(ctx)); err != nil {
+		return e.recordError(id, err)
 	}
-	e.queue.settle()
-	return l.underWay(ctx)
+	e.queue.startNext()
+	return l.waitStarted(ctx)
 }
 
-// underWay waits until the interpreter of a run has started, or returns why it will not.
-func (l *live) underWay(ctx context.Context) error {
+// waitStarted waits until the interpreter of a run has started, or returns why it will not.
+func (l *live) waitStarted(ctx context.Context) error {
 	for {
-		_, changed, left := l.state.now()
+		_, changed, left := l.state.snapshot()
 		if left != nil {
 			return left
 		}
@@ -73,32 +73,32 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 			return run, tool.AsError(context.Cause(ctx))
 		}
 	}
-	next := e.left(run)
-	next.first = false
+	next := e.restore(run)
+	next.skipQueue = false
 	if run.Status.Over() {
 		if err := e.reenter(ctx, next); err != nil {
 			return run, err
 		}
 	}
-	next.state.alter(func(run *Run) { run.Status, run.Error, run.Ended = Queued, nil, time.Time{} })
+	next.state.update(func(run *Run) { run.Status, run.Error, run.Ended = Queued, nil, time.Time{} })
 	if e.queue.put(next) != next {
 		return run, &tool.Error{Kind: tool.Invalid, Message: "run " + id + " is being resumed already"}
 	}
-	run, _, _ = next.state.now()
+	run, _, _ = next.state.snapshot()
 	return run, nil
 }
 
 // reenter logs that a finished run continues.
 func (e *Engine) reenter(ctx context.Context, l *live) error {
 	if err := (liveRuns{e}).readLog(ctx, l); err != nil {
-		return e.unread(l.id, err)
+		return e.readError(l.id, err)
 	}
-	event := Event{Kind: Reentered, Time: time.Now().UTC(), By: asker(ctx)}
+	event := Event{Kind: Reentered, Time: time.Now().UTC(), By: callerName(ctx)}
 	if err := l.writer.Append(context.WithoutCancel(ctx), event); err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			return &tool.Error{Kind: tool.Invalid, Message: "run " + l.id + " is being resumed already"}
 		}
-		return e.unkept(l.id, err)
+		return e.recordError(l.id, err)
 	}
 	l.history.add(event)
 	return nil
@@ -110,8 +110,8 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	if _, _, err := e.find(ctx, id); err != nil {
 		return Run{}, err
 	}
-	if err := e.logs.Sound(ctx, id); err != nil {
-		return Run{}, e.unread(id, err)
+	if err := e.logs.Verify(ctx, id); err != nil {
+		return Run{}, e.readError(id, err)
 	}
 	c, err := e.cutAt(ctx, id, step)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	}
 	started := c.started
 	started.ID, started.Of, started.Principal, started.Trigger, started.Parent = runlog.NewID(""), id, tool.Principal(ctx), "replay", ""
-	more, err := e.takenOver(ctx, id, c)
+	more, err := e.carriedEvents(ctx, id, c)
 	if err != nil {
 		return Run{}, err
 	}
@@ -143,7 +143,7 @@ func (e *Engine) cutAt(ctx context.Context, id, step string) (cut, error) {
 	var names []string
 	for event, err := range e.logs.Read(ctx, id, 0) {
 		if err != nil {
-			return c, e.unread(id, err)
+			return c, e.readError(id, err)
 		}
 		if event.Kind == Created {
 			c.started = *event.Start
@@ -156,7 +156,7 @@ func (e *Engine) cutAt(ctx context.Context, id, step string) (cut, error) {
 			names = append(names, event.Path)
 		}
 		if event.Kind == Ended {
-			c.ended[event.Path] = wentWell(event)
+			c.ended[event.Path] = succeeded(event)
 		}
 	}
 	return c, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("run %s has no step %s", id, sanitize.Line(step, 100)), Hint: "its steps are " + strings.Join(names, ", ")}
@@ -168,40 +168,40 @@ func inside(path, step string) bool {
 	return ok && step != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-func wentWell(e Event) bool {
+func succeeded(e Event) bool {
 	return e.Outcome == outcomeOK || e.Outcome == outcomeSkipped || e.Outcome == outcomeCached
 }
 
-// maxTakenOver limits the events that a replay copies, in bytes.
-const maxTakenOver = 32 << 20
+// maxCarried limits the events that a replay copies, in bytes.
+const maxCarried = 32 << 20
 
-// takenOver returns the events that a replay copies from a run.
-func (e *Engine) takenOver(ctx context.Context, id string, c cut) (list []Event, err error) {
+// carriedEvents returns the events that a replay copies from a run.
+func (e *Engine) carriedEvents(ctx context.Context, id string, c cut) (list []Event, err error) {
 	var size int64
 	for event, err := range e.logs.Read(ctx, id, 0) {
 		if err != nil {
-			return nil, e.unread(id, err)
+			return nil, e.readError(id, err)
 		}
 		if event.N >= c.at {
 			break
 		}
-		if !c.takes(event) {
+		if !c.includes(event) {
 			continue
 		}
 		event.N = 0
-		if size += sizeOf(event); size > maxTakenOver {
-			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the events before that step exceed %d MiB", maxTakenOver>>20), Hint: "replay from an earlier step, or start another run"}
+		if size += sizeOf(event); size > maxCarried {
+			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the events before that step exceed %d MiB", maxCarried>>20), Hint: "replay from an earlier step, or start another run"}
 		}
 		list = append(list, event)
 	}
 	return list, nil
 }
 
-// takes reports whether an event is copied: successful ends, and the starts of successful steps and of blocks that had not ended.
-func (c cut) takes(e Event) bool {
+// includes reports whether an event is copied: successful ends, and the starts of successful steps and of blocks that had not ended.
+func (c cut) includes(e Event) bool {
 	switch e.Kind {
 	case Ended:
-		return c.ended[e.Path] && wentWell(e)
+		return c.ended[e.Path] && succeeded(e)
 	case Began:
 		return c.ended[e.Path] || e.Input == nil && e.Execution == ""
 	}

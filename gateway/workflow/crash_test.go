@@ -87,10 +87,10 @@ inputs: {x: {type: integer}}
 steps: [{id: e, tool: t.count, with: {v: "${{ inputs.x * 2 }}"}}]
 outputs: {y: {value: "${{ steps.e.output.v }}"}}`
 
-// worldly is a door whose deeds outlive the process: each is a line in a file, written before it is answered.
-type worldly struct{ dir string }
+// effectFile is a door whose deeds outlive the process: each is a line in a file, written before it is answered.
+type effectFile struct{ dir string }
 
-func (w worldly) note(line string) error {
+func (w effectFile) note(line string) error {
 	f, err := os.OpenFile(filepath.Join(w.dir, "deeds"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (w worldly) note(line string) error {
 	return errors.Join(err, f.Close())
 }
 
-func (w worldly) deeds() []string {
+func (w effectFile) effects() []string {
 	data, err := os.ReadFile(filepath.Join(w.dir, "deeds"))
 	if err != nil {
 		return nil
@@ -107,9 +107,9 @@ func (w worldly) deeds() []string {
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
-func (w worldly) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (w effectFile) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	line := call.Tool.Name + " " + string(call.Args)
-	before := slices.Contains(w.deeds(), line)
+	before := slices.Contains(w.effects(), line)
 	if err := w.note(line); err != nil {
 		return tool.Result{}, err
 	}
@@ -123,8 +123,8 @@ func (w worldly) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // Execute resumes as the gateway does: an execution that has begun has a journal, and its calls are not made again.
-func (w worldly) Execute(_ context.Context, p execution.Program) (execution.Result, error) {
-	if p.Resume != "" && !slices.ContainsFunc(w.deeds(), func(line string) bool { return strings.HasPrefix(line, "journal "+p.Resume) }) {
+func (w effectFile) Execute(_ context.Context, p execution.Program) (execution.Result, error) {
+	if p.Resume != "" && !slices.ContainsFunc(w.effects(), func(line string) bool { return strings.HasPrefix(line, "journal "+p.Resume) }) {
 		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: history.ErrNoExecution}
 	}
 	err := w.note("journal " + p.ID)
@@ -135,25 +135,25 @@ func (w worldly) Execute(_ context.Context, p execution.Program) (execution.Resu
 }
 
 // Tool and SkillLanguage make it a catalog: one tool says that a second call does no harm.
-func (w worldly) Tool(id tool.ID) (tool.Tool, bool) {
+func (w effectFile) Tool(id tool.ID) (tool.Tool, bool) {
 	yes := id.Name == "count" || id.Name == "flaky"
 	return tool.Tool{ID: id, Annotations: tool.Annotations{Idempotent: &yes}}, true
 }
 
-func (w worldly) SkillLanguage(context.Context, string) (string, error) { return "python", nil }
+func (w effectFile) SkillLanguage(context.Context, string) (string, error) { return "python", nil }
 
-// agreeing answers each question with yes.
-type agreeing struct{}
+// autoApprover answers each question with yes.
+type autoApprover struct{}
 
-func (agreeing) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
+func (autoApprover) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
 	return approvals.Approval{ID: "a-" + q.Step, Expires: time.Now().Add(time.Hour)}, nil
 }
 
-func (agreeing) Approval(_ context.Context, id string) (approvals.Approval, error) {
+func (autoApprover) Approval(_ context.Context, id string) (approvals.Approval, error) {
 	return approvals.Approval{ID: id, State: approval.Allowed, By: "ann"}, nil
 }
-func (agreeing) Withdraw(context.Context, string) error { return nil }
-func (agreeing) WatchApprovals(func()) func()           { return func() {} }
+func (autoApprover) Withdraw(context.Context, string) error { return nil }
+func (autoApprover) WatchApprovals(func()) func()           { return func() {} }
 
 // crashChild runs the workflow, or goes on with it, and prints how it ended.
 func crashChild(dir string) error {
@@ -170,8 +170,8 @@ func crashChild(dir string) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	w := worldly{dir}
-	e, err := workflow.Open(w, &workflow.Options{Records: s, Definitions: func() []*spec.Definition { return []*spec.Definition{outer, inner} }, People: agreeing{}, Catalog: w})
+	w := effectFile{dir}
+	e, err := workflow.Open(w, &workflow.Options{Records: s, Definitions: func() []*spec.Definition { return []*spec.Definition{outer, inner} }, Approvals: autoApprover{}, Catalog: w})
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,8 @@ func crashRun(e *workflow.Engine) (workflow.Run, error) {
 	if err != nil {
 		return begun, err
 	}
-	r, err := e.Settled(ctx, begun.ID)
-	for ; err == nil && !r.Status.Over(); r, err = e.Settled(ctx, begun.ID) {
+	r, err := e.WaitSettled(ctx, begun.ID)
+	for ; err == nil && !r.Status.Over(); r, err = e.WaitSettled(ctx, begun.ID) {
 		if slices.ContainsFunc(r.Waiting, func(p workflow.Pending) bool { return p.Step == "ask" }) {
 			if _, err := e.Answer(ctx, begun.ID, "ask", []byte(`{"name":"ann"}`)); err != nil {
 				return r, err
@@ -270,7 +270,7 @@ func crashAt(t *testing.T, at string, whole *crash) {
 // compare holds what was done against what an undisturbed run does.
 func (c *crash) compare(at string, whole *crash, unsure bool) {
 	c.t.Helper()
-	want, got := counts(whole.deeds()), counts(c.deeds())
+	want, got := counts(whole.effects()), counts(c.effects())
 	if unsure {
 		want[`count {"mended":1}`], want[`careful {"careful":1}`] = 1, got[`careful {"careful":1}`]
 		if got[`careful {"careful":1}`] > 1 {
@@ -308,13 +308,13 @@ func counts(deeds []string) map[string]int {
 // crash is a directory that processes run the workflow in.
 type crash struct {
 	t *testing.T
-	worldly
+	effectFile
 	last crashed // what the last that ended by itself said
 }
 
 func newCrash(t *testing.T) *crash {
 	t.Helper()
-	return &crash{t: t, worldly: worldly{t.TempDir()}}
+	return &crash{t: t, effectFile: effectFile{t.TempDir()}}
 }
 
 // child runs a process, and reports whether it was killed.

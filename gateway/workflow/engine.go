@@ -28,13 +28,13 @@ type Catalog interface {
 
 // Labels transfer the labels of data that was read (see [toolcall.Origin]) into a run and back. *gateway.Gateway implements it.
 type Labels interface {
-	Read(ctx context.Context) []toolcall.Origin
-	Recall(ctx context.Context, read []toolcall.Origin)
+	SessionOrigins(ctx context.Context) []toolcall.Origin
+	AddOrigins(ctx context.Context, read []toolcall.Origin)
 }
 
 // carrier is optionally implemented by Labels. It shares the tokens of personal data between a run and its starter.
 type carrier interface {
-	Carry(from, to context.Context)
+	ShareSession(from, to context.Context)
 }
 
 // Options configure an engine. Records and Definitions are required.
@@ -47,28 +47,28 @@ type Options struct {
 	Logger *slog.Logger
 	// Env looks up an environment variable; nil has none.
 	Env func(name string) (string, bool)
-	// People asks for approvals; if nil, a step that needs one fails.
-	People People
+	// Approvals asks for approvals; if nil, a step that needs one fails.
+	Approvals Approvals
 	// Catalog says which tools are safe to repeat, and the languages of skills; nil knows none.
 	Catalog Catalog
 	// Labels transfers data labels into runs and back; nil transfers nothing.
 	Labels Labels
-	// Attention is called when a run waits for a person, and when what it waits for changes. It must not block.
-	Attention func(Run)
-	// Instead stubs steps in tests, see [Instead]. Hurry retries without delay. Now returns the start time of runs; nil is time.Now.
-	Instead Instead
-	Hurry   bool
-	Now     func() time.Time
+	// OnWaiting is called when a run waits for a person, and when what it waits for changes. It must not block.
+	OnWaiting func(Run)
+	// Stub stubs steps in tests, see [Stub]. Hurry retries without delay. Now returns the start time of runs; nil is time.Now.
+	Stub         Stub
+	NoRetryDelay bool
+	Now          func() time.Time
 	// Telemetry records metrics and traces of runs; nil records nothing.
 	Telemetry *telemetry.Telemetry
-	// Alone: the engine does not continue stored runs by itself, only runs that are started, resumed or answered through it.
-	Alone bool
-	// Runs limits concurrent runs, not counting those that wait; 0 is 64.
-	Runs int
+	// NoAutoResume: the engine does not continue stored runs by itself, only runs that are started, resumed or answered through it.
+	NoAutoResume bool
+	// MaxRuns limits concurrent runs, not counting those that wait; 0 is 64.
+	MaxRuns int
 	// Limits bound each run.
 	Limits Limits
-	// Keep is how long finished runs are stored; 0 is 30 days.
-	Keep time.Duration
+	// Retention is how long finished runs are stored; 0 is 30 days.
+	Retention time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -79,41 +79,41 @@ func (o Options) withDefaults() Options {
 		o.Env = func(string) (string, bool) { return "", false }
 	}
 	o.Limits = o.Limits.withDefaults()
-	if o.Runs == 0 {
-		o.Runs = defaultRuns
+	if o.MaxRuns == 0 {
+		o.MaxRuns = defaultRuns
 	}
 	return o
 }
 
 const (
 	defaultRuns = 64
-	// maxLeaves limits concurrent steps over all runs.
-	maxLeaves = 256
+	// maxSteps limits concurrent steps over all runs.
+	maxSteps = 256
 )
 
 // Engine runs workflows. All methods are safe for concurrent use.
 type Engine struct {
-	door     Door
-	opts     Options
-	log      *slog.Logger
-	logs     *runlog.Logs
-	programs programs
-	turns    turns
-	timers   *store.Schedules
-	queue    *queue
-	asked    *bell
-	leaves   chan struct{} // a semaphore: one element for each running step
-	by       string        // the name in Claimed events
+	caller           Caller
+	opts             Options
+	log              *slog.Logger
+	logs             *runlog.Logs
+	programs         programs
+	keyLocks         keyedMutex
+	timers           *store.Schedules
+	queue            *queue
+	approvalsChanged *broadcaster
+	stepSlots        chan struct{} // a semaphore: one element for each running step
+	owner            string        // the name in Claimed events
 
-	base   context.Context //nolint:containedctx // is canceled when the engine closes, which ends all runs
-	end    context.CancelCauseFunc
-	work   sync.WaitGroup
-	unring func()
-	closed sync.Once
+	base    context.Context //nolint:containedctx // is canceled when the engine closes, which ends all runs
+	end     context.CancelCauseFunc
+	work    sync.WaitGroup
+	unwatch func()
+	closed  sync.Once
 }
 
 // Open starts an engine. In the background, it continues all unfinished runs. The caller must close it.
-func Open(door Door, opts *Options) (*Engine, error) {
+func Open(door Caller, opts *Options) (*Engine, error) {
 	if opts == nil || opts.Records == nil || opts.Definitions == nil {
 		return nil, errors.New("open engine: records and definitions are required")
 	}
@@ -122,22 +122,22 @@ func Open(door Door, opts *Options) (*Engine, error) {
 	if err := errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
-	if opts.Keep > 0 {
-		logs.KeepFor(opts.Keep)
+	if opts.Retention > 0 {
+		logs.SetRetention(opts.Retention)
 	}
 	o := opts.withDefaults()
-	e := &Engine{door: door, opts: o, log: o.Logger, logs: logs, timers: timers, asked: newBell(), leaves: make(chan struct{}, maxLeaves), by: fmt.Sprintf("process %d", os.Getpid())}
+	e := &Engine{caller: door, opts: o, log: o.Logger, logs: logs, timers: timers, approvalsChanged: newBroadcaster(), stepSlots: make(chan struct{}, maxSteps), owner: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
-	e.queue = newQueue(e.opts.Runs, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
-	e.unring = func() {}
-	if e.opts.People != nil {
-		e.unring = e.opts.People.WatchApprovals(e.asked.tell)
+	e.queue = newQueue(e.opts.MaxRuns, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
+	e.unwatch = func() {}
+	if e.opts.Approvals != nil {
+		e.unwatch = e.opts.Approvals.WatchApprovals(e.approvalsChanged.notify)
 	}
-	if e.opts.Alone {
+	if e.opts.NoAutoResume {
 		e.queue.open()
 	} else {
-		e.work.Go(e.takeOver)
-		e.work.Go(e.wake)
+		e.work.Go(e.recoverRuns)
+		e.work.Go(e.watchTimers)
 		e.work.Go(e.prune)
 	}
 	return e, nil
@@ -147,17 +147,17 @@ func Open(door Door, opts *Options) (*Engine, error) {
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
 		e.queue.close()
-		e.end(errGone)
+		e.end(errReleased)
 		e.work.Wait()
-		e.unring()
+		e.unwatch()
 	})
 	return nil
 }
 
-// takeOver queues the unfinished runs of the store.
-func (e *Engine) takeOver() {
+// recoverRuns queues the unfinished runs of the store.
+func (e *Engine) recoverRuns() {
 	defer e.queue.open()
-	mended, err := e.logs.Mend(e.base)
+	mended, err := e.logs.RestoreSummaries(e.base)
 	if err != nil && e.base.Err() == nil {
 		e.log.Error("cannot restore damaged runs", "error", err)
 	}
@@ -172,7 +172,7 @@ func (e *Engine) takeOver() {
 			return
 		}
 		if !run.Status.Over() && e.begun(run.ID) {
-			e.queue.put(e.left(run))
+			e.queue.put(e.restore(run))
 		}
 	}
 }
@@ -190,24 +190,24 @@ func (e *Engine) begun(id string) bool {
 	return false
 }
 
-// left returns the live run for a stored run, which another process or an earlier Open has left.
-func (e *Engine) left(run Run) *live {
+// restore returns the live run for a stored run, which another process or an earlier Open has left.
+func (e *Engine) restore(run Run) *live {
 	began := run.Status != Queued
 	run.Status, run.Waiting = Queued, nil
-	l := &live{id: run.ID, workflow: run.Workflow, first: began, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{})}
-	e.limit(l)
+	l := &live{id: run.ID, workflow: run.Workflow, skipQueue: began, state: newState(run, e.recordStatus), began: make(chan struct{}), ended: make(chan struct{})}
+	e.setLimit(l)
 	return l
 }
 
-// limit sets the concurrency limit of a run from the current definition of its workflow.
-func (e *Engine) limit(l *live) {
+// setLimit sets the concurrency limit of a run from the current definition of its workflow.
+func (e *Engine) setLimit(l *live) {
 	if d, err := e.definition(l.workflow); err == nil {
 		l.limit = d.Concurrency
 	}
 }
 
-// told stores the summary of a run after a change. While the engine closes, it stores only the ends of runs, which the log has.
-func (e *Engine) told(run Run) {
+// recordStatus stores the summary of a run after a change. While the engine closes, it stores only the ends of runs, which the log has.
+func (e *Engine) recordStatus(run Run) {
 	if e.base.Err() != nil && !run.Status.Over() {
 		return
 	}
@@ -215,15 +215,15 @@ func (e *Engine) told(run Run) {
 		e.log.Warn("cannot update a run in the list", "run", run.ID, "error", err)
 	}
 	if run.Status == Waiting {
-		e.queue.settle()
-		if e.opts.Attention != nil && forPerson(run) {
-			e.opts.Attention(run)
+		e.queue.startNext()
+		if e.opts.OnWaiting != nil && needsPerson(run) {
+			e.opts.OnWaiting(run)
 		}
 	}
 }
 
-// forPerson reports whether a run waits for a person.
-func forPerson(run Run) bool {
+// needsPerson reports whether a run waits for a person.
+func needsPerson(run Run) bool {
 	for _, p := range run.Waiting {
 		if p.For != forTime {
 			return true
@@ -240,8 +240,8 @@ func (r *run) enter(ctx context.Context) (leave func(), err error) {
 	}
 	e := r.engine
 	select {
-	case e.leaves <- struct{}{}:
-		return func() { <-e.leaves }, nil
+	case e.stepSlots <- struct{}{}:
+		return func() { <-e.stepSlots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -113,8 +113,8 @@ inputs: {x: {type: integer}}
 steps: [{id: e, tool: t.echo, with: {v: "${{ inputs.x * 2 }}"}}]
 outputs: {y: {value: "${{ steps.e.output.v }}"}}`
 
-func standard() *door {
-	return &door{
+func standard() *stubCaller {
+	return &stubCaller{
 		tools: map[string]func(context.Context, map[string]any) (any, error){
 			"fail": func(context.Context, map[string]any) (any, error) { return nil, isError("no paper") },
 			"break": func(context.Context, map[string]any) (any, error) {
@@ -149,7 +149,7 @@ func TestKinds(t *testing.T) {
 					t.Errorf("it failed with %q, not %q", got, row.outputs)
 				}
 			}
-			if diff := cmp.Diff(row.calls, d.made()); diff != "" {
+			if diff := cmp.Diff(row.calls, d.recordedCalls()); diff != "" {
 				t.Errorf("calls: %s", diff)
 			}
 		})

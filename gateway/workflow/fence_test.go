@@ -41,7 +41,7 @@ func TestFence(t *testing.T) {
 		if _, err := first.Wait(t.Context(), r.ID); err == nil || !strings.Contains(err.Error(), "is not continued here") {
 			t.Errorf("the engine that had it before says %v", err)
 		}
-		if got, want := strings.Join(d.made(), "|"), `echo {}|nap {}|nap {}|echo {"last":true}`; got != want {
+		if got, want := strings.Join(d.recordedCalls(), "|"), `echo {}|nap {}|nap {}|echo {"last":true}`; got != want {
 			t.Errorf("it calls %s, not %s", got, want)
 		}
 		for _, e := range []*workflow.Engine{first, second} {
@@ -62,7 +62,7 @@ func TestAlone(t *testing.T) {
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		second := engine(t, d, workflow.Options{Records: records, Alone: true}, texts)
+		second := engine(t, d, workflow.Options{Records: records, NoAutoResume: true}, texts)
 		time.Sleep(2 * time.Hour)
 		if r = now(t, second, r.ID); r.Status != workflow.Waiting {
 			t.Errorf("an engine for others goes on with it: %s", r.Status)

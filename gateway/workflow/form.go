@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// formTime is the default timeout of a form.
-const formTime = 24 * time.Hour
+// defaultFormTimeout is the default timeout of a form.
+const defaultFormTimeout = 24 * time.Hour
 
-// filling is a form that is being filled at a step. Answers are logged. It implements [forms.Filler].
-type filling struct {
+// formSession is a form that is being filled at a step. Answers are logged. It implements [forms.Filler].
+type formSession struct {
 	run  *run
-	at   spot
+	at   location
 	form *forms.Form
 	env  forms.Env
 
@@ -33,13 +33,13 @@ type filling struct {
 type formRun struct{ *run }
 
 // form asks a person for what is missing.
-func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spot, attempt int) (result, error) {
-	if at.past.beganAt() != attempt {
-		if err := r.began(ctx, at, attempt, Event{}); err != nil {
+func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at location, attempt int) (result, error) {
+	if at.history.currentAttempt() != attempt {
+		if err := r.recordStart(ctx, at, attempt, Event{}); err != nil {
 			return result{}, err
 		}
 	}
-	fill, err := r.filling(f, n, at)
+	fill, err := r.loadSession(f, n, at)
 	if err != nil {
 		return result{}, err
 	}
@@ -54,15 +54,15 @@ func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at 
 	if err != nil {
 		return result{}, err
 	}
-	return normal(v, maxOutput)
+	return normalize(v, maxOutput)
 }
 
-// filling returns the form with the answers from the log.
-func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
-	fill := &filling{run: r.run, at: at, form: n.form, state: &forms.State{}}
+// loadSession returns the form with the answers from the log.
+func (r formRun) loadSession(f *frame, n *node, at location) (*formSession, error) {
+	fill := &formSession{run: r.run, at: at, form: n.form, state: &forms.State{}}
 	fill.env = forms.Env{Vars: f.vars, Call: func(ctx context.Context, c forms.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
-	if at.past != nil && len(at.past.answers) > 0 {
-		if err := json.Unmarshal(at.past.answers[len(at.past.answers)-1], fill.state); err != nil {
+	if at.history != nil && len(at.history.answers) > 0 {
+		if err := json.Unmarshal(at.history.answers[len(at.history.answers)-1], fill.state); err != nil {
 			return nil, err
 		}
 	}
@@ -70,16 +70,16 @@ func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
 }
 
 // formCall calls a tool that provides values of a form. It is logged like a step, so that it is not repeated.
-func (r formRun) formCall(ctx context.Context, n *node, at spot, c forms.Call) (any, error) {
+func (r formRun) formCall(ctx context.Context, n *node, at location, c forms.Call) (any, error) {
 	inner := at.block(c.Key)
-	if before, ok, err := inner.past.ended(); ok || err != nil {
+	if before, ok, err := inner.history.endResult(); ok || err != nil {
 		return before.value, before.error(err)
 	}
 	id, err := tool.ParseID(c.Tool)
 	if err != nil {
 		return nil, err
 	}
-	out, done, err := toolRun(r).goOn(ctx, n, inner, 1, r.engine.harmless(id))
+	out, done, err := toolRun(r).resolveInterrupted(ctx, n, inner, 1, r.engine.safeToRepeat(id))
 	if err != nil {
 		return nil, err
 	}
@@ -89,25 +89,25 @@ func (r formRun) formCall(ctx context.Context, n *node, at spot, c forms.Call) (
 	}
 	out, err = toolRun(r).callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
 	if err != nil {
-		err = r.failed(ctx, ctx, inner.path, n.Line, err)
+		err = r.newFailure(ctx, ctx, inner.path, n.Line, err)
 	}
 	out, err = r.end(ctx, inner, n.Line, out, err, true)
 	return out.value, err
 }
 
 // Next implements [forms.Filler].
-func (f *filling) Next(ctx context.Context) (*forms.Ask, error) {
+func (f *formSession) Next(ctx context.Context) (*forms.Ask, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.form.Next(ctx, f.env, f.state)
 }
 
 // Answer implements [forms.Filler]. The valid answers are logged when it returns.
-func (f *filling) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
+func (f *formSession) Answer(ctx context.Context, values map[string]any) ([]forms.Problem, error) {
 	return f.answer(ctx, values, "")
 }
 
-func (f *filling) answer(ctx context.Context, values map[string]any, by string) ([]forms.Problem, error) {
+func (f *formSession) answer(ctx context.Context, values map[string]any, by string) ([]forms.Problem, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	problems, err := f.form.Answer(ctx, f.env, f.state, values)
@@ -121,39 +121,39 @@ func (f *filling) answer(ctx context.Context, values map[string]any, by string) 
 	return problems, f.run.log.write(ctx, Event{Kind: Answered, Path: f.at.path, Input: kept, By: by})
 }
 
-// answerOf is an answer to a form, and the channel for its result.
-type answerOf struct {
+// formAnswer is an answer to a form, and the channel for its result.
+type formAnswer struct {
 	values map[string]any
 	by     string
-	told   chan error
+	reply  chan error
 }
 
 // askForm waits until a form is complete. It asks the starter of the run; anyone else can answer with [Engine.Answer].
-func (r formRun) askForm(ctx context.Context, fill *filling, ask *forms.Ask, do *spec.Form) error {
-	until := time.Now().Add(cmp.Or(do.Timeout, formTime))
-	if p := fill.at.past.waited(); p != nil && p.For == forForm {
+func (r formRun) askForm(ctx context.Context, fill *formSession, ask *forms.Ask, do *spec.Form) error {
+	until := time.Now().Add(cmp.Or(do.Timeout, defaultFormTimeout))
+	if p := fill.at.history.pendingWait(); p != nil && p.For == forForm {
 		until = p.Until
 	}
 	p, err := pendingForm(fill.at.path, ask, until)
 	if err != nil {
 		return err
 	}
-	answers := make(chan answerOf)
-	shut := r.desk.add(fill.at.path, answers) // before the run is seen to wait for it
+	answers := make(chan formAnswer)
+	shut := r.openForms.add(fill.at.path, answers) // before the run is seen to wait for it
 	defer shut()
-	return waitRun(r).hold(ctx, fill.at, p, func() error {
+	return waitRun(r).suspend(ctx, fill.at, p, func() error {
 		defer shut() // and until it is not seen to wait any more
 		ctx, stop := context.WithDeadlineCause(ctx, until, &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"})
 		defer stop()
 		asked, wait := r.askPeer(ctx, fill)
 		defer wait()
 		defer stop()
-		return r.take(ctx, fill, answers, asked, until)
+		return r.collect(ctx, fill, answers, asked, until)
 	})
 }
 
-// take receives answers until the form is complete.
-func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerOf, asked <-chan error, until time.Time) error {
+// collect receives answers until the form is complete.
+func (r formRun) collect(ctx context.Context, fill *formSession, answers <-chan formAnswer, asked <-chan error, until time.Time) error {
 	for {
 		select {
 		case a := <-answers:
@@ -176,7 +176,7 @@ func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerO
 }
 
 // answer applies one answer, replies with its problems, and updates the pending questions.
-func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
+func (r formRun) answer(ctx context.Context, fill *formSession, a formAnswer, until time.Time) (complete bool, err error) {
 	problems, err := fill.answer(ctx, a.values, a.by)
 	var ask *forms.Ask
 	if err == nil {
@@ -185,19 +185,19 @@ func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until ti
 	if err == nil && ask != nil {
 		var p Pending
 		if p, err = pendingForm(fill.at.path, ask, until); err == nil {
-			r.state.ask(p)
+			r.state.updatePending(p)
 		}
 	}
 	if ask == nil {
-		r.state.waitsNoMore(fill.at.path) // so that the answering caller sees the new state
+		r.state.endWait(fill.at.path) // so that the answering caller sees the new state
 	}
 	switch {
 	case err != nil:
-		a.told <- tool.AsError(err)
+		a.reply <- tool.AsError(err)
 	case len(problems) > 0:
-		a.told <- problemsError(problems)
+		a.reply <- problemsError(problems)
 	default:
-		a.told <- nil
+		a.reply <- nil
 	}
 	return ask == nil, err
 }
@@ -216,7 +216,7 @@ func pendingForm(path string, ask *forms.Ask, until time.Time) (Pending, error) 
 }
 
 // askPeer asks the starter of the run in the background, if possible. over receives the result; wait waits for the goroutine.
-func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error, wait func()) {
+func (r formRun) askPeer(ctx context.Context, fill *formSession) (over <-chan error, wait func()) {
 	if r.peer == nil {
 		return nil, func() {}
 	}
@@ -229,18 +229,18 @@ func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error,
 	return done, work.Wait
 }
 
-// desk holds the open forms of a run. The zero value is ready to use; it is safe for concurrent use.
-type desk struct {
+// formRegistry holds the open forms of a run. The zero value is ready to use; it is safe for concurrent use.
+type formRegistry struct {
 	mu   sync.Mutex
-	open map[string]chan answerOf // by the path of the step
+	open map[string]chan formAnswer // by the path of the step
 }
 
 // add registers a form until close is called.
-func (d *desk) add(path string, answers chan answerOf) (close func()) {
+func (d *formRegistry) add(path string, answers chan formAnswer) (close func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == nil {
-		d.open = map[string]chan answerOf{}
+		d.open = map[string]chan formAnswer{}
 	}
 	d.open[path] = answers
 	return func() {
@@ -251,7 +251,7 @@ func (d *desk) add(path string, answers chan answerOf) (close func()) {
 }
 
 // find returns the form at a step; "" finds the only open form.
-func (d *desk) find(path string) chan answerOf {
+func (d *formRegistry) find(path string) chan formAnswer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if path == "" && len(d.open) == 1 {
@@ -278,28 +278,28 @@ func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMes
 		return run, &tool.Error{Kind: tool.Invalid, Message: "answers must be a JSON object, by field"}
 	}
 	if l == nil {
-		l = e.queue.put(e.left(run))
+		l = e.queue.put(e.restore(run))
 	}
-	answers, err := l.form(ctx, step)
+	answers, err := l.waitForm(ctx, step)
 	if err != nil {
 		return run, err
 	}
-	a := answerOf{given, asker(ctx), make(chan error, 1)}
-	if err := l.give(ctx, step, answers, a); err != nil {
+	a := formAnswer{given, callerName(ctx), make(chan error, 1)}
+	if err := l.submit(ctx, step, answers, a); err != nil {
 		return run, err
 	}
-	run, _, _ = l.state.now()
+	run, _, _ = l.state.snapshot()
 	return run, nil
 }
 
-// form waits for a form of a run to be open. It returns an error if none will be.
-func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
-	if err := l.underWay(ctx); err != nil {
+// waitForm waits for a form of a run to be open. It returns an error if none will be.
+func (l *live) waitForm(ctx context.Context, step string) (chan formAnswer, error) {
+	if err := l.waitStarted(ctx); err != nil {
 		return nil, err
 	}
 	for {
-		run, changed, left := l.state.now()
-		if answers := l.run.desk.find(step); answers != nil {
+		run, changed, left := l.state.snapshot()
+		if answers := l.run.openForms.find(step); answers != nil {
 			return answers, nil
 		}
 		if left != nil {
@@ -334,16 +334,16 @@ func noForm(run Run, step string) error {
 	return wrong
 }
 
-// give submits an answer, and returns its problems as an error.
-func (l *live) give(ctx context.Context, step string, answers chan answerOf, a answerOf) error {
+// submit submits an answer, and returns its problems as an error.
+func (l *live) submit(ctx context.Context, step string, answers chan formAnswer, a formAnswer) error {
 	for {
-		_, changed, _ := l.state.now()
-		if l.run.desk.find(step) != answers {
+		_, changed, _ := l.state.snapshot()
+		if l.run.openForms.find(step) != answers {
 			return &tool.Error{Kind: tool.Invalid, Message: "the form is no longer open"}
 		}
 		select {
 		case answers <- a:
-			return <-a.told
+			return <-a.reply
 		case <-changed:
 		case <-ctx.Done():
 			return tool.AsError(context.Cause(ctx))

@@ -34,8 +34,8 @@ outputs:
   entry: {value: "${{ steps.ask.output }}"}
 `
 
-func shop() *door {
-	return &door{tools: map[string]func(context.Context, map[string]any) (any, error){
+func shop() *stubCaller {
+	return &stubCaller{tools: map[string]func(context.Context, map[string]any) (any, error){
 		"places": func(_ context.Context, args map[string]any) (any, error) {
 			return map[string]any{"places": []any{args["kind"].(string) + " shelf", "box"}}, nil
 		},
@@ -88,7 +88,7 @@ func TestFormByClient(t *testing.T) {
 	if strings.Join(c.asked, "|") != strings.Join(want, "|") {
 		t.Errorf("asked: %q", c.asked)
 	}
-	if calls := d.made(); len(calls) != 1 || calls[0] != `places {"kind":"pen"}` {
+	if calls := d.recordedCalls(); len(calls) != 1 || calls[0] != `places {"kind":"pen"}` {
 		t.Errorf("calls: %q", calls)
 	}
 }
@@ -104,7 +104,7 @@ func TestFormWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := settled(t, e, begun.ID)
+	r := waitSettled(t, e, begun.ID)
 	if asks(t, r) != "kind copy" {
 		t.Fatalf("%+v", r)
 	}
@@ -123,7 +123,7 @@ func TestFormWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = open()
-	if r = settled(t, e, r.ID); asks(t, r) != "place count copy" {
+	if r = waitSettled(t, e, r.ID); asks(t, r) != "place count copy" {
 		t.Errorf("what was right is kept: %+v", r.Waiting)
 	}
 	if r, err = e.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"place": "pen shelf", "count": "2"}`)); err != nil || len(r.Waiting) > 0 || r.Status == workflow.Waiting {
@@ -136,7 +136,7 @@ func TestFormWaits(t *testing.T) {
 	if _, err := e.Answer(t.Context(), r.ID, "", json.RawMessage(`{"count": 4}`)); err == nil {
 		t.Error("a run that is over takes an answer")
 	}
-	if calls := d.made(); len(calls) != 1 {
+	if calls := d.recordedCalls(); len(calls) != 1 {
 		t.Errorf("calls: %q", calls)
 	}
 }
@@ -160,7 +160,7 @@ func TestFormTimeout(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		e = open()
 		synctest.Wait()
-		if r := settled(t, e, begun.ID); r.Status != workflow.Waiting {
+		if r := waitSettled(t, e, begun.ID); r.Status != workflow.Waiting {
 			t.Errorf("it waits no more: %+v %+v", r, r.Error)
 		}
 		time.Sleep(31 * time.Minute)
@@ -195,7 +195,7 @@ func TestFormToolFails(t *testing.T) {
 	if _, err := e.Resume(t.Context(), r.ID); err != nil {
 		t.Fatal(err)
 	}
-	if r = settled(t, e, r.ID); r.Status != workflow.Waiting {
+	if r = waitSettled(t, e, r.ID); r.Status != workflow.Waiting {
 		t.Fatalf("%+v %+v", r, r.Error)
 	}
 	if _, err := e.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"kind": "book", "place": "box"}`)); err != nil {
@@ -206,9 +206,9 @@ func TestFormToolFails(t *testing.T) {
 	}
 }
 
-func settled(t *testing.T, e *workflow.Engine, id string) workflow.Run {
+func waitSettled(t *testing.T, e *workflow.Engine, id string) workflow.Run {
 	t.Helper()
-	r, err := e.Settled(t.Context(), id)
+	r, err := e.WaitSettled(t.Context(), id)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

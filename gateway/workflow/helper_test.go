@@ -20,8 +20,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// door is a gateway by hand: it notes each call, and answers by the name of the tool.
-type door struct {
+// stubCaller is a gateway by hand: it notes each call, and answers by the name of the tool.
+type stubCaller struct {
 	tools map[string]func(ctx context.Context, args map[string]any) (any, error)
 	code  func(ctx context.Context, p execution.Program) (execution.Result, error)
 
@@ -29,20 +29,20 @@ type door struct {
 	calls []string
 }
 
-func (d *door) note(what string) {
+func (d *stubCaller) note(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, what)
 }
 
-// made returns what was called so far, "tool args" each.
-func (d *door) made() []string {
+// recordedCalls returns what was called so far, "tool args" each.
+func (d *stubCaller) recordedCalls() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.calls)
 }
 
-func (d *door) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (d *stubCaller) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	d.note(call.Tool.Name + " " + string(call.Args))
 	var args map[string]any
 	if err := json.Unmarshal(call.Args, &args); err != nil {
@@ -68,7 +68,7 @@ type isError string
 
 func (e isError) Error() string { return string(e) }
 
-func (d *door) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+func (d *stubCaller) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	d.note("code " + strings.TrimSpace(p.Code))
 	return d.code(ctx, p)
 }
@@ -89,7 +89,7 @@ func definition(t testing.TB, name, text string) *spec.Definition {
 }
 
 // engine opens an engine for workflows, by name, in YAML.
-func engine(t testing.TB, d workflow.Door, opts workflow.Options, texts map[string]string) *workflow.Engine {
+func engine(t testing.TB, d workflow.Caller, opts workflow.Options, texts map[string]string) *workflow.Engine {
 	t.Helper()
 	var defs []*spec.Definition
 	for name, text := range texts {

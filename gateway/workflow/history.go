@@ -18,16 +18,16 @@ const (
 	outcomeCanceled = "canceled"
 )
 
-// past is the logged state of one step and of the steps nested in it. A nil past means that nothing is logged.
-type past struct {
-	within map[string]*past
+// stepHistory is the logged state of one step and of the steps nested in it. A nil past means that nothing is logged.
+type stepHistory struct {
+	children map[string]*stepHistory
 	// last is the newest event of the step itself.
 	last EventKind
 	// attempt is the number in the last Began or Retrying event, until the earliest start of the next.
-	attempt int
-	until   time.Time
-	resting bool // a retry is due and has not started
-	begun   int  // how often it was started, in all attempts
+	attempt      int
+	retryAt      time.Time
+	retryPending bool // a retry is due and has not started
+	starts       int  // how often it was started, in all attempts
 	// executions are the execution ids of the attempt, the newest last.
 	executions []string
 	pending    *Pending
@@ -43,26 +43,26 @@ type past struct {
 	fault             *Fault
 }
 
-// in returns the history of a nested step, nil for none.
-func (p *past) in(name string) *past {
+// child returns the history of a nested step, nil for none.
+func (p *stepHistory) child(name string) *stepHistory {
 	if p == nil {
 		return nil
 	}
-	return p.within[name]
+	return p.children[name]
 }
 
-// make returns the history of a path, and adds it if it is missing.
-func (p *past) make(path string) *past {
+// ensure returns the history of a path, and adds it if it is missing.
+func (p *stepHistory) ensure(path string) *stepHistory {
 	for path != "" {
 		var name string
 		name, path = cutPath(path)
-		next := p.within[name]
+		next := p.children[name]
 		if next == nil {
-			next = &past{}
-			if p.within == nil {
-				p.within = map[string]*past{}
+			next = &stepHistory{}
+			if p.children == nil {
+				p.children = map[string]*stepHistory{}
 			}
-			p.within[name] = next
+			p.children[name] = next
 		}
 		p = next
 	}
@@ -81,52 +81,52 @@ func cutPath(path string) (name, rest string) {
 	return path[:at], path[at:]
 }
 
-// pastRun is the state of a run, built from its log. Finished steps are reduced to their results, so that the memory
+// runHistory is the state of a run, built from its log. Finished steps are reduced to their results, so that the memory
 // of a long loop is bounded by its results.
-type pastRun struct {
+type runHistory struct {
 	started   Started
 	created   time.Time
-	root      past
+	root      stepHistory
 	steps     int // how many have ended, including loop iterations
 	passes    int // how many of them are loop iterations
 	retries   int
-	entries   int           // how often it was resumed
+	resumes   int           // how often it was resumed
 	bytes     int64         // approximate size of the log
 	used      time.Duration // running time, without waits and without time when no engine had it
 	waiting   map[string]bool
 	last      time.Time
-	read      []json.RawMessage // data labels from the events
+	labels    []json.RawMessage // data labels from the events
 	claimed   bool
 	stopping  bool
 	stoppedBy string // who canceled it
 	over      *Event
 }
 
-func newPastRun() *pastRun { return &pastRun{waiting: map[string]bool{}} }
+func newRunHistory() *runHistory { return &runHistory{waiting: map[string]bool{}} }
 
-// learn appends the data labels of an event.
-func (h *pastRun) learn(read json.RawMessage) {
+// addLabels appends the data labels of an event.
+func (h *runHistory) addLabels(read json.RawMessage) {
 	if len(read) > 0 {
-		h.read = append(h.read, read)
+		h.labels = append(h.labels, read)
 	}
 }
 
 // add adds the next event of the log.
-func (h *pastRun) add(e Event) {
+func (h *runHistory) add(e Event) {
 	h.bytes += sizeOf(e)
-	h.clock(e)
+	h.addTime(e)
 	switch e.Kind {
 	case Created:
 		h.created = e.Time
 		if e.Start != nil {
 			h.started = *e.Start
-			h.learn(e.Start.Read)
+			h.addLabels(e.Start.Read)
 		}
 	case Claimed:
 		h.claimed = true
 	case Reentered:
 		h.over, h.stopping = nil, false
-		h.entries++
+		h.resumes++
 		h.root.reenter()
 	case Stopping:
 		h.stopping, h.stoppedBy = true, e.By
@@ -137,8 +137,8 @@ func (h *pastRun) add(e Event) {
 	}
 }
 
-// clock adds the time since the previous event, unless the run was waiting or had no engine.
-func (h *pastRun) clock(e Event) {
+// addTime adds the time since the previous event, unless the run was waiting or had no engine.
+func (h *runHistory) addTime(e Event) {
 	if e.Kind != Claimed && e.Kind != Reentered && len(h.waiting) == 0 && !h.last.IsZero() && h.claimed {
 		h.used += max(e.Time.Sub(h.last), 0)
 	}
@@ -150,18 +150,18 @@ func (h *pastRun) clock(e Event) {
 }
 
 // step adds an event of a step.
-func (h *pastRun) step(e Event) {
+func (h *runHistory) step(e Event) {
 	if e.Path == "" {
 		return
 	}
-	p := h.root.make(e.Path)
+	p := h.root.ensure(e.Path)
 	p.last = e.Kind
 	switch e.Kind {
 	case Began:
 		p.begin(e)
 	case Retrying:
 		h.retries++
-		*p = past{last: Retrying, attempt: e.Attempt, begun: p.begun, until: e.Until, resting: true, earlier: p.lastExecution()}
+		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.lastExecution()}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -171,52 +171,52 @@ func (h *pastRun) step(e Event) {
 		if strings.HasSuffix(e.Path, "]") {
 			h.passes++
 		}
-		h.learn(e.Read)
-		*p = past{
-			last: Ended, attempt: p.attempt, begun: p.begun, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
+		h.addLabels(e.Read)
+		*p = stepHistory{
+			last: Ended, attempt: p.attempt, starts: p.starts, outcome: e.Outcome, output: e.Output, fault: e.Error, children: p.children, start: p.start,
 			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
 		}
 		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else a resumed run needs them
-			p.within, p.start = nil, nil
+			p.children, p.start = nil, nil
 		}
 	}
 }
 
-func (p *past) begin(e Event) {
+func (p *stepHistory) begin(e Event) {
 	if e.Attempt != p.attempt {
 		p.earlier = p.lastExecution()
-		p.executions, p.within, p.answers = nil, nil, nil
+		p.executions, p.children, p.answers = nil, nil, nil
 	}
 	p.called, p.uncertain = e.Tool != "", false
 	p.attempt = e.Attempt
-	p.begun++
+	p.starts++
 	if e.Execution != "" {
 		p.executions = append(p.executions, e.Execution)
 	}
 	if e.Start != nil {
 		p.start = e.Start
 	}
-	p.pending, p.resting = nil, false
+	p.pending, p.retryPending = nil, false
 }
 
 // reenter resets failed and canceled steps so that they run again, including catch and finally blocks that ran after a failure.
-func (p *past) reenter() {
-	for name, inner := range p.within {
+func (p *stepHistory) reenter() {
+	for name, inner := range p.children {
 		inner.reenter()
 		if inner.outcome != outcomeFailed && inner.outcome != outcomeCanceled {
 			continue
 		}
-		delete(inner.within, "catch")
-		delete(inner.within, "finally")
-		p.within[name] = &past{within: inner.within, start: inner.start, earlier: inner.earlier, reentered: true}
+		delete(inner.children, "catch")
+		delete(inner.children, "finally")
+		p.children[name] = &stepHistory{children: inner.children, start: inner.start, earlier: inner.earlier, reentered: true}
 		if inner.uncertain {
-			p.within[name].attempt, p.within[name].uncertain = inner.attempt, true
+			p.children[name].attempt, p.children[name].uncertain = inner.attempt, true
 		}
 	}
 }
 
 // lastExecution returns the newest execution of the step, "" for none.
-func (p *past) lastExecution() string {
+func (p *stepHistory) lastExecution() string {
 	if len(p.executions) == 0 {
 		return p.earlier
 	}
@@ -228,8 +228,8 @@ func mayBeDone(f *Fault) bool {
 	return f != nil && !f.Retryable && slices.Contains([]tool.Kind{tool.Timeout, tool.Canceled, tool.Upstream, tool.Limit, tool.Internal}, f.Kind)
 }
 
-// ended returns the logged result of a step, and whether it has one.
-func (p *past) ended() (result, bool, error) {
+// endResult returns the logged result of a step, and whether it has one.
+func (p *stepHistory) endResult() (result, bool, error) {
 	if p == nil || p.outcome == "" {
 		return result{}, false, nil
 	}
@@ -240,8 +240,8 @@ func (p *past) ended() (result, bool, error) {
 	return result{status: p.outcome, value: value, fault: p.fault}, true, nil
 }
 
-// beganAt returns the number of the started attempt, 0 for none.
-func (p *past) beganAt() int {
+// currentAttempt returns the number of the started attempt, 0 for none.
+func (p *stepHistory) currentAttempt() int {
 	if p == nil {
 		return 0
 	}
@@ -249,11 +249,11 @@ func (p *past) beganAt() int {
 }
 
 // passes returns how many iterations of a loop have ended.
-func (p *past) passes() (n int) {
+func (p *stepHistory) passes() (n int) {
 	if p == nil {
 		return 0
 	}
-	for name, inner := range p.within {
+	for name, inner := range p.children {
 		if name[0] == '[' && inner.outcome != "" {
 			n++
 		}
@@ -261,8 +261,8 @@ func (p *past) passes() (n int) {
 	return n
 }
 
-// waited returns what the step was waiting for at the end of the log, nil for nothing.
-func (p *past) waited() *Pending {
+// pendingWait returns what the step was waiting for at the end of the log, nil for nothing.
+func (p *stepHistory) pendingWait() *Pending {
 	if p == nil {
 		return nil
 	}

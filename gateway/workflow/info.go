@@ -65,12 +65,12 @@ func OutlineOf(s *spec.Step) Outline {
 	if s.If != nil {
 		o.If = s.If.Text
 	}
-	o.does(s.Do)
+	o.setAction(s.Do)
 	return o
 }
 
-// does sets the kind and target of a step.
-func (o *Outline) does(do spec.Action) {
+// setAction sets the kind and target of a step.
+func (o *Outline) setAction(do spec.Action) {
 	switch do := do.(type) {
 	case *spec.Tool:
 		o.Kind, o.Of = "tool", do.Name.Text
@@ -81,16 +81,16 @@ func (o *Outline) does(do spec.Action) {
 	case *spec.Nested:
 		o.Kind, o.Of = "workflow", do.Name.Text
 	case *spec.Wait:
-		o.Kind, o.Of = "wait", waitsFor(do)
+		o.Kind, o.Of = "wait", waitTarget(do)
 	case *spec.Form:
 		o.Kind, o.Of = "form", do.Title.Text.Text
 	default:
-		o.holds(do)
+		o.setChildren(do)
 	}
 }
 
-// holds sets the kind and the nested steps of a block step.
-func (o *Outline) holds(do spec.Action) {
+// setChildren sets the kind and the nested steps of a block step.
+func (o *Outline) setChildren(do spec.Action) {
 	switch do := do.(type) {
 	case *spec.Parallel:
 		o.Kind = "parallel"
@@ -127,7 +127,7 @@ func languageOf(do *spec.Code) string {
 	return "python"
 }
 
-func waitsFor(do *spec.Wait) string {
+func waitTarget(do *spec.Wait) string {
 	switch {
 	case do.Approval != nil:
 		return "approval"

@@ -61,7 +61,7 @@ func (p *program) ask(ctx context.Context, in map[string]any, peer tool.Peer) er
 	for _, one := range p.Inputs {
 		schemas[one.Name.Text] = one.Schema
 	}
-	missing := forms.FromInputs(p.Definition, in, func(name string, value any) error { return fits(schemas[name], value, "it") })
+	missing := forms.FromInputs(p.Definition, in, func(name string, value any) error { return validate(schemas[name], value, "it") })
 	if missing == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (p *program) input(ctx context.Context, i int, in, env map[string]any) stri
 		in[name] = nil
 		return ""
 	}
-	if err := fits(one.Schema, value, "input "+name); err != nil {
+	if err := validate(one.Schema, value, "input "+name); err != nil {
 		return tool.AsError(err).Message
 	}
 	return ""
@@ -123,7 +123,7 @@ func (r *run) outputs(ctx context.Context, f *frame, p *program) (map[string]any
 	for i, one := range p.Outputs {
 		v, err := f.eval(ctx, p.outputs[i], nil)
 		if err == nil {
-			err = fits(one.Schema, v, "output "+one.Name.Text)
+			err = validate(one.Schema, v, "output "+one.Name.Text)
 		}
 		if err != nil {
 			failed := *tool.AsError(err)
@@ -149,8 +149,8 @@ func (e *Engine) environment(d *spec.Definition) map[string]any {
 	return env
 }
 
-// fits validates a value against a JSON Schema; an empty schema allows any value. The error is of kind invalid and starts with what.
-func fits(schema []byte, value any, what string) error {
+// validate validates a value against a JSON Schema; an empty schema allows any value. The error is of kind invalid and starts with what.
+func validate(schema []byte, value any, what string) error {
 	if len(schema) == 0 {
 		return nil
 	}
@@ -163,7 +163,7 @@ func fits(schema []byte, value any, what string) error {
 	if !ok {
 		return err
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: what + " " + strings.Join(misfits(wrong, nil), ", ")}
+	return &tool.Error{Kind: tool.Invalid, Message: what + " " + strings.Join(violations(wrong, nil), ", ")}
 }
 
 func compileSchema(schema []byte) (*jsonschema.Schema, error) {
@@ -186,8 +186,8 @@ type noLoader struct{}
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// misfits appends the messages of the innermost validation errors to list.
-func misfits(wrong *jsonschema.ValidationError, list []string) []string {
+// violations appends the messages of the innermost validation errors to list.
+func violations(wrong *jsonschema.ValidationError, list []string) []string {
 	if len(wrong.Causes) == 0 && len(list) < maxProblems {
 		text := wrong.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 		if len(wrong.InstanceLocation) > 0 {
@@ -196,7 +196,7 @@ func misfits(wrong *jsonschema.ValidationError, list []string) []string {
 		return append(list, sanitize.Line(text, 300))
 	}
 	for _, cause := range wrong.Causes {
-		list = misfits(cause, list)
+		list = violations(cause, list)
 	}
 	return list
 }

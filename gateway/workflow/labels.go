@@ -24,14 +24,14 @@ func (o *origins) recall(ctx context.Context, logged []json.RawMessage) {
 	for _, raw := range logged {
 		var read []toolcall.Origin
 		if json.Unmarshal(raw, &read) == nil {
-			o.news(read)
-			o.labels.Recall(ctx, read)
+			o.addNew(read)
+			o.labels.AddOrigins(ctx, read)
 		}
 	}
 }
 
-// news adds the labels, and returns those that are new.
-func (o *origins) news(read []toolcall.Origin) (fresh []toolcall.Origin) {
+// addNew adds the labels, and returns those that are new.
+func (o *origins) addNew(read []toolcall.Origin) (fresh []toolcall.Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, origin := range read {
@@ -47,12 +47,12 @@ func (o *origins) news(read []toolcall.Origin) (fresh []toolcall.Origin) {
 	return fresh
 }
 
-// fresh returns the labels since the last call as JSON for an event, nil for none.
-func (o *origins) fresh(ctx context.Context) json.RawMessage {
+// newLabels returns the labels since the last call as JSON for an event, nil for none.
+func (o *origins) newLabels(ctx context.Context) json.RawMessage {
 	if o.labels == nil {
 		return nil
 	}
-	news := o.news(o.labels.Read(ctx))
+	news := o.addNew(o.labels.SessionOrigins(ctx))
 	if len(news) == 0 {
 		return nil
 	}

@@ -56,13 +56,13 @@ func TestLimits(t *testing.T) {
 				return map[string]any{"all": make([]int, 1_000_000)}, nil
 			}
 			d.tools["long"] = func(context.Context, map[string]any) (any, error) { return strings.Repeat("x", 20_000), nil }
-			e := engine(t, d, workflow.Options{Limits: row.limits, Hurry: true}, map[string]string{"flow": row.text,
+			e := engine(t, d, workflow.Options{Limits: row.limits, NoRetryDelay: true}, map[string]string{"flow": row.text,
 				"inner": `steps: [{id: every, for_each: "${{ lists.range(4) }}", steps: [{id: s, tool: t.echo, with: {}}]}]`})
 			r := run(t, e, workflow.Start{Workflow: "flow"})
 			if r.Status != workflow.Failed || r.Error.Kind != "limit" || !strings.HasPrefix(r.Error.Step+": "+r.Error.Message, row.fault) && row.fault != "" || !strings.Contains(r.Error.Message, "workflows.limits.") {
 				t.Errorf("it is %s: %+v", r.Status, r.Error)
 			}
-			if n := len(d.made()); n > row.calls {
+			if n := len(d.recordedCalls()); n > row.calls {
 				t.Errorf("%d calls", n)
 			}
 		})
@@ -84,7 +84,7 @@ steps:
     finally: [{id: f, tool: t.echo, with: {last: true}}]`}
 	first := engine(t, d, workflow.Options{Records: records, Limits: workflow.Limits{Items: 10}}, texts)
 	r := run(t, first, workflow.Start{Workflow: "flow"})
-	if got := d.made(); r.Status != workflow.Failed || len(got) != 7 || got[6] != `echo {"last":true}` {
+	if got := d.recordedCalls(); r.Status != workflow.Failed || len(got) != 7 || got[6] != `echo {"last":true}` {
 		t.Fatalf("%s: %+v, %q", r.Status, r.Error, got)
 	}
 	_ = first.Close()
@@ -96,12 +96,12 @@ steps:
 			t.Errorf("%d items: %s: %+v", row.items, got.Status, got.Error)
 		}
 	}
-	if calls := strings.Join(d.made(), "\n"); strings.Count(calls, `{"n":`) != 12 {
+	if calls := strings.Join(d.recordedCalls(), "\n"); strings.Count(calls, `{"n":`) != 12 {
 		t.Error(calls)
 	}
 }
 
-func resumedWith(t *testing.T, d workflow.Door, records *store.Store, texts map[string]string, id string, items int) workflow.Run {
+func resumedWith(t *testing.T, d workflow.Caller, records *store.Store, texts map[string]string, id string, items int) workflow.Run {
 	t.Helper()
 	e := engine(t, d, workflow.Options{Records: records, Limits: workflow.Limits{Items: items}}, texts)
 	defer func() { _ = e.Close() }()
@@ -143,7 +143,7 @@ func TestTimeLimit(t *testing.T) {
 // Runs that the steps of a run start count for it.
 func TestLimitsOfStartedRuns(t *testing.T) {
 	t.Parallel()
-	_, e := attached(t, func(*config.Config) {}, workflow.Limits{Items: 20})
+	_, e := openAttached(t, func(*config.Config) {}, workflow.Limits{Items: 20})
 	r := run(t, e, workflow.Start{Workflow: "fives"})
 	if r.Status != workflow.Failed || r.Error.Kind != "limit" || !strings.Contains(r.Error.Message, "workflows.limits.items") {
 		t.Errorf("%s: %+v", r.Status, r.Error)

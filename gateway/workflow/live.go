@@ -20,50 +20,50 @@ func (e liveRuns) run(l *live) {
 	defer e.queue.remove(l)
 	hard, abandon := context.WithCancelCause(e.base)
 	defer abandon(nil)
-	r, err := e.take(hard, l, abandon)
+	r, err := e.claim(hard, l, abandon)
 	if err == nil {
-		err = r.traced(r.context(hard), l)
+		err = r.runInSpan(r.context(hard), l)
 	}
 	if err != nil {
-		e.gone(l, err)
+		e.release(l, err)
 	}
 }
 
-// gone records that this engine gives up a run that has not ended.
-func (e liveRuns) gone(l *live, err error) {
+// release records that this engine gives up a run that has not ended.
+func (e liveRuns) release(l *live, err error) {
 	if e.base.Err() == nil {
 		e.log.Error("run is not continued", "run", l.id, "error", err)
 	}
 	if errors.Is(err, store.ErrCorrupt) { // no other engine can continue it either
 		fault := &Fault{Kind: tool.Internal, Message: "events of the run may be damaged, so it is not continued", Hint: "`sallyport doctor` says what is lost; start another run"}
-		l.state.alter(func(run *Run) { run.Status, run.Error, run.Ended, run.Waiting = Failed, fault, time.Now().UTC(), nil })
+		l.state.update(func(run *Run) { run.Status, run.Error, run.Ended, run.Waiting = Failed, fault, time.Now().UTC(), nil })
 	}
-	l.state.leave(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not continued here", Hint: "it continues at the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
+	l.state.release(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not continued here", Hint: "it continues at the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
 }
 
-// take claims a run. It reads the log first if needed.
-func (e liveRuns) take(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
+// claim claims a run. It reads the log first if needed.
+func (e liveRuns) claim(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
 	if l.writer == nil {
 		if err := e.readLog(ctx, l); err != nil {
 			return nil, err
 		}
 	}
 	h := l.history
-	r := &run{engine: e.Engine, id: l.id, program: l.program, started: h.started, entry: h.entries, peer: l.peer, state: l.state}
+	r := &run{engine: e.Engine, id: l.id, program: l.program, started: h.started, resumes: h.resumes, peer: l.peer, state: l.state}
 	r.read = &origins{labels: e.opts.Labels}
 	r.steps.Store(int64(h.steps))
-	r.meter = &meter{limits: e.opts.Limits, up: e.meterOf(h.started.Parent)}
-	r.meter.resumed(h)
+	r.meter = &meter{limits: e.opts.Limits, parent: e.meterOf(h.started.Parent)}
+	r.meter.restore(h)
 	r.log = newJournal(l.writer, r.meter, func(err error) {
 		e.log.Error("run cannot be recorded", "run", l.id, "error", err)
-		abandon(errGone)
+		abandon(errReleased)
 	})
 	r.history = h
-	l.state.alter(func(run *Run) { run.Inputs, run.Steps = h.started.Inputs, h.steps })
+	l.state.update(func(run *Run) { run.Inputs, run.Steps = h.started.Inputs, h.steps })
 	if h.over != nil { // it had ended, and its summary was not updated
 		return r, nil
 	}
-	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.by})
+	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.owner})
 }
 
 // meterOf returns the meter of a run in this engine, nil for none.
@@ -82,8 +82,8 @@ func (e liveRuns) meterOf(id string) *meter {
 
 // readLog reads the history and the definition of a run from its log.
 func (e liveRuns) readLog(ctx context.Context, l *live) error {
-	h := newPastRun()
-	w, err := e.logs.Take(ctx, l.id, func(event Event) error {
+	h := newRunHistory()
+	w, err := e.logs.OpenWriter(ctx, l.id, func(event Event) error {
 		h.add(event)
 		return nil
 	})
@@ -103,7 +103,7 @@ func (e liveRuns) programOf(s Started) (*program, error) {
 	if err != nil { // an older version accepted it
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "the definition of the run cannot be read any more: " + err.Error(), Hint: "start another run"}
 	}
-	return e.programs.of(d)
+	return e.programs.get(d)
 }
 
 // parse parses the definition of a run, as it was at the start.
@@ -119,8 +119,8 @@ func parse(s Started) (*spec.Definition, error) {
 
 // context returns the context of everything that the run does.
 func (r *run) context(hard context.Context) context.Context {
-	ctx := withHard(identity(hard, r.started))
-	r.read.recall(ctx, r.history.read)
+	ctx := withLifetime(identity(hard, r.started))
+	r.read.recall(ctx, r.history.labels)
 	return ctx
 }
 
@@ -132,17 +132,17 @@ func (r *run) finish(ctx context.Context, l *live) error {
 		if err == nil {
 			out, err = r.begin(ctx, l)
 		}
-		if errors.Is(err, errGone) || ctx.Err() != nil {
-			return errGone
+		if errors.Is(err, errReleased) || ctx.Err() != nil {
+			return errReleased
 		}
 		end = ending(out, err)
 		end.Time = time.Now().UTC()
 		if err := r.log.write(ctx, *end); err != nil {
 			return err
 		}
-		r.engine.opts.Telemetry.Ran(ctx, string(end.Status), end.Time.Sub(r.history.created))
+		r.engine.opts.Telemetry.RecordRun(ctx, string(end.Status), end.Time.Sub(r.history.created))
 	}
-	r.state.alter(func(run *Run) {
+	r.state.update(func(run *Run) {
 		run.Status, run.Outputs, run.Error, run.Ended, run.Waiting = end.Status, end.Output, end.Error, end.Time, nil
 	})
 	return nil
@@ -154,12 +154,12 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 	defer stop(nil)
 	r.stop = stop
 	if r.history.stopping {
-		stop(canceledBy(r.history.stoppedBy))
+		stop(cancelError(r.history.stoppedBy))
 	}
-	if err := l.begun(ctx, r); err != nil {
+	if err := l.attach(ctx, r); err != nil {
 		return nil, err
 	}
-	r.state.alter(func(run *Run) {
+	r.state.update(func(run *Run) {
 		r.state.active = 1
 		run.Status = Running
 	})
@@ -169,7 +169,7 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 // cancel logs the request to cancel and stops the run.
 func (r *run) cancel(ctx context.Context, by string) error {
 	err := r.log.write(ctx, Event{Kind: Stopping, By: by})
-	r.stop(canceledBy(by))
+	r.stop(cancelError(by))
 	return err
 }
 

@@ -16,13 +16,13 @@ import (
 // maxDepth limits the nesting of workflows.
 const maxDepth = 8
 
-// nested runs another workflow within the run, with the definition at the time when the step starts.
-func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at spot, attempt int) (result, error) {
+// runNested runs another workflow within the run, with the definition at the time when the step starts.
+func (r *run) runNested(ctx context.Context, f *frame, n *node, do *spec.Nested, at location, attempt int) (result, error) {
 	args, err := toolRun{r}.arguments(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
-	if out, done, err := (toolRun{r}).instead(ctx, n, at, attempt, args); done || err != nil {
+	if out, done, err := (toolRun{r}).callStub(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
 	if slices.Contains(f.chain, do.Name.Text) || len(f.chain) > maxDepth {
@@ -49,16 +49,16 @@ func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at
 }
 
 // beginNested returns the start data and program of a nested workflow: from the log, else from the current definition, which it logs.
-func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at spot, attempt int) (Started, *program, error) {
-	if at.past != nil && at.past.start != nil {
-		p, err := liveRuns{r.engine}.programOf(*at.past.start)
-		return *at.past.start, p, err
+func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at location, attempt int) (Started, *program, error) {
+	if at.history != nil && at.history.start != nil {
+		p, err := liveRuns{r.engine}.programOf(*at.history.start)
+		return *at.history.start, p, err
 	}
 	d, err := r.engine.definition(name)
 	if err != nil {
 		return Started{}, nil, err
 	}
-	p, err := r.engine.programs.of(d)
+	p, err := r.engine.programs.get(d)
 	if err != nil {
 		return Started{}, nil, err
 	}
@@ -66,7 +66,7 @@ func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage
 	if err != nil {
 		return Started{}, nil, err
 	}
-	r.log.note(Event{Kind: Began, Path: at.path, Attempt: attempt, Start: &begun})
+	r.log.buffer(Event{Kind: Began, Path: at.path, Attempt: attempt, Start: &begun})
 	return begun, p, nil
 }
 

@@ -123,7 +123,7 @@ func TestApproval(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, records := &people{}, store.Memory()
 				texts := map[string]string{"flow": "timeout: 1m\nsteps: [{id: yes, wait: {approval: {message: \"send ${{ 1 + 1 }}?\", timeout: 2h}}}]\noutputs: {by: {value: \"${{ steps.yes.output.by }}\"}}"}
-				first := engine(t, standard(), workflow.Options{People: p, Records: records}, texts)
+				first := engine(t, standard(), workflow.Options{Approvals: p, Records: records}, texts)
 				r := begin(t, first, workflow.Start{Workflow: "flow"})
 				if len(r.Waiting) != 1 || r.Status != workflow.Waiting || r.Waiting[0].Approval != "yes 1: send 2?" {
 					t.Fatalf("it is %s, and waits for %+v", r.Status, r.Waiting)
@@ -131,7 +131,7 @@ func TestApproval(t *testing.T) {
 				if err := first.Close(); err != nil {
 					t.Fatal(err)
 				}
-				second := engine(t, standard(), workflow.Options{People: p, Records: records}, texts)
+				second := engine(t, standard(), workflow.Options{Approvals: p, Records: records}, texts)
 				time.Sleep(time.Hour)
 				if row.answer != approval.Waiting {
 					p.say("yes 1: send 2?", row.answer)
@@ -171,13 +171,13 @@ func TestInterrupted(t *testing.T) {
 				p, records, d := &people{}, store.Memory(), standard()
 				d.tools["send"] = hang
 				texts := map[string]string{"flow": "steps: [{id: s, tool: t.send, interrupted: " + row.rule + "}]"}
-				first := engine(t, d, workflow.Options{People: p, Records: records}, texts)
+				first := engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
 				r := begin(t, first, workflow.Start{Workflow: "flow"})
 				if err := first.Close(); err != nil { // which leaves no more than a kill does
 					t.Fatal(err)
 				}
 				delete(d.tools, "send")
-				second := engine(t, d, workflow.Options{People: p, Records: records}, texts)
+				second := engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
 				synctest.Wait()
 				for question := range p.questions() {
 					if !strings.Contains(question, "Repeat it?") {
@@ -193,7 +193,7 @@ func TestInterrupted(t *testing.T) {
 				if r.Error != nil {
 					status = string(r.Error.Kind)
 				}
-				if got := status + " after " + string(rune('0'+len(d.made()))) + " calls"; got != row.want {
+				if got := status + " after " + string(rune('0'+len(d.recordedCalls()))) + " calls"; got != row.want {
 					t.Errorf("it is %s, not %s: %+v", got, row.want, r.Error)
 				}
 				if err := second.Close(); err != nil {
@@ -211,13 +211,13 @@ func TestInterruptedAgain(t *testing.T) {
 		p, records, d := &people{}, store.Memory(), standard()
 		d.tools["send"] = hang
 		texts := map[string]string{"flow": "steps: [{id: s, tool: t.send}]"}
-		e := engine(t, d, workflow.Options{People: p, Records: records}, texts)
+		e := engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
 		r := begin(t, e, workflow.Start{Workflow: "flow"})
 		for killed := 1; killed <= 3; killed++ {
 			if err := e.Close(); err != nil { // which leaves no more than a kill does
 				t.Fatal(err)
 			}
-			e = engine(t, d, workflow.Options{People: p, Records: records}, texts)
+			e = engine(t, d, workflow.Options{Approvals: p, Records: records}, texts)
 			synctest.Wait()
 			open := 0
 			for question, state := range p.questions() {
@@ -226,7 +226,7 @@ func TestInterruptedAgain(t *testing.T) {
 					p.say(question, approval.Allowed)
 				}
 			}
-			if made := len(d.made()); open != 1 || made != killed {
+			if made := len(d.recordedCalls()); open != 1 || made != killed {
 				t.Errorf("after %d kills and %d answers there are %d calls, and %d questions", killed, killed-1, made, open)
 			}
 			synctest.Wait()
@@ -245,7 +245,7 @@ func TestWithdrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &people{}
-		e := engine(t, standard(), workflow.Options{People: p}, map[string]string{"flow": "steps: [{id: yes, wait: {approval: {message: go}}}]"})
+		e := engine(t, standard(), workflow.Options{Approvals: p}, map[string]string{"flow": "steps: [{id: yes, wait: {approval: {message: go}}}]"})
 		r := begin(t, e, workflow.Start{Workflow: "flow"})
 		if err := e.Cancel(t.Context(), r.ID); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func compile(d *spec.Definition) (*program, error) {
 	scope := template.Any()
 	p := &program{Definition: d, steps: c.sequence(scope, d.Steps)}
 	for _, in := range d.Inputs {
-		p.defaults = append(p.defaults, c.maybe(scope, in.Default))
+		p.defaults = append(p.defaults, c.optional(scope, in.Default))
 	}
 	for _, out := range d.Outputs {
 		p.outputs = append(p.outputs, c.value(scope, out.Value))
@@ -61,7 +61,7 @@ func compile(d *spec.Definition) (*program, error) {
 	return p, nil
 }
 
-func (c *compiler) note(problems []template.Problem) {
+func (c *compiler) addProblems(problems []template.Problem) {
 	for _, p := range problems {
 		c.faults = append(c.faults, c.def.Error(p.Text.At(p.Offset), "%s", p.Message))
 	}
@@ -69,11 +69,11 @@ func (c *compiler) note(problems []template.Problem) {
 
 func (c *compiler) value(s template.Scope, v spec.Value) *template.Binding {
 	b, problems := template.Compile(s, v)
-	c.note(problems)
+	c.addProblems(problems)
 	return b
 }
 
-func (c *compiler) maybe(s template.Scope, v *spec.Value) *template.Binding {
+func (c *compiler) optional(s template.Scope, v *spec.Value) *template.Binding {
 	if v == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (c *compiler) text(s template.Scope, t *spec.Text, want expr.Type) *templat
 		return nil
 	}
 	b, problems := template.CompileText(s, *t, want)
-	c.note(problems)
+	c.addProblems(problems)
 	return b
 }
 
@@ -100,10 +100,10 @@ func (c *compiler) sequence(s template.Scope, steps []spec.Step) []*node {
 func (c *compiler) step(s template.Scope, step *spec.Step) *node {
 	n := &node{Step: step}
 	n.cond = c.text(s, step.If, expr.Bool)
-	n.output = c.maybe(s.With(free("output")), step.Output)
-	n.idempotency = c.maybe(s, step.Idempotency)
+	n.output = c.optional(s.With(anyVar("output")), step.Output)
+	n.idempotency = c.optional(s, step.Idempotency)
 	if step.Cache != nil {
-		n.key = c.maybe(s, step.Cache.Key)
+		n.key = c.optional(s, step.Cache.Key)
 	}
 	c.action(s, n)
 	return n
@@ -125,12 +125,12 @@ func (c *compiler) action(s template.Scope, n *node) {
 		}
 	case *spec.ForEach:
 		n.with = c.value(s, do.In)
-		inner := s.With(free(loopName(do.As, "item")), free(loopName(do.Index, "index")))
+		inner := s.With(anyVar(loopName(do.As, "item")), anyVar(loopName(do.Index, "index")))
 		n.blocks = []block{{"", c.sequence(inner, do.Steps)}}
 	case *spec.Switch:
 		c.cases(s, n, do)
 	case *spec.While:
-		inner := s.With(free("index"), free("last"))
+		inner := s.With(anyVar("index"), anyVar("last"))
 		n.when = []*template.Binding{c.text(inner, &do.When, expr.Bool)}
 		n.blocks = []block{{"", c.sequence(inner, do.Steps)}}
 	case *spec.Wait:
@@ -138,9 +138,9 @@ func (c *compiler) action(s template.Scope, n *node) {
 	case *spec.Form:
 		var problems []template.Problem
 		n.form, problems = forms.Compile(s, do)
-		c.note(problems)
+		c.addProblems(problems)
 	case *spec.Try:
-		n.blocks = []block{{"try", c.sequence(s, do.Steps)}, {"catch", c.sequence(s.With(free(loopName(do.As, "error"))), do.Catch)}, {"finally", c.sequence(s, do.Finally)}}
+		n.blocks = []block{{"try", c.sequence(s, do.Steps)}, {"catch", c.sequence(s.With(anyVar(loopName(do.As, "error"))), do.Catch)}, {"finally", c.sequence(s, do.Finally)}}
 	}
 }
 
@@ -163,8 +163,8 @@ func (c *compiler) wait(s template.Scope, n *node, do *spec.Wait) {
 	}
 }
 
-// free returns a variable of any type.
-func free(name string) expr.Var { return expr.Var{Name: name, Type: expr.Any} }
+// anyVar returns a variable of any type.
+func anyVar(name string) expr.Var { return expr.Var{Name: name, Type: expr.Any} }
 
 // loopName returns the name in a definition, or the default.
 func loopName(given spec.Text, usual string) string {
@@ -179,15 +179,15 @@ const maxPrograms = 128
 
 // programs is a cache of compiled definitions by path and digest. It is safe for concurrent use.
 type programs struct {
-	mu   sync.Mutex
-	kept map[string]*program
+	mu    sync.Mutex
+	cache map[string]*program
 }
 
-// of returns the program of a definition, from the cache if possible.
-func (k *programs) of(d *spec.Definition) (*program, error) {
+// get returns the program of a definition, from the cache if possible.
+func (k *programs) get(d *spec.Definition) (*program, error) {
 	key := d.Path + "\x00" + d.Digest
 	k.mu.Lock()
-	p := k.kept[key]
+	p := k.cache[key]
 	k.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -198,9 +198,9 @@ func (k *programs) of(d *spec.Definition) (*program, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.kept) >= maxPrograms || k.kept == nil {
-		k.kept = map[string]*program{}
+	if len(k.cache) >= maxPrograms || k.cache == nil {
+		k.cache = map[string]*program{}
 	}
-	k.kept[key] = p
+	k.cache[key] = p
 	return p, nil
 }

@@ -13,7 +13,7 @@ import (
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, standard(), workflow.Options{Keep: 48 * time.Hour}, map[string]string{
+		e := engine(t, standard(), workflow.Options{Retention: 48 * time.Hour}, map[string]string{
 			"flow": `steps: [{id: a, tool: t.echo}]`, "long": `steps: [{id: w, wait: {for: 1000h}}]`,
 		})
 		over := run(t, e, workflow.Start{Workflow: "flow"})

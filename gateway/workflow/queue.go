@@ -18,48 +18,48 @@ type live struct {
 	id, workflow string
 	limit        spec.Concurrency
 	state        *state
-	first        bool // it had started before, and does not wait in the queue
+	skipQueue    bool // it had started before, and does not wait in the queue
 
 	// These are set for a run that was just started or resumed; else they are read from its log.
 	program *program
 	writer  *runlog.Writer
-	history *pastRun
+	history *runHistory
 	broken  error // why there is no program
 	peer    tool.Peer
-	place   telemetry.Place // of its starter
+	place   telemetry.TraceContext // of its starter
 
 	mu       sync.Mutex
 	run      *run // once it is interpreted
 	canceled bool // by has requested cancellation
 	by       string
-	going    bool          // guarded by the queue: it was started
+	admitted bool          // guarded by the queue: it was started
 	began    chan struct{} // closed when run is set
 	ended    chan struct{} // closed when the engine has released it
 }
 
 // queue starts runs in order within the concurrency limits. It is safe for concurrent use.
 type queue struct {
-	most int
-	let  func(*live) // starts a run; it must not block
+	limit int
+	start func(*live) // starts a run; it must not block
 
-	mu    sync.Mutex
-	all   map[string]*live
-	ready bool // the stored runs are loaded
-	over  bool
-	known chan struct{} // closed when ready
+	mu     sync.Mutex
+	all    map[string]*live
+	ready  bool // the stored runs are loaded
+	over   bool
+	loaded chan struct{} // closed when ready
 }
 
 func newQueue(most int, let func(*live)) *queue {
-	return &queue{most: most, let: let, all: map[string]*live{}, known: make(chan struct{})}
+	return &queue{limit: most, start: let, all: map[string]*live{}, loaded: make(chan struct{})}
 }
 
 // open marks the stored runs as loaded and starts runs.
 func (q *queue) open() {
 	q.mu.Lock()
 	q.ready = true
-	close(q.known)
+	close(q.loaded)
 	q.mu.Unlock()
-	q.settle()
+	q.startNext()
 }
 
 // close stops starting runs.
@@ -78,7 +78,7 @@ func (q *queue) put(l *live) *live {
 	}
 	q.all[l.id] = l
 	q.mu.Unlock()
-	q.settle()
+	q.startNext()
 	return l
 }
 
@@ -96,11 +96,11 @@ func (q *queue) remove(l *live) {
 		delete(q.all, l.id)
 	}
 	q.mu.Unlock()
-	q.settle()
+	q.startNext()
 }
 
-// of returns the unfinished runs of a workflow, the oldest first. The caller must hold mu.
-func (q *queue) of(workflow string) []*live {
+// ofWorkflow returns the unfinished runs of a workflow, the oldest first. The caller must hold mu.
+func (q *queue) ofWorkflow(workflow string) []*live {
 	var list []*live
 	for _, l := range q.all {
 		if l.workflow == workflow {
@@ -116,18 +116,18 @@ func older(a, b *live) int {
 }
 
 func (l *live) since() time.Time {
-	run, _, _ := l.state.now()
+	run, _, _ := l.state.snapshot()
 	return run.Started
 }
 
-// room reports whether another run of a workflow may start, by its concurrency policy, and which runs must be canceled for it.
-func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
+// admit reports whether another run of a workflow may start, by its concurrency policy, and which runs must be canceled for it.
+func (q *queue) admit(d *spec.Definition) (leave []*live, ok bool) {
 	if d.Concurrency.Limit == 0 {
 		return nil, true
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	others := q.of(d.Name)
+	others := q.ofWorkflow(d.Name)
 	switch {
 	case len(others) < d.Concurrency.Limit:
 	case d.Concurrency.Full == "refuse":
@@ -138,8 +138,8 @@ func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
 	return nil, true
 }
 
-// settle starts the next runs.
-func (q *queue) settle() {
+// startNext starts the next runs.
+func (q *queue) startNext() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.ready || q.over {
@@ -148,35 +148,35 @@ func (q *queue) settle() {
 	going, counts := 0, map[string]int{} // a run that another run waits for does not count, to avoid a deadlock
 	var waiting []*live
 	for _, l := range q.all {
-		if !l.going {
+		if !l.admitted {
 			waiting = append(waiting, l)
 			continue
 		}
 		counts[l.workflow]++
-		if run, _, _ := l.state.now(); run.Status != Waiting && !ofRun(run.Parent) {
+		if run, _, _ := l.state.snapshot(); run.Status != Waiting && !ofRun(run.Parent) {
 			going++
 		}
 	}
 	slices.SortFunc(waiting, older)
 	for _, l := range waiting {
-		run, _, _ := l.state.now()
+		run, _, _ := l.state.snapshot()
 		child := ofRun(run.Parent)
-		if l.mayGo(child || going < q.most, counts[l.workflow]) {
-			l.going = true
+		if l.canStart(child || going < q.limit, counts[l.workflow]) {
+			l.admitted = true
 			if !child {
 				going++
 			}
 			counts[l.workflow]++
-			q.let(l)
+			q.start(l)
 		}
 	}
 }
 
-// mayGo reports whether a run may start. room: the global limit allows it; others is the number of running runs of its workflow.
-func (l *live) mayGo(room bool, others int) bool {
+// canStart reports whether a run may start. room: the global limit allows it; others is the number of running runs of its workflow.
+func (l *live) canStart(room bool, others int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.first || l.canceled {
+	if l.skipQueue || l.canceled {
 		return true
 	}
 	return room && (l.limit.Limit == 0 || others < l.limit.Limit)
@@ -196,8 +196,8 @@ func (l *live) stop(ctx context.Context, by string) error {
 	return l.run.cancel(ctx, by)
 }
 
-// begun attaches the interpreter of a run, and cancels it if that was requested.
-func (l *live) begun(ctx context.Context, r *run) error {
+// attach attaches the interpreter of a run, and cancels it if that was requested.
+func (l *live) attach(ctx context.Context, r *run) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.run = r

@@ -22,8 +22,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// house is a real gateway with an engine, on a directory that outlives both.
-type house struct {
+// testGateway is a real gateway with an engine, on a directory that outlives both.
+type testGateway struct {
 	t       *testing.T
 	dir     string
 	cfg     config.Config
@@ -46,21 +46,21 @@ steps:
   - {id: b, tool: up.echo, with: {text: "${{ steps.program.output.words.join(' ') }}, ${{ steps.ready.output.by }}"}}
 outputs: {said: {value: "${{ steps.b.output.text }}"}}`
 
-func newHouse(t *testing.T) *house {
+func newTestGateway(t *testing.T) *testGateway {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", testutil.ShortDir(t))
-	h := &house{t: t, dir: t.TempDir(), cfg: config.Default()}
+	h := &testGateway{t: t, dir: t.TempDir(), cfg: config.Default()}
 	h.cfg.Sandbox.Runsc, h.cfg.Sandbox.Typecheck = testutil.Runsc(t), false
 	h.cfg.Upstreams = []config.Upstream{{Name: "up", ID: "up", Command: self, Timeout: 20 * time.Second, Env: config.Secrets{upstreamtest.Var: upstreamtest.Good, "GORACE": "atexit_sleep_ms=0"}}}
 	h.cfg.Policy = policy.Settings{On: true, Default: policy.Ask}
 	return h
 }
 
-func (h *house) open() {
+func (h *testGateway) open() {
 	h.t.Helper()
 	var err error
 	if h.records, err = store.Open(filepath.Join(h.dir, "records"), nil); err != nil {
@@ -69,10 +69,10 @@ func (h *house) open() {
 	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Logger: testutil.Logger(h.t)}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.Engine = engine(h.t, h.gateway.Verbs(), workflow.Options{Records: h.records, People: h.gateway.Approver, Catalog: h.gateway.Verbs(), Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})
+	h.Engine = engine(h.t, h.gateway.Service(), workflow.Options{Records: h.records, Approvals: h.gateway.Approver, Catalog: h.gateway.Service(), Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})
 }
 
-func (h *house) close() {
+func (h *testGateway) close() {
 	h.t.Helper()
 	for _, end := range []func() error{h.Close, h.gateway.Close, h.records.Close} {
 		if err := end(); err != nil {
@@ -82,7 +82,7 @@ func (h *house) close() {
 }
 
 // answer allows what the run waits for.
-func (h *house) answer(r workflow.Run) {
+func (h *testGateway) answer(r workflow.Run) {
 	h.t.Helper()
 	for _, p := range r.Waiting {
 		if _, err := h.gateway.Approver.Answer(tool.WithOperator(h.t.Context(), "ann"), p.Approval, approvals.Answer{Allow: true, Scope: approval.Once}); err != nil {
@@ -94,7 +94,7 @@ func (h *house) answer(r workflow.Run) {
 // A run in a real gateway, with a real upstream, a real sandbox and a policy that asks about every call: each call is
 // approved, and before that the gateway is closed and opened again. No call is made twice.
 func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
-	h := newHouse(t)
+	h := newTestGateway(t)
 	h.open()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -104,7 +104,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 	}
 	var steps []string
 	for range 20 {
-		r, err := h.Settled(ctx, begun.ID)
+		r, err := h.WaitSettled(ctx, begun.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 		}
 		h.close()
 		h.open()
-		if r, err = h.Settled(ctx, begun.ID); err != nil {
+		if r, err = h.WaitSettled(ctx, begun.ID); err != nil {
 			t.Fatal(err)
 		}
 		h.answer(r)
@@ -140,7 +140,7 @@ outputs: {slug: "${{ steps.slug.output }}", times: "${{ steps.times.output }}"}`
 
 // A step can be a function of a skill, in either language, run in a sandbox as any program. One that is not there fails the step.
 func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
-	h := newHouse(t)
+	h := newTestGateway(t)
 	h.open()
 	defer h.close()
 	for _, draft := range []skills.SkillDraft{
@@ -151,7 +151,7 @@ func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable 
 			t.Fatal(err)
 		}
 	}
-	e := engine(t, h.gateway.Verbs(), workflow.Options{Catalog: h.gateway.Verbs()}, map[string]string{"flow": skillFlow})
+	e := engine(t, h.gateway.Service(), workflow.Options{Catalog: h.gateway.Service()}, map[string]string{"flow": skillFlow})
 	r := run(t, e, workflow.Start{Workflow: "flow"})
 	if got := string(r.Outputs); r.Status != workflow.OK || got != `{"slug":"two_words","times":42}` {
 		t.Errorf("%s: %s %+v", r.Status, got, r.Error)
@@ -162,7 +162,7 @@ func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable 
 }
 
 // waitForChange waits until a run does not wait for what it did.
-func waitForChange(t *testing.T, h *house, before workflow.Run) {
+func waitForChange(t *testing.T, h *testGateway, before workflow.Run) {
 	t.Helper()
 	testutil.Eventually(t, "the run goes on", 20*time.Second, func() bool {
 		r, err := h.Run(t.Context(), before.ID)

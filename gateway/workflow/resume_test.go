@@ -49,7 +49,7 @@ func TestResume(t *testing.T) {
 		t.Fatalf("it is %s: %+v, %v", r.Status, r.Error, err)
 	}
 	want := []string{`echo {"x":1}`, `once {"i":1}`, `once {"i":2}`, `once {"i":2}`, `echo {"all":[{"i":1},{"i":2}]}`}
-	if diff := cmp.Diff(want, d.made()); diff != "" {
+	if diff := cmp.Diff(want, d.recordedCalls()); diff != "" {
 		t.Errorf("calls: %s", diff)
 	}
 	if _, err := e.Resume(t.Context(), r.ID); err == nil || tool.AsError(err).Kind != tool.Invalid {
@@ -68,7 +68,7 @@ func TestReplay(t *testing.T) {
 		"each": `once {"i":1}|once {"i":2}|echo {"all":[{"i":1},{"i":2}]}`, "each[1].b": `once {"i":2}|echo {"all":[{"i":1},{"i":2}]}`,
 		"a": `echo {"x":1}|once {"i":1}|once {"i":2}|echo {"all":[{"i":1},{"i":2}]}`,
 	} {
-		before := len(d.made())
+		before := len(d.recordedCalls())
 		r, err := e.Replay(t.Context(), old.ID, step)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestReplay(t *testing.T) {
 		if r, err = e.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK || r.Of != old.ID {
 			t.Errorf("from %s it is %+v: %v", step, r, err)
 		}
-		if got := strings.Join(d.made()[before:], "|"); got != want {
+		if got := strings.Join(d.recordedCalls()[before:], "|"); got != want {
 			t.Errorf("from %s it calls %s, not %s", step, got, want)
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	finalTime = 30 * time.Second
 )
 
-// errGone stops a run without logging an end: the engine closes, or the log cannot be written. The run can be continued from its log.
-var errGone = errors.New("the run is no longer owned by this engine")
+// errReleased stops a run without logging an end: the engine closes, or the log cannot be written. The run can be continued from its log.
+var errReleased = errors.New("the run is no longer owned by this engine")
 
 // failure is the error of a failed or canceled step or run.
 type failure struct {
@@ -45,8 +45,8 @@ type run struct {
 	id      string
 	program *program
 	started Started
-	history *pastRun // from before this engine claimed it
-	entry   int      // how often it was resumed
+	history *runHistory // from before this engine claimed it
+	resumes int         // how often it was resumed
 	peer    tool.Peer
 	log     *journal
 	read    *origins
@@ -57,59 +57,61 @@ type run struct {
 
 	stop context.CancelCauseFunc // cancels it
 
-	state *state
-	desk  desk
+	state     *state
+	openForms formRegistry
 }
 
-// spot is the location of a step in a run, and its history from the log.
-type spot struct {
-	path string
-	past *past
+// location is the location of a step in a run, and its history from the log.
+type location struct {
+	path    string
+	history *stepHistory
 }
 
-func (p spot) in(name string) spot {
+func (p location) child(name string) location {
 	if p.path == "" {
-		return spot{name, p.past.in(name)}
+		return location{name, p.history.child(name)}
 	}
-	return spot{p.path + "." + name, p.past.in(name)}
+	return location{p.path + "." + name, p.history.child(name)}
 }
 
-func (p spot) pass(i int) spot { return spot{p.path + index(i), p.past.in(index(i))} }
+func (p location) iteration(i int) location {
+	return location{p.path + index(i), p.history.child(index(i))}
+}
 
-// anew returns the location for a retry, which has no history.
-func (p spot) anew() spot { return spot{p.path, nil} }
+// forRetry returns the location for a retry, which has no history.
+func (p location) forRetry() location { return location{p.path, nil} }
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // interpret runs the definition from its first step. Steps that have ended in the log are not repeated.
-func (r *run) interpret(ctx context.Context, h *pastRun) (json.RawMessage, error) {
-	inner, end := r.limited(ctx, h.used)
+func (r *run) interpret(ctx context.Context, h *runHistory) (json.RawMessage, error) {
+	inner, end := r.withLimits(ctx, h.used)
 	defer end()
 	vars, err := r.vars(h)
 	if err != nil {
-		return nil, r.failed(ctx, inner, "", 0, err)
+		return nil, r.newFailure(ctx, inner, "", 0, err)
 	}
 	f := newFrame(vars, []string{r.started.Workflow})
-	if _, err = r.sequence(inner, f, r.program.steps, spot{"", &h.root}); err != nil {
-		return nil, r.failed(ctx, inner, "", 0, err)
+	if _, err = r.sequence(inner, f, r.program.steps, location{"", &h.root}); err != nil {
+		return nil, r.newFailure(ctx, inner, "", 0, err)
 	}
 	out, err := r.outputs(ctx, f, r.program)
 	if err != nil {
-		return nil, r.failed(ctx, ctx, "", 0, err)
+		return nil, r.newFailure(ctx, ctx, "", 0, err)
 	}
 	return encode(out, maxOutput)
 }
 
-// limited returns a context that is canceled when the run exceeds a limit or its own timeout.
-func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Context, end func()) {
+// withLimits returns a context that is canceled when the run exceeds a limit or its own timeout.
+func (r *run) withLimits(ctx context.Context, used time.Duration) (_ context.Context, end func()) {
 	inner, cancel := context.WithCancelCause(ctx)
-	r.meter.open(cancel)
+	r.meter.setEnd(cancel)
 	limit := r.meter.limits.Time
-	why := r.meter.limits.timedOut()
+	why := r.meter.limits.timeError()
 	if own := r.program.Timeout; own > 0 && own < limit {
-		limit, why = own, tookLonger(own)
+		limit, why = own, timeoutError(own)
 	}
-	timed, stop := bounded(inner, max(limit-used, time.Millisecond), why)
+	timed, stop := withTimeout(inner, max(limit-used, time.Millisecond), why)
 	return timed, func() {
 		stop()
 		cancel(nil)
@@ -117,7 +119,7 @@ func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Contex
 }
 
 // vars returns the variables that all expressions see.
-func (r *run) vars(h *pastRun) (map[string]any, error) {
+func (r *run) vars(h *runHistory) (map[string]any, error) {
 	inputs, err := decode(r.started.Inputs)
 	env, err2 := decode(r.started.Env)
 	if err = errors.Join(err, err2); err != nil {
@@ -137,10 +139,10 @@ func orEmpty(v any) any {
 }
 
 // sequence runs steps in order. It returns the value of the last step that was not skipped.
-func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (any, error) {
+func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at location) (any, error) {
 	var last any
 	for _, n := range steps {
-		out, err := r.step(ctx, f, n, at.in(n.ID.Text))
+		out, err := r.step(ctx, f, n, at.child(n.ID.Text))
 		if err != nil {
 			return nil, err
 		}
@@ -152,23 +154,23 @@ func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (a
 	return last, nil
 }
 
-// stopped returns the cause with which ctx was canceled, nil if it was not.
-func (r *run) stopped(ctx context.Context) error {
+// stopError returns the cause with which ctx was canceled, nil if it was not.
+func (r *run) stopError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errGone) {
-		return errGone
+	if errors.Is(cause, errReleased) {
+		return errReleased
 	}
 	return cause
 }
 
-// failed converts an error to a failure at a location. If only inner has ended, its cause is the reason;
+// newFailure converts an error to a failure at a location. If only inner has ended, its cause is the reason;
 // if both have, the step was canceled.
-func (r *run) failed(outer, inner context.Context, path string, line int, err error) error {
-	if errors.Is(err, errGone) || errors.Is(context.Cause(outer), errGone) {
-		return errGone
+func (r *run) newFailure(outer, inner context.Context, path string, line int, err error) error {
+	if errors.Is(err, errReleased) || errors.Is(context.Cause(outer), errReleased) {
+		return errReleased
 	}
 	if cause := context.Cause(outer); cause != nil {
 		return &failure{faultOf(cause, path, line), true}
@@ -203,23 +205,23 @@ func faultOf(err error, path string, line int) Fault {
 	return Fault{Kind: e.Kind, Message: sanitize.Text(e.Message, maxFault), Hint: sanitize.Text(e.Hint, maxHint), Step: path, Line: line, Retryable: e.Retryable}
 }
 
-func tookLonger(limit time.Duration) error {
+func timeoutError(limit time.Duration) error {
 	return &tool.Error{Kind: tool.Timeout, Message: fmt.Sprintf("took longer than %v", limit)}
 }
 
-func canceledBy(who string) error {
+func cancelError(who string) error {
 	if who != "" {
 		who = " by " + sanitize.Line(who, 100)
 	}
 	return &tool.Error{Kind: tool.Canceled, Message: "canceled" + who}
 }
 
-// detached returns a context for cleanup after ctx has ended. It ends after finalTime, or when the engine releases the run.
-func (r *run) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+// detach returns a context for cleanup after ctx has ended. It ends after finalTime, or when the engine releases the run.
+func (r *run) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	bare, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	hard := hardOf(ctx)
+	hard := lifetimeOf(ctx)
 	undo := context.AfterFunc(hard, func() { cancel(context.Cause(hard)) })
-	timer := time.AfterFunc(finalTime, func() { cancel(tookLonger(finalTime)) })
+	timer := time.AfterFunc(finalTime, func() { cancel(timeoutError(finalTime)) })
 	return bare, func() {
 		undo()
 		timer.Stop()
@@ -227,24 +229,26 @@ func (r *run) detached(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-type hardKey struct{}
+type lifetimeKey struct{}
 
-// withHard stores ctx in itself as the context that ends only when the engine releases the run.
-func withHard(ctx context.Context) context.Context { return context.WithValue(ctx, hardKey{}, ctx) }
+// withLifetime stores ctx in itself as the context that ends only when the engine releases the run.
+func withLifetime(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lifetimeKey{}, ctx)
+}
 
-func hardOf(ctx context.Context) context.Context {
-	hard, _ := ctx.Value(hardKey{}).(context.Context)
+func lifetimeOf(ctx context.Context) context.Context {
+	hard, _ := ctx.Value(lifetimeKey{}).(context.Context)
 	return hard
 }
 
 // journal writes the events of a run in order. Events that can be derived again are buffered until the next durable write.
 type journal struct {
-	writer *runlog.Writer
-	meter  *meter
-	lost   func(error) // called once, when an event could not be written
+	writer  *runlog.Writer
+	meter   *meter
+	onError func(error) // called once, when an event could not be written
 
 	mu      sync.Mutex
-	settled sync.Cond
+	flushed sync.Cond
 	queue   []Event
 	queued  int // number of events so far
 	written int // how many of them are on disk
@@ -253,13 +257,13 @@ type journal struct {
 }
 
 func newJournal(w *runlog.Writer, m *meter, lost func(error)) *journal {
-	j := &journal{writer: w, meter: m, lost: lost}
-	j.settled.L = &j.mu
+	j := &journal{writer: w, meter: m, onError: lost}
+	j.flushed.L = &j.mu
 	return j
 }
 
-// note buffers an event that can be derived again from earlier ones. It is written with the next write.
-func (j *journal) note(e Event) {
+// buffer buffers an event that can be derived again from earlier ones. It is written with the next write.
+func (j *journal) buffer(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.add(e)
@@ -268,7 +272,7 @@ func (j *journal) note(e Event) {
 func (j *journal) add(e Event) {
 	e.Time = time.Now().UTC()
 	j.queue = append(j.queue, e)
-	j.meter.wrote(e)
+	j.meter.addEvent(e)
 	j.queued++
 }
 
@@ -279,7 +283,7 @@ func (j *journal) write(ctx context.Context, e Event) error {
 	j.add(e)
 	for mine := j.queued; j.written < mine && j.err == nil; {
 		if j.writing {
-			j.settled.Wait()
+			j.flushed.Wait()
 			continue
 		}
 		j.flush(ctx)
@@ -296,11 +300,11 @@ func (j *journal) flush(ctx context.Context) {
 	j.mu.Lock()
 	j.writing = false
 	if err != nil && j.err == nil {
-		j.err = errGone
-		j.lost(err)
+		j.err = errReleased
+		j.onError(err)
 	}
 	j.written += len(batch)
-	j.settled.Broadcast()
+	j.flushed.Broadcast()
 }
 
 // sizeOf estimates the size of an event in bytes.

@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// mine reports whether the caller may see a run.
-func mine(ctx context.Context, run Run) bool {
+// canSee reports whether the caller may see a run.
+func canSee(ctx context.Context, run Run) bool {
 	return tool.Operator(ctx) != "" || run.Principal == tool.Principal(ctx)
 }
 
@@ -30,20 +30,20 @@ func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 	var run Run
 	var err error
 	if l != nil {
-		run, _, _ = l.state.now()
+		run, _, _ = l.state.snapshot()
 	} else {
 		run, err = e.logs.Summary(ctx, id)
 	}
 	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid), err == nil && !mine(ctx, run):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid), err == nil && !canSee(ctx, run):
 		return Run{}, nil, noRun(id)
 	case err != nil:
-		return Run{}, nil, e.unread(id, err)
+		return Run{}, nil, e.readError(id, err)
 	}
 	return run, l, nil
 }
 
-func (e *Engine) unread(id string, err error) error {
+func (e *Engine) readError(id string, err error) error {
 	e.log.Error("run cannot be read", "run", sanitize.Line(id, 60), "error", err)
 	if errors.Is(err, store.ErrCorrupt) && id != "" {
 		return &tool.Error{Kind: tool.Internal, Message: "events of run " + sanitize.Line(id, 60) + " may be damaged", Hint: "`sallyport doctor` says what is lost; start another run", Err: err}
@@ -51,15 +51,15 @@ func (e *Engine) unread(id string, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "run " + sanitize.Line(id, 60) + " cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// stored returns a run with its inputs and outputs, which it reads from the log if needed.
-func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
+// load returns a run with its inputs and outputs, which it reads from the log if needed.
+func (e *Engine) load(ctx context.Context, id string) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	if err != nil || l != nil && run.Inputs != nil {
 		return run, err
 	}
 	for event, err := range e.logs.Read(ctx, id, 0) {
 		if err != nil {
-			return run, e.unread(id, err)
+			return run, e.readError(id, err)
 		}
 		if event.Start != nil {
 			run.Inputs = event.Start.Inputs
@@ -69,7 +69,7 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 	switch last, err := e.logs.Last(ctx, id); {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
-		return run, e.unread(id, err)
+		return run, e.readError(id, err)
 	case last.Kind == Over:
 		run.Outputs, run.Error = last.Output, last.Error
 	}
@@ -77,7 +77,7 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 }
 
 // Run returns the current state of a run of the caller, or of any run for an operator. Errors are *tool.Error.
-func (e *Engine) Run(ctx context.Context, id string) (Run, error) { return e.stored(ctx, id) }
+func (e *Engine) Run(ctx context.Context, id string) (Run, error) { return e.load(ctx, id) }
 
 // Runs returns the runs of the caller, or all for an operator, the newest first, without inputs and outputs. Errors are *tool.Error.
 func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
@@ -87,13 +87,13 @@ func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	var list []Run
 	for run, err := range e.logs.Summaries(ctx) {
 		if err != nil {
-			return nil, e.unread("", err)
+			return nil, e.readError("", err)
 		}
 		if l := e.queue.get(run.ID); l != nil {
-			run, _, _ = l.state.now()
+			run, _, _ = l.state.snapshot()
 			run.Inputs, run.Outputs = nil, nil
 		}
-		if mine(ctx, run) && (f.Workflow == "" || run.Workflow == f.Workflow) && (f.Status == "" || run.Status == f.Status) {
+		if canSee(ctx, run) && (f.Workflow == "" || run.Workflow == f.Workflow) && (f.Status == "" || run.Status == f.Status) {
 			list = append(list, run)
 		}
 	}
@@ -106,15 +106,15 @@ func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
 
 // Wait waits until a run has ended and returns it. If ctx ends first, it returns the current state and an error. Errors are *tool.Error.
 func (e *Engine) Wait(ctx context.Context, id string) (Run, error) {
-	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() })
+	return e.waitUntil(ctx, id, func(run Run) bool { return run.Status.Over() })
 }
 
-// Settled waits until a run has ended or waits for a person, and returns it. Errors are *tool.Error.
-func (e *Engine) Settled(ctx context.Context, id string) (Run, error) {
-	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() || run.Status == Waiting && forPerson(run) })
+// WaitSettled waits until a run has ended or waits for a person, and returns it. Errors are *tool.Error.
+func (e *Engine) WaitSettled(ctx context.Context, id string) (Run, error) {
+	return e.waitUntil(ctx, id, func(run Run) bool { return run.Status.Over() || run.Status == Waiting && needsPerson(run) })
 }
 
-func (e *Engine) until(ctx context.Context, id string, enough func(Run) bool) (Run, error) {
+func (e *Engine) waitUntil(ctx context.Context, id string, enough func(Run) bool) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	if err != nil || l == nil {
 		if err == nil && !run.Status.Over() {
@@ -123,10 +123,10 @@ func (e *Engine) until(ctx context.Context, id string, enough func(Run) bool) (R
 		if err != nil {
 			return run, err
 		}
-		return e.stored(ctx, id)
+		return e.load(ctx, id)
 	}
 	for {
-		run, changed, left := l.state.now()
+		run, changed, left := l.state.snapshot()
 		if enough(run) {
 			return run, nil
 		}
@@ -150,7 +150,7 @@ func (e *Engine) Events(ctx context.Context, id string, after int) iter.Seq2[Eve
 		}
 		for event, err := range e.logs.Read(ctx, id, after) {
 			if err != nil {
-				yield(Event{}, e.unread(id, err))
+				yield(Event{}, e.readError(id, err))
 				return
 			}
 			if !yield(event, nil) {

@@ -24,7 +24,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	p, err := e.programs.of(d)
+	p, err := e.programs.get(d)
 	if err != nil {
 		return Run{}, err
 	}
@@ -39,22 +39,22 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	started.ID, started.Trigger, started.Principal, started.Parent = runlog.NewID(key), s.Trigger, tool.Principal(ctx), s.Parent
 	started.Workspace = tool.Workspace(ctx)
 	if e.opts.Labels != nil {
-		if read := slices.Concat(e.opts.Labels.Read(ctx), s.Read); len(read) > 0 {
+		if read := slices.Concat(e.opts.Labels.SessionOrigins(ctx), s.Read); len(read) > 0 {
 			if started.Read, err = json.Marshal(read); err != nil {
 				return Run{}, err
 			}
 		}
 	}
 	if c, ok := e.opts.Labels.(carrier); ok {
-		c.Carry(ctx, identity(ctx, started))
+		c.ShareSession(ctx, identity(ctx, started))
 	}
-	return e.create(ctx, p, started, approvals.OnePeer(ctx, s.Peer), nil)
+	return e.create(ctx, p, started, approvals.SerialPeer(ctx, s.Peer), nil)
 }
 
 // ready waits until the stored runs are loaded.
 func (e *Engine) ready(ctx context.Context) error {
 	select {
-	case <-e.queue.known:
+	case <-e.queue.loaded:
 	case <-ctx.Done():
 		return tool.AsError(context.Cause(ctx))
 	case <-e.base.Done():
@@ -67,10 +67,10 @@ func (e *Engine) ready(ctx context.Context) error {
 
 // create logs a new run, with the events more, and queues it.
 func (e *Engine) create(ctx context.Context, p *program, started Started, peer tool.Peer, more []Event) (Run, error) {
-	if run, err := e.stored(ctx, started.ID); err == nil {
+	if run, err := e.load(ctx, started.ID); err == nil {
 		return run, nil // the start is repeated
 	}
-	leave, ok := e.queue.room(p.Definition)
+	leave, ok := e.queue.admit(p.Definition)
 	if !ok {
 		return Run{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s has %d runs already, its limit", p.Name, p.Concurrency.Limit), Hint: "wait until one ends"}
 	}
@@ -80,12 +80,12 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	events := append([]Event{{Kind: Created, Time: now, Start: &started}}, more...)
 	w, err := e.logs.Create(context.WithoutCancel(ctx), run, events...)
 	if errors.Is(err, store.ErrConflict) {
-		return e.stored(ctx, started.ID)
+		return e.load(ctx, started.ID)
 	}
 	if err != nil {
-		return Run{}, e.unkept(started.ID, err)
+		return Run{}, e.recordError(started.ID, err)
 	}
-	h := newPastRun()
+	h := newRunHistory()
 	for _, event := range events {
 		h.add(event)
 	}
@@ -94,12 +94,12 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 			e.log.Error("run cannot be canceled", "run", other.id, "error", err)
 		}
 	}
-	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{}), program: p, writer: w, history: h, peer: peer, place: telemetry.PlaceOf(ctx)})
+	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.recordStatus), began: make(chan struct{}), ended: make(chan struct{}), program: p, writer: w, history: h, peer: peer, place: telemetry.TraceContextOf(ctx)})
 	return run, nil
 }
 
-// unkept returns the error for a run that cannot be recorded, and logs it.
-func (e *Engine) unkept(id string, err error) error {
+// recordError returns the error for a run that cannot be recorded, and logs it.
+func (e *Engine) recordError(id string, err error) error {
 	e.log.Error("run cannot be recorded", "run", id, "error", err)
 	if errors.Is(err, store.ErrFull) {
 		return &tool.Error{Kind: tool.Limit, Message: "no space for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}

@@ -7,32 +7,32 @@ import (
 
 // state is the current state of a run in an engine. It is safe for concurrent use.
 type state struct {
-	// told is called after the status or the pending waits have changed; one call at a time.
-	told func(Run)
+	// onChange is called after the status or the pending waits have changed; one call at a time.
+	onChange func(Run)
 
-	mu      sync.Mutex
-	run     Run
-	active  int           // branches that are running
-	changed chan struct{} // closed when it changes
-	left    error         // why the engine has released an unfinished run
-	telling sync.Mutex
+	mu         sync.Mutex
+	run        Run
+	active     int           // branches that are running
+	changed    chan struct{} // closed when it changes
+	releaseErr error         // why the engine has released an unfinished run
+	notifyMu   sync.Mutex
 }
 
 func newState(run Run, told func(Run)) *state {
-	return &state{told: told, run: run, changed: make(chan struct{})}
+	return &state{onChange: told, run: run, changed: make(chan struct{})}
 }
 
-// now returns the run, a channel that is closed at the next change, and why the engine has released it, if so.
-func (s *state) now() (Run, <-chan struct{}, error) {
+// snapshot returns the run, a channel that is closed at the next change, and why the engine has released it, if so.
+func (s *state) snapshot() (Run, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	run := s.run
 	run.Waiting = slices.Clone(run.Waiting)
-	return run, s.changed, s.left
+	return run, s.changed, s.releaseErr
 }
 
-// alter changes the run. It calls told if the status or the number of pending waits has changed.
-func (s *state) alter(do func(*Run)) {
+// update changes the run. It calls told if the status or the number of pending waits has changed.
+func (s *state) update(do func(*Run)) {
 	s.mu.Lock()
 	before, waits := s.run.Status, len(s.run.Waiting)
 	do(&s.run)
@@ -49,42 +49,42 @@ func (s *state) alter(do func(*Run)) {
 	}
 	s.mu.Unlock()
 	if matters {
-		s.tell()
+		s.notify()
 	}
 }
 
-func (s *state) tell() {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	run, _, _ := s.now()
-	s.told(run)
+func (s *state) notify() {
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
+	run, _, _ := s.snapshot()
+	s.onChange(run)
 }
 
-// busy adds n to the number of running branches.
-func (s *state) busy(n int) {
-	s.alter(func(*Run) { s.active += n })
+// addActive adds n to the number of running branches.
+func (s *state) addActive(n int) {
+	s.update(func(*Run) { s.active += n })
 }
 
 // wait records that a branch waits, until leave is called.
 func (s *state) wait(p Pending) (leave func()) {
-	s.alter(func(run *Run) {
+	s.update(func(run *Run) {
 		run.Waiting = append(run.Waiting, p)
 		s.active--
 	})
-	return func() { s.waitsNoMore(p.Step) }
+	return func() { s.endWait(p.Step) }
 }
 
-// waitsNoMore records that the branch that waited at a step continues. It is idempotent.
-func (s *state) waitsNoMore(step string) {
-	s.alter(func(run *Run) {
+// endWait records that the branch that waited at a step continues. It is idempotent.
+func (s *state) endWait(step string) {
+	s.update(func(run *Run) {
 		before := len(run.Waiting)
 		run.Waiting = slices.DeleteFunc(run.Waiting, func(p Pending) bool { return p.Step == step })
 		s.active += before - len(run.Waiting)
 	})
 }
 
-// ask replaces what a step waits for.
-func (s *state) ask(p Pending) {
+// updatePending replaces what a step waits for.
+func (s *state) updatePending(p Pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, other := range s.run.Waiting {
@@ -94,18 +94,18 @@ func (s *state) ask(p Pending) {
 	}
 }
 
-// ended sets the number of finished steps.
-func (s *state) ended(steps int) {
+// setSteps sets the number of finished steps.
+func (s *state) setSteps(steps int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run.Steps = max(s.run.Steps, steps)
 }
 
-// leave records why the engine has released the run.
-func (s *state) leave(why error) {
+// release records why the engine has released the run.
+func (s *state) release(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left = why
+	s.releaseErr = why
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

@@ -15,16 +15,16 @@ import (
 )
 
 // step runs one step, or returns its result from the log. Errors are *failure or errGone.
-func (r *run) step(ctx context.Context, f *frame, n *node, at spot) (result, error) {
-	if before, ok, err := at.past.ended(); ok || err != nil {
+func (r *run) step(ctx context.Context, f *frame, n *node, at location) (result, error) {
+	if before, ok, err := at.history.endResult(); ok || err != nil {
 		return before, before.error(err)
 	}
-	if err := r.stopped(ctx); err != nil {
-		return result{}, r.failed(ctx, ctx, at.path, n.Line, err)
+	if err := r.stopError(ctx); err != nil {
+		return result{}, r.newFailure(ctx, ctx, at.path, n.Line, err)
 	}
 	out, err := r.perform(ctx, f, n, at)
 	if err != nil {
-		err = r.failed(ctx, ctx, at.path, n.Line, err)
+		err = r.newFailure(ctx, ctx, at.path, n.Line, err)
 	}
 	return r.end(ctx, at, n.Line, out, err, leaf(n))
 }
@@ -54,7 +54,7 @@ func leaf(n *node) bool {
 }
 
 // perform runs a step if its condition is true, and uses its cache and idempotency key.
-func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+func (r *run) perform(ctx context.Context, f *frame, n *node, at location) (result, error) {
 	if n.cond != nil {
 		holds, err := n.cond.Bool(ctx, f.vars)
 		if err != nil {
@@ -64,28 +64,28 @@ func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, 
 			return result{status: outcomeSkipped}, nil
 		}
 	}
-	keeps, err := keptRun{r}.keeps(ctx, f, n)
+	keeps, err := cacheRun{r}.cacheFor(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
-	leave, err := r.engine.turns.take(ctx, keeps)
+	leave, err := r.engine.keyLocks.lock(ctx, keeps)
 	if err != nil {
 		return result{}, err
 	}
 	defer leave()
-	if out, ok, err := (keptRun{r}).kept(ctx, keeps); ok || err != nil {
+	if out, ok, err := (cacheRun{r}).load(ctx, keeps); ok || err != nil {
 		return out, err
 	}
 	out, err := r.attempts(ctx, f, n, at)
 	if err == nil {
-		err = keptRun{r}.keep(ctx, keeps, out)
+		err = cacheRun{r}.save(ctx, keeps, out)
 	}
 	return out, err
 }
 
 // end logs the result of a step. Unless durable, the event is buffered.
-func (r *run) end(ctx context.Context, at spot, line int, out result, err error, durable bool) (result, error) {
-	if errors.Is(err, errGone) {
+func (r *run) end(ctx context.Context, at location, line int, out result, err error, durable bool) (result, error) {
+	if errors.Is(err, errReleased) {
 		return result{}, err
 	}
 	e := Event{Kind: Ended, Path: at.path, Outcome: out.status}
@@ -99,20 +99,20 @@ func (r *run) end(ctx context.Context, at spot, line int, out result, err error,
 		out = result{status: e.Outcome, fault: e.Error}
 	}
 	if durable {
-		e.Read = r.read.fresh(ctx)
+		e.Read = r.read.newLabels(ctx)
 		if failed := r.log.write(ctx, e); failed != nil {
 			return result{}, failed
 		}
 	} else {
-		r.log.note(e)
+		r.log.buffer(e)
 	}
 	return out, r.count(at, line, err)
 }
 
 // count counts a finished step, and returns an error if the run exceeds a limit.
-func (r *run) count(at spot, line int, err error) error {
-	r.state.ended(int(r.steps.Add(1)))
-	if full := r.meter.step(); full != nil && err == nil {
+func (r *run) count(at location, line int, err error) error {
+	r.state.setSteps(int(r.steps.Add(1)))
+	if full := r.meter.addStep(); full != nil && err == nil {
 		err = &failure{fault: faultOf(full, at.path, line)}
 	}
 	return err
@@ -127,37 +127,37 @@ func (r result) json() (json.RawMessage, error) {
 }
 
 // attempts runs a step with retries.
-func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result, error) {
-	attempt := max(at.past.beganAt(), 1)
-	if at.past != nil && at.past.resting {
-		if err := r.rest(ctx, at, at.past.until); err != nil {
+func (r *run) attempts(ctx context.Context, f *frame, n *node, at location) (result, error) {
+	attempt := max(at.history.currentAttempt(), 1)
+	if at.history != nil && at.history.retryPending {
+		if err := r.delayRetry(ctx, at, at.history.retryAt); err != nil {
 			return result{}, err
 		}
-		attempt, at = attempt+1, at.anew()
+		attempt, at = attempt+1, at.forRetry()
 	}
 	for {
 		out, err := r.attempt(ctx, f, n, at, attempt)
-		if err == nil || ctx.Err() != nil || !n.again(attempt, err) || at.past.interrupted(attempt) && faultOf(err, "", 0).Kind == tool.Canceled {
+		if err == nil || ctx.Err() != nil || !n.shouldRetry(attempt, err) || at.history.interrupted(attempt) && faultOf(err, "", 0).Kind == tool.Canceled {
 			return out, err
 		}
 		fault := faultOf(err, at.path, n.Line)
-		until := time.Now().Add(n.pause(attempt))
+		until := time.Now().Add(n.retryDelay(attempt))
 		if err := r.log.write(ctx, Event{Kind: Retrying, Path: at.path, Attempt: attempt, Error: &fault, Until: until.UTC()}); err != nil {
 			return result{}, err
 		}
-		if err := r.meter.step(); err != nil {
+		if err := r.meter.addStep(); err != nil {
 			return result{}, err
 		}
-		if err := r.rest(ctx, at, until); err != nil {
+		if err := r.delayRetry(ctx, at, until); err != nil {
 			return result{}, err
 		}
-		attempt, at = attempt+1, at.anew()
+		attempt, at = attempt+1, at.forRetry()
 	}
 }
 
-// again reports whether a step is retried after a failed attempt.
-func (n *node) again(attempt int, err error) bool {
-	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errGone) {
+// shouldRetry reports whether a step is retried after a failed attempt.
+func (n *node) shouldRetry(attempt int, err error) bool {
+	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errReleased) {
 		return false
 	}
 	kind := faultOf(err, "", 0).Kind
@@ -167,8 +167,8 @@ func (n *node) again(attempt int, err error) bool {
 	return kind == tool.Timeout || kind == tool.Upstream || kind == tool.Limit
 }
 
-// pause returns the delay after a failed attempt.
-func (n *node) pause(attempt int) time.Duration {
+// retryDelay returns the delay after a failed attempt.
+func (n *node) retryDelay(attempt int) time.Duration {
 	wait, most := n.Retry.Wait, n.Retry.Max
 	if wait == 0 {
 		wait = time.Second
@@ -183,14 +183,14 @@ func (n *node) pause(attempt int) time.Duration {
 }
 
 // attempt runs a step once within its timeout, and evaluates its output.
-func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
-	inner, stop := bounded(ctx, n.Timeout, tookLonger(n.Timeout))
+func (r *run) attempt(ctx context.Context, f *frame, n *node, at location, attempt int) (result, error) {
+	inner, stop := withTimeout(ctx, n.Timeout, timeoutError(n.Timeout))
 	defer stop()
 	inner, span := r.stepSpan(inner, n, at, attempt)
 	out, err := r.do(inner, f, n, at, attempt)
-	span.End(wentHow(out, err))
+	span.End(outcomeLabel(out, err))
 	if err != nil {
-		return result{}, r.failed(ctx, inner, at.path, n.Line, err)
+		return result{}, r.newFailure(ctx, inner, at.path, n.Line, err)
 	}
 	if n.output == nil || out.final {
 		return out, nil
@@ -199,11 +199,11 @@ func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt i
 	if err != nil {
 		return result{}, err
 	}
-	return normal(v, maxOutput)
+	return normalize(v, maxOutput)
 }
 
-// normal returns the result for a value after a round trip through JSON.
-func normal(v any, most int) (result, error) {
+// normalize returns the result for a value after a round trip through JSON.
+func normalize(v any, most int) (result, error) {
 	raw, err := encode(v, most)
 	if err != nil {
 		return result{}, err
@@ -216,10 +216,10 @@ func normal(v any, most int) (result, error) {
 }
 
 // do runs the action of the step.
-func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
-	if !leaf(n) && at.past.beganAt() != attempt {
+func (r *run) do(ctx context.Context, f *frame, n *node, at location, attempt int) (result, error) {
+	if !leaf(n) && at.history.currentAttempt() != attempt {
 		if _, nested := n.Do.(*spec.Nested); !nested { // it logs more itself
-			r.log.note(Event{Kind: Began, Path: at.path, Attempt: attempt})
+			r.log.buffer(Event{Kind: Began, Path: at.path, Attempt: attempt})
 		}
 	}
 	switch do := n.Do.(type) {
@@ -230,7 +230,7 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (
 	case *spec.Skill:
 		return codeRun{r}.skill(ctx, f, n, do, at, attempt)
 	case *spec.Nested:
-		return r.nested(ctx, f, n, do, at, attempt)
+		return r.runNested(ctx, f, n, do, at, attempt)
 	case *spec.Parallel:
 		return blockRun{r}.parallel(ctx, f, n, at)
 	case *spec.ForEach:
@@ -249,8 +249,8 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (
 	return result{}, &tool.Error{Kind: tool.Internal, Message: fmt.Sprintf("a step of kind %T cannot be run", n.Do)}
 }
 
-// began logs the start of an attempt; the event is on disk when it returns. A large input is replaced by its hash.
-func (r *run) began(ctx context.Context, at spot, attempt int, e Event) error {
+// recordStart logs the start of an attempt; the event is on disk when it returns. A large input is replaced by its hash.
+func (r *run) recordStart(ctx context.Context, at location, attempt int, e Event) error {
 	if len(e.Input) > maxInput {
 		sum := sha256.Sum256(e.Input)
 		e.Input = fmt.Appendf(nil, `{"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(e.Input))
@@ -259,13 +259,13 @@ func (r *run) began(ctx context.Context, at spot, attempt int, e Event) error {
 	return r.log.write(ctx, e)
 }
 
-// rest waits until a retry may start.
-func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
-	if r.engine.opts.Hurry {
+// delayRetry waits until a retry may start.
+func (r *run) delayRetry(ctx context.Context, at location, until time.Time) error {
+	if r.engine.opts.NoRetryDelay {
 		return nil
 	}
-	if time.Until(until) > longRest {
+	if time.Until(until) > longDelay {
 		return waitRun{r}.sleep(ctx, at, until)
 	}
-	return pause(ctx, until)
+	return sleepUntil(ctx, until)
 }

@@ -92,7 +92,7 @@ steps:
 		if err != nil || r.Status != workflow.Canceled {
 			t.Errorf("it is %s: %v", r.Status, err)
 		}
-		if diff := cmp.Diff([]string{"hang {}", `echo {"last":true}`}, d.made()); diff != "" {
+		if diff := cmp.Diff([]string{"hang {}", `echo {"last":true}`}, d.recordedCalls()); diff != "" {
 			t.Errorf("calls: %s", diff)
 		}
 		want := []string{"ended guard.try.a canceled", `ended guard.finally.f ok {"last":true}`, "ended guard canceled"}
@@ -148,7 +148,7 @@ func TestRunsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := standard()
 		d.tools["hang"] = hang
-		e := engine(t, d, workflow.Options{Runs: 1}, map[string]string{"waits": "steps: [{id: w, wait: {for: 1h}}]", "hangs": "steps: [{id: h, tool: t.hang, timeout: 1m}]"})
+		e := engine(t, d, workflow.Options{MaxRuns: 1}, map[string]string{"waits": "steps: [{id: w, wait: {for: 1h}}]", "hangs": "steps: [{id: h, tool: t.hang, timeout: 1m}]"})
 		start := func(name string) string {
 			r, err := e.Start(t.Context(), workflow.Start{Workflow: name})
 			if err != nil {
@@ -199,7 +199,7 @@ outputs: {x: {value: "${{ steps.b.output.x }}"}}`}
 		if took := time.Since(begun.Started); took != time.Hour {
 			t.Errorf("it took %v", took)
 		}
-		if diff := cmp.Diff([]string{`echo {"x":1}`, `echo {"x":2}`}, d.made()); diff != "" {
+		if diff := cmp.Diff([]string{`echo {"x":1}`, `echo {"x":2}`}, d.recordedCalls()); diff != "" {
 			t.Errorf("calls: %s", diff)
 		}
 		if err := second.Close(); err != nil {
@@ -225,8 +225,8 @@ func TestRestOverReopen(t *testing.T) {
 		}
 		second := engine(t, d, workflow.Options{Records: records}, texts)
 		r, err := second.Wait(t.Context(), begun.ID)
-		if err != nil || r.Status != workflow.Failed || time.Since(begun.Started) != time.Hour || len(d.made()) != 2 {
-			t.Errorf("it is %s after %v and %d calls: %v", r.Status, time.Since(begun.Started), len(d.made()), err)
+		if err != nil || r.Status != workflow.Failed || time.Since(begun.Started) != time.Hour || len(d.recordedCalls()) != 2 {
+			t.Errorf("it is %s after %v and %d calls: %v", r.Status, time.Since(begun.Started), len(d.recordedCalls()), err)
 		}
 		if err := second.Close(); err != nil {
 			t.Error(err)

@@ -9,10 +9,10 @@ import (
 	"sallyport/internal/store"
 )
 
-// alarm sets a stored timer for a run, so that the run continues even if its engine is gone by then. Short
+// setTimer sets a stored timer for a run, so that the run continues even if its engine is gone by then. Short
 // waits need none. off removes the timer.
-func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off func()) {
-	if time.Until(at) < longRest {
+func (e *Engine) setTimer(ctx context.Context, run, path string, at time.Time) (off func()) {
+	if time.Until(at) < longDelay {
 		return func() {}
 	}
 	sum := sha256.Sum256([]byte(path))
@@ -21,7 +21,7 @@ func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off
 		e.log.Warn("cannot set the timer of a run", "run", run, "error", err)
 	}
 	return func() {
-		if hardOf(ctx).Err() != nil || time.Until(at) <= 0 { // it is for the next engine, or has fired
+		if lifetimeOf(ctx).Err() != nil || time.Until(at) <= 0 { // it is for the next engine, or has fired
 			return
 		}
 		if err := e.timers.Remove(context.WithoutCancel(ctx), key); err != nil {
@@ -30,16 +30,16 @@ func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off
 	}
 }
 
-// wake continues runs whose timers fire and that are not in the queue.
-func (e *Engine) wake() {
-	<-e.queue.known
-	err := e.timers.Fired(e.base, func(f store.Firing) error {
+// watchTimers continues runs whose timers fire and that are not in the queue.
+func (e *Engine) watchTimers() {
+	<-e.queue.loaded
+	err := e.timers.Listen(e.base, func(f store.Firing) error {
 		if len(f.Key) == 0 || e.queue.get(f.Key[0]) != nil {
 			return nil
 		}
 		run, err := e.logs.Summary(e.base, f.Key[0])
 		if err == nil && !run.Status.Over() {
-			e.queue.put(e.left(run))
+			e.queue.put(e.restore(run))
 		}
 		return nil
 	})

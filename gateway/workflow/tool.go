@@ -25,7 +25,7 @@ const (
 type toolRun struct{ *run }
 
 // tool calls a tool. A call that needs approval waits for it and is then repeated.
-func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spot, attempt int) (result, error) {
+func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at location, attempt int) (result, error) {
 	id, err := tool.ParseID(do.Name.Text)
 	if err != nil {
 		return result{}, err
@@ -34,45 +34,45 @@ func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at 
 	if err != nil {
 		return result{}, err
 	}
-	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+	if out, done, err := r.callStub(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
-	if out, done, err := r.goOn(ctx, n, at, attempt, r.engine.harmless(id)); done || err != nil {
+	if out, done, err := r.resolveInterrupted(ctx, n, at, attempt, r.engine.safeToRepeat(id)); done || err != nil {
 		return out, err
 	}
 	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
 }
 
 // callApproved makes a call, and repeats it after approval if it needs one.
-func (r toolRun) callApproved(ctx context.Context, at spot, attempt int, call tool.Call) (result, error) {
-	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
-		if err := waitRun(r).approved(ctx, at, *pending); err != nil {
+func (r toolRun) callApproved(ctx context.Context, at location, attempt int, call tool.Call) (result, error) {
+	if pending := at.history.pendingWait(); pending != nil && pending.Approval != "" && pending.Why == "" {
+		if err := waitRun(r).waitDecision(ctx, at, *pending); err != nil {
 			return result{}, err
 		}
 	}
 	for {
 		answer, err := r.call(ctx, at, attempt, call)
-		waits, ok := errors.AsType[*approvals.Waits](err)
+		waits, ok := errors.AsType[*approvals.PendingError](err)
 		if !ok {
 			return toolResult(call.Tool, answer, err)
 		}
-		if err := waitRun(r).approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
+		if err := waitRun(r).waitDecision(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
 			return result{}, err
 		}
 	}
 }
 
 // call makes one call, which is logged before.
-func (r toolRun) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
+func (r toolRun) call(ctx context.Context, at location, attempt int, call tool.Call) (tool.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer leave()
-	if err := r.began(ctx, at, attempt, Event{Input: call.Args, Tool: call.Tool.String()}); err != nil {
+	if err := r.recordStart(ctx, at, attempt, Event{Input: call.Args, Tool: call.Tool.String()}); err != nil {
 		return tool.Result{}, err
 	}
-	return r.engine.door.Call(toolcall.Unattended(atStep(ctx, r.id, at.path), r.id), call)
+	return r.engine.caller.Call(toolcall.WithRun(atStep(ctx, r.id, at.path), r.id), call)
 }
 
 // toolResult converts the result of a tool to the result of its step.
@@ -87,7 +87,7 @@ func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 		}
 		return result{}, &tool.Error{Kind: tool.Failed, Message: id.String() + " failed: " + text}
 	}
-	return normal(answer.Value().Plain(), maxOutput)
+	return normalize(answer.Value().Plain(), maxOutput)
 }
 
 // arguments evaluates "with" to an object.
@@ -105,9 +105,9 @@ func (r toolRun) arguments(ctx context.Context, f *frame, n *node) (json.RawMess
 	return encode(v, maxOutput)
 }
 
-// instead asks the stub of a test for the result of a step, see [Instead].
-func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, input json.RawMessage) (result, bool, error) {
-	ask := r.engine.opts.Instead
+// callStub asks the stub of a test for the result of a step, see [Stub].
+func (r toolRun) callStub(ctx context.Context, n *node, at location, attempt int, input json.RawMessage) (result, bool, error) {
+	ask := r.engine.opts.Stub
 	if ask == nil {
 		return result{}, false, nil
 	}
@@ -119,7 +119,7 @@ func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, inp
 	if do, ok := n.Do.(*spec.Tool); ok {
 		begin.Tool = do.Name.Text
 	}
-	if failed := r.began(ctx, at, attempt, begin); failed != nil {
+	if failed := r.recordStart(ctx, at, attempt, begin); failed != nil {
 		return result{}, true, failed
 	}
 	if err != nil {
@@ -129,17 +129,17 @@ func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, inp
 	return result{status: outcomeOK, value: value, raw: output, final: true}, true, err
 }
 
-// goOn decides by the step's rule about a step that may already be done. done is false if the step must run, true
+// resolveInterrupted decides by the step's rule about a step that may already be done. done is false if the step must run, true
 // if a person reports it as done, with this result.
-func (r toolRun) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) (out result, done bool, err error) {
-	if !at.past.interrupted(attempt) {
+func (r toolRun) resolveInterrupted(ctx context.Context, n *node, at location, attempt int, harmless bool) (out result, done bool, err error) {
+	if !at.history.interrupted(attempt) {
 		return result{}, false, nil
 	}
 	rule := n.Interrupted
 	switch {
 	case rule == "" && harmless:
 		rule = interruptedRetry
-	case rule == "", at.past.uncertain && rule == interruptedFail: // the run was resumed since
+	case rule == "", at.history.uncertain && rule == interruptedFail: // the run was resumed since
 		rule = interruptedAsk
 	}
 	switch rule {
@@ -157,18 +157,18 @@ func interruptedError(why string) error {
 }
 
 // interrupted reports whether an attempt was started and it is unknown whether it was completed.
-func (p *past) interrupted(attempt int) bool {
+func (p *stepHistory) interrupted(attempt int) bool {
 	return p != nil && max(p.attempt, 1) == attempt && (p.uncertain || p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
 }
 
 // askAgain asks a person whether to repeat an interrupted step. Each start of the step is a new question.
-func (r toolRun) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
+func (r toolRun) askAgain(ctx context.Context, at location) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s was interrupted. It may have been done already. Repeat it?", at.path, r.started.Workflow)
-	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
+	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.history.starts, Message: message, Doubt: true})
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}
-	a, err = waitRun(r).answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
+	a, err = waitRun(r).waitAnswer(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
 	if f := tool.AsError(err); err != nil && (f.Kind == tool.Denied || f.Kind == tool.Timeout) && ctx.Err() == nil {
 		return result{}, false, interruptedError("it must not be repeated")
 	}
@@ -182,12 +182,12 @@ func (r toolRun) askAgain(ctx context.Context, at spot) (out result, done bool, 
 	if err != nil {
 		return result{}, false, err
 	}
-	out, err = normal(v, maxOutput)
+	out, err = normalize(v, maxOutput)
 	return out, true, err
 }
 
-// harmless reports whether a tool declares itself read-only or idempotent.
-func (e *Engine) harmless(id tool.ID) bool {
+// safeToRepeat reports whether a tool declares itself read-only or idempotent.
+func (e *Engine) safeToRepeat(id tool.ID) bool {
 	if e.opts.Catalog == nil {
 		return false
 	}

@@ -24,11 +24,11 @@ const (
 // whyInterrupted is the Pending.Why of a question whether to repeat an interrupted step.
 const whyInterrupted = "interrupted"
 
-// longRest is the retry delay from which on the run counts as waiting.
-const longRest = 10 * time.Second
+// longDelay is the retry delay from which on the run counts as waiting.
+const longDelay = 10 * time.Second
 
-// People asks people about runs. The gateway's approver implements it.
-type People interface {
+// Approvals asks people about runs. The gateway's approver implements it.
+type Approvals interface {
 	Inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error)
 	Approval(ctx context.Context, id string) (approvals.Approval, error)
 	Withdraw(ctx context.Context, id string) error
@@ -39,17 +39,17 @@ type People interface {
 type waitRun struct{ *run }
 
 // wait waits for a time or a person.
-func (r waitRun) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at spot, attempt int) (result, error) {
+func (r waitRun) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at location, attempt int) (result, error) {
 	if do.Approval != nil {
 		return r.waitApproval(ctx, f, n, do.Approval, at, attempt)
 	}
-	if out, done, err := toolRun(r).instead(ctx, n, at, attempt, nil); done || err != nil {
+	if out, done, err := toolRun(r).callStub(ctx, n, at, attempt, nil); done || err != nil {
 		return out, err
 	}
-	if pending := at.past.waited(); pending != nil && pending.For == forTime {
+	if pending := at.history.pendingWait(); pending != nil && pending.For == forTime {
 		return result{status: outcomeOK}, r.sleep(ctx, at, pending.Until)
 	}
-	until, err := r.until(ctx, f, n, do)
+	until, err := r.deadline(ctx, f, n, do)
 	if err != nil {
 		return result{}, err
 	}
@@ -59,8 +59,8 @@ func (r waitRun) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at 
 // maxWait limits the time that a step waits.
 const maxWait = 366 * 24 * time.Hour
 
-// until returns the time at which a wait ends.
-func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time.Time, error) {
+// deadline returns the time at which a wait ends.
+func (r waitRun) deadline(ctx context.Context, f *frame, n *node, do *spec.Wait) (time.Time, error) {
 	text, err := f.text(ctx, n.with, "the time to wait")
 	if err != nil {
 		return time.Time{}, err
@@ -82,15 +82,15 @@ func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (t
 }
 
 // sleep waits until a time, which it logs: a continued run waits until the same time.
-func (r waitRun) sleep(ctx context.Context, at spot, until time.Time) error {
-	return r.hold(ctx, at, Pending{Step: at.path, For: forTime, Until: until.UTC()}, func() error {
-		defer r.engine.alarm(ctx, r.id, at.path, until)()
-		return pause(ctx, until)
+func (r waitRun) sleep(ctx context.Context, at location, until time.Time) error {
+	return r.suspend(ctx, at, Pending{Step: at.path, For: forTime, Until: until.UTC()}, func() error {
+		defer r.engine.setTimer(ctx, r.id, at.path, until)()
+		return sleepUntil(ctx, until)
 	})
 }
 
-// pause waits until a time, or until ctx ends.
-func pause(ctx context.Context, until time.Time) error {
+// sleepUntil waits until a time, or until ctx ends.
+func sleepUntil(ctx context.Context, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -101,9 +101,9 @@ func pause(ctx context.Context, until time.Time) error {
 	}
 }
 
-// hold logs what a step waits for, shows it in the state of the run, and calls wait. It pauses the clocks of ctx.
-func (r waitRun) hold(ctx context.Context, at spot, p Pending, wait func() error) error {
-	if known := at.past.waited(); known == nil || known.For != p.For || known.Approval != p.Approval || !known.Until.Equal(p.Until) {
+// suspend logs what a step waits for, shows it in the state of the run, and calls wait. It pauses the clocks of ctx.
+func (r waitRun) suspend(ctx context.Context, at location, p Pending, wait func() error) error {
+	if known := at.history.pendingWait(); known == nil || known.For != p.For || known.Approval != p.Approval || !known.Until.Equal(p.Until) {
 		if err := r.log.write(ctx, Event{Kind: Waits, Path: at.path, Pending: &p}); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (r waitRun) hold(ctx context.Context, at spot, p Pending, wait func() error
 }
 
 // waitApproval asks a person for approval and waits for it.
-func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Approval, at spot, attempt int) (result, error) {
+func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Approval, at location, attempt int) (result, error) {
 	message, err := f.text(ctx, n.with, "the message")
 	if err != nil {
 		return result{}, err
@@ -123,53 +123,53 @@ func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.A
 	if err != nil {
 		return result{}, err
 	}
-	if a, err = r.answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
+	if a, err = r.waitAnswer(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
 		return result{}, err
 	}
-	return normal(map[string]any{"approved": true, "by": a.By, "note": a.Note}, maxOutput)
+	return normalize(map[string]any{"approved": true, "by": a.By, "note": a.Note}, maxOutput)
 }
 
 // inquire creates a question to people. The same question of the same attempt is asked once.
 func (r waitRun) inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
-	if r.engine.opts.People == nil {
+	if r.engine.opts.Approvals == nil {
 		return approvals.Approval{}, &tool.Error{Kind: tool.Denied, Message: "nobody can be asked here", Hint: "run it in a gateway: sallyport serve"}
 	}
 	q.Run, q.Workflow, q.Peer = r.id, r.started.Workflow, r.peer
-	q.Attempt += 1000 * r.entry
-	return r.engine.opts.People.Inquire(ctx, q)
+	q.Attempt += 1000 * r.resumes
+	return r.engine.opts.Approvals.Inquire(ctx, q)
 }
 
-// approved waits until the approval of a call is decided. A refusal is not an error here: the repeated call reports it.
-func (r waitRun) approved(ctx context.Context, at spot, p Pending) error {
-	_, err := r.answered(ctx, at, p)
+// waitDecision waits until the approval of a call is decided. A refusal is not an error here: the repeated call reports it.
+func (r waitRun) waitDecision(ctx context.Context, at location, p Pending) error {
+	_, err := r.waitAnswer(ctx, at, p)
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Denied {
 		return nil
 	}
 	return err
 }
 
-// allApproved waits until all of the approvals are decided.
-func (r waitRun) allApproved(ctx context.Context, at spot, list []approvals.Approval) error {
+// waitDecisions waits until all of the approvals are decided.
+func (r waitRun) waitDecisions(ctx context.Context, at location, list []approvals.Approval) error {
 	for _, a := range list {
-		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
+		if err := r.waitDecision(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// answered waits for a person's answer. A refusal is an error of kind denied. If ctx ends first, the question is withdrawn.
-func (r waitRun) answered(ctx context.Context, at spot, p Pending) (a approvals.Approval, err error) {
-	err = r.hold(ctx, at, p, func() error {
+// waitAnswer waits for a person's answer. A refusal is an error of kind denied. If ctx ends first, the question is withdrawn.
+func (r waitRun) waitAnswer(ctx context.Context, at location, p Pending) (a approvals.Approval, err error) {
+	err = r.suspend(ctx, at, p, func() error {
 		for {
-			changed := r.engine.asked.changed()
-			if a, err = r.engine.opts.People.Approval(ctx, p.Approval); err != nil {
+			changed := r.engine.approvalsChanged.updates()
+			if a, err = r.engine.opts.Approvals.Approval(ctx, p.Approval); err != nil {
 				return err
 			}
 			if a.State != approval.Waiting {
-				return verdict(a)
+				return decisionError(a)
 			}
-			if err = r.engine.asked.wait(ctx, changed, a.Expires); err != nil {
+			if err = r.engine.approvalsChanged.wait(ctx, changed, a.Expires); err != nil {
 				r.withdraw(ctx, p.Approval)
 				return err
 			}
@@ -178,8 +178,8 @@ func (r waitRun) answered(ctx context.Context, at spot, p Pending) (a approvals.
 	return a, err
 }
 
-// verdict returns nil for an approval, else the error for its state.
-func verdict(a approvals.Approval) error {
+// decisionError returns nil for an approval, else the error for its state.
+func decisionError(a approvals.Approval) error {
 	switch a.State {
 	case approval.Allowed, approval.Used, approval.Done:
 		return nil
@@ -199,39 +199,39 @@ func verdict(a approvals.Approval) error {
 
 // withdraw withdraws the question of a canceled run. The question of a released run stays open for the engine that continues the run.
 func (r waitRun) withdraw(ctx context.Context, id string) {
-	if hard := hardOf(ctx); hard != nil && hard.Err() != nil {
+	if hard := lifetimeOf(ctx); hard != nil && hard.Err() != nil {
 		return
 	}
-	if err := r.engine.opts.People.Withdraw(context.WithoutCancel(ctx), id); err != nil {
+	if err := r.engine.opts.Approvals.Withdraw(context.WithoutCancel(ctx), id); err != nil {
 		r.engine.log.Debug("cannot withdraw a question", "run", r.id, "approval", id, "error", err)
 	}
 }
 
-// bell notifies all goroutines that wait for answers. It is safe for concurrent use.
-type bell struct {
-	mu   sync.Mutex
-	ring chan struct{}
+// broadcaster notifies all goroutines that wait for answers. It is safe for concurrent use.
+type broadcaster struct {
+	mu sync.Mutex
+	ch chan struct{}
 }
 
-func newBell() *bell { return &bell{ring: make(chan struct{})} }
+func newBroadcaster() *broadcaster { return &broadcaster{ch: make(chan struct{})} }
 
-// tell wakes all waiting goroutines.
-func (b *bell) tell() {
+// notify wakes all waiting goroutines.
+func (b *broadcaster) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.ring)
-	b.ring = make(chan struct{})
+	close(b.ch)
+	b.ch = make(chan struct{})
 }
 
-// changed returns a channel that the next tell closes.
-func (b *bell) changed() <-chan struct{} {
+// updates returns a channel that the next tell closes.
+func (b *broadcaster) updates() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ring
+	return b.ch
 }
 
 // wait returns when changed is closed, or when a question expires, for which there is no notification.
-func (b *bell) wait(ctx context.Context, changed <-chan struct{}, expires time.Time) error {
+func (b *broadcaster) wait(ctx context.Context, changed <-chan struct{}, expires time.Time) error {
 	timer := time.NewTimer(max(time.Until(expires)+time.Second, time.Second))
 	defer timer.Stop()
 	select {

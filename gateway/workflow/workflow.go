@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Door calls tools and executes programs. The gateway implements it.
-type Door interface {
+// Caller calls tools and executes programs. The gateway implements it.
+type Caller interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 }

@@ -49,8 +49,8 @@ const (
 )
 
 const (
-	// maxEdited is the maximum size of a file to change, in bytes.
-	maxEdited = 16 << 20
+	// maxEditSize is the maximum size of a file to change, in bytes.
+	maxEditSize = 16 << 20
 	// writeTries is the number of attempts to change a file that others change at the same time.
 	writeTries = 10
 )
@@ -58,7 +58,7 @@ const (
 // WriteFile changes one file and reports its new size. A concurrent reader finds the
 // old content or the new one, and the change is on disk on return. Errors are *tool.Error.
 func (s *Workspaces) WriteFile(ctx context.Context, w FileWrite) (string, error) {
-	ws, err := s.files(ctx, w.Workspace)
+	ws, err := s.openFiles(ctx, w.Workspace)
 	if err != nil {
 		return "", err
 	}
@@ -81,8 +81,8 @@ func (s *Workspaces) WriteFile(ctx context.Context, w FileWrite) (string, error)
 	return "", &tool.Error{Kind: tool.Failed, Message: w.Path + " is being changed by others all the time", Hint: "try again", Retryable: true}
 }
 
-// files opens a workspace for the tools about files.
-func (s *Workspaces) files(ctx context.Context, asked string) (Space, error) {
+// openFiles opens a workspace for the tools about files.
+func (s *Workspaces) openFiles(ctx context.Context, asked string) (Space, error) {
 	name, err := Name(ctx, asked)
 	if err != nil {
 		return nil, err
@@ -118,13 +118,13 @@ func codePath(ws Space, name string, fresh bool) string {
 	if path.Ext(name) != "" || workspace.Check(name+".py") != nil {
 		return name
 	}
-	if fresh || !there(ws, name) && there(ws, name+".py") {
+	if fresh || !fileExists(ws, name) && fileExists(ws, name+".py") {
 		return name + ".py"
 	}
 	return name
 }
 
-func there(ws Space, name string) bool {
+func fileExists(ws Space, name string) bool {
 	f, err := ws.Open(name)
 	if err == nil {
 		_ = f.Content.Close()
@@ -134,7 +134,7 @@ func there(ws Space, name string) bool {
 
 // try makes one attempt; again reports that the file was changed concurrently.
 func (w FileWrite) try(ws Space) (said string, again bool, err error) {
-	old, content, err := load(ws, w.Path)
+	old, content, err := readWhole(ws, w.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", false, unreadable(ws, w.Path, err)
 	}
@@ -151,27 +151,27 @@ func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 	if _, written := updated.Versions[w.Path]; written {
 		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, sanitize.Count(countLines(fresh), "line"), sanitize.Count(len(fresh), "byte")), false, nil
 	}
-	if now, _, err := load(ws, w.Path); (err == nil || errors.Is(err, fs.ErrNotExist)) && now.Version != old.Version {
+	if now, _, err := readWhole(ws, w.Path); (err == nil || errors.Is(err, fs.ErrNotExist)) && now.Version != old.Version {
 		return "", true, nil
 	}
 	return "", false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; ")}
 }
 
-// load reads a whole file.
-func load(ws Space, name string) (workspace.File, string, error) {
+// readWhole reads a whole file.
+func readWhole(ws Space, name string) (workspace.File, string, error) {
 	f, err := ws.Open(name)
 	if err != nil {
 		return workspace.File{}, "", err
 	}
 	defer func() { _ = f.Content.Close() }()
-	if f.Size > maxEdited {
+	if f.Size > maxEditSize {
 		return f, "", errTooLarge
 	}
-	data, err := io.ReadAll(io.LimitReader(f.Content, maxEdited))
+	data, err := io.ReadAll(io.LimitReader(f.Content, maxEditSize))
 	return f, string(data), err
 }
 
-var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", maxEdited>>20)
+var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", maxEditSize>>20)
 
 // apply returns the new content of the file.
 func (w FileWrite) apply(ws Space, content string, exists bool) (string, error) {
@@ -204,14 +204,14 @@ func (w FileWrite) edit(content string) (string, error) {
 	if at < 0 {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "old_text does not occur in " + w.Path, Hint: nearLine(content, w.Old)}
 	}
-	if lines, times := places(content, old); times > 1 {
+	if lines, times := occurrences(content, old); times > 1 {
 		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("old_text occurs %d times in %s, at lines %s", times, w.Path, lines), Hint: "give more of the text around it"}
 	}
 	return content[:at] + fresh + content[at+len(old):], nil
 }
 
-// places returns the first few lines where a text occurs, and the number of occurrences, which may overlap.
-func places(content, text string) (lines string, times int) {
+// occurrences returns the first few lines where a text occurs, and the number of occurrences, which may overlap.
+func occurrences(content, text string) (lines string, times int) {
 	var first []string
 	line, from := 1, 0
 	for at := 0; ; at++ {

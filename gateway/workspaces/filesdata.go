@@ -40,7 +40,7 @@ type WorkspaceFile struct {
 }
 
 // MaxFile is the maximum size of a file that is written as a whole, in bytes; programs can write larger ones.
-const MaxFile = maxEdited
+const MaxFile = maxEditSize
 
 // maxFileList is the maximum number of listed files.
 const maxFileList = 10_000
@@ -62,8 +62,8 @@ func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error
 	return slices.SortedFunc(maps.Values(all), func(a, b WorkspaceInfo) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
-// existing opens a workspace that exists.
-func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
+// openExisting opens a workspace that exists.
+func (s *Workspaces) openExisting(ctx context.Context, name string) (Space, error) {
 	all, err := s.ListWorkspaces(ctx)
 	if err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + sanitize.Line(name, 64), Hint: "a program or a written file creates it"}
 	}
-	return s.files(ctx, name)
+	return s.openFiles(ctx, name)
 }
 
 // FilesOf returns the files of a workspace with a path prefix, sorted by path, at most 10,000, and whether there are more. Errors
 // are *tool.Error.
 func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
-	ws, err := s.existing(ctx, name)
+	ws, err := s.openExisting(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -106,7 +106,7 @@ func fileInfo(f workspace.File) WorkspaceFile {
 
 // FileContent opens a file of a workspace. Close the content. Errors are *tool.Error.
 func (s *Workspaces) FileContent(ctx context.Context, name, path string) (WorkspaceFile, io.ReadCloser, error) {
-	ws, err := s.existing(ctx, name)
+	ws, err := s.openExisting(ctx, name)
 	if err != nil {
 		return WorkspaceFile{}, nil, err
 	}
@@ -115,7 +115,7 @@ func (s *Workspaces) FileContent(ctx context.Context, name, path string) (Worksp
 	}
 	f, err := ws.Open(path)
 	if err != nil {
-		err = missingFile(path, err)
+		err = fileError(path, err)
 		_ = ws.Close()
 		return WorkspaceFile{}, nil, err
 	}
@@ -134,9 +134,9 @@ func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.
 // ChangeFile writes a whole file of a workspace, creating it if necessary, or removes it if content is nil. With a tag it fails if the
 // file has changed; "*" matches any existing file. The change is on disk on return. Errors are *tool.Error.
 func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
-	open := s.files
+	open := s.openFiles
 	if content == nil {
-		open = s.existing
+		open = s.openExisting
 	}
 	ws, err := open(ctx, name)
 	if err != nil {
@@ -160,7 +160,7 @@ func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile,
 	old, err := stat(ws, path)
 	there := err == nil
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || content == nil) {
-		return done, false, missingFile(path, err)
+		return done, false, fileError(path, err)
 	}
 	if tag != "" && (!there || tag != "*" && fileInfo(old).Tag != tag) {
 		return done, false, &tool.Error{Kind: tool.Failed, Message: path + " is not as it was", Hint: "read it again", Err: ErrFileChanged}
@@ -198,7 +198,7 @@ func stat(ws Space, path string) (workspace.File, error) {
 	return f, err
 }
 
-func missingFile(path string, err error) error {
+func fileError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &tool.Error{Kind: tool.NotFound, Message: "there is no file " + sanitize.Line(path, 300)}
 	}

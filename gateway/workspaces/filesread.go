@@ -37,7 +37,7 @@ const (
 
 // ReadFile returns the text of a file, at most 16 KiB, and how to continue. Errors are *tool.Error.
 func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
-	ws, err := s.files(ctx, r.Workspace)
+	ws, err := s.openFiles(ctx, r.Workspace)
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
 	defer func() { _ = f.Content.Close() }()
 	in := bufio.NewReaderSize(f.Content, 64<<10)
 	if head, _ := in.Peek(binaryHead); isBinary(head) {
-		return fmt.Sprintf("%s is not text: %s; read it in a program", r.Path, size(f.Size)), nil
+		return fmt.Sprintf("%s is not text: %s; read it in a program", r.Path, formatSize(f.Size)), nil
 	}
 	if r.Start < 0 || r.End < 0 || r.End > 0 && r.End < r.Start {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "start_line and end_line count from 1, and the end is not before the start"}
@@ -150,7 +150,7 @@ const (
 
 // ListFiles lists the files of a workspace at or below a path, "" for all. Errors are *tool.Error.
 func (s *Workspaces) ListFiles(ctx context.Context, asked, below string) (string, error) {
-	ws, err := s.files(ctx, asked)
+	ws, err := s.openFiles(ctx, asked)
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +161,7 @@ func (s *Workspaces) ListFiles(ctx context.Context, asked, below string) (string
 			return "", err
 		}
 	}
-	if err := Fits(ws, cmp.Or(asked, tool.Workspace(ctx)), s.limits()); err != nil {
+	if err := CheckSize(ws, cmp.Or(asked, tool.Workspace(ctx)), s.limits()); err != nil {
 		return "", err
 	}
 	var files []workspace.File
@@ -196,20 +196,20 @@ func listing(files []workspace.File, below string, bytes, quota int64) string {
 		}
 	}
 	if number > maxListed {
-		lines = folded(files, below)
+		lines = folderLines(files, below)
 	} else {
-		lines = plainly(files)
+		lines = fileLines(files)
 	}
 	slices.Sort(lines)
 	if more := len(lines) - maxFolded; more > 0 {
 		lines = append(lines[:maxFolded], fmt.Sprintf("... and %d more", more))
 	}
-	total := fmt.Sprintf("(%s, %s of %s)", sanitize.Count(number, "file"), size(bytes), size(quota))
+	total := fmt.Sprintf("(%s, %s of %s)", sanitize.Count(number, "file"), formatSize(bytes), formatSize(quota))
 	return strings.Join(append(lines, total), "\n")
 }
 
-// plainly lists each file, and each empty folder.
-func plainly(files []workspace.File) []string {
+// fileLines lists each file, and each empty folder.
+func fileLines(files []workspace.File) []string {
 	full := map[string]bool{}
 	for _, f := range files {
 		full[path.Dir(f.Path)] = true
@@ -218,7 +218,7 @@ func plainly(files []workspace.File) []string {
 	for _, f := range files {
 		switch {
 		case !f.Folder:
-			lines = append(lines, sanitize.Line(f.Path, 300)+" "+size(f.Size))
+			lines = append(lines, sanitize.Line(f.Path, 300)+" "+formatSize(f.Size))
 		case !full[f.Path]:
 			lines = append(lines, sanitize.Line(f.Path, 300)+"/ empty")
 		}
@@ -226,8 +226,8 @@ func plainly(files []workspace.File) []string {
 	return lines
 }
 
-// folded lists the direct children of a folder, folders with the totals of their files.
-func folded(files []workspace.File, below string) []string {
+// folderLines lists the direct children of a folder, folders with the totals of their files.
+func folderLines(files []workspace.File, below string) []string {
 	type folder struct {
 		files int
 		bytes int64
@@ -239,7 +239,7 @@ func folded(files []workspace.File, below string) []string {
 		first, _, deep := strings.Cut(rest, "/")
 		name := path.Join(below, first)
 		if !deep && !f.Folder {
-			lines = append(lines, sanitize.Line(f.Path, 300)+" "+size(f.Size))
+			lines = append(lines, sanitize.Line(f.Path, 300)+" "+formatSize(f.Size))
 			continue
 		}
 		if folders[name] == nil {
@@ -251,13 +251,13 @@ func folded(files []workspace.File, below string) []string {
 		}
 	}
 	for name, f := range folders {
-		lines = append(lines, fmt.Sprintf("%s/ %s, %s", sanitize.Line(name, 300), sanitize.Count(f.files, "file"), size(f.bytes)))
+		lines = append(lines, fmt.Sprintf("%s/ %s, %s", sanitize.Line(name, 300), sanitize.Count(f.files, "file"), formatSize(f.bytes)))
 	}
 	return lines
 }
 
-// size formats a number of bytes.
-func size(n int64) string {
+// formatSize formats a number of bytes.
+func formatSize(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d B", n)

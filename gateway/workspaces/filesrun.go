@@ -18,7 +18,7 @@ func (s *Workspaces) LoadProgram(ctx context.Context, p *execution.Program) erro
 	if p.Code != "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "a program is code or a file, not both"}
 	}
-	ws, err := s.files(ctx, p.Workspace)
+	ws, err := s.openFiles(ctx, p.Workspace)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Workspaces) LoadProgram(ctx context.Context, p *execution.Program) erro
 			return err
 		}
 	}
-	_, code, err := load(ws, p.File)
+	_, code, err := readWhole(ws, p.File)
 	if err != nil {
 		return unreadable(ws, p.File, err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Mapping returns the mapped folder with a name, if the caller may use it. For other callers the name is their own workspace.
-func (s *Workspaces) Mapping(ctx context.Context, name string) (config.Mapped, bool) {
+func (s *Workspaces) Mapping(ctx context.Context, name string) (config.MappedFolder, bool) {
 	m, ok := s.opts.Settings.Load().Workspaces[name]
 	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
 }
@@ -31,17 +31,17 @@ func (s *Workspaces) Key(ctx context.Context, name string) string {
 	return name
 }
 
-// mapped opens a folder of the operator. Truncated output is stored below all, the directory of the principal's workspaces.
-func (s *Workspaces) mapped(name string, m config.Mapped, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
-	folder, err := s.mappable(m)
+// openMapped opens a folder of the operator. Truncated output is stored below all, the directory of the principal's workspaces.
+func (s *Workspaces) openMapped(name string, m config.MappedFolder, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
+	folder, err := s.checkMappable(m)
 	if err != nil {
 		s.opts.Logger.Error("folder cannot be mapped", "workspace", name, "error", err)
 		return nil, &tool.Error{Kind: tool.Denied, Message: "workspace " + name + " cannot be used", Hint: "the operator's log says why"}
 	}
 	opts := workspace.MappedOptions{Bytes: limits.Workspace, Inodes: limits.Inodes, Write: m.Mode == config.ModeWrite, Ignore: m.Ignore}
 	if all != "" {
-		if opts.Output, err = workspace.Open(filepath.Join(all, "+"+name), ownWorkspace(limits)); err != nil {
-			return nil, unopened(err)
+		if opts.Output, err = workspace.Open(filepath.Join(all, "+"+name), workspaceOptions(limits)); err != nil {
+			return nil, openError(err)
 		}
 	}
 	ws, err := workspace.OpenMapped(folder, opts)
@@ -49,14 +49,14 @@ func (s *Workspaces) mapped(name string, m config.Mapped, all string, limits san
 		if opts.Output != nil {
 			err = errors.Join(err, opts.Output.Close())
 		}
-		return nil, unopened(err)
+		return nil, openError(err)
 	}
 	return ws, nil
 }
 
-// mappable returns the resolved folder, or an error if programs must not have it. The check of the settings
+// checkMappable returns the resolved folder, or an error if programs must not have it. The check of the settings
 // does not resolve links and does not know the gateway's own directories; this one does.
-func (s *Workspaces) mappable(m config.Mapped) (string, error) {
+func (s *Workspaces) checkMappable(m config.MappedFolder) (string, error) {
 	folder, err := filepath.EvalSymlinks(m.Path)
 	if err != nil {
 		return "", err
@@ -73,20 +73,20 @@ func (s *Workspaces) mappable(m config.Mapped) (string, error) {
 		inside = append(inside, cfg.Path, s.opts.LockFile)
 	}
 	for _, held := range inside {
-		if held != "" && config.Within(real(held), folder) {
+		if held != "" && config.Within(realPath(held), folder) {
 			return "", fmt.Errorf("%s holds %s", folder, held)
 		}
 	}
 	for _, ours := range []string{s.opts.DataDir, s.opts.CacheDir} {
-		if ours != "" && config.Within(folder, real(ours)) {
+		if ours != "" && config.Within(folder, realPath(ours)) {
 			return "", fmt.Errorf("%s is in %s", folder, ours)
 		}
 	}
 	return folder, nil
 }
 
-// real resolves the links of the existing part of a path.
-func real(path string) string {
+// realPath resolves the links of the existing part of a path.
+func realPath(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return path
@@ -102,8 +102,8 @@ func real(path string) string {
 	}
 }
 
-// Fits returns an error for a mapped folder that exceeds the limits of programs.
-func Fits(ws Space, name string, limits sandbox.Limits) error {
+// CheckSize returns an error for a mapped folder that exceeds the limits of programs.
+func CheckSize(ws Space, name string, limits sandbox.Limits) error {
 	m, ok := ws.(*workspace.Mapped)
 	if !ok {
 		return nil
@@ -112,7 +112,7 @@ func Fits(ws Space, name string, limits sandbox.Limits) error {
 	large, ok := errors.AsType[*workspace.TooLarge](err)
 	if !ok {
 		if err != nil {
-			return unopened(err)
+			return openError(err)
 		}
 		return nil
 	}
@@ -128,15 +128,15 @@ func Fits(ws Space, name string, limits sandbox.Limits) error {
 	}
 }
 
-// maxTold is the maximum number of remembered notes.
-const maxTold = 1000
+// maxShownNotes is the maximum number of remembered notes.
+const maxShownNotes = 1000
 
 // NewNotes returns the notes on a program without those about a mapped folder that the caller has already seen.
 func (s *Workspaces) NewNotes(ctx context.Context, name string, notes []string) []string {
 	if _, ok := s.Mapping(ctx, name); !ok {
 		return notes
 	}
-	return s.notes.once(strings.Join([]string{tool.Principal(ctx), tool.Session(ctx), name}, "\x00"), notes)
+	return s.notes.filterShown(strings.Join([]string{tool.Principal(ctx), tool.Session(ctx), name}, "\x00"), notes)
 }
 
 // shownNotes remembers the notes that callers have seen, so that they are not repeated with every program.
@@ -145,8 +145,8 @@ type shownNotes struct {
 	notes []string
 }
 
-// once removes the notes about excluded files that the caller has already seen.
-func (t *shownNotes) once(who string, notes []string) []string {
+// filterShown removes the notes about excluded files that the caller has already seen.
+func (t *shownNotes) filterShown(who string, notes []string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(notes), func(note string) bool {
@@ -157,7 +157,7 @@ func (t *shownNotes) once(who string, notes []string) []string {
 		if slices.Contains(t.notes, note) {
 			return true
 		}
-		t.notes = append(t.notes[max(0, len(t.notes)-maxTold):], note)
+		t.notes = append(t.notes[max(0, len(t.notes)-maxShownNotes):], note)
 		return false
 	})
 }

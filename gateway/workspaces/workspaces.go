@@ -81,19 +81,19 @@ func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limit
 		all = filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
 	}
 	if m, ok := s.Mapping(ctx, name); ok {
-		return s.mapped(name, m, all, limits)
+		return s.openMapped(name, m, all, limits)
 	}
 	if all == "" {
 		return nil, nil
 	}
-	if err := roomForWorkspace(all, name); err != nil {
+	if err := checkWorkspaceCount(all, name); err != nil {
 		return nil, err
 	}
-	opts := ownWorkspace(limits)
+	opts := workspaceOptions(limits)
 	opts.Careful = careful
 	ws, err := workspace.Open(filepath.Join(all, name), opts)
 	if err != nil {
-		return nil, unopened(err)
+		return nil, openError(err)
 	}
 	return ws, nil
 }
@@ -103,27 +103,27 @@ func (s *Workspaces) OpenFor(ctx context.Context, p execution.Program, limits sa
 	if p.Folder == "" {
 		return s.Open(ctx, p.Workspace, limits, false)
 	}
-	ws, err := workspace.Open(p.Folder, ownWorkspace(limits))
+	ws, err := workspace.Open(p.Folder, workspaceOptions(limits))
 	if err != nil {
-		return nil, unopened(err)
+		return nil, openError(err)
 	}
 	return ws, nil
 }
 
-// ownWorkspace returns the options of a principal's workspace.
-func ownWorkspace(limits sandbox.Limits) workspace.Options {
+// workspaceOptions returns the options of a principal's workspace.
+func workspaceOptions(limits sandbox.Limits) workspace.Options {
 	return workspace.Options{Bytes: limits.Workspace, Inodes: limits.Inodes, Sync: true}
 }
 
-func unopened(err error) error {
+func openError(err error) error {
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
 		return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened: the data directory cannot be written", Hint: "the operator's `sallyport doctor` says why", Err: err}
 	}
 	return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened", Hint: "try again; if it stays, the operator's log says why", Err: err}
 }
 
-// roomForWorkspace returns an error if a new workspace would exceed the maximum number.
-func roomForWorkspace(all, name string) error {
+// checkWorkspaceCount returns an error if a new workspace would exceed the maximum number.
+func checkWorkspaceCount(all, name string) error {
 	if _, err := os.Lstat(filepath.Join(all, name)); !errors.Is(err, fs.ErrNotExist) {
 		return nil // other errors occur again when it is opened
 	}

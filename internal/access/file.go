@@ -23,7 +23,7 @@ const (
 	fileVersion          = 1
 	// maxFile bounds a file, in bytes; maxTokens bounds the number of tokens.
 	maxFile, maxTokens = 4 << 20, 1000
-	lockPatience       = 5 * time.Second
+	lockTimeout        = 5 * time.Second
 )
 
 // Token describes a token. It does not hold the token itself.
@@ -45,15 +45,15 @@ type Token struct {
 // Expired reports whether the token has expired at a time.
 func (t Token) Expired(now time.Time) bool { return t.Expires != nil && !now.Before(*t.Expires) }
 
-// kept is the body of tokensFile.
-type kept struct {
+// tokenList is the body of tokensFile.
+type tokenList struct {
 	Tokens []Token `json:"tokens"`
 }
 
 // readTokens reads the tokens of a folder. Without a file there are none.
 func readTokens(dir string) ([]Token, error) {
-	var all kept
-	err := readSealed(dir, tokensFile, &all)
+	var all tokenList
+	err := readChecked(dir, tokensFile, &all)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func readTokens(dir string) ([]Token, error) {
 	return all.Tokens, nil
 }
 
-func readSealed(dir, name string, into any) error {
+func readChecked(dir, name string, into any) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -74,20 +74,20 @@ func readSealed(dir, name string, into any) error {
 	if err != nil {
 		return err
 	}
-	body, err := checksumfile.Open(fileVersion, data)
+	body, err := checksumfile.Decode(fileVersion, data)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(body, into)
 }
 
-// writeSealed replaces a file. It is synced to the disk when writeSealed returns.
-func writeSealed(dir, name string, body any) error {
+// writeChecked replaces a file. It is synced to the disk when writeSealed returns.
+func writeChecked(dir, name string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	if data, err = checksumfile.Seal(fileVersion, data); err != nil {
+	if data, err = checksumfile.Encode(fileVersion, data); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -120,13 +120,13 @@ func syncFolder(dir string) error {
 	return f.Close()
 }
 
-// edit changes the tokens of a data directory, with the folder locked.
-func edit(dataDir string, change func(all []Token) ([]Token, error)) error {
+// editTokens changes the tokens of a data directory, with the folder locked.
+func editTokens(dataDir string, change func(all []Token) ([]Token, error)) error {
 	dir := filepath.Join(dataDir, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("keep tokens: %w", err)
 	}
-	unlock, err := filelock.Dir(dir, lockPatience)
+	unlock, err := filelock.Dir(dir, lockTimeout)
 	if err != nil {
 		return fmt.Errorf("keep tokens: %w", err)
 	}
@@ -138,7 +138,7 @@ func edit(dataDir string, change func(all []Token) ([]Token, error)) error {
 	if all, err = change(all); err != nil {
 		return err
 	}
-	if err := writeSealed(dir, tokensFile, kept{all}); err != nil {
+	if err := writeChecked(dir, tokensFile, tokenList{all}); err != nil {
 		return fmt.Errorf("keep tokens: %w", err)
 	}
 	return nil

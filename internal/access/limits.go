@@ -14,89 +14,89 @@ const maxKeys = 4096
 // Limits are token buckets by key, such as a principal or an address. The burst is the count of the rate. It is safe for
 // concurrent use.
 type Limits struct {
-	usual Rate
+	defaultRate Rate
 
-	mu     sync.Mutex
-	byKey  map[string]*counted
-	others *counted
-	swept  time.Time
+	mu        sync.Mutex
+	byKey     map[string]*limiter
+	overflow  *limiter
+	lastSweep time.Time
 }
 
-type counted struct {
+type limiter struct {
 	*rate.Limiter
 	rate Rate
 }
 
 // NewLimits returns limits with a default rate; 0 is no limit.
 func NewLimits(usual Rate) *Limits {
-	return &Limits{usual: usual, byKey: map[string]*counted{}, others: newCounted(usual)}
+	return &Limits{defaultRate: usual, byKey: map[string]*limiter{}, overflow: newLimiter(usual)}
 }
 
-func newCounted(r Rate) *counted {
+func newLimiter(r Rate) *limiter {
 	if r.Count == 0 {
-		return &counted{rate.NewLimiter(rate.Inf, 0), r}
+		return &limiter{rate.NewLimiter(rate.Inf, 0), r}
 	}
-	return &counted{rate.NewLimiter(rate.Limit(float64(r.Count)/r.Per.Seconds()), r.Count), r}
+	return &limiter{rate.NewLimiter(rate.Limit(float64(r.Count)/r.Per.Seconds()), r.Count), r}
 }
 
-// Standing is the remaining quota of a caller.
-type Standing struct {
+// Quota is the remaining quota of a caller.
+type Quota struct {
 	// OK reports that the request is allowed. If not, a retry is allowed after After.
-	OK    bool
-	After time.Duration
+	OK         bool
+	RetryAfter time.Duration
 	// Rate is the limit, Left the number of requests that are allowed now, and Full the time until Left is Rate.Count.
-	Rate Rate
-	Left int
-	Full time.Duration
+	Rate       Rate
+	Remaining  int
+	ResetAfter time.Duration
 }
 
 // Take counts one request of a key. A nonzero own replaces the default rate.
-func (l *Limits) Take(key string, own Rate) Standing {
+func (l *Limits) Take(key string, own Rate) Quota {
 	now := time.Now()
 	l.mu.Lock()
-	c := l.of(key, own, now)
+	c := l.get(key, own, now)
 	l.mu.Unlock()
 	if c.rate.Count == 0 {
-		return Standing{OK: true}
+		return Quota{OK: true}
 	}
-	s := Standing{OK: c.AllowN(now, 1), Rate: c.rate}
+	s := Quota{OK: c.AllowN(now, 1), Rate: c.rate}
 	tokens, perSecond := c.TokensAt(now), float64(c.Limit())
-	s.Left = max(0, int(tokens))
-	s.Full = seconds((float64(c.rate.Count) - tokens) / perSecond)
+	s.Remaining = max(0, int(tokens))
+	s.ResetAfter = ceilSeconds((float64(c.rate.Count) - tokens) / perSecond)
 	if !s.OK {
-		s.After = seconds((1 - tokens) / perSecond)
+		s.RetryAfter = ceilSeconds((1 - tokens) / perSecond)
 	}
 	return s
 }
 
-// seconds rounds up to seconds, so that a retry after them succeeds.
-func seconds(s float64) time.Duration {
+// ceilSeconds rounds up to seconds, so that a retry after them succeeds.
+func ceilSeconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(max(s, 0))) * time.Second
 }
 
-// of returns the limiter of a key. It is called with mu held.
-func (l *Limits) of(key string, own Rate, now time.Time) *counted {
-	wanted := l.usual
+// get returns the limiter of a key. It is called with mu held.
+func (l *Limits) get(key string, own Rate, now time.Time) *limiter {
+	wanted := l.defaultRate
 	if own.Count > 0 {
 		wanted = own
 	}
 	if c, ok := l.byKey[key]; ok && c.rate == wanted {
 		return c
 	}
-	if _, ok := l.byKey[key]; !ok && len(l.byKey) >= maxKeys && !l.forget(now) {
-		return l.others
+	if _, ok := l.byKey[key]; !ok && len(l.byKey) >= maxKeys && !l.evictIdle(now) {
+		return l.overflow
 	}
-	c := newCounted(wanted)
+	c := newLimiter(wanted)
 	l.byKey[key] = c
 	return c
 }
 
-// forget drops full limiters, at most once a second, and reports whether there is room. It is called with mu held.
-func (l *Limits) forget(now time.Time) bool {
-	if now.Sub(l.swept) < time.Second {
+// evictIdle drops full limiters, at most once a second, and reports whether there is room. It is called with mu held.
+func (l *Limits) evictIdle(now time.Time) bool {
+	if now.Sub(l.lastSweep) < time.Second {
 		return false
 	}
-	l.swept = now
+	l.lastSweep = now
 	for key, c := range l.byKey {
 		if c.TokensAt(now) >= float64(c.rate.Count) {
 			delete(l.byKey, key)

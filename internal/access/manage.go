@@ -16,19 +16,19 @@ import (
 // namePattern matches the names of tokens.
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// Wish describes a token to create.
-type Wish struct {
+// TokenSpec describes a token to create.
+type TokenSpec struct {
 	// Name is unique; the principal of the token is token:NAME.
 	Name   string
 	Scopes []tool.Scope
-	// Life is how long it is valid; 0: until it is revoked.
-	Life time.Duration
+	// Lifetime is how long it is valid; 0: until it is revoked.
+	Lifetime time.Duration
 	// Rate replaces the rate limit of the settings; zero does not.
 	Rate Rate
 }
 
 // Create creates a token in a data directory. The returned text is the token, which is not stored.
-func Create(dataDir string, w Wish) (text string, made Token, err error) {
+func Create(dataDir string, w TokenSpec) (text string, made Token, err error) {
 	if !namePattern.MatchString(w.Name) {
 		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid token name %s", sanitize.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
 	}
@@ -37,13 +37,13 @@ func Create(dataDir string, w Wish) (text string, made Token, err error) {
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	made = Token{Name: w.Name, Scopes: slices.Clone(w.Scopes), Created: now, Rate: w.Rate}
-	if w.Life > 0 {
-		expires := now.Add(w.Life)
+	if w.Lifetime > 0 {
+		expires := now.Add(w.Lifetime)
 		made.Expires = &expires
 	}
 	made.ID, text = newSecret()
 	made.Digest = digest(text)
-	err = edit(dataDir, func(all []Token) ([]Token, error) {
+	err = editTokens(dataDir, func(all []Token) ([]Token, error) {
 		if slices.ContainsFunc(all, func(t Token) bool { return t.Name == w.Name }) {
 			return nil, &tool.Error{Kind: tool.Failed, Message: "token " + w.Name + " already exists", Hint: "sallyport token revoke " + w.Name + " revokes it; a new one of that name has its workspaces"}
 		}
@@ -57,7 +57,7 @@ func Create(dataDir string, w Wish) (text string, made Token, err error) {
 
 // Revoke revokes a token by its name or its id.
 func Revoke(dataDir, name string) error {
-	return edit(dataDir, func(all []Token) ([]Token, error) {
+	return editTokens(dataDir, func(all []Token) ([]Token, error) {
 		at := slices.IndexFunc(all, func(t Token) bool { return t.Name == name || t.ID == name })
 		if at < 0 {
 			return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no token " + sanitize.Line(name, 80), Hint: nearName(name, all)}

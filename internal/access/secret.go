@@ -21,27 +21,27 @@ const (
 	Prefix = "sp_"
 )
 
-// shape matches tokens.
-var shape = regexp.MustCompile(`^sp_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$`)
+// tokenPattern matches tokens.
+var tokenPattern = regexp.MustCompile(`^sp_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$`)
 
 // ErrMistyped reports a text with the prefix of a token but another form or a wrong checksum.
 var ErrMistyped = errors.New("the token is mistyped or cut short")
 
 // newSecret returns a random token and its id.
 func newSecret() (id, token string) {
-	id = sixtyTwo(random(8), idLength)
-	body := Prefix + id + "_" + sixtyTwo(random(32), secretLength)
+	id = base62(randomInt(8), idLength)
+	body := Prefix + id + "_" + base62(randomInt(32), secretLength)
 	return id, body + checksum(body)
 }
 
-func random(bytes int) *big.Int {
+func randomInt(bytes int) *big.Int {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // it never fails
 	return new(big.Int).SetBytes(b)
 }
 
-// sixtyTwo returns the last length digits of a number in base 62.
-func sixtyTwo(n *big.Int, length int) string {
+// base62 returns the last length digits of a number in base 62.
+func base62(n *big.Int, length int) string {
 	text := n.Text(62)
 	if len(text) > length {
 		return text[len(text)-length:]
@@ -50,7 +50,7 @@ func sixtyTwo(n *big.Int, length int) string {
 }
 
 func checksum(body string) string {
-	return sixtyTwo(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumLength)
+	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumLength)
 }
 
 // idOf returns the id of a token, "" for a token of another kind. The error is ErrMistyped.
@@ -58,7 +58,7 @@ func idOf(token string) (string, error) {
 	if !strings.HasPrefix(token, Prefix) {
 		return "", nil
 	}
-	found := shape.FindStringSubmatch(token)
+	found := tokenPattern.FindStringSubmatch(token)
 	if found == nil || checksum(token[:len(token)-sumLength]) != token[len(token)-sumLength:] {
 		return "", ErrMistyped
 	}
@@ -71,5 +71,5 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// randomName returns a random text of 52 characters that cannot be guessed.
-func randomName() string { return rand.Text() + rand.Text() }
+// randomText returns a random text of 52 characters that cannot be guessed.
+func randomText() string { return rand.Text() + rand.Text() }

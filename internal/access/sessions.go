@@ -31,8 +31,8 @@ type Sessions struct {
 }
 
 type session struct {
-	visitor      Visitor
-	begun, asked time.Time
+	caller            Caller
+	started, lastUsed time.Time
 }
 
 // NewSessions returns sessions that end when the tokens that opened them are revoked or expire.
@@ -40,9 +40,9 @@ func NewSessions(tokens *Tokens) *Sessions {
 	return &Sessions{tokens: tokens, codes: map[[sha256.Size]byte]time.Time{}, open: map[[sha256.Size]byte]*session{}}
 }
 
-// Code returns a new code with which a browser can log in once, within a minute, as an operator.
-func (s *Sessions) Code() string {
-	code := randomName()
+// NewCode returns a new code with which a browser can log in once, within a minute, as an operator.
+func (s *Sessions) NewCode() string {
+	code := randomText()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -62,27 +62,27 @@ func (s *Sessions) Code() string {
 }
 
 // Redeem returns the visitor of a code and invalidates the code. It returns false for an invalid code.
-func (s *Sessions) Redeem(code string) (Visitor, bool) {
+func (s *Sessions) Redeem(code string) (Caller, bool) {
 	key := sha256.Sum256([]byte(code))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ends, ok := s.codes[key]
 	delete(s.codes, key)
 	if !ok || !time.Now().Before(ends) {
-		return Visitor{}, false
+		return Caller{}, false
 	}
-	return Visitor{By: BySession, Scopes: tool.Scopes(), Operator: OperatorName}, true
+	return Caller{By: BySession, Scopes: tool.Scopes(), Operator: OperatorName}, true
 }
 
 // Open begins a session of a visitor, and returns its cookie.
-func (s *Sessions) Open(v Visitor) (cookie string) {
-	cookie = randomName()
+func (s *Sessions) Open(v Caller) (cookie string) {
+	cookie = randomText()
 	v.By = BySession
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
 	now := time.Now()
-	s.open[sha256.Sum256([]byte(cookie))] = &session{visitor: v, begun: now, asked: now}
+	s.open[sha256.Sum256([]byte(cookie))] = &session{caller: v, started: now, lastUsed: now}
 	return cookie
 }
 
@@ -91,10 +91,10 @@ func (s *Sessions) sweep() {
 	var oldest [sha256.Size]byte
 	var since time.Time
 	for key, one := range s.open {
-		if !s.lasts(one) {
+		if !s.valid(one) {
 			delete(s.open, key)
-		} else if since.IsZero() || one.asked.Before(since) {
-			oldest, since = key, one.asked
+		} else if since.IsZero() || one.lastUsed.Before(since) {
+			oldest, since = key, one.lastUsed
 		}
 	}
 	if len(s.open) >= maxSessions {
@@ -102,33 +102,33 @@ func (s *Sessions) sweep() {
 	}
 }
 
-// Of returns the visitor of a browser's session, if it is valid.
-func (s *Sessions) Of(cookie string) (Visitor, bool) {
+// Lookup returns the visitor of a browser's session, if it is valid.
+func (s *Sessions) Lookup(cookie string) (Caller, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.open[key]
 	if !ok {
-		return Visitor{}, false
+		return Caller{}, false
 	}
-	if !s.lasts(one) {
+	if !s.valid(one) {
 		delete(s.open, key)
-		return Visitor{}, false
+		return Caller{}, false
 	}
-	one.asked = time.Now()
-	return one.visitor, true
+	one.lastUsed = time.Now()
+	return one.caller, true
 }
 
-// lasts reports whether a session is valid: neither it nor its token has expired.
-func (s *Sessions) lasts(one *session) bool {
+// valid reports whether a session is valid: neither it nor its token has expired.
+func (s *Sessions) valid(one *session) bool {
 	now := time.Now()
-	if now.Sub(one.asked) >= sessionIdle || now.Sub(one.begun) >= sessionLife {
+	if now.Sub(one.lastUsed) >= sessionIdle || now.Sub(one.started) >= sessionLife {
 		return false
 	}
-	if v := one.visitor; !v.Expires.IsZero() && !now.Before(v.Expires) {
+	if v := one.caller; !v.Expires.IsZero() && !now.Before(v.Expires) {
 		return false
 	}
-	return s.tokens.Alive(one.visitor.Token)
+	return s.tokens.Alive(one.caller.Token)
 }
 
 // Close ends a session.

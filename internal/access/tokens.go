@@ -18,19 +18,19 @@ import (
 // ErrUnknown reports an invalid token. Details in the error are for the log only.
 var ErrUnknown = errors.New("unknown token")
 
-// usedStep is the resolution of the last use of a token.
-const usedStep = time.Minute
+// usedResolution is the resolution of the last use of a token.
+const usedResolution = time.Minute
 
 // Tokens are the tokens of a data directory. It reloads them when another process changes the file; if the file cannot
 // be read, there are none. It is safe for concurrent use; nil has no tokens.
 type Tokens struct {
-	dir   string
-	log   *slog.Logger
-	mu    sync.Mutex
-	seen  os.FileInfo // of the file when it was last read; nil: it did not exist
-	byID  map[string]Token
-	used  map[string]time.Time // the last use of each token, by id
-	fresh bool                 // used has changes that are not saved
+	dir      string
+	log      *slog.Logger
+	mu       sync.Mutex
+	lastInfo os.FileInfo // of the file when it was last read; nil: it did not exist
+	byID     map[string]Token
+	used     map[string]time.Time // the last use of each token, by id
+	dirty    bool                 // used has changes that are not saved
 }
 
 // OpenTokens returns the tokens of a data directory; nil if it is "". A nil log discards.
@@ -44,7 +44,7 @@ func OpenTokens(dataDir string, log *slog.Logger) *Tokens {
 	t := &Tokens{dir: filepath.Join(dataDir, Folder), log: log, byID: map[string]Token{}, used: map[string]time.Time{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.reload()
 	return t
 }
 
@@ -55,33 +55,33 @@ func (t *Tokens) Exist() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.reload()
 	return len(t.byID) > 0
 }
 
 // Check returns the visitor of a token. The error is ErrUnknown or ErrMistyped.
-func (t *Tokens) Check(token string) (Visitor, error) {
+func (t *Tokens) Check(token string) (Caller, error) {
 	id, err := idOf(token)
 	if t == nil || err != nil || id == "" {
-		return Visitor{}, errors.Join(ErrUnknown, err)
+		return Caller{}, errors.Join(ErrUnknown, err)
 	}
 	sum := digest(token)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.reload()
 	known, ok := t.byID[id]
 	now := time.Now()
 	if !ok || subtle.ConstantTimeCompare([]byte(known.Digest), []byte(sum)) != 1 || known.Expired(now) {
-		return Visitor{}, ErrUnknown
+		return Caller{}, ErrUnknown
 	}
-	if now.Sub(t.used[id]) >= usedStep {
-		t.used[id], t.fresh = now, true
+	if now.Sub(t.used[id]) >= usedResolution {
+		t.used[id], t.dirty = now, true
 	}
-	return visitorOf(known), nil
+	return newCaller(known), nil
 }
 
-func visitorOf(t Token) Visitor {
-	v := Visitor{By: ByToken, Principal: "token:" + t.Name, Scopes: slices.Clone(t.Scopes), Token: t.ID, Rate: t.Rate}
+func newCaller(t Token) Caller {
+	v := Caller{By: ByToken, Principal: "token:" + t.Name, Scopes: slices.Clone(t.Scopes), Token: t.ID, Rate: t.Rate}
 	if t.Expires != nil {
 		v.Expires = *t.Expires
 	}
@@ -101,25 +101,25 @@ func (t *Tokens) Alive(id string) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.reload()
 	known, ok := t.byID[id]
 	return ok && !known.Expired(time.Now())
 }
 
-// look reads the file if it has changed. It is called with mu held.
-func (t *Tokens) look() {
+// reload reads the file if it has changed. It is called with mu held.
+func (t *Tokens) reload() {
 	path := filepath.Join(t.dir, tokensFile)
 	info, err := os.Stat(path)
 	if err != nil {
-		if t.seen != nil || !errors.Is(err, os.ErrNotExist) {
-			t.seen, t.byID = nil, map[string]Token{}
+		if t.lastInfo != nil || !errors.Is(err, os.ErrNotExist) {
+			t.lastInfo, t.byID = nil, map[string]Token{}
 		}
 		return
 	}
-	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
+	if t.lastInfo != nil && os.SameFile(info, t.lastInfo) && info.ModTime().Equal(t.lastInfo.ModTime()) && info.Size() == t.lastInfo.Size() {
 		return
 	}
-	t.seen, t.byID = info, map[string]Token{}
+	t.lastInfo, t.byID = info, map[string]Token{}
 	all, err := readTokens(t.dir)
 	if err != nil {
 		t.log.Error("all tokens of sallyport token are refused", "error", err)
@@ -130,14 +130,14 @@ func (t *Tokens) look() {
 	}
 }
 
-// Keep saves when tokens were used last, if that has changed.
-func (t *Tokens) Keep() {
+// SaveUsage saves when tokens were used last, if that has changed.
+func (t *Tokens) SaveUsage() {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
-	fresh, used, known := t.fresh, maps.Clone(t.used), maps.Clone(t.byID)
-	t.fresh = false
+	fresh, used, known := t.dirty, maps.Clone(t.used), maps.Clone(t.byID)
+	t.dirty = false
 	t.mu.Unlock()
 	if !fresh {
 		return
@@ -153,7 +153,7 @@ func (t *Tokens) Keep() {
 		}
 	}
 	maps.DeleteFunc(used, func(id string, _ time.Time) bool { _, ok := known[id]; return !ok })
-	if err := writeSealed(t.dir, usedFile, used); err != nil {
+	if err := writeChecked(t.dir, usedFile, used); err != nil {
 		t.log.Warn("cannot save when tokens were used", "error", err)
 	}
 }
@@ -161,7 +161,7 @@ func (t *Tokens) Keep() {
 // readUsed returns when each token was used last, by its id. It is empty if the file cannot be read.
 func readUsed(dir string) map[string]time.Time {
 	used := map[string]time.Time{}
-	if readSealed(dir, usedFile, &used) != nil || used == nil {
+	if readChecked(dir, usedFile, &used) != nil || used == nil {
 		return map[string]time.Time{}
 	}
 	return used

@@ -17,7 +17,7 @@ import (
 
 func create(tb testing.TB, dir, name string, life time.Duration, scopes ...tool.Scope) (string, access.Token) {
 	tb.Helper()
-	text, made, err := access.Create(dir, access.Wish{Name: name, Scopes: scopes, Life: life})
+	text, made, err := access.Create(dir, access.TokenSpec{Name: name, Scopes: scopes, Lifetime: life})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestTokens(t *testing.T) {
 	if info, err := os.Stat(file(dir)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	tokens.Keep()
+	tokens.SaveUsage()
 	if all, err := access.List(dir); err != nil || len(all) != 2 || all[0].Name != "ci" || all[0].Used == nil {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -122,7 +122,7 @@ func TestDamage(t *testing.T) {
 		if _, err := tokens.Check(text); err == nil || tokens.Alive(made.ID) || tokens.Exist() || strings.Count(log.String(), "level=ERROR") != 1 {
 			t.Errorf("%s: %v\n%s", name, err, log.String())
 		}
-		if _, _, err := access.Create(dir, access.Wish{Name: "new", Scopes: tool.UserScopes()}); err == nil {
+		if _, _, err := access.Create(dir, access.TokenSpec{Name: "new", Scopes: tool.UserScopes()}); err == nil {
 			t.Errorf("%s: written over", name)
 		}
 		if err := os.WriteFile(file(dir), whole, 0o600); err != nil {
@@ -135,7 +135,7 @@ func TestWishes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	create(t, dir, "ci", 0, tool.ScopeRead)
-	for want, w := range map[string]access.Wish{
+	for want, w := range map[string]access.TokenSpec{
 		"is no name":              {Name: "A B", Scopes: tool.Scopes()},
 		`"oauth:ann" is no`:       {Name: "oauth:ann", Scopes: tool.Scopes()},
 		"at least one scope":      {Name: "x"},
@@ -171,7 +171,7 @@ func TestSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := access.OpenTokens(dir, nil)
 		s := access.NewSessions(tokens)
-		code, late := s.Code(), s.Code()
+		code, late := s.NewCode(), s.NewCode()
 		v, ok := s.Redeem(code)
 		if !ok || v.Operator != access.OperatorName || v.Principal != "" {
 			t.Errorf("%+v, %v", v, ok)
@@ -179,10 +179,10 @@ func TestSessions(t *testing.T) {
 		if _, ok := s.Redeem(code); ok {
 			t.Error("a code opens twice")
 		}
-		first := s.Code()
+		first := s.NewCode()
 		time.Sleep(time.Second)
 		for range 16 {
-			s.Code()
+			s.NewCode()
 		}
 		if _, ok := s.Redeem(first); ok {
 			t.Error("there are more codes than there can be")
@@ -194,21 +194,21 @@ func TestSessions(t *testing.T) {
 		cookie := s.Open(v)
 		for range 15 {
 			time.Sleep(11 * time.Hour)
-			if got, ok := s.Of(cookie); !ok || got.By != access.BySession {
+			if got, ok := s.Lookup(cookie); !ok || got.By != access.BySession {
 				t.Fatal("a session that is used has ended")
 			}
 		}
 		time.Sleep(4 * time.Hour)
-		if _, ok := s.Of(cookie); ok {
+		if _, ok := s.Lookup(cookie); ok {
 			t.Error("a session lasts more than a week")
 		}
 		idle, closed := s.Open(v), s.Open(v)
 		s.Close(closed)
-		if _, ok := s.Of(closed); ok {
+		if _, ok := s.Lookup(closed); ok {
 			t.Error("a closed session goes on")
 		}
 		time.Sleep(12 * time.Hour)
-		if _, ok := s.Of(idle); ok {
+		if _, ok := s.Lookup(idle); ok {
 			t.Error("an idle session goes on")
 		}
 		text, _ := create(t, dir, "a", time.Hour, tool.ScopeRead)
@@ -224,14 +224,14 @@ func TestSessions(t *testing.T) {
 		if err := access.Revoke(dir, "b"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := s.Of(revoking); ok {
+		if _, ok := s.Lookup(revoking); ok {
 			t.Error("the session of a revoked token goes on")
 		}
-		if _, ok := s.Of(expiring); !ok {
+		if _, ok := s.Lookup(expiring); !ok {
 			t.Error("another's session has ended")
 		}
 		time.Sleep(time.Hour)
-		if _, ok := s.Of(expiring); ok {
+		if _, ok := s.Lookup(expiring); ok {
 			t.Error("the session of an expired token goes on")
 		}
 		if _, err := tokens.Check(text); err == nil {
@@ -242,7 +242,7 @@ func TestSessions(t *testing.T) {
 			time.Sleep(time.Second)
 			s.Open(v)
 		}
-		if _, ok := s.Of(oldest); ok {
+		if _, ok := s.Lookup(oldest); ok {
 			t.Error("there are more sessions than there can be")
 		}
 	})
@@ -254,12 +254,12 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := access.NewLimits(access.Rate{Count: 60, Per: time.Minute})
 		for i := range 60 {
-			if s := l.Take("a", access.Rate{}); !s.OK || s.Left != 59-i {
+			if s := l.Take("a", access.Rate{}); !s.OK || s.Remaining != 59-i {
 				t.Fatalf("%d: %+v", i, s)
 			}
 		}
 		s := l.Take("a", access.Rate{})
-		if s.OK || s.After != time.Second || s.Full != time.Minute {
+		if s.OK || s.RetryAfter != time.Second || s.ResetAfter != time.Minute {
 			t.Errorf("%+v", s)
 		}
 		if !l.Take("b", access.Rate{}).OK || !l.Take("c", access.Rate{Count: 1, Per: time.Hour}).OK || l.Take("c", access.Rate{Count: 1, Per: time.Hour}).OK {

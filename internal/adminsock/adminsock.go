@@ -35,8 +35,8 @@ type Listener struct {
 	*net.UnixListener
 	path string
 	log  *slog.Logger
-	// gone removes the socket, once.
-	gone func() error
+	// removeSocket removes the socket, once.
+	removeSocket func() error
 }
 
 // Listen creates a socket in a data directory, which need not exist. Close removes it; [Sockets] and Listen remove those
@@ -48,7 +48,7 @@ func Listen(data string, opts *Options) (*Listener, error) {
 	if !supported {
 		return nil, ErrUnsupported
 	}
-	dir, err := folder(data)
+	dir, err := makeFolder(data)
 	if err != nil {
 		return nil, fmt.Errorf("make control folder: %w", err)
 	}
@@ -58,11 +58,11 @@ func Listen(data string, opts *Options) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on control socket: %w", err)
 	}
-	return &Listener{UnixListener: inner, path: path, log: opts.Logger, gone: sync.OnceValue(func() error { return os.Remove(path) })}, nil
+	return &Listener{UnixListener: inner, path: path, log: opts.Logger, removeSocket: sync.OnceValue(func() error { return os.Remove(path) })}, nil
 }
 
-// folder creates the folder of the sockets, which only its owner can access.
-func folder(data string) (string, error) {
+// makeFolder creates the folder of the sockets, which only its owner can access.
+func makeFolder(data string) (string, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return "", err
 	}
@@ -126,7 +126,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close ends listening and removes the socket.
 func (l *Listener) Close() error {
-	return errors.Join(l.gone(), l.UnixListener.Close())
+	return errors.Join(l.removeSocket(), l.UnixListener.Close())
 }
 
 // Sockets returns the paths of the sockets in a data directory with a listener, sorted. It removes those that killed

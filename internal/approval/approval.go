@@ -1,4 +1,4 @@
-// Package approval stores requests for the approval of tool calls, and their answers. Its main type is [Book]. Callers
+// Package approval stores requests for the approval of tool calls, and their answers. Its main type is [Store]. Callers
 // decide how people are asked, and who may answer.
 //
 // A question is answered once, by one person, before it expires. An approval covers exactly what was asked:
@@ -103,7 +103,7 @@ type Answer struct {
 	By, Note string
 }
 
-// Errors of a [Book].
+// Errors of a [Store].
 var (
 	ErrNotFound = errors.New("no such approval")
 	ErrAnswered = errors.New("already answered")
@@ -134,8 +134,8 @@ func (a *Approval) isSame(r Request) bool {
 	return a.Principal == r.Principal && a.Digest == r.Digest && a.Root == r.Root && (a.Root != "" || a.Session == r.Session)
 }
 
-// at returns the approval with its state at a time.
-func (a Approval) at(now time.Time) Approval {
+// asOf returns the approval with its state at a time.
+func (a Approval) asOf(now time.Time) Approval {
 	if a.State == Waiting && !now.Before(a.Expires) {
 		a.State = Expired
 	}

@@ -18,35 +18,35 @@ const (
 	// maxShown bounds the displayed arguments, maxShownText each string in them, in characters.
 	maxShown     = 2000
 	maxShownText = 400
-	// maxNested is the largest depth of arguments that are displayed.
-	maxNested = 64
+	// maxDepth is the largest depth of arguments that are displayed.
+	maxDepth = 64
 )
 
-// Readable returns arguments in canonical form, and for display. A duplicate member name is an error, as the reader and
+// FormatArguments returns arguments in canonical form, and for display. A duplicate member name is an error, as the reader and
 // the tool might use different values.
-func Readable(args json.RawMessage) (canonical []byte, shown string, err error) {
+func FormatArguments(args json.RawMessage) (canonical []byte, shown string, err error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
 	if !utf8.Valid(args) {
-		return nil, "", errNoJSON
+		return nil, "", errNotJSON
 	}
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
-	value, err := single(dec, maxNested)
+	value, err := decodeValue(dec, maxDepth)
 	if err != nil {
 		return nil, "", err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, "", errNoJSON
+		return nil, "", errNotJSON
 	}
-	if canonical, err = unescaped(value); err != nil {
+	if canonical, err = encode(value); err != nil {
 		return nil, "", err
 	}
 	if bytes.Contains(bytes.ToLower(args), []byte(`\ud`)) { // lone surrogates are lost in decoding
 		canonical = append(canonical, args...)
 	}
-	short, err := unescaped(shortened(value))
+	short, err := encode(shorten(value))
 	if err != nil {
 		return nil, "", err
 	}
@@ -57,7 +57,7 @@ func Readable(args json.RawMessage) (canonical []byte, shown string, err error) 
 	return canonical, shown, nil
 }
 
-func unescaped(v any) ([]byte, error) {
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -66,60 +66,60 @@ func unescaped(v any) ([]byte, error) {
 }
 
 var (
-	errNoJSON = errors.New("they are not JSON")
-	errDeep   = errors.New("they are nested too deeply")
+	errNotJSON = errors.New("they are not JSON")
+	errTooDeep = errors.New("they are nested too deeply")
 )
 
-// single decodes one value, of at most depth nested values. Duplicate member names are an error.
-func single(dec *json.Decoder, depth int) (any, error) {
+// decodeValue decodes one value, of at most depth nested values. Duplicate member names are an error.
+func decodeValue(dec *json.Decoder, depth int) (any, error) {
 	token, err := dec.Token()
 	switch {
 	case err != nil:
-		return nil, errNoJSON
+		return nil, errNotJSON
 	case depth == 0:
-		return nil, errDeep
+		return nil, errTooDeep
 	case token == json.Delim('{'):
-		return members(dec, depth-1)
+		return decodeObject(dec, depth-1)
 	case token != json.Delim('['):
 		return token, nil
 	}
 	list := []any{}
 	for dec.More() {
-		item, err := single(dec, depth-1)
+		item, err := decodeValue(dec, depth-1)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, item)
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, errNoJSON
+		return nil, errNotJSON
 	}
 	return list, nil
 }
 
-func members(dec *json.Decoder, depth int) (map[string]any, error) {
+func decodeObject(dec *json.Decoder, depth int) (map[string]any, error) {
 	object := map[string]any{}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return nil, errNoJSON
+			return nil, errNotJSON
 		}
 		name, _ := key.(string)
 		if _, twice := object[name]; twice {
 			return nil, fmt.Errorf("%q is in them twice", sanitize.Line(name, 60))
 		}
-		if object[name], err = single(dec, depth); err != nil {
+		if object[name], err = decodeValue(dec, depth); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, errNoJSON
+		return nil, errNotJSON
 	}
 	return object, nil
 }
 
-// shortened returns a value with long strings truncated, so that the rest fits the display.
-func shortened(v any) any {
+// shorten returns a value with long strings truncated, so that the rest fits the display.
+func shorten(v any) any {
 	switch v := v.(type) {
 	case string:
 		if n := utf8.RuneCountInString(v); n > maxShownText {
@@ -136,13 +136,13 @@ func shortened(v any) any {
 			for _, taken := short[key]; taken; _, taken = short[key] {
 				key += "'"
 			}
-			short[key] = shortened(v[name])
+			short[key] = shorten(v[name])
 		}
 		return short
 	case []any:
 		short := make([]any, len(v))
 		for i := range v {
-			short[i] = shortened(v[i])
+			short[i] = shorten(v[i])
 		}
 		return short
 	}

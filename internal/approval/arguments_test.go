@@ -24,7 +24,7 @@ func TestReadable(t *testing.T) {
 		"no text":             {"{\"a\": \"\xff\"}", "", "they are not JSON"},
 		"deep":                {strings.Repeat("[", 1<<20), "", "they are nested too deeply"},
 	} {
-		_, shown, err := approval.Readable([]byte(c.args))
+		_, shown, err := approval.FormatArguments([]byte(c.args))
 		said := ""
 		if err != nil {
 			said = err.Error()
@@ -33,7 +33,7 @@ func TestReadable(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s, %s", name, shown, err, c.shown, c.err)
 		}
 	}
-	_, shown, err := approval.Readable([]byte(`[` + strings.Repeat(`"abcdefgh",`, 1000) + `1]`))
+	_, shown, err := approval.FormatArguments([]byte(`[` + strings.Repeat(`"abcdefgh",`, 1000) + `1]`))
 	if err != nil || utf8.RuneCountInString(shown) > 2100 || !strings.HasSuffix(shown, "… (cut: 11003 bytes in all)") {
 		t.Errorf("%d, %v: %s", len(shown), err, shown[max(0, len(shown)-60):])
 	}
@@ -42,7 +42,7 @@ func TestReadable(t *testing.T) {
 // TestSameMeaning: the order of members makes no other call of it, the least change of a value does.
 func TestSameMeaning(t *testing.T) {
 	form := func(args string) string {
-		canonical, _, err := approval.Readable([]byte(args))
+		canonical, _, err := approval.FormatArguments([]byte(args))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,14 +64,14 @@ func FuzzReadable(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, args []byte) {
-		canonical, shown, err := approval.Readable(args)
+		canonical, shown, err := approval.FormatArguments(args)
 		if err != nil {
 			return
 		}
 		if utf8.RuneCountInString(shown) > 2100 || strings.ContainsFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Hidden(r) }) {
 			t.Errorf("%q", shown)
 		}
-		if again, _, err := approval.Readable(canonical); err == nil && string(again) != string(canonical) && !strings.Contains(strings.ToLower(string(args)), `\ud`) {
+		if again, _, err := approval.FormatArguments(canonical); err == nil && string(again) != string(canonical) && !strings.Contains(strings.ToLower(string(args)), `\ud`) {
 			t.Errorf("%q, then %q", canonical, again)
 		}
 	})

@@ -38,7 +38,7 @@ func (p pkg) testImports() []string { return slices.Concat(p.TestImports, p.XTes
 
 func TestImportsRunDown(t *testing.T) {
 	report(t, "imports a package that it must not", list(t), func(p pkg) []string {
-		return append(roomFaults(p, p.Imports, false), roomFaults(p, p.testImports(), true)...)
+		return append(importFaults(p, p.Imports, false), importFaults(p, p.testImports(), true)...)
 	})
 }
 
@@ -50,12 +50,12 @@ func TestForeignLibraryHasOneOwner(t *testing.T) {
 
 func TestDirectDependencyIsListed(t *testing.T) {
 	report(t, "imports a module that rules_test.go does not list", list(t), func(p pkg) []string {
-		return strangerFaults(slices.Concat(p.Imports, p.testImports()))
+		return unlistedFaults(slices.Concat(p.Imports, p.testImports()))
 	})
 	if len(dependencies) > maxDependencies {
 		t.Errorf("%d direct dependencies are listed, more than %d: remove one", len(dependencies), maxDependencies)
 	}
-	direct := required(t)
+	direct := directRequirements(t)
 	if len(direct) == 0 {
 		t.Log("go.mod has only indirect requirements, as before the first go mod tidy: nothing to compare")
 		return
@@ -78,8 +78,8 @@ func TestPackageSaysWhatItIs(t *testing.T) {
 // TestRulesCatch checks that a violation of each rule is found.
 func TestRulesCatch(t *testing.T) {
 	all := func(p pkg) []string {
-		return slices.Concat(roomFaults(p, p.Imports, false), roomFaults(p, p.testImports(), true),
-			ownerFaults(p, p.Imports, false), ownerFaults(p, p.testImports(), true), strangerFaults(p.Imports))
+		return slices.Concat(importFaults(p, p.Imports, false), importFaults(p, p.testImports(), true),
+			ownerFaults(p, p.Imports, false), ownerFaults(p, p.testImports(), true), unlistedFaults(p.Imports))
 	}
 	for _, c := range []struct {
 		name, from, imports string
@@ -142,12 +142,12 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
 }
 
-func roomFaults(p pkg, imports []string, inTest bool) []string {
-	i := slices.IndexFunc(rooms, func(r room) bool { return matches(r.name, p.name()) })
+func importFaults(p pkg, imports []string, inTest bool) []string {
+	i := slices.IndexFunc(importRules, func(r importRule) bool { return matches(r.name, p.name()) })
 	if i < 0 {
 		return []string{"no rule in rules_test.go matches this package: add what it may import, and why"}
 	}
-	r := rooms[i]
+	r := importRules[i]
 	allowed := append([]string{r.name}, r.imports...)
 	if inTest {
 		allowed = append(allowed, r.tests...)
@@ -164,25 +164,25 @@ func roomFaults(p pkg, imports []string, inTest bool) []string {
 
 func ownerFaults(p pkg, imports []string, inTest bool) []string {
 	var faults []string
-	for _, o := range owners {
-		if matchesAny(o.rooms, p.name()) || inTest && matchesAny(o.tests, p.name()) {
+	for _, o := range libraryOwners {
+		if matchesAny(o.packages, p.name()) || inTest && matchesAny(o.tests, p.name()) {
 			continue
 		}
 		for _, path := range imports {
 			if matches(o.library+"/...", path) {
-				faults = append(faults, fmt.Sprintf("%s (only in %s): %s", path, strings.Join(o.rooms, ", "), o.why))
+				faults = append(faults, fmt.Sprintf("%s (only in %s): %s", path, strings.Join(o.packages, ", "), o.why))
 			}
 		}
 	}
 	return faults
 }
 
-// strangerFaults returns the imports outside the standard library, the module and the listed dependencies.
-func strangerFaults(imports []string) []string {
+// unlistedFaults returns the imports outside the standard library, the module and the listed dependencies.
+func unlistedFaults(imports []string) []string {
 	var faults []string
 	for _, path := range imports {
 		host, _, _ := strings.Cut(path, "/")
-		if !strings.Contains(host, ".") || listed(path) {
+		if !strings.Contains(host, ".") || isListed(path) {
 			continue
 		}
 		faults = append(faults, path+": add to rules_test.go what it is for")
@@ -190,7 +190,7 @@ func strangerFaults(imports []string) []string {
 	return faults
 }
 
-func listed(path string) bool {
+func isListed(path string) bool {
 	for dependency := range dependencies {
 		if matches(dependency+"/...", path) {
 			return true
@@ -259,8 +259,8 @@ func list(t *testing.T) []pkg {
 	return pkgs
 }
 
-// required returns the paths of the modules that go.mod requires directly.
-func required(t *testing.T) []string {
+// directRequirements returns the paths of the modules that go.mod requires directly.
+func directRequirements(t *testing.T) []string {
 	t.Helper()
 	var mod struct {
 		Require []struct {

@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// notFiles are names in the docs that look like files or packages of this repository, and are not.
-var notFiles = map[string]string{
+// otherNames are names in the docs that look like files or packages of this repository, and are not.
+var otherNames = map[string]string{
 	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
 	"workflows/hello.yaml": "an example of a definition", "NAME_test.yaml": "how tests are called",
 	"A.txt": "an example of a name", "a.txt": "an example of a name",
@@ -24,7 +24,7 @@ var (
 	inBackticks = regexp.MustCompile("`([^`\n]+)`")
 	fileName    = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)*\.(go|md|py|ts|mjs|sh|txt|txtar|yaml|yml|json|jsonl|lock|mod)$`)
 	testName    = regexp.MustCompile(`\.(Test|Fuzz|Benchmark)\w+$`) // of a package; sandbox.TestAttacksAreListed checks that it exists
-	roomName    = regexp.MustCompile(`^(cmd|gateway|codegen|sandbox|index|internal|bench|tools|docs)(/[\w.-]+)*/?$`)
+	packageName = regexp.MustCompile(`^(cmd|gateway|codegen|sandbox|index|internal|bench|tools|docs)(/[\w.-]+)*/?$`)
 )
 
 // TestDocsNameWhatExists checks that files and packages in the docs exist: a file by its path or the end of it, a package by its path.
@@ -40,7 +40,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 		}
 		for _, found := range inBackticks.FindAllSubmatch(text, -1) {
 			name := testName.ReplaceAllString(string(found[1]), "")
-			if _, known := notFiles[name]; known || !fileName.MatchString(name) && !roomName.MatchString(name) {
+			if _, known := otherNames[name]; known || !fileName.MatchString(name) && !packageName.MatchString(name) {
 				continue
 			}
 			checked++

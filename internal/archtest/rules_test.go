@@ -2,7 +2,7 @@ package archtest
 
 // A room is a rule: which packages of the module a package, or all packages in a folder, may import.
 // The first rule that matches a package applies, so a specific rule comes before a general one.
-type room struct {
+type importRule struct {
 	name    string   // "gateway", or "sandbox/..." for the package and all below it
 	imports []string // patterns like name; a package may always import itself
 	tests   []string // what its test files may import in addition
@@ -12,22 +12,22 @@ type room struct {
 // product are the packages that the verbs use.
 var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "tools/upstreams"}
 
-// verbs returns the rules of the packages with verbs, which do not import each other.
-func verbs() (all []room) {
+// commandRules returns the rules of the packages with verbs, which do not import each other.
+func commandRules() (all []importRule) {
 	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "doctorcmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
-		r := room{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
+		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
 			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/tokencount", "bench/local", "bench/stats", "bench/suite")
 		}
 		all = append(all, r)
 	}
-	return append(all, room{"cmd/sallyport/internal/cli", product, nil,
+	return append(all, importRule{"cmd/sallyport/internal/cli", product, nil,
 		"cli is shared by the verbs, so it imports none of them"})
 }
 
 // Packages import only lower layers: cmd, the interfaces (mcpserver, httpapi, dashboard), workflow, gateway, its four peers, internal.
-var rooms = append(verbs(), []room{
+var importRules = append(commandRules(), []importRule{
 	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite"}, // a model to work with
 		"cmd wires everything together; only its verb bench uses the packages of make bench"},
 	{"bench/tokencount", []string{"bench/ordered"}, nil,
@@ -40,15 +40,15 @@ var rooms = append(verbs(), []room{
 		"a task depends on its world, not on the product or the agent"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
 		"a benchmark uses the product as a client or through a package's API, never through cmd"},
-	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
+	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
-	{"gateway/httpapi", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
+	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
-	{"gateway/dashboard", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
+	{"gateway/dashboard", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
 	{"gateway/httpserver", []string{"internal/..."}, nil,
 		"the server authenticates requests and passes them to the handlers that it is given"},
-	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
+	{"gateway/workflow/...", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
 		"a workflow calls tools only through Gateway.Call, which applies policy, privacy, limits and audit"},
 	{"gateway/upstream/process", []string{"internal/..."}, nil,
 		"starting and stopping a process is independent of the protocol"},
@@ -100,7 +100,7 @@ var rooms = append(verbs(), []room{
 		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"privacy is a middleware that depends on calls and settings only"},
-	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
+	{"gateway", gatewayPackages("gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
 		"the gateway wires its packages; handlers and the workflow engine are above it"},
 	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are independent: codegen turns tools into files in memory and runs nothing"},
@@ -135,14 +135,14 @@ var rooms = append(verbs(), []room{
 }...)
 
 // An owner is a rule for a library: only its packages may import the library, so that it can be replaced in one place.
-type owner struct {
-	library string   // an import path and all below it, foreign or of the standard library
-	rooms   []string // patterns of the packages that may import it
-	tests   []string // patterns of the packages whose test files may import it in addition
-	why     string
+type libraryOwner struct {
+	library  string   // an import path and all below it, foreign or of the standard library
+	packages []string // patterns of the packages that may import it
+	tests    []string // patterns of the packages whose test files may import it in addition
+	why      string
 }
 
-var owners = []owner{
+var libraryOwners = []libraryOwner{
 	{"github.com/modelcontextprotocol/go-sdk", []string{"gateway/upstream/...", "gateway/mcpserver", "bench/..."},
 		[]string{"cmd/...", "gateway/..."},
 		"only client and server of the protocol use the SDK's types; other packages use internal/tool"},
@@ -249,7 +249,7 @@ var dependencies = map[string]string{
 
 const maxDependencies = 46
 
-// gatewayRooms returns the packages of the gateway, and others.
-func gatewayRooms(others ...string) []string {
+// gatewayPackages returns the packages of the gateway, and others.
+func gatewayPackages(others ...string) []string {
 	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
 }

@@ -27,14 +27,14 @@ const (
 type explainer struct {
 	schema, args any // parsed
 	printer      *message.Printer
-	said         map[string]bool // paths and names that a message covers
+	covered      map[string]bool // paths and names that a message covers
 	found        []string
 	at           [][]string // the path of each
 }
 
 // describe explains the first violations of args.
 func describe(err *jsonschema.ValidationError, schema, args json.RawMessage) string {
-	f := explainer{printer: message.NewPrinter(language.English), said: map[string]bool{}}
+	f := explainer{printer: message.NewPrinter(language.English), covered: map[string]bool{}}
 	_ = json.Unmarshal(schema, &f.schema) // without names there are no suggestions
 	_ = json.Unmarshal(args, &f.args)
 	f.walk(err)
@@ -48,7 +48,7 @@ func (f *explainer) walk(e *jsonschema.ValidationError) {
 	causes := e.Causes
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		causes = f.branch(e)
+		causes = f.likelyBranch(e)
 	}
 	for _, cause := range causes {
 		f.walk(cause)
@@ -57,17 +57,17 @@ func (f *explainer) walk(e *jsonschema.ValidationError) {
 		return
 	}
 	if text := f.text(e); text != "" {
-		f.found, f.at = append(f.found, sanitize.Line(place(e.InstanceLocation)+text, 300)), append(f.at, e.InstanceLocation)
+		f.found, f.at = append(f.found, sanitize.Line(pathPrefix(e.InstanceLocation)+text, 300)), append(f.at, e.InstanceLocation)
 	}
 }
 
-// branch picks the branch of anyOf or oneOf that was probably meant: not one of another type or with another constant, and of
+// likelyBranch picks the branch of anyOf or oneOf that was probably meant: not one of another type or with another constant, and of
 // the others the one with the fewest violations. If all are of another type, it returns all.
-func (f *explainer) branch(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+func (f *explainer) likelyBranch(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	var best []*jsonschema.ValidationError
 	fewest := 0
 	for _, cause := range e.Causes {
-		n, meant := weigh(cause, len(e.InstanceLocation))
+		n, meant := countViolations(cause, len(e.InstanceLocation))
 		if meant && (best == nil || n < fewest) {
 			best, fewest = []*jsonschema.ValidationError{cause}, n
 		}
@@ -78,8 +78,8 @@ func (f *explainer) branch(e *jsonschema.ValidationError) []*jsonschema.Validati
 	return best
 }
 
-// weigh counts the violations of a branch for a value at that depth, and reports whether the branch can have been meant.
-func weigh(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
+// countViolations counts the violations of a branch for a value at that depth, and reports whether the branch can have been meant.
+func countViolations(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
 	switch e.ErrorKind.(type) {
 	case *kind.Type:
 		return 1, len(e.InstanceLocation) > depth
@@ -91,7 +91,7 @@ func weigh(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
 	}
 	meant = true
 	for _, cause := range e.Causes {
-		more, ok := weigh(cause, depth)
+		more, ok := countViolations(cause, depth)
 		n, meant = n+more, meant && ok
 	}
 	return n, meant
@@ -126,7 +126,7 @@ func (f *explainer) missing(e *jsonschema.ValidationError, names []string) strin
 	known := f.properties(e.SchemaURL)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if near := suggest.Of(name, names); near != "" && !slices.Contains(known, name) {
-			f.said[place(e.InstanceLocation)+name] = true
+			f.covered[pathPrefix(e.InstanceLocation)+name] = true
 			return fmt.Sprintf("missing property %q, got %q: did you mean %s?", near, sanitize.Line(name, 80), near)
 		}
 	}
@@ -138,14 +138,14 @@ func (f *explainer) unknown(e *jsonschema.ValidationError, names, known []string
 	slices.Sort(names)
 	var parts []string
 	for _, name := range names[:min(len(names), maxMessages)] {
-		if f.said[place(e.InstanceLocation)+name] {
+		if f.covered[pathPrefix(e.InstanceLocation)+name] {
 			continue
 		}
 		text := fmt.Sprintf("unknown property %q", sanitize.Line(name, 80))
 		if near := suggest.Of(name, known); near != "" {
 			text += ": did you mean " + near + "?"
 		} else {
-			text += ", it has " + list(known)
+			text += ", it has " + joinNames(known)
 		}
 		parts = append(parts, text)
 	}
@@ -164,14 +164,14 @@ func enumText(k *kind.Enum) string {
 	if !ok || len(want) < len(k.Want) {
 		return ""
 	}
-	text := fmt.Sprintf("got %q, want one of %s", sanitize.Line(got, 60), list(want))
+	text := fmt.Sprintf("got %q, want one of %s", sanitize.Line(got, 60), joinNames(want))
 	if near := suggest.Of(got, want); near != "" {
-		text = fmt.Sprintf("got %q: did you mean %q? It is one of %s", sanitize.Line(got, 60), near, list(want))
+		text = fmt.Sprintf("got %q: did you mean %q? It is one of %s", sanitize.Line(got, 60), near, joinNames(want))
 	}
 	return text
 }
 
-func list(names []string) string {
+func joinNames(names []string) string {
 	text := strings.Join(names[:min(len(names), maxChoices)], ", ")
 	if len(names) > maxChoices {
 		text += fmt.Sprintf(" and %d more", len(names)-maxChoices)
@@ -219,7 +219,7 @@ func valueAt(v any, path []string) any {
 	return v
 }
 
-func place(path []string) string {
+func pathPrefix(path []string) string {
 	if len(path) == 0 {
 		return ""
 	}

@@ -80,7 +80,7 @@ func compileSchema(input json.RawMessage, m *meter) (check *jsonschema.Schema) {
 	if err != nil {
 		return nil
 	}
-	if size := measure(doc); size.nodes > maxSchemaNodes || size.odd {
+	if size := measure(doc); size.nodes > maxSchemaNodes || size.hugeNumber {
 		return nil
 	}
 	compiler := jsonschema.NewCompiler()
@@ -108,7 +108,7 @@ func (s *Schema) validate(args json.RawMessage) (invalid *jsonschema.ValidationE
 	if err != nil {
 		return nil
 	}
-	if size := measure(value); size.depth > maxArgsDepth || size.odd {
+	if size := measure(value); size.depth > maxArgsDepth || size.hugeNumber {
 		return nil
 	}
 	s.meter.mu.Lock()
@@ -146,7 +146,7 @@ func (m *meter) Validate(*jsonschema.ValidatorContext, any) {
 // extent is the size of a JSON value.
 type extent struct {
 	nodes, depth int
-	odd          bool // a number in it is too large to compute with
+	hugeNumber   bool // a number in it is too large to compute with
 }
 
 func measure(v any) extent {
@@ -155,7 +155,7 @@ func measure(v any) extent {
 		inner := measure(part)
 		size.nodes += inner.nodes
 		size.depth = max(size.depth, inner.depth)
-		size.odd = size.odd || inner.odd
+		size.hugeNumber = size.hugeNumber || inner.hugeNumber
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -169,13 +169,13 @@ func measure(v any) extent {
 		}
 		size.depth++
 	case json.Number:
-		size.odd = isOdd(v.String())
+		size.hugeNumber = isHugeNumber(v.String())
 	}
 	return size
 }
 
-// isOdd reports whether a number is far beyond the range of a float64.
-func isOdd(number string) bool {
+// isHugeNumber reports whether a number is far beyond the range of a float64.
+func isHugeNumber(number string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	n, err := strconv.Atoi(exponent)
 	return len(number) > 400 || exponent != "" && (err != nil || max(n, -n) > 400)

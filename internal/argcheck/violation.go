@@ -23,13 +23,13 @@ func Explain(schema, value json.RawMessage) []Violation {
 	if invalid == nil {
 		return nil
 	}
-	f := explainer{printer: message.NewPrinter(language.English), said: map[string]bool{}}
+	f := explainer{printer: message.NewPrinter(language.English), covered: map[string]bool{}}
 	_ = json.Unmarshal(schema, &f.schema)
 	_ = json.Unmarshal(value, &f.args)
 	f.walk(invalid)
 	all := make([]Violation, len(f.found))
 	for i, text := range f.found {
-		all[i] = Violation{At: f.at[i], Message: strings.TrimPrefix(text, place(f.at[i]))}
+		all[i] = Violation{At: f.at[i], Message: strings.TrimPrefix(text, pathPrefix(f.at[i]))}
 	}
 	return all
 }

@@ -19,7 +19,7 @@ var (
 	ErrChanged = errors.New("was changed by someone else in the meantime; try again")
 )
 
-// Options of [File]; nil is the zero value.
+// Options of [Write]; nil is the zero value.
 type Options struct {
 	// Mode is the mode of a new file; 0 is 0644.
 	Mode fs.FileMode
@@ -31,27 +31,27 @@ type Options struct {
 	Now time.Time
 }
 
-// File replaces the content of path with data. The file must still contain old; a nil
+// Write replaces the content of path with data. The file must still contain old; a nil
 // old means that it does not exist, and then its directory is created too. It returns
 // the path of the backup, "" if there is none.
-func File(path string, old, data []byte, opts *Options) (backup string, err error) {
+func Write(path string, old, data []byte, opts *Options) (backup string, err error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	path, mode, err := target(path, old, opts)
+	path, mode, err := checkTarget(path, old, opts)
 	if err != nil {
 		return "", err
 	}
 	if opts.Backup && old != nil {
-		if backup, err = keep(path, old, mode, opts.Now); err != nil {
+		if backup, err = writeBackup(path, old, mode, opts.Now); err != nil {
 			return "", err
 		}
 	}
 	return backup, Replace(path, data, mode)
 }
 
-// target follows links and checks that the file may be replaced. It returns the real path and the mode to write.
-func target(path string, old []byte, opts *Options) (string, fs.FileMode, error) {
+// checkTarget follows links and checks that the file may be replaced. It returns the real path and the mode to write.
+func checkTarget(path string, old []byte, opts *Options) (string, fs.FileMode, error) {
 	mode := opts.Mode
 	if mode == 0 {
 		mode = 0o644
@@ -88,8 +88,8 @@ func target(path string, old []byte, opts *Options) (string, fs.FileMode, error)
 	return real, mode, f.Close()
 }
 
-// keep writes the backup under an unused name, which it returns.
-func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, error) {
+// writeBackup writes the backup under an unused name, which it returns.
+func writeBackup(path string, data []byte, mode fs.FileMode, now time.Time) (string, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}

@@ -46,8 +46,8 @@ type Options struct {
 	Size int64
 	// Sync is the longest delay until a record is synced to the disk; 0 is 200 ms.
 	Sync time.Duration
-	// Patience is how long Append waits for other processes; 0 is 2 s.
-	Patience time.Duration
+	// LockTimeout is how long Append waits for other processes; 0 is 2 s.
+	LockTimeout time.Duration
 }
 
 func (o *Options) withDefaults() Options {
@@ -64,8 +64,8 @@ func (o *Options) withDefaults() Options {
 	if opts.Sync == 0 {
 		opts.Sync = 200 * time.Millisecond
 	}
-	if opts.Patience == 0 {
-		opts.Patience = 2 * time.Second
+	if opts.LockTimeout == 0 {
+		opts.LockTimeout = 2 * time.Second
 	}
 	return opts
 }
@@ -85,21 +85,21 @@ type Log struct {
 	at     end            // the last record
 	opened bool           // a log.opened was written
 
-	synced atomic.Pointer[error] // the error of the last sync, nil if it succeeded
-	grown  chan struct{}         // has one when something was appended since the last sync
-	wakes  wakes
-	ending chan struct{}
-	work   sync.WaitGroup
+	synced   atomic.Pointer[error] // the error of the last sync, nil if it succeeded
+	appended chan struct{}         // has one when something was appended since the last sync
+	notifier notifier
+	closing  chan struct{}
+	work     sync.WaitGroup
 }
 
 // Open opens the log in a directory, and creates both if they do not exist. It appends nothing. The caller must Close it.
 func Open(dir string, opts *Options) (*Log, error) {
-	l := &Log{dir: dir, opts: opts.withDefaults(), grown: make(chan struct{}, 1), ending: make(chan struct{})}
+	l := &Log{dir: dir, opts: opts.withDefaults(), appended: make(chan struct{}, 1), closing: make(chan struct{})}
 	l.log = l.opts.Logger
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	l.work.Go(l.keepSynced)
+	l.work.Go(l.syncLoop)
 	return l, nil
 }
 
@@ -111,15 +111,15 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	if err := lock.Take(l.opts.Patience); err != nil {
+	if err := lock.Acquire(l.opts.LockTimeout); err != nil {
 		return errors.Join(err, lock.Close())
 	}
-	defer lock.Leave()
+	defer lock.Release()
 	if err = l.load(true); err == nil {
-		_, _, _, _, err = lastOf(l.dir)
+		_, _, _, _, err = findEnd(l.dir)
 	}
 	if err == nil {
-		err = writable(l.dir)
+		err = checkWritable(l.dir)
 	}
 	if err != nil {
 		return errors.Join(err, lock.Close())
@@ -128,8 +128,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// writable checks that files can be created in dir.
-func writable(dir string) error {
+// checkWritable checks that files can be created in dir.
+func checkWritable(dir string) error {
 	path := filepath.Join(dir, ".probe")
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path))
 }
@@ -145,11 +145,11 @@ func (l *Log) Digest(data []byte) string {
 
 // Append adds an event. When it returns nil the record survives a kill of the process.
 func (l *Log) Append(e Event) error {
-	if err := l.append(e.bounded()); err != nil {
+	if err := l.append(e.limitFields()); err != nil {
 		return fmt.Errorf("append to audit log: %w", err)
 	}
 	select {
-	case l.grown <- struct{}{}:
+	case l.appended <- struct{}{}:
 	default:
 	}
 	return nil
@@ -161,9 +161,9 @@ func (l *Log) append(e Event) error {
 	if failed := l.synced.Load(); failed != nil {
 		return *failed
 	}
-	return l.locked(func() error {
+	return l.withLock(func() error {
 		if !l.opened {
-			opened := l.opts.Opened.bounded()
+			opened := l.opts.Opened.limitFields()
 			opened.Kind = LogOpened
 			if err := l.write(opened); err != nil {
 				return err
@@ -174,15 +174,15 @@ func (l *Log) append(e Event) error {
 	})
 }
 
-// locked calls do with the log locked against other processes, and positioned at its end. It is called with mu held.
-func (l *Log) locked(do func() error) error {
+// withLock calls do with the log locked against other processes, and positioned at its end. It is called with mu held.
+func (l *Log) withLock(do func() error) error {
 	if l.lock == nil {
 		return ErrClosed
 	}
-	if err := l.lock.Take(l.opts.Patience); err != nil {
+	if err := l.lock.Acquire(l.opts.LockTimeout); err != nil {
 		return err
 	}
-	defer func() { l.lock.Leave() }() // l.lock is another one if the directory was replaced
+	defer func() { l.lock.Release() }() // l.lock is another one if the directory was replaced
 	if err := l.catchUp(); err != nil {
 		return err
 	}
@@ -193,17 +193,17 @@ func (l *Log) locked(do func() error) error {
 func (l *Log) catchUp() error {
 	if l.file != nil {
 		info, err := l.file.Stat()
-		if err == nil && !sealed(info) && !removed(info) && (info.Size() == l.size || l.grew(info.Size())) {
+		if err == nil && !sealed(info) && !removed(info) && (info.Size() == l.size || l.readAppended(info.Size())) {
 			return nil
 		}
 		_ = l.file.Close()
 		l.file = nil
 	}
-	if err := l.sameDirectory(); err != nil {
+	if err := l.relockDirectory(); err != nil {
 		return err
 	}
 	known := l.at
-	at, in, size, rest, err := lastOf(l.dir)
+	at, in, size, rest, err := findEnd(l.dir)
 	if err != nil {
 		return err
 	}
@@ -211,14 +211,14 @@ func (l *Log) catchUp() error {
 		return fmt.Errorf("%w: %s has no records", ErrGone, l.dir)
 	}
 	l.at, l.size = at, size
-	if err := l.openLast(in, rest); err != nil {
+	if err := l.openSegment(in, rest); err != nil {
 		return err
 	}
-	return l.noteLoss(known, rest)
+	return l.recordLoss(known, rest)
 }
 
-// grew reads what other processes appended to the segment, and reports whether it was complete records.
-func (l *Log) grew(size int64) bool {
+// readAppended reads what other processes appended to the segment, and reports whether it was complete records.
+func (l *Log) readAppended(size int64) bool {
 	more := size - l.size
 	if more < 0 || more > maxLine {
 		return false
@@ -236,8 +236,8 @@ func (l *Log) grew(size int64) bool {
 	return true
 }
 
-// sameDirectory locks the current directory at the path, if it is not the one that was opened.
-func (l *Log) sameDirectory() error {
+// relockDirectory locks the current directory at the path, if it is not the one that was opened.
+func (l *Log) relockDirectory() error {
 	if same, err := l.lock.Same(l.dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: %w", ErrGone, err)
@@ -250,7 +250,7 @@ func (l *Log) sameDirectory() error {
 	if err != nil {
 		return err
 	}
-	if err := lock.Take(l.opts.Patience); err != nil {
+	if err := lock.Acquire(l.opts.LockTimeout); err != nil {
 		return errors.Join(err, lock.Close())
 	}
 	_ = l.lock.Close()
@@ -267,17 +267,17 @@ func (l *Log) load(mayMake bool) error {
 	return err
 }
 
-// openLast opens the segment to write to, and truncates what a crash left at its end.
-func (l *Log) openLast(in segment, rest torn) error {
+// openSegment opens the segment to write to, and truncates what a crash left at its end.
+func (l *Log) openSegment(in segment, rest tornTail) error {
 	if in.path == "" {
-		return l.begin()
+		return l.newSegment()
 	}
 	info, err := os.Stat(in.path)
 	if err != nil {
 		return err
 	}
 	if sealed(info) { // a crash came before the next one was created
-		return l.begin()
+		return l.newSegment()
 	}
 	f, err := os.OpenFile(in.path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -292,8 +292,8 @@ func (l *Log) openLast(in segment, rest torn) error {
 	return nil
 }
 
-// begin creates the segment for the next record.
-func (l *Log) begin() error {
+// newSegment creates the segment for the next record.
+func (l *Log) newSegment() error {
 	f, err := os.OpenFile(segmentPath(l.dir, l.at.seq+1), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -302,9 +302,9 @@ func (l *Log) begin() error {
 	return nil
 }
 
-// noteLoss records what is missing: an incomplete record after a crash, or removed records, which this process or the
+// recordLoss records what is missing: an incomplete record after a crash, or removed records, which this process or the
 // published head knows.
-func (l *Log) noteLoss(known end, rest torn) error {
+func (l *Log) recordLoss(known end, rest tornTail) error {
 	if rest.bytes > 0 {
 		if err := l.write(Event{Kind: LogTorn, Bytes: rest.bytes, Note: rest.sum}); err != nil {
 			return err
@@ -316,11 +316,11 @@ func (l *Log) noteLoss(known end, rest torn) error {
 	if known.seq <= l.at.seq {
 		return nil
 	}
-	return l.gap(known)
+	return l.writeGap(known)
 }
 
-// gap records that records up to a known one are missing. The next record has the number after it.
-func (l *Log) gap(known end) error {
+// writeGap records that records up to a known one are missing. The next record has the number after it.
+func (l *Log) writeGap(known end) error {
 	l.log.Error("records of the audit log were removed", "directory", l.dir, "after", l.at.seq, "through", known.seq)
 	before := l.at
 	l.at.seq = known.seq
@@ -364,7 +364,7 @@ func (l *Log) roll() error {
 		return err
 	}
 	old := l.file
-	if err := l.begin(); err != nil {
+	if err := l.newSegment(); err != nil {
 		return err
 	}
 	if err := old.Close(); err != nil {
@@ -376,17 +376,17 @@ func (l *Log) roll() error {
 	return nil
 }
 
-// keepSynced syncs appended records to the disk, and publishes the head, until Close.
-func (l *Log) keepSynced() {
+// syncLoop syncs appended records to the disk, and publishes the head, until Close.
+func (l *Log) syncLoop() {
 	for {
 		select {
-		case <-l.ending:
+		case <-l.closing:
 			return
-		case <-l.grown:
+		case <-l.appended:
 		}
-		l.wakes.all()
+		l.notifier.broadcast()
 		select {
-		case <-l.ending:
+		case <-l.closing:
 			return
 		case <-time.After(l.opts.Sync):
 		}
@@ -406,7 +406,7 @@ func (l *Log) noteSync(err error) {
 		l.log.Error("the audit log cannot be written", "directory", l.dir, "error", err)
 	}
 	select {
-	case l.grown <- struct{}{}:
+	case l.appended <- struct{}{}:
 	default:
 	}
 }
@@ -434,10 +434,10 @@ func (l *Log) publish(at end) error {
 	if l.lock == nil {
 		return nil
 	}
-	if err := l.lock.Take(l.opts.Patience); err != nil {
+	if err := l.lock.Acquire(l.opts.LockTimeout); err != nil {
 		return err
 	}
-	defer func() { l.lock.Leave() }()
+	defer func() { l.lock.Release() }()
 	if head, err := readHead(l.dir); err == nil && head.Seq >= at.seq && head.check(l.keys.Load().public()) {
 		return nil
 	}
@@ -458,11 +458,11 @@ func (l *Log) Head() Head {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	select {
-	case <-l.ending:
+	case <-l.closing:
 		l.mu.Unlock()
 		return nil
 	default:
-		close(l.ending)
+		close(l.closing)
 	}
 	l.mu.Unlock()
 	l.work.Wait()

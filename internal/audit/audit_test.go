@@ -130,7 +130,7 @@ func forgedLine(t *testing.T, l *audit.Log) []byte {
 	return nil
 }
 
-func copied(t *testing.T, dir string) string {
+func copyLog(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {

@@ -52,16 +52,16 @@ const (
 	// maxBatch bounds the records that are sent at once, maxBatchBytes their total size.
 	maxBatch      = 200
 	maxBatchBytes = 512 << 10
-	// gather is how long a record may wait to be sent together with others.
-	gather = 250 * time.Millisecond
-	// sendTime bounds one attempt, lastTime the final attempt when delivery ends.
-	sendTime = 30 * time.Second
-	lastTime = 2 * time.Second
-	// firstRest and longestRest are the least and the greatest delay between attempts.
-	firstRest   = time.Second
-	longestRest = time.Minute
-	// lockRest is how often a process checks whether the one that delivers has ended.
-	lockRest = 5 * time.Second
+	// batchDelay is how long a record may wait to be sent together with others.
+	batchDelay = 250 * time.Millisecond
+	// sendTimeout bounds one attempt, lastTime the final attempt when delivery ends.
+	sendTimeout  = 30 * time.Second
+	finalTimeout = 2 * time.Second
+	// minBackoff and longestRest are the least and the greatest delay between attempts.
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// lockInterval is how often a process checks whether the one that delivers has ended.
+	lockInterval = 5 * time.Second
 )
 
 // States returns the states of all sinks that records of a log were ever sent to.
@@ -98,12 +98,12 @@ func loadState(dir, name string) (State, error) {
 
 // delivery is the running delivery to one sink.
 type delivery struct {
-	log   *Log
-	sink  Sink
-	slog  *slog.Logger
-	state State
-	keep  bool // save the state in a file
-	in    *Reader
+	log     *Log
+	sink    Sink
+	slog    *slog.Logger
+	state   State
+	persist bool // save the state in a file
+	reader  *Reader
 }
 
 // Deliver sends all records to sinks, by their names, until ctx ends: the existing records, and then each new one. The sinks
@@ -114,7 +114,7 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 		return fmt.Errorf("deliver audit records: %w", err)
 	}
 	unlock, err := filelock.Dir(folder, 0)
-	for errors.Is(err, filelock.ErrBusy) && sleep.For(ctx, lockRest) == nil {
+	for errors.Is(err, filelock.ErrBusy) && sleep.For(ctx, lockInterval) == nil {
 		unlock, err = filelock.Dir(folder, 0)
 	}
 	if ctx.Err() != nil && err != nil {
@@ -132,7 +132,7 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 				l.log.Warn("cannot read the state of a sink: it gets all records again", "sink", name, "error", err)
 				state = State{Name: name}
 			}
-			d := &delivery{log: l, sink: sink, slog: l.log, state: state, keep: true}
+			d := &delivery{log: l, sink: sink, slog: l.log, state: state, persist: true}
 			d.run(ctx)
 		})
 	}
@@ -142,45 +142,45 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 
 // run sends records until ctx ends, and then sends the remaining ones.
 func (d *delivery) run(ctx context.Context) {
-	d.in = NewReader(d.log.dir, d.state.Seq+1)
-	defer func() { _ = d.in.Close() }()
+	d.reader = NewReader(d.log.dir, d.state.Seq+1)
+	defer func() { _ = d.reader.Close() }()
 	for ctx.Err() == nil {
-		grown := d.log.wakes.wait()
+		grown := d.log.notifier.wait()
 		batch := d.batch()
 		if len(batch) > 0 {
 			if !d.send(ctx, batch) {
-				d.again()
+				d.rewind()
 			}
 			continue
 		}
 		select {
 		case <-ctx.Done():
 		case <-grown:
-			_ = sleep.For(ctx, gather)
-		case <-time.After(2 * pollEvery): // other processes may append, too
+			_ = sleep.For(ctx, batchDelay)
+		case <-time.After(2 * pollInterval): // other processes may append, too
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalTimeout)
 	defer cancel()
 	for batch := d.batch(); len(batch) > 0 && ctx.Err() == nil; batch = d.batch() {
 		if d.sink.Send(ctx, batch) != nil {
 			return
 		}
-		d.sent(batch)
+		d.markSent(batch)
 	}
 }
 
-// again moves the reader back to the first record that was not sent.
-func (d *delivery) again() {
-	_ = d.in.Close()
-	d.in = NewReader(d.log.dir, d.state.Seq+1)
+// rewind moves the reader back to the first record that was not sent.
+func (d *delivery) rewind() {
+	_ = d.reader.Close()
+	d.reader = NewReader(d.log.dir, d.state.Seq+1)
 }
 
 // batch reads the available records, up to the limits.
 func (d *delivery) batch() (batch []Record) {
 	size := 0
 	for len(batch) < maxBatch && size < maxBatchBytes {
-		r, err := d.in.Next()
+		r, err := d.reader.Next()
 		if errors.Is(err, ErrDamaged) {
 			d.state.Lost++
 			d.slog.Error("a record is damaged and is not sent", "sink", d.state.Name, "error", err)
@@ -203,22 +203,22 @@ func (d *delivery) batch() (batch []Record) {
 
 // send retries until the sink has accepted all of a batch. It returns false if ctx ends before.
 func (d *delivery) send(ctx context.Context, batch []Record) bool {
-	rest := firstRest
+	rest := minBackoff
 	for len(batch) > 0 {
 		part, err := d.attempt(ctx, batch)
 		if err == nil {
-			d.sent(part)
-			batch, rest = batch[len(part):], firstRest
+			d.markSent(part)
+			batch, rest = batch[len(part):], minBackoff
 			continue
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		d.failed(err)
+		d.markFailed(err)
 		if sleep.For(ctx, rest/2+rand.N(rest)) != nil {
 			return false
 		}
-		rest = min(2*rest, longestRest)
+		rest = min(2*rest, maxBackoff)
 	}
 	return true
 }
@@ -226,7 +226,7 @@ func (d *delivery) send(ctx context.Context, batch []Record) bool {
 // attempt sends a batch, or a smaller part from its beginning if it is refused, and returns the records that are done.
 func (d *delivery) attempt(ctx context.Context, batch []Record) ([]Record, error) {
 	for {
-		bounded, cancel := context.WithTimeout(ctx, sendTime)
+		bounded, cancel := context.WithTimeout(ctx, sendTimeout)
 		err := d.sink.Send(bounded, batch)
 		cancel()
 		if !errors.Is(err, ErrRefused) {
@@ -241,8 +241,8 @@ func (d *delivery) attempt(ctx context.Context, batch []Record) ([]Record, error
 	}
 }
 
-// sent updates the state after a successful attempt.
-func (d *delivery) sent(batch []Record) {
+// markSent updates the state after a successful attempt.
+func (d *delivery) markSent(batch []Record) {
 	if first := batch[0].Seq; d.state.Seq > 0 && first > d.state.Seq+1 && batch[0].Kind != LogGap {
 		d.state.Lost += first - d.state.Seq - 1
 	}
@@ -254,7 +254,7 @@ func (d *delivery) sent(batch []Record) {
 	d.save()
 }
 
-func (d *delivery) failed(err error) {
+func (d *delivery) markFailed(err error) {
 	if d.state.Error == "" {
 		d.state.Since = time.Now().UTC()
 		d.slog.Warn("a sink accepts no audit records, retrying", "sink", d.state.Name, "error", sanitize.Line(err.Error(), 300))
@@ -266,7 +266,7 @@ func (d *delivery) failed(err error) {
 
 // save writes the state. If that fails, records may be sent again later.
 func (d *delivery) save() {
-	if !d.keep {
+	if !d.persist {
 		return
 	}
 	data, err := json.Marshal(d.state)
@@ -282,13 +282,13 @@ func (d *delivery) save() {
 	}
 }
 
-// grave reports whether an event is a sign of damage to the log.
-func grave(k Kind) bool { return slices.Contains([]Kind{LogGap, LogTorn}, k) }
+// isLogDamage reports whether an event is a sign of damage to the log.
+func isLogDamage(k Kind) bool { return slices.Contains([]Kind{LogGap, LogTorn}, k) }
 
 // Severity returns the severity of an event: "warn" for refusals, "error" for damage to the log, otherwise "info".
 func (e Event) Severity() string {
 	switch {
-	case grave(e.Kind):
+	case isLogDamage(e.Kind):
 		return "error"
 	case e.Decision == "deny" || e.Kind == LoginRefused:
 		return "warn"

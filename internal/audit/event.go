@@ -121,29 +121,29 @@ const (
 	maxText  = 64 << 10
 )
 
-// bounded returns the event with every text truncated, valid UTF-8, and in one line unless it is a program or an output.
-func (e Event) bounded() Event {
+// limitFields returns the event with every text truncated, valid UTF-8, and in one line unless it is a program or an output.
+func (e Event) limitFields() Event {
 	for _, field := range []*string{
 		(*string)(&e.Kind), &e.Principal, &e.Session, &e.Client, &e.From, &e.Execution, &e.Resumes, &e.Language, &e.Environment, &e.Workspace, &e.Code, &e.Limits,
 		&e.Tool, &e.Definition, &e.Arguments, &e.Decision, &e.Rule, &e.Approval, &e.By, &e.Outcome, &e.Before, &e.After,
 	} {
-		*field = bound(*field, maxField)
+		*field = limitText(*field, maxField)
 	}
-	e.Note = bound(e.Note, maxNote)
-	e.Text, e.Output = boundLines(e.Text), boundLines(e.Output)
+	e.Note = limitText(e.Note, maxNote)
+	e.Text, e.Output = limitLines(e.Text), limitLines(e.Output)
 	return e
 }
 
-// boundLines truncates a text of several lines.
-func boundLines(text string) string {
+// limitLines truncates a text of several lines.
+func limitLines(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "\n[cut, " + sum(text) + "]"
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// bound returns a text unchanged if it is short and printable, else a sanitized and truncated one with a digest of the original.
-func bound(text string, limit int) string {
+// limitText returns a text unchanged if it is short and printable, else a sanitized and truncated one with a digest of the original.
+func limitText(text string, limit int) string {
 	if len(text) <= limit && isWord(text) {
 		return text // the common case
 	}

@@ -27,13 +27,13 @@ type Head struct {
 	Signature string `json:"signature,omitempty"`
 }
 
-func (h Head) signed() []byte {
+func (h Head) signedText() []byte {
 	return fmt.Appendf(nil, "sallyport audit head %d %s %s", h.Seq, h.Hash, h.Time.UTC().Format(time.RFC3339Nano))
 }
 
 func (k keys) sign(h Head) Head {
 	h.Key = k.public()
-	h.Signature = hex.EncodeToString(ed25519.Sign(k.private, h.signed()))
+	h.Signature = hex.EncodeToString(ed25519.Sign(k.private, h.signedText()))
 	return h
 }
 
@@ -41,7 +41,7 @@ func (k keys) sign(h Head) Head {
 func (h Head) check(public string) bool {
 	key, err := hex.DecodeString(public)
 	signature, err2 := hex.DecodeString(h.Signature)
-	return err == nil && err2 == nil && len(key) == ed25519.PublicKeySize && h.Key == public && ed25519.Verify(key, h.signed(), signature)
+	return err == nil && err2 == nil && len(key) == ed25519.PublicKeySize && h.Key == public && ed25519.Verify(key, h.signedText(), signature)
 }
 
 // String returns the head as SEQ:HASH, a form of ParseHead.

@@ -36,8 +36,8 @@ const (
 )
 
 var (
-	errNoRecord = errors.New("it is not a record")
-	errEdited   = errors.New("its hash is wrong")
+	errNotRecord = errors.New("it is not a record")
+	errEdited    = errors.New("its hash is wrong")
 )
 
 // noHash is the hash before the first record.
@@ -64,16 +64,16 @@ func encode(e Event, prev string) (line []byte, hash string, err error) {
 // the line has another form.
 func decode(line []byte) (Record, error) {
 	if len(line) > maxLine || len(line) <= tailSize || line[0] != '{' || bytes.IndexByte(line, '\n') >= 0 {
-		return Record{}, errNoRecord
+		return Record{}, errNotRecord
 	}
 	cut := len(line) - len(hashMember) - hexSize - 2
 	prevAt := cut - hexSize - 1
 	if string(line[cut:cut+len(hashMember)]) != hashMember || string(line[prevAt-len(prevMember):prevAt]) != prevMember || string(line[len(line)-2:]) != `"}` {
-		return Record{}, errNoRecord
+		return Record{}, errNotRecord
 	}
 	r := Record{Prev: string(line[prevAt : cut-1]), Hash: string(line[cut+len(hashMember) : len(line)-2]), Line: line}
 	if err := json.Unmarshal(line, &r.Event); err != nil || r.Seq == 0 || !isHash(r.Prev) || !isHash(r.Hash) {
-		return r, errNoRecord
+		return r, errNotRecord
 	}
 	h := sha256.New()
 	h.Write(line[:cut])

@@ -81,7 +81,7 @@ func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
 	if err != nil {
 		return fmt.Errorf("copy audit records: %w", err)
 	}
-	if err := l.missed(end{seq, hash}); err != nil {
+	if err := l.recordMissing(end{seq, hash}); err != nil {
 		return fmt.Errorf("copy audit records: %w", err)
 	}
 	d := &delivery{log: l, sink: m, slog: l.log, state: State{Name: "records", Seq: seq}}
@@ -89,17 +89,17 @@ func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
 	return nil
 }
 
-// missed records a gap if the log ends before a known record.
-func (l *Log) missed(known end) error {
+// recordMissing records a gap if the log ends before a known record.
+func (l *Log) recordMissing(known end) error {
 	if known.seq == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.locked(func() error {
+	return l.withLock(func() error {
 		if known.seq <= l.at.seq {
 			return nil
 		}
-		return l.gap(known)
+		return l.writeGap(known)
 	})
 }

@@ -12,7 +12,7 @@ import (
 func (l *Log) Prune() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.locked(func() error { return l.prune(time.Now()) }); err != nil {
+	if err := l.withLock(func() error { return l.prune(time.Now()) }); err != nil {
 		return fmt.Errorf("prune audit log: %w", err)
 	}
 	return nil

@@ -16,14 +16,14 @@ import (
 
 // Reader reads the records of a directory while other processes append to it. It is not safe for concurrent use. The caller must Close it.
 type Reader struct {
-	dir  string
-	from uint64 // the number of the next record to return
-	came bool   // a record was returned: all that follow are returned in the order of the files
-	file *os.File
-	in   *bufio.Reader
-	seg  segment
-	at   int64 // of the next line
-	line int   // its number in the file, from 1
+	dir     string
+	from    uint64 // the number of the next record to return
+	started bool   // a record was returned: all that follow are returned in the order of the files
+	file    *os.File
+	in      *bufio.Reader
+	seg     segment
+	at      int64 // of the next line
+	line    int   // its number in the file, from 1
 }
 
 // NewReader returns a reader of the records in a directory, from the number from on.
@@ -48,7 +48,7 @@ func (r *Reader) Next() (Record, error) {
 		}
 		line, err := r.readLine()
 		if errors.Is(err, io.EOF) {
-			if err = r.follow(); err == nil {
+			if err = r.nextSegment(); err == nil {
 				continue
 			}
 		}
@@ -59,7 +59,7 @@ func (r *Reader) Next() (Record, error) {
 		if err != nil {
 			return record, fmt.Errorf("%w: %s line %d: %w", ErrDamaged, r.seg.path, r.line, err)
 		}
-		if r.came = r.came || record.Seq >= r.from; r.came {
+		if r.started = r.started || record.Seq >= r.from; r.started {
 			r.from = record.Seq + 1
 			return record, nil
 		}
@@ -96,8 +96,8 @@ func (r *Reader) start(s segment) error {
 	return nil
 }
 
-// follow continues with the next file, if there is one and this file is complete, else it returns io.EOF.
-func (r *Reader) follow() error {
+// nextSegment continues with the next file, if there is one and this file is complete, else it returns io.EOF.
+func (r *Reader) nextSegment() error {
 	all, err := segments(r.dir)
 	if err != nil {
 		return err
@@ -192,8 +192,8 @@ func Since(dir string, then time.Time) (uint64, error) {
 	return from, nil
 }
 
-// pollEvery is the interval of checks for records of other processes.
-const pollEvery = 500 * time.Millisecond
+// pollInterval is the interval of checks for records of other processes.
+const pollInterval = 500 * time.Millisecond
 
 // Follow calls do with the records of a directory from a number on, and then with each new one, until ctx ends or do fails. It
 // returns that error.
@@ -207,7 +207,7 @@ func Follow(ctx context.Context, dir string, from uint64, do func(Record, error)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(pollEvery):
+			case <-time.After(pollInterval):
 			}
 		case err != nil && !errors.Is(err, ErrDamaged):
 			return err
@@ -222,13 +222,13 @@ func Follow(ctx context.Context, dir string, from uint64, do func(Record, error)
 	}
 }
 
-// wakes notifies waiting goroutines of appended records.
-type wakes struct {
+// notifier notifies waiting goroutines of appended records.
+type notifier struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-func (w *wakes) wait() <-chan struct{} {
+func (w *notifier) wait() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ch == nil {
@@ -237,7 +237,7 @@ func (w *wakes) wait() <-chan struct{} {
 	return w.ch
 }
 
-func (w *wakes) all() {
+func (w *notifier) broadcast() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ch != nil {

@@ -54,35 +54,35 @@ type end struct {
 	hash string
 }
 
-// torn describes an incomplete record at the end of a segment, after a crash.
-type torn struct {
+// tornTail describes an incomplete record at the end of a segment, after a crash.
+type tornTail struct {
 	bytes int64
 	sum   string
 }
 
 // lastRecord reads the end of a segment: its last record, the size of all complete records, and what follows them. The
 // error is io.EOF if the segment has no record.
-func lastRecord(path string) (last Record, size int64, rest torn, err error) {
+func lastRecord(path string) (last Record, size int64, rest tornTail, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Record{}, 0, torn{}, err
+		return Record{}, 0, tornTail{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Record{}, 0, torn{}, err
+		return Record{}, 0, tornTail{}, err
 	}
 	var data []byte
 	from := info.Size()
 	for window := int64(16 << 10); from > 0 && bytes.Count(data, []byte("\n")) < 2 && window <= 2*maxLine; window *= 8 {
 		from = max(0, info.Size()-window)
 		if data, err = io.ReadAll(io.NewSectionReader(f, from, info.Size()-from)); err != nil {
-			return Record{}, 0, torn{}, err
+			return Record{}, 0, tornTail{}, err
 		}
 	}
 	cut := bytes.LastIndexByte(data, '\n') + 1
 	if cut < len(data) {
-		rest = torn{int64(len(data) - cut), sum(string(data[cut:]))}
+		rest = tornTail{int64(len(data) - cut), sum(string(data[cut:]))}
 	}
 	size = from + int64(cut)
 	if size == 0 {
@@ -96,11 +96,11 @@ func lastRecord(path string) (last Record, size int64, rest torn, err error) {
 	return last, size, rest, err
 }
 
-// lastOf returns the end of the log in a directory, its last segment, the size of the complete records in it, and what follows them.
-func lastOf(dir string) (at end, in segment, size int64, rest torn, err error) {
+// findEnd returns the end of the log in a directory, its last segment, the size of the complete records in it, and what follows them.
+func findEnd(dir string) (at end, in segment, size int64, rest tornTail, err error) {
 	all, err := segments(dir)
 	if err != nil {
-		return end{}, segment{}, 0, torn{}, err
+		return end{}, segment{}, 0, tornTail{}, err
 	}
 	at = end{0, noHash}
 	for i, s := range slices.Backward(all) {
@@ -112,7 +112,7 @@ func lastOf(dir string) (at end, in segment, size int64, rest torn, err error) {
 			continue // a crash came before its first record
 		}
 		if err != nil {
-			return end{}, segment{}, 0, torn{}, err
+			return end{}, segment{}, 0, tornTail{}, err
 		}
 		return end{last.Seq, last.Hash}, in, size, rest, nil
 	}

@@ -19,7 +19,7 @@ type otlp struct {
 	url     string
 	version string
 	host    string
-	web     web
+	client  httpClient
 }
 
 func newOTLP(set config.OTLP, version string) *otlp {
@@ -27,7 +27,7 @@ func newOTLP(set config.OTLP, version string) *otlp {
 	if !strings.HasSuffix(url, "/v1/logs") {
 		url += "/v1/logs"
 	}
-	return &otlp{set: set, url: url, version: version, host: hostName(), web: newWeb(config.AuditSinks{OTLP: &set}.Known())}
+	return &otlp{set: set, url: url, version: version, host: hostName(), client: newHTTPClient(config.AuditSinks{OTLP: &set}.SecretValues())}
 }
 
 // The messages of opentelemetry.proto.collector.logs.v1 that are needed. 64-bit numbers are strings in JSON.
@@ -69,9 +69,9 @@ type (
 	}
 )
 
-func text(s string) otlpValue { return otlpValue{String: &s} }
+func textValue(s string) otlpValue { return otlpValue{String: &s} }
 
-func integer(n int64) otlpValue { s := strconv.FormatInt(n, 10); return otlpValue{Int: &s} }
+func intValue(n int64) otlpValue { s := strconv.FormatInt(n, 10); return otlpValue{Int: &s} }
 
 // attributes returns the nonzero members of a record, with their JSON names.
 func attributes(r Record) (all []otlpAttribute) {
@@ -81,14 +81,14 @@ func attributes(r Record) (all []otlpAttribute) {
 		switch value := v.Field(i); {
 		case name == "time" || value.IsZero():
 		case value.CanInt():
-			all = append(all, otlpAttribute{"sallyport." + name, integer(value.Int())})
+			all = append(all, otlpAttribute{"sallyport." + name, intValue(value.Int())})
 		case value.CanUint():
-			all = append(all, otlpAttribute{"sallyport." + name, integer(int64(value.Uint()))})
+			all = append(all, otlpAttribute{"sallyport." + name, intValue(int64(value.Uint()))})
 		case value.Kind() == reflect.String:
-			all = append(all, otlpAttribute{"sallyport." + name, text(value.String())})
+			all = append(all, otlpAttribute{"sallyport." + name, textValue(value.String())})
 		}
 	}
-	return append(all, otlpAttribute{"sallyport.prev", text(r.Prev)}, otlpAttribute{"sallyport.hash", text(r.Hash)})
+	return append(all, otlpAttribute{"sallyport.prev", textValue(r.Prev)}, otlpAttribute{"sallyport.hash", textValue(r.Hash)})
 }
 
 func (o *otlp) request(records []Record) otlpRequest {
@@ -96,9 +96,9 @@ func (o *otlp) request(records []Record) otlpRequest {
 	for i, r := range records {
 		nanos := strconv.FormatInt(r.Time.UnixNano(), 10)
 		severity := map[string]int{"info": 9, "warn": 13, "error": 17}[r.Severity()]
-		logs[i] = otlpRecord{nanos, nanos, severity, strings.ToUpper(r.Severity()), text(r.Summary()), attributes(r), "sallyport." + string(r.Kind)}
+		logs[i] = otlpRecord{nanos, nanos, severity, strings.ToUpper(r.Severity()), textValue(r.Summary()), attributes(r), "sallyport." + string(r.Kind)}
 	}
-	resource := otlpResource{[]otlpAttribute{{"service.name", text("sallyport")}, {"service.version", text(o.version)}, {"host.name", text(o.host)}}}
+	resource := otlpResource{[]otlpAttribute{{"service.name", textValue("sallyport")}, {"service.version", textValue(o.version)}, {"host.name", textValue(o.host)}}}
 	return otlpRequest{[]otlpResourceLogs{{resource, []otlpScopeLogs{{otlpScope{"sallyport/audit", o.version}, logs}}}}}
 }
 
@@ -115,7 +115,7 @@ func (o *otlp) Send(ctx context.Context, records []Record) error {
 	for name, value := range o.set.Headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := o.web.answer(r)
+	answer, err := o.client.do(r)
 	if err != nil {
 		return err
 	}

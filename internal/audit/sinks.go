@@ -41,27 +41,27 @@ func NewSinks(set config.AuditSinks, version string) (map[string]Sink, error) {
 }
 
 const (
-	// webTime bounds one request to a sink, maxAnswer its response in bytes.
-	webTime   = 20 * time.Second
-	maxAnswer = 1 << 20
+	// requestTimeout bounds one request to a sink, maxAnswer its response in bytes.
+	requestTimeout = 20 * time.Second
+	maxResponse    = 1 << 20
 )
 
-// web is an HTTP client that follows no redirects, as requests have secrets. It removes
+// httpClient is an HTTP client that follows no redirects, as requests have secrets. It removes
 // these secrets from responses, as errors that quote responses are stored.
-type web struct {
+type httpClient struct {
 	client *http.Client
 	mask   *redact.Mask
 }
 
-func newWeb(secrets []string) web {
-	return web{
-		client: &http.Client{Timeout: webTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+func newHTTPClient(secrets []string) httpClient {
+	return httpClient{
+		client: &http.Client{Timeout: requestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		mask:   (&redact.Book{}).For("", secrets...),
 	}
 }
 
-// answer sends a request and returns the response body. The error is an ErrRefused if a retry cannot succeed.
-func (w web) answer(r *http.Request) ([]byte, error) {
+// do sends a request and returns the response body. The error is an ErrRefused if a retry cannot succeed.
+func (w httpClient) do(r *http.Request) ([]byte, error) {
 	response, err := w.client.Do(r)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which has the record and may have a key
@@ -70,7 +70,7 @@ func (w web) answer(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	body = w.mask.Hide(body)
 	switch code := response.StatusCode; {
 	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusRequestURITooLong || code == http.StatusUnprocessableEntity:

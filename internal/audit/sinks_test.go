@@ -23,15 +23,15 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// taken is a sink in memory that fails when it is told to.
-type taken struct {
+// recordingSink is a sink in memory that fails when it is told to.
+type recordingSink struct {
 	mu      sync.Mutex
 	got     []audit.Record
 	fail    func(batch []audit.Record) error
 	batches int
 }
 
-func (s *taken) Send(_ context.Context, records []audit.Record) error {
+func (s *recordingSink) Send(_ context.Context, records []audit.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batches++
@@ -44,13 +44,13 @@ func (s *taken) Send(_ context.Context, records []audit.Record) error {
 	return nil
 }
 
-func (s *taken) tried() bool {
+func (s *recordingSink) called() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.batches > 0
 }
 
-func (s *taken) seqs() (all []uint64) {
+func (s *recordingSink) seqs() (all []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.got {
@@ -95,8 +95,8 @@ func TestDeliver(t *testing.T) {
 	for i := range 300 {
 		add(t, l, call(fmt.Sprint("a.t", i)))
 	}
-	good, bad := &taken{}, &taken{fail: func([]audit.Record) error { return errors.New("it is\x1b[2J down") }}
-	deliver(t, l, map[string]audit.Sink{"good": good, "bad": bad}, func() bool { return inOrder(good.seqs(), 301) && bad.tried() })
+	good, bad := &recordingSink{}, &recordingSink{fail: func([]audit.Record) error { return errors.New("it is\x1b[2J down") }}
+	deliver(t, l, map[string]audit.Sink{"good": good, "bad": bad}, func() bool { return inOrder(good.seqs(), 301) && bad.called() })
 	states, err := audit.States(dir)
 	if err != nil || len(states) != 2 || states[0].Name != "bad" || states[0].Error != "it is down" || states[0].Failures == 0 || states[0].Since.IsZero() || states[1].Seq != 301 || states[1].Error != "" {
 		t.Fatalf("%+v %v", states, err)
@@ -114,7 +114,7 @@ func TestRefused(t *testing.T) {
 	for i := range 20 {
 		add(t, l, call(fmt.Sprint("a.t", i)))
 	}
-	sink := &taken{fail: func(batch []audit.Record) error {
+	sink := &recordingSink{fail: func(batch []audit.Record) error {
 		for _, r := range batch {
 			if r.Seq == 7 {
 				return fmt.Errorf("%w: not this one", audit.ErrRefused)

@@ -18,9 +18,9 @@ import (
 // are passed as a JSON variable and are never part of the statement. The id of the row is that of the execution, so that a
 // repeated delivery creates no second row.
 type surreal struct {
-	set config.SurrealDB
-	url string
-	web web
+	set    config.SurrealDB
+	url    string
+	client httpClient
 	// snippets are the programs of executions that have not ended yet, by execution id.
 	snippets map[string]string
 }
@@ -35,7 +35,7 @@ const (
 
 func newSurreal(set config.SurrealDB) *surreal {
 	url := strings.TrimSuffix(strings.TrimSuffix(set.URL, "/"), "/sql")
-	return &surreal{set: set, url: url + "/sql", web: newWeb(config.AuditSinks{SurrealDB: &set}.Known()), snippets: map[string]string{}}
+	return &surreal{set: set, url: url + "/sql", client: newHTTPClient(config.AuditSinks{SurrealDB: &set}.SecretValues()), snippets: map[string]string{}}
 }
 
 // surrealRow is one execution.
@@ -81,28 +81,28 @@ func (s *surreal) remember(r Record) {
 	if len(s.snippets) >= maxSnippets {
 		clear(s.snippets)
 	}
-	s.snippets[r.Execution] = cut(r.Text)
+	s.snippets[r.Execution] = truncate(r.Text)
 }
 
 func (s *surreal) row(r Record) surrealRow {
 	return surrealRow{
 		ID: r.Execution, Agent: fmt.Sprintf("%s (%s)", cmp.Or(r.Principal, "local"), cmp.Or(r.Client, "no client")),
-		Snippet: cmp.Or(asText(s.snippets[r.Execution]), "sha256 "+r.Code), Output: asText(cut(r.Output)), Exit: r.Exit, Timestamp: r.Time.UTC().Format(time.RFC3339Nano), Outcome: r.Outcome, Language: r.Language,
+		Snippet: cmp.Or(escapeText(s.snippets[r.Execution]), "sha256 "+r.Code), Output: escapeText(truncate(r.Output)), Exit: r.Exit, Timestamp: r.Time.UTC().Format(time.RFC3339Nano), Outcome: r.Outcome, Language: r.Language,
 		Micros: r.Micros, Calls: r.Calls, Seq: r.Seq, Hash: r.Hash,
 	}
 }
 
-// asText changes a text that SurrealDB would convert to another type: in a JSON variable it takes a text like "a:b" for a
+// escapeText changes a text that SurrealDB would convert to another type: in a JSON variable it takes a text like "a:b" for a
 // record id, and others for dates or UUIDs.
-func asText(text string) string {
+func escapeText(text string) string {
 	if text != "" && len(strings.Fields(text)) == 1 && strings.ContainsAny(text, ":-") {
 		return text + " ."
 	}
 	return text
 }
 
-// cut truncates a text to maxSnippet bytes.
-func cut(text string) string {
+// truncate truncates a text to maxSnippet bytes.
+func truncate(text string) string {
 	if len(text) <= maxSnippet {
 		return text
 	}
@@ -133,7 +133,7 @@ func (s *surreal) create(ctx context.Context, row surrealRow) error {
 	} else if s.set.User != "" {
 		r.SetBasicAuth(s.set.User, string(s.set.Password))
 	}
-	answer, err := s.web.answer(r)
+	answer, err := s.client.do(r)
 	if err != nil {
 		return withoutQuery(err)
 	}

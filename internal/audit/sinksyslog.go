@@ -18,9 +18,9 @@ import (
 const (
 	// maxDatagram is the largest message over UDP or a Unix datagram socket, in bytes; a longer one is sent without its texts.
 	maxDatagram = 8 << 10
-	// dialTime bounds a dial, writeTime the write of one batch.
-	dialTime  = 10 * time.Second
-	writeTime = 20 * time.Second
+	// dialTimeout bounds a dial, writeTime the write of one batch.
+	dialTimeout  = 10 * time.Second
+	writeTimeout = 20 * time.Second
 )
 
 // syslog sends each record as a message of RFC 5424: over TCP and TLS with its length before it (RFC 6587, RFC 5425), else
@@ -38,11 +38,11 @@ func newSyslog(set config.Syslog) (*syslog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &syslog{network: network, address: address, facility: set.Facility, host: token(hostName(), 255)}, nil
+	return &syslog{network: network, address: address, facility: set.Facility, host: headerField(hostName(), 255)}, nil
 }
 
-// token returns text as a header field: printable ASCII without spaces, "-" if it is empty.
-func token(text string, most int) string {
+// headerField returns text as a header field: printable ASCII without spaces, "-" if it is empty.
+func headerField(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return -1
@@ -59,7 +59,7 @@ func token(text string, most int) string {
 func (s *syslog) message(r Record, line []byte) []byte {
 	severity := map[string]int{"error": 3, "warn": 4, "info": 6}[r.Severity()]
 	return fmt.Appendf(nil, "<%d>1 %s %s sallyport %d %s - %s", s.facility*8+severity,
-		r.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), s.host, os.Getpid(), token(string(r.Kind), 32), line)
+		r.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), s.host, os.Getpid(), headerField(string(r.Kind), 32), line)
 }
 
 // Send implements [Sink].
@@ -67,8 +67,8 @@ func (s *syslog) Send(ctx context.Context, records []Record) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
-		return s.broken(err)
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return s.dropConnection(err)
 	}
 	for _, r := range records {
 		message := s.message(r, r.Line)
@@ -79,13 +79,13 @@ func (s *syslog) Send(ctx context.Context, records []Record) error {
 			message = append(strconv.AppendInt(nil, int64(len(message)), 10), append([]byte(" "), message...)...)
 		}
 		if _, err := s.conn.Write(message); err != nil {
-			return s.broken(err)
+			return s.dropConnection(err)
 		}
 	}
 	return nil
 }
 
-func (s *syslog) broken(err error) error {
+func (s *syslog) dropConnection(err error) error {
 	_ = s.conn.Close()
 	s.conn = nil
 	return err
@@ -93,14 +93,14 @@ func (s *syslog) broken(err error) error {
 
 // connect dials, unless there is an open connection.
 func (s *syslog) connect(ctx context.Context) error {
-	if s.conn != nil && (!s.stream || s.open()) {
+	if s.conn != nil && (!s.stream || s.connected()) {
 		return nil
 	}
 	if s.conn != nil {
 		_ = s.conn.Close()
 		s.conn = nil
 	}
-	dialer := &net.Dialer{Timeout: dialTime}
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	var err error
 	switch s.network {
 	case "unix":
@@ -118,8 +118,8 @@ func (s *syslog) connect(ctx context.Context) error {
 	return err
 }
 
-// open reports whether the server has not closed the connection, which a write would not detect at once. The server sends no data.
-func (s *syslog) open() bool {
+// connected reports whether the server has not closed the connection, which a write would not detect at once. The server sends no data.
+func (s *syslog) connected() bool {
 	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
 	}

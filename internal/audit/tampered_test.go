@@ -55,7 +55,7 @@ func TestTampered(t *testing.T) {
 		{"all but one", func(l [][]byte) [][]byte { return l[:1] }, 2, "records 2 to 31 are missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := copied(t, whole)
+			dir := copyLog(t, whole)
 			editLines(t, dir, c.edit)
 			for _, checks := range []*audit.Checks{nil, {Heads: []audit.Head{kept}}, {Mirror: mirrorOf(t, whole)}} {
 				got := verify(t, dir, checks)
@@ -72,7 +72,7 @@ func TestTampered(t *testing.T) {
 		})
 	}
 	t.Run("without a head", func(t *testing.T) {
-		dir := copied(t, whole)
+		dir := copyLog(t, whole)
 		editLines(t, dir, func(l [][]byte) [][]byte { return l[:len(l)-2] })
 		if err := os.Remove(filepath.Join(dir, "head")); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestTampered(t *testing.T) {
 			t.Fatal(files, err)
 		}
 		for _, f := range files {
-			dir := copied(t, whole)
+			dir := copyLog(t, whole)
 			if err := os.Remove(filepath.Join(dir, filepath.Base(f))); err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestTampered(t *testing.T) {
 		}
 	})
 	t.Run("a forged head", func(t *testing.T) {
-		dir := copied(t, whole)
+		dir := copyLog(t, whole)
 		other, err := os.ReadFile(filepath.Join(dir, "head"))
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestTampered(t *testing.T) {
 		}
 	})
 	t.Run("in a row", func(t *testing.T) { // a new process goes on behind what was cut off, and it stays known
-		dir := copied(t, whole)
+		dir := copyLog(t, whole)
 		editLines(t, dir, func(l [][]byte) [][]byte { return l[:len(l)-2] })
 		add(t, open(t, dir, nil), call("a.next"))
 		got := verify(t, dir, nil)

@@ -67,19 +67,19 @@ const maxProblems = 20
 // verifier is the state of one Verify.
 type verifier struct {
 	Report
-	dir    string
-	prev   Record
-	before Problem           // the position of prev
-	anchor Record            // the first record in the files
-	pruned map[uint64]string // what log.pruned records say
-	wanted map[uint64][]claim
-	mirror *mirrored
+	dir       string
+	prev      Record
+	prevPlace Problem           // the position of prev
+	anchor    Record            // the first record in the files
+	pruned    map[uint64]string // what log.pruned records say
+	expected  map[uint64][]claim
+	mirror    *mirrorReader
 }
 
 // claim is the hash that a record should have, and where that is known from.
 type claim struct {
 	hash, by string
-	other    bool // the record has another hash
+	mismatch bool // the record has another hash
 }
 
 // Verify reads all records of a directory and reports whether any was changed, removed, moved or inserted. It needs no running
@@ -88,26 +88,26 @@ func Verify(dir string, checks *Checks) (Report, error) {
 	if checks == nil {
 		checks = &Checks{}
 	}
-	v := &verifier{dir: dir, pruned: map[uint64]string{}, wanted: map[uint64][]claim{}}
+	v := &verifier{dir: dir, pruned: map[uint64]string{}, expected: map[uint64][]claim{}}
 	v.Problems = []Problem{}
 	for _, h := range checks.Heads {
-		v.wanted[h.Seq] = append(v.wanted[h.Seq], claim{hash: h.Hash, by: "the given head"})
+		v.expected[h.Seq] = append(v.expected[h.Seq], claim{hash: h.Hash, by: "the given head"})
 	}
-	head, published := v.published()
+	head, published := v.publishedHead()
 	if checks.Mirror != nil {
 		next, stop := iter.Pull2(checks.Mirror)
 		defer stop()
-		v.mirror = &mirrored{next: next}
+		v.mirror = &mirrorReader{next: next}
 	}
 	if err := v.walk(); err != nil {
 		return v.Report, fmt.Errorf("verify audit log: %w", err)
 	}
-	v.beginning()
-	v.claims()
+	v.checkFirst()
+	v.checkClaims()
 	if published && head.Seq > v.Last {
 		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("records %d to %d are missing: the published head is %s", v.Last+1, head.Seq, head)})
 	}
-	if err := v.mirrorEnd(); err != nil {
+	if err := v.checkMirrorEnd(); err != nil {
 		return v.Report, fmt.Errorf("verify audit log: read its copy: %w", err)
 	}
 	return v.Report, nil
@@ -119,8 +119,8 @@ func (v *verifier) problem(p Problem) {
 	}
 }
 
-// published returns the published head. It is read before the records, which may grow during the check.
-func (v *verifier) published() (Head, bool) {
+// publishedHead returns the published head. It is read before the records, which may grow during the check.
+func (v *verifier) publishedHead() (Head, bool) {
 	keys, err := loadKeys(v.dir, false)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) || v.hasRecords() {
@@ -139,7 +139,7 @@ func (v *verifier) published() (Head, bool) {
 		v.problem(Problem{Seq: head.Seq, Text: "the published head was not signed with the key of this log"})
 		return Head{}, false
 	}
-	v.wanted[head.Seq] = append(v.wanted[head.Seq], claim{hash: head.Hash, by: "the published head"})
+	v.expected[head.Seq] = append(v.expected[head.Seq], claim{hash: head.Hash, by: "the published head"})
 	return head, true
 }
 
@@ -154,7 +154,7 @@ func (v *verifier) walk() error {
 	for {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			v.torn(r)
+			v.noteTorn(r)
 			return nil
 		}
 		place := Problem{File: r.seg.path, Line: r.line}
@@ -163,7 +163,7 @@ func (v *verifier) walk() error {
 		}
 		if err != nil {
 			place.Seq, place.Text = v.Last+1, "it was edited"
-			if errors.Is(err, errNoRecord) {
+			if errors.Is(err, errNotRecord) {
 				place.Text = "this line is not a record"
 			}
 			v.problem(place)
@@ -171,14 +171,14 @@ func (v *verifier) walk() error {
 				continue
 			}
 		}
-		if err := v.take(record, place); err != nil {
+		if err := v.checkRecord(record, place); err != nil {
 			return err
 		}
 	}
 }
 
-// torn notes what a crash left at the end of the last file.
-func (v *verifier) torn(r *Reader) {
+// noteTorn notes what a crash left at the end of the last file.
+func (v *verifier) noteTorn(r *Reader) {
 	if r.file == nil {
 		return
 	}
@@ -187,8 +187,8 @@ func (v *verifier) torn(r *Reader) {
 	}
 }
 
-// take checks the next record.
-func (v *verifier) take(r Record, place Problem) error {
+// checkRecord checks the next record.
+func (v *verifier) checkRecord(r Record, place Problem) error {
 	place.Seq = r.Seq
 	switch {
 	case v.Count == 0:
@@ -197,31 +197,31 @@ func (v *verifier) take(r Record, place Problem) error {
 		place.Seq, place.Text = v.Last+1, fmt.Sprintf("records %d to %d were removed; this was detected %s", v.Last+1, r.Through, r.Time.Format(time.RFC3339))
 		v.problem(place)
 	case r.Prev != v.prev.Hash || r.Seq != v.Last+1:
-		v.problem(v.outOfOrder(r, place))
+		v.problem(v.orderProblem(r, place))
 	}
 	if r.Kind == LogPruned {
 		v.pruned[r.Through] = r.Before
 	}
-	v.prev, v.before = r, Problem{Seq: r.Seq, File: place.File, Line: place.Line}
+	v.prev, v.prevPlace = r, Problem{Seq: r.Seq, File: place.File, Line: place.Line}
 	v.First = min(v.First, r.Seq)
 	if r.Seq > v.Last || v.Count == 0 {
 		v.Last, v.Hash, v.Time = r.Seq, r.Hash, r.Time
 	}
 	v.Count++
-	for i, c := range v.wanted[r.Seq] {
-		if v.wanted[r.Seq][i].other = c.hash != r.Hash; c.hash == r.Hash {
-			v.wanted[r.Seq][i].hash = ""
+	for i, c := range v.expected[r.Seq] {
+		if v.expected[r.Seq][i].mismatch = c.hash != r.Hash; c.hash == r.Hash {
+			v.expected[r.Seq][i].hash = ""
 			v.Kept++
 		}
 	}
-	return v.compare(r, place)
+	return v.compareMirror(r, place)
 }
 
-// outOfOrder returns the problem of a record that does not follow the one before.
-func (v *verifier) outOfOrder(r Record, place Problem) Problem {
+// orderProblem returns the problem of a record that does not follow the one before.
+func (v *verifier) orderProblem(r Record, place Problem) Problem {
 	switch {
 	case r.Seq == v.Last+1:
-		place = v.before
+		place = v.prevPlace
 		place.Text = "it was replaced: the record after it was written after another one"
 	case r.Seq > v.Last+1:
 		place.Seq, place.Text = v.Last+1, "it is missing"
@@ -235,8 +235,8 @@ func (v *verifier) outOfOrder(r Record, place Problem) Problem {
 	return place
 }
 
-// beginning checks that the first record is number 1, or that the records before it were pruned.
-func (v *verifier) beginning() {
+// checkFirst checks that the first record is number 1, or that the records before it were pruned.
+func (v *verifier) checkFirst() {
 	if v.Count == 0 || v.anchor.Seq == 1 && v.anchor.Prev == noHash {
 		return
 	}
@@ -247,9 +247,9 @@ func (v *verifier) beginning() {
 	v.Problems = append([]Problem{{Seq: 1, Text: fmt.Sprintf("records 1 to %d are missing, and no record says that they were pruned", v.anchor.Seq-1)}}, v.Problems...)
 }
 
-// claims reports the given and published heads that the log does not have.
-func (v *verifier) claims() {
-	for seq, list := range v.wanted {
+// checkClaims reports the given and published heads that the log does not have.
+func (v *verifier) checkClaims() {
+	for seq, list := range v.expected {
 		for _, c := range list {
 			switch {
 			case c.hash == "":
@@ -259,26 +259,26 @@ func (v *verifier) claims() {
 				if c.by != "the published head" {
 					v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("records %d to %d are missing: %s is %d:%s", v.Last+1, seq, c.by, seq, c.hash)})
 				}
-			case c.other:
+			case c.mismatch:
 				v.problem(Problem{Seq: seq, Text: "it does not match " + c.by + ": it, or one before it, was replaced"})
 			}
 		}
 	}
 }
 
-// mirrored reads the copy of the log for the comparison.
-type mirrored struct {
+// mirrorReader reads the copy of the log for the comparison.
+type mirrorReader struct {
 	next func() ([]byte, error, bool)
 	line []byte
 	seq  uint64
-	over bool
+	done bool
 }
 
-// forward reads the next line of the copy.
-func (m *mirrored) forward() error {
+// advance reads the next line of the copy.
+func (m *mirrorReader) advance() error {
 	line, err, ok := m.next()
 	if !ok {
-		m.over = true
+		m.done = true
 		return nil
 	}
 	if err != nil {
@@ -292,21 +292,21 @@ func (m *mirrored) forward() error {
 	return nil
 }
 
-// compare compares a record with the copy. The copy may begin later or earlier, and end earlier.
-func (v *verifier) compare(r Record, place Problem) error {
+// compareMirror compares a record with the copy. The copy may begin later or earlier, and end earlier.
+func (v *verifier) compareMirror(r Record, place Problem) error {
 	m := v.mirror
 	if m == nil {
 		return nil
 	}
-	for !m.over && m.seq < r.Seq {
+	for !m.done && m.seq < r.Seq {
 		if m.seq > v.First && m.line != nil {
 			v.problem(Problem{Seq: m.seq, Text: "it is in the copy, but not in the file"})
 		}
-		if err := m.forward(); err != nil {
+		if err := m.advance(); err != nil {
 			return err
 		}
 	}
-	if m.over || m.seq != r.Seq {
+	if m.done || m.seq != r.Seq {
 		return nil
 	}
 	if string(m.line) != string(r.Line) {
@@ -318,18 +318,18 @@ func (v *verifier) compare(r Record, place Problem) error {
 	return nil
 }
 
-// mirrorEnd reports records at the end that only the copy has.
-func (v *verifier) mirrorEnd() error {
+// checkMirrorEnd reports records at the end that only the copy has.
+func (v *verifier) checkMirrorEnd() error {
 	m := v.mirror
 	if m == nil {
 		return nil
 	}
-	for !m.over && (m.line == nil || m.seq <= v.Last) {
-		if err := m.forward(); err != nil {
+	for !m.done && (m.line == nil || m.seq <= v.Last) {
+		if err := m.advance(); err != nil {
 			return err
 		}
 	}
-	if !m.over && !v.appended(m.seq) {
+	if !m.done && !v.appended(m.seq) {
 		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("record %d is in the copy, but the file ends at %d", m.seq, v.Last)})
 	}
 	return nil
@@ -337,7 +337,7 @@ func (v *verifier) mirrorEnd() error {
 
 // appended reports whether a record was appended to the files since they were read.
 func (v *verifier) appended(seq uint64) bool {
-	at, _, _, _, err := lastOf(v.dir)
+	at, _, _, _, err := findEnd(v.dir)
 	return err == nil && at.seq >= seq && v.Last > 0
 }
 
@@ -350,7 +350,7 @@ func HeadOf(dir string) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	at, _, _, _, err := lastOf(dir)
+	at, _, _, _, err := findEnd(dir)
 	if err != nil {
 		return Head{}, err
 	}

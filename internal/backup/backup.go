@@ -37,10 +37,10 @@ type Summary struct {
 // maxSkipped bounds Summary.Skipped.
 const maxSkipped = 20
 
-// about is the name of the first entry, which identifies a backup; version is its content.
+// markerName is the name of the first entry, which identifies a backup; version is its content.
 const (
-	about   = ".sallyport-backup"
-	version = "sallyport backup 1\n"
+	markerName = ".sallyport-backup"
+	markerText = "sallyport backup 1\n"
 )
 
 // Write writes a backup. It is consistent for each file that others replace by renaming. A file that becomes shorter
@@ -51,7 +51,7 @@ func Write(ctx context.Context, w io.Writer, sources []Source) (Summary, error) 
 		return Summary{}, err
 	}
 	out := &writer{tar: tar.NewWriter(zipped)}
-	err = out.mark()
+	err = out.writeMarker()
 	for _, s := range sources {
 		if err == nil {
 			err = out.folder(ctx, s)
@@ -68,11 +68,11 @@ type writer struct {
 	summary Summary
 }
 
-func (w *writer) mark() error {
-	if err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: about, Size: int64(len(version)), Mode: 0o600, ModTime: time.Now()}); err != nil {
+func (w *writer) writeMarker() error {
+	if err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: markerName, Size: int64(len(markerText)), Mode: 0o600, ModTime: time.Now()}); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w.tar, version)
+	_, err := io.WriteString(w.tar, markerText)
 	return err
 }
 
@@ -106,7 +106,7 @@ func (w *writer) folder(ctx context.Context, s Source) error {
 }
 
 func leftOut(s Source, name string) bool {
-	return slices.Contains(s.Without, name) || s.As == "" && name == about
+	return slices.Contains(s.Without, name) || s.As == "" && name == markerName
 }
 
 func (w *writer) entry(root *os.Root, name, as string, d fs.DirEntry) error {

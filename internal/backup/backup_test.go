@@ -57,13 +57,13 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	for _, cut := range []int{0, 1, 100, out.Len() / 2, out.Len() - 1} {
-		refused(t, out.Bytes()[:cut], backup.ErrNotBackup, nil)
+		wantRefused(t, out.Bytes()[:cut], backup.ErrNotBackup, nil)
 	}
 	flipped := bytes.Clone(out.Bytes())
 	flipped[out.Len()-6] ^= 1 // in the check sum
-	refused(t, flipped, backup.ErrNotBackup, nil)
-	refused(t, out.Bytes(), backup.ErrTooLarge, &backup.Limits{Bytes: 100_005})
-	refused(t, out.Bytes(), backup.ErrTooLarge, &backup.Limits{Entries: 5})
+	wantRefused(t, flipped, backup.ErrNotBackup, nil)
+	wantRefused(t, out.Bytes(), backup.ErrTooLarge, &backup.Limits{Bytes: 100_005})
+	wantRefused(t, out.Bytes(), backup.ErrTooLarge, &backup.Limits{Entries: 5})
 }
 
 func put(t *testing.T, dir, name, text string) {
@@ -74,8 +74,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// refused restores to an empty folder, and looks whether all around it is as it was.
-func refused(t testing.TB, archive []byte, want error, limits *backup.Limits) {
+// wantRefused restores to an empty folder, and looks whether all around it is as it was.
+func wantRefused(t testing.TB, archive []byte, want error, limits *backup.Limits) {
 	t.Helper()
 	around := t.TempDir()
 	dir := filepath.Join(around, "data")
@@ -100,8 +100,8 @@ func onlyEmpty(t testing.TB, around string) {
 	}
 }
 
-// packed is an archive as somebody could make it.
-func packed(entries ...tar.Header) []byte {
+// packArchive is an archive as somebody could make it.
+func packArchive(entries ...tar.Header) []byte {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
 	w := tar.NewWriter(zipped)
@@ -144,7 +144,7 @@ func TestHostileArchives(t *testing.T) {
 		"long":            {file(strings.Repeat("abc/", 1100) + "a")},
 		"no text":         {file("a\xff")},
 	} {
-		t.Run(name, func(t *testing.T) { refused(t, packed(entries...), backup.ErrUnsafe, nil) })
+		t.Run(name, func(t *testing.T) { wantRefused(t, packArchive(entries...), backup.ErrUnsafe, nil) })
 	}
 	if _, err := os.Lstat("/tmp/sallyport-escaped"); err == nil {
 		t.Error("it got out")
@@ -153,10 +153,10 @@ func TestHostileArchives(t *testing.T) {
 
 // FuzzRestore: whatever the archive, nothing is made but plain files and folders of the owner's, under the directory, within the limits; or nothing.
 func FuzzRestore(f *testing.F) {
-	f.Add(packed(tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Size: 3}), true)
-	f.Add(packed(tar.Header{Name: "../b", Typeflag: tar.TypeReg, Size: 3}, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/"}), true)
-	f.Add(unzipped(f, packed(tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Size: 3}, tar.Header{Name: "a/", Typeflag: tar.TypeDir})), false)
-	f.Add(unzipped(f, packed(tar.Header{Name: "é", Typeflag: tar.TypeReg, Size: 3, PAXRecords: map[string]string{"GNU.sparse.major": "1"}})), false)
+	f.Add(packArchive(tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Size: 3}), true)
+	f.Add(packArchive(tar.Header{Name: "../b", Typeflag: tar.TypeReg, Size: 3}, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/"}), true)
+	f.Add(unzip(f, packArchive(tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Size: 3}, tar.Header{Name: "a/", Typeflag: tar.TypeDir})), false)
+	f.Add(unzip(f, packArchive(tar.Header{Name: "é", Typeflag: tar.TypeReg, Size: 3, PAXRecords: map[string]string{"GNU.sparse.major": "1"}})), false)
 	f.Fuzz(func(t *testing.T, archive []byte, whole bool) {
 		if !whole { // the fuzzer finds its way into the tar only if it need not zip
 			var out bytes.Buffer
@@ -198,7 +198,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-func unzipped(f *testing.F, archive []byte) []byte {
+func unzip(f *testing.F, archive []byte) []byte {
 	f.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

@@ -58,7 +58,7 @@ const (
 // Restore restores a backup to a directory, all of it or nothing. The directory must be empty or absent. Only the
 // owner can read its files and folders, and nothing outside of it is written.
 func Restore(ctx context.Context, r io.Reader, dir string, limits *Limits) (Summary, error) {
-	if err := vacant(dir); err != nil {
+	if err := checkVacant(dir); err != nil {
 		return Summary{}, err
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
@@ -79,8 +79,8 @@ func Restore(ctx context.Context, r io.Reader, dir string, limits *Limits) (Summ
 	return summary, nil
 }
 
-// vacant returns an error if dir is not empty or absent.
-func vacant(dir string) error {
+// checkVacant returns an error if dir is not empty or absent.
+func checkVacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -122,13 +122,13 @@ func unpack(ctx context.Context, from io.Reader, dir string, limits Limits) (Sum
 	}
 	defer func() { _ = root.Close() }()
 	r := &reader{tar: tar.NewReader(zipped), root: root, limits: limits}
-	if err := r.mark(); err != nil {
+	if err := r.checkMarker(); err != nil {
 		return Summary{}, err
 	}
 	for ctx.Err() == nil {
 		header, err := r.tar.Next()
 		if errors.Is(err, io.EOF) {
-			return r.summary, r.end(zipped)
+			return r.summary, r.drain(zipped)
 		}
 		if err != nil {
 			return Summary{}, fmt.Errorf("%w: %w", ErrNotBackup, err)
@@ -140,8 +140,8 @@ func unpack(ctx context.Context, from io.Reader, dir string, limits Limits) (Sum
 	return Summary{}, ctx.Err()
 }
 
-// end reads the rest, which is padding, so that the checksum is verified.
-func (r *reader) end(zipped io.Reader) error {
+// drain reads the rest, which is padding, so that the checksum is verified.
+func (r *reader) drain(zipped io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(zipped, 1<<20))
 	if err == nil && n == 1<<20 {
 		err = errors.New("too much follows its end")
@@ -152,21 +152,21 @@ func (r *reader) end(zipped io.Reader) error {
 	return nil
 }
 
-// mark reads the first entry and checks that it identifies a backup.
-func (r *reader) mark() error {
+// checkMarker reads the first entry and checks that it identifies a backup.
+func (r *reader) checkMarker() error {
 	header, err := r.tar.Next()
-	if err != nil || header.Name != about || header.Size > 100 {
+	if err != nil || header.Name != markerName || header.Size > 100 {
 		return ErrNotBackup
 	}
 	text, err := io.ReadAll(r.tar)
-	if err != nil || string(text) != version {
-		return fmt.Errorf("%w: this program reads %q, not %.40q", ErrNotBackup, strings.TrimSpace(version), text)
+	if err != nil || string(text) != markerText {
+		return fmt.Errorf("%w: this program reads %q, not %.40q", ErrNotBackup, strings.TrimSpace(markerText), text)
 	}
 	return nil
 }
 
 func (r *reader) entry(header *tar.Header) error {
-	name, err := safe(header)
+	name, err := safePath(header)
 	if err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func (r *reader) entry(header *tar.Header) error {
 	return r.file(name, header)
 }
 
-// safe returns the path of an entry with the separators of the system. The error is an ErrUnsafe.
-func safe(header *tar.Header) (string, error) {
+// safePath returns the path of an entry with the separators of the system. The error is an ErrUnsafe.
+func safePath(header *tar.Header) (string, error) {
 	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
 		return "", fmt.Errorf("%w: %.80q is neither a file nor a folder", ErrUnsafe, header.Name)
 	}

@@ -24,8 +24,8 @@ type header struct {
 	Sum     string `json:"sha256"` // of what follows
 }
 
-// Seal returns body with a header before it.
-func Seal(version int, body []byte) ([]byte, error) {
+// Encode returns body with a header before it.
+func Encode(version int, body []byte) ([]byte, error) {
 	head, err := json.Marshal(header{version, checksum(body)})
 	if err != nil {
 		return nil, fmt.Errorf("seal file: %w", err)
@@ -33,9 +33,9 @@ func Seal(version int, body []byte) ([]byte, error) {
 	return slices.Concat(head, []byte("\n"), body), nil
 }
 
-// Open checks data from Seal and returns its body. The version must be the same. An
+// Decode checks data from Seal and returns its body. The version must be the same. An
 // error describes what is wrong.
-func Open(version int, data []byte) ([]byte, error) {
+func Decode(version int, data []byte) ([]byte, error) {
 	head, body, _ := bytes.Cut(data, []byte("\n"))
 	var h header
 	if err := json.Unmarshal(head, &h); err != nil {

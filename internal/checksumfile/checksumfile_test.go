@@ -15,18 +15,18 @@ import (
 
 func TestSealAndOpen(t *testing.T) {
 	for _, body := range []string{"", "x", "{}\n{}\n", strings.Repeat("a\n", 1<<16)} {
-		data, err := checksumfile.Seal(3, []byte(body))
+		data, err := checksumfile.Encode(3, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := checksumfile.Open(3, data); err != nil || string(got) != body {
+		if got, err := checksumfile.Decode(3, data); err != nil || string(got) != body {
 			t.Errorf("%d bytes came back as %d, %v", len(body), len(got), err)
 		}
 	}
 }
 
 func TestDamage(t *testing.T) {
-	good, err := checksumfile.Seal(3, []byte("what is known"))
+	good, err := checksumfile.Encode(3, []byte("what is known"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestDamage(t *testing.T) {
 		"one bit":       {bytes.Replace(good, []byte("known"), []byte("knowo"), 1), "its checksum is wrong"},
 		"other version": {bytes.Replace(good, []byte(`"version":3`), []byte(`"version":4`), 1), "it has version 4, not 3"},
 	} {
-		if body, err := checksumfile.Open(3, test.data); err == nil || err.Error() != test.want || body != nil {
+		if body, err := checksumfile.Decode(3, test.data); err == nil || err.Error() != test.want || body != nil {
 			t.Errorf("%s: %q, %v; want %q", name, body, err, test.want)
 		}
 	}

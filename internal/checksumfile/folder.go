@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lockPatience bounds the wait for the lock of another process.
-	lockPatience = 2 * time.Second
+	// lockTimeout bounds the wait for the lock of another process.
+	lockTimeout = 2 * time.Second
 	// tempAge is the age of a temporary file after which its process was killed.
 	tempAge = time.Hour
 )
@@ -58,12 +58,12 @@ func (f *Folder) Read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Open(f.kind.Version, data)
+	return Decode(f.kind.Version, data)
 }
 
 // Write replaces a file.
 func (f *Folder) Write(name string, body []byte) error {
-	data, err := Seal(f.kind.Version, body)
+	data, err := Encode(f.kind.Version, body)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (f *Folder) Write(name string, body []byte) error {
 }
 
 // Lock locks the folder against other processes until unlock is called.
-func (f *Folder) Lock() (unlock func(), err error) { return filelock.Dir(f.dir, lockPatience) }
+func (f *Folder) Lock() (unlock func(), err error) { return filelock.Dir(f.dir, lockTimeout) }
 
 // Touch marks a file as used now.
 func (f *Folder) Touch(name string) error {
@@ -83,7 +83,7 @@ func (f *Folder) Remove(name string) error { return f.root.Remove(name + f.kind.
 
 // Names returns the names of all files, the most recently used first.
 func (f *Folder) Names() ([]string, error) {
-	used, err := f.used(f.kind.Suffix)
+	used, err := f.modTimes(f.kind.Suffix)
 	names := make([]string, 0, len(used))
 	for name := range used {
 		names = append(names, strings.TrimSuffix(name, f.kind.Suffix))
@@ -92,8 +92,8 @@ func (f *Folder) Names() ([]string, error) {
 	return names, err
 }
 
-// used returns the regular files with a suffix, and when each was last used.
-func (f *Folder) used(suffix string) (map[string]time.Time, error) {
+// modTimes returns the regular files with a suffix, and when each was last used.
+func (f *Folder) modTimes(suffix string) (map[string]time.Time, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	used := map[string]time.Time{}
 	for _, e := range entries {
@@ -114,7 +114,7 @@ func (f *Folder) Sweep(most int, unused time.Duration) {
 			_ = f.Remove(name)
 		}
 	}
-	temps, _ := f.used(tempSuffix)
+	temps, _ := f.modTimes(tempSuffix)
 	for name, made := range temps {
 		if time.Since(made) > tempAge {
 			_ = f.root.Remove(name)

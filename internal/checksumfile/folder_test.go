@@ -60,15 +60,15 @@ func TestSweep(t *testing.T) {
 	f := openFolder(t, dir, notes)
 	for age, name := range []string{"new", "day", "days", "many", "old"} {
 		write(t, f, name, name)
-		aged(t, dir, name+".note", time.Duration(age*age)*24*time.Hour)
+		setAge(t, dir, name+".note", time.Duration(age*age)*24*time.Hour)
 	}
 	for _, name := range []string{"other.txt", ".now.tmp", ".left.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	aged(t, dir, "other.txt", 1000*time.Hour)
-	aged(t, dir, ".left.tmp", 2*time.Hour)
+	setAge(t, dir, "other.txt", 1000*time.Hour)
+	setAge(t, dir, ".left.tmp", 2*time.Hour)
 	f.Sweep(4, 8*24*time.Hour)
 	if names, err := f.Names(); err != nil || !cmp.Equal(names, []string{"new", "day", "days"}) {
 		t.Errorf("names %v, %v", names, err)
@@ -83,7 +83,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-func aged(t *testing.T, dir, name string, age time.Duration) {
+func setAge(t *testing.T, dir, name string, age time.Duration) {
 	t.Helper()
 	when := time.Now().Add(-age)
 	if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {

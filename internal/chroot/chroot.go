@@ -32,23 +32,23 @@ func Resolve(root *os.Root, name string) (string, error) {
 		next := path.Join(at, part)
 		info, err := root.Lstat(next)
 		if err != nil {
-			return "", fault(name, err)
+			return "", pathError(name, err)
 		}
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
 			if links++; links > maxLinks {
-				return "", fault(name, syscall.ELOOP)
+				return "", pathError(name, syscall.ELOOP)
 			}
 			target, err := root.Readlink(next)
 			if err != nil {
-				return "", fault(name, err)
+				return "", pathError(name, err)
 			}
 			if strings.HasPrefix(target, "/") {
 				at = "."
 			}
 			rest = append(split(target), rest...)
 		case !info.IsDir() && len(rest) > 0:
-			return "", fault(name, syscall.ENOTDIR)
+			return "", pathError(name, syscall.ENOTDIR)
 		default:
 			at = next
 		}
@@ -67,8 +67,8 @@ func split(name string) []string {
 	return parts
 }
 
-// fault returns a *fs.PathError with the whole path, not the part that failed.
-func fault(name string, err error) error {
+// pathError returns a *fs.PathError with the whole path, not the part that failed.
+func pathError(name string, err error) error {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		err = inner.Err
 	}

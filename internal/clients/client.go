@@ -23,17 +23,17 @@ type Client struct {
 	format format
 	// key is the top-level key of the servers.
 	key string
-	// unit is the unit of the key timeout; 0: unknown.
-	unit time.Duration
-	// bare: $NAME is a variable, as ${NAME} is.
-	bare bool
-	// plain: the client expands no placeholders.
-	plain bool
+	// timeoutUnit is the unit of the key timeout; 0: unknown.
+	timeoutUnit time.Duration
+	// bareVariables: $NAME is a variable, as ${NAME} is.
+	bareVariables bool
+	// noPlaceholders: the client expands no placeholders.
+	noPlaceholders bool
 	// urlTransport is what a url without a type means; "" is auto.
 	urlTransport string
 	// extra are members of our entry in addition to command and args.
 	extra [][2]string
-	user  func(Place) string
+	user  func(System) string
 	// project is relative to the project's directory; "" if there is no such file.
 	project string
 }
@@ -41,38 +41,38 @@ type Client struct {
 // All returns the known clients, sorted by name.
 func All() []Client {
 	return []Client{
-		{Name: "claude-code", Title: "Claude Code", format: jsonFormat, key: "mcpServers", unit: time.Millisecond,
+		{Name: "claude-code", Title: "Claude Code", format: jsonFormat, key: "mcpServers", timeoutUnit: time.Millisecond,
 			extra: [][2]string{{"type", "stdio"}}, project: ".mcp.json",
-			user: func(p Place) string { return p.below("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
-		{Name: "claude-desktop", Title: "Claude Desktop", format: jsonFormat, key: "mcpServers", plain: true,
-			user: func(p Place) string { return p.config("Claude", "claude_desktop_config.json") }},
-		{Name: "codex", Title: "Codex", format: tomlFormat, key: "mcp_servers", plain: true, project: ".codex/config.toml",
-			user: func(p Place) string { return p.below("CODEX_HOME", ".codex", "config.toml") }},
+			user: func(p System) string { return p.inDirOf("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
+		{Name: "claude-desktop", Title: "Claude Desktop", format: jsonFormat, key: "mcpServers", noPlaceholders: true,
+			user: func(p System) string { return p.config("Claude", "claude_desktop_config.json") }},
+		{Name: "codex", Title: "Codex", format: tomlFormat, key: "mcp_servers", noPlaceholders: true, project: ".codex/config.toml",
+			user: func(p System) string { return p.inDirOf("CODEX_HOME", ".codex", "config.toml") }},
 		{Name: "cursor", Title: "Cursor", format: jsonFormat, key: "mcpServers", project: ".cursor/mcp.json",
-			user: func(p Place) string { return p.home(".cursor", "mcp.json") }},
-		{Name: "gemini", Title: "Gemini CLI", format: jsonFormat, key: "mcpServers", unit: time.Millisecond, bare: true,
+			user: func(p System) string { return p.home(".cursor", "mcp.json") }},
+		{Name: "gemini", Title: "Gemini CLI", format: jsonFormat, key: "mcpServers", timeoutUnit: time.Millisecond, bareVariables: true,
 			urlTransport: "sse", project: ".gemini/settings.json",
-			user: func(p Place) string { return p.home(".gemini", "settings.json") }},
-		{Name: "goose", Title: "Goose", format: yamlFormat, key: "extensions", unit: time.Second, bare: true,
-			user: func(p Place) string { return gooseFile(p) }},
+			user: func(p System) string { return p.home(".gemini", "settings.json") }},
+		{Name: "goose", Title: "Goose", format: yamlFormat, key: "extensions", timeoutUnit: time.Second, bareVariables: true,
+			user: func(p System) string { return gooseFile(p) }},
 		{Name: "vscode", Title: "VS Code", format: jsonFormat, key: "servers", extra: [][2]string{{"type", "stdio"}},
-			project: ".vscode/mcp.json", user: func(p Place) string { return p.config("Code", "User", "mcp.json") }},
+			project: ".vscode/mcp.json", user: func(p System) string { return p.config("Code", "User", "mcp.json") }},
 		{Name: "windsurf", Title: "Windsurf", format: jsonFormat, key: "mcpServers",
-			user: func(p Place) string { return p.home(".codeium", "windsurf", "mcp_config.json") }},
-		{Name: "zed", Title: "Zed", format: jsonFormat, key: "context_servers", unit: time.Second, plain: true,
+			user: func(p System) string { return p.home(".codeium", "windsurf", "mcp_config.json") }},
+		{Name: "zed", Title: "Zed", format: jsonFormat, key: "context_servers", timeoutUnit: time.Second, noPlaceholders: true,
 			extra: [][2]string{{"source", "custom"}}, project: ".zed/settings.json",
-			user: func(p Place) string { return zedFile(p) }},
+			user: func(p System) string { return zedFile(p) }},
 	}
 }
 
-func gooseFile(p Place) string {
+func gooseFile(p System) string {
 	if p.OS == "windows" {
 		return p.config("Block", "goose", "config", "config.yaml")
 	}
 	return p.dotConfig("goose", "config.yaml")
 }
 
-func zedFile(p Place) string {
+func zedFile(p System) string {
 	if p.OS == "windows" {
 		return p.config("Zed", "settings.json")
 	}
@@ -90,10 +90,10 @@ func Find(name string) (Client, bool) {
 }
 
 // UserFile returns the path of the user's own settings.
-func (c Client) UserFile(p Place) string { return c.user(p) }
+func (c Client) UserFile(p System) string { return c.user(p) }
 
 // ProjectFile returns the path of the settings of the project in p.Dir, "" if the client has none.
-func (c Client) ProjectFile(p Place) string {
+func (c Client) ProjectFile(p System) string {
 	if c.project == "" {
 		return ""
 	}
@@ -101,7 +101,7 @@ func (c Client) ProjectFile(p Place) string {
 }
 
 // projectDir returns the project that a file belongs to, "" if it is the user's.
-func (c Client) projectDir(file string, p Place) string {
+func (c Client) projectDir(file string, p System) string {
 	if c.project == "" || file == c.UserFile(p) {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (c Client) projectDir(file string, p Place) string {
 
 // Guess returns the client that a file belongs to, by its path or else by its keys.
 // The format that several clients share counts as that of Claude Code.
-func Guess(file string, data []byte, p Place) (Client, bool) {
+func Guess(file string, data []byte, p System) (Client, bool) {
 	for _, c := range All() {
 		if file == c.UserFile(p) || c.projectDir(file, p) != "" {
 			return c, true

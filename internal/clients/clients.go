@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/config"
 )
 
-// Place describes the system and user whose settings are read: home directory and environment.
-type Place struct {
+// System describes the system and user whose settings are read: home directory and environment.
+type System struct {
 	// OS is as runtime.GOOS.
 	OS string
 	// Home is the user's home directory, Dir the absolute directory that projects are looked for in.
@@ -25,7 +25,7 @@ type Place struct {
 	Getenv func(string) (string, bool)
 }
 
-func (p Place) env(name string) string {
+func (p System) env(name string) string {
 	if p.Getenv == nil {
 		return ""
 	}
@@ -33,12 +33,12 @@ func (p Place) env(name string) string {
 	return value
 }
 
-func (p Place) home(parts ...string) string {
+func (p System) home(parts ...string) string {
 	return filepath.Join(append([]string{p.Home}, parts...)...)
 }
 
 // config returns a path below the directory for settings of programs on this system.
-func (p Place) config(parts ...string) string {
+func (p System) config(parts ...string) string {
 	base := p.home(".config")
 	switch {
 	case p.OS == "darwin":
@@ -54,15 +54,15 @@ func (p Place) config(parts ...string) string {
 }
 
 // dotConfig is like config for programs that use ~/.config on a Mac too.
-func (p Place) dotConfig(parts ...string) string {
+func (p System) dotConfig(parts ...string) string {
 	if p.OS == "darwin" {
 		p.OS = "linux"
 	}
 	return p.config(parts...)
 }
 
-// below returns a path below the directory in a variable, or else below the home directory.
-func (p Place) below(variable, folder, file string) string {
+// inDirOf returns a path below the directory in a variable, or else below the home directory.
+func (p System) inDirOf(variable, folder, file string) string {
 	if dir := p.env(variable); dir != "" {
 		return filepath.Join(dir, file)
 	}

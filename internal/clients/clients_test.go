@@ -15,8 +15,8 @@ import (
 )
 
 // place is where all tests are.
-func place() clients.Place {
-	return clients.Place{OS: "linux", Home: "/home/ada", Dir: "/work/shop", Getenv: func(string) (string, bool) { return "", false }}
+func place() clients.System {
+	return clients.System{OS: "linux", Home: "/home/ada", Dir: "/work/shop", Getenv: func(string) (string, bool) { return "", false }}
 }
 
 func fixtures(t testing.TB) map[string][]byte {

@@ -14,7 +14,7 @@ var ErrUnsafe = errors.New("cannot be edited without a change to something else;
 
 // Install returns data with sallyport's entry added or updated, and otherwise
 // unchanged. An entry with that name that does not start sallyport is an error.
-func (c Client) Install(data []byte, self Self, p Place) ([]byte, error) {
+func (c Client) Install(data []byte, self Self, p System) ([]byte, error) {
 	doc, err := c.document(data)
 	if err != nil {
 		return nil, err
@@ -22,11 +22,11 @@ func (c Client) Install(data []byte, self Self, p Place) ([]byte, error) {
 	path := []string{c.key, OurName}
 	if servers, ok := doc[c.key].(map[string]any); ok {
 		if old, there := servers[OurName]; there {
-			if same(old, c.entry(self)) {
+			if equalEntry(old, c.entry(self)) {
 				return data, nil
 			}
 			fields, _ := old.(map[string]any)
-			r := &reading{Reader: NewReader(p), client: c, raw: rawServer{OurName, path, fields}}
+			r := &serverParser{Reader: NewReader(p), client: c, raw: rawServer{OurName, path, fields}}
 			if !r.server().Self {
 				return nil, fmt.Errorf("has a server %q that is not ours; rename it first", OurName)
 			}
@@ -123,41 +123,41 @@ func (c Client) verify(data, made []byte, path []string, entry map[string]any) e
 	if err != nil {
 		return fmt.Errorf("%w (it would not be %s any more)", ErrUnsafe, c.format)
 	}
-	if entry != nil && !same(dig(after, path), entry) {
+	if entry != nil && !equalEntry(lookup(after, path), entry) {
 		return ErrUnsafe
 	}
-	cut(before, path)
-	cut(after, path)
+	deletePath(before, path)
+	deletePath(after, path)
 	if !reflect.DeepEqual(before, after) {
 		return ErrUnsafe
 	}
 	return nil
 }
 
-func dig(doc map[string]any, path []string) any {
+func lookup(doc map[string]any, path []string) any {
 	for _, key := range path[:len(path)-1] {
 		doc, _ = doc[key].(map[string]any)
 	}
 	return doc[path[len(path)-1]]
 }
 
-// cut removes the value at path, and mappings that are empty then.
-func cut(doc map[string]any, path []string) {
+// deletePath removes the value at path, and mappings that are empty then.
+func deletePath(doc map[string]any, path []string) {
 	inner, ok := doc[path[0]].(map[string]any)
 	switch {
 	case len(path) == 1:
 		delete(doc, path[0])
 		return
 	case ok:
-		cut(inner, path[1:])
+		deletePath(inner, path[1:])
 	}
 	if len(inner) == 0 {
 		delete(doc, path[0])
 	}
 }
 
-// same reports whether a decoded entry equals meant, regardless of the types of numbers and lists.
-func same(read any, meant map[string]any) bool {
+// equalEntry reports whether a decoded entry equals meant, regardless of the types of numbers and lists.
+func equalEntry(read any, meant map[string]any) bool {
 	fields, ok := read.(map[string]any)
 	if !ok || len(fields) != len(meant) {
 		return false

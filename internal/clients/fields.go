@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// reading converts one server of a client's settings.
-type reading struct {
+// serverParser converts one server of a client's settings.
+type serverParser struct {
 	*Reader
 	client  Client
 	project string // the directory of the project, "" for the user's own settings
@@ -25,17 +25,17 @@ type reading struct {
 	prefix  string // of the variables that it gets
 	used    map[string]bool
 	out     Server
-	// secretive: the name of the current text marks it as secret.
-	secretive bool
+	// secretContext: the name of the current text marks it as secret.
+	secretContext bool
 }
 
-func (r *reading) note(format string, args ...any) {
+func (r *serverParser) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.out.Notes, text) {
 		r.out.Notes = append(r.out.Notes, text)
 	}
 }
 
-func (r *reading) server() Server {
+func (r *serverParser) server() Server {
 	r.used = map[string]bool{}
 	r.out = Server{Label: r.raw.name, Secrets: config.Secrets{}, at: r.raw.at}
 	e := &r.out.Entry
@@ -45,10 +45,10 @@ func (r *reading) server() Server {
 	}
 	r.prefix = variableName(e.Name)
 	r.flatten()
-	kind := r.word("type", "transport")
+	kind := r.firstText("type", "transport")
 	e.Description = r.description()
 	switch address := r.address(); {
-	case isPart(kind) || r.word("source") == "extension":
+	case isPart(kind) || r.firstText("source") == "extension":
 		r.out.Skip = "part of " + r.client.Title + ", not a server"
 	case r.has("command", "cmd"):
 		r.stdio(e)
@@ -58,13 +58,13 @@ func (r *reading) server() Server {
 		r.out.Skip = "it has no command and no URL"
 	}
 	r.limits(e)
-	r.leftover()
+	r.noteUnread()
 	r.out.Self = isSelf(*e)
 	return r.out
 }
 
 // flatten converts older formats of an entry to the current one.
-func (r *reading) flatten() {
+func (r *serverParser) flatten() {
 	for _, key := range []string{"command", "config"} {
 		inner, ok := r.raw.fields[key].(map[string]any)
 		if !ok {
@@ -86,17 +86,17 @@ func isPart(kind string) bool {
 	return slices.Contains([]string{"builtin", "platform", "frontend", "inline_python", "extension"}, kind)
 }
 
-func (r *reading) stdio(e *config.Entry) {
-	e.Command = r.text(plainText, "", r.word("command", "cmd"))
+func (r *serverParser) stdio(e *config.Entry) {
+	e.Command = r.text(plainText, "", r.firstText("command", "cmd"))
 	e.Args = r.args(r.list("args"))
 	e.Dir = r.cwd()
 	e.Env = config.Values{}
 	for _, name := range r.names("env", "envs") {
-		if value, ok := r.scalar(r.dict("env", "envs")[name], "env "+name); ok && r.mayPass(name) {
+		if value, ok := r.scalar(r.mapping("env", "envs")[name], "env "+name); ok && r.mayPass(name) {
 			e.Env[name] = r.text(envText, name, value)
 		}
 	}
-	r.passed(e.Env)
+	r.addPassedEnv(e.Env)
 	for key := range r.raw.fields {
 		if slices.Contains([]string{"url", "httpUrl", "serverUrl", "uri", "headers"}, key) {
 			r.note("it has a command, so its %s was left out", key)
@@ -105,8 +105,8 @@ func (r *reading) stdio(e *config.Entry) {
 	}
 }
 
-// passed adds variables that a client passes on from its own environment or keyring.
-func (r *reading) passed(env config.Values) {
+// addPassedEnv adds variables that a client passes on from its own environment or keyring.
+func (r *serverParser) addPassedEnv(env config.Values) {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); r.mayPass(name) {
 			env[name] = "${" + name + "}"
@@ -127,7 +127,7 @@ func (r *reading) passed(env config.Values) {
 	}
 }
 
-func (r *reading) remote(e *config.Entry, kind, address string) {
+func (r *serverParser) remote(e *config.Entry, kind, address string) {
 	switch strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(kind)) {
 	case "sse":
 		e.Transport = "sse"
@@ -145,35 +145,35 @@ func (r *reading) remote(e *config.Entry, kind, address string) {
 	r.socket(e, address)
 	e.Headers = config.Values{}
 	for _, name := range r.names("headers", "http_headers") {
-		if value, ok := r.scalar(r.dict("headers", "http_headers")[name], "header "+name); ok {
+		if value, ok := r.scalar(r.mapping("headers", "http_headers")[name], "header "+name); ok {
 			e.Headers[name] = r.text(headerText, name, value)
 		}
 	}
 	for _, name := range r.names("env_http_headers") {
-		if variable, _ := r.dict("env_http_headers")[name].(string); nameOnly.MatchString(variable) {
+		if variable, _ := r.mapping("env_http_headers")[name].(string); nameOnly.MatchString(variable) {
 			e.Headers[name] = "${" + variable + "}"
 		}
 	}
-	if variable := r.word("bearer_token_env_var"); nameOnly.MatchString(variable) {
+	if variable := r.firstText("bearer_token_env_var"); nameOnly.MatchString(variable) {
 		e.Headers["Authorization"] = "Bearer ${" + variable + "}"
 	}
 	r.remoteEnv()
-	if token := r.word("bearer_token"); token != "" {
+	if token := r.firstText("bearer_token"); token != "" {
 		e.Headers["Authorization"] = r.text(headerText, "Authorization", "Bearer "+token)
 	}
 	r.oauth(e)
 }
 
 // remoteEnv imports variables that Goose puts into headers.
-func (r *reading) remoteEnv() {
+func (r *serverParser) remoteEnv() {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); nameOnly.MatchString(name) {
 			r.note("%s was in Goose's keyring; set the variable", sanitize.Line(name, 60))
 		}
 	}
 	for _, name := range r.names("envs") {
-		value, ok := r.scalar(r.dict("envs")[name], "env "+name)
-		if !ok || !nameOnly.MatchString(name) || !r.free(name, value) {
+		value, ok := r.scalar(r.mapping("envs")[name], "env "+name)
+		if !ok || !nameOnly.MatchString(name) || !r.isFree(name, value) {
 			r.note("not carried over: %s of its envs", sanitize.Line(name, 60))
 			continue
 		}
@@ -183,8 +183,8 @@ func (r *reading) remoteEnv() {
 }
 
 // socket sets URL and Socket from an address, which may name a Unix socket.
-func (r *reading) socket(e *config.Entry, address string) {
-	if socket := r.word("socket"); socket != "" {
+func (r *serverParser) socket(e *config.Entry, address string) {
+	if socket := r.firstText("socket"); socket != "" {
 		e.Socket = r.text(plainText, "", socket)
 	}
 	rest, ok := strings.CutPrefix(address, "unix://")
@@ -199,8 +199,8 @@ func (r *reading) socket(e *config.Entry, address string) {
 	e.Socket, e.URL = r.text(plainText, "", path), r.text(urlText, "", "http://localhost/"+strings.TrimPrefix(route, "/"))
 }
 
-func (r *reading) oauth(e *config.Entry) {
-	fields := r.dict("oauth", "auth")
+func (r *serverParser) oauth(e *config.Entry) {
+	fields := r.mapping("oauth", "auth")
 	if len(fields) == 0 {
 		return
 	}
@@ -240,10 +240,10 @@ func (r *reading) oauth(e *config.Entry) {
 }
 
 // cwd returns the working directory as an absolute path, or "", as upstreams.yaml is in another directory.
-func (r *reading) cwd() string {
-	dir := r.word("cwd", "working_directory")
+func (r *serverParser) cwd() string {
+	dir := r.firstText("cwd", "working_directory")
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-		dir = filepath.Join(r.place.Home, rest)
+		dir = filepath.Join(r.system.Home, rest)
 	}
 	text := r.text(plainText, "", dir)
 	switch {
@@ -258,7 +258,7 @@ func (r *reading) cwd() string {
 	return ""
 }
 
-func (r *reading) limits(e *config.Entry) {
+func (r *serverParser) limits(e *config.Entry) {
 	e.Include = globs(r.list("includeTools", "enabled_tools", "available_tools"))
 	e.Exclude = globs(r.list("excludeTools", "disabled_tools", "disabledTools"))
 	if off, ok := r.flag("disabled"); ok && off {
@@ -267,7 +267,7 @@ func (r *reading) limits(e *config.Entry) {
 	if on, ok := r.flag("enabled"); ok && !on {
 		e.Disabled = true
 	}
-	unit := r.client.unit
+	unit := r.client.timeoutUnit
 	limit, ok := number(r.raw.fields["timeout"])
 	if r.used["timeout"] = unit > 0; !ok || unit == 0 {
 		unit = time.Second
@@ -296,17 +296,17 @@ func globs(names []string) []string {
 	return all
 }
 
-// leftover notes the fields that were not read.
-func (r *reading) leftover() {
+// noteUnread notes the fields that were not read.
+func (r *serverParser) noteUnread() {
 	for _, quiet := range []string{"name", "display_name", "bundled", "gallery", "version", "$schema"} {
 		r.used[quiet] = true
 	}
-	if file := r.word("envFile"); file != "" {
+	if file := r.firstText("envFile"); file != "" {
 		r.note("its envFile is not read by Sallyport; set those variables, or write them under env")
 	}
 	var left []string
 	for _, key := range slices.Sorted(maps.Keys(r.raw.fields)) {
-		if value := r.raw.fields[key]; !r.used[key] && !empty(value) {
+		if value := r.raw.fields[key]; !r.used[key] && !isEmpty(value) {
 			left = append(left, sanitize.Line(key, 40))
 		}
 	}
@@ -315,7 +315,7 @@ func (r *reading) leftover() {
 	}
 }
 
-func empty(value any) bool {
+func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
 		return true
@@ -332,14 +332,14 @@ func empty(value any) bool {
 }
 
 // address returns the URL of the first key that has one.
-func (r *reading) address() string { return r.word("httpUrl", "serverUrl", "url", "uri") }
+func (r *serverParser) address() string { return r.firstText("httpUrl", "serverUrl", "url", "uri") }
 
-func (r *reading) description() string {
-	text := sanitize.Line(r.word("description"), 200)
+func (r *serverParser) description() string {
+	text := sanitize.Line(r.firstText("description"), 200)
 	return strings.ReplaceAll(text, "$", "$$")
 }
 
-func (r *reading) has(keys ...string) bool {
+func (r *serverParser) has(keys ...string) bool {
 	for _, key := range keys {
 		if text, _ := r.raw.fields[key].(string); text != "" {
 			return true
@@ -348,8 +348,8 @@ func (r *reading) has(keys ...string) bool {
 	return false
 }
 
-// word returns the string of the first of the keys that has one.
-func (r *reading) word(keys ...string) string {
+// firstText returns the string of the first of the keys that has one.
+func (r *serverParser) firstText(keys ...string) string {
 	for _, key := range keys {
 		value, there := r.raw.fields[key]
 		if !there {
@@ -363,7 +363,7 @@ func (r *reading) word(keys ...string) string {
 	return ""
 }
 
-func (r *reading) items(keys ...string) []any {
+func (r *serverParser) items(keys ...string) []any {
 	for _, key := range keys {
 		if list, ok := r.raw.fields[key].([]any); ok {
 			r.used[key] = true
@@ -374,7 +374,7 @@ func (r *reading) items(keys ...string) []any {
 }
 
 // list returns the strings of the first of the keys that has a list.
-func (r *reading) list(keys ...string) []string {
+func (r *serverParser) list(keys ...string) []string {
 	var all []string
 	for _, item := range r.items(keys...) {
 		if text, ok := r.scalar(item, keys[0]); ok {
@@ -384,8 +384,8 @@ func (r *reading) list(keys ...string) []string {
 	return all
 }
 
-// dict returns the mapping of the first of the keys that has one.
-func (r *reading) dict(keys ...string) map[string]any {
+// mapping returns the mapping of the first of the keys that has one.
+func (r *serverParser) mapping(keys ...string) map[string]any {
 	for _, key := range keys {
 		if fields, ok := r.raw.fields[key].(map[string]any); ok {
 			r.used[key] = true
@@ -395,16 +395,18 @@ func (r *reading) dict(keys ...string) map[string]any {
 	return nil
 }
 
-func (r *reading) names(keys ...string) []string { return slices.Sorted(maps.Keys(r.dict(keys...))) }
+func (r *serverParser) names(keys ...string) []string {
+	return slices.Sorted(maps.Keys(r.mapping(keys...)))
+}
 
-func (r *reading) flag(key string) (value, ok bool) {
+func (r *serverParser) flag(key string) (value, ok bool) {
 	value, ok = r.raw.fields[key].(bool)
 	r.used[key] = r.used[key] || ok
 	return value, ok
 }
 
 // scalar returns a string, number or boolean as text.
-func (r *reading) scalar(value any, what string) (string, bool) {
+func (r *serverParser) scalar(value any, what string) (string, bool) {
 	switch v := value.(type) {
 	case string:
 		return v, true

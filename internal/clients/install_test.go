@@ -153,7 +153,7 @@ func TestInstall(t *testing.T) {
 			if _, err := clients.Merge(f, []clients.Found{{Client: c, Servers: servers[:len(servers)-1]}}); err != nil {
 				t.Fatal(err)
 			}
-			replaced, err := clients.Replaced(f, servers)
+			replaced, err := clients.FindReplaced(f, servers)
 			if err != nil || len(replaced) == 0 {
 				t.Fatalf("%v, replaces %v", err, replaced)
 			}
@@ -179,7 +179,7 @@ func TestFiles(t *testing.T) {
 	env := map[string]string{"APPDATA": `C:\Users\ada\AppData\Roaming`}
 	var b strings.Builder
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		p := clients.Place{OS: system, Home: "/home/ada", Dir: "/work/shop", Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok && system == "windows" }}
+		p := clients.System{OS: system, Home: "/home/ada", Dir: "/work/shop", Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok && system == "windows" }}
 		for _, c := range clients.All() {
 			b.WriteString(system + " " + c.Title + ": " + c.UserFile(p) + " " + c.ProjectFile(p) + "\n")
 		}

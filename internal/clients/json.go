@@ -17,7 +17,7 @@ type splice struct {
 	text     string
 }
 
-func apply(data []byte, all ...splice) []byte {
+func applyEdits(data []byte, all ...splice) []byte {
 	slices.SortFunc(all, func(a, b splice) int { return a.from - b.from })
 	var out []byte
 	at := 0
@@ -61,14 +61,14 @@ func unitOf(data []byte) string {
 	return "  "
 }
 
-// mark is the byte order mark, which hujson does not support.
-const mark = "\ufeff"
+// byteOrderMark is the byte order mark, which hujson does not support.
+const byteOrderMark = "\ufeff"
 
 // addMember adds a member with an object of fields to the object at the top-level key section.
 func addMember(data []byte, section, name string, fields [][2]any) ([]byte, error) {
-	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
+	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
 		made, err := addMember(rest, section, name, fields)
-		return append([]byte(mark), made...), err
+		return append([]byte(byteOrderMark), made...), err
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{\n}\n")
@@ -78,7 +78,7 @@ func addMember(data []byte, section, name string, fields [][2]any) ([]byte, erro
 		return nil, err
 	}
 	root := f.root.Value.(*hujson.Object)
-	at, err := only(root, section)
+	at, err := findMember(root, section)
 	switch {
 	case err != nil:
 		return nil, err
@@ -94,15 +94,15 @@ func addMember(data []byte, section, name string, fields [][2]any) ([]byte, erro
 		value := root.Members[at].Value
 		indent := f.indentAt(value.StartOffset)
 		text := "{" + f.eol + indent + f.unit + quote(name) + ": " + object(fields, indent+f.unit, f.unit, f.eol) + f.eol + indent + "}"
-		return apply(data, splice{value.StartOffset, value.EndOffset, text}), nil
+		return applyEdits(data, splice{value.StartOffset, value.EndOffset, text}), nil
 	case root.Members[at].Value.Value.Kind() != '{':
 		return nil, fmt.Errorf("has something else than servers under %q", section)
 	}
 	return f.insert(&root.Members[at].Value, name, func(indent, eol string) string { return object(fields, indent, f.unit, eol) }), nil
 }
 
-// only returns the index of a member, -1 if there is none. A duplicate is an error.
-func only(o *hujson.Object, name string) (int, error) {
+// findMember returns the index of a member, -1 if there is none. A duplicate is an error.
+func findMember(o *hujson.Object, name string) (int, error) {
 	found := -1
 	for i, m := range o.Members {
 		if literal, ok := m.Name.Value.(hujson.Literal); !ok || literal.String() != name {
@@ -137,7 +137,7 @@ func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol 
 			text += ","
 		}
 		end := closing - (len(extra) - len(bytes.TrimRight(extra, " \t")))
-		return apply(f.data, append(comma, splice{end, end, text})...)
+		return applyEdits(f.data, append(comma, splice{end, end, text})...)
 	}
 	indent := f.indentAt(closing) + f.unit
 	if n > 0 {
@@ -148,10 +148,10 @@ func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol 
 		text += ","
 	}
 	if newline < 0 {
-		return apply(f.data, splice{closing, closing, f.eol + text + f.eol + f.indentAt(at.StartOffset)})
+		return applyEdits(f.data, splice{closing, closing, f.eol + text + f.eol + f.indentAt(at.StartOffset)})
 	}
 	line := closing - len(extra) + newline + 1
-	return apply(f.data, append(comma, splice{line, line, text + f.eol})...)
+	return applyEdits(f.data, append(comma, splice{line, line, text + f.eol})...)
 }
 
 // indentAt returns the indentation of the line of an offset.
@@ -212,9 +212,9 @@ func object(fields [][2]any, indent, unit, eol string) string {
 // removeMember removes the member at a path, with its comma, and its lines if nothing
 // else is on them. Comments stay.
 func removeMember(data []byte, path []string) ([]byte, error) {
-	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
+	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
 		made, err := removeMember(rest, path)
-		return append([]byte(mark), made...), err
+		return append([]byte(byteOrderMark), made...), err
 	}
 	f, err := parseJSON(data)
 	if err != nil {
@@ -223,7 +223,7 @@ func removeMember(data []byte, path []string) ([]byte, error) {
 	o := f.root.Value.(*hujson.Object)
 	at := -1
 	for i, key := range path {
-		if at, err = only(o, key); err != nil || at < 0 {
+		if at, err = findMember(o, key); err != nil || at < 0 {
 			return nil, fmt.Errorf("%w: %q is not there once", ErrUnsafe, key)
 		}
 		if i+1 == len(path) {
@@ -235,10 +235,10 @@ func removeMember(data []byte, path []string) ([]byte, error) {
 		}
 		o = inner
 	}
-	return f.without(o, at), nil
+	return f.removeAt(o, at), nil
 }
 
-func (f *jsonFile) without(o *hujson.Object, at int) []byte {
+func (f *jsonFile) removeAt(o *hujson.Object, at int) []byte {
 	m := o.Members[at]
 	from, to := m.Name.StartOffset, m.Value.EndOffset
 	var comma []splice
@@ -264,5 +264,5 @@ func (f *jsonFile) without(o *hujson.Object, at int) []byte {
 	case bytes.HasPrefix(rest, []byte(" ")) && bytes.HasSuffix(f.data[:from], []byte(" ")):
 		to++
 	}
-	return apply(f.data, append(comma, splice{from, to, ""})...)
+	return applyEdits(f.data, append(comma, splice{from, to, ""})...)
 }

@@ -37,9 +37,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	Added   Outcome = "added"
-	There   Outcome = "there"
-	Skipped Outcome = "skipped"
+	Added    Outcome = "added"
+	Existing Outcome = "there"
+	Skipped  Outcome = "skipped"
 )
 
 // Merge adds the found servers to f. A server whose definition exists already, under
@@ -60,7 +60,7 @@ func Merge(f *config.File, found []Found) ([]Row, error) {
 			case s.Self:
 				row.skip("it is Sallyport itself")
 			case same:
-				row.Name, row.Outcome, row.Entry = other.Name, There, other
+				row.Name, row.Outcome, row.Entry = other.Name, Existing, other
 				row.Notes = []string{"is there already"}
 			default:
 				row.add(f, entries, source.Client.Name)
@@ -83,8 +83,8 @@ func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
 	return config.Entry{}, false
 }
 
-// Replaced returns the servers whose definitions f has.
-func Replaced(f *config.File, servers []Server) ([]Server, error) {
+// FindReplaced returns the servers whose definitions f has.
+func FindReplaced(f *config.File, servers []Server) ([]Server, error) {
 	entries, err := f.Entries()
 	if err != nil {
 		return nil, err

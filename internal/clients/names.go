@@ -43,23 +43,23 @@ func variableName(text string) string {
 	return name[:min(len(name), maxName)]
 }
 
-// generic reports whether a name does not identify the owner of a secret, so that several servers may use it.
-func generic(name string) bool {
+// isGeneric reports whether a name does not identify the owner of a secret, so that several servers may use it.
+func isGeneric(name string) bool {
 	return slices.Contains([]string{"API_KEY", "APIKEY", "KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "AUTHORIZATION", "AUTH_TOKEN", "ACCESS_TOKEN",
 		"API_TOKEN", "API_SECRET", "BEARER_TOKEN", "CLIENT_SECRET", "SECRET_KEY", "ACCESS_KEY", "PASS", "CREDENTIALS", "COOKIE", "DSN", "MCP_TOKEN"}, name)
 }
 
-// give assigns a variable to a secret and returns its name: the given name, or one
+// assignVariable assigns a variable to a secret and returns its name: the given name, or one
 // with the server's prefix if that name has another value.
-func (r *reading) give(name, value, where string) string {
+func (r *serverParser) assignVariable(name, value, where string) string {
 	own := r.prefix + "_" + strings.TrimPrefix(name, r.prefix+"_")
 	candidates := []string{name, own}
-	if generic(name) {
+	if isGeneric(name) {
 		candidates = candidates[1:]
 	}
 	for n := 2; ; n++ {
 		for _, candidate := range candidates {
-			if r.free(candidate, value) {
+			if r.isFree(candidate, value) {
 				r.taken[candidate] = value
 				r.out.Secrets[candidate] = value
 				r.note("secret in %s is now ${%s}", sanitize.Line(where, 60), candidate)
@@ -70,21 +70,21 @@ func (r *reading) give(name, value, where string) string {
 	}
 }
 
-// free reports whether a variable is unused or has the value.
-func (r *reading) free(name, value string) bool {
+// isFree reports whether a variable is unused or has the value.
+func (r *serverParser) isFree(name, value string) bool {
 	if other, ok := r.taken[name]; ok {
 		return other == value
 	}
-	if r.place.Getenv == nil {
+	if r.system.Getenv == nil {
 		return true
 	}
-	set, ok := r.place.Getenv(name)
+	set, ok := r.system.Getenv(name)
 	return !ok || set == value
 }
 
 // mayPass refuses variables that make a program load other code than its own,
 // after Goose's list. A user who needs one writes it into upstreams.yaml.
-func (r *reading) mayPass(name string) bool {
+func (r *serverParser) mayPass(name string) bool {
 	upper := strings.ToUpper(name)
 	switch {
 	case name == "" || strings.ContainsAny(name, "=\x00"):

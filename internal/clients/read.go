@@ -27,21 +27,21 @@ var ErrSyntax = errors.New("cannot be read")
 // Reader reads settings. It remembers which variables it has assigned, so that no
 // variable is assigned to two secrets. It is not safe for concurrent use.
 type Reader struct {
-	place Place
-	taken map[string]string // the values of assigned variables
+	system System
+	taken  map[string]string // the values of assigned variables
 }
 
 // NewReader returns a reader without assigned variables.
-func NewReader(p Place) *Reader { return &Reader{place: p, taken: map[string]string{}} }
+func NewReader(p System) *Reader { return &Reader{system: p, taken: map[string]string{}} }
 
 // sections are the parts of a file that concern servers.
 type sections struct {
-	found   bool // the key of the servers exists
-	servers []rawServer
-	inputs  map[string]input
-	allowed []string // Gemini: only these servers, if not empty
-	barred  []string
-	notes   []string
+	found    bool // the key of the servers exists
+	servers  []rawServer
+	inputs   map[string]input
+	allowed  []string // Gemini: only these servers, if not empty
+	excluded []string
+	notes    []string
 }
 
 type rawServer struct {
@@ -59,15 +59,15 @@ type input struct {
 // Read returns the servers of a file, and notes about the file itself. What is
 // wrong with the file is an error that shows nothing of its content.
 func (r *Reader) Read(c Client, file string, data []byte) ([]Server, []string, error) {
-	s, err := c.parse(data, r.place)
+	s, err := c.parse(data, r.system)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %w", file, err)
 	}
 	servers := make([]Server, 0, len(s.servers))
 	for _, raw := range s.servers {
-		reading := &reading{Reader: r, client: c, project: c.projectDir(file, r.place), inputs: s.inputs, raw: raw}
+		reading := &serverParser{Reader: r, client: c, project: c.projectDir(file, r.system), inputs: s.inputs, raw: raw}
 		server := reading.server()
-		if slices.Contains(s.barred, raw.name) || len(s.allowed) > 0 && !slices.Contains(s.allowed, raw.name) {
+		if slices.Contains(s.excluded, raw.name) || len(s.allowed) > 0 && !slices.Contains(s.allowed, raw.name) {
 			server.Entry.Disabled = true
 			server.Notes = append(server.Notes, c.Title+" does not allow it: disabled")
 		}
@@ -76,7 +76,7 @@ func (r *Reader) Read(c Client, file string, data []byte) ([]Server, []string, e
 	return servers, s.notes, nil
 }
 
-func (c Client) parse(data []byte, p Place) (sections, error) {
+func (c Client) parse(data []byte, p System) (sections, error) {
 	doc, err := c.document(data)
 	if err != nil {
 		return sections{}, err
@@ -88,7 +88,7 @@ func (c Client) parse(data []byte, p Place) (sections, error) {
 	}
 	s.inputs = inputsOf(doc["inputs"])
 	if mcp, ok := doc["mcp"].(map[string]any); ok && c.Name == "gemini" {
-		s.allowed, s.barred = stringsOf(mcp["allowed"]), stringsOf(mcp["excluded"])
+		s.allowed, s.excluded = stringsOf(mcp["allowed"]), stringsOf(mcp["excluded"])
 	}
 	return s, nil
 }

@@ -20,11 +20,11 @@ const (
 	authText
 )
 
-// named reports whether the name of a text can mark it as secret.
-func named(kind textKind) bool { return kind >= envText }
+// usesName reports whether the name of a text can mark it as secret.
+func usesName(kind textKind) bool { return kind >= envText }
 
-// where describes where a secret was found.
-func where(kind textKind, name string) string {
+// location describes where a secret was found.
+func location(kind textKind, name string) string {
 	switch kind {
 	case envText:
 		return "the variable " + name
@@ -96,11 +96,11 @@ func secretValue(text string) bool {
 		return false
 	}
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("/-_.,=+", c) })
-	return slices.ContainsFunc(words, random)
+	return slices.ContainsFunc(words, looksRandom)
 }
 
-// random reports whether a word looks random: long, with alternating letters and digits, and high entropy.
-func random(word string) bool {
+// looksRandom reports whether a word looks random: long, with alternating letters and digits, and high entropy.
+func looksRandom(word string) bool {
 	if len(word) < 16 {
 		return false
 	}
@@ -129,8 +129,8 @@ func random(word string) bool {
 	return turns >= 4 && entropy > 2.8 && (digits >= 2 || turns >= 6)
 }
 
-// real reports whether the value of a secret name can be a secret.
-func real(text string) bool {
+// isPlausible reports whether the value of a secret name can be a secret.
+func isPlausible(text string) bool {
 	text = strings.TrimSpace(text)
 	return text != "" && !harmless.MatchString(text) && !pathLike(text)
 }
@@ -151,14 +151,14 @@ func pathLike(text string) bool {
 
 // hide replaces secrets in a text with variables. name is the variable or header of
 // the text.
-func (r *reading) hide(kind textKind, name string, parts []part) []part {
+func (r *serverParser) hide(kind textKind, name string, parts []part) []part {
 	var out []part
 	for _, p := range parts {
 		if p.reference {
 			out = append(out, p)
 			continue
 		}
-		if named(kind) && secretName(name) && !hasScheme.MatchString(p.text) && (len(parts) == 1 || len(strings.TrimSpace(scheme.ReplaceAllString(p.text, ""))) >= 6) {
+		if usesName(kind) && secretName(name) && !hasScheme.MatchString(p.text) && (len(parts) == 1 || len(strings.TrimSpace(scheme.ReplaceAllString(p.text, ""))) >= 6) {
 			out = append(out, r.hideNamed(kind, name, p.text)...)
 			continue
 		}
@@ -168,24 +168,24 @@ func (r *reading) hide(kind textKind, name string, parts []part) []part {
 }
 
 // hideNamed replaces a whole text, except the scheme of an authorization.
-func (r *reading) hideNamed(kind textKind, name, text string) []part {
+func (r *serverParser) hideNamed(kind textKind, name, text string) []part {
 	start := scheme.FindString(text)
 	rest := text[len(start):]
-	if !real(rest) {
+	if !isPlausible(rest) {
 		return []part{literal(text)}
 	}
 	variable := variableName(name)
 	if kind == headerText {
 		variable = r.headerVariable(name)
 	}
-	hidden := []part{reference(r.give(variable, rest, where(kind, name)))}
+	hidden := []part{reference(r.assignVariable(variable, rest, location(kind, name)))}
 	if start != "" {
 		hidden = append([]part{literal(start)}, hidden...)
 	}
 	return hidden
 }
 
-func (r *reading) headerVariable(name string) string {
+func (r *serverParser) headerVariable(name string) string {
 	if strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization") {
 		return r.prefix + "_TOKEN"
 	}
@@ -200,7 +200,7 @@ type span struct {
 }
 
 // hideInside replaces what looks like a secret: parts of URLs, or the whole text.
-func (r *reading) hideInside(kind textKind, name, text string) []part {
+func (r *serverParser) hideInside(kind textKind, name, text string) []part {
 	spans := r.urlSpans(kind, text)
 	if len(spans) == 0 && secretValue(text) {
 		variable := r.prefix + "_SECRET"
@@ -211,7 +211,7 @@ func (r *reading) hideInside(kind textKind, name, text string) []part {
 			variable = variableName(name)
 		}
 		start := scheme.FindString(text)
-		spans = []span{{len(start), len(text), variable, where(kind, name)}}
+		spans = []span{{len(start), len(text), variable, location(kind, name)}}
 	}
 	var out []part
 	at := 0
@@ -222,7 +222,7 @@ func (r *reading) hideInside(kind textKind, name, text string) []part {
 		if s.from > at {
 			out = append(out, literal(text[at:s.from]))
 		}
-		out = append(out, reference(r.give(s.variable, text[s.from:s.to], s.where)))
+		out = append(out, reference(r.assignVariable(s.variable, text[s.from:s.to], s.where)))
 		at = s.to
 	}
 	if at < len(text) {
@@ -231,7 +231,7 @@ func (r *reading) hideInside(kind textKind, name, text string) []part {
 	return out
 }
 
-func (r *reading) urlSpans(kind textKind, text string) []span {
+func (r *serverParser) urlSpans(kind textKind, text string) []span {
 	if kind != urlText && !strings.Contains(text, "://") {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (r *reading) urlSpans(kind textKind, text string) []span {
 	}
 	for _, m := range queryPair.FindAllStringSubmatchIndex(text, -1) {
 		name, value := text[m[2]:m[3]], text[m[4]:m[5]]
-		if secretName(name) && real(value) || secretValue(value) {
+		if secretName(name) && isPlausible(value) || secretValue(value) {
 			spans = append(spans, span{m[4], m[5], r.prefix + "_" + variableName(name), "the URL's " + name})
 		}
 	}
@@ -254,7 +254,7 @@ func (r *reading) urlSpans(kind textKind, text string) []span {
 			route = route[:cut]
 		}
 		for _, m := range segment.FindAllStringSubmatchIndex(route, -1) {
-			if secretValue(route[m[2]:m[3]]) || random(route[m[2]:m[3]]) {
+			if secretValue(route[m[2]:m[3]]) || looksRandom(route[m[2]:m[3]]) {
 				spans = append(spans, span{start + 3 + m[2], start + 3 + m[3], r.prefix + "_URL_KEY", "the URL's path"})
 			}
 		}
@@ -264,7 +264,7 @@ func (r *reading) urlSpans(kind textKind, text string) []span {
 }
 
 // args converts arguments. A value may follow its flag, be part of it, or be in a header.
-func (r *reading) args(raw []string) []string {
+func (r *serverParser) args(raw []string) []string {
 	var out []string
 	for i, arg := range raw {
 		flag := ""
@@ -276,7 +276,7 @@ func (r *reading) args(raw []string) []string {
 	return out
 }
 
-func (r *reading) arg(flag, arg string) string {
+func (r *serverParser) arg(flag, arg string) string {
 	if m := assigned.FindStringSubmatch(arg); m != nil && !hasScheme.MatchString(arg) {
 		name := strings.TrimLeft(m[1], "-")
 		kind := plainText
@@ -295,7 +295,7 @@ func (r *reading) arg(flag, arg string) string {
 }
 
 // argVariable returns the variable for an argument: for a flag one with the server's prefix.
-func (r *reading) argVariable(name string, flag bool) string {
+func (r *serverParser) argVariable(name string, flag bool) string {
 	if flag {
 		return r.prefix + "_" + variableName(name)
 	}
@@ -309,5 +309,5 @@ func LooksSecret(name, text string) bool {
 		return false
 	}
 	rest := scheme.ReplaceAllString(text, "")
-	return secretName(name) && !hasScheme.MatchString(text) && real(rest) || secretValue(rest) || userinfo.MatchString(text)
+	return secretName(name) && !hasScheme.MatchString(text) && isPlausible(rest) || secretValue(rest) || userinfo.MatchString(text)
 }

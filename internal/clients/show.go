@@ -22,10 +22,10 @@ func Diff(file string, before, after []byte, servers []Server) string {
 	for _, h := range hunks(lines(before), lines(after)) {
 		fmt.Fprintf(&b, "@@ line %d @@\n", h.line)
 		for _, line := range h.removed {
-			b.WriteString("-" + veil(line, servers) + "\n")
+			b.WriteString("-" + redactLine(line, servers) + "\n")
 		}
 		for _, line := range h.added {
-			b.WriteString("+" + veil(line, servers) + "\n")
+			b.WriteString("+" + redactLine(line, servers) + "\n")
 		}
 	}
 	return b.String()
@@ -54,20 +54,20 @@ func hunks(a, b []string) []hunk {
 			i, j = i+1, j+1
 			continue
 		}
-		di, dj := meeting(a[i:], b[j:])
+		di, dj := nextMatch(a[i:], b[j:])
 		all = append(all, hunk{i + 1, a[i : i+di], b[j : j+dj]})
 		i, j = i+di, j+dj
 	}
 	return all
 }
 
-// meeting returns the number of lines of each that are different.
-func meeting(a, b []string) (int, int) {
+// nextMatch returns the number of lines of each that are different.
+func nextMatch(a, b []string) (int, int) {
 	const enough, far = 3, 400
 	for sum := 1; sum <= far && sum <= len(a)+len(b); sum++ {
 		for di := 0; di <= sum; di++ {
 			dj := sum - di
-			if di <= len(a) && dj <= len(b) && alike(a[di:], b[dj:], enough) {
+			if di <= len(a) && dj <= len(b) && equalStart(a[di:], b[dj:], enough) {
 				return di, dj
 			}
 		}
@@ -75,17 +75,17 @@ func meeting(a, b []string) (int, int) {
 	return len(a), len(b)
 }
 
-func alike(a, b []string, enough int) bool {
+func equalStart(a, b []string, enough int) bool {
 	if len(a) < enough || len(b) < enough {
 		return slices.Equal(a, b)
 	}
 	return slices.Equal(a[:enough], b[:enough])
 }
 
-const dots = `"…"`
+const redactedText = `"…"`
 
-// veil redacts the secrets in a line.
-func veil(line string, servers []Server) string {
+// redactLine redacts the secrets in a line.
+func redactLine(line string, servers []Server) string {
 	for _, s := range servers {
 		for _, value := range s.Secrets {
 			line = strings.ReplaceAll(line, value, "…")
@@ -94,14 +94,14 @@ func veil(line string, servers []Server) string {
 	}
 	line = quotedPair.ReplaceAllStringFunc(line, func(pair string) string {
 		m := quotedPair.FindStringSubmatch(pair)
-		if value := strings.Trim(m[4], `"'`); secretName(m[2]) && real(value) && !strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "[") {
-			return m[1] + m[2] + m[3] + dots
+		if value := strings.Trim(m[4], `"'`); secretName(m[2]) && isPlausible(value) && !strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "[") {
+			return m[1] + m[2] + m[3] + redactedText
 		}
 		return pair
 	})
 	return quotedText.ReplaceAllStringFunc(line, func(text string) string {
 		if inner := strings.Trim(text, `"'`); secretValue(inner) || userinfo.MatchString(inner) {
-			return dots
+			return redactedText
 		}
 		return text
 	})

@@ -25,9 +25,9 @@ type part struct {
 }
 
 // text converts a value: placeholders to references, and secrets to variables.
-func (r *reading) text(kind textKind, name, value string) string {
+func (r *serverParser) text(kind textKind, name, value string) string {
 	var b strings.Builder
-	r.secretive = named(kind) && secretName(name)
+	r.secretContext = usesName(kind) && secretName(name)
 	parts := r.hide(kind, name, r.parts(value))
 	for i, p := range parts {
 		if p.reference {
@@ -50,7 +50,7 @@ func escape(text string, more bool) string {
 	return b.String()
 }
 
-func (r *reading) parts(value string) []part {
+func (r *serverParser) parts(value string) []part {
 	var all []part
 	plainText := 0
 	for i := 0; i < len(value); i++ {
@@ -75,8 +75,8 @@ func (r *reading) parts(value string) []part {
 }
 
 // placeholder converts the placeholder at the start of text, which follows before, and returns its length, 0 if there is none.
-func (r *reading) placeholder(before, text string) (part, int) {
-	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bare {
+func (r *serverParser) placeholder(before, text string) (part, int) {
+	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bareVariables {
 		return reference(m[1]), len(m[0])
 	}
 	if !strings.HasPrefix(text, "${") {
@@ -96,7 +96,7 @@ func (r *reading) placeholder(before, text string) (part, int) {
 		}
 		inside = name
 	}
-	if r.client.plain {
+	if r.client.noPlaceholders {
 		r.note("%s does not expand placeholders; here they are variables", r.client.Title)
 	}
 	return r.resolve(before, inside), end + 1
@@ -107,7 +107,7 @@ func reference(name string) part { return part{"${" + name + "}", true} }
 func literal(text string) part { return part{text, false} }
 
 // resolve converts the content of a ${...} placeholder.
-func (r *reading) resolve(before, inside string) part {
+func (r *serverParser) resolve(before, inside string) part {
 	switch inside {
 	case "workspaceFolder", "workspaceRoot", "cwd":
 		return literal(r.workspace())
@@ -122,7 +122,7 @@ func (r *reading) resolve(before, inside string) part {
 		return reference(inside)
 	}
 	if m := withDefault.FindStringSubmatch(inside); m != nil {
-		return r.defaulted(before, m[1], m[2])
+		return r.defaultReference(before, m[1], m[2])
 	}
 	m := prefixed.FindStringSubmatch(inside)
 	if m == nil {
@@ -136,7 +136,7 @@ func (r *reading) resolve(before, inside string) part {
 	case kind == "file":
 		return part{"${file:" + rest + "}", true}
 	case kind == "input":
-		return r.asked(rest)
+		return r.inputReference(rest)
 	}
 	name := r.prefix + "_" + variableName(m[2])
 	r.note("only %s can expand ${%s}: set the variable %s", r.client.Title, sanitize.Line(inside, 60), name)
@@ -145,31 +145,31 @@ func (r *reading) resolve(before, inside string) part {
 
 // workspace returns the folder of the project, or the current directory for the user's
 // own settings.
-func (r *reading) workspace() string {
+func (r *serverParser) workspace() string {
 	if r.project != "" {
 		return r.project
 	}
-	r.note("the workspace folder became %s, where you are", sanitize.Line(r.place.Dir, 120))
-	return r.place.Dir
+	r.note("the workspace folder became %s, where you are", sanitize.Line(r.system.Dir, 120))
+	return r.system.Dir
 }
 
 var assignment = regexp.MustCompile(`(?:([A-Za-z0-9_.-]+)=|://[^/@?#]*:)$`)
 
-// defaulted converts a placeholder with a default. The default becomes a variable if it
+// defaultReference converts a placeholder with a default. The default becomes a variable if it
 // is secret by its value, the variable's name, or the text before it.
-func (r *reading) defaulted(before, name, otherwise string) part {
-	secret := r.secretive || secretName(name) || secretValue(otherwise) || userinfo.MatchString(otherwise)
+func (r *serverParser) defaultReference(before, name, otherwise string) part {
+	secret := r.secretContext || secretName(name) || secretValue(otherwise) || userinfo.MatchString(otherwise)
 	if m := assignment.FindStringSubmatch(before); m != nil {
 		secret = secret || m[1] == "" || secretName(m[1])
 	}
-	if !secret || !real(otherwise) {
+	if !secret || !isPlausible(otherwise) {
 		return part{"${" + name + ":-" + strings.ReplaceAll(otherwise, "$", "$$") + "}", true}
 	}
-	return reference(r.give(name, otherwise, "the default of "+name))
+	return reference(r.assignVariable(name, otherwise, "the default of "+name))
 }
 
-// asked converts an input of VS Code to a variable.
-func (r *reading) asked(id string) part {
+// inputReference converts an input of VS Code to a variable.
+func (r *serverParser) inputReference(id string) part {
 	name := variableName(id)
 	if _, set := r.taken[name]; set {
 		name = r.prefix + "_" + name
@@ -181,7 +181,7 @@ func (r *reading) asked(id string) part {
 	}
 	if in.Default != "" && !in.Password && !secretValue(in.Default) && !strings.Contains(in.Default, "}") {
 		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", sanitize.Line(id, 60), about, name)
-		return r.defaulted("", name, in.Default)
+		return r.defaultReference("", name, in.Default)
 	}
 	r.note("VS Code asks for %s%s: set the variable %s", sanitize.Line(id, 60), about, name)
 	return reference(name)

@@ -90,8 +90,8 @@ func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
 }
 
 func (d *decoder) auditSinks(at path, n *yaml.Node, s *AuditSinks) {
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
-	defer func() { d.excused = nil }()
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
+	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"syslog", func(at path, n *yaml.Node) {
 			s.Syslog = &Syslog{Facility: 13}
@@ -190,8 +190,8 @@ func (s SurrealDB) problems(at path) []problem {
 	return all
 }
 
-// Known returns the credentials of the sinks.
-func (s AuditSinks) Known() (all []string) {
+// SecretValues returns the credentials of the sinks.
+func (s AuditSinks) SecretValues() (all []string) {
 	if o := s.OTLP; o != nil {
 		all = slices.Concat(all, redact.Values(o.Headers), redact.OfURL(o.URL))
 	}

@@ -12,8 +12,8 @@ import (
 // scopeToken matches a scope-token of RFC 6749.
 var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 
-// set reports whether any setting differs from the defaults.
-func (a Auth) set() bool {
+// isSet reports whether any setting differs from the defaults.
+func (a Auth) isSet() bool {
 	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
 		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto"
 }
@@ -25,7 +25,7 @@ func (u Upstream) authProblems(at path) []problem {
 		all = append(all, oneOfProblem(under.To("type"), a.Type, authTypes)...)
 	}
 	all = append(all, oneOfProblem(under.To("store"), a.Store, stores)...)
-	if name := u.authorization(); name != "" && a.set() && a.Type != "none" {
+	if name := u.authorization(); name != "" && a.isSet() && a.Type != "none" {
 		all = append(all, problem{at: at.To("headers").To(name), onKey: true,
 			message: fmt.Sprintf(`header %q and "auth" would both authenticate; keep one`, name)})
 	}

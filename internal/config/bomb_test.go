@@ -15,6 +15,6 @@ func TestAliasBombs(t *testing.T) {
 	inTime(t, "laughs", laughs+"upstreams: {x: {command: *a9}}\n")
 	inTime(t, "laughs in a list", "upstreams:\n  x:\n    command: a\n    args:\n    - &a [x]\n    - &b [*a, *a]\n    - &c [*b, *b]\n    - *c\n")
 	inTime(t, "itself", "upstreams: &a {x: *a}\n")
-	inTime(t, "anchors", "upstreams:\n  x:\n    command: a\n    args:\n"+numbered(20_000, "    - &n%d x\n"))
-	inTime(t, "merges", "upstreams:\n  x: &x {command: a}\n"+numbered(5000, "  y%d: {<<: *x}\n"))
+	inTime(t, "anchors", "upstreams:\n  x:\n    command: a\n    args:\n"+numberedLines(20_000, "    - &n%d x\n"))
+	inTime(t, "merges", "upstreams:\n  x: &x {command: a}\n"+numberedLines(5000, "  y%d: {<<: *x}\n"))
 }

@@ -37,7 +37,7 @@ type Config struct {
 	// Environments are the environments that executions can select by name; "default" is used if they select none.
 	Environments map[string]Environment
 	// Workspaces are folders of the operator that programs can use as their workspace, by name.
-	Workspaces map[string]Mapped
+	Workspaces map[string]MappedFolder
 	// Trust is the policy for tool definitions that are new or have changed; default pin.
 	Trust Trust
 	// Observe learns the schemas of results that upstreams do not declare; default true.

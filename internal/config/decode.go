@@ -16,8 +16,8 @@ type decoder struct {
 	dir string
 	// refs is lenient inside a disabled upstream: its variables may be unset.
 	refs *resolver
-	// excused is called for references without a value; nil makes them errors of the file.
-	excused func(at path, n *yaml.Node, b badReference)
+	// onMissing is called for references without a value; nil makes them errors of the file.
+	onMissing func(at path, n *yaml.Node, b badReference)
 }
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
@@ -63,8 +63,8 @@ func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
 
 func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	d.refs.lenient, d.refs.owner = disabled(n), u.ID
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
-	defer func() { d.refs.lenient, d.refs.owner, d.excused = false, "", nil }()
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
+	defer func() { d.refs.lenient, d.refs.owner, d.onMissing = false, "", nil }()
 	traced := true
 	seen := d.Fields(at, n, []key{
 		{"description", d.Text(&u.Description)},
@@ -128,8 +128,8 @@ func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
 }
 
 func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { e.Problem = withProblem(e.Problem, b.message) }
-	defer func() { d.excused = nil }()
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { e.Problem = withProblem(e.Problem, b.message) }
+	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"url", d.Text(&e.URL)},
 		{"model", d.Text(&e.Model)},
@@ -140,14 +140,14 @@ func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
 
 func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	var faults []yamlstrict.Fault
-	d.excused = func(at path, n *yaml.Node, b badReference) {
+	d.onMissing = func(at path, n *yaml.Node, b badReference) {
 		if len(faults) < yamlstrict.MaxFaults {
 			line, column := d.where(n, b)
 			faults = append(faults, yamlstrict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
 		}
 	}
 	defer func() {
-		d.excused = nil
+		d.onMissing = nil
 		maps.DeleteFunc(h.Tokens, func(name, _ string) bool { return d.Bad(at.To("tokens").To(name)) })
 		if err := d.Source.Errors(faults); err != nil {
 			h.Problem = err.Error()
@@ -216,8 +216,8 @@ func (d *decoder) report(problems []problem) {
 func (d *decoder) fault(p problem) yamlstrict.Fault {
 	f := yamlstrict.Fault{Message: p.message}
 	where, ok := d.Place(p.at)
-	if !ok && p.or != nil {
-		where, ok = d.Place(p.or)
+	if !ok && p.fallback != nil {
+		where, ok = d.Place(p.fallback)
 	}
 	switch {
 	case ok && p.onKey:

@@ -112,11 +112,11 @@ func (p *envParser) piece(c byte) (*string, error) {
 		return nil, nil
 	case '\'':
 		text, rest, ok := strings.Cut(p.rest[1:], "'")
-		return p.quoted(text, rest, ok)
+		return p.takeQuoted(text, rest, ok)
 	case '"':
-		return p.double()
+		return p.readDoubleQuoted()
 	case '\\':
-		return p.escaped(` '"\#$`, "put it into single quotes")
+		return p.readEscape(` '"\#$`, "put it into single quotes")
 	}
 	text := p.rest
 	if at := strings.IndexAny(text[1:], " \t'\"\\\r\n"); at >= 0 {
@@ -126,7 +126,7 @@ func (p *envParser) piece(c byte) (*string, error) {
 	return &text, nil
 }
 
-func (p *envParser) quoted(text, rest string, closed bool) (*string, error) {
+func (p *envParser) takeQuoted(text, rest string, closed bool) (*string, error) {
 	if !closed {
 		return nil, errors.New("a quote is not closed")
 	}
@@ -135,14 +135,14 @@ func (p *envParser) quoted(text, rest string, closed bool) (*string, error) {
 	return &text, nil
 }
 
-// double reads a string in double quotes.
-func (p *envParser) double() (*string, error) {
+// readDoubleQuoted reads a string in double quotes.
+func (p *envParser) readDoubleQuoted() (*string, error) {
 	var out strings.Builder
 	p.rest = p.rest[1:]
 	for {
 		at := strings.IndexAny(p.rest, `"\`)
 		if at < 0 {
-			return p.quoted("", "", false)
+			return p.takeQuoted("", "", false)
 		}
 		text := p.rest[:at]
 		p.rest = p.rest[at:]
@@ -153,7 +153,7 @@ func (p *envParser) double() (*string, error) {
 			p.rest = p.rest[1:]
 			return &whole, nil
 		}
-		c, err := p.escaped("\"\\$`nrt", "use single quotes for a plain one")
+		c, err := p.readEscape("\"\\$`nrt", "use single quotes for a plain one")
 		if err != nil {
 			return nil, err
 		}
@@ -161,8 +161,8 @@ func (p *envParser) double() (*string, error) {
 	}
 }
 
-// escaped reads a "\" and one of the allowed characters.
-func (p *envParser) escaped(allowed, otherwise string) (*string, error) {
+// readEscape reads a "\" and one of the allowed characters.
+func (p *envParser) readEscape(allowed, otherwise string) (*string, error) {
 	if len(p.rest) < 2 || !strings.Contains(allowed, p.rest[1:2]) {
 		return nil, errors.New(`a "\" cannot stand here; ` + otherwise)
 	}

@@ -88,9 +88,9 @@ func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 	return f, f.check(data)
 }
 
-// stand is the value of every reference without a value while a file is edited. It
+// placeholderValue is the value of every reference without a value while a file is edited. It
 // is valid wherever a reference is allowed.
-const stand = "http://unset"
+const placeholderValue = "http://unset"
 
 // check parses data as it would be loaded if every reference had a value.
 func (f *File) check(data []byte) error {
@@ -102,7 +102,7 @@ func (f *File) check(data []byte) error {
 }
 
 func (f *File) parse(data []byte) (*Config, error) {
-	stored := func(string) (string, error) { return stand, nil }
+	stored := func(string) (string, error) { return placeholderValue, nil }
 	nothing := func(string) ([]byte, error) { return nil, nil }
 	return Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
 }
@@ -117,7 +117,7 @@ func (f *File) lookup(name string) (string, bool) {
 			return value, true
 		}
 	}
-	return stand, true
+	return placeholderValue, true
 }
 
 // Entries returns the upstreams of the file in its order.
@@ -146,7 +146,7 @@ func (f *File) Add(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("edit %s: %w", f.Path, err)
 	}
-	return f.take(data)
+	return f.setData(data)
 }
 
 // EnvFile returns the absolute path of the file that env_file names, "" for none.
@@ -178,7 +178,7 @@ func (f *File) SetEnvFile(file string) error {
 	if err != nil {
 		return fmt.Errorf("edit %s: %w", f.Path, err)
 	}
-	return f.take(data)
+	return f.setData(data)
 }
 
 // Remove removes an entry, with the comment directly above it.
@@ -187,10 +187,10 @@ func (f *File) Remove(name string) error {
 	if err != nil {
 		return fmt.Errorf("edit %s: %w", f.Path, err)
 	}
-	return f.take(data)
+	return f.setData(data)
 }
 
-func (f *File) take(data []byte) error {
+func (f *File) setData(data []byte) error {
 	if err := f.check(data); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (f *File) Save() error {
 	if !f.Changed() {
 		return nil
 	}
-	if _, err := atomicfile.File(f.Path, f.old, f.Data, nil); err != nil {
+	if _, err := atomicfile.Write(f.Path, f.old, f.Data, nil); err != nil {
 		return fmt.Errorf("save config: %w", err)
 	}
 	f.old = f.Data

@@ -15,8 +15,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// errReadable: a file of secrets that others on the machine can read.
-var errReadable = errors.New("others can read it")
+// errPublicFile: a file of secrets that others on the machine can read.
+var errPublicFile = errors.New("others can read it")
 
 // ReadEnv reads the file at path, see [ParseEnv]. One that others can read is
 // refused. Errors show no value.
@@ -46,7 +46,7 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, errReadable
+		return nil, errPublicFile
 	}
 	data, err := io.ReadAll(io.LimitReader(f, yamlstrict.MaxFile+1))
 	if err == nil && len(data) > yamlstrict.MaxFile {
@@ -77,15 +77,15 @@ func (d *decoder) envFile(root *yaml.Node, c *Config) {
 		d.refs.vars, err = ParseEnv(data)
 	}
 	if err != nil {
-		d.Fail(at, n, "%s", envFileMessage(shown(d.Source.Path, name), err))
+		d.Fail(at, n, "%s", envFileMessage(displayPath(d.Source.Path, name), err))
 	}
 	for name, value := range d.refs.vars { // secret even if it is not referenced
 		d.refs.note(name, value, nil)
 	}
 }
 
-// shown returns a path in the settings file for display, relative to the same directory as file.
-func shown(file, name string) string {
+// displayPath returns a path in the settings file for display, relative to the same directory as file.
+func displayPath(file, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
@@ -98,7 +98,7 @@ func envFileMessage(file string, err error) string {
 		return fmt.Sprintf("%s:%d: %s", file, e.line, e.message)
 	}
 	switch {
-	case errors.Is(err, errReadable):
+	case errors.Is(err, errPublicFile):
 		return fmt.Sprintf("others can read %s; run: chmod 600 %[1]s", file)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s; correct the path, which starts at the directory of this file, or remove the key", file)

@@ -19,8 +19,8 @@ type badReference struct {
 	fix string
 }
 
-// again returns a copy that may get an offset of its own.
-func (b *badReference) again() *badReference {
+// clone returns a copy that may get an offset of its own.
+func (b *badReference) clone() *badReference {
 	if b == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 	if strings.Contains(inside, "${") {
 		return whole, len(whole), &badReference{message: "a reference inside a reference is not expanded; write a plain default"}
 	}
-	if value, bad, ours := r.stored(inside); ours {
+	if value, bad, ours := r.lookupSecret(inside); ours {
 		r.note(inside, value, bad)
 		return value, len(whole), bad
 	}
@@ -87,13 +87,13 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 	case hasDefault && (!set || value == ""):
 		return strings.ReplaceAll(otherwise, "$$", "$"), len(whole), nil
 	case !set:
-		return whole, len(whole), unset(name)
+		return whole, len(whole), unsetVariable(name)
 	}
 	r.note(name, value, nil)
 	return value, len(whole), nil
 }
 
-func unset(name string) *badReference {
+func unsetVariable(name string) *badReference {
 	return &badReference{missing: name, message: fmt.Sprintf("the variable %.80s is not set", name),
 		fix: fmt.Sprintf("set it, or give a default: ${%.80s:-...}", name)}
 }

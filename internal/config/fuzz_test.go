@@ -76,16 +76,16 @@ func TestLargeFilesAreReadInTime(t *testing.T) {
 	for _, piece := range []string{"[", "{a: ", "? ", "- ", "a: 1\n", "- #\n", "#\n", "\"", "a", "\u0085", "&a ", "[]", "--- a\n"} {
 		inTime(t, piece, strings.Repeat(piece, yamlstrict.MaxFile/8/len(piece)))
 	}
-	inTime(t, "faults", "upstreams:\n  a:\n"+numbered(10_000, "    n%d: x\n"))
-	inTime(t, "unknown keys", "upstreams:\n  a:\n"+numbered(10_000, "    commmmmand%d: x\n"))
+	inTime(t, "faults", "upstreams:\n  a:\n"+numberedLines(10_000, "    n%d: x\n"))
+	inTime(t, "unknown keys", "upstreams:\n  a:\n"+numberedLines(10_000, "    commmmmand%d: x\n"))
 	inTime(t, "hidden references", "upstreams:\n  a:\n    args:\n"+strings.Repeat(`    - "\x24{A}"`+"\n", 10_000))
 	inTime(t, "references", "upstreams: {a: {command: '"+strings.Repeat("${A}", 50_000)+"'}}")
 	inTime(t, "files", "upstreams: {a: {command: '"+strings.Repeat("${file:nothing}", 30_000)+"'}}")
-	inTime(t, "renames", "upstreams:\n  a:\n    command: x\n    rename:\n"+numbered(10_000, "      a-%d: b-c\n"))
-	inTime(t, "upstreams", "upstreams:\n"+numbered(10_000, "  u%d: {command: x}\n"))
+	inTime(t, "renames", "upstreams:\n  a:\n    command: x\n    rename:\n"+numberedLines(10_000, "      a-%d: b-c\n"))
+	inTime(t, "upstreams", "upstreams:\n"+numberedLines(10_000, "  u%d: {command: x}\n"))
 }
 
-func numbered(n int, format string) string {
+func numberedLines(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, format, i)

@@ -45,7 +45,7 @@ var sources = Sources{
 		case "good.env":
 			return []byte("FROM_FILE=" + secret + "\nSECRET=other\n"), nil
 		case "open.env":
-			return nil, errReadable
+			return nil, errPublicFile
 		case "line.env":
 			return []byte("A=1\n" + secret + "\n"), nil
 		}

@@ -50,12 +50,12 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	}
 	c := Default()
 	c.Path, c.Dir = path, dir
-	c.Workflows.within(dir)
+	c.Workflows.setDefaultPath(dir)
 	d := decoder{dir: dir, refs: newResolver(s, dir)}
-	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: d.expand, Meant: elsewhere}
+	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: d.expand, KeyAlias: foreignKey}
 	d.config(root, &c)
 	c.Files = d.refs.files
-	c.References = d.refs.noted
+	c.References = d.refs.values
 	d.report(c.problems())
 	if err := d.Err(); err != nil {
 		return nil, err

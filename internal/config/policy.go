@@ -18,11 +18,11 @@ import (
 
 // The words of a policy.
 var (
-	defaults = []string{string(policy.Allow), string(policy.Ask), string(policy.Deny)}
-	thens    = append(slices.Clone(defaults), string(policy.Limit))
-	flows    = []string{string(policy.FlowAsk), string(policy.FlowDeny), string(policy.FlowOff)}
-	pers     = []string{"minute", "hour", "day", "execution", "session"}
-	bys      = []string{"principal", "session", "execution", "everyone"}
+	defaultActions = []string{string(policy.Allow), string(policy.Ask), string(policy.Deny)}
+	ruleActions    = append(slices.Clone(defaultActions), string(policy.Limit))
+	flowModes      = []string{string(policy.FlowAsk), string(policy.FlowDeny), string(policy.FlowOff)}
+	limitPeriods   = []string{"minute", "hour", "day", "execution", "session"}
+	limitScopes    = []string{"principal", "session", "execution", "everyone"}
 )
 
 // policyDecoder reads the rules of the policy.
@@ -30,8 +30,8 @@ type policyDecoder struct{ *decoder }
 
 func (d policyDecoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 	seen := d.Fields(at, n, []key{
-		{"default", d.OneOf((*string)(&s.Default), defaults...)},
-		{"flow", d.OneOf((*string)(&s.Flow), flows...)},
+		{"default", d.OneOf((*string)(&s.Default), defaultActions...)},
+		{"flow", d.OneOf((*string)(&s.Flow), flowModes...)},
 		{"rules", func(at path, n *yaml.Node) { s.Rules = yamlstrict.List(d.Decoder, at, n, d.rule) }},
 		{"tests", func(at path, n *yaml.Node) { s.Tests = yamlstrict.List(d.Decoder, at, n, d.policyTest) }},
 	})
@@ -43,7 +43,7 @@ func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {
 		{"name", d.Text(&r.Name)},
 		{"tools", d.Texts(&r.Tools)},
 		{"when", d.expression(&r.When)},
-		{"then", d.OneOf((*string)(&r.Then), thens...)},
+		{"then", d.OneOf((*string)(&r.Then), ruleActions...)},
 		{"message", d.Text(&r.Message)},
 		{"limit", func(at path, n *yaml.Node) { r.Limit = &policy.Limits{}; d.limit(at, n, r.Limit) }},
 	})
@@ -52,8 +52,8 @@ func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {
 func (d policyDecoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 	d.Fields(at, n, []key{
 		{"calls", scalar(d.decoder, &l.Calls, yamlstrict.Count)},
-		{"per", d.OneOf(&l.Per, pers...)},
-		{"by", d.OneOf(&l.By, bys...)},
+		{"per", d.OneOf(&l.Per, limitPeriods...)},
+		{"by", d.OneOf(&l.By, limitScopes...)},
 		{"cost", d.expression(&l.Cost)},
 	})
 }
@@ -80,7 +80,7 @@ func (d policyDecoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
 		{"calls", func(at path, n *yaml.Node) {
 			t.Calls = mapOf(d.decoder, at, n, func(n *yaml.Node) (int64, string) { count, wrong := yamlstrict.Count(n); return int64(count), wrong })
 		}},
-		{"expect", d.OneOf((*string)(&t.Expect), defaults...)},
+		{"expect", d.OneOf((*string)(&t.Expect), defaultActions...)},
 		{"rule", d.Text(&t.Rule)},
 	})
 }
@@ -97,7 +97,7 @@ func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, 
 
 // json reads a mapping as the JSON arguments of a call.
 func (d policyDecoder) json(at path, n *yaml.Node) json.RawMessage {
-	if !d.Plainly(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
+	if !d.AllowedDeep(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
 		return nil
 	}
 	var value map[string]any
@@ -128,13 +128,13 @@ func (c *Config) policyProblems(at path) []problem {
 	}
 	for i, r := range c.Policy.Rules {
 		for j, g := range r.Tools {
-			if wrong := c.strangeGlob(g); wrong != "" {
+			if wrong := c.unknownUpstream(g); wrong != "" {
 				all = append(all, problem{at: at.To("rules").Item(i).To("tools").Item(j), message: wrong})
 			}
 		}
 	}
 	for i, t := range c.Policy.Tests {
-		if wrong := c.strangeGlob(t.Call); wrong != "" {
+		if wrong := c.unknownUpstream(t.Call); wrong != "" {
 			all = append(all, problem{at: at.To("tests").Item(i).To("call"), message: wrong})
 		}
 	}
@@ -150,11 +150,11 @@ func (c *Config) policyProblem(under path, p policy.Problem) problem {
 	if p.Item >= 0 {
 		under = under.Item(p.Item)
 	}
-	return problem{at: under, or: owner, message: p.Message, inside: p.At}
+	return problem{at: under, fallback: owner, message: p.Message, inside: p.At}
 }
 
-// strangeGlob returns a message if the upstream of a tool glob is unknown, else "".
-func (c *Config) strangeGlob(text string) string {
+// unknownUpstream returns a message if the upstream of a tool glob is unknown, else "".
+func (c *Config) unknownUpstream(text string) string {
 	up, _, ok := strings.Cut(text, ".")
 	if !ok || strings.ContainsAny(up, `*?[\`) {
 		return ""

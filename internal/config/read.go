@@ -32,8 +32,8 @@ func parseRate(n *yaml.Node) (access.Rate, string) {
 	return rate, ""
 }
 
-// elsewhere returns the key for the name that other programs use, "" if there is none.
-func elsewhere(word string) string {
+// foreignKey returns the key for the name that other programs use, "" if there is none.
+func foreignKey(word string) string {
 	switch word {
 	case "mcpServers", "servers":
 		return "upstreams"
@@ -100,9 +100,9 @@ func (d *decoder) expand(at path, n *yaml.Node) string {
 }
 
 func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
-	if b.missing != "" && d.excused != nil {
+	if b.missing != "" && d.onMissing != nil {
 		d.SetBad(at)
-		d.excused(at, n, b)
+		d.onMissing(at, n, b)
 		return
 	}
 	line, column := d.where(n, b)
@@ -113,16 +113,16 @@ func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
 func (d *decoder) where(n *yaml.Node, b badReference) (line, column int) {
 	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
 	start = start[:min(len(start), len("${")+len(b.missing))]
-	return find(d.Source, n, strings.Count(n.Value[:b.offset], "${"), start)
+	return findReference(d.Source, n, strings.Count(n.Value[:b.offset], "${"), start)
 }
 
 // maxLines bounds the lines in which find searches.
 const maxLines = 1000
 
-// find returns the position of the reference number nth, from 0, in the text of n, which
+// findReference returns the position of the reference number nth, from 0, in the text of n, which
 // starts with text. If it is not found, as it is written with escapes, the position is
 // that of n.
-func find(s *yamlstrict.Source, n *yaml.Node, nth int, text string) (line, column int) {
+func findReference(s *yamlstrict.Source, n *yaml.Node, nth int, text string) (line, column int) {
 	for line := n.Line; line < n.Line+maxLines; line++ {
 		here, from := s.Line(line), 0
 		if line == n.Line {

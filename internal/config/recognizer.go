@@ -80,8 +80,8 @@ func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {
 		*r = Recognizer{Local: true, Timeout: time.Minute, MaxText: 16 * MiB, OnFailure: FailureRefuse}
 		return
 	}
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { r.Problem = withProblem(r.Problem, b.message) }
-	defer func() { d.excused = nil }()
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { r.Problem = withProblem(r.Problem, b.message) }
+	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"url", d.Text(&r.URL)},
 		{"headers", d.secrets(&r.Headers)},
@@ -167,8 +167,8 @@ func (r Recognizer) entityProblems(at path, custom map[string]string) (all []pro
 	return all
 }
 
-// known returns the credentials of the service.
-func (r Recognizer) known() []string {
+// secretValues returns the credentials of the service.
+func (r Recognizer) secretValues() []string {
 	return slices.Concat(redact.Values(r.Headers), redact.OfURL(r.URL))
 }
 

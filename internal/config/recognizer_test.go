@@ -23,7 +23,7 @@ func TestRecognizer(t *testing.T) {
 	if diff := cmp.Diff(want, c.Privacy.Recognizer); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !slices.Contains(c.Known()[""], secret) {
+	if !slices.Contains(c.SecretValues()[""], secret) {
 		t.Error("the header is no known secret")
 	}
 	for _, local := range []string{"http://127.0.0.1:3000", "http://[::1]:3000/analyze", "http://localhost:3000", "http://presidio:3000, insecure: true"} {

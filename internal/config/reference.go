@@ -30,13 +30,13 @@ type resolver struct {
 	dir   string
 	files []string
 	vars  Secrets // of the env_file
-	known map[string]answer
+	known map[string]lookupResult
 	// lenient: files and the keyring are not read, and values may be missing.
 	lenient   bool
 	noKeyring error // the error of an unusable keyring
 	// owner is the ID of the upstream whose entry is decoded, "" for all others; noted are the values of references by owner.
-	owner string
-	noted map[string]Secrets
+	owner  string
+	values map[string]Secrets
 }
 
 // note remembers the value of a reference.
@@ -44,16 +44,16 @@ func (r *resolver) note(name, value string, bad *badReference) {
 	if bad != nil || r.lenient {
 		return
 	}
-	if r.noted == nil {
-		r.noted = map[string]Secrets{}
+	if r.values == nil {
+		r.values = map[string]Secrets{}
 	}
-	if r.noted[r.owner] == nil {
-		r.noted[r.owner] = Secrets{}
+	if r.values[r.owner] == nil {
+		r.values[r.owner] = Secrets{}
 	}
-	r.noted[r.owner][name] = value
+	r.values[r.owner][name] = value
 }
 
-type answer struct {
+type lookupResult struct {
 	value string
 	bad   *badReference
 }
@@ -71,21 +71,21 @@ func newResolver(s Sources, dir string) *resolver {
 	if s.Keyring == nil {
 		s.Keyring = store.Get
 	}
-	return &resolver{Sources: s, dir: dir, known: map[string]answer{}}
+	return &resolver{Sources: s, dir: dir, known: map[string]lookupResult{}}
 }
 
-// stored returns the value of file:PATH or keyring:NAME; ours reports whether inside is one of them.
-func (r *resolver) stored(inside string) (value string, bad *badReference, ours bool) {
+// lookupSecret returns the value of file:PATH or keyring:NAME; ours reports whether inside is one of them.
+func (r *resolver) lookupSecret(inside string) (value string, bad *badReference, ours bool) {
 	scheme, name, ok := strings.Cut(inside, ":")
 	if !ok || scheme != "file" && scheme != "keyring" || strings.HasPrefix(name, "-") {
 		return "", nil, false
 	}
 	if a, ok := r.known[inside]; ok && !r.lenient {
-		return a.value, a.bad.again(), true
+		return a.value, a.bad.clone(), true
 	}
 	switch {
 	case strings.TrimSpace(name) != name || name == "" || strings.ContainsFunc(name, sanitize.Hidden):
-		bad = &badReference{message: fmt.Sprintf(`after "${%s:" must come %s, and then "}"`, scheme, wanted(scheme))}
+		bad = &badReference{message: fmt.Sprintf(`after "${%s:" must come %s, and then "}"`, scheme, expectedName(scheme))}
 	case scheme == "keyring" && strings.Contains(name, "/"):
 		bad = &badReference{message: `a name in the keyring has no "/" here: what has one is a login, which is for no upstream to see`}
 	case r.lenient:
@@ -98,8 +98,8 @@ func (r *resolver) stored(inside string) (value string, bad *badReference, ours 
 	if bad != nil {
 		value = "${" + inside + "}"
 	}
-	r.known[inside] = answer{value, bad}
-	return value, bad.again(), true
+	r.known[inside] = lookupResult{value, bad}
+	return value, bad.clone(), true
 }
 
 // variable looks up a variable. The environment of the process has precedence over the env_file.
@@ -111,7 +111,7 @@ func (r *resolver) variable(name string) (string, bool) {
 	return value, set
 }
 
-func wanted(scheme string) string {
+func expectedName(scheme string) string {
 	if scheme == "file" {
 		return "the path of a file"
 	}

@@ -51,7 +51,7 @@ func (u Upstream) String() string {
 	switch {
 	case u.URL != "":
 		fmt.Fprintf(&b, "http, headers %v", u.Headers)
-		if u.Auth.set() {
+		if u.Auth.isSet() {
 			fmt.Fprintf(&b, ", auth %v", u.Auth)
 		}
 	default:

@@ -26,8 +26,8 @@ type Telemetry struct {
 }
 
 func (d *decoder) telemetry(at path, n *yaml.Node, t *Telemetry) {
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { t.Problem = withProblem(t.Problem, b.message) }
-	defer func() { d.excused = nil }()
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { t.Problem = withProblem(t.Problem, b.message) }
+	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
 		{"service", d.Text(&t.Service)},
 		{"otlp", func(at path, n *yaml.Node) {
@@ -66,8 +66,8 @@ func (t Telemetry) problems(at path) (all []problem) {
 	return slices.Concat(all, neededURL(otlp, t.OTLP.URL), headerProblems(otlp.To("headers"), t.OTLP.Headers), ownHeaderProblems(otlp.To("headers"), t.OTLP.Headers))
 }
 
-// Known returns the credentials of the collector.
-func (t Telemetry) Known() []string {
+// SecretValues returns the credentials of the collector.
+func (t Telemetry) SecretValues() []string {
 	if t.OTLP == nil {
 		return nil
 	}

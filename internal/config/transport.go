@@ -53,7 +53,7 @@ func (u Upstream) httpKeys() (names []string) {
 		{"headers", len(u.Headers) > 0},
 		{"socket", u.Socket != ""},
 		{"transport", u.Transport != "" && u.Transport != "auto"},
-		{"auth", u.Auth.set()},
+		{"auth", u.Auth.isSet()},
 	} {
 		if key.set {
 			names = append(names, key.name)

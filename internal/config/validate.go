@@ -31,8 +31,8 @@ const maxDescription = 200
 // problem is an invalid setting.
 type problem struct {
 	at path
-	// or is the path to report if at does not exist.
-	or path
+	// fallback is the path to report if at does not exist.
+	fallback path
 	// onKey: the caret belongs under the key, not under its value.
 	onKey   bool
 	message string
@@ -127,7 +127,7 @@ func between[T ~int | ~int64](at path, value, least, most T) []problem {
 	if value >= least && value <= most {
 		return nil
 	}
-	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", label(at), show(least), show(most))}}
+	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", label(at), formatBound(least), formatBound(most))}}
 }
 
 // oneOfProblem checks a Config that was built by hand. For a file the decoder does that.
@@ -138,7 +138,7 @@ func oneOfProblem(at path, value string, words []string) []problem {
 	return []problem{{at: at, message: fmt.Sprintf("%s must be one of %s", label(at), strings.Join(words, ", "))}}
 }
 
-// show formats a number or a size, and a duration without trailing zero units.
-func show(v any) string {
+// formatBound formats a number or a size, and a duration without trailing zero units.
+func formatBound(v any) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(fmt.Sprint(v))
 }

@@ -46,8 +46,8 @@ func defaultWorkflows() Workflows {
 	return Workflows{Keep: 30 * 24 * time.Hour, Runs: 64, Limits: RunLimits{Items: 10_000, Steps: 100_000, Bytes: 64 * MiB, Time: 24 * time.Hour}}
 }
 
-// minSigning is the least length of a webhook's secret, against guessing.
-const minSigning = 16
+// minSigningSecret is the least length of a webhook's secret, against guessing.
+const minSigningSecret = 16
 
 // secretName matches the names of secrets in definitions.
 var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
@@ -55,7 +55,7 @@ var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 func (d *decoder) workflows(at path, n *yaml.Node, w *Workflows) {
 	d.Fields(at, n, []key{
 		{"path", d.path(&w.Path)},
-		{"secrets", func(at path, n *yaml.Node) { d.signing(at, n, w) }},
+		{"secrets", func(at path, n *yaml.Node) { d.signingSecrets(at, n, w) }},
 		{"keep", scalar(d, &w.Keep, yamlstrict.Age)},
 		{"runs", scalar(d, &w.Runs, yamlstrict.Count)},
 		{"limits", func(at path, n *yaml.Node) { d.runLimits(at, n, &w.Limits) }},
@@ -71,16 +71,16 @@ func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
 	})
 }
 
-// signing reads the secrets. A secret without a value affects its webhook only.
-func (d *decoder) signing(at path, n *yaml.Node, w *Workflows) {
-	d.excused = func(_ path, _ *yaml.Node, b badReference) { w.Problem = withProblem(w.Problem, b.message) }
-	defer func() { d.excused = nil }()
+// signingSecrets reads the secrets. A secret without a value affects its webhook only.
+func (d *decoder) signingSecrets(at path, n *yaml.Node, w *Workflows) {
+	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { w.Problem = withProblem(w.Problem, b.message) }
+	defer func() { d.onMissing = nil }()
 	d.secrets(&w.Secrets)(at, n)
 	maps.DeleteFunc(w.Secrets, func(name, _ string) bool { return d.Bad(at.To(name)) })
 }
 
-// within sets the default of Path, which depends on the directory of the file.
-func (w *Workflows) within(dir string) {
+// setDefaultPath sets the default of Path, which depends on the directory of the file.
+func (w *Workflows) setDefaultPath(dir string) {
 	if w.Path == "" && dir != "" {
 		w.Path = filepath.Join(dir, "workflows")
 	}
@@ -97,8 +97,8 @@ func (w Workflows) problems(at path) []problem {
 		switch {
 		case !secretName.MatchString(name):
 			all = append(all, problem{at: under, onKey: true, message: `a secret's name is a letter, then letters, digits, "_" and "-"`})
-		case len(w.Secrets[name]) < minSigning:
-			all = append(all, problem{at: under, message: fmt.Sprintf("secret %.40q is shorter than %d characters; make one with: openssl rand -hex 32", name, minSigning)})
+		case len(w.Secrets[name]) < minSigningSecret:
+			all = append(all, problem{at: under, message: fmt.Sprintf("secret %.40q is shorter than %d characters; make one with: openssl rand -hex 32", name, minSigningSecret)})
 		}
 	}
 	return all

@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Mapped is a folder of the operator that programs can use as their workspace, by name.
-type Mapped struct {
+// MappedFolder is a folder of the operator that programs can use as their workspace, by name.
+type MappedFolder struct {
 	// Path is the absolute path of the folder. In the file it may begin with "~/".
 	Path string
 	// Mode is ModeRead, the default, or ModeWrite.
@@ -36,21 +36,21 @@ const (
 	ModeWrite = "rw"
 )
 
-// everybody in Mapped.Principals means all principals.
-const everybody = "*"
+// anyPrincipal in Mapped.Principals means all principals.
+const anyPrincipal = "*"
 
 // Allows reports whether a principal may use the folder; local reports that it is a client over stdio.
-func (m Mapped) Allows(principal string, local bool) bool {
+func (m MappedFolder) Allows(principal string, local bool) bool {
 	if principal == "" {
-		return local || slices.Contains(m.Principals, everybody)
+		return local || slices.Contains(m.Principals, anyPrincipal)
 	}
-	return slices.ContainsFunc(m.Principals, func(name string) bool { return name == everybody || name == principal || "token:"+name == principal })
+	return slices.ContainsFunc(m.Principals, func(name string) bool { return name == anyPrincipal || name == principal || "token:"+name == principal })
 }
 
 func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
-	c.Workspaces = map[string]Mapped{}
+	c.Workspaces = map[string]MappedFolder{}
 	d.Each(at, n, func(at path, name, value *yaml.Node) {
-		m := Mapped{Mode: ModeRead}
+		m := MappedFolder{Mode: ModeRead}
 		seen := d.Fields(at, value, []key{
 			{"path", d.homePath(&m.Path)},
 			{"mode", d.OneOf(&m.Mode, ModeRead, ModeWrite)},

@@ -11,13 +11,13 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// sizes prices a step whose operand sizes CEL does not know at compile time, such as joining or comparing two strings
+// costEstimator prices a step whose operand sizes CEL does not know at compile time, such as joining or comparing two strings
 // of 1 MB.
-type sizes struct{}
+type costEstimator struct{}
 
 // CallCost implements CEL's estimator. For functions that it does not know, CEL's own price applies.
-func (sizes) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
-	if overload != "" && !ours(overload) {
+func (costEstimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
+	if overload != "" && !isDataFunction(overload) {
 		return nil
 	}
 	price := 1 + size(result)/10
@@ -49,8 +49,8 @@ func items(v traits.Sizer) uint64 {
 
 const maxCheap = 100
 
-// steadily lists functions that take at most linear time in their operands and produce nothing larger.
-var steadily = []string{
+// cheapFunctions lists functions that take at most linear time in their operands and produce nothing larger.
+var cheapFunctions = []string{
 	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Negate,
 	operators.In, operators.Index, operators.OptIndex, operators.OptSelect, overloads.Size, overloads.StartsWith, overloads.EndsWith, overloads.Contains,
@@ -67,7 +67,7 @@ func cheap(e ast.Expr) bool {
 		case ast.ComprehensionKind, ast.StructKind:
 			steady = false
 		case ast.CallKind:
-			steady = steady && slices.Contains(steadily, e.AsCall().FunctionName())
+			steady = steady && slices.Contains(cheapFunctions, e.AsCall().FunctionName())
 		}
 	}))
 	return steady && nodes <= maxCheap

@@ -31,15 +31,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Colum
 const maxMessage = 200
 
 var (
-	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
-	selection  = regexp.MustCompile(`^type '([^']*)' does not support field selection`)
-	overload   = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`)
-	operator   = regexp.MustCompile(`^_?(\W+?)_?$`)
-	noPlace    = regexp.MustCompile(`^ERROR: <input>:-?\d+:-?\d+: `)
+	undeclared     = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	selection      = regexp.MustCompile(`^type '([^']*)' does not support field selection`)
+	overload       = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`)
+	operator       = regexp.MustCompile(`^_?(\W+?)_?$`)
+	positionPrefix = regexp.MustCompile(`^ERROR: <input>:-?\d+:-?\d+: `)
 )
 
-// wrong returns the error with the lowest position.
-func (e *Env) wrong(source string, errs []*cel.Error) *Error {
+// firstError returns the error with the lowest position.
+func (e *Env) firstError(source string, errs []*cel.Error) *Error {
 	first := errs[0]
 	for _, other := range errs[1:] {
 		if at, than := other.Location, first.Location; at.Line() < than.Line() || at.Line() == than.Line() && at.Column() < than.Column() {
@@ -48,15 +48,15 @@ func (e *Env) wrong(source string, errs []*cel.Error) *Error {
 	}
 	out := place(source, first.Location)
 	if name := undeclared.FindStringSubmatch(first.Message); name != nil {
-		out.Message = sanitize.Line(e.undeclared(name[1]), maxMessage)
+		out.Message = sanitize.Line(e.undeclaredMessage(name[1]), maxMessage)
 	} else {
-		out.Message = wording(first.Message)
+		out.Message = rewriteMessage(first.Message)
 	}
 	return out
 }
 
-// undeclared returns the message for an undeclared name, with a suggestion.
-func (e *Env) undeclared(name string) string {
+// undeclaredMessage returns the message for an undeclared name, with a suggestion.
+func (e *Env) undeclaredMessage(name string) string {
 	if near := suggest.Of(name, e.names); near != "" {
 		return fmt.Sprintf("there is no %s; did you mean %q?", name, near)
 	}
@@ -84,9 +84,9 @@ func place(source string, at common.Location) *Error {
 	return out
 }
 
-// wording makes CEL's own messages readable.
-func wording(message string) string {
-	message = noPlace.ReplaceAllString(message, "")
+// rewriteMessage makes CEL's own messages readable.
+func rewriteMessage(message string) string {
+	message = positionPrefix.ReplaceAllString(message, "")
 	message, _, _ = strings.Cut(message, "\n")
 	if parts := overload.FindStringSubmatch(message); parts != nil {
 		name := parts[1]

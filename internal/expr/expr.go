@@ -36,8 +36,8 @@ const (
 	Counts  Type = "map of whole numbers"
 )
 
-// types are what CEL calls them.
-func types(t Type) *cel.Type {
+// celType are what CEL calls them.
+func celType(t Type) *cel.Type {
 	switch t {
 	case Bool:
 		return cel.BoolType
@@ -93,8 +93,8 @@ const (
 	maxNodes  = 20_000
 	maxLoops  = 4
 	maxRange  = 100_000
-	// steps is the number of comprehension steps between checks of the context.
-	steps = 64
+	// interruptEvery is the number of comprehension steps between checks of the context.
+	interruptEvery = 64
 )
 
 // Env is the set of variables and functions that expressions may use. It is safe for concurrent use.
@@ -130,9 +130,9 @@ func New(vars []Var, opts *Options) (*Env, error) {
 		set = append(set, cel.CustomTypeAdapter(adapter{celtypes.DefaultTypeAdapter}))
 	}
 	for _, v := range vars {
-		set = append(set, cel.Variable(v.Name, types(v.Type)))
+		set = append(set, cel.Variable(v.Name, celType(v.Type)))
 		e.names = append(e.names, v.Name)
-		e.know(v, &set)
+		e.addShape(v, &set)
 	}
 	var err error
 	if e.env, err = cel.NewEnv(set...); err != nil {
@@ -146,11 +146,11 @@ func (e *Env) With(vars ...Var) (*Env, error) {
 	out := &Env{cost: e.cost, names: slices.Clone(e.names), shapes: maps.Clone(e.shapes)}
 	var set []cel.EnvOption
 	for _, v := range vars {
-		set = append(set, cel.Variable(v.Name, types(v.Type)))
+		set = append(set, cel.Variable(v.Name, celType(v.Type)))
 		if !slices.Contains(out.names, v.Name) {
 			out.names = append(out.names, v.Name)
 		}
-		out.know(v, &set)
+		out.addShape(v, &set)
 	}
 	var err error
 	if out.env, err = e.env.Extend(set...); err != nil {
@@ -159,11 +159,11 @@ func (e *Env) With(vars ...Var) (*Env, error) {
 	return out, nil
 }
 
-// know records the shape of a variable.
-func (e *Env) know(v Var, set *[]cel.EnvOption) {
+// addShape records the shape of a variable.
+func (e *Env) addShape(v Var, set *[]cel.EnvOption) {
 	if v.Shape != nil && e.shapes == nil {
 		e.shapes = scope{}
-		*set = append(*set, stands()...)
+		*set = append(*set, placeholders()...)
 	}
 	if e.shapes != nil {
 		e.shapes[v.Name] = v.Shape
@@ -188,19 +188,19 @@ type Program struct {
 func (e *Env) Compile(source string, want Type) (*Program, error) {
 	ast, issues := e.check(source)
 	if issues.Err() != nil {
-		return nil, e.wrong(source, issues.Errors())
+		return nil, e.firstError(source, issues.Errors())
 	}
-	if got := ast.OutputType(); want != Any && !types(want).IsAssignableType(got) && !got.IsExactType(cel.DynType) {
+	if got := ast.OutputType(); want != Any && !celType(want).IsAssignableType(got) && !got.IsExactType(cel.DynType) {
 		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the value has type %s, not %s", typeName(got), want)}
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	brief := cheap(ast.NativeRep().Expr())
 	if !brief {
-		options = append(options, cel.CostTracking(sizes{}), cel.CostLimit(e.cost), cel.InterruptCheckFrequency(steps))
+		options = append(options, cel.CostTracking(costEstimator{}), cel.CostLimit(e.cost), cel.InterruptCheckFrequency(interruptEvery))
 	}
 	program, err := e.env.Program(ast, options...)
 	if err != nil {
-		return nil, &Error{Line: 1, Column: 1, Message: wording(err.Error())}
+		return nil, &Error{Line: 1, Column: 1, Message: rewriteMessage(err.Error())}
 	}
 	p := &Program{program: program, source: source, want: want, brief: brief, keys: e.keysIn(ast.NativeRep().Expr())}
 	for _, ref := range ast.NativeRep().ReferenceMap() {
@@ -210,8 +210,8 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 	}
 	slices.Sort(p.uses)
 	if e.shapes == nil {
-		p.shape = of(ast.OutputType())
-	} else if err := e.typed(p); err != nil {
+		p.shape = shapeOf(ast.OutputType())
+	} else if err := e.inferTypes(p); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -28,20 +28,20 @@ func dataFunctions() []cel.EnvOption {
 	}
 	return []cel.EnvOption{
 		ext.Encoders(),
-		unary("text", textOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return written(v, Text) }),
-		unary("json", jsonOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return written(v, JSON) }),
-		unary("parse_json", parseJSON, cel.StringType, cel.DynType, parsed),
+		unary("text", textOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return render(v, Text) }),
+		unary("json", jsonOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return render(v, JSON) }),
+		unary("parse_json", parseJSON, cel.StringType, cel.DynType, parseText),
 		unary("sum", sumOf, cel.ListType(cel.DynType), cel.DynType, sum),
 	}
 }
 
-// ours reports whether overload is a data function, whose cost CEL does not know.
-func ours(overload string) bool {
+// isDataFunction reports whether overload is a data function, whose cost CEL does not know.
+func isDataFunction(overload string) bool {
 	return slices.Contains([]string{textOf, jsonOf, parseJSON, sumOf}, overload)
 }
 
-// written renders a value as a text.
-func written(v ref.Val, how func(any) (string, error)) ref.Val {
+// render renders a value as a text.
+func render(v ref.Val, how func(any) (string, error)) ref.Val {
 	value, err := native(v)
 	if err != nil {
 		return celtypes.WrapErr(err)
@@ -53,7 +53,7 @@ func written(v ref.Val, how func(any) (string, error)) ref.Val {
 	return celtypes.String(text)
 }
 
-func parsed(v ref.Val) ref.Val {
+func parseText(v ref.Val) ref.Val {
 	text, ok := v.(celtypes.String)
 	if !ok {
 		return celtypes.MaybeNoSuchOverloadErr(v)

@@ -17,11 +17,11 @@ import (
 // operations of maps; so an expression is checked in two passes. This pass follows members and items, reports the
 // missing ones, and replaces each value of known type by a variable of CEL's type; then CEL checks the rest.
 type inference struct {
-	source  string
-	info    *ast.SourceInfo
-	factory ast.ExprFactory
-	faults  []*Error // errors
-	doubts  []*Error // warnings
+	source   string
+	info     *ast.SourceInfo
+	factory  ast.ExprFactory
+	faults   []*Error // errors
+	warnings []*Error // warnings
 }
 
 // scope holds the shapes of the variables in scope.
@@ -43,13 +43,13 @@ func (i *inference) expr(e ast.Expr, in scope) *Shape {
 		i.replace(e, shape)
 		return shape
 	case ast.SelectKind:
-		return i.selected(e, in)
+		return i.selectExpr(e, in)
 	case ast.CallKind:
 		return i.call(e, in)
 	case ast.ListKind:
-		return i.listed(e.AsList(), in)
+		return i.listExpr(e.AsList(), in)
 	case ast.MapKind:
-		return i.mapped(e.AsMap(), in)
+		return i.mapExpr(e.AsMap(), in)
 	case ast.ComprehensionKind:
 		return i.loop(e.AsComprehension(), in)
 	case ast.LiteralKind:
@@ -62,19 +62,19 @@ func (i *inference) expr(e ast.Expr, in scope) *Shape {
 func (i *inference) replace(e ast.Expr, shape *Shape) {
 	switch t := shape.kind(); t {
 	case Bool, Int, String, List, Map:
-		e.SetKindCase(i.factory.NewIdent(e.ID(), stand(t)))
+		e.SetKindCase(i.factory.NewIdent(e.ID(), placeholder(t)))
 	}
 }
 
-// forget makes CEL treat a value as of any type: a nullable value may be compared with null, and a condition may
+// widen makes CEL treat a value as of any type: a nullable value may be compared with null, and a condition may
 // choose between types.
-func (i *inference) forget(e ast.Expr, shape *Shape) {
-	if e.Kind() == ast.IdentKind && e.AsIdent() == stand(shape.kind()) {
-		e.SetKindCase(i.factory.NewIdent(e.ID(), stand(Any)))
+func (i *inference) widen(e ast.Expr, shape *Shape) {
+	if e.Kind() == ast.IdentKind && e.AsIdent() == placeholder(shape.kind()) {
+		e.SetKindCase(i.factory.NewIdent(e.ID(), placeholder(Any)))
 	}
 }
 
-func (i *inference) selected(e ast.Expr, in scope) *Shape {
+func (i *inference) selectExpr(e ast.Expr, in scope) *Shape {
 	sel := e.AsSelect()
 	operand := i.expr(sel.Operand(), in)
 	if sel.IsTestOnly() {
@@ -95,7 +95,7 @@ func (i *inference) member(of *Shape, name string, at int64, asked bool) *Shape 
 	switch {
 	case known || asked && of.Open:
 	case asked || of.Open:
-		i.doubt(at, name, of.missing(name))
+		i.warn(at, name, of.missing(name))
 	default:
 		i.fault(at, name, of.missing(name))
 	}
@@ -121,14 +121,14 @@ func (i *inference) call(e ast.Expr, in scope) *Shape {
 		i.index(args[0], call.Args()[1], true)
 	case operators.Conditional:
 		if args[1].kind() != args[2].kind() {
-			i.forget(call.Args()[1], args[1])
-			i.forget(call.Args()[2], args[2])
+			i.widen(call.Args()[1], args[1])
+			i.widen(call.Args()[2], args[2])
 		}
-		return either(args[1], args[2])
+		return commonShape(args[1], args[2])
 	case operators.Equals, operators.NotEquals:
 		for n, other := range []int{1, 0} {
 			if call.Args()[other].Kind() == ast.LiteralKind && args[other] == nil {
-				i.forget(call.Args()[n], args[n])
+				i.widen(call.Args()[n], args[n])
 			}
 		}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
@@ -160,14 +160,14 @@ func (i *inference) arithmetic(at int64, args []*Shape) {
 	switch {
 	case !has(Double) || has(List):
 	case has(String):
-		i.doubt(at, "", "a number is not text: write text(...) around it")
+		i.warn(at, "", "a number is not text: write text(...) around it")
 	default:
-		i.doubt(at, "", "a number from JSON may be whole or not, and CEL does not mix the two: write double(...) around it")
+		i.warn(at, "", "a number from JSON may be whole or not, and CEL does not mix the two: write double(...) around it")
 	}
 }
 
-// either returns the shape that two values have in common.
-func either(a, b *Shape) *Shape {
+// commonShape returns the shape that two values have in common.
+func commonShape(a, b *Shape) *Shape {
 	switch {
 	case a == b:
 		return a
@@ -179,19 +179,19 @@ func either(a, b *Shape) *Shape {
 	return &Shape{Type: a.kind()}
 }
 
-func (i *inference) listed(list ast.ListExpr, in scope) *Shape {
+func (i *inference) listExpr(list ast.ListExpr, in scope) *Shape {
 	out := &Shape{Type: List}
 	for n, e := range list.Elements() {
 		shape := i.expr(e, in)
 		if n == 0 {
 			out.Elem = shape
 		}
-		out.Elem = either(out.Elem, shape)
+		out.Elem = commonShape(out.Elem, shape)
 	}
 	return out
 }
 
-func (i *inference) mapped(object ast.MapExpr, in scope) *Shape {
+func (i *inference) mapExpr(object ast.MapExpr, in scope) *Shape {
 	out := &Shape{Type: Map}
 	for _, entry := range object.Entries() {
 		pair := entry.AsMapEntry()
@@ -217,7 +217,7 @@ func (i *inference) loop(c ast.ComprehensionExpr, in scope) *Shape {
 	}
 	after := in.with(c.AccuVar(), nil)
 	inner := after
-	first, second := passes(over, c.HasIterVar2())
+	first, second := loopVariables(over, c.HasIterVar2())
 	inner = inner.with(c.IterVar(), first).with(c.IterVar2(), second)
 	i.expr(c.LoopCondition(), inner)
 	added, collects := i.step(c, inner)
@@ -228,8 +228,8 @@ func (i *inference) loop(c ast.ComprehensionExpr, in scope) *Shape {
 	return nil
 }
 
-// passes returns the shapes of the loop variables over a value.
-func passes(over *Shape, two bool) (first, second *Shape) {
+// loopVariables returns the shapes of the loop variables over a value.
+func loopVariables(over *Shape, two bool) (first, second *Shape) {
 	switch over.kind() {
 	case List:
 		if two {
@@ -293,8 +293,8 @@ func (i *inference) fault(at int64, name, message string) {
 	i.faults = append(i.faults, i.at(at, name, message))
 }
 
-func (i *inference) doubt(at int64, name, message string) {
-	i.doubts = append(i.doubts, i.at(at, name, message))
+func (i *inference) warn(at int64, name, message string) {
+	i.warnings = append(i.warnings, i.at(at, name, message))
 }
 
 // at returns an error at an expression's position: for a name, after the dot at which CEL reports it.
@@ -308,26 +308,26 @@ func (i *inference) at(id int64, name, message string) *Error {
 	return out
 }
 
-// typed infers the types of an expression that compiles, from the shapes of its variables.
-func (e *Env) typed(p *Program) error {
+// inferTypes infers the types of an expression that compiles, from the shapes of its variables.
+func (e *Env) inferTypes(p *Program) error {
 	parsed, issues := e.env.Parse(p.source)
 	if issues.Err() != nil {
-		return e.wrong(p.source, issues.Errors())
+		return e.firstError(p.source, issues.Errors())
 	}
 	native := parsed.NativeRep()
 	i := &inference{source: p.source, info: native.SourceInfo(), factory: ast.NewExprFactory()}
 	p.shape = i.expr(native.Expr(), e.shapes)
-	p.warnings = i.doubts
+	p.warnings = i.warnings
 	if len(i.faults) > 0 {
 		return slices.MinFunc(i.faults, func(a, b *Error) int { return a.Offset - b.Offset })
 	}
 	hideNulls(native)
 	checked, issues := e.env.Check(parsed)
 	if issues.Err() != nil {
-		return e.wrong(p.source, issues.Errors())
+		return e.firstError(p.source, issues.Errors())
 	}
 	if p.shape == nil {
-		p.shape = of(checked.OutputType())
+		p.shape = shapeOf(checked.OutputType())
 	}
 	if got := p.shape.kind(); p.want != Any && got != Any && !fitsType(got, p.want) {
 		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the value has type %s, not %s", got, p.want)}

@@ -89,22 +89,22 @@ func (s *Shape) missing(name string) string {
 	return fmt.Sprintf("%s; the members are %s", none, strings.Join(names, ", "))
 }
 
-// stand returns the placeholder variable of a type, used during type checks. Expressions cannot contain such a name.
-func stand(t Type) string { return "@" + string(t) }
+// placeholder returns the placeholder variable of a type, used during type checks. Expressions cannot contain such a name.
+func placeholder(t Type) string { return "@" + string(t) }
 
-// stands declares all placeholders. Elements of lists and maps are tracked by shapes, not by CEL's types: to CEL,
+// placeholders declares all placeholders. Elements of lists and maps are tracked by shapes, not by CEL's types: to CEL,
 // lists and maps may be mixed.
-func stands() (set []cel.EnvOption) {
+func placeholders() (set []cel.EnvOption) {
 	for _, t := range []Type{Any, Bool, Int, String, List, Map} {
-		set = append(set, cel.Variable(stand(t), types(t)))
+		set = append(set, cel.Variable(placeholder(t), celType(t)))
 	}
 	return set
 }
 
-// of converts CEL's type to a shape.
-func of(t *cel.Type) *Shape {
+// shapeOf converts CEL's type to a shape.
+func shapeOf(t *cel.Type) *Shape {
 	for _, known := range []Type{Bool, Int, Double, String} {
-		if t.IsExactType(types(known)) {
+		if t.IsExactType(celType(known)) {
 			return &Shape{Type: known}
 		}
 	}
@@ -112,9 +112,9 @@ func of(t *cel.Type) *Shape {
 	case t.IsExactType(cel.TimestampType), t.IsExactType(cel.DurationType):
 		return &Shape{Type: String} // in JSON
 	case t.Kind() == cel.ListKind:
-		return &Shape{Type: List, Elem: of(t.Parameters()[0])}
+		return &Shape{Type: List, Elem: shapeOf(t.Parameters()[0])}
 	case t.Kind() == cel.MapKind:
-		return &Shape{Type: Map, Elem: of(t.Parameters()[1]), Open: true}
+		return &Shape{Type: Map, Elem: shapeOf(t.Parameters()[1]), Open: true}
 	}
 	return nil
 }

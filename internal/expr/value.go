@@ -157,22 +157,22 @@ func bind(value any) any {
 		if !ok {
 			return value
 		}
-		return tally{counts}
+		return countMap{counts}
 	}
 	return value
 }
 
-// tally is a map in which missing keys have the value 0.
-type tally struct{ traits.Mapper }
+// countMap is a map in which missing keys have the value 0.
+type countMap struct{ traits.Mapper }
 
 // Get implements CEL's indexer.
-func (t tally) Get(key ref.Val) ref.Val {
+func (t countMap) Get(key ref.Val) ref.Val {
 	v, _ := t.Find(key)
 	return v
 }
 
 // Find implements CEL's mapper.
-func (t tally) Find(key ref.Val) (ref.Val, bool) {
+func (t countMap) Find(key ref.Val) (ref.Val, bool) {
 	if v, ok := t.Mapper.Find(key); ok {
 		return v, true
 	}
@@ -184,22 +184,22 @@ const maxSize = 8 << 20
 
 // native converts a CEL value to its JSON form.
 func native(v ref.Val) (any, error) {
-	n := natively{left: maxSize}
+	n := converter{budget: maxSize}
 	return n.value(v, 0)
 }
 
-// natively converts values within a size budget: a small expression can refer to a large value many times.
-type natively struct{ left int }
+// converter converts values within a size budget: a small expression can refer to a large value many times.
+type converter struct{ budget int }
 
 // take subtracts the bytes of one value from the budget.
-func (n *natively) take(size int) error {
-	if n.left -= size; n.left < 0 {
+func (n *converter) take(size int) error {
+	if n.budget -= size; n.budget < 0 {
 		return ErrSize
 	}
 	return nil
 }
 
-func (n *natively) value(v ref.Val, depth int) (any, error) {
+func (n *converter) value(v ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, ErrDepth
 	}
@@ -229,7 +229,7 @@ func (n *natively) value(v ref.Val, depth int) (any, error) {
 	return n.other(v, depth)
 }
 
-func (n *natively) other(v ref.Val, depth int) (any, error) {
+func (n *converter) other(v ref.Val, depth int) (any, error) {
 	switch v := v.(type) {
 	case celtypes.Timestamp:
 		return v.Format(time.RFC3339Nano), nil
@@ -250,7 +250,7 @@ func (n *natively) other(v ref.Val, depth int) (any, error) {
 	return nil, fmt.Errorf("a value of type %s has no form in JSON", v.Type().TypeName())
 }
 
-func (n *natively) list(v traits.Lister, depth int) (any, error) {
+func (n *converter) list(v traits.Lister, depth int) (any, error) {
 	list := []any{}
 	for it := v.Iterator(); it.HasNext() == celtypes.True; {
 		item, err := n.value(it.Next(), depth+1)
@@ -262,7 +262,7 @@ func (n *natively) list(v traits.Lister, depth int) (any, error) {
 	return list, nil
 }
 
-func (n *natively) object(v traits.Mapper, depth int) (any, error) {
+func (n *converter) object(v traits.Mapper, depth int) (any, error) {
 	object := map[string]any{}
 	for it := v.Iterator(); it.HasNext() == celtypes.True; {
 		key := it.Next()
@@ -299,17 +299,17 @@ func fits(v any, want Type) bool {
 	case Map:
 		_, ok = v.(map[string]any)
 	case Strings:
-		ok = all(v, String)
+		ok = allFit(v, String)
 	case Bools:
-		ok = all(v, Bool)
+		ok = allFit(v, Bool)
 	case Counts:
-		ok = all(v, Int)
+		ok = allFit(v, Int)
 	}
 	return ok
 }
 
-// all reports whether all elements of a list or map are of a type.
-func all(v any, want Type) bool {
+// allFit reports whether all elements of a list or map are of a type.
+func allFit(v any, want Type) bool {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
@@ -342,7 +342,7 @@ func kindOf(v any) string {
 // typeName returns our name for a CEL type.
 func typeName(t *cel.Type) string {
 	for _, known := range []Type{Bool, Int, Double, String, Time, Strings, Bools, Counts, List, Map} {
-		if t.IsExactType(types(known)) {
+		if t.IsExactType(celType(known)) {
 			return string(known)
 		}
 	}

@@ -16,16 +16,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-const ending = ".journal"
+const extension = ".journal"
 
 var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
 // Path returns the path of an execution's journal in a folder. For an invalid id it is a path where no file is.
 func Path(dir, id string) string {
 	if !validID.MatchString(id) {
-		return filepath.Join(dir, ".none"+ending)
+		return filepath.Join(dir, ".none"+extension)
 	}
-	return filepath.Join(dir, id+ending)
+	return filepath.Join(dir, id+extension)
 }
 
 // Contents is a parsed journal.
@@ -80,10 +80,10 @@ func Peek(path string, most int64) (*Contents, error) {
 
 type parser struct {
 	Contents
-	frames   int
-	begun    int   // the frame of the last beginning
-	ended    []int // by place in Calls: the frame of its end, 0 for none
-	consumed []bool
+	frames    int
+	lastBegin int   // the frame of the last beginning
+	endFrames []int // by place in Calls: the frame of its end, 0 for none
+	consumed  []bool
 }
 
 var errUnexpected = errors.New("a record that cannot be here")
@@ -101,18 +101,18 @@ func (p *parser) take(f frame) error {
 		return p.begin(f)
 	case isEnd:
 		return p.end(f)
-	case isAsked:
-		return p.asked(f)
+	case isRequest:
+		return p.request(f)
 	case isDecided:
-		return p.decided(f)
-	case isOver:
+		return p.decide(f)
+	case isProgramEnd:
 		if !json.Valid(f.head) {
 			return errUnexpected
 		}
 		p.Over = f.head
 	case isResumed:
 		return decode(f.head, &p.Resumed)
-	case isKept, isWell:
+	case isSettled, isSuccess:
 		p.Kept = true
 	default:
 		return errUnexpected
@@ -121,7 +121,7 @@ func (p *parser) take(f frame) error {
 }
 
 func (p *parser) begin(f frame) error {
-	var l line
+	var l callRecord
 	if err := decode(f.head, &l); err != nil {
 		return err
 	}
@@ -137,18 +137,18 @@ func (p *parser) begin(f frame) error {
 	}
 	c.Asked = f.kind != isCarried
 	if c.Asked {
-		p.begun = p.frames
+		p.lastBegin = p.frames
 	}
 	ended := 0
 	if c.State != Begun && c.Asked {
 		ended = p.frames
 	}
-	p.Calls, p.ended, p.consumed = append(p.Calls, c), append(p.ended, ended), append(p.consumed, false)
+	p.Calls, p.endFrames, p.consumed = append(p.Calls, c), append(p.endFrames, ended), append(p.consumed, false)
 	return nil
 }
 
 func (p *parser) end(f frame) error {
-	var l line
+	var l callRecord
 	if err := decode(f.head, &l); err != nil {
 		return err
 	}
@@ -156,12 +156,12 @@ func (p *parser) end(f frame) error {
 		return errUnexpected
 	}
 	c := &p.Calls[l.Number-1]
-	c.State, p.ended[l.Number-1] = Ended, p.frames
-	return c.settle(l, f.rest)
+	c.State, p.endFrames[l.Number-1] = Ended, p.frames
+	return c.setOutcome(l, f.rest)
 }
 
-func (p *parser) asked(f frame) error {
-	var l line
+func (p *parser) request(f frame) error {
+	var l callRecord
 	if err := decode(f.head, &l); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (p *parser) asked(f frame) error {
 	}
 	at := l.Number - 1
 	p.Calls[at].Optional = false
-	p.Calls[at].Asked, p.begun, p.ended[at] = true, p.frames, p.frames
+	p.Calls[at].Asked, p.lastBegin, p.endFrames[at] = true, p.frames, p.frames
 	return nil
 }
 
@@ -185,26 +185,26 @@ func (p *parser) replace(places []int) error {
 	return nil
 }
 
-// decided records a person's decision about a carried call.
-func (p *parser) decided(f frame) error {
-	var l line
+// decide records a person's decision about a carried call.
+func (p *parser) decide(f frame) error {
+	var l callRecord
 	if err := decode(f.head, &l); err != nil {
 		return err
 	}
-	if l.Number < 1 || l.Number > len(p.Calls) || l.Decision != Done && l.Decision != Left {
+	if l.Number < 1 || l.Number > len(p.Calls) || l.Decision != Done && l.Decision != Skipped {
 		return errUnexpected
 	}
 	c := &p.Calls[l.Number-1]
 	c.State, c.Result, c.Err = Ended, tool.Result{}, nil
-	return c.settle(l, f.rest)
+	return c.setOutcome(l, f.rest)
 }
 
 // order sets Last for each call, and drops calls that were replaced.
 func (p *parser) order() {
 	var calls []Call
 	for i, c := range p.Calls {
-		if p.ended[i] > 0 {
-			c.Last = p.ended[i] >= p.begun
+		if p.endFrames[i] > 0 {
+			c.Last = p.endFrames[i] >= p.lastBegin
 		}
 		if !p.consumed[i] {
 			calls = append(calls, c)
@@ -267,16 +267,16 @@ func (f *File) Resume(by string) error {
 // End records the end of an execution whose process died before it could.
 func (f *File) End(record json.RawMessage) error {
 	f.Over = record
-	return f.write(isOver, record)
+	return f.write(isProgramEnd, record)
 }
 
-// Keep records that the execution's record is stored elsewhere; well means that it needs no resume.
-func (f *File) Keep(well bool) error {
+// Settle records that the execution's record is stored elsewhere; well means that it needs no resume.
+func (f *File) Settle(well bool) error {
 	f.Kept = true
 	if well {
-		return f.write(isWell, nil)
+		return f.write(isSuccess, nil)
 	}
-	return f.write(isKept, nil)
+	return f.write(isSettled, nil)
 }
 
 // write appends a frame after the valid prefix.
@@ -313,7 +313,7 @@ func List(dir string) []string {
 	}
 	var all []one
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ending)
+		id, ok := strings.CutSuffix(e.Name(), extension)
 		if info, err := e.Info(); ok && err == nil && info.Mode().IsRegular() && validID.MatchString(id) {
 			all = append(all, one{id, info})
 		}

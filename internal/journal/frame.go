@@ -18,48 +18,48 @@ const frameHead = 8
 
 // Kinds of frames.
 const (
-	isHeader  = 'H'
-	isBegin   = 'B' // a call was sent
-	isEnd     = 'E' // its outcome
-	isRefused = 'R' // a call was not sent
-	isCarried = 'C' // a call carried over from the previous journal
-	isAsked   = 'A' // the program requested a carried call
-	isDecided = 'D' // a person has decided about a carried call
-	isOver    = 'O' // the program has ended
-	isResumed = 'S' // another execution resumes it
-	isKept    = 'K' // its record is stored elsewhere
-	isWell    = 'W' // the same, after a success: no resume is needed
+	isHeader     = 'H'
+	isBegin      = 'B' // a call was sent
+	isEnd        = 'E' // its outcome
+	isRefused    = 'R' // a call was not sent
+	isCarried    = 'C' // a call carried over from the previous journal
+	isRequest    = 'A' // the program requested a carried call
+	isDecided    = 'D' // a person has decided about a carried call
+	isProgramEnd = 'O' // the program has ended
+	isResumed    = 'S' // another execution resumes it
+	isSettled    = 'K' // its record is stored elsewhere
+	isSuccess    = 'W' // the same, after a success: no resume is needed
 )
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// line is the JSON of a frame about a call.
-type line struct {
-	Number     int      `json:"n"`
-	Tool       string   `json:"tool,omitempty"`
-	Definition string   `json:"def,omitempty"`
-	Arguments  string   `json:"args,omitempty"`
-	Input      int      `json:"in,omitempty"` // the bytes of the arguments, which follow first; 0 is none
-	State      State    `json:"state,omitempty"`
-	Last       bool     `json:"last,omitempty"`
-	Optional   bool     `json:"optional,omitempty"`
-	Lost       bool     `json:"lost,omitempty"`
-	Decision   Decision `json:"decision,omitempty"`
-	Origin     string   `json:"origin,omitempty"`
-	Replaces   []int    `json:"replaces,omitempty"` // the carried calls in whose place it is made
-	Error      *failure `json:"error,omitempty"`
-	Result     *answer  `json:"result,omitempty"`
+// callRecord is the JSON of a frame about a call.
+type callRecord struct {
+	Number     int           `json:"n"`
+	Tool       string        `json:"tool,omitempty"`
+	Definition string        `json:"def,omitempty"`
+	Arguments  string        `json:"args,omitempty"`
+	Input      int           `json:"in,omitempty"` // the bytes of the arguments, which follow first; 0 is none
+	State      State         `json:"state,omitempty"`
+	Last       bool          `json:"last,omitempty"`
+	Optional   bool          `json:"optional,omitempty"`
+	Lost       bool          `json:"lost,omitempty"`
+	Decision   Decision      `json:"decision,omitempty"`
+	Origin     string        `json:"origin,omitempty"`
+	Replaces   []int         `json:"replaces,omitempty"` // the carried calls in whose place it is made
+	Error      *errorRecord  `json:"error,omitempty"`
+	Result     *resultRecord `json:"result,omitempty"`
 }
 
-type failure struct {
+type errorRecord struct {
 	Kind      tool.Kind `json:"kind"`
 	Message   string    `json:"message,omitempty"`
 	Hint      string    `json:"hint,omitempty"`
 	Retryable bool      `json:"retryable,omitempty"`
 }
 
-// answer is a result whose long parts follow as bytes. A size of -1 means nil, 0 means empty.
-type answer struct {
+// resultRecord is a result whose long parts follow as bytes. A size of -1 means nil, 0 means empty.
+type resultRecord struct {
 	Content    []block `json:"content,omitempty"`
 	IsError    bool    `json:"isError,omitempty"`
 	Structured int     `json:"structured"`
@@ -84,8 +84,8 @@ func size(b []byte) int {
 }
 
 // split splits a result into the part that is encoded as JSON and the bodies that follow.
-func split(r tool.Result) (a *answer, bodies [][]byte) {
-	a = &answer{IsError: r.IsError, Structured: size(r.Structured), Raw: size(r.Raw)}
+func split(r tool.Result) (a *resultRecord, bodies [][]byte) {
+	a = &resultRecord{IsError: r.IsError, Structured: size(r.Structured), Raw: size(r.Raw)}
 	for _, c := range r.Content {
 		a.Content = append(a.Content, block{Type: c.Type, MIME: c.MIME, URI: c.URI, Name: c.Name, Text: len(c.Text), Data: size(c.Data), Raw: size(c.Raw)})
 		bodies = append(bodies, []byte(c.Text), c.Data, c.Raw)
@@ -94,7 +94,7 @@ func split(r tool.Result) (a *answer, bodies [][]byte) {
 }
 
 // join is the inverse of split. ok is false if the sizes do not match the bytes.
-func (a *answer) join(rest []byte) (r tool.Result, ok bool) {
+func (a *resultRecord) join(rest []byte) (r tool.Result, ok bool) {
 	ok = true
 	take := func(n int) []byte {
 		if n < 0 {
@@ -157,7 +157,7 @@ func nextFrame(data []byte) (f frame, n int) {
 }
 
 // callOf decodes a call.
-func callOf(l line, rest []byte) (Call, error) {
+func callOf(l callRecord, rest []byte) (Call, error) {
 	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional, Decision: l.Decision, Origin: l.Origin}
 	if l.Input < 0 || l.Input > len(rest) {
 		return Call{}, fmt.Errorf("%w: arguments have the wrong size", ErrDamaged)
@@ -169,11 +169,11 @@ func callOf(l line, rest []byte) (Call, error) {
 	if c.Tool, err = tool.ParseID(l.Tool); err != nil {
 		return Call{}, err
 	}
-	return c, c.settle(l, rest)
+	return c, c.setOutcome(l, rest)
 }
 
-// settle sets a call's outcome.
-func (c *Call) settle(l line, rest []byte) error {
+// setOutcome sets a call's outcome.
+func (c *Call) setOutcome(l callRecord, rest []byte) error {
 	c.Lost, c.Decision = l.Lost, l.Decision
 	if e := l.Error; e != nil {
 		c.Err = &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}
@@ -188,18 +188,18 @@ func (c *Call) settle(l line, rest []byte) error {
 	return nil
 }
 
-// lineOf encodes a call, and returns the bodies that follow it.
-func lineOf(c Call) (l line, bodies [][]byte) {
-	l = line{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin}
+// recordOf encodes a call, and returns the bodies that follow it.
+func recordOf(c Call) (l callRecord, bodies [][]byte) {
+	l = callRecord{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin}
 	if c.State == Ended || c.State == Refused {
 		l.Error, l.Result, bodies = outcomeOf(c)
 	}
 	return l, bodies
 }
 
-func outcomeOf(c Call) (*failure, *answer, [][]byte) {
+func outcomeOf(c Call) (*errorRecord, *resultRecord, [][]byte) {
 	if e := c.Err; e != nil {
-		return &failure{e.Kind, e.Message, e.Hint, e.Retryable}, nil, nil
+		return &errorRecord{e.Kind, e.Message, e.Hint, e.Retryable}, nil, nil
 	}
 	if c.Lost || c.State != Ended {
 		return nil, nil, nil

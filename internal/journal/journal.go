@@ -59,8 +59,8 @@ type Decision string
 const (
 	// Done: it was executed, and Result is what it returned.
 	Done Decision = "done"
-	// Left: it is not made again, whether it was executed or not; Err tells the program so.
-	Left Decision = "left"
+	// Skipped: it is not made again, whether it was executed or not; Err tells the program so.
+	Skipped Decision = "left"
 )
 
 // Call is one call of an execution.

@@ -83,9 +83,9 @@ func TestReadBack(t *testing.T) {
 	}
 	lost := begin(t, w, "unknown")
 	no := &tool.Error{Kind: tool.Denied, Message: "no", Hint: "ask"}
-	must(t, w.Refused(ids("refused"), "", "args", no))
+	must(t, w.Refuse(ids("refused"), "", "args", no))
 	failed, timeout := begin(t, w, "failed"), &tool.Error{Kind: tool.Timeout, Message: "timed out", Retryable: true}
-	must(t, w.End(failed, tool.Result{}, timeout), w.Over(json.RawMessage(`{"status":"failed"}`)), w.Kept())
+	must(t, w.End(failed, tool.Result{}, timeout), w.EndProgram(json.RawMessage(`{"status":"failed"}`)), w.Settle())
 	want = append(
 		want,
 		journal.Call{Number: lost, Tool: ids("unknown"), Definition: "def", Arguments: "args-unknown", Args: []byte(`{"of":"unknown"}`), State: journal.Begun, Asked: true},
@@ -126,7 +126,7 @@ func TestCarried(t *testing.T) {
 		{Tool: ids("d"), Arguments: "4", State: journal.Refused, Err: &tool.Error{Kind: tool.Denied}},
 	}
 	w := create(t, dir, header, carried, nil)
-	must(t, w.Asked(1), w.Decide(4, journal.Left, tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "left"}))
+	must(t, w.Request(1), w.Decide(4, journal.Skipped, tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "left"}))
 	again, err := w.Begin(journal.Start{Tool: ids("b"), Definition: "def", Arguments: "2", Replaces: []int{2}, Sync: true})
 	must(t, err, w.End(again, text("two"), nil), w.Close())
 	f := open(t, journal.Path(dir, "e-1"))
@@ -146,7 +146,7 @@ func TestCarried(t *testing.T) {
 	if c := got["cended"]; c.Asked || !c.Optional || !c.Last || c.Err == nil || c.Err.Kind != tool.Failed {
 		t.Errorf("c: %+v", c)
 	}
-	if d := got["dended"]; d.Decision != journal.Left || d.Err == nil || d.Err.Message != "left" || d.Arguments != "4" {
+	if d := got["dended"]; d.Decision != journal.Skipped || d.Err == nil || d.Err.Message != "left" || d.Arguments != "4" {
 		t.Errorf("d: %+v", d)
 	}
 }
@@ -262,16 +262,16 @@ func TestSweep(t *testing.T) {
 		must(t, os.Chtimes(journal.Path(filepath.Join(root, "ada"), name), now, now.Add(-age)))
 	}
 	well := create(t, filepath.Join(root, "bob"), journal.Header{ID: "e-well"}, nil, nil)
-	must(t, well.End(begin(t, well, "a"), text(strings.Repeat("x", 10_000)), nil), well.Well())
+	must(t, well.End(begin(t, well, "a"), text(strings.Repeat("x", 10_000)), nil), well.SettleSuccess())
 	running := create(t, filepath.Join(root, "bob"), journal.Header{ID: "e-runs"}, nil, nil)
 	must(t, os.Chtimes(journal.Path(filepath.Join(root, "bob"), "e-runs"), now, now.Add(-time.Hour)))
 	if n := journal.Sweep(root, now.Add(-4*time.Minute+time.Second), 1<<20); n != 1 {
 		t.Errorf("%d went by age", n)
 	}
-	if path := journal.Path(filepath.Join(root, "bob"), "e-well"); !journal.Well(path) || !journal.Settled(path) {
+	if path := journal.Path(filepath.Join(root, "bob"), "e-well"); !journal.Succeeded(path) || !journal.Settled(path) {
 		t.Error("it does not say that it ended well")
 	}
-	if n := journal.Sweep(root, now.Add(-time.Hour), 35_000); n != 1 || journal.Well(journal.Path(filepath.Join(root, "bob"), "e-well")) {
+	if n := journal.Sweep(root, now.Add(-time.Hour), 35_000); n != 1 || journal.Succeeded(journal.Path(filepath.Join(root, "bob"), "e-well")) {
 		t.Errorf("%d went by size, not the one that ended well", n)
 	}
 	if n := journal.Sweep(root, now.Add(-time.Hour), 25_000); n != 1 {
@@ -280,7 +280,7 @@ func TestSweep(t *testing.T) {
 	if got := journal.List(filepath.Join(root, "ada")); !slices.Equal(got, []string{"e-4", "e-3"}) {
 		t.Errorf("left: %v", got)
 	}
-	must(t, running.Over(json.RawMessage(`{}`)), running.Close())
+	must(t, running.EndProgram(json.RawMessage(`{}`)), running.Close())
 }
 
 // TestBroken: a journal that cannot be written is gone, rather than half of it read later.
@@ -334,7 +334,7 @@ func TestKilled(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	dir := f.TempDir()
 	w := create(f, dir, header, []journal.Call{{Tool: ids("a"), State: journal.Ended, Result: text("one")}}, nil)
-	must(f, w.Asked(1), w.End(begin(f, w, "b"), text("two"), nil), w.Over(json.RawMessage(`{}`)), w.Kept())
+	must(f, w.Request(1), w.End(begin(f, w, "b"), text("two"), nil), w.EndProgram(json.RawMessage(`{}`)), w.Settle())
 	whole, err := os.ReadFile(journal.Path(dir, "e-1"))
 	must(f, err)
 	f.Add(whole)

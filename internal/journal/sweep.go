@@ -14,10 +14,10 @@ import (
 
 // Settled reports whether the last frame of a file says that its record is stored elsewhere: the file needs no
 // further work.
-func Settled(path string) bool { return endsWith(path, isKept) || endsWith(path, isWell) }
+func Settled(path string) bool { return endsWith(path, isSettled) || endsWith(path, isSuccess) }
 
-// Well reports whether a file is settled and its program succeeded.
-func Well(path string) bool { return endsWith(path, isWell) }
+// Succeeded reports whether a file is settled and its program succeeded.
+func Succeeded(path string) bool { return endsWith(path, isSuccess) }
 
 // endsWith reports whether the last frame of a file is an empty one of a kind.
 func endsWith(path string, kind byte) bool {
@@ -36,16 +36,16 @@ func endsWith(path string, kind byte) bool {
 	return err == nil && bytes.Equal(last, end)
 }
 
-// stillborn is the age at which a file that never became a journal is removed.
-const stillborn = time.Hour
+// orphanAge is the age at which a file that never became a journal is removed.
+const orphanAge = time.Hour
 
 // Sweep removes journals in the folders below root that were last written before a time, and then as many others as
 // needed to keep the total within size bytes: first those of programs that succeeded, each group oldest first.
 // Journals of running executions stay. It returns the number removed.
 func Sweep(root string, before time.Time, size int64) (removed int) {
-	var left []swept
+	var left []candidate
 	total := int64(0)
-	for _, one := range found(root) {
+	for _, one := range listJournals(root) {
 		if one.info.ModTime().Before(before) && removeIdle(one.path) {
 			removed++
 			continue
@@ -56,12 +56,12 @@ func Sweep(root string, before time.Time, size int64) (removed int) {
 		return removed
 	}
 	for i := range left {
-		left[i].well = Well(left[i].path)
+		left[i].succeeded = Succeeded(left[i].path)
 	}
-	slices.SortStableFunc(left, func(a, b swept) int {
-		if a.well != b.well && a.well {
+	slices.SortStableFunc(left, func(a, b candidate) int {
+		if a.succeeded != b.succeeded && a.succeeded {
 			return -1
-		} else if a.well != b.well {
+		} else if a.succeeded != b.succeeded {
 			return 1
 		}
 		return a.info.ModTime().Compare(b.info.ModTime())
@@ -75,15 +75,15 @@ func Sweep(root string, before time.Time, size int64) (removed int) {
 	return removed
 }
 
-// swept is a journal that may be removed.
-type swept struct {
-	path string
-	info fs.FileInfo
-	well bool
+// candidate is a journal that may be removed.
+type candidate struct {
+	path      string
+	info      fs.FileInfo
+	succeeded bool
 }
 
-// found returns the journals below root. It removes old files that never became a journal.
-func found(root string) (all []swept) {
+// listJournals returns the journals below root. It removes old files that never became a journal.
+func listJournals(root string) (all []candidate) {
 	paths, _ := filepath.Glob(filepath.Join(root, "*", "*")) // fails only if root contains pattern characters: then nothing is removed
 	for _, path := range paths {
 		info, err := os.Lstat(path)
@@ -92,11 +92,11 @@ func found(root string) (all []swept) {
 		}
 		switch name := filepath.Base(path); {
 		case strings.HasPrefix(name, "."):
-			if time.Since(info.ModTime()) > stillborn {
+			if time.Since(info.ModTime()) > orphanAge {
 				_ = os.Remove(path)
 			}
-		case strings.HasSuffix(name, ending):
-			all = append(all, swept{path: path, info: info})
+		case strings.HasSuffix(name, extension):
+			all = append(all, candidate{path: path, info: info})
 		}
 	}
 	return all

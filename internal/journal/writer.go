@@ -13,9 +13,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Results is the default limit for the recorded results of one execution, in bytes. Results beyond it are marked as
+// DefaultResults is the default limit for the recorded results of one execution, in bytes. Results beyond it are marked as
 // lost.
-const Results = 64 << 20
+const DefaultResults = 64 << 20
 
 // Options configure a writer; nil means all defaults.
 type Options struct {
@@ -28,13 +28,13 @@ type Options struct {
 type Writer struct {
 	path string
 
-	mu     sync.Mutex
-	file   *os.File
-	buf    []byte
-	calls  int
-	room   int64
-	synced bool // the folder's entry is on the disk
-	broken error
+	mu        sync.Mutex
+	file      *os.File
+	buf       []byte
+	calls     int
+	remaining int64
+	synced    bool // the folder's entry is on the disk
+	broken    error
 }
 
 // errClosed is the error of a closed writer.
@@ -43,7 +43,7 @@ var errClosed = errors.New("the journal is closed")
 // Create creates a journal with a header and the calls carried over from the previous one. It makes the folder if
 // needed.
 func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error) {
-	room := int64(Results)
+	room := int64(DefaultResults)
 	if opts != nil && opts.Results != 0 {
 		room = max(0, opts.Results)
 	}
@@ -59,7 +59,7 @@ func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error
 	if err != nil {
 		return nil, fmt.Errorf("create journal: %w", err)
 	}
-	w := &Writer{path: early, file: f, room: room}
+	w := &Writer{path: early, file: f, remaining: room}
 	err = filelock.File(f)
 	if err == nil {
 		err = w.start(h, carried)
@@ -96,16 +96,16 @@ func (w *Writer) start(h Header, carried []Call) error {
 
 // put writes a call's record, with mu held or before the writer is shared.
 func (w *Writer) put(kind byte, c Call, replaces ...int) error {
-	l, bodies := lineOf(c)
+	l, bodies := recordOf(c)
 	l.Replaces = replaces
 	size := int64(0)
 	for _, body := range bodies {
 		size += int64(len(body))
 	}
-	if size > w.room && l.Result != nil {
+	if size > w.remaining && l.Result != nil {
 		l.Result, l.Lost, bodies, size = nil, true, nil, 0
 	}
-	if given := int64(len(c.Args)); given > 0 && size+given <= w.room {
+	if given := int64(len(c.Args)); given > 0 && size+given <= w.remaining {
 		l.Input, bodies, size = len(c.Args), append([][]byte{c.Args}, bodies...), size+given
 	}
 	if kind == isEnd || kind == isDecided { // the begin frame has it
@@ -115,7 +115,7 @@ func (w *Writer) put(kind byte, c Call, replaces ...int) error {
 	if err != nil {
 		return err
 	}
-	w.room -= size
+	w.remaining -= size
 	return w.write(kind, head, bodies...)
 }
 
@@ -190,14 +190,14 @@ func (w *Writer) Decide(carried int, decision Decision, result tool.Result, fail
 	})
 }
 
-// Leave records a call that a person has decided not to make.
-func (w *Writer) Leave(id tool.ID, definition, arguments string, failed *tool.Error) error {
-	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Ended, Decision: Left, Err: failed})
+// Skip records a call that a person has decided not to make.
+func (w *Writer) Skip(id tool.ID, definition, arguments string, failed *tool.Error) error {
+	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Ended, Decision: Skipped, Err: failed})
 	return err
 }
 
-// Refused records a call that was not sent to its upstream.
-func (w *Writer) Refused(id tool.ID, definition, arguments string, why *tool.Error) error {
+// Refuse records a call that was not sent to its upstream.
+func (w *Writer) Refuse(id tool.ID, definition, arguments string, why *tool.Error) error {
 	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Refused, Err: why})
 	return err
 }
@@ -217,25 +217,25 @@ func (w *Writer) End(number int, result tool.Result, failed *tool.Error) error {
 	return w.do(func() error { return w.put(isEnd, Call{Number: number, State: Ended, Result: result, Err: failed}) })
 }
 
-// Asked records that the program requested a carried over call, by its index among those, from 1.
-func (w *Writer) Asked(carried int) error {
-	head, err := json.Marshal(line{Number: carried})
+// Request records that the program requested a carried over call, by its index among those, from 1.
+func (w *Writer) Request(carried int) error {
+	head, err := json.Marshal(callRecord{Number: carried})
 	if err != nil {
 		return err
 	}
-	return w.do(func() error { return w.write(isAsked, head) })
+	return w.do(func() error { return w.write(isRequest, head) })
 }
 
-// Over records the end of the program, with its record in JSON.
-func (w *Writer) Over(record json.RawMessage) error {
-	return w.do(func() error { return w.write(isOver, record) })
+// EndProgram records the end of the program, with its record in JSON.
+func (w *Writer) EndProgram(record json.RawMessage) error {
+	return w.do(func() error { return w.write(isProgramEnd, record) })
 }
 
-// Kept records that the execution's record is stored elsewhere, syncs the file and closes it. It can be resumed from
+// Settle records that the execution's record is stored elsewhere, syncs the file and closes it. It can be resumed from
 // now on.
-func (w *Writer) Kept() error {
+func (w *Writer) Settle() error {
 	err := w.do(func() error {
-		if err := w.write(isKept, nil); err != nil {
+		if err := w.write(isSettled, nil); err != nil {
 			return err
 		}
 		return w.file.Sync()
@@ -243,10 +243,10 @@ func (w *Writer) Kept() error {
 	return errors.Join(err, w.Close())
 }
 
-// Well records that the program succeeded and that its record is stored elsewhere, and closes the file without a
+// SettleSuccess records that the program succeeded and that its record is stored elsewhere, and closes the file without a
 // sync: a loss of power may lose this.
-func (w *Writer) Well() error {
-	return errors.Join(w.do(func() error { return w.write(isWell, nil) }), w.Close())
+func (w *Writer) SettleSuccess() error {
+	return errors.Join(w.do(func() error { return w.write(isSuccess, nil) }), w.Close())
 }
 
 // Close closes the file without removing it. It is idempotent.

@@ -63,7 +63,7 @@ func (s *Shape) UnmarshalJSON(data []byte) error {
 // shape decodes a shape. ok is false for one that neither Merge nor Of makes.
 func (w *wire) shape(depth int) (s Shape, ok bool) {
 	s = Shape{Kinds: w.Kinds, Any: w.Any, Format: w.Format}
-	if depth > maxDepth || w.Any && !w.onlyAny() || wider(w.Kinds) != w.Kinds || !w.fitsKinds() {
+	if depth > maxDepth || w.Any && !w.onlyAny() || normalizeKinds(w.Kinds) != w.Kinds || !w.fitsKinds() {
 		return s, false
 	}
 	elem, okElem := w.Elem.inside(depth)
@@ -93,11 +93,11 @@ func (w *wire) inside(depth int) (*Shape, bool) {
 		return nil, true
 	}
 	s, ok := w.shape(depth + 1)
-	return &s, ok && s.something()
+	return &s, ok && s.isNonEmpty()
 }
 
-// something reports whether s is the shape of at least one value.
-func (s *Shape) something() bool { return s.Any || s.Kinds != 0 }
+// isNonEmpty reports whether s is the shape of at least one value.
+func (s *Shape) isNonEmpty() bool { return s.Any || s.Kinds != 0 }
 
 func (w *wire) members(depth int) ([]Field, bool) {
 	if len(w.Fields) > maxFields {
@@ -106,7 +106,7 @@ func (w *wire) members(depth int) ([]Field, bool) {
 	var fields []Field
 	for i, f := range w.Fields {
 		s, ok := f.Shape.shape(depth + 1)
-		if !ok || !s.something() || !isName(f.Name) || i > 0 && f.Name <= w.Fields[i-1].Name {
+		if !ok || !s.isNonEmpty() || !isName(f.Name) || i > 0 && f.Name <= w.Fields[i-1].Name {
 			return nil, false
 		}
 		fields = append(fields, Field{f.Name, f.Optional, s})

@@ -17,28 +17,28 @@ const (
 	maxLoose = 16
 )
 
-func anything() Shape { return Shape{Any: true} }
+func anyShape() Shape { return Shape{Any: true} }
 
 // Merge returns the shape of the values of both. It is commutative, associative and idempotent; beyond the bounds the
 // deepest levels become any.
-func Merge(a, b Shape) Shape { return bounded(merge(a, b)) }
+func Merge(a, b Shape) Shape { return limitSize(merge(a, b)) }
 
 func merge(a, b Shape) Shape {
 	switch {
 	case a.Any || b.Any:
-		return anything()
+		return anyShape()
 	case a.Kinds == 0:
 		return b
 	case b.Kinds == 0:
 		return a
 	}
-	s := Shape{Kinds: wider(a.Kinds | b.Kinds), Format: commonFormat(a, b), Elem: mergeElem(a.Elem, b.Elem)}
+	s := Shape{Kinds: normalizeKinds(a.Kinds | b.Kinds), Format: commonFormat(a, b), Elem: mergeElem(a.Elem, b.Elem)}
 	s.mergeObjects(a, b)
 	return s
 }
 
-// wider drops Int where there is Number.
-func wider(k Kind) Kind {
+// normalizeKinds drops Int where there is Number.
+func normalizeKinds(k Kind) Kind {
 	if k&Number != 0 {
 		k &^= Int
 	}
@@ -137,8 +137,8 @@ func optional(f Field) Field {
 	return f
 }
 
-// bounded cuts the deepest levels off a shape with too many nodes.
-func bounded(s Shape) Shape {
+// limitSize cuts the deepest levels off a shape with too many nodes.
+func limitSize(s Shape) Shape {
 	for depth := maxDepth; s.nodes() > maxNodes && depth > 0; depth-- {
 		s = s.cut(depth)
 	}
@@ -170,7 +170,7 @@ func (s *Shape) inner(yield func(*Shape) bool) {
 // cut replaces everything depth levels down by any.
 func (s Shape) cut(depth int) Shape {
 	if depth == 0 && (s.Elem != nil || s.Values != nil || s.Fields != nil) {
-		return anything()
+		return anyShape()
 	}
 	inside := func(inner *Shape) *Shape {
 		if inner == nil {
@@ -193,5 +193,5 @@ func ListOf(elements Shape) Shape {
 	if elements.Any || elements.Kinds != 0 {
 		s.Elem = &elements
 	}
-	return bounded(s.cut(maxDepth))
+	return limitSize(s.cut(maxDepth))
 }

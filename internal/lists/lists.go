@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Filled returns a value with the JSON of v, but with an empty array or object where a nil slice or map of v would be
+// FillNil returns a value with the JSON of v, but with an empty array or object where a nil slice or map of v would be
 // null. It does not change v. Byte slices and types with their own marshalling are left alone.
-func Filled(v any) any {
+func FillNil(v any) any {
 	if v == nil {
 		return nil
 	}
 	from := reflect.ValueOf(v)
 	to := reflect.New(from.Type()).Elem()
-	to.Set(filled(from))
+	to.Set(fillValue(from))
 	return to.Interface()
 }
 
@@ -26,47 +26,47 @@ var (
 	textWriter = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-func filled(v reflect.Value) reflect.Value {
+func fillValue(v reflect.Value) reflect.Value {
 	t := v.Type()
-	if own(t) || own(reflect.PointerTo(t)) {
+	if marshalsItself(t) || marshalsItself(reflect.PointerTo(t)) {
 		return v
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return filledPointer(v)
+		return fillPointer(v)
 	case reflect.Interface:
 		if !v.IsNil() {
-			return filled(v.Elem())
+			return fillValue(v.Elem())
 		}
 	case reflect.Struct:
-		return filledStruct(v)
+		return fillStruct(v)
 	case reflect.Slice:
-		return filledSlice(v)
+		return fillSlice(v)
 	case reflect.Array:
 		all := reflect.New(t).Elem()
 		for i := range v.Len() {
-			all.Index(i).Set(filled(v.Index(i)))
+			all.Index(i).Set(fillValue(v.Index(i)))
 		}
 		return all
 	case reflect.Map:
-		return filledMap(v)
+		return fillMap(v)
 	}
 	return v
 }
 
-// own reports whether t has its own marshalling.
-func own(t reflect.Type) bool { return t.Implements(jsonWriter) || t.Implements(textWriter) }
+// marshalsItself reports whether t has its own marshalling.
+func marshalsItself(t reflect.Type) bool { return t.Implements(jsonWriter) || t.Implements(textWriter) }
 
-func filledPointer(v reflect.Value) reflect.Value {
+func fillPointer(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v
 	}
 	to := reflect.New(v.Type().Elem())
-	to.Elem().Set(filled(v.Elem()))
+	to.Elem().Set(fillValue(v.Elem()))
 	return to.Convert(v.Type())
 }
 
-func filledStruct(v reflect.Value) reflect.Value {
+func fillStruct(v reflect.Value) reflect.Value {
 	to := reflect.New(v.Type()).Elem()
 	to.Set(v)
 	fillFields(to)
@@ -82,26 +82,26 @@ func fillFields(of reflect.Value) {
 			fillFields(value) // its exported fields can be set, it cannot
 		case !field.IsExported(), value.IsZero() && strings.Contains(options, "omit"):
 		default:
-			value.Set(filled(value))
+			value.Set(fillValue(value))
 		}
 	}
 }
 
-func filledSlice(v reflect.Value) reflect.Value {
+func fillSlice(v reflect.Value) reflect.Value {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return v
 	}
 	all := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 	for i := range v.Len() {
-		all.Index(i).Set(filled(v.Index(i)))
+		all.Index(i).Set(fillValue(v.Index(i)))
 	}
 	return all
 }
 
-func filledMap(v reflect.Value) reflect.Value {
+func fillMap(v reflect.Value) reflect.Value {
 	all := reflect.MakeMapWithSize(v.Type(), v.Len())
 	for key, value := range v.Seq2() {
-		all.SetMapIndex(key, filled(value))
+		all.SetMapIndex(key, fillValue(value))
 	}
 	return all
 }

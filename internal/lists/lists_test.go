@@ -34,7 +34,7 @@ type outer struct {
 func TestFilled(t *testing.T) {
 	t.Parallel()
 	v := outer{All: []inner{{}}, ByName: map[string]inner{"a": {}}, Pointer: &inner{}, Any: []inner(nil), internal: nil}
-	got, err := json.Marshal(lists.Filled(&v))
+	got, err := json.Marshal(lists.FillNil(&v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestFilled(t *testing.T) {
 	if v.All[0].Names != nil || v.Pointer.By != nil || v.Names != nil {
 		t.Error("the value was changed")
 	}
-	if lists.Filled(nil) != nil {
+	if lists.FillNil(nil) != nil {
 		t.Error("nil became something")
 	}
 }

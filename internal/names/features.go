@@ -181,8 +181,8 @@ func (m *Model) inflected(low string) bool {
 	return false
 }
 
-// beyond is the word before the start and after the end of a text.
-var beyond = word{digest: 1, shape: 15}
+// boundary is the word before the start and after the end of a text.
+var boundary = word{digest: 1, shape: 15}
 
 // maxFeatures bounds the features of one token.
 const maxFeatures = 48
@@ -196,7 +196,7 @@ func features(ws []word, i int, out []uint32) []uint32 {
 	}
 	at := func(j int) *word {
 		if j < 0 || j >= len(ws) {
-			return &beyond
+			return &boundary
 		}
 		return &ws[j]
 	}

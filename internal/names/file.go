@@ -27,7 +27,7 @@ func (m *Model) Encode() ([]byte, error) {
 	var body bytes.Buffer
 	put := func(v uint32) { body.Write(binary.LittleEndian.AppendUint32(nil, v)) }
 	put(math.Float32bits(m.scale))
-	for _, row := range m.moves {
+	for _, row := range m.transitions {
 		for _, v := range row {
 			put(math.Float32bits(v))
 		}
@@ -63,9 +63,9 @@ func Decode(file []byte) (*Model, error) {
 	}
 	r := reader{r: z}
 	m := &Model{scale: math.Float32frombits(r.number())}
-	for p := range m.moves {
-		for k := range m.moves[p] {
-			m.moves[p][k] = math.Float32frombits(r.number())
+	for p := range m.transitions {
+		for k := range m.transitions[p] {
+			m.transitions[p][k] = math.Float32frombits(r.number())
 		}
 	}
 	for c := range m.lists {

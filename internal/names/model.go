@@ -19,9 +19,9 @@ const (
 const (
 	// hashBits is how many bits the digest of a feature has.
 	hashBits = 17
-	// doubt is the margin by which a name must beat no name, in percent of a weight of 1: it trades recall for
+	// nameThreshold is the margin by which a name must beat no name, in percent of a weight of 1: it trades recall for
 	// precision.
-	doubt = 55
+	nameThreshold = 55
 	// maxLength is the longest span, in bytes.
 	maxLength = 250
 )
@@ -50,15 +50,15 @@ type Model struct {
 	lists    [classes]filter
 	features []weights
 	// scale is the value of a weight of 1.
-	scale float32
-	moves [tags][tags]float32 // from a tag to the next one
+	scale       float32
+	transitions [tags][tags]float32 // from a tag to the next one
 }
 
 // Find returns the spans in a text, in order.
 func (m *Model) Find(text string) (found []Span) {
 	list := tokens(text, nil)
 	ws := m.words(text, list)
-	path := best(m.scores(ws), &m.moves)
+	path := best(m.scores(ws), &m.transitions)
 	for i := 0; i < len(path); {
 		j := i + 1
 		for ; j < len(path) && path[j] == path[i] && (path[i] == address || list[j].lines == 0); j++ {
@@ -97,7 +97,7 @@ func (m *Model) scores(ws []word) [][tags]float32 {
 		for t, v := range sum {
 			out[i][t] = float32(v) * m.scale
 		}
-		out[i][person] -= doubt
+		out[i][person] -= nameThreshold
 	}
 	return out
 }

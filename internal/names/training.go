@@ -36,7 +36,7 @@ func Train(lists Lists, examples []Example, s Settings) *Model {
 	}
 	t := &trainer{
 		model: m, settings: s, rand: rand.New(rand.NewPCG(s.Seed, 1)), //nolint:gosec // to be the same each time
-		features: make([]trained, 1<<hashBits),
+		features: make([]averagedWeights, 1<<hashBits),
 	}
 	order := t.rand.Perm(len(examples))
 	for range s.Rounds {
@@ -49,28 +49,30 @@ func Train(lists Lists, examples []Example, s Settings) *Model {
 	return m
 }
 
-// trained holds the weights of one feature: the current ones, and the sums for the average.
-type trained struct {
+// averagedWeights holds the weights of one feature: the current ones, and the sums for the average.
+type averagedWeights struct {
 	now [tags]float32
 	sum [tags]float64
 }
 
-func (w *trained) change(right, wrong tag, step float64) {
+func (w *averagedWeights) change(right, wrong tag, step float64) {
 	w.now[right]++
 	w.sum[right] += step
 	w.now[wrong]--
 	w.sum[wrong] -= step
 }
 
-func (w *trained) mean(t int, steps float64) float32 { return w.now[t] - float32(w.sum[t]/steps) }
+func (w *averagedWeights) mean(t int, steps float64) float32 {
+	return w.now[t] - float32(w.sum[t]/steps)
+}
 
 type trainer struct {
-	model    *Model
-	settings Settings
-	rand     *rand.Rand
-	features []trained
-	moves    [tags]trained
-	steps    float64
+	model       *Model
+	settings    Settings
+	rand        *rand.Rand
+	features    []averagedWeights
+	transitions [tags]averagedWeights
+	steps       float64
 }
 
 func (t *trainer) learn(e Example) {
@@ -93,15 +95,15 @@ func (t *trainer) learn(e Example) {
 			}
 		}
 		if i > 0 && (got[i] != want[i] || got[i-1] != want[i-1]) {
-			t.moved(want[i-1], want[i], 1)
-			t.moved(got[i-1], got[i], -1)
+			t.adjustTransition(want[i-1], want[i], 1)
+			t.adjustTransition(got[i-1], got[i], -1)
 		}
 	}
 }
 
-func (t *trainer) moved(from, to tag, by float32) {
-	t.moves[from].now[to] += by
-	t.moves[from].sum[to] += float64(by) * t.steps
+func (t *trainer) adjustTransition(from, to tag, by float32) {
+	t.transitions[from].now[to] += by
+	t.transitions[from].sum[to] += float64(by) * t.steps
 }
 
 // guess returns the model's tags when wrong tags get the margin as a bonus.
@@ -121,8 +123,8 @@ func (t *trainer) guess(ws []word, want []tag) []tag {
 		}
 	}
 	var moves [tags][tags]float32
-	for k := range t.moves {
-		moves[k] = t.moves[k].now
+	for k := range t.transitions {
+		moves[k] = t.transitions[k].now
 	}
 	return best(scores, &moves)
 }
@@ -163,7 +165,7 @@ func (t *trainer) finish() {
 	}
 	for p := range tags {
 		for k := range tags {
-			t.model.moves[p][k] = t.moves[p].mean(k, t.steps)
+			t.model.transitions[p][k] = t.transitions[p].mean(k, t.steps)
 		}
 	}
 }

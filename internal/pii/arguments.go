@@ -22,8 +22,8 @@ func (d *Detector) Arguments(v *Vault, raw json.RawMessage, may May) (out json.R
 	return (&restorer{vault: v, may: may, strict: func(label string) bool { return d.labels[label] }}).document(raw)
 }
 
-// foreign handles a token at i that the vault does not know. If it is escaped as a text, it returns its position.
-func (r *restorer) foreign(text string, i int, k token) (start, end int) {
+// unknownToken handles a token at i that the vault does not know. If it is escaped as a text, it returns its position.
+func (r *restorer) unknownToken(text string, i int, k token) (start, end int) {
 	if r.strict == nil || k.end == 0 || !r.strict(k.label) {
 		return 0, 0
 	}
@@ -47,8 +47,8 @@ func (r *restorer) foreign(text string, i int, k token) (start, end int) {
 // inner is a token without its brackets.
 func (k token) inner() string { t := k.String(); return t[1 : len(t)-1] }
 
-// apart records an error for a short value that would touch the text next to its token.
-func (r *restorer) apart(text string, i int, k token, e *entry) {
+// checkTouching records an error for a short value that would touch the text next to its token.
+func (r *restorer) checkTouching(text string, i int, k token, e *entry) {
 	if r.strict == nil || e.kind == Text || len(e.value) < leastWord || len(e.value) >= leastKnown || r.err != nil {
 		return
 	}

@@ -41,14 +41,14 @@ type piece struct {
 // Echo returns an Echo for the response to a call of an upstream. wrote are the arguments before values were
 // restored: a part of a value that they contain is not a secret in the response.
 func (v *Vault) Echo(upstream, wrote string, all bool) *Echo {
-	return &Echo{vault: v, upstream: upstream, all: all, wrote: folded(wrote)}
+	return &Echo{vault: v, upstream: upstream, all: all, wrote: foldCase(wrote)}
 }
 
-// Sent records values that the call sends to the upstream.
-func (x *Echo) Sent(values []Known) {
+// AddSent records values that the call sends to the upstream.
+func (x *Echo) AddSent(values []Known) {
 	x.vault.mu.Lock()
 	defer x.vault.mu.Unlock()
-	x.vault.sent(values, x.upstream)
+	x.vault.recordSent(values, x.upstream)
 	for _, k := range values {
 		if slices.Contains(x.sent, k) {
 			continue
@@ -60,7 +60,7 @@ func (x *Echo) Sent(values []Known) {
 }
 
 func (x *Echo) addParts(k Known) {
-	value := folded(k.Value)
+	value := foldCase(k.Value)
 	if x.parts == nil {
 		x.parts = map[gram][]piece{}
 	}
@@ -72,8 +72,8 @@ func (x *Echo) addParts(k Known) {
 	}
 }
 
-// sent records that values were sent to an upstream. It is called with mu held.
-func (v *Vault) sent(values []Known, upstream string) {
+// recordSent records that values were sent to an upstream. It is called with mu held.
+func (v *Vault) recordSent(values []Known, upstream string) {
 	for _, k := range values {
 		for _, number := range []bool{false, true} {
 			e := v.values[valueKey{k.Kind, k.Value, number}]
@@ -105,23 +105,23 @@ func (x *Echo) Find(text string) (found []Finding) {
 		return nil
 	}
 	views(view{text: text}, depth, func(v view) {
-		small := folded(v.text)
+		small := foldCase(v.text)
 		put := func(kind Kind, start, end int) {
 			from, to := v.place(start, end)
 			from, to = characters(text, from, to)
 			found = append(found, Finding{Kind: kind, Start: from, End: to, number: isNumberPlace(text, from, to), echo: true})
 		}
-		x.wholes(v, small, put)
+		x.findWhole(v, small, put)
 		if !v.stripped {
-			x.someParts(small, put)
-			x.words(v.text, put)
+			x.findParts(small, put)
+			x.findWords(v.text, put)
 		}
 	})
-	return united(found)
+	return mergeOverlaps(found)
 }
 
-// wholes finds whole values.
-func (x *Echo) wholes(v view, small string, put func(kind Kind, start, end int)) {
+// findWhole finds whole values.
+func (x *Echo) findWhole(v view, small string, put func(kind Kind, start, end int)) {
 	index := &x.vault.index
 	index.filter.grams(small, func(g gram, at int) {
 		for _, p := range index.at[g] {
@@ -143,8 +143,8 @@ func (x *Echo) accepts(v view, p pattern, text string, start, end int) bool {
 	return x.all && v.from == nil && distinct(p.of, text, start, end)
 }
 
-// someParts finds parts of the values that the call sent.
-func (x *Echo) someParts(text string, put func(kind Kind, start, end int)) {
+// findParts finds parts of the values that the call sent.
+func (x *Echo) findParts(text string, put func(kind Kind, start, end int)) {
 	next := 0
 	x.filter.grams(text, func(g gram, at int) {
 		if at < next {
@@ -152,7 +152,7 @@ func (x *Echo) someParts(text string, put func(kind Kind, start, end int)) {
 		}
 		for _, p := range x.parts[g] {
 			n := common(p.value[p.at:], text[at:])
-			if p.counts(n) && !strings.Contains(x.wrote, text[at:at+n]) {
+			if p.isRevealing(n) && !strings.Contains(x.wrote, text[at:at+n]) {
 				put(p.kind, at, at+n)
 				next = max(next, at+n)
 			}
@@ -171,8 +171,8 @@ func common(a, b string) int {
 	return n
 }
 
-// counts reports whether n bytes of a value reveal too much of it. The domain of an address does not.
-func (p piece) counts(n int) bool {
+// isRevealing reports whether n bytes of a value reveal too much of it. The domain of an address does not.
+func (p piece) isRevealing(n int) bool {
 	least := min(max(leastPart, (len(p.value)+2)/3), enoughPart)
 	text := p.value[p.at : p.at+n]
 	switch {
@@ -184,23 +184,23 @@ func (p piece) counts(n int) bool {
 	return true
 }
 
-// words finds values that are too short for a search in any context, as separate words: in their original case, and a
+// findWords finds values that are too short for a search in any context, as separate words: in their original case, and a
 // value of two letters only if it is the whole text.
-func (x *Echo) words(text string, put func(kind Kind, start, end int)) {
+func (x *Echo) findWords(text string, put func(kind Kind, start, end int)) {
 	for _, k := range x.sent {
 		switch {
 		case k.Value == text && (len(text) >= leastWord || strings.Trim(text, "0123456789") != ""):
 			put(k.Kind, 0, len(text))
 		case len(k.Value) >= leastWord && len(k.Value) < leastKnown:
-			for at := range wordsLike(text, k.Value) {
+			for at := range occurrences(text, k.Value) {
 				put(k.Kind, at, at+len(k.Value))
 			}
 		}
 	}
 }
 
-// wordsLike yields the positions of a word in a text.
-func wordsLike(text, word string) func(yield func(at int) bool) {
+// occurrences yields the positions of a word in a text.
+func occurrences(text, word string) func(yield func(at int) bool) {
 	return func(yield func(int) bool) {
 		for at := 0; ; {
 			i := strings.Index(text[at:], word)
@@ -221,8 +221,8 @@ func joins(text string, i int) bool {
 	return i >= 0 && i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] >= 0x80)
 }
 
-// united sorts findings and merges those that overlap.
-func united(found []Finding) (all []Finding) {
+// mergeOverlaps sorts findings and merges those that overlap.
+func mergeOverlaps(found []Finding) (all []Finding) {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
@@ -236,8 +236,8 @@ func united(found []Finding) (all []Finding) {
 	return all
 }
 
-// widened merges echoes and findings: a finding that contains an echo replaces it; if they only overlap, both stay.
-func widened(echoes, found []Finding) (all []Finding) {
+// mergeEchoes merges echoes and findings: a finding that contains an echo replaces it; if they only overlap, both stay.
+func mergeEchoes(echoes, found []Finding) (all []Finding) {
 	for _, e := range echoes {
 		for _, f := range found {
 			if f.Start < e.End && e.Start < f.End {
@@ -249,19 +249,19 @@ func widened(echoes, found []Finding) (all []Finding) {
 		}
 		all = append(all, e)
 	}
-	return merged(united(all), found)
+	return mergeFindings(mergeOverlaps(all), found)
 }
 
-// Scattered returns the kind of a value that the call sent, if JSON contains it in pieces; "" otherwise.
-func (x *Echo) Scattered(raw json.RawMessage) Kind {
+// FindScattered returns the kind of a value that the call sent, if JSON contains it in pieces; "" otherwise.
+func (x *Echo) FindScattered(raw json.RawMessage) Kind {
 	x.vault.mu.Lock()
 	defer x.vault.mu.Unlock()
 	if len(x.sent) == 0 || !json.Valid(raw) {
 		return ""
 	}
-	said := folded(strip(leaves(string(raw))))
+	said := foldCase(strip(leaves(string(raw))))
 	for _, k := range x.sent {
-		if value := folded(strip(k.Value)); len(value) >= leastStripped && (strings.Contains(said, value) || strings.Contains(said, backwards(value))) {
+		if value := foldCase(strip(k.Value)); len(value) >= leastStripped && (strings.Contains(said, value) || strings.Contains(said, backwards(value))) {
 			return k.Kind
 		}
 	}

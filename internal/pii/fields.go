@@ -48,9 +48,9 @@ func parsePath(text string) ([]step, error) {
 			rest, err = s.bracket(rest[1:])
 		case strings.HasPrefix(rest, ".."):
 			s.deep = true
-			rest, err = s.named(rest[2:])
+			rest, err = s.parseName(rest[2:])
 		case strings.HasPrefix(rest, "."):
-			rest, err = s.named(rest[1:])
+			rest, err = s.parseName(rest[1:])
 		default:
 			err = fmt.Errorf(`"." or "[" must follow, not %.20q`, rest)
 		}
@@ -67,7 +67,7 @@ func parsePath(text string) ([]step, error) {
 	return steps, nil
 }
 
-func (s *step) named(rest string) (string, error) {
+func (s *step) parseName(rest string) (string, error) {
 	end := strings.IndexAny(rest, ".[")
 	if end < 0 {
 		end = len(rest)

@@ -77,7 +77,7 @@ func (x *index) add(e *entry) {
 	if e.kind == Text || e.part {
 		return
 	}
-	text := folded(e.value)
+	text := foldCase(e.value)
 	x.put(pattern{text: text, of: e})
 	if len(e.sent) == 0 {
 		return
@@ -104,7 +104,7 @@ func (x *index) put(p pattern) {
 }
 
 func (x *index) remove(e *entry) {
-	text := folded(e.value)
+	text := foldCase(e.value)
 	for _, form := range []string{text, backwards(text), strip(text), backwards(strip(text))} {
 		if len(form) < leastKnown {
 			continue
@@ -131,8 +131,8 @@ func distinct(e *entry, text string, start, end int) bool {
 	return !(isDigit(value[0]) && start > 0 && isDigit(text[start-1])) && !(isDigit(value[len(value)-1]) && end < len(text) && isDigit(text[end])) && e.kind != Field
 }
 
-// folded returns a text in lower case, with the same length in bytes.
-func folded(text string) string {
+// foldCase returns a text in lower case, with the same length in bytes.
+func foldCase(text string) string {
 	small := strings.Map(func(r rune) rune {
 		if l := unicode.ToLower(r); utf8.RuneLen(l) == utf8.RuneLen(r) {
 			return l
@@ -142,7 +142,7 @@ func folded(text string) string {
 	if len(small) == len(text) {
 		return small
 	}
-	return string(lowered(nil, text))
+	return string(appendLower(nil, text))
 }
 
 func backwards(text string) string {
@@ -152,4 +152,4 @@ func backwards(text string) string {
 }
 
 // strip keeps letters and digits only.
-func strip(text string) string { return stripped(view{text: text}).text }
+func strip(text string) string { return stripView(view{text: text}).text }

@@ -70,7 +70,7 @@ func (j *job) find(text string, h hint) []Finding {
 	case j.NamesOnly:
 		return j.Names(text)
 	case j.Only:
-		found = j.forged(text)
+		found = j.findForged(text)
 	default:
 		found = j.Detector.find(text, h, j.room[:0])
 		if cap(found) > cap(j.room) && cap(found) <= maxRoom {
@@ -79,7 +79,7 @@ func (j *job) find(text string, h hint) []Finding {
 	}
 	if j.Echo != nil {
 		if echoes := j.Echo(text); len(echoes) > 0 {
-			found = widened(echoes, found)
+			found = mergeEchoes(echoes, found)
 		}
 	}
 	if j.Recognized != nil && !j.Only && !coversAll(found, text) {
@@ -87,7 +87,7 @@ func (j *job) find(text string, h hint) []Finding {
 	}
 	if j.Names != nil && !j.Only && !coversAll(found, text) {
 		if names := j.Names(text); len(names) > 0 {
-			found = merged(found, names) // a finding in an address or after a key takes precedence
+			found = mergeFindings(found, names) // a finding in an address or after a key takes precedence
 		}
 	}
 	return found
@@ -98,8 +98,8 @@ func coversAll(found []Finding, text string) bool {
 	return len(found) == 1 && found[0].Start == 0 && found[0].End == len(text)
 }
 
-// forged finds what looks like a token.
-func (j *job) forged(text string) (found []Finding) {
+// findForged finds what looks like a token.
+func (j *job) findForged(text string) (found []Finding) {
 	for i := 0; i < len(text); i++ {
 		if end := j.tokenAt(text, i); end > 0 {
 			found = append(found, Finding{Kind: Text, Start: i, End: end})
@@ -130,11 +130,11 @@ func (j *job) replace(text string, fields *Fields, nested int) string {
 // replaceText is replace for what is not JSON as a whole.
 func (j *job) replaceText(text string, h hint, nested int) string {
 	if h.field || !strings.Contains(text, "\n") {
-		return j.replaced(text, j.find(text, h))
+		return j.splice(text, j.find(text, h))
 	}
 	parts := j.parts(text)
 	if len(parts) == 1 && parts[0].sort == prose {
-		return j.replaced(text, j.find(text, h))
+		return j.splice(text, j.find(text, h))
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -142,9 +142,9 @@ func (j *job) replaceText(text string, h hint, nested int) string {
 		case document:
 			b.WriteString(j.replaceJSON(part, nil, nil, nested))
 		case table:
-			b.WriteString(j.replaced(part, j.findInTable(part, p.delimiter)))
+			b.WriteString(j.splice(part, j.findInTable(part, p.delimiter)))
 		default:
-			b.WriteString(j.replaced(part, j.find(part, h)))
+			b.WriteString(j.splice(part, j.find(part, h)))
 		}
 	}
 	return b.String()
@@ -156,8 +156,8 @@ func IsDocument(text string) bool {
 	return trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text))
 }
 
-// replaced applies the findings of a text.
-func (j *job) replaced(text string, found []Finding) string {
+// splice applies the findings of a text.
+func (j *job) splice(text string, found []Finding) string {
 	if len(found) == 0 {
 		return text
 	}
@@ -195,7 +195,7 @@ func (j *job) replaced(text string, found []Finding) string {
 func (d *Detector) ReplaceJSON(raw json.RawMessage, look *Look, swap Swap) json.RawMessage {
 	j := d.job(look, swap)
 	if !json.Valid(raw) {
-		return json.RawMessage(j.replaced(string(raw), j.find(string(raw), hint{})))
+		return json.RawMessage(j.splice(string(raw), j.find(string(raw), hint{})))
 	}
 	return json.RawMessage(j.replaceJSON(string(raw), j.Fields, j.Skip, maxNested))
 }
@@ -356,7 +356,7 @@ func (w *walker) text(i int) int {
 	}
 	text := w.raw[i+1 : end]
 	if escaped {
-		text = unescaped(w.raw[i : end+1])
+		text = unquote(w.raw[i : end+1])
 	}
 	if top := w.top(); top != nil && top.object && top.wantKey {
 		w.member(top, text, i, end+1)
@@ -400,8 +400,8 @@ func (w *walker) member(top *frame, key string, start, end int) {
 	top.member = cursors{top.self.take.member(key), top.self.leave.member(key)}
 }
 
-// unescaped decodes a string of valid JSON.
-func unescaped(raw string) (text string) {
+// unquote decodes a string of valid JSON.
+func unquote(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text) // it is valid
 	return text
 }

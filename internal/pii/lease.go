@@ -53,8 +53,8 @@ func (n *numbers) place(number int) int {
 	return 0
 }
 
-// inARow returns a lease for a vault that shares no numbers.
-func inARow() func(size int) int {
+// sequentialLease returns a lease for a vault that shares no numbers.
+func sequentialLease() func(size int) int {
 	next := 0
 	return func(size int) int {
 		base := next

@@ -61,7 +61,7 @@ func nameWords(value string) (words []string) {
 		if end == i || len(words) == mostNameWords {
 			return nil
 		}
-		words = append(words, string(lowered(nil, value[i:end])))
+		words = append(words, string(appendLower(nil, value[i:end])))
 		if i = nameGap(value, end); i == end && i < len(value) {
 			return nil
 		}
@@ -121,7 +121,7 @@ func (n *names) find(text string) (found []Finding) {
 			i = first
 			continue
 		}
-		key := lowered(append(lowered(room[:0], text[i:first]), ' '), text[second:end])
+		key := appendLower(append(appendLower(room[:0], text[i:first]), ' '), text[second:end])
 		if stop := longest(n.byStart[string(key)], text, end); stop > 0 && !follows(text, i) {
 			found = append(found, Finding{Kind: Name, Start: i, End: stop})
 			first = stop
@@ -151,7 +151,7 @@ func longest(list []knownName, text string, i int) (stop int) {
 		for _, word := range k.words[2:] {
 			next := nameGap(text, end)
 			to := trimGenitive(text, next, nameWordEnd(text, next))
-			if next == end || string(lowered(nil, text[next:to])) != word {
+			if next == end || string(appendLower(nil, text[next:to])) != word {
 				end = 0
 				break
 			}

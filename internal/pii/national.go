@@ -5,8 +5,8 @@ import "strings"
 // nationalScan finds account numbers and national id numbers.
 type nationalScan struct{ *scan }
 
-// lettered finds numbers that begin with a letter.
-func (s nationalScan) lettered(i, j int) int {
+// letterNumber finds numbers that begin with a letter.
+func (s nationalScan) letterNumber(i, j int) int {
 	if end := s.iban(i, j); end > 0 {
 		return end
 	}
@@ -47,7 +47,7 @@ func (s nationalScan) iban(i, j int) int {
 		return 0
 	}
 	chars, end := s.fours(i, want)
-	if end == 0 || numberScan(s).goesOn(end) || mod97(string(chars[4:want])+string(chars[:4])) != 1 || !s.add(IBAN, i, end) {
+	if end == 0 || numberScan(s).wordContinues(end) || mod97(string(chars[4:want])+string(chars[:4])) != 1 || !s.add(IBAN, i, end) {
 		return 0
 	}
 	return end
@@ -221,8 +221,8 @@ func (s nationalScan) nationalID(i, end int, sure bool) int {
 	return end
 }
 
-// weighted sums digits times weights.
-func weighted(n string, weights ...int) int {
+// weightedSum sums digits times weights.
+func weightedSum(n string, weights ...int) int {
 	sum := 0
 	for i, w := range weights {
 		sum += int(n[i]-'0') * w
@@ -235,14 +235,14 @@ func isCPF(n string) bool {
 	if n == strings.Repeat(n[:1], len(n)) {
 		return false
 	}
-	first := weighted(n, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
-	second := weighted(n, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
+	first := weightedSum(n, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
+	second := weightedSum(n, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
 	return first == int(n[9]-'0') && second == int(n[10]-'0')
 }
 
 // isAHV: Switzerland, an EAN-13.
 func isAHV(n string) bool {
-	return n[:3] == "756" && (10-weighted(n, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3)%10)%10 == int(n[12]-'0')
+	return n[:3] == "756" && (10-weightedSum(n, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3)%10)%10 == int(n[12]-'0')
 }
 
 // isNIR: France.
@@ -258,7 +258,7 @@ func isNIR(n string) bool {
 func isPESEL(n string) bool {
 	month := num(n[2:4]) % 20
 	return month >= 1 && month <= 12 && num(n[4:6]) >= 1 && num(n[4:6]) <= 31 &&
-		(10-weighted(n, 1, 3, 7, 9, 1, 3, 7, 9, 1, 3)%10)%10 == int(n[10]-'0')
+		(10-weightedSum(n, 1, 3, 7, 9, 1, 3, 7, 9, 1, 3)%10)%10 == int(n[10]-'0')
 }
 
 // isSteuerID: Germany.
@@ -279,7 +279,7 @@ func isSteuerID(n string) bool {
 
 // isBSN: the Netherlands.
 func isBSN(n string) bool {
-	return n != "000000000" && weighted(n, 9, 8, 7, 6, 5, 4, 3, 2, -1)%11 == 0
+	return n != "000000000" && weightedSum(n, 9, 8, 7, 6, 5, 4, 3, 2, -1)%11 == 0
 }
 
 // isAadhaar: India, Verhoeff's check.

@@ -84,7 +84,7 @@ func (s numberScan) number(i, j int, next byte) int {
 		return end
 	}
 	if !s.isDigit(i) {
-		return nationalScan(s).lettered(i, j)
+		return nationalScan(s).letterNumber(i, j)
 	}
 	d := s.digits(i)
 	if d.count == 0 {
@@ -157,7 +157,7 @@ func (s numberScan) ip4(i int) int {
 		}
 		j++
 	}
-	if dots != 3 || s.goesOn(j) || s.at(j) == '_' {
+	if dots != 3 || s.wordContinues(j) || s.at(j) == '_' {
 		return 0
 	}
 	addr, err := netip.ParseAddr(s.t[i:j])
@@ -173,8 +173,10 @@ func isReserved(addr netip.Addr) bool {
 	return addr.IsLoopback() || first == 0 || first == 255
 }
 
-// goesOn reports whether a word, or another one after "-", follows at i.
-func (s numberScan) goesOn(i int) bool { return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1) }
+// wordContinues reports whether a word, or another one after "-", follows at i.
+func (s numberScan) wordContinues(i int) bool {
+	return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1)
+}
 
 func (s numberScan) ip6(i int) int {
 	j := s.ip6End(i)
@@ -360,7 +362,7 @@ func isDay(year, month, day int) bool {
 func (s numberScan) birthDate(i int, d *digits) int {
 	end := d.ends[min(d.count, 3)-1]
 	if !d.isDate() {
-		end = s.slashed(i)
+		end = s.slashDate(i)
 	}
 	if end == 0 || s.isAlnum(end) || s.around(i, end) != ofBirth || !s.add(BirthDate, i, end) {
 		return 0
@@ -368,8 +370,8 @@ func (s numberScan) birthDate(i int, d *digits) int {
 	return end
 }
 
-// slashed returns the end of a date with slashes, 0 for none.
-func (s numberScan) slashed(i int) int {
+// slashDate returns the end of a date with slashes, 0 for none.
+func (s numberScan) slashDate(i int) int {
 	j, slashes := i, 0
 	for j < len(s.t) && j-i < 10 && (s.isDigit(j) || s.t[j] == '/' && s.isDigit(j+1)) {
 		if s.t[j] == '/' {

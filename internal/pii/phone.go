@@ -170,7 +170,7 @@ func (s phoneScan) isPhone(start, end int, p phoneForm) bool {
 	if p.plus {
 		return said&ofPhone != 0 || possible(string(p.digits[:p.n]))
 	}
-	if d := numberScan(s).digits(start); d.isDate() || p.dotted() || numberScan(s).slashed(start) > 0 || isClock(s.t, end) {
+	if d := numberScan(s).digits(start); d.isDate() || p.dotted() || numberScan(s).slashDate(start) > 0 || isClock(s.t, end) {
 		return false
 	}
 	switch {

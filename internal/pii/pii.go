@@ -191,11 +191,11 @@ func (d *Detector) withCustom(text string, found []Finding) []Finding {
 	if len(own) == 0 {
 		return found
 	}
-	return merged(own, found)
+	return mergeFindings(own, found)
 }
 
-// merged merges two lists; of findings that overlap, the earlier one stays, then the one of the first list.
-func merged(first, second []Finding) []Finding {
+// mergeFindings merges two lists; of findings that overlap, the earlier one stays, then the one of the first list.
+func mergeFindings(first, second []Finding) []Finding {
 	own := inOrder(first)
 	var all []Finding
 	for _, f := range second {

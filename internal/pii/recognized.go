@@ -72,7 +72,7 @@ func (d *Detector) withRecognized(text string, recognized, found []Finding) []Fi
 	if len(own) == 0 {
 		return found
 	}
-	return merged(found, own)
+	return mergeFindings(found, own)
 }
 
 // addRecognized adds a finding, without surrounding white space and signs, if its kind is wanted and it is not empty.

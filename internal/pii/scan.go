@@ -97,23 +97,23 @@ func (s *scan) word(i int) int {
 			return end
 		}
 	}
-	if end := s.followed(i, j, next); end > 0 {
+	if end := s.scanAfterWord(i, j, next); end > 0 {
 		return end
 	}
 	return j
 }
 
-// followed examines what follows the word from i to j: a value that it labels, or the rest of a number in groups.
-func (s *scan) followed(i, j int, next byte) int {
+// scanAfterWord examines what follows the word from i to j: a value that it labels, or the rest of a number in groups.
+func (s *scan) scanAfterWord(i, j int, next byte) int {
 	switch next {
 	case ':', '=', '"':
-		return secretScan{s}.labelled(i, j, next)
+		return secretScan{s}.labelValue(i, j, next)
 	case ' ':
 		if j-i == 2 {
 			return nationalScan{s}.spacedNINO(i)
 		}
 		if b := s.at(j + 1); b == '=' && s.at(j+2) == ' ' {
-			return secretScan{s}.labelled(i, j, b)
+			return secretScan{s}.labelValue(i, j, b)
 		}
 		return secretScan{s}.statedSecret(i, j)
 	}
@@ -205,15 +205,15 @@ func (s *scan) joined(i int) bool {
 func (s *scan) ended(j int) bool {
 	switch s.at(j) {
 	case '-', '.', '_', ':', '@', '/', '+':
-		return !s.isAlnum(j+1) || s.at(j) == '-' && s.word4(j+1)
+		return !s.isAlnum(j+1) || s.at(j) == '-' && s.isLetterWord(j+1)
 	case '%', '\\':
 		return false
 	}
 	return !s.isAlnum(j)
 }
 
-// word4 reports whether a word of letters begins at i: "555-2671-Office".
-func (s *scan) word4(i int) bool {
+// isLetterWord reports whether a word of letters begins at i: "555-2671-Office".
+func (s *scan) isLetterWord(i int) bool {
 	for k := i; k < i+3; k++ {
 		if s.d.class[s.at(k)]&letter == 0 {
 			return false

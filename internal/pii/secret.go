@@ -8,8 +8,8 @@ import (
 // longestSecret bounds the length of a secret, in bytes.
 const longestSecret = 4096
 
-// markOf returns the prefix of the keys of a well-known service, and the minimum length of the rest.
-func markOf(t string) (mark string, least int) {
+// secretPrefix returns the prefix of the keys of a well-known service, and the minimum length of the rest.
+func secretPrefix(t string) (mark string, least int) {
 	switch t[0] {
 	case 's':
 		return firstOf(t, 20, "sk-", "sk_live_", "sk_test_", "shpat_", "shpss_", "secret-token:")
@@ -59,14 +59,14 @@ type secretScan struct{ *scan }
 
 // secret finds a key with a well-known prefix in a word that begins at i.
 func (s secretScan) secret(i int) int {
-	mark, least := markOf(s.t[i:])
+	mark, least := secretPrefix(s.t[i:])
 	if mark == "" || s.joined(i) {
 		return 0
 	}
 	start := i + len(mark)
 	end := s.secretEnd(start, i+longestSecret)
 	text := s.t[start:end]
-	if len(text) < least || !fitsMark(mark, text) || !mixed(text) || !s.add(Secret, i, end) {
+	if len(text) < least || !fitsPrefix(mark, text) || !mixed(text) || !s.add(Secret, i, end) {
 		return 0
 	}
 	return end
@@ -89,8 +89,8 @@ func (s secretScan) inSecret(i int) bool {
 	return s.d.class[b]&alnum != 0 && b < 0x80 || b == '_' || b == '-' || b == '.'
 }
 
-// fitsMark applies the further rules of some prefixes.
-func fitsMark(mark, text string) bool {
+// fitsPrefix applies the further rules of some prefixes.
+func fitsPrefix(mark, text string) bool {
 	switch mark {
 	case "eyJ":
 		return strings.Count(text, ".") == 2
@@ -219,8 +219,8 @@ func keyEnd(block string) int {
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
-// labelled examines a word before ":" or "=", as in "password: x", "First name: Ann", "postgres://".
-func (s secretScan) labelled(i, j int, next byte) int {
+// labelValue examines a word before ":" or "=", as in "password: x", "First name: Ann", "postgres://".
+func (s secretScan) labelValue(i, j int, next byte) int {
 	if next == ':' && strings.HasPrefix(s.t[j:], "://") {
 		return s.url(i, j)
 	}
@@ -345,12 +345,12 @@ func isPassword(text string) bool {
 	case strings.ContainsAny(text, "!@#$%^&+=~"):
 		return letters
 	}
-	return mixedCase(text) >= 3 || unspoken(strings.ToLower(text))
+	return mixedCase(text) >= 3 || isUnpronounceable(strings.ToLower(text))
 }
 
-// unspoken reports whether letters cannot be a word: they have no vowel, or are neighbours in the alphabet or on a
+// isUnpronounceable reports whether letters cannot be a word: they have no vowel, or are neighbours in the alphabet or on a
 // keyboard.
-func unspoken(text string) bool {
+func isUnpronounceable(text string) bool {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return false
 	}

@@ -98,7 +98,7 @@ func (d *Detector) withRules(text string, found []Finding) []Finding {
 	if len(own) == 0 {
 		return found
 	}
-	return widened(own, found)
+	return mergeEchoes(own, found)
 }
 
 func toLower(b byte) byte {

@@ -20,8 +20,8 @@ func personKey(joined string) bool {
 	return false
 }
 
-// besidePerson reports whether a key occurs only in objects about persons: there "name" is a person's.
-func besidePerson(joined string) bool {
+// isPersonContext reports whether a key occurs only in objects about persons: there "name" is a person's.
+func isPersonContext(joined string) bool {
 	switch joined {
 	case "gender", "jobtitle", "salutation", "nationality", "maritalstatus", "anrede", "geschlecht":
 		return true
@@ -29,8 +29,8 @@ func besidePerson(joined string) bool {
 	return false
 }
 
-// besideAddress reports whether a key occurs in objects about addresses: there "city" is part of an address.
-func besideAddress(joined string) bool {
+// isAddressContext reports whether a key occurs in objects about addresses: there "city" is part of an address.
+func isAddressContext(joined string) bool {
 	switch joined {
 	case "street", "streetaddress", "line1", "addressline1", "street1", "zip", "zipcode", "postcode", "postalcode", "plz", "strasse", "straße", "calle", "rue", "housenumber":
 		return true
@@ -55,9 +55,9 @@ func siblingSense(key, raw string, start, end int, ofPersonObject bool) sense {
 	switch joined := joinedWords(key); {
 	case personKey(joined):
 		return maybeName
-	case joined == "name" && (ofPersonObject || hasSibling(raw[start:], besidePerson) || isInAddress(valueAfter(raw[end:]), raw[start:])):
+	case joined == "name" && (ofPersonObject || hasSibling(raw[start:], isPersonContext) || isInAddress(valueAfter(raw[end:]), raw[start:])):
 		return maybeName
-	case isCity(joined) && hasSibling(raw[start:], besideAddress):
+	case isCity(joined) && hasSibling(raw[start:], isAddressContext):
 		return ofCity
 	}
 	return 0

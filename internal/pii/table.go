@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// sort is the format of a part of a text.
-type sort uint8
+// partKind is the format of a part of a text.
+type partKind uint8
 
 const (
-	prose sort = iota
+	prose partKind = iota
 	document
 	table
 )
 
 // part is a piece of a text.
 type part struct {
-	sort       sort
+	sort       partKind
 	delimiter  byte
 	start, end int
 }
 
 // parts splits a text into JSON lines, tables with a header that classifies a column, and the rest.
 func (d *Detector) parts(text string) (list []part) {
-	if delimiter := headed(text); delimiter != 0 && delimiter != '|' {
+	if delimiter := tableDelimiter(text); delimiter != 0 && delimiter != '|' {
 		return []part{{table, delimiter, 0, len(text)}}
 	}
 	if !strings.Contains(text, "|") && !strings.HasPrefix(text, "{") && !strings.Contains(text, "\n{") {
@@ -50,7 +50,7 @@ func partAt(text string, i int) part {
 		return part{document, 0, i, end}
 	case !strings.HasPrefix(line, "|"):
 		return part{prose, 0, i, end}
-	case headed(text[i:]) == '|':
+	case tableDelimiter(text[i:]) == '|':
 		return part{table, '|', i, rowsEnd(text, end)}
 	}
 	return part{prose, 0, i, rowsEnd(text, end)} // not a header: no row of the table is
@@ -75,9 +75,9 @@ func lineEnd(text string, i int) int {
 // maxHead is the longest table header, in bytes.
 const maxHead = 4096
 
-// headed returns the column separator of a text that begins with a table header, of which at least one column is
+// tableDelimiter returns the column separator of a text that begins with a table header, of which at least one column is
 // classified and whose next line has as many columns; 0 for other texts.
-func headed(text string) byte {
+func tableDelimiter(text string) byte {
 	head, rest, ok := strings.Cut(text[:min(len(text), 2*maxHead)], "\n")
 	next, _, _ := strings.Cut(rest, "\n")
 	if !ok || next == "" || len(head) > maxHead || strings.ContainsAny(head, "{}[]@=") {
@@ -106,7 +106,7 @@ func (j *job) findInTable(text string, delimiter byte) (found []Finding) {
 	var heads []hint
 	column, row := 0, 0
 	cell := func(start, end int) {
-		start, end = trimmed(text, start, end)
+		start, end = trimCell(text, start, end)
 		switch {
 		case row == 0:
 			heads = append(heads, hint{sense: senseOfKey(text[start:end])})
@@ -142,8 +142,8 @@ func (j *job) findInTable(text string, delimiter byte) (found []Finding) {
 	return found
 }
 
-// trimmed trims white space and quotes around a cell.
-func trimmed(text string, start, end int) (int, int) {
+// trimCell trims white space and quotes around a cell.
+func trimCell(text string, start, end int) (int, int) {
 	for start < end && (text[start] == ' ' || text[start] == '\r') {
 		start++
 	}

@@ -70,15 +70,15 @@ type entry struct {
 }
 
 // NewVault returns an empty vault.
-func NewVault() *Vault { return newVault(maxValues, inARow()) }
+func NewVault() *Vault { return newVault(maxValues, sequentialLease()) }
 
 func newVault(limit int, lease func(size int) int) *Vault {
 	return &Vault{limit: limit, given: numbers{lease: lease}, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
 }
 
-// Stranger returns the first token in a text that this vault does not know, such as one of an older vault; "" if
+// UnknownToken returns the first token in a text that this vault does not know, such as one of an older vault; "" if
 // there is none.
-func (v *Vault) Stranger(text string) string {
+func (v *Vault) UnknownToken(text string) string {
 	for i := range len(text) {
 		if text[i] != '[' && text[i] != '%' {
 			continue
@@ -229,8 +229,8 @@ func Has(text string) bool {
 	return false
 }
 
-// Gave reports whether a text is a token of this vault.
-func (v *Vault) Gave(text string) bool {
+// HasToken reports whether a text is a token of this vault.
+func (v *Vault) HasToken(text string) bool {
 	if text == "" || text[0] != '[' {
 		return false
 	}
@@ -363,14 +363,14 @@ func (r *restorer) text(text string, nested int) string {
 		}
 		k, e := r.find(text, i)
 		if e == nil {
-			if start, end := r.foreign(text, i, k); end > 0 {
+			if start, end := r.unknownToken(text, i, k); end > 0 {
 				b.WriteString(text[at : start-1])
 				b.WriteString(text[start:end])
 				at, i = end+1, end
 			}
 			continue
 		}
-		r.apart(text, i, k, e)
+		r.checkTouching(text, i, k, e)
 		start, end, value := i, k.end, e.value
 		if k.encoded {
 			value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")

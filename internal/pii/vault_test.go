@@ -207,7 +207,7 @@ func BenchmarkEcho(b *testing.B) {
 			}
 			x := v.Echo("crm", "", true)
 			for i := range sent {
-				x.Sent([]pii.Known{{Kind: pii.Email, Value: fmt.Sprintf("somebody.%d@corp%d.example", i, i%7)}})
+				x.AddSent([]pii.Known{{Kind: pii.Email, Value: fmt.Sprintf("somebody.%d@corp%d.example", i, i%7)}})
 			}
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

@@ -26,22 +26,22 @@ func (v view) place(start, end int) (from, to int) {
 	return int(v.from[start]), int(v.to[end-1])
 }
 
-// drawn builds a view.
-type drawn struct {
+// viewBuilder builds a view.
+type viewBuilder struct {
 	of       view
 	text     []byte
 	from, to []int32
 }
 
 // put appends bytes that represent a part of the parent view.
-func (d *drawn) put(text string, start, end int) {
+func (d *viewBuilder) put(text string, start, end int) {
 	from, to := d.of.place(start, end)
 	for i := range len(text) {
 		d.text, d.from, d.to = append(d.text, text[i]), append(d.from, int32(from)), append(d.to, int32(to)) //nolint:gosec // no text is 2 GiB
 	}
 }
 
-func (d *drawn) view() view { return view{text: string(d.text), from: d.from, to: d.to} }
+func (d *viewBuilder) view() view { return view{text: string(d.text), from: d.from, to: d.to} }
 
 // views calls do for a text and for its decoded forms.
 func views(v view, depth int, do func(view)) {
@@ -54,15 +54,15 @@ func views(v view, depth int, do func(view)) {
 			views(u, depth-1, do)
 		}
 	}
-	if s := stripped(v); len(s.text) >= leastStripped {
+	if s := stripView(v); len(s.text) >= leastStripped {
 		do(s)
 	}
 	encodedRuns(v, func(run view) { views(run, depth-1, do) })
 }
 
-// stripped returns a view of letters and digits only.
-func stripped(v view) view {
-	d := drawn{of: v}
+// stripView returns a view of letters and digits only.
+func stripView(v view) view {
+	d := viewBuilder{of: v}
 	for i := 0; i < len(v.text); i++ {
 		if b := v.text[i]; isLetter(b) || isDigit(b) || b >= 0x80 {
 			d.put(v.text[i:i+1], i, i+1)
@@ -75,7 +75,7 @@ func stripped(v view) view {
 
 // unescapedView undoes one layer of URL, HTML and JSON escapes.
 func unescapedView(v view) view {
-	d := drawn{of: v}
+	d := viewBuilder{of: v}
 	for i := 0; i < len(v.text); {
 		text, size := unescapeAt(v.text[i:])
 		d.put(text, i, i+size)
@@ -150,7 +150,7 @@ func base64View(v view, start, end int) view {
 		text = text[:len(text)-1]
 	}
 	plain, _ := base64.RawStdEncoding.DecodeString(text) // all its signs are of base64
-	d := drawn{of: v}
+	d := viewBuilder{of: v}
 	for i := range plain {
 		at := start + i*4/3
 		d.put(string(plain[i:i+1]), at, min(end, at+2))
@@ -176,7 +176,7 @@ func hexRuns(v view, start, end int, do func(view)) {
 func isHex(b byte) bool { return isDigit(b) || b|0x20 >= 'a' && b|0x20 <= 'f' }
 
 func hexView(v view, start, end int) view {
-	d := drawn{of: v}
+	d := viewBuilder{of: v}
 	for i := start; i+2 <= end; i += 2 {
 		n, _ := strconv.ParseUint(v.text[i:i+2], 16, 8) // both are digits
 		d.put(string([]byte{byte(n)}), i, i+2)

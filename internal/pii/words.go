@@ -77,10 +77,10 @@ func senseOf(word string) sense {
 }
 
 const (
-	// beside is the distance from a value within which a word counts, in bytes and in words; after is the distance
+	// contextBytes is the distance from a value within which a word counts, in bytes and in words; after is the distance
 	// after it.
-	beside, besideWords = 48, 6
-	after               = 10
+	contextBytes, contextWords = 48, 6
+	contextAfter               = 10
 )
 
 // around returns the sense of the words near the bytes from i to j, or else that of the text's context.
@@ -98,7 +98,7 @@ func (s *scan) around(i, j int) sense {
 // before returns the sense of the nearest preceding word that has one.
 func (s *scan) before(i int) (said sense) {
 	same := true // same sentence
-	for k, words, least := i, 0, max(0, i-beside); k > least && words < besideWords; words++ {
+	for k, words, least := i, 0, max(0, i-contextBytes); k > least && words < contextWords; words++ {
 		end, stop := s.gapBefore(k, least)
 		same = same && !stop
 		k = end
@@ -143,7 +143,7 @@ func (s *scan) behind(j int) sense {
 		k++
 	}
 	end := k
-	for end < len(s.t) && end < k+after && s.d.class[s.t[end]]&alnum != 0 {
+	for end < len(s.t) && end < k+contextAfter && s.d.class[s.t[end]]&alnum != 0 {
 		end++
 	}
 	return s.sense(k, end) & ofPhone
@@ -155,10 +155,10 @@ func (s *scan) sense(i, j int) sense {
 		return 0
 	}
 	var small [20]byte
-	return senseOf(string(lowered(small[:0], s.t[i:j])))
+	return senseOf(string(appendLower(small[:0], s.t[i:j])))
 }
 
-func lowered(into []byte, text string) []byte {
+func appendLower(into []byte, text string) []byte {
 	for i := range len(text) {
 		b := text[i]
 		if isCapital(b) {
@@ -266,7 +266,7 @@ func split(words []string, key string) []string {
 		switch {
 		case isJoint(key[i]):
 			words, start = withWord(words, key[start:i]), i+1
-		case i > start && turns(key, i):
+		case i > start && startsWord(key, i):
 			words, start = withWord(words, key[start:i]), i
 		}
 	}
@@ -280,8 +280,8 @@ func withWord(words []string, word string) []string {
 	return append(words, strings.ToLower(word))
 }
 
-// turns reports whether a word begins at i without a separator: at a capital or the first digit.
-func turns(key string, i int) bool {
+// startsWord reports whether a word begins at i without a separator: at a capital or the first digit.
+func startsWord(key string, i int) bool {
 	if isDigit(key[i]) {
 		return !isDigit(key[i-1])
 	}

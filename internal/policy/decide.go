@@ -20,13 +20,13 @@ func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 		return v
 	}
 	if full := p.counts.take(c, limits); full != nil {
-		return full.used()
+		return full.limitDecision()
 	}
 	return v
 }
 
-// Uncounted returns the policy with its own empty counts, for decisions about calls that are not made.
-func (p *Policy) Uncounted() *Policy {
+// WithFreshCounts returns the policy with its own empty counts, for decisions about calls that are not made.
+func (p *Policy) WithFreshCounts() *Policy {
 	alone := *p
 	alone.counts = NewCounts()
 	return &alone
@@ -34,7 +34,7 @@ func (p *Policy) Uncounted() *Policy {
 
 // search finds the rule that decides, and the limits before it. knows means that the rule uses the labels of what was
 // read.
-func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []wanted, knows bool) {
+func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []charge, knows bool) {
 	if !p.set.On {
 		return Decision{Action: Allow}, nil, false
 	}
@@ -45,7 +45,7 @@ func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []want
 			continue
 		}
 		if !bound && (r.when != nil || r.cost != nil) {
-			vars, bound = variables(c, p.named(name)), true
+			vars, bound = variables(c, p.ruleKeys(name)), true
 		}
 		holds, err := r.holds(ctx, vars)
 		if err != nil {
@@ -54,16 +54,16 @@ func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []want
 		switch {
 		case !holds:
 		case r.Then == Limit:
-			limits = append(limits, wanted{r, r.price(ctx, vars)})
+			limits = append(limits, charge{r, r.callCost(ctx, vars)})
 		default:
 			return r.decision(err), limits, r.when != nil && r.when.Uses("read")
 		}
 	}
-	return p.otherwise(c), limits, false
+	return p.defaultDecision(c), limits, false
 }
 
-// otherwise returns the decision for a call that no rule decides.
-func (p *Policy) otherwise(c *Call) Decision {
+// defaultDecision returns the decision for a call that no rule decides.
+func (p *Policy) defaultDecision(c *Call) Decision {
 	if c.ReadsOnly() {
 		return Decision{Action: Allow, Rule: "read-only", Reason: "it only reads, and no rule says otherwise"}
 	}
@@ -86,8 +86,8 @@ func (r *compiled) decision(err error) Decision {
 	return Decision{Action: r.Then, Rule: r.Name, Reason: reason, Message: r.Message}
 }
 
-// price returns the cost of a call. A cost that cannot be evaluated, or is negative, exceeds every limit.
-func (r *compiled) price(ctx context.Context, vars expr.Vars) int64 {
+// callCost returns the cost of a call. A cost that cannot be evaluated, or is negative, exceeds every limit.
+func (r *compiled) callCost(ctx context.Context, vars expr.Vars) int64 {
 	if r.cost == nil {
 		return 1
 	}
@@ -98,8 +98,8 @@ func (r *compiled) price(ctx context.Context, vars expr.Vars) int64 {
 	return r.limit.most + 1
 }
 
-// used returns the decision when the rule's limit is used up.
-func (r *compiled) used() Decision {
+// limitDecision returns the decision when the rule's limit is used up.
+func (r *compiled) limitDecision() Decision {
 	what := fmt.Sprintf("the limit of %d per %s", r.Limit.Calls, r.Limit.Per)
 	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call exceeds what is left", r.Name, what), Message: r.Message, Limited: true}
 }

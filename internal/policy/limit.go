@@ -13,33 +13,33 @@ import (
 
 // The windows of limits.
 var (
-	windows = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
-	pers    = []string{"minute", "hour", "day", "execution", "session"}
-	bys     = []string{"", "principal", "session", "execution", "everyone"}
+	windows      = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+	limitPeriods = []string{"minute", "hour", "day", "execution", "session"}
+	limitScopes  = []string{"", "principal", "session", "execution", "everyone"}
 )
 
-type keyed struct{ key, message string }
+type keyedProblem struct{ key, message string }
 
-func (l *Limits) problems(then Action) (all []keyed) {
+func (l *Limits) problems(then Action) (all []keyedProblem) {
 	switch {
 	case l == nil && then == Limit:
-		return []keyed{{"then", "a rule that limits needs limit: {calls: 10, per: minute}"}}
+		return []keyedProblem{{"then", "a rule that limits needs limit: {calls: 10, per: minute}"}}
 	case l == nil:
 		return nil
 	case then != Limit:
-		return []keyed{{"limit", "only a rule with then: limit has a limit"}}
+		return []keyedProblem{{"limit", "only a rule with then: limit has a limit"}}
 	}
 	if l.Calls < 1 {
-		all = append(all, keyed{"limit.calls", "calls must be at least 1; to allow none, use then: deny"})
+		all = append(all, keyedProblem{"limit.calls", "calls must be at least 1; to allow none, use then: deny"})
 	}
-	if !slices.Contains(pers, l.Per) {
-		all = append(all, keyed{"limit.per", "per must be one of " + strings.Join(pers, ", ")})
+	if !slices.Contains(limitPeriods, l.Per) {
+		all = append(all, keyedProblem{"limit.per", "per must be one of " + strings.Join(limitPeriods, ", ")})
 	}
-	if !slices.Contains(bys, l.By) {
-		all = append(all, keyed{"limit.by", "by must be one of " + strings.Join(bys[1:], ", ")})
+	if !slices.Contains(limitScopes, l.By) {
+		all = append(all, keyedProblem{"limit.by", "by must be one of " + strings.Join(limitScopes[1:], ", ")})
 	}
 	if windows[l.Per] == 0 && l.By != "" && l.By != l.Per {
-		all = append(all, keyed{"limit.by", "what is counted per execution or session is counted by that alone; leave by out"})
+		all = append(all, keyedProblem{"limit.by", "what is counted per execution or session is counted by that alone; leave by out"})
 	}
 	return all
 }
@@ -108,14 +108,14 @@ type count struct {
 	used      time.Time
 }
 
-// wanted is the amount that a call would add to a count.
-type wanted struct {
+// charge is the amount that a call would add to a count.
+type charge struct {
 	rule *compiled
 	cost int64
 }
 
 // take adds to all counts, or to none if one limit is exceeded; it returns that limit's rule.
-func (c *Counts) take(call *Call, all []wanted) *compiled {
+func (c *Counts) take(call *Call, all []charge) *compiled {
 	if len(all) == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (c *Counts) take(call *Call, all []wanted) *compiled {
 		used := int64(0)
 		if key, ok := l.key(call); ok {
 			counts[i] = c.at(key, call.Time)
-			used = counts[i].spent(l.window, call.Time)
+			used = counts[i].usage(l.window, call.Time)
 		}
 		if w.cost > l.most || used > l.most-w.cost {
 			return w.rule
@@ -168,8 +168,8 @@ func (c *Counts) shrink() {
 	}
 }
 
-// spent returns how much of a window that ends now is used.
-func (c *count) spent(window time.Duration, now time.Time) int64 {
+// usage returns how much of a window that ends now is used.
+func (c *count) usage(window time.Duration, now time.Time) int64 {
 	if window == 0 {
 		return c.now
 	}

@@ -243,11 +243,11 @@ func TestExpected(t *testing.T) {
 	for id, want := range map[string]policy.Action{
 		"github.delete_repo": policy.Deny, "x.get": policy.Ask, "bank.pay": policy.Allow, "bank.other": policy.Ask, "mail.send": policy.Allow, "my_chat.post": policy.Allow,
 	} {
-		if got := p.Expected(t.Context(), call(id, "{}")); got != want {
+		if got := p.ExpectedAction(t.Context(), call(id, "{}")); got != want {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if got := p.Expected(t.Context(), call("x.get", "{}", readOnly)); got != policy.Allow {
+	if got := p.ExpectedAction(t.Context(), call("x.get", "{}", readOnly)); got != policy.Allow {
 		t.Errorf("what reads: %s", got)
 	}
 }

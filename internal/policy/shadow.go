@@ -14,9 +14,9 @@ type Shadow struct {
 	Rule, By int
 }
 
-// Shadowed returns the rules that can never decide, or count, since rules above them decide all their calls. It
+// Shadows returns the rules that can never decide, or count, since rules above them decide all their calls. It
 // reports only certain cases: conditions must be equal or constant.
-func (p *Policy) Shadowed(ctx context.Context) (all []Shadow) {
+func (p *Policy) Shadows(ctx context.Context) (all []Shadow) {
 	for i := range p.rules {
 		if by, ok := p.shadowOf(ctx, i); ok {
 			all = append(all, Shadow{Rule: i, By: by})
@@ -33,7 +33,7 @@ func (p *Policy) shadowOf(ctx context.Context, at int) (by int, ok bool) {
 	}
 	by = -1
 	for _, g := range r.patterns() {
-		i := slices.IndexFunc(p.rules[:at], func(above compiled) bool { return above.ends(ctx, r) && above.contains(g) })
+		i := slices.IndexFunc(p.rules[:at], func(above compiled) bool { return above.preempts(ctx, r) && above.contains(g) })
 		if i < 0 {
 			return 0, false
 		}
@@ -44,8 +44,8 @@ func (p *Policy) shadowOf(ctx context.Context, at int) (by int, ok bool) {
 	return by, by >= 0
 }
 
-// ends reports whether the rule decides all calls of its tools that another one matches.
-func (r *compiled) ends(ctx context.Context, other *compiled) bool {
+// preempts reports whether the rule decides all calls of its tools that another one matches.
+func (r *compiled) preempts(ctx context.Context, other *compiled) bool {
 	if r.Then == Limit {
 		return false
 	}

@@ -37,7 +37,7 @@ func TestShadowed(t *testing.T) {
 	} {
 		p := compile(t, policy.Settings{On: true, Rules: tc.rules})
 		var got []string
-		for _, s := range p.Shadowed(t.Context()) {
+		for _, s := range p.Shadows(t.Context()) {
 			got = append(got, tc.rules[s.Rule].Name+" by "+tc.rules[s.By].Name)
 		}
 		if text := strings.Join(got, ", "); text != tc.want {

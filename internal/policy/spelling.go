@@ -14,15 +14,15 @@ import (
 
 // Errors of keys that an upstream may read differently from the rules.
 var (
-	errAlike    = errors.New("an object has two keys that differ only in case or encoding")
-	errSpelling = errors.New("a key differs only in case or encoding from one that a rule names")
+	errAmbiguousKeys = errors.New("an object has two keys that differ only in case or encoding")
+	errSpelling      = errors.New("a key differs only in case or encoding from one that a rule names")
 )
 
 // spellings maps the folded form of keys to the names that rules use.
 type spellings map[string][]string
 
-// named returns the argument names that the rules for a tool use.
-func (p *Policy) named(tool string) spellings {
+// ruleKeys returns the argument names that the rules for a tool use.
+func (p *Policy) ruleKeys(tool string) spellings {
 	s := spellings{}
 	for i := range p.rules {
 		if r := &p.rules[i]; r.covers(tool) {
@@ -62,7 +62,7 @@ func (s spellings) object(object map[string]any) error {
 	for key, value := range object {
 		folded := fold(key)
 		if seen[folded] {
-			return errAlike
+			return errAmbiguousKeys
 		}
 		seen[folded] = true
 		if !s.knows(folded, key) {

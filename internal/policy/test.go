@@ -11,9 +11,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Expected returns the mildest action possible for a tool's calls, whatever their arguments and earlier calls: Deny
+// ExpectedAction returns the mildest action possible for a tool's calls, whatever their arguments and earlier calls: Deny
 // if they are always denied, Ask if all need approval, else Allow. Limits are ignored.
-func (p *Policy) Expected(ctx context.Context, c *Call) Action {
+func (p *Policy) ExpectedAction(ctx context.Context, c *Call) Action {
 	if !p.set.On {
 		return Allow
 	}
@@ -24,7 +24,7 @@ func (p *Policy) Expected(ctx context.Context, c *Call) Action {
 		if r.Then == Limit || !r.covers(name) {
 			continue
 		}
-		sure, holds := r.foretell(ctx, vars)
+		sure, holds := r.predict(ctx, vars)
 		if !holds {
 			continue
 		}
@@ -33,11 +33,11 @@ func (p *Policy) Expected(ctx context.Context, c *Call) Action {
 			return best
 		}
 	}
-	return milder(best, p.otherwise(c).Action)
+	return milder(best, p.defaultDecision(c).Action)
 }
 
-// foretell reports whether the rule can match a call of this tool, and whether it always does.
-func (r *compiled) foretell(ctx context.Context, vars expr.Vars) (sure, can bool) {
+// predict reports whether the rule can match a call of this tool, and whether it always does.
+func (r *compiled) predict(ctx context.Context, vars expr.Vars) (sure, can bool) {
 	if r.when == nil {
 		return true, true
 	}
@@ -96,7 +96,7 @@ func (p *Policy) Run(ctx context.Context, t Test, labels []string) (Decision, er
 	if t.Labels != nil {
 		labels = t.Labels
 	}
-	return p.Uncounted().Decide(ctx, &Call{
+	return p.WithFreshCounts().Decide(ctx, &Call{
 		Tool: id, Annotations: t.annotations(), Args: t.args, Principal: t.Principal, Session: "test", Execution: "test", Remote: t.Remote,
 		Labels: labels, Read: t.Read, Calls: func() map[string]int64 { return t.Calls }, Time: time.Now(),
 	}), nil

@@ -15,7 +15,7 @@ func (set Settings) Unreachable(ctx context.Context, p *Policy) (lines []string)
 		}
 		return fmt.Sprintf("rule %d", i+1)
 	}
-	for _, s := range p.Shadowed(ctx) {
+	for _, s := range p.Shadows(ctx) {
 		why := "its condition is never true"
 		if s.By != s.Rule {
 			why = name(s.By) + " above it decides first"

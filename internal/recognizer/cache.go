@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/pii"
 )
 
-// maxKept bounds a cache: a text counts one, and each entity in it.
-const maxKept = 50_000
+// maxEntries bounds a cache: a text counts one, and each entity in it.
+const maxEntries = 50_000
 
 // key is a digest: a cache holds no texts.
 type key [sha256.Size]byte
@@ -24,12 +24,12 @@ type cache struct {
 	size   int
 }
 
-type kept struct {
+type cacheEntry struct {
 	key   key
 	found []pii.Finding
 }
 
-func (k kept) size() int { return 1 + len(k.found) }
+func (k cacheEntry) size() int { return 1 + len(k.found) }
 
 func newCache() *cache { return &cache{known: map[key]*list.Element{}} }
 
@@ -41,19 +41,19 @@ func (c *cache) get(k key) (found []pii.Finding, ok bool) {
 		return nil, false
 	}
 	c.recent.MoveToFront(e)
-	return e.Value.(kept).found, true //nolint:forcetypeassert // nothing else is put there
+	return e.Value.(cacheEntry).found, true //nolint:forcetypeassert // nothing else is put there
 }
 
 func (c *cache) put(k key, found []pii.Finding) {
-	entry := kept{k, found}
+	entry := cacheEntry{k, found}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.known[k]; known || entry.size() > maxKept/10 {
+	if _, known := c.known[k]; known || entry.size() > maxEntries/10 {
 		return
 	}
 	c.known[k] = c.recent.PushFront(entry)
-	for c.size += entry.size(); c.size > maxKept; {
-		oldest := c.recent.Remove(c.recent.Back()).(kept) //nolint:forcetypeassert // nothing else is put there
+	for c.size += entry.size(); c.size > maxEntries; {
+		oldest := c.recent.Remove(c.recent.Back()).(cacheEntry) //nolint:forcetypeassert // nothing else is put there
 		delete(c.known, oldest.key)
 		c.size -= oldest.size()
 	}

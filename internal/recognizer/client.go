@@ -107,8 +107,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Fault is the reason why a service gave no usable response. Its text contains nothing that was sent.
 type Fault struct {
 	reason string
-	// again: an immediate retry of the request may succeed.
-	again bool
+	// retryable: an immediate retry of the request may succeed.
+	retryable bool
 }
 
 func (f *Fault) Error() string { return f.reason }
@@ -133,7 +133,7 @@ func (c *Client) analyze(ctx context.Context, texts []string) ([][]pii.Finding, 
 		return nil, faultf("it does not answer in time")
 	}
 	found, err := c.post(ctx, texts)
-	if f, ok := errors.AsType[*Fault](err); ok && f.again && ctx.Err() == nil {
+	if f, ok := errors.AsType[*Fault](err); ok && f.retryable && ctx.Err() == nil {
 		return c.post(ctx, texts)
 	}
 	return found, err
@@ -159,31 +159,31 @@ func (c *Client) post(ctx context.Context, texts []string) ([][]pii.Finding, err
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, lost(err)
+		return nil, connectionFault(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, refused(resp.StatusCode)
+		return nil, statusFault(resp.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, lost(err)
+		return nil, connectionFault(err)
 	case len(data) > maxAnswer:
 		return nil, faultf("its answer is larger than %d MiB", maxAnswer>>20)
 	}
 	return c.read(data, texts)
 }
 
-// refused returns the fault of an HTTP status; it omits the body, which may repeat what was sent.
-func refused(status int) *Fault {
+// statusFault returns the fault of an HTTP status; it omits the body, which may repeat what was sent.
+func statusFault(status int) *Fault {
 	f := faultf("it answered HTTP %d", status)
-	f.again = status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusServiceUnavailable
+	f.retryable = status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusServiceUnavailable
 	return f
 }
 
-// lost returns the fault of a transport error. It omits the URL, which may hold a key.
-func lost(err error) *Fault {
+// connectionFault returns the fault of a transport error. It omits the URL, which may hold a key.
+func connectionFault(err error) *Fault {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return faultf("it does not answer in time")
 	}
@@ -191,7 +191,7 @@ func lost(err error) *Fault {
 		return faultf("its certificate is not trusted")
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return &Fault{reason: "it cannot be reached", again: true}
+		return &Fault{reason: "it cannot be reached", retryable: true}
 	}
-	return &Fault{reason: "its connection was lost", again: true}
+	return &Fault{reason: "its connection was lost", retryable: true}
 }

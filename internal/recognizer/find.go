@@ -44,7 +44,7 @@ func (c *Client) Find(ctx context.Context, principal string, texts []string) ([]
 		return nil, err
 	}
 	for _, i := range asked {
-		found[i] = tidied(found[i])
+		found[i] = mergeOverlaps(found[i])
 		c.cache.put(keys[i], found[i])
 	}
 	return found, nil
@@ -102,9 +102,9 @@ func gather(found [][]pii.Finding, batch []piece, lists [][]pii.Finding) {
 	}
 }
 
-// tidied sorts findings and merges those that overlap, with the kind of the longest: none may reveal a part of
+// mergeOverlaps sorts findings and merges those that overlap, with the kind of the longest: none may reveal a part of
 // another.
-func tidied(list []pii.Finding) (all []pii.Finding) {
+func mergeOverlaps(list []pii.Finding) (all []pii.Finding) {
 	slices.SortFunc(list, func(a, b pii.Finding) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
 	longest := 0 // of those in the last one
 	for _, f := range list {

@@ -33,7 +33,7 @@ func (l *Local) Find(ctx context.Context, _ string, texts []string) ([][]pii.Fin
 				}
 			}
 		}
-		found[i] = tidied(found[i])
+		found[i] = mergeOverlaps(found[i])
 	}
 	return found, nil
 }

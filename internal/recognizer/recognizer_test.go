@@ -72,7 +72,7 @@ func TestBatches(t *testing.T) {
 	if found, err := c.Find(t.Context(), "ann", texts); err != nil || len(found) != 250 || len(found[249]) != 1 {
 		t.Fatalf("%d, %v", len(found), err)
 	}
-	if _, n := s.Asked(); n != 3 {
+	if _, n := s.Requests(); n != 3 {
 		t.Errorf("%d requests for 250 short texts, want 3", n)
 	}
 	for _, fill := range []string{"x", "x ", "é", "word after word\n"} {
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 		"huge":         {200, "[[" + strings.Repeat(" ", 8<<20) + "]]", "larger than"},
 	} {
 		s := recognizertest.New(t, nil)
-		s.Down.Store(recognizertest.Answering(c.status, c.body))
+		s.Down.Store(recognizertest.FixedResponse(c.status, c.body))
 		found, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{text})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "Ann") || found != nil {
 			t.Errorf("%s: %v, %v", name, found, err)
@@ -138,7 +138,7 @@ func TestOverlaps(t *testing.T) {
 	person, road, city, inner := entity("PERSON", 0, 14), entity("LOCATION", 11, 27), entity("LOCATION", 23, 27), entity("PERSON", 4, 7)
 	for _, list := range []string{person + "," + road + "," + city + "," + inner, inner + "," + city + "," + road + "," + person} {
 		s := recognizertest.New(t, nil)
-		s.Down.Store(recognizertest.Answering(200, "[["+list+"]]"))
+		s.Down.Store(recognizertest.FixedResponse(200, "[["+list+"]]"))
 		found, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{text})
 		if want := []pii.Finding{{Kind: pii.Address, Start: 0, End: 27}}; err != nil || !slices.Equal(found[0], want) {
 			t.Errorf("%s: %v, %v", list, found, err)
@@ -155,7 +155,7 @@ func TestManyEntities(t *testing.T) {
 		fmt.Fprintf(&b, `,{"entity_type":"PERSON","start":%d,"end":%d,"score":1}`, i%15000, i%15000+3)
 	}
 	s := recognizertest.New(t, nil)
-	s.Down.Store(recognizertest.Answering(200, "[["+b.String()[1:]+"]]"))
+	s.Down.Store(recognizertest.FixedResponse(200, "[["+b.String()[1:]+"]]"))
 	found, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{text})
 	if err != nil || len(found[0]) != 1 || found[0][0].End != 15002 {
 		t.Errorf("%d, %v", len(found[0]), err)
@@ -167,7 +167,7 @@ func TestKnownTexts(t *testing.T) {
 	t.Parallel()
 	s := recognizertest.New(t, map[string]string{"Ann Lee": "PERSON"})
 	c := client(t, settings(t, s.URL))
-	s.Down.Store(recognizertest.Answering(500, ""))
+	s.Down.Store(recognizertest.FixedResponse(500, ""))
 	if _, err := c.Find(t.Context(), "ann", []string{"Ann Lee"}); err == nil {
 		t.Error("no fault")
 	}
@@ -190,7 +190,7 @@ func TestKnownTexts(t *testing.T) {
 				t.Errorf("%s, %q: %v", step.principal, text, found[i])
 			}
 		}
-		if sent, _ := s.Asked(); len(sent) != step.sent {
+		if sent, _ := s.Requests(); len(sent) != step.sent {
 			t.Errorf("%s, %q: %q were sent, want %d", step.principal, step.texts, sent, step.sent)
 		}
 	}
@@ -201,11 +201,11 @@ func TestKnownTexts(t *testing.T) {
 	if _, err := c.Find(t.Context(), "ann", many); err != nil {
 		t.Fatal(err)
 	}
-	before, _ := s.Asked()
+	before, _ := s.Requests()
 	if _, err := c.Find(t.Context(), "ann", []string{"Ann Lee", many[len(many)-1]}); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := s.Asked(); len(after)-len(before) != 1 {
+	if after, _ := s.Requests(); len(after)-len(before) != 1 {
 		t.Errorf("%d texts were sent, want the one that was forgotten", len(after)-len(before))
 	}
 }
@@ -224,7 +224,7 @@ func TestSingle(t *testing.T) {
 	if err != nil || len(found[0]) != 1 || len(found[1]) != 0 || len(found[2]) != 1 || found[2][0].Start != 2 {
 		t.Errorf("%v, %v", found, err)
 	}
-	s.Down.Store(recognizertest.Answering(200, "[[]]"))
+	s.Down.Store(recognizertest.FixedResponse(200, "[[]]"))
 	if _, err := client(t, set).Find(t.Context(), "ann", []string{"Ann Lee"}); err == nil || err.Error() != "its answer is not one list of entities" {
 		t.Errorf("a list of lists: %v", err)
 	}
@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 func TestNotAsked(t *testing.T) {
 	t.Parallel()
 	s := recognizertest.New(t, nil)
-	s.Down.Store(recognizertest.Answering(200, `[[{"entity_type":"NRP","start":0,"end":3,"score":1},{"entity_type":"PERSON","start":0,"end":3,"score":0.4}]]`))
+	s.Down.Store(recognizertest.FixedResponse(200, `[[{"entity_type":"NRP","start":0,"end":3,"score":1},{"entity_type":"PERSON","start":0,"end":3,"score":0.4}]]`))
 	if found, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{"Ann Lee"}); err != nil || len(found[0]) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -266,7 +266,7 @@ func TestConnections(t *testing.T) {
 	if _, err := client(t, stranger).Find(t.Context(), "ann", []string{"Ann Lee"}); err == nil || err.Error() != "its certificate is not trusted" {
 		t.Errorf("unknown authority: %v", err)
 	}
-	if texts, _ := s.Asked(); len(texts) > 0 {
+	if texts, _ := s.Requests(); len(texts) > 0 {
 		t.Errorf("it was sent %q", texts)
 	}
 	slow := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -284,7 +284,7 @@ func TestConnections(t *testing.T) {
 		if calls.Add(1) == 1 {
 			panic(http.ErrAbortHandler)
 		}
-		(*recognizertest.Answering(200, `[[]]`))(w, r)
+		(*recognizertest.FixedResponse(200, `[[]]`))(w, r)
 	})
 	s.Down.Store(&once)
 	if _, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{"Ann Lee"}); err != nil || calls.Load() != 2 {
@@ -330,7 +330,7 @@ func TestLoad(t *testing.T) {
 		}
 		<-held
 		now.Add(-1)
-		(*recognizertest.Answering(200, `[[]]`))(w, r)
+		(*recognizertest.FixedResponse(200, `[[]]`))(w, r)
 	})
 	s.Down.Store(&slow)
 	c := client(t, settings(t, s.URL))

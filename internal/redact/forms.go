@@ -18,11 +18,11 @@ func formsOf(secrets []string) [][]byte {
 		if len(s) < Shortest {
 			continue
 		}
-		all.secret(s)
+		all.addSecret(s)
 		for line := range strings.Lines(s) { // a private key may be output line by line
 			const least = 20
 			if line = strings.TrimSpace(line); len(line) >= least && len(line) < len(s) && !strings.HasPrefix(line, "-----") {
-				all.secret(line)
+				all.addSecret(line)
 			}
 		}
 	}
@@ -40,18 +40,18 @@ func (f *forms) add(texts ...string) {
 	}
 }
 
-func (f *forms) secret(s string) {
+func (f *forms) addSecret(s string) {
 	for _, t := range []string{s, url.QueryEscape(s), url.PathEscape(s), inURL(s), smallEscapes(url.QueryEscape(s)), smallEscapes(inURL(s)), html.EscapeString(s)} {
-		f.json(t)
+		f.addJSON(t)
 	}
 	for _, t := range []string{s, url.QueryEscape(s), url.PathEscape(s), inURL(s), html.EscapeString(s), inJSON(s, false), inJSON(s, true)} {
-		f.encoded(t)
+		f.addEncoded(t)
 	}
 	f.add(hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
 }
 
-// encoded adds the base64 forms of a text, encoded once and twice.
-func (f *forms) encoded(t string) {
+// addEncoded adds the base64 forms of a text, encoded once and twice.
+func (f *forms) addEncoded(t string) {
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
 			part := inner(enc, t, shift)
@@ -63,8 +63,8 @@ func (f *forms) encoded(t string) {
 	}
 }
 
-// json adds the forms of a text in a JSON string, up to three levels deep.
-func (f *forms) json(t string) {
+// addJSON adds the forms of a text in a JSON string, up to three levels deep.
+func (f *forms) addJSON(t string) {
 	f.add(t)
 	for _, write := range []func(string) string{
 		func(s string) string { return inJSON(s, false) }, func(s string) string { return inJSON(s, true) },

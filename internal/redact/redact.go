@@ -18,8 +18,8 @@ const (
 	// Shortest is the minimum length of a secret that is hidden, in bytes: shorter ones would match too much unrelated
 	// text.
 	Shortest = 6
-	// keptTokens is how many recent tokens of an owner are hidden.
-	keptTokens = 16
+	// maxTokens is how many recent tokens of an owner are hidden.
+	maxTokens = 16
 )
 
 // Book holds all known secrets. The zero value is empty. It is safe for concurrent use.
@@ -52,14 +52,14 @@ func (b *Book) Learn(owner, token string) {
 	if b.tokens == nil {
 		b.tokens = map[string][]string{}
 	}
-	b.tokens[owner] = append(slices.Clone(last[max(0, len(last)-keptTokens+1):]), token)
+	b.tokens[owner] = append(slices.Clone(last[max(0, len(last)-maxTokens+1):]), token)
 	b.version.Add(1)
 }
 
 // For returns the mask for texts of an owner: all of its own secrets, and those of others that are unlikely to be
 // ordinary words. more are further ones of its own.
 func (b *Book) For(owner string, more ...string) *Mask {
-	return &Mask{book: b, owner: owner, more: more}
+	return &Mask{book: b, owner: owner, extra: more}
 }
 
 // secretsOf returns the secrets that a mask of an owner hides.
@@ -88,12 +88,12 @@ func isStrong(s string) bool {
 type Mask struct {
 	book  *Book
 	owner string
-	more  []string
-	now   atomic.Pointer[known]
+	extra []string
+	now   atomic.Pointer[compiled]
 }
 
-// known is the finder for a version of the book.
-type known struct {
+// compiled is the finder for a version of the book.
+type compiled struct {
 	version int64
 	finder  *finder
 }
@@ -103,7 +103,7 @@ func (m *Mask) finder() *finder {
 		return k.finder
 	}
 	secrets, version := m.book.secretsOf(m.owner)
-	k := &known{version, newFinder(append(secrets, m.more...))}
+	k := &compiled{version, newFinder(append(secrets, m.extra...))}
 	m.now.Store(k)
 	return k.finder
 }

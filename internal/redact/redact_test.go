@@ -197,11 +197,11 @@ func FuzzStream(f *testing.F) {
 		s, got := m.Stream(), ""
 		for i := 0; i < len(text); i += size {
 			got += string(s.Next([]byte(text[i:min(i+size, len(text))])))
-			if len(s.held) > maxHeld {
-				t.Fatalf("%d bytes are kept back", len(s.held))
+			if len(s.buffered) > maxBuffered {
+				t.Fatalf("%d bytes are kept back", len(s.buffered))
 			}
 		}
-		if got += string(s.End()); got != m.Text(text) && len(text) < maxHeld {
+		if got += string(s.End()); got != m.Text(text) && len(text) < maxBuffered {
 			t.Errorf("%q in pieces of %d becomes %q, and %q as a whole", text, size, got, m.Text(text))
 		}
 	})

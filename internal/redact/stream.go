@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// maxHeld bounds how much of a text a [Stream] buffers, in bytes. Overlapping secrets that are longer together are
+// maxBuffered bounds how much of a text a [Stream] buffers, in bytes. Overlapping secrets that are longer together are
 // hidden one by one.
-const maxHeld = 64 << 10
+const maxBuffered = 64 << 10
 
 // Stream hides secrets in a text that comes in pieces, also if one spans pieces. A possible start of a secret is
 // buffered until more is known. It is for one goroutine at a time.
 type Stream struct {
-	mask *Mask
-	held []byte
+	mask     *Mask
+	buffered []byte
 }
 
 // Stream returns a stream at its start.
@@ -25,31 +25,31 @@ func (s *Stream) Next(piece []byte) []byte {
 		return piece
 	}
 	all := piece
-	if len(s.held) > 0 {
-		all = append(s.held, piece...)
-		s.held = nil
+	if len(s.buffered) > 0 {
+		all = append(s.buffered, piece...)
+		s.buffered = nil
 	}
-	cut := s.mask.finder().sure(all)
-	s.held = bytes.Clone(all[cut:])
+	cut := s.mask.finder().safeLen(all)
+	s.buffered = bytes.Clone(all[cut:])
 	return s.mask.Hide(all[:cut])
 }
 
 // End returns the buffered rest.
 func (s *Stream) End() []byte {
-	held := s.held
-	s.held = nil
+	held := s.buffered
+	s.buffered = nil
 	return s.mask.Hide(held)
 }
 
-// sure returns the length of the prefix of data that can be processed by itself: no secret extends over its end or
+// safeLen returns the length of the prefix of data that can be processed by itself: no secret extends over its end or
 // may begin before it and continue after data.
-func (f *finder) sure(data []byte) int {
-	cut := len(data) - f.begun(data)
+func (f *finder) safeLen(data []byte) int {
+	cut := len(data) - f.partialLen(data)
 	found := f.find(data)
 	for i := len(found) - 1; i >= 0 && found[i].end > cut; i-- {
 		switch {
 		case found[i].start >= cut:
-		case len(data)-found[i].start > maxHeld:
+		case len(data)-found[i].start > maxBuffered:
 			return found[i].end
 		default:
 			cut = found[i].start
@@ -58,8 +58,8 @@ func (f *finder) sure(data []byte) int {
 	return cut
 }
 
-// begun returns the length of the longest suffix of data that is a proper prefix of a secret.
-func (f *finder) begun(data []byte) int {
+// partialLen returns the length of the longest suffix of data that is a proper prefix of a secret.
+func (f *finder) partialLen(data []byte) int {
 	longest := 0
 	if len(f.forms) > 0 {
 		longest = len(f.forms[0]) - 1

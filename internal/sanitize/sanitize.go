@@ -20,16 +20,16 @@ var sequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 // Line returns s as one line of at most max runes: all white space runs become one
 // space, invisible characters and colours are dropped, and a cut is marked with "…".
 func Line(s string, max int) string {
-	return cutRunes(strings.Join(strings.Fields(clean(bound(s, max))), " "), max)
+	return cutRunes(strings.Join(strings.Fields(clean(truncate(s, max))), " "), max)
 }
 
 // Text is Line for text of several lines: newlines and tabs stay.
 func Text(s string, max int) string {
-	return cutRunes(strings.TrimSpace(clean(bound(s, max))), max)
+	return cutRunes(strings.TrimSpace(clean(truncate(s, max))), max)
 }
 
-// bound limits the work to the output size: at most 16 bytes per requested rune are examined.
-func bound(s string, max int) string {
+// truncate limits the work to the output size: at most 16 bytes per requested rune are examined.
+func truncate(s string, max int) string {
 	if limit := 16*max + 64; len(s) > limit {
 		return s[:limit]
 	}
@@ -52,7 +52,7 @@ func clean(s string) string {
 			return -1
 		}
 		return r
-	}, strings.ReplaceAll(Uncoloured(s), "\r\n", "\n"))
+	}, strings.ReplaceAll(StripEscapes(s), "\r\n", "\n"))
 }
 
 // isPlain reports whether s is ASCII that needs no change, as most text is.
@@ -65,8 +65,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Uncoloured returns s without the control sequences of a terminal, such as colours.
-func Uncoloured(s string) string {
+// StripEscapes returns s without the control sequences of a terminal, such as colours.
+func StripEscapes(s string) string {
 	if strings.IndexByte(s, 0x1b) < 0 && !strings.Contains(s, "\u009b") { // ContainsAny is much slower
 		return s
 	}

@@ -10,9 +10,9 @@ import (
 
 var errNoBus = errors.New("there is no D-Bus session")
 
-// reachable returns an error without a session bus. The library would otherwise start its own daemon, which would
+// checkReachable returns an error without a session bus. The library would otherwise start its own daemon, which would
 // never stop and has no keyring.
-func reachable() error {
+func checkReachable() error {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
 		return nil
 	}

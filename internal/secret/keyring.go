@@ -23,14 +23,14 @@ var (
 
 const (
 	service = "sallyport"
-	// patience is the timeout of the keyring. One that asks its owner to unlock it takes longer; the next try then
+	// timeout is the timeout of the keyring. One that asks its owner to unlock it takes longer; the next try then
 	// finds it open.
-	patience = 3 * time.Second
+	timeout = 3 * time.Second
 	// partSize is the item size that every keyring supports: Windows 2,560 bytes, macOS some 4,000 of a command line,
 	// in base64 and with the names.
 	partSize = 1800
-	// partsMark begins an item that lists the parts of a longer value.
-	partsMark = "sallyport-parts:"
+	// partsPrefix begins an item that lists the parts of a longer value.
+	partsPrefix = "sallyport-parts:"
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
@@ -38,7 +38,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
 // Get returns the value that the keyring has for a name. Errors contain the name and are [ErrNotFound],
 // [ErrNoKeyring] or about the name itself. It waits at most a few seconds, as do Set and Delete.
 func Get(name string) (string, error) {
-	return within("read", name, func() (string, error) {
+	return withTimeout("read", name, func() (string, error) {
 		value, _, err := load(name)
 		return value, err
 	})
@@ -50,15 +50,15 @@ func Set(name, value string) error {
 	if value == "" || len(value) > MaxSize {
 		return fmt.Errorf("write %q to the keyring: a value has from 1 to %d KiB, this has %d bytes", name, MaxSize>>10, len(value))
 	}
-	_, err := within("write", name, func() (string, error) { return "", save(name, value) })
+	_, err := withTimeout("write", name, func() (string, error) { return "", save(name, value) })
 	return err
 }
 
 // Delete removes a name from the keyring; [ErrNotFound] if it is not there.
 func Delete(name string) error {
-	_, err := within("delete", name, func() (string, error) {
+	_, err := withTimeout("delete", name, func() (string, error) {
 		_, parts, err := load(name)
-		if err != nil && !errors.Is(err, errTorn) {
+		if err != nil && !errors.Is(err, errIncomplete) {
 			return "", err
 		}
 		if err := keyring.Delete(service, name); err != nil {
@@ -70,29 +70,29 @@ func Delete(name string) error {
 	return err
 }
 
-// errTorn: a value with missing parts counts as missing.
-var errTorn = fmt.Errorf("parts of it are missing: %w", keyring.ErrNotFound)
+// errIncomplete: a value with missing parts counts as missing.
+var errIncomplete = fmt.Errorf("parts of it are missing: %w", keyring.ErrNotFound)
 
 func load(name string) (value string, parts []string, err error) {
 	head, err := keyring.Get(service, name)
 	if err != nil {
 		return "", nil, err
 	}
-	rest, ok := strings.CutPrefix(head, partsMark)
+	rest, ok := strings.CutPrefix(head, partsPrefix)
 	if !ok {
 		return head, nil, nil
 	}
 	id, count, _ := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > MaxSize/partSize+1 {
-		return "", nil, errTorn
+		return "", nil, errIncomplete
 	}
 	parts = partNames(name, id, n)
 	var b strings.Builder
 	for _, part := range parts {
 		piece, err := keyring.Get(service, part)
 		if errors.Is(err, keyring.ErrNotFound) {
-			return "", parts, errTorn
+			return "", parts, errIncomplete
 		}
 		if err != nil {
 			return "", parts, err
@@ -110,7 +110,7 @@ func save(name, value string) error {
 		return err
 	}
 	head := value
-	if len(value) > partSize || strings.HasPrefix(value, partsMark) {
+	if len(value) > partSize || strings.HasPrefix(value, partsPrefix) {
 		if head, err = saveParts(name, value); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func saveParts(name, value string) (head string, err error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%s%s:%d", partsMark, id, len(parts)), nil
+	return fmt.Sprintf("%s%s:%d", partsPrefix, id, len(parts)), nil
 }
 
 // partNames uses "#", which names cannot contain.
@@ -151,13 +151,13 @@ func drop(parts []string) {
 	}
 }
 
-// within runs do with a timeout. A keyring that hangs cannot be cancelled, so do may outlive the call; its result is
+// withTimeout runs do with a timeout. A keyring that hangs cannot be cancelled, so do may outlive the call; its result is
 // then dropped.
-func within(verb, name string, do func() (string, error)) (string, error) {
+func withTimeout(verb, name string, do func() (string, error)) (string, error) {
 	if !nameForm.MatchString(name) {
 		return "", fmt.Errorf(`%s keyring: %.40q cannot be a name: letters, digits, ".", "_", "/" and "-", at most 128`, verb, name)
 	}
-	if err := reachable(); err != nil {
+	if err := checkReachable(); err != nil {
 		return "", fmt.Errorf("%s %q in the keyring: %w: %s", verb, name, ErrNoKeyring, err.Error())
 	}
 	type answer struct {
@@ -169,13 +169,13 @@ func within(verb, name string, do func() (string, error)) (string, error) {
 		value, err := do()
 		done <- answer{value, err}
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case a := <-done:
 		return a.value, explain(verb, name, a.err)
 	case <-timer.C:
-		return "", fmt.Errorf("%s %q in the keyring: %w: no answer within %v; if it asks to be unlocked, do that and try again", verb, name, ErrNoKeyring, patience)
+		return "", fmt.Errorf("%s %q in the keyring: %w: no answer within %v; if it asks to be unlocked, do that and try again", verb, name, ErrNoKeyring, timeout)
 	}
 }
 
@@ -183,7 +183,7 @@ func explain(verb, name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errTorn):
+	case errors.Is(err, errIncomplete):
 		return fmt.Errorf("%s %q: %w: parts of it are missing", verb, name, ErrNotFound)
 	case errors.Is(err, keyring.ErrNotFound):
 		return fmt.Errorf("%s %q: %w", verb, name, ErrNotFound)

@@ -40,8 +40,8 @@ func (s *Store) Pending() []string { return s.names(pendingFolder) }
 // LoadPending returns a skill that waits for review.
 func (s *Store) LoadPending(name string) (Skill, error) { return s.load(pendingFolder, name, 0) }
 
-// Shared returns the names of the shared skills, including those with changed files.
-func (s *Store) Shared() []string { return s.names(sharedFolder) }
+// SharedNames returns the names of the shared skills, including those with changed files.
+func (s *Store) SharedNames() []string { return s.names(sharedFolder) }
 
 // LoadShared returns a shared skill, the current version for 0. If it differs from the approved version, the error is
 // ErrChanged and the skill is returned for review only.
@@ -50,7 +50,7 @@ func (s *Store) LoadShared(name string, version int) (Skill, error) {
 	if err != nil {
 		return one, err
 	}
-	if !slices.Contains(s.pinned(name), one.Digest()) {
+	if !slices.Contains(s.approvedDigests(name), one.Digest()) {
 		return one, ErrChanged
 	}
 	return one, nil
@@ -101,8 +101,8 @@ func (s *Store) RemoveShared(name string) error {
 	return cmp.Or(s.remove(sharedFolder, name), s.pin(name, ""))
 }
 
-// pinned returns the approved digests of a name, the newest last.
-func (s *Store) pinned(name string) []string {
+// approvedDigests returns the approved digests of a name, the newest last.
+func (s *Store) approvedDigests(name string) []string {
 	for line := range strings.Lines(s.readPins()) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
 			return fields[1:]
@@ -112,7 +112,7 @@ func (s *Store) pinned(name string) []string {
 }
 
 func (s *Store) readPins() string {
-	root, err := s.owned(sharedFolder, false)
+	root, err := s.openFolder(sharedFolder, false)
 	if err != nil {
 		return ""
 	}
@@ -128,17 +128,17 @@ func (s *Store) readPins() string {
 
 // pin adds an approved digest of a name; "" removes all of them.
 func (s *Store) pin(name, digest string) error {
-	root, err := s.owned(sharedFolder, true)
+	root, err := s.openFolder(sharedFolder, true)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	unlock, err := filelock.Dir(filepath.Join(s.dir, sharedFolder), patience)
+	unlock, err := filelock.Dir(filepath.Join(s.dir, sharedFolder), lockTimeout)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	known := s.pinned(name)
+	known := s.approvedDigests(name)
 	var b strings.Builder
 	for line := range strings.Lines(s.readPins()) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] != name {

@@ -55,14 +55,14 @@ type Skill struct {
 	Files map[string][]byte
 }
 
-var named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // Name normalizes the name of a skill: weekly-report, weekly_report and "Weekly report" are one. The result is
 // lower-case ASCII letters, digits and single hyphens, begins with a letter, and contains no word that would break an
 // import in either language.
 func Name(text string) (string, error) {
 	name := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(text[:min(len(text), 4*maxName)]))
-	if len(text) > maxName || len(name) != len(text) || !named.MatchString(name) || slices.Contains(reserved, name) {
+	if len(text) > maxName || len(name) != len(text) || !namePattern.MatchString(name) || slices.Contains(reserved, name) {
 		return "", fmt.Errorf("%q cannot name a skill: 1 to %d of a-z, 0-9 and -, a letter first, and no keyword", sanitize.Line(text, 40), maxName)
 	}
 	return name, nil

@@ -101,8 +101,8 @@ func TestOwnersAreApart(t *testing.T) {
 			t.Errorf("%q removes ann's", other)
 		}
 	}
-	if got := s.Names("ann"); !slices.Equal(got, []string{"x"}) || len(s.Shared()) != 0 || len(s.Pending()) != 0 {
-		t.Errorf("%v %v %v", got, s.Shared(), s.Pending())
+	if got := s.Names("ann"); !slices.Equal(got, []string{"x"}) || len(s.SharedNames()) != 0 || len(s.Pending()) != 0 {
+		t.Errorf("%v %v %v", got, s.SharedNames(), s.Pending())
 	}
 	for _, name := range []string{"..", "../bob/y", ".versions", "x/../x", "X", ""} {
 		if _, err := s.Load("ann", name, 0); !errors.Is(err, skill.ErrNotFound) {
@@ -220,7 +220,7 @@ func TestShared(t *testing.T) {
 		}
 	}
 	propose(1)
-	if len(s.Shared()) != 0 {
+	if len(s.SharedNames()) != 0 {
 		t.Error("shared before it was approved")
 	}
 	waits, err := s.LoadPending("x")
@@ -254,7 +254,7 @@ func TestShared(t *testing.T) {
 	if err := s.Reject("x"); err != nil || len(s.Pending()) != 0 {
 		t.Error(err)
 	}
-	if err := s.RemoveShared("x"); err != nil || len(s.Shared()) != 0 {
+	if err := s.RemoveShared("x"); err != nil || len(s.SharedNames()) != 0 {
 		t.Error(err)
 	}
 }

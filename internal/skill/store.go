@@ -29,13 +29,13 @@ func New(dir string) *Store { return &Store{dir} }
 const (
 	versions   = ".versions"
 	tempPrefix = ".tmp-"
-	// patience is the timeout for another writer's lock.
-	patience = 20 * time.Second
-	maxDepth = 8
+	// lockTimeout is the timeout for another writer's lock.
+	lockTimeout = 20 * time.Second
+	maxDepth    = 8
 )
 
-// owned opens an owner's folder; fs.ErrNotExist if nothing was ever written.
-func (s *Store) owned(folder string, make bool) (*os.Root, error) {
+// openFolder opens an owner's folder; fs.ErrNotExist if nothing was ever written.
+func (s *Store) openFolder(folder string, make bool) (*os.Root, error) {
 	dir := filepath.Join(s.dir, folder)
 	if make {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -54,7 +54,7 @@ func (s *Store) load(folder, name string, version int) (Skill, error) {
 	if plain, err := Name(name); err != nil || plain != name {
 		return Skill{}, ErrNotFound
 	}
-	root, err := s.owned(folder, false)
+	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return Skill{}, ErrNotFound
 	}
@@ -138,7 +138,7 @@ func isFile(at string, entry fs.DirEntry) bool {
 func (s *Store) Names(owner string) []string { return s.names(workspace.Folder(owner)) }
 
 func (s *Store) names(folder string) []string {
-	root, err := s.owned(folder, false)
+	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (s *Store) names(folder string) []string {
 func (s *Store) Stamp(owner string) string { return s.stamp(workspace.Folder(owner)) }
 
 func (s *Store) stamp(folder string) string {
-	root, err := s.owned(folder, false)
+	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return ""
 	}
@@ -202,7 +202,7 @@ func (s *Store) Versions(owner, name string) []int {
 	if err != nil {
 		return nil
 	}
-	root, err := s.owned(workspace.Folder(owner), false)
+	root, err := s.openFolder(workspace.Folder(owner), false)
 	if err != nil {
 		return nil
 	}
@@ -224,12 +224,12 @@ func (s *Store) save(folder string, one Skill) (_ Skill, err error) {
 	if err := one.Check(); err != nil {
 		return Skill{}, err
 	}
-	root, err := s.owned(folder, true)
+	root, err := s.openFolder(folder, true)
 	if err != nil {
 		return Skill{}, err
 	}
 	defer func() { _ = root.Close() }()
-	unlock, err := filelock.Dir(filepath.Join(s.dir, folder), patience)
+	unlock, err := filelock.Dir(filepath.Join(s.dir, folder), lockTimeout)
 	if err != nil {
 		return Skill{}, fmt.Errorf("lock skills: %w", err)
 	}
@@ -298,7 +298,7 @@ func swap(root *os.Root, temp, name string) error {
 		if err := root.MkdirAll(path.Join(versions, name), 0o700); err != nil {
 			return err
 		}
-		if err := root.Rename(name, path.Join(versions, name, strconv.Itoa(heldNumber(root, name)))); err != nil {
+		if err := root.Rename(name, path.Join(versions, name, strconv.Itoa(freeNumber(root, name)))); err != nil {
 			return err
 		}
 		if err := syncDir(root, path.Join(versions, name)); err != nil {
@@ -311,8 +311,8 @@ func swap(root *os.Root, temp, name string) error {
 	return syncDir(root, ".")
 }
 
-// heldNumber returns a free version number for the current folder: its own, if it has one.
-func heldNumber(root *os.Root, name string) int {
+// freeNumber returns a free version number for the current folder: its own, if it has one.
+func freeNumber(root *os.Root, name string) int {
 	kept, number := keptVersions(root, name), 1
 	if before, err := loadFrom(root, name, name); err == nil {
 		number = before.Version
@@ -357,12 +357,12 @@ func (s *Store) remove(folder, name string) error {
 	if _, err := s.load(folder, name, 0); errors.Is(err, ErrNotFound) {
 		return err
 	}
-	root, err := s.owned(folder, false)
+	root, err := s.openFolder(folder, false)
 	if err != nil {
 		return ErrNotFound
 	}
 	defer func() { _ = root.Close() }()
-	unlock, err := filelock.Dir(filepath.Join(s.dir, folder), patience)
+	unlock, err := filelock.Dir(filepath.Join(s.dir, folder), lockTimeout)
 	if err != nil {
 		return fmt.Errorf("lock skills: %w", err)
 	}

@@ -13,10 +13,10 @@ import (
 // maxAlarms bounds the disk space of alarms, in bytes. All of them can be restored from their schedules.
 const maxAlarms = 32 << 20
 
-// bell returns a stream whose messages the engine moves from a subject below "at" to one below "due" when they are
+// openAlarms returns a stream whose messages the engine moves from a subject below "at" to one below "due" when they are
 // due. Each is for one time only: the engine's repeated messages are not usable, as it forgets those that were due
 // while it was down, may send one twice after a kill, and does not report the due time.
-func (e *engine) bell(ctx context.Context, name string) (bell, error) {
+func (e *engine) openAlarms(ctx context.Context, name string) (alarmClock, error) {
 	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: jetstream.DiscardOld,
 		MaxBytes: maxAlarms, MaxMsgsPerSubject: 1, Duplicates: 100 * time.Millisecond, AllowMsgSchedules: true, AllowRollup: true,
@@ -25,16 +25,16 @@ func (e *engine) bell(ctx context.Context, name string) (bell, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	return &jetBell{&jet{e.js, made}, name + ".at.", name + ".due."}, nil
+	return &jetAlarms{&jet{e.js, made}, name + ".at.", name + ".due."}, nil
 }
 
-// jetBell implements bell with JetStream.
-type jetBell struct {
+// jetAlarms implements bell with JetStream.
+type jetAlarms struct {
 	jet     *jet
 	at, due string // prefixes of the subjects
 }
 
-func (b *jetBell) set(ctx context.Context, subject string, at time.Time) error {
+func (b *jetAlarms) set(ctx context.Context, subject string, at time.Time) error {
 	_, err := b.jet.js.PublishMsg(ctx, &nats.Msg{Subject: b.at + subject, Header: nats.Header{
 		jetstream.ScheduleHeader:       {"@at " + at.UTC().Format(time.RFC3339Nano)},
 		jetstream.ScheduleTargetHeader: {b.due + subject},
@@ -42,11 +42,11 @@ func (b *jetBell) set(ctx context.Context, subject string, at time.Time) error {
 	return translate(err)
 }
 
-func (b *jetBell) unset(ctx context.Context, subject string) error {
+func (b *jetAlarms) cancel(ctx context.Context, subject string) error {
 	return errors.Join(b.jet.remove(ctx, b.at+subject, 0), b.jet.remove(ctx, b.due+subject, 0))
 }
 
-func (b *jetBell) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
+func (b *jetAlarms) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
 	info, err := b.jet.stream.Info(ctx)
 	if err != nil {
 		return translate(err)

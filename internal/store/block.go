@@ -28,7 +28,7 @@ type blockRecord struct {
 	size    int // of the whole record
 }
 
-func (r blockRecord) marks() bool { return r.number&(erasedBit|tombstoneBit) != 0 }
+func (r blockRecord) isMark() bool { return r.number&(erasedBit|tombstoneBit) != 0 }
 
 func (r blockRecord) plainNumber() uint64 { return r.number &^ (erasedBit | tombstoneBit) }
 
@@ -54,18 +54,18 @@ func (b *blockReader) at(offset int) (blockRecord, bool) {
 	if size > maxOnDisk || int(size) > len(b.data)-offset {
 		return blockRecord{}, false
 	}
-	return b.sized(offset, int(size))
+	return b.readSized(offset, int(size))
 }
 
-// sized reads the record at an offset with an assumed size.
-func (b *blockReader) sized(offset, size int) (blockRecord, bool) {
+// readSized reads the record at an offset with an assumed size.
+func (b *blockReader) readSized(offset, size int) (blockRecord, bool) {
 	if size < emptySize {
 		return blockRecord{}, false
 	}
 	head, body := b.data[offset:offset+recordHead], b.data[offset+recordHead:offset+size-recordSum]
 	r := blockRecord{number: binary.LittleEndian.Uint64(head[4:]), size: size}
 	subject, value, ok := b.parts(head, body)
-	if !ok || !r.marks() && !b.own(subject) {
+	if !ok || !r.isMark() && !b.belongs(subject) {
 		return blockRecord{}, false
 	}
 	if b.sum.of(head[4:20], subject, value) != binary.LittleEndian.Uint64(b.data[offset+size-recordSum:]) {
@@ -91,8 +91,8 @@ func (b *blockReader) parts(head, body []byte) (subject, value []byte, ok bool) 
 	return body[:end], body[from:], true
 }
 
-// own reports whether a subject can belong to the stream.
-func (b *blockReader) own(subject []byte) bool {
+// belongs reports whether a subject can belong to the stream.
+func (b *blockReader) belongs(subject []byte) bool {
 	n := len(b.stream)
 	return len(subject) > n+1 && string(subject[:n]) == b.stream && subject[n] == '.' && wordLength(subject) == len(subject)
 }
@@ -114,10 +114,10 @@ func (b *blockReader) subjectIn(region []byte) string {
 	}
 	body := region[recordHead : len(region)-recordSum]
 	said, words := int(binary.LittleEndian.Uint16(region[20:])), wordLength(body)
-	if said <= len(body) && b.own(body[:said]) {
+	if said <= len(body) && b.belongs(body[:said]) {
 		return string(body[:said])
 	}
-	if words < len(body) && body[words] == '{' && b.own(body[:words]) { // its length is damaged
+	if words < len(body) && body[words] == '{' && b.belongs(body[:words]) { // its length is damaged
 		return string(body[:words])
 	}
 	return ""

@@ -25,7 +25,7 @@ type Bucket struct{ place }
 // Bucket returns the bucket of that name: a letter, then at most 31 of a-z, 0-9 and "_". It is created on first use;
 // the limits of a name must not change within a process.
 func (s *Store) Bucket(name string, limits Limits) (*Bucket, error) {
-	if !named.MatchString(name) {
+	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("%w: a bucket cannot be called %.80q", ErrInvalid, name)
 	}
 	return &Bucket{s.place("bucket", name, 1, limits)}, nil

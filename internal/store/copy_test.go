@@ -119,7 +119,7 @@ func TestCopySchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	due, enough := 0, errors.New("enough")
-	if err := copied.Fired(t.Context(), func(store.Firing) error {
+	if err := copied.Listen(t.Context(), func(store.Firing) error {
 		if due++; due == 10 {
 			return enough
 		}

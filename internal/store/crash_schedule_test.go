@@ -29,7 +29,7 @@ func tick(dir string) error {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- schedules.Fired(ctx, func(f store.Firing) error {
+		failed <- schedules.Listen(ctx, func(f store.Firing) error {
 			_, err := fmt.Printf("due %s\n", f.Value)
 			return err
 		})
@@ -73,7 +73,7 @@ func TestKilledSchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := errors.New("over")
-	err = schedules.Fired(t.Context(), func(f store.Firing) error {
+	err = schedules.Listen(t.Context(), func(f store.Firing) error {
 		if due[string(f.Value)]++; string(f.Value) == "last" {
 			return over
 		}

@@ -47,9 +47,9 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s %s", d.Place, strings.Join(d.Key, "/"))
 }
 
-// Damaged returns all damage found when the directory was opened, now and earlier. To clear the list, remove the
+// ListDamage returns all damage found when the directory was opened, now and earlier. To clear the list, remove the
 // folder "damaged" in the directory.
-func (s *Store) Damaged(ctx context.Context) ([]Damage, error) {
+func (s *Store) ListDamage(ctx context.Context) ([]Damage, error) {
 	if err := s.wait(ctx); err != nil || s.dir == "" {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func readDamage(dir string) (all []Damage, err error) {
 	return all, nil
 }
 
-// mend finds damage before the engine does, which would drop the rest of a block after it: it keeps the rest of each
+// repair finds damage before the engine does, which would drop the rest of a block after it: it keeps the rest of each
 // block, and moves the original block to damagedFolder.
-func mend(ctx context.Context, dir string) ([]Damage, error) {
+func repair(ctx context.Context, dir string) ([]Damage, error) {
 	found, err := scan(ctx, dir, func(block string, sound []byte) error { return replaceBlock(dir, block, sound) })
 	if err == nil {
 		err = noteDamage(dir, found)
@@ -188,12 +188,12 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 	}
 	for _, mark := range made {
 		at := slices.IndexFunc(streams, func(folder string) bool { return filepath.Base(folder) == mark.Name() })
-		if strings.HasSuffix(mark.Name(), ".new") || at >= 0 && describes(streams[at]) {
+		if strings.HasSuffix(mark.Name(), ".new") || at >= 0 && hasMetadata(streams[at]) {
 			continue
 		}
 		d := Damage{Found: time.Now().UTC(), Place: mark.Name(), Whole: true}
 		if at >= 0 {
-			d.Restored, err = describeAgain(filepath.Join(dir, madeFolder, mark.Name()), streams[at], restore)
+			d.Restored, err = restoreMetadata(filepath.Join(dir, madeFolder, mark.Name()), streams[at], restore)
 		}
 		all = append(all, d)
 	}
@@ -202,37 +202,37 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 
 // The engine's metadata of a stream is in two files in its folder.
 const (
-	aboutFile    = "meta.inf"
-	aboutSumFile = "meta.sum"
+	metaFile    = "meta.inf"
+	metaSumFile = "meta.sum"
 )
 
-// describes reports whether the engine will accept a stream's metadata.
-func describes(folder string) bool {
-	about, err := os.ReadFile(filepath.Join(folder, aboutFile))
+// hasMetadata reports whether the engine will accept a stream's metadata.
+func hasMetadata(folder string) bool {
+	about, err := os.ReadFile(filepath.Join(folder, metaFile))
 	if err != nil {
 		return false
 	}
-	sum, err := os.ReadFile(filepath.Join(folder, aboutSumFile))
+	sum, err := os.ReadFile(filepath.Join(folder, metaSumFile))
 	return err == nil && string(sum) == sumOf(filepath.Base(folder), about)
 }
 
-// describeAgain reports whether a mark has a stream's metadata, and writes it back if restore is set.
-func describeAgain(mark, folder string, restore bool) (bool, error) {
+// restoreMetadata reports whether a mark has a stream's metadata, and writes it back if restore is set.
+func restoreMetadata(mark, folder string, restore bool) (bool, error) {
 	about, err := os.ReadFile(mark)
 	if err != nil || len(about) == 0 || !restore {
 		return len(about) > 0, err
 	}
 	sum := sumOf(filepath.Base(folder), about)
-	return true, errors.Join(writeFile(filepath.Join(folder, aboutFile), about), writeFile(filepath.Join(folder, aboutSumFile), []byte(sum)))
+	return true, errors.Join(writeFile(filepath.Join(folder, metaFile), about), writeFile(filepath.Join(folder, metaSumFile), []byte(sum)))
 }
 
-// describe saves a stream's metadata in its mark.
-func describe(dir, name string) error {
+// saveMetadata saves a stream's metadata in its mark.
+func saveMetadata(dir, name string) error {
 	folders, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", name))
-	if err != nil || len(folders) != 1 || !describes(folders[0]) {
+	if err != nil || len(folders) != 1 || !hasMetadata(folders[0]) {
 		return err
 	}
-	about, err := os.ReadFile(filepath.Join(folders[0], aboutFile))
+	about, err := os.ReadFile(filepath.Join(folders[0], metaFile))
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func reopened(t *testing.T, dir string) (missing, told []string, unknown int) {
 			missing = append(missing, key)
 		}
 	}
-	lost, err := s.Damaged(t.Context())
+	lost, err := s.ListDamage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

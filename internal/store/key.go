@@ -16,8 +16,8 @@ const (
 	maxKey   = 1024
 )
 
-// simple matches a part that is stored literally; all others are encoded, with a mark that no simple part has.
-var simple = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+// plainPart matches a part that is stored literally; all others are encoded, with a mark that no simple part has.
+var plainPart = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // encode returns the subject of the key, of letters, digits and "_-=.".
 func (k Key) encode() (string, error) {
@@ -25,7 +25,7 @@ func (k Key) encode() (string, error) {
 	parts := make([]string, len(k))
 	for i, part := range k {
 		size += len(part)
-		if parts[i] = part; !simple.MatchString(part) {
+		if parts[i] = part; !plainPart.MatchString(part) {
 			parts[i] = "=" + base64.RawURLEncoding.EncodeToString([]byte(part))
 		}
 	}

@@ -14,7 +14,7 @@ type Log struct{ place }
 // Log returns the log of that name: a letter, then at most 31 of a-z, 0-9 and "_". It is created on first use; the
 // limits of a name must not change within a process.
 func (s *Store) Log(name string, limits Limits) (*Log, error) {
-	if !named.MatchString(name) {
+	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("%w: a log cannot be called %.80q", ErrInvalid, name)
 	}
 	return &Log{s.place("log", name, 0, limits)}, nil

@@ -29,11 +29,11 @@ func Memory() *Store {
 				return ctx.Err()
 			}
 		},
-		ring: func(context.Context, string) (bell, error) {
-			return &memoryBell{closed: closed, timers: map[string]*time.Timer{}}, nil
+		openAlarms: func(context.Context, string) (alarmClock, error) {
+			return &memoryAlarms{closed: closed, timers: map[string]*time.Timer{}}, nil
 		},
-		streams: map[string]stream{},
-		bells:   map[string]bell{},
+		streams:     map[string]stream{},
+		alarmClocks: map[string]alarmClock{},
 	}
 }
 
@@ -134,12 +134,12 @@ func (m message) clone() message {
 }
 
 func (s *memory) next(ctx context.Context, pattern string, from uint64) (message, error) {
-	m, _, err := s.nextOr(ctx, pattern, from)
+	m, _, err := s.nextOrWait(ctx, pattern, from)
 	return m, err
 }
 
-// nextOr also returns a channel that is closed when there may be more.
-func (s *memory) nextOr(ctx context.Context, pattern string, from uint64) (message, <-chan struct{}, error) {
+// nextOrWait also returns a channel that is closed when there may be more.
+func (s *memory) nextOrWait(ctx context.Context, pattern string, from uint64) (message, <-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return message{}, nil, err
 	}
@@ -206,7 +206,7 @@ func (s *memory) subjects(ctx context.Context) ([]string, error) {
 
 func (s *memory) follow(ctx context.Context, pattern string, from uint64, do func(message) error) error {
 	for {
-		m, more, err := s.nextOr(ctx, pattern, from)
+		m, more, err := s.nextOrWait(ctx, pattern, from)
 		if errors.Is(err, ErrNotFound) {
 			select {
 			case <-more:
@@ -227,17 +227,17 @@ func (s *memory) follow(ctx context.Context, pattern string, from uint64, do fun
 	}
 }
 
-// memoryBell implements bell with timers.
-type memoryBell struct {
+// memoryAlarms implements bell with timers.
+type memoryAlarms struct {
 	closed <-chan struct{}
 
 	mu     sync.Mutex
 	timers map[string]*time.Timer
-	rung   []string
+	fired  []string
 	wake   chan struct{} // closed by the next alarm; nil without a listener
 }
 
-func (b *memoryBell) set(ctx context.Context, subject string, at time.Time) error {
+func (b *memoryAlarms) set(ctx context.Context, subject string, at time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -246,11 +246,11 @@ func (b *memoryBell) set(ctx context.Context, subject string, at time.Time) erro
 	if before := b.timers[subject]; before != nil {
 		before.Stop()
 	}
-	b.timers[subject] = time.AfterFunc(time.Until(at), func() { b.ring(subject) })
+	b.timers[subject] = time.AfterFunc(time.Until(at), func() { b.fire(subject) })
 	return nil
 }
 
-func (b *memoryBell) unset(ctx context.Context, subject string) error {
+func (b *memoryAlarms) cancel(ctx context.Context, subject string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if before := b.timers[subject]; before != nil {
@@ -260,20 +260,20 @@ func (b *memoryBell) unset(ctx context.Context, subject string) error {
 	return ctx.Err()
 }
 
-func (b *memoryBell) ring(subject string) {
+func (b *memoryAlarms) fire(subject string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.timers, subject)
 	if b.wake != nil {
-		b.rung = append(b.rung, subject)
+		b.fired = append(b.fired, subject)
 		close(b.wake)
 		b.wake = make(chan struct{})
 	}
 }
 
-func (b *memoryBell) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
+func (b *memoryAlarms) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
 	b.mu.Lock()
-	b.rung, b.wake = nil, make(chan struct{})
+	b.fired, b.wake = nil, make(chan struct{})
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
@@ -285,8 +285,8 @@ func (b *memoryBell) listen(ctx context.Context, begin func() error, rung func(s
 	}
 	for {
 		b.mu.Lock()
-		heard, more := b.rung, b.wake
-		b.rung = nil
+		heard, more := b.fired, b.wake
+		b.fired = nil
 		b.mu.Unlock()
 		for _, subject := range heard {
 			if err := rung(subject); err != nil {

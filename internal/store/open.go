@@ -23,8 +23,8 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxBytes bounds the disk space of all records; 0 means 2 GiB.
 	MaxBytes int64
-	// Patience is how long Open waits for another process to release the directory; 0 means no wait.
-	Patience time.Duration
+	// LockTimeout is how long Open waits for another process to release the directory; 0 means no wait.
+	LockTimeout time.Duration
 	// OnWrite is called right before each change of a record and again when it is on disk, with the name of its place
 	// ("log_runs"): tests kill the process there. It may be nil. It is called concurrently.
 	OnWrite func(place string, done bool)
@@ -75,22 +75,22 @@ func (e *InUseError) Is(target error) bool { return target == ErrInUse }
 // Close or its end: otherwise the error is an *[InUseError]. The engine starts after Open has returned; the first use
 // of the store waits for it.
 func Open(dir string, opts *Options) (*Store, error) {
-	return openWith(dir, opts.withDefaults(), steps())
+	return openWith(dir, opts.withDefaults(), migrations())
 }
 
 // openWith opens a store with the schema migrations.
-func openWith(dir string, opts Options, steps []step) (*Store, error) {
+func openWith(dir string, opts Options, steps []migration) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, madeFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
-	unlock, err := filelock.Dir(dir, opts.Patience)
+	unlock, err := filelock.Dir(dir, opts.LockTimeout)
 	if errors.Is(err, filelock.ErrBusy) {
 		return nil, &InUseError{dir, ownerOf(dir)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
-	if err := check(dir, len(steps)); err != nil {
+	if err := checkVersion(dir, len(steps)); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -118,18 +118,18 @@ func ownerOf(dir string) int {
 }
 
 // start returns a store whose engine starts in the background.
-func start(dir string, opts Options, steps []step, unlock func()) *Store {
+func start(dir string, opts Options, steps []migration, unlock func()) *Store {
 	var (
 		up      = make(chan struct{})
 		closing = make(chan struct{})
 		e       *engine
 		failed  error
 	)
-	s := &Store{dir: dir, streams: map[string]stream{}, bells: map[string]bell{}, onWrite: opts.OnWrite}
+	s := &Store{dir: dir, streams: map[string]stream{}, alarmClocks: map[string]alarmClock{}, onWrite: opts.OnWrite}
 	go func() {
 		defer close(up)
 		began := time.Now()
-		if failed = mendAloud(dir, opts.Logger); failed == nil {
+		if failed = repairAndLog(dir, opts.Logger); failed == nil {
 			e, failed = startEngine(filepath.Join(dir, engineFolder), opts)
 		}
 		if failed == nil {
@@ -159,7 +159,7 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
-	s.ring = func(ctx context.Context, name string) (bell, error) { return e.bell(ctx, name) }
+	s.openAlarms = func(ctx context.Context, name string) (alarmClock, error) { return e.openAlarms(ctx, name) }
 	s.stop = sync.OnceValue(func() error {
 		close(closing)
 		<-up
@@ -172,9 +172,9 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	return s
 }
 
-// mendAloud repairs damage, and logs what was lost.
-func mendAloud(dir string, log *slog.Logger) error {
-	found, err := mend(context.Background(), dir)
+// repairAndLog repairs damage, and logs what was lost.
+func repairAndLog(dir string, log *slog.Logger) error {
+	found, err := repair(context.Background(), dir)
 	for _, d := range found {
 		log.Error("a record is damaged", "record", d.String(), "restored", d.Restored, "kept", filepath.Join(dir, damagedFolder))
 	}
@@ -202,5 +202,5 @@ func openStream(ctx context.Context, e *engine, dir, name string, perSubject int
 			return nil, err
 		}
 	}
-	return opened, describe(dir, name)
+	return opened, saveMetadata(dir, name)
 }

@@ -23,16 +23,16 @@ func (b *blockReader) restore(region []byte) ([]byte, blockRecord) {
 	}
 	fixed := bytes.Clone(region)
 	own := &blockReader{stream: b.stream, data: fixed, sum: b.sum}
-	if r, ok := own.resized(); ok {
+	if r, ok := own.restoreLengths(); ok {
 		return fixed, r
 	}
 	copy(fixed, region)
 	bits := []byte{1, 2, 4, 8, 16, 32, 64, 128}
-	if r, ok := own.changed(bits); len(fixed) <= maxBits && ok {
+	if r, ok := own.restoreByte(bits); len(fixed) <= maxBits && ok {
 		return fixed, r
 	}
 	copy(fixed, region)
-	if r, ok := own.changed(otherBytes(bits)); len(fixed) <= maxBytes && ok {
+	if r, ok := own.restoreByte(otherBytes(bits)); len(fixed) <= maxBytes && ok {
 		return fixed, r
 	}
 	return nil, blockRecord{}
@@ -48,8 +48,8 @@ func otherBytes(bits []byte) (all []byte) {
 	return all
 }
 
-// resized finds the lengths of a block's only record for which the checksum matches.
-func (b *blockReader) resized() (blockRecord, bool) {
+// restoreLengths finds the lengths of a block's only record for which the checksum matches.
+func (b *blockReader) restoreLengths() (blockRecord, bool) {
 	length, subject := binary.LittleEndian.Uint32(b.data), binary.LittleEndian.Uint16(b.data[20:])
 	for _, headers := range []uint32{length & headersBit, ^length & headersBit} {
 		for _, s := range []uint16{subject, uint16(wordLength(b.data[recordHead:]))} { //nolint:gosec // it is checked where it is read
@@ -63,8 +63,8 @@ func (b *blockReader) resized() (blockRecord, bool) {
 	return blockRecord{}, false
 }
 
-// changed finds the byte whose change by one of these differences makes the checksum match.
-func (b *blockReader) changed(differences []byte) (blockRecord, bool) {
+// restoreByte finds the byte whose change by one of these differences makes the checksum match.
+func (b *blockReader) restoreByte(differences []byte) (blockRecord, bool) {
 	for i := range b.data {
 		for _, d := range differences {
 			b.data[i] ^= d

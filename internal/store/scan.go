@@ -85,7 +85,7 @@ func (s *scanner) each(ctx context.Context, blocks []string, older map[string]ui
 func (s *scanner) block(b *blockReader, last bool, older map[string]uint64) (sound []byte) {
 	sound = make([]byte, 0, len(b.data))
 	keep := func(r blockRecord, data []byte) {
-		if s.note(r); r.marks() || r.number >= older[r.subject] {
+		if s.note(r); r.isMark() || r.number >= older[r.subject] {
 			sound = append(sound, data...)
 		}
 	}
@@ -105,18 +105,18 @@ func (s *scanner) block(b *blockReader, last bool, older map[string]uint64) (sou
 			parts = b.split(region)
 		}
 		after, _ := b.at(end)
-		s.mend(b, parts, after, keep)
+		s.repair(b, parts, after, keep)
 		offset = end
 	}
 	return sound
 }
 
-// mend restores the damaged records before a sound one, or records their loss.
-func (s *scanner) mend(b *blockReader, parts [][]byte, after blockRecord, keep func(blockRecord, []byte)) {
+// repair restores the damaged records before a sound one, or records their loss.
+func (s *scanner) repair(b *blockReader, parts [][]byte, after blockRecord, keep func(blockRecord, []byte)) {
 	for _, part := range parts {
 		fixed, r := b.restore(part)
 		if fixed == nil {
-			s.lose(b, part, after)
+			s.recordLoss(b, part, after)
 			continue
 		}
 		s.lost = append(s.lost, lostRecord{r.subject, r.plainNumber(), true})
@@ -126,7 +126,7 @@ func (s *scanner) mend(b *blockReader, parts [][]byte, after blockRecord, keep f
 
 // note records a sound record.
 func (s *scanner) note(r blockRecord) {
-	if r.marks() {
+	if r.isMark() {
 		s.removed[r.plainNumber()] = true
 		return
 	}
@@ -134,15 +134,15 @@ func (s *scanner) note(r blockRecord) {
 	s.before = max(s.before, r.number)
 }
 
-// lose records the loss of a damaged record before another one.
-func (s *scanner) lose(b *blockReader, data []byte, after blockRecord) {
+// recordLoss records the loss of a damaged record before another one.
+func (s *scanner) recordLoss(b *blockReader, data []byte, after blockRecord) {
 	l := lostRecord{subject: b.subjectIn(data), number: s.before + 1}
 	if len(data) >= recordHead {
 		said := binary.LittleEndian.Uint64(data[4:])
 		if said&tombstoneBit != 0 && len(data) == emptySize {
 			return // it was a tombstone
 		}
-		fits := after.size == 0 || after.marks() || said < after.number
+		fits := after.size == 0 || after.isMark() || said < after.number
 		if l.subject != "" && said > s.before && fits && said < s.before+1<<32 {
 			l.number = said
 		}

@@ -25,7 +25,7 @@ const maxSchedules = 100_000
 // Schedules returns the schedules of that name: a letter, then at most 31 of a-z, 0-9 and "_". They are created on
 // first use.
 func (s *Store) Schedules(name string) (*Schedules, error) {
-	if !named.MatchString(name) {
+	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("%w: schedules cannot be called %.80q", ErrInvalid, name)
 	}
 	limits := Limits{Records: maxSchedules, Record: 64 << 10, Keep: true}
@@ -43,8 +43,8 @@ type Schedule struct {
 	Value        []byte
 }
 
-// planned is the stored form of a schedule.
-type planned struct {
+// storedSchedule is the stored form of a schedule.
+type storedSchedule struct {
 	Next     time.Time     `json:"next"`
 	Fields   string        `json:"fields,omitempty"`
 	Zone     string        `json:"zone,omitempty"`
@@ -52,8 +52,8 @@ type planned struct {
 	Value    []byte        `json:"value,omitempty"`
 }
 
-// following returns the due time after Next, not in the past; zero means never.
-func (p planned) following() (time.Time, error) {
+// next returns the due time after Next, not in the past; zero means never.
+func (p storedSchedule) next() (time.Time, error) {
 	switch {
 	case p.Fields != "" && time.Now().Before(p.Next):
 		return Next(p.Fields, p.Zone, p.Next)
@@ -68,7 +68,7 @@ func (p planned) following() (time.Time, error) {
 
 // At makes a key due at a time, at once if that has passed. It replaces the key's schedule.
 func (t *Schedules) At(ctx context.Context, key Key, when time.Time, value []byte) error {
-	return t.put(ctx, key, planned{Next: when.UTC(), Value: value})
+	return t.put(ctx, key, storedSchedule{Next: when.UTC(), Value: value})
 }
 
 // Cron makes a key due at the times of [Next]. It replaces the key's schedule, unless it is the same.
@@ -77,7 +77,7 @@ func (t *Schedules) Cron(ctx context.Context, key Key, fields, zone string, valu
 	if err != nil {
 		return err
 	}
-	return t.repeat(ctx, key, planned{Next: next, Fields: fields, Zone: zone, Value: value})
+	return t.repeat(ctx, key, storedSchedule{Next: next, Fields: fields, Zone: zone, Value: value})
 }
 
 // Every makes a key due after each interval of at least a second, first after one interval. It replaces the key's
@@ -86,11 +86,11 @@ func (t *Schedules) Every(ctx context.Context, key Key, interval time.Duration, 
 	if interval < time.Second {
 		return fmt.Errorf("%w: an interval of %v; a second is the least", ErrInvalid, interval)
 	}
-	return t.repeat(ctx, key, planned{Next: time.Now().UTC().Add(interval), Interval: interval, Value: value})
+	return t.repeat(ctx, key, storedSchedule{Next: time.Now().UTC().Add(interval), Interval: interval, Value: value})
 }
 
 // repeat sets a repeating schedule, unless it is there: a replacement would lose a due time that has passed.
-func (t *Schedules) repeat(ctx context.Context, key Key, p planned) error {
+func (t *Schedules) repeat(ctx context.Context, key Key, p storedSchedule) error {
 	switch before, _, err := t.get(ctx, key); {
 	case err == nil && before.Fields == p.Fields && before.Zone == p.Zone && before.Interval == p.Interval && string(before.Value) == string(p.Value):
 		return nil
@@ -100,16 +100,16 @@ func (t *Schedules) repeat(ctx context.Context, key Key, p planned) error {
 	return t.put(ctx, key, p)
 }
 
-func (t *Schedules) get(ctx context.Context, key Key) (planned, uint64, error) {
+func (t *Schedules) get(ctx context.Context, key Key) (storedSchedule, uint64, error) {
 	e, err := t.defs.Get(ctx, key)
 	if err != nil {
-		return planned{}, 0, err
+		return storedSchedule{}, 0, err
 	}
-	p, err := asPlanned(e)
+	p, err := decodeSchedule(e)
 	return p, e.Revision, err
 }
 
-func asPlanned(e Entry) (p planned, err error) {
+func decodeSchedule(e Entry) (p storedSchedule, err error) {
 	if err := json.Unmarshal(e.Value, &p); err != nil {
 		return p, fmt.Errorf("%w: schedule %q: %w", ErrCorrupt, e.Key, err)
 	}
@@ -117,7 +117,7 @@ func asPlanned(e Entry) (p planned, err error) {
 }
 
 // put writes a schedule first and its alarm second: a missing alarm is set by the next Listen.
-func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
+func (t *Schedules) put(ctx context.Context, key Key, p storedSchedule) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.unset(ctx, key, before.Revision), t.set(ctx, key, revision, p.Next))
+	return errors.Join(t.cancel(ctx, key, before.Revision), t.set(ctx, key, revision, p.Next))
 }
 
 // Remove removes a key's schedule, also if it is due and not acknowledged. A missing one is not an error.
@@ -142,16 +142,16 @@ func (t *Schedules) Remove(ctx context.Context, key Key) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.defs.Remove(ctx, key), t.unset(ctx, key, before.Revision))
+	return errors.Join(t.defs.Remove(ctx, key), t.cancel(ctx, key, before.Revision))
 }
 
 // List yields all schedules.
 func (t *Schedules) List(ctx context.Context) iter.Seq2[Schedule, error] {
 	return func(yield func(Schedule, error) bool) {
 		for e, err := range t.defs.List(ctx, nil) {
-			var p planned
+			var p storedSchedule
 			if err == nil {
-				p, err = asPlanned(e)
+				p, err = decodeSchedule(e)
 			}
 			if !yield(Schedule{e.Key, p.Next, p.Fields, p.Zone, p.Interval, p.Value}, err) || err != nil {
 				return
@@ -168,16 +168,16 @@ type Firing struct {
 	Value []byte
 }
 
-// Fired calls do with each due key, one after the other, earliest first: at least once each, as a key is acknowledged
+// Listen calls do with each due key, one after the other, earliest first: at least once each, as a key is acknowledged
 // when do returns nil. It continues until ctx ends or do returns an error, and returns that error; unacknowledged
 // keys are due again next time. Only one Listen may run at a time, across all processes.
-func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
-	bell, err := t.store.bell(ctx, t.alarms)
+func (t *Schedules) Listen(ctx context.Context, do func(Firing) error) error {
+	bell, err := t.store.alarms(ctx, t.alarms)
 	if err != nil {
 		return err
 	}
-	return bell.listen(ctx, func() error { return t.missed(ctx, do) }, func(subject string) error {
-		key, revision, err := t.rung(subject)
+	return bell.listen(ctx, func() error { return t.fireMissed(ctx, do) }, func(subject string) error {
+		key, revision, err := t.parseAlarm(subject)
 		if err != nil {
 			return err
 		}
@@ -188,13 +188,13 @@ func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
 		if err != nil {
 			return err
 		}
-		return t.see(ctx, e, do)
+		return t.check(ctx, e, do)
 	})
 }
 
-// missed handles the keys that are due already, and sets the alarms of all others: a killed process may not have set
+// fireMissed handles the keys that are due already, and sets the alarms of all others: a killed process may not have set
 // them.
-func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
+func (t *Schedules) fireMissed(ctx context.Context, do func(Firing) error) error {
 	type item struct {
 		Entry
 
@@ -205,7 +205,7 @@ func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
 		if err != nil {
 			return err
 		}
-		p, err := asPlanned(e)
+		p, err := decodeSchedule(e)
 		if err != nil {
 			return err
 		}
@@ -213,16 +213,16 @@ func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
 	}
 	slices.SortStableFunc(all, func(a, b item) int { return a.next.Compare(b.next) })
 	for _, i := range all {
-		if err := t.see(ctx, i.Entry, do); err != nil {
+		if err := t.check(ctx, i.Entry, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// see fires a key if it is due, and sets its alarm otherwise.
-func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) error {
-	p, err := asPlanned(e)
+// check fires a key if it is due, and sets its alarm otherwise.
+func (t *Schedules) check(ctx context.Context, e Entry, do func(Firing) error) error {
+	p, err := decodeSchedule(e)
 	if err != nil {
 		return err
 	}
@@ -236,14 +236,14 @@ func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) err
 const ackTime = 10 * time.Second
 
 // fire handles a due key, and advances its schedule.
-func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing) error) error {
+func (t *Schedules) fire(ctx context.Context, e Entry, p storedSchedule, do func(Firing) error) error {
 	err := do(Firing{e.Key, p.Next, p.Value})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTime) // do has run, so it must be acknowledged
 	defer cancel()
-	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // an unknown zone ends the schedule
+	if p.Next, err = p.next(); err != nil && !errors.Is(err, ErrInvalid) { // an unknown zone ends the schedule
 		return err
 	}
 	if p.Next.IsZero() {
@@ -263,12 +263,12 @@ func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing
 	return t.set(ctx, e.Key, revision, p.Next)
 }
 
-// bell fires alarms. An alarm is set for a key and the revision of its schedule: one for another revision is of a
+// alarmClock fires alarms. An alarm is set for a key and the revision of its schedule: one for another revision is of a
 // replaced schedule.
-type bell interface {
+type alarmClock interface {
 	// set sets an alarm for a time; unset cancels one that has not fired.
 	set(ctx context.Context, subject string, at time.Time) error
-	unset(ctx context.Context, subject string) error
+	cancel(ctx context.Context, subject string) error
 	// listen calls begin, and then rung with the subject of each alarm that fires after its own call, until ctx ends
 	// or one of them fails.
 	listen(ctx context.Context, begin func() error, rung func(subject string) error) error
@@ -282,30 +282,30 @@ func (t *Schedules) set(ctx context.Context, key Key, revision uint64, at time.T
 	if furthest := time.Now().Add(maxAhead); at.After(furthest) {
 		at = furthest
 	}
-	return t.ring(ctx, key, revision, func(b bell, subject string) error { return b.set(ctx, subject, at) })
+	return t.withAlarm(ctx, key, revision, func(b alarmClock, subject string) error { return b.set(ctx, subject, at) })
 }
 
-func (t *Schedules) unset(ctx context.Context, key Key, revision uint64) error {
+func (t *Schedules) cancel(ctx context.Context, key Key, revision uint64) error {
 	if revision == 0 {
 		return nil
 	}
-	return t.ring(ctx, key, revision, func(b bell, subject string) error { return b.unset(ctx, subject) })
+	return t.withAlarm(ctx, key, revision, func(b alarmClock, subject string) error { return b.cancel(ctx, subject) })
 }
 
-func (t *Schedules) ring(ctx context.Context, key Key, revision uint64, do func(b bell, subject string) error) error {
+func (t *Schedules) withAlarm(ctx context.Context, key Key, revision uint64, do func(b alarmClock, subject string) error) error {
 	encoded, err := key.encode()
 	if err != nil {
 		return err
 	}
-	b, err := t.store.bell(ctx, t.alarms)
+	b, err := t.store.alarms(ctx, t.alarms)
 	if err != nil {
 		return err
 	}
 	return do(b, encoded+"."+strconv.FormatUint(revision, 10))
 }
 
-// rung parses the subject of an alarm.
-func (t *Schedules) rung(subject string) (Key, uint64, error) {
+// parseAlarm parses the subject of an alarm.
+func (t *Schedules) parseAlarm(subject string) (Key, uint64, error) {
 	dot := strings.LastIndexByte(subject, '.')
 	if dot < 0 {
 		return nil, 0, fmt.Errorf("%w: an alarm of nobody: %.80q", ErrCorrupt, subject)

@@ -106,7 +106,7 @@ func TestMissed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
 		defer cancel()
 		var got []string
-		err = schedules.Fired(ctx, func(f store.Firing) error {
+		err = schedules.Listen(ctx, func(f store.Firing) error {
 			got = append(got, fmt.Sprintf("%s of %v at %v", f.Key[0], f.Time.Sub(began), time.Since(began)))
 			return nil
 		})
@@ -129,7 +129,7 @@ func TestFar(t *testing.T) {
 		if err := schedules.At(t.Context(), store.Key{"k"}, when, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := schedules.Fired(t.Context(), func(store.Firing) error { return enough }); !errors.Is(err, enough) || !time.Now().Equal(when) {
+		if err := schedules.Listen(t.Context(), func(store.Firing) error { return enough }); !errors.Is(err, enough) || !time.Now().Equal(when) {
 			t.Errorf("%v at %v", err, time.Now())
 		}
 	})

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// step migrates the store from one schema version to the next. An interrupted step is rerun from its start, so it
+// migration migrates the store from one schema version to the next. An interrupted step is rerun from its start, so it
 // must be idempotent.
-type step func(ctx context.Context, s *Store) error
+type migration func(ctx context.Context, s *Store) error
 
-// steps returns the migrations up to the current version: the first is from version 0, an empty store, to 1. To
+// migrations returns the migrations up to the current version: the first is from version 0, an empty store, to 1. To
 // change the schema, add a step at the end.
-func steps() []step {
-	return []step{func(context.Context, *Store) error { return nil }}
+func migrations() []migration {
+	return []migration{func(context.Context, *Store) error { return nil }}
 }
 
 // migrationTime is the timeout of all steps together.
 const migrationTime = 10 * time.Minute
 
-// check rejects a directory that a newer version wrote.
-func check(dir string, version int) error {
+// checkVersion rejects a directory that a newer version wrote.
+func checkVersion(dir string, version int) error {
 	found, err := schemaOf(dir)
 	if err != nil {
 		return err
@@ -54,18 +54,18 @@ func schemaOf(dir string) (int, error) {
 }
 
 // migrate runs the missing steps, and records each when it is done.
-func migrate(dir string, e *engine, steps []step) error {
+func migrate(dir string, e *engine, steps []migration) error {
 	from, err := schemaOf(dir)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationTime)
 	defer cancel()
-	s := &Store{streams: map[string]stream{}, bells: map[string]bell{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
+	s := &Store{streams: map[string]stream{}, alarmClocks: map[string]alarmClock{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
-	s.ring = func(ctx context.Context, name string) (bell, error) { return e.bell(ctx, name) }
+	s.openAlarms = func(ctx context.Context, name string) (alarmClock, error) { return e.openAlarms(ctx, name) }
 	for version := from; version < len(steps); version++ {
 		if err := steps[version](ctx, s); err != nil {
 			return fmt.Errorf("bring records from version %d to %d: %w", version, version+1, err)

@@ -15,7 +15,7 @@ func TestMigrate(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	var made []int
 	fails := errors.New("not yet")
-	write := func(n int) step {
+	write := func(n int) migration {
 		return func(ctx context.Context, s *Store) error {
 			made = append(made, n)
 			b, err := s.Bucket("b", Limits{})
@@ -26,9 +26,9 @@ func TestMigrate(t *testing.T) {
 			return err
 		}
 	}
-	two := []step{write(1), write(2)}
+	two := []migration{write(1), write(2)}
 	four := append(two, write(3), func(context.Context, *Store) error { return fails })
-	open := func(steps []step) (*Store, error) {
+	open := func(steps []migration) (*Store, error) {
 		s, err := openWith(dir, (&Options{}).withDefaults(), steps)
 		if err != nil {
 			return nil, err

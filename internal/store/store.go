@@ -67,18 +67,18 @@ func (l Limits) withDefaults() Limits {
 
 // Store stores records. All methods are safe for concurrent use.
 type Store struct {
-	dir  string // "" for memory
-	open func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
-	stop func() error
-	wait func(ctx context.Context) error
-	ring func(ctx context.Context, name string) (bell, error)
+	dir        string // "" for memory
+	open       func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
+	stop       func() error
+	wait       func(ctx context.Context) error
+	openAlarms func(ctx context.Context, name string) (alarmClock, error)
 
 	// onWrite is Options.OnWrite.
 	onWrite func(place string, done bool)
 
-	mu      sync.Mutex
-	streams map[string]stream
-	bells   map[string]bell
+	mu          sync.Mutex
+	streams     map[string]stream
+	alarmClocks map[string]alarmClock
 }
 
 // stream is the basis of buckets and logs: messages under subjects, numbered from 1.
@@ -116,8 +116,8 @@ func (s *Store) Ready(ctx context.Context) error { return s.wait(ctx) }
 // Close stops all background work and waits for it. It is idempotent.
 func (s *Store) Close() error { return s.stop() }
 
-// named matches the name of a bucket or a log.
-var named = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+// namePattern matches the name of a bucket or a log.
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 // stream opens a stream once. Later calls must have the same limits.
 func (s *Store) stream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
@@ -134,30 +134,30 @@ func (s *Store) stream(ctx context.Context, name string, perSubject int, limits 
 		return nil, fmt.Errorf("open records %s: %w", name, err)
 	}
 	if s.onWrite != nil {
-		opened = watched{opened, name, s.onWrite}
+		opened = observedStream{opened, name, s.onWrite}
 	}
 	s.streams[name] = opened
 	return opened, nil
 }
 
-// bell creates a bell once.
-func (s *Store) bell(ctx context.Context, name string) (bell, error) {
+// alarms creates a bell once.
+func (s *Store) alarms(ctx context.Context, name string) (alarmClock, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.bells[name]; known != nil {
+	if known := s.alarmClocks[name]; known != nil {
 		return known, nil
 	}
-	made, err := s.ring(ctx, name)
+	made, err := s.openAlarms(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open alarms %s: %w", name, err)
 	}
 	if s.onWrite != nil {
-		made = watchedBell{made, name, s.onWrite}
+		made = observedAlarms{made, name, s.onWrite}
 	}
-	s.bells[name] = made
+	s.alarmClocks[name] = made
 	return made, nil
 }
 

@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// watched reports each change of a stream before it is made and when it is on disk.
-type watched struct {
+// observedStream reports each change of a stream before it is made and when it is on disk.
+type observedStream struct {
 	stream
 
-	name string
-	tell func(place string, done bool)
+	name   string
+	report func(place string, done bool)
 }
 
-func (w watched) append(ctx context.Context, subject string, m message, after int64) (uint64, error) {
-	w.tell(w.name, false)
+func (w observedStream) append(ctx context.Context, subject string, m message, after int64) (uint64, error) {
+	w.report(w.name, false)
 	number, err := w.stream.append(ctx, subject, m, after)
-	w.tell(w.name, true)
+	w.report(w.name, true)
 	return number, err
 }
 
-func (w watched) remove(ctx context.Context, subject string, upTo uint64) error {
-	w.tell(w.name, false)
+func (w observedStream) remove(ctx context.Context, subject string, upTo uint64) error {
+	w.report(w.name, false)
 	err := w.stream.remove(ctx, subject, upTo)
-	w.tell(w.name, true)
+	w.report(w.name, true)
 	return err
 }
 
-// watchedBell reports each alarm that is set or cancelled.
-type watchedBell struct {
-	bell
+// observedAlarms reports each alarm that is set or cancelled.
+type observedAlarms struct {
+	alarmClock
 
-	name string
-	tell func(place string, done bool)
+	name   string
+	report func(place string, done bool)
 }
 
-func (w watchedBell) set(ctx context.Context, subject string, at time.Time) error {
-	w.tell(w.name, false)
-	err := w.bell.set(ctx, subject, at)
-	w.tell(w.name, true)
+func (w observedAlarms) set(ctx context.Context, subject string, at time.Time) error {
+	w.report(w.name, false)
+	err := w.alarmClock.set(ctx, subject, at)
+	w.report(w.name, true)
 	return err
 }
 
-func (w watchedBell) unset(ctx context.Context, subject string) error {
-	w.tell(w.name, false)
-	err := w.bell.unset(ctx, subject)
-	w.tell(w.name, true)
+func (w observedAlarms) cancel(ctx context.Context, subject string) error {
+	w.report(w.name, false)
+	err := w.alarmClock.cancel(ctx, subject)
+	w.report(w.name, true)
 	return err
 }

@@ -20,7 +20,7 @@ func Of(word string, candidates []string) string {
 			best, bestCost = c, cost
 		}
 	}
-	if bestCost > allowed(folded) {
+	if bestCost > maxDistance(folded) {
 		return ""
 	}
 	return best
@@ -35,10 +35,10 @@ func cost(a, b string) int {
 	return Distance(a, b)
 }
 
-func allowed(folded string) int { return max(1, len([]rune(folded))/3) }
+func maxDistance(folded string) int { return max(1, len([]rune(folded))/3) }
 
-// maxLooked bounds how many bytes of a name are examined: a word may be as long as a request.
-const maxLooked = 512
+// maxBytes bounds how many bytes of a name are examined: a word may be as long as a request.
+const maxBytes = 512
 
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -46,7 +46,7 @@ func fold(s string) string {
 			return -1
 		}
 		return unicode.ToLower(r)
-	}, s[:min(len(s), maxLooked)])
+	}, s[:min(len(s), maxBytes)])
 }
 
 // Distance is the optimal string alignment distance: insertions, deletions,

@@ -12,7 +12,7 @@ type logHandler struct{ slog.Handler }
 
 // Handle implements [slog.Handler].
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	if traceID, spanID := Ids(ctx); traceID != "" {
+	if traceID, spanID := IDs(ctx); traceID != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String("trace_id", traceID), slog.String("span_id", spanID))
 	}

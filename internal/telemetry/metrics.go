@@ -34,7 +34,7 @@ type instruments struct {
 	runs          metric.Int64Counter
 	runTime       metric.Float64Histogram
 
-	upstreams names
+	upstreams nameLimiter
 	state     atomic.Pointer[func(context.Context) State]
 }
 
@@ -81,7 +81,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		mcpTime:       m.seconds("mcp.server.operation.duration", "How long requests of MCP clients took.", long),
 		runs:          m.counter("sallyport.workflow.runs", "{run}", "Runs of workflows that are over, by how they ended."),
 		runTime:       m.seconds("sallyport.workflow.run.duration", "How long runs of workflows took, with waiting.", long),
-		upstreams:     names{most: maxUpstreams},
+		upstreams:     nameLimiter{max: maxUpstreams},
 	}
 	return i, errors.Join(m.err, i.observe(meter))
 }
@@ -89,18 +89,18 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 // maxUpstreams is the maximum number of upstreams with their own series.
 const maxUpstreams = 200
 
-// names passes the first most names, and maps all others to one.
-type names struct {
-	most  int
+// nameLimiter passes the first most names, and maps all others to one.
+type nameLimiter struct {
+	max   int
 	count atomic.Int64
 	seen  sync.Map
 }
 
-func (n *names) bounded(name string) string {
+func (n *nameLimiter) limit(name string) string {
 	if _, ok := n.seen.Load(name); ok {
 		return name
 	}
-	if n.count.Add(1) > int64(n.most) {
+	if n.count.Add(1) > int64(n.max) {
 		n.count.Add(-1)
 		return "_other"
 	}
@@ -122,8 +122,8 @@ type Execution struct {
 	Duration, Queued time.Duration
 }
 
-// Executed records the execution of a program.
-func (t *Telemetry) Executed(ctx context.Context, e Execution) {
+// RecordExecution records the execution of a program.
+func (t *Telemetry) RecordExecution(ctx context.Context, e Execution) {
 	if t == nil {
 		return
 	}
@@ -133,40 +133,40 @@ func (t *Telemetry) Executed(ctx context.Context, e Execution) {
 	t.queueTime.Record(ctx, e.Queued.Seconds())
 }
 
-// Called records a call of a known upstream. The outcome is "ok", or the kind of the error.
-func (t *Telemetry) Called(ctx context.Context, upstream, outcome string, took time.Duration) {
+// RecordCall records a call of a known upstream. The outcome is "ok", or the kind of the error.
+func (t *Telemetry) RecordCall(ctx context.Context, upstream, outcome string, took time.Duration) {
 	if t == nil {
 		return
 	}
-	of := attribute.String("upstream", t.upstreams.bounded(upstream))
+	of := attribute.String("upstream", t.upstreams.limit(upstream))
 	t.calls.Add(ctx, 1, with(of, attribute.String("outcome", outcome)))
 	t.callTime.Record(ctx, took.Seconds(), with(of))
 }
 
-// Decided records the decision about a call: "allow", "deny" or "ask".
-func (t *Telemetry) Decided(ctx context.Context, action string) {
+// RecordDecision records the decision about a call: "allow", "deny" or "ask".
+func (t *Telemetry) RecordDecision(ctx context.Context, action string) {
 	if t != nil {
 		t.decisions.Add(ctx, 1, with(attribute.String("action", action)))
 	}
 }
 
-// Asked records a new state of an approval.
-func (t *Telemetry) Asked(ctx context.Context, state string) {
+// RecordApproval records a new state of an approval.
+func (t *Telemetry) RecordApproval(ctx context.Context, state string) {
 	if t != nil {
 		t.approvals.Add(ctx, 1, with(attribute.String("state", state)))
 	}
 }
 
-// Searched records a search.
-func (t *Telemetry) Searched(ctx context.Context, weak bool, took time.Duration) {
+// RecordSearch records a search.
+func (t *Telemetry) RecordSearch(ctx context.Context, weak bool, took time.Duration) {
 	if t != nil {
 		t.searchTime.Record(ctx, took.Seconds(), with(attribute.Bool("weak", weak)))
 	}
 }
 
-// Tokens records the tokens of the response to a verb ("execute", "search"), and of the data that the program read:
+// RecordTokens records the tokens of the response to a verb ("execute", "search"), and of the data that the program read:
 // the difference is saved.
-func (t *Telemetry) Tokens(ctx context.Context, verb string, returned, read int) {
+func (t *Telemetry) RecordTokens(ctx context.Context, verb string, returned, read int) {
 	if t == nil {
 		return
 	}
@@ -177,27 +177,27 @@ func (t *Telemetry) Tokens(ctx context.Context, verb string, returned, read int)
 	}
 }
 
-// Refused records a request that was told to retry: "busy" or "rate_limit".
-func (t *Telemetry) Refused(ctx context.Context, reason string) {
+// RecordRefusal records a request that was told to retry: "busy" or "rate_limit".
+func (t *Telemetry) RecordRefusal(ctx context.Context, reason string) {
 	if t != nil {
 		t.refusals.Add(ctx, 1, with(attribute.String("reason", reason)))
 	}
 }
 
-// Served records a request of an MCP client, by its method, which must be a known one.
-func (t *Telemetry) Served(ctx context.Context, method, outcome string, took time.Duration) {
+// RecordRequest records a request of an MCP client, by its method, which must be a known one.
+func (t *Telemetry) RecordRequest(ctx context.Context, method, outcome string, took time.Duration) {
 	if t == nil {
 		return
 	}
 	attrs := []attribute.KeyValue{attribute.String("mcp.method.name", method)}
-	if !well(outcome) {
+	if !isOK(outcome) {
 		attrs = append(attrs, attribute.String("error.type", outcome))
 	}
 	t.mcpTime.Record(ctx, took.Seconds(), with(attrs...))
 }
 
-// Ran records a finished workflow run.
-func (t *Telemetry) Ran(ctx context.Context, status string, took time.Duration) {
+// RecordRun records a finished workflow run.
+func (t *Telemetry) RecordRun(ctx context.Context, status string, took time.Duration) {
 	if t == nil {
 		return
 	}

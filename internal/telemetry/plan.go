@@ -30,7 +30,7 @@ var (
 	metrics = signal{"METRICS", "/v1/metrics"}
 )
 
-func planned(o Options) plan {
+func newPlan(o Options) plan {
 	p := plan{sample: o.Settings.Sample}
 	v := variables{env: o.Env, log: o.Logger}
 	if strings.EqualFold(v.get("OTEL_SDK_DISABLED"), "true") || o.Settings.Problem != "" {

@@ -16,12 +16,12 @@ type Kind = trace.SpanKind
 
 // The kinds of spans.
 const (
-	// Inside is an internal operation.
-	Inside = trace.SpanKindInternal
-	// Serving handles a request.
-	Serving = trace.SpanKindServer
-	// Asking waits for a response to a request.
-	Asking = trace.SpanKindClient
+	// Internal is an internal operation.
+	Internal = trace.SpanKindInternal
+	// Server handles a request.
+	Server = trace.SpanKindServer
+	// Client waits for a response to a request.
+	Client = trace.SpanKindClient
 )
 
 // maxText bounds each text of a span, in characters.
@@ -72,28 +72,28 @@ func (s *Span) End(outcome string) {
 	if s == nil {
 		return
 	}
-	if !well(outcome) {
+	if !isOK(outcome) {
 		s.span.SetAttributes(attribute.String("error.type", sanitize.Line(outcome, maxText)))
 		s.span.SetStatus(codes.Error, "")
 	}
 	s.span.End()
 }
 
-func well(outcome string) bool { return outcome == "" || outcome == "ok" }
+func isOK(outcome string) bool { return outcome == "" || outcome == "ok" }
 
-// Place is a reference to a span. The zero value refers to none.
-type Place struct{ span trace.Span }
+// TraceContext is a reference to a span. The zero value refers to none.
+type TraceContext struct{ span trace.Span }
 
-// PlaceOf returns the span reference of ctx.
-func PlaceOf(ctx context.Context) Place {
+// TraceContextOf returns the span reference of ctx.
+func TraceContextOf(ctx context.Context) TraceContext {
 	if span := trace.SpanFromContext(ctx); span.SpanContext().IsValid() {
-		return Place{span}
+		return TraceContext{span}
 	}
-	return Place{}
+	return TraceContext{}
 }
 
 // In returns ctx within the span: work with its own context continues the trace.
-func (p Place) In(ctx context.Context) context.Context {
+func (p TraceContext) In(ctx context.Context) context.Context {
 	if p.span == nil {
 		return ctx
 	}
@@ -124,8 +124,8 @@ func Traceparent(ctx context.Context) string {
 	return to[parentField]
 }
 
-// Ids returns the ids of the trace and the span of ctx, as in the log; "" for none.
-func Ids(ctx context.Context) (traceID, spanID string) {
+// IDs returns the ids of the trace and the span of ctx, as in the log; "" for none.
+func IDs(ctx context.Context) (traceID, spanID string) {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
 		return "", ""

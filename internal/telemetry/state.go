@@ -50,14 +50,14 @@ func (i *instruments) observe(meter metric.Meter) error {
 	}
 	_, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		if f := i.state.Load(); f != nil {
-			i.tell(o, g, (*f)(ctx))
+			i.report(o, g, (*f)(ctx))
 		}
 		return nil
 	}, g.running, g.queued, g.places, g.sandboxes, g.upstreams, g.tools, g.approvals)
 	return err
 }
 
-func (i *instruments) tell(o metric.Observer, g gauges, s State) {
+func (i *instruments) report(o metric.Observer, g gauges, s State) {
 	o.ObserveInt64(g.running, int64(s.Running))
 	o.ObserveInt64(g.queued, int64(s.Queued))
 	o.ObserveInt64(g.places, int64(s.Places))
@@ -71,7 +71,7 @@ func (i *instruments) tell(o metric.Observer, g gauges, s State) {
 	each(g.upstreams, "state", s.Upstreams)
 	tools := map[string]int{}
 	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
-		tools[i.upstreams.bounded(id)] += s.Tools[id]
+		tools[i.upstreams.limit(id)] += s.Tools[id]
 	}
 	each(g.tools, "upstream", tools)
 }

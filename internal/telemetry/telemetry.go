@@ -64,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	about, err := describe(ctx, o)
+	about, err := newResource(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	plan := planned(o)
+	plan := newPlan(o)
 	readers, err := plan.readers()
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
@@ -90,15 +90,15 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 		t.tracer = traces.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
 		closers = append(closers, traces.Shutdown)
 	}
-	t.close = closing(closers)
+	t.close = closeAll(closers)
 	if t.instruments, err = newInstruments(meters.Meter(scope, metric.WithInstrumentationVersion(o.Version))); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics: %w", err), t.Close(ctx))
 	}
 	return t, nil
 }
 
-// describe returns the attributes of this process for collectors.
-func describe(ctx context.Context, o Options) (*resource.Resource, error) {
+// newResource returns the attributes of this process for collectors.
+func newResource(ctx context.Context, o Options) (*resource.Resource, error) {
 	own := []attribute.KeyValue{attribute.String("service.version", cmp.Or(o.Version, "dev"))}
 	if name := o.Settings.Service; name != "" {
 		own = append(own, attribute.String("service.name", name))
@@ -114,8 +114,8 @@ func describe(ctx context.Context, o Options) (*resource.Resource, error) {
 	return about, nil
 }
 
-// closing returns a function that runs all closers concurrently, once.
-func closing(closers []func(context.Context) error) func(context.Context) error {
+// closeAll returns a function that runs all closers concurrently, once.
+func closeAll(closers []func(context.Context) error) func(context.Context) error {
 	var once sync.Once
 	return func(ctx context.Context) (err error) {
 		once.Do(func() {

@@ -55,15 +55,15 @@ func page(t testing.TB, m *telemetry.Telemetry, accept string) string {
 func everything(t testing.TB, m *telemetry.Telemetry) {
 	t.Helper()
 	ctx := t.Context()
-	m.Executed(ctx, telemetry.Execution{Language: "python", Status: "ok", Duration: time.Second, Queued: time.Millisecond})
-	m.Called(ctx, "github", "ok", time.Millisecond)
-	m.Decided(ctx, "allow")
-	m.Asked(ctx, "waiting")
-	m.Searched(ctx, false, time.Millisecond)
-	m.Tokens(ctx, "execute", 10, 100)
-	m.Refused(ctx, "busy")
-	m.Served(ctx, "tools/call", "", time.Millisecond)
-	m.Ran(ctx, "ok", time.Second)
+	m.RecordExecution(ctx, telemetry.Execution{Language: "python", Status: "ok", Duration: time.Second, Queued: time.Millisecond})
+	m.RecordCall(ctx, "github", "ok", time.Millisecond)
+	m.RecordDecision(ctx, "allow")
+	m.RecordApproval(ctx, "waiting")
+	m.RecordSearch(ctx, false, time.Millisecond)
+	m.RecordTokens(ctx, "execute", 10, 100)
+	m.RecordRefusal(ctx, "busy")
+	m.RecordRequest(ctx, "tools/call", "", time.Millisecond)
+	m.RecordRun(ctx, "ok", time.Second)
 	m.Watch(func(context.Context) telemetry.State {
 		return telemetry.State{Running: 1, Queued: 2, Places: 4, Sandboxes: map[string]int{"python": 1}, Upstreams: map[string]int{"ready": 1}, Tools: map[string]int{"github": 7}, Approvals: 1}
 	})
@@ -76,7 +76,7 @@ func TestNothing(t *testing.T) {
 	t.Parallel()
 	var m *telemetry.Telemetry
 	everything(t, m)
-	ctx, span := m.Start(t.Context(), telemetry.Serving, "x", "y")
+	ctx, span := m.Start(t.Context(), telemetry.Server, "x", "y")
 	span.Set("a", "b")
 	span.SetInt("a", 1)
 	span.End("failed")
@@ -97,7 +97,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	m := open(t, telemetry.Options{})
 	everything(t, m)
 	for i := range 1000 {
-		m.Called(t.Context(), "up"+strings.Repeat("x", i), "ok", 0)
+		m.RecordCall(t.Context(), "up"+strings.Repeat("x", i), "ok", 0)
 	}
 	said := page(t, m, "")
 	if n := strings.Count(said, "\nsallyport_calls_total{"); n != 201 || !strings.Contains(said, `upstream="_other"`) {
@@ -127,9 +127,9 @@ func TestSending(t *testing.T) {
 		{two, telemetry.Options{Env: env("OTEL_EXPORTER_OTLP_ENDPOINT", two.URL, "OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20k,bad", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")}},
 	} {
 		m := open(t, test.o)
-		ctx, span := m.Start(m.Parent(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), telemetry.Asking, "call", "it\x1b[31m"+strings.Repeat("x", 999))
+		ctx, span := m.Start(m.Parent(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), telemetry.Client, "call", "it\x1b[31m"+strings.Repeat("x", 999))
 		span.SetInt("n", 3)
-		m.Called(ctx, "github", "ok", time.Second)
+		m.RecordCall(ctx, "github", "ok", time.Second)
 		span.End("timeout")
 		if said := page(t, m, "application/openmetrics-text; version=1.0.0"); !strings.Contains(said, `trace_id="0af7651916cd43dd8448eb211c80319c"`) {
 			t.Error("there is no exemplar in OpenMetrics")
@@ -169,7 +169,7 @@ func TestNotSending(t *testing.T) {
 		var log bytes.Buffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		m := open(t, o)
-		ctx, span := m.Start(t.Context(), telemetry.Inside, "x", "")
+		ctx, span := m.Start(t.Context(), telemetry.Internal, "x", "")
 		span.End("")
 		if telemetry.Traceparent(ctx) != "" {
 			t.Errorf("%q: there is a span", name)
@@ -186,7 +186,7 @@ func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		m := open(t, telemetry.Options{Settings: config.Telemetry{OTLP: &config.OTLP{URL: "http://user:hunter2@127.0.0.1:1"}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		_, span := m.Start(t.Context(), telemetry.Inside, "x", "")
+		_, span := m.Start(t.Context(), telemetry.Internal, "x", "")
 		span.End("")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -213,10 +213,10 @@ func TestLog(t *testing.T) {
 		}
 		return a
 	}})))
-	ctx, span := m.Start(t.Context(), telemetry.Inside, "x", "")
+	ctx, span := m.Start(t.Context(), telemetry.Internal, "x", "")
 	log.With("a", 1).InfoContext(ctx, "in")
 	log.InfoContext(t.Context(), "out")
-	traceID, spanID := telemetry.Ids(ctx)
+	traceID, spanID := telemetry.IDs(ctx)
 	span.End("")
 	if want := "level=INFO msg=in a=1 trace_id=" + traceID + " span_id=" + spanID + "\nlevel=INFO msg=out\n"; out.String() != want || traceID == "" {
 		t.Errorf("got\n%s want\n%s", out.String(), want)
@@ -246,7 +246,7 @@ func TestRoute(t *testing.T) {
 	said := page(t, m, "")
 	flush()
 	spans := collector.Spans()
-	if len(spans) != 1 || spans[0].Name != "_OTHER /things/{id}" || spans[0].Parent != "b7ad6b7169203331" || !spans[0].Failed || spans[0].Attributes["http.response.status_code"] != "503" || collector.Saw("4711") {
+	if len(spans) != 1 || spans[0].Name != "_OTHER /things/{id}" || spans[0].Parent != "b7ad6b7169203331" || !spans[0].Failed || spans[0].Attributes["http.response.status_code"] != "503" || collector.Contains("4711") {
 		t.Errorf("%+v", spans)
 	}
 	for _, want := range []string{`http_response_status_code="503",http_route="/things/{id}"`, `http_response_status_code="404",http_route="/health"`, `http_route="_OTHER"`} {
@@ -308,8 +308,8 @@ func BenchmarkCalled(b *testing.B) {
 	m := open(b, telemetry.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		ctx, span := m.Start(b.Context(), telemetry.Inside, "execute_tool", "a.b")
-		m.Called(ctx, "a", "ok", time.Second)
+		ctx, span := m.Start(b.Context(), telemetry.Internal, "execute_tool", "a.b")
+		m.RecordCall(ctx, "a", "ok", time.Second)
 		span.End("")
 	}
 }

@@ -37,8 +37,8 @@ const (
 	// firstPause is the delay before the first retry, doubled for each further one; longestPause is the maximum.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// patience is the total time of all attempts.
-	patience = time.Minute
+	// maxElapsed is the total time of all attempts.
+	maxElapsed = time.Minute
 )
 
 // open creates the client; authorities is a file with the trusted certificates, "" for the system's.
@@ -82,7 +82,7 @@ func (u *upload) spans() (sdktrace.SpanExporter, error) {
 		squeeze = otlptracehttp.GzipCompression
 	}
 	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(u.url), otlptracehttp.WithHeaders(u.headers), otlptracehttp.WithHTTPClient(u.client),
-		otlptracehttp.WithCompression(squeeze), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: patience}))
+		otlptracehttp.WithCompression(squeeze), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: maxElapsed}))
 	return spanSender{to, u}, err
 }
 
@@ -93,13 +93,13 @@ func (u *upload) metrics() (sdkmetric.Exporter, error) {
 		squeeze = otlpmetrichttp.GzipCompression
 	}
 	to, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(u.url), otlpmetrichttp.WithHeaders(u.headers), otlpmetrichttp.WithHTTPClient(u.client),
-		otlpmetrichttp.WithCompression(squeeze), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: patience}))
+		otlpmetrichttp.WithCompression(squeeze), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: maxElapsed}))
 	return metricsSender{to, u}, err
 }
 
-// went logs when exports start and stop to fail. Data that was not delivered is lost; the SDK would print each error
+// logOutcome logs when exports start and stop to fail. Data that was not delivered is lost; the SDK would print each error
 // on stderr, so it gets none.
-func (u *upload) went(err error) {
+func (u *upload) logOutcome(err error) {
 	switch was := u.failing.Swap(err != nil); {
 	case err != nil && !was:
 		u.log.Warn("telemetry cannot be sent", "signal", u.signal, "error", err)
@@ -115,7 +115,7 @@ type spanSender struct {
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (s spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	s.to.went(s.SpanExporter.ExportSpans(ctx, spans))
+	s.to.logOutcome(s.SpanExporter.ExportSpans(ctx, spans))
 	return nil
 }
 
@@ -126,6 +126,6 @@ type metricsSender struct {
 
 // Export implements sdkmetric.Exporter.
 func (s metricsSender) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
-	s.to.went(s.Exporter.Export(ctx, all))
+	s.to.logOutcome(s.Exporter.Export(ctx, all))
 	return nil
 }

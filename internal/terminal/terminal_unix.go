@@ -49,8 +49,8 @@ func SizeChanges() (changes <-chan os.Signal, stop func()) {
 // FullScreen enables drawing sequences until restore is called. On Unix they are always enabled.
 func FullScreen(*os.File) (restore func(), err error) { return func() {}, nil }
 
-// HeldKeys is [SingleKeys] for full-screen programs: Ctrl-Z does not suspend the process.
-func HeldKeys(terminal *os.File) (restore func(), err error) {
+// SingleKeysNoSuspend is [SingleKeys] for full-screen programs: Ctrl-Z does not suspend the process.
+func SingleKeysNoSuspend(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, func(t *unix.Termios) {
 		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
 		t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VSUSP] = 1, 0, 0

@@ -23,8 +23,8 @@ func SingleKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, windows.ENABLE_PROCESSED_INPUT)
 }
 
-// HeldKeys is SingleKeys for full-screen programs.
-func HeldKeys(terminal *os.File) (restore func(), err error) { return SingleKeys(terminal) }
+// SingleKeysNoSuspend is SingleKeys for full-screen programs.
+func SingleKeysNoSuspend(terminal *os.File) (restore func(), err error) { return SingleKeys(terminal) }
 
 // Size returns the size of a console, 0 if unknown.
 func Size(terminal *os.File) (width, height int) {

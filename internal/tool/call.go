@@ -52,9 +52,9 @@ type Call struct {
 	// Rounds means that the caller understands a result of resultType "input_required" (MCP 2026-07-28) and makes the
 	// next round itself. Otherwise the upstream's requests go to Peer.
 	Rounds bool
-	// Leaving is called before each attempt to send the call, with the upstream's current definition of the tool; an
+	// BeforeSend is called before each attempt to send the call, with the upstream's current definition of the tool; an
 	// error stops the call. It may be nil, and is not called for other methods.
-	Leaving func(now Tool) error `json:"-"`
+	BeforeSend func(now Tool) error `json:"-"`
 }
 
 // ErrCannotAsk means that a [Peer] cannot handle requests, now or later.

@@ -44,13 +44,13 @@ func Identifiers(wires []string) []string {
 		wanted[id] = append(wanted[id], w)
 	}
 	for id, rivals := range wanted {
-		if w, ok := keeper(rivals); ok {
+		if w, ok := unchangedName(rivals); ok {
 			chosen[w], taken[id] = Identifier(w), true
 		}
 	}
 	for _, w := range names {
 		if chosen[w] == "" { // all names that need no digest are taken by now
-			id := distinct(Identifier(w), w, taken)
+			id := withDigest(Identifier(w), w, taken)
 			chosen[w], taken[strings.ToLower(id)] = id, true
 		}
 	}
@@ -61,8 +61,8 @@ func Identifiers(wires []string) []string {
 	return ids
 }
 
-// keeper returns the one of sorted rivals that keeps the identifier. Lower case sorts last.
-func keeper(rivals []string) (string, bool) {
+// unchangedName returns the one of sorted rivals that keeps the identifier. Lower case sorts last.
+func unchangedName(rivals []string) (string, bool) {
 	if len(rivals) == 1 {
 		return rivals[0], true
 	}
@@ -74,9 +74,9 @@ func keeper(rivals []string) (string, bool) {
 	return "", false
 }
 
-// distinct appends a digest of the wire name, and another one while the result is taken, since a hostile list may
+// withDigest appends a digest of the wire name, and another one while the result is taken, since a hostile list may
 // contain such names.
-func distinct(id, wire string, taken map[string]bool) string {
+func withDigest(id, wire string, taken map[string]bool) string {
 	id = cut(id, maxName-9)
 	for seed := wire; ; seed += "\x00" {
 		if name := id + "_" + shortDigest(seed); !taken[strings.ToLower(name)] {

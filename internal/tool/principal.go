@@ -88,8 +88,8 @@ func WithClient(ctx context.Context, name string) context.Context {
 // Client returns the value set by WithClient, "" for none.
 func Client(ctx context.Context) string { return callerOf(ctx).client }
 
-// Detached returns a context without a deadline, with the caller's identity from ctx and no other values.
-func Detached(ctx context.Context) context.Context {
+// Detach returns a context without a deadline, with the caller's identity from ctx and no other values.
+func Detach(ctx context.Context) context.Context {
 	c := callerOf(ctx)
 	return caller{principal: c.principal, session: c.session, workspace: c.workspace, client: c.client, remote: c.remote}.in(context.Background())
 }

@@ -125,13 +125,13 @@ func quote(text string) json.RawMessage {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	size := len(text) + 2
 	for i := range len(text) {
-		size += escaped(text[i])
+		size += escapeSize(text[i])
 	}
 	quoted := append(make([]byte, 0, size), '"')
 	from := 0
 	for i := range len(text) {
 		c := text[i]
-		if escaped(c) == 0 {
+		if escapeSize(c) == 0 {
 			continue
 		}
 		quoted = appendEscape(append(quoted, text[from:i]...), c)
@@ -140,8 +140,8 @@ func quote(text string) json.RawMessage {
 	return append(append(quoted, text[from:]...), '"')
 }
 
-// escaped returns how many more bytes a byte takes in JSON.
-func escaped(c byte) int {
+// escapeSize returns how many more bytes a byte takes in JSON.
+func escapeSize(c byte) int {
 	switch {
 	case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
 		return 1

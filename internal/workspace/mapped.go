@@ -187,7 +187,7 @@ var (
 // Update applies a program's changes as [Dir.Update] does; if the folder is read-only, none.
 func (m *Mapped) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	outputs := Updated{Versions: map[string]string{}}
-	var refused aside
+	var refused refusals
 	own := func(yield func(File, error) bool) {
 		for f, err := range changes {
 			switch {
@@ -222,14 +222,14 @@ func (m *Mapped) output(f File, into *Updated) {
 	maps.Copy(into.Versions, updated.Versions)
 }
 
-// aside counts rejected changes by reason, for one line each.
-type aside struct {
+// refusals counts rejected changes by reason, for one line each.
+type refusals struct {
 	whys  []error
 	first map[error]string
 	count map[error]int
 }
 
-func (a *aside) add(path string, why error) {
+func (a *refusals) add(path string, why error) {
 	if a.count == nil {
 		a.first, a.count = map[error]string{}, map[error]int{}
 	}
@@ -238,7 +238,7 @@ func (a *aside) add(path string, why error) {
 	}
 }
 
-func (a *aside) lines() []string {
+func (a *refusals) lines() []string {
 	var notes Notes
 	for _, why := range a.whys {
 		if n := a.count[why]; n > 1 {

@@ -59,14 +59,14 @@ func checkName(name string) error {
 }
 
 var (
-	named = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	// device matches names that are devices on Windows.
 	device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
 // Name validates the name of a workspace.
 func Name(name string) error {
-	if !named.MatchString(name) || device.MatchString(name) {
+	if !namePattern.MatchString(name) || device.MatchString(name) {
 		return fmt.Errorf("%.60q is not a workspace name: use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", name)
 	}
 	return nil

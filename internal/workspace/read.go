@@ -30,14 +30,14 @@ func (d *Dir) open(path string) (File, error) {
 			continue
 		}
 		if info, err := d.root.Lstat(path[:i]); err != nil {
-			return File{}, bare(err)
+			return File{}, withoutPath(err)
 		} else if !info.IsDir() {
 			return File{}, fs.ErrNotExist
 		}
 	}
 	info, err := d.root.Lstat(path)
 	if err != nil {
-		return File{}, bare(err)
+		return File{}, withoutPath(err)
 	}
 	if f, err := describe(path, info); err != nil || f.Folder {
 		return File{}, orFolder(err)
@@ -45,19 +45,19 @@ func (d *Dir) open(path string) (File, error) {
 	// It may have been replaced: links do not lead outside of the root, and a FIFO does not block.
 	file, err := d.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|noFollow, 0)
 	if err != nil {
-		return File{}, bare(err)
+		return File{}, withoutPath(err)
 	}
-	f, err := opened(path, file)
+	f, err := newOpenFile(path, file)
 	if err != nil {
 		_ = file.Close()
 	}
 	return f, err
 }
 
-func opened(path string, file *os.File) (File, error) {
+func newOpenFile(path string, file *os.File) (File, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return File{}, bare(err)
+		return File{}, withoutPath(err)
 	}
 	f, err := describe(path, info)
 	if err != nil || f.Folder {
@@ -74,8 +74,8 @@ func orFolder(err error) error {
 	return err
 }
 
-// bare returns an error without the host path.
-func bare(err error) error {
+// withoutPath returns an error without the host path.
+func withoutPath(err error) error {
 	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // as package os returns it
 		return e.Err
 	}

@@ -142,7 +142,7 @@ func (s *stage) syncNames() error {
 		return s.dir.sync(".", syncAll)
 	}
 	for folder := range folders {
-		for ; folder != "" && !s.held[folder].Folder; folder = parent(folder) { // it has gone
+		for ; folder != "" && !s.existing[folder].Folder; folder = parent(folder) { // it has gone
 		}
 		if err := s.dir.sync(filepath.Join(".", folder), (*os.File).Sync); err != nil {
 			return err

@@ -30,19 +30,19 @@ func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
 
 // stage is an update in progress.
 type stage struct {
-	dir     *Dir
-	name    string   // of the folder of new contents
-	temp    *os.Root // that folder; nil until the first content
-	unlock  func()
-	changes []change
-	at      map[string]int // the last change of a path
-	size    int64          // of all contents
-	notes   Notes
-	refused aside
-	made    map[string]string
-	held    map[string]File // the workspace's files; folders have no version
-	odd     map[string]bool // entries that are neither file nor folder
-	bytes   int64
+	dir      *Dir
+	name     string   // of the folder of new contents
+	temp     *os.Root // that folder; nil until the first content
+	unlock   func()
+	changes  []change
+	at       map[string]int // the last change of a path
+	size     int64          // of all contents
+	notes    Notes
+	refused  refusals
+	made     map[string]string
+	existing map[string]File // the workspace's files; folders have no version
+	odd      map[string]bool // entries that are neither file nor folder
+	bytes    int64
 }
 
 // change is one File and the name of its new content, "" for none.
@@ -112,7 +112,7 @@ func (s *stage) commit() error {
 		return err
 	}
 	defer unlock()
-	if err := s.survey(); err != nil {
+	if err := s.scan(); err != nil {
 		return err
 	}
 	slices.SortStableFunc(s.changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
@@ -132,14 +132,14 @@ func (s *stage) commit() error {
 	return s.syncNames()
 }
 
-// survey lists the workspace: other updates, and people, may have changed it.
-func (s *stage) survey() error {
-	s.held, s.odd = map[string]File{}, map[string]bool{}
+// scan lists the workspace: other updates, and people, may have changed it.
+func (s *stage) scan() error {
+	s.existing, s.odd = map[string]File{}, map[string]bool{}
 	return s.dir.walk(func(f File, err error) error {
 		if f.Path == "" {
 			return err
 		}
-		s.held[f.Path], s.odd[f.Path] = f, err != nil
+		s.existing[f.Path], s.odd[f.Path] = f, err != nil
 		s.bytes += f.Size
 		return nil
 	})
@@ -147,7 +147,7 @@ func (s *stage) survey() error {
 
 // clear removes a file that a program removed, unless it has changed since.
 func (s *stage) clear(c change) {
-	held, there := s.held[c.Path]
+	held, there := s.existing[c.Path]
 	if !there || s.odd[c.Path] || held.Version != c.Version {
 		return
 	}
@@ -157,16 +157,16 @@ func (s *stage) clear(c change) {
 }
 
 func (s *stage) forget(path string) {
-	s.bytes -= s.held[path].Size
-	delete(s.held, path)
+	s.bytes -= s.existing[path].Size
+	delete(s.existing, path)
 }
 
 // place moves one file or folder into the workspace.
 func (s *stage) place(c change) error {
-	if err := s.way(parent(c.Path)); err != nil {
+	if err := s.mkdirAll(parent(c.Path)); err != nil {
 		return err
 	}
-	held, there := s.held[c.Path]
+	held, there := s.existing[c.Path]
 	switch {
 	case s.odd[c.Path]:
 		return errOddThere
@@ -190,12 +190,12 @@ var (
 	errFolderThere = errors.New("there is a folder that is not empty")
 )
 
-// way creates the parent folders of path.
-func (s *stage) way(path string) error {
-	if path == "" || s.held[path].Folder && !s.odd[path] {
+// mkdirAll creates the parent folders of path.
+func (s *stage) mkdirAll(path string) error {
+	if path == "" || s.existing[path].Folder && !s.odd[path] {
 		return nil
 	}
-	if err := s.way(parent(path)); err != nil {
+	if err := s.mkdirAll(parent(path)); err != nil {
 		return err
 	}
 	if s.odd[path] {
@@ -206,19 +206,19 @@ func (s *stage) way(path string) error {
 
 // mkdir creates a folder, replacing a file.
 func (s *stage) mkdir(path string) error {
-	if _, there := s.held[path]; there {
+	if _, there := s.existing[path]; there {
 		if err := s.dir.root.Remove(path); err != nil {
 			return err
 		}
 		s.forget(path)
 	}
-	if len(s.held) >= s.dir.opts.Inodes {
+	if len(s.existing) >= s.dir.opts.Inodes {
 		return errFull
 	}
 	if err := s.dir.root.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	s.held[path] = File{Path: path, Folder: true}
+	s.existing[path] = File{Path: path, Folder: true}
 	return nil
 }
 
@@ -237,8 +237,8 @@ func (s *stage) keepMode(c change) {
 
 // move replaces the current file by a new content.
 func (s *stage) move(c change) error {
-	held, there := s.held[c.Path]
-	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.held) >= s.dir.opts.Inodes {
+	held, there := s.existing[c.Path]
+	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.existing) >= s.dir.opts.Inodes {
 		return errFull
 	}
 	if s.dir.opts.Careful && held.Version != c.Version {
@@ -257,6 +257,6 @@ func (s *stage) move(c change) error {
 	}
 	s.bytes += c.Size - held.Size
 	s.made[c.Path] = version(info)
-	s.held[c.Path] = File{Path: c.Path, Size: c.Size, Version: s.made[c.Path]}
+	s.existing[c.Path] = File{Path: c.Path, Size: c.Size, Version: s.made[c.Path]}
 	return nil
 }

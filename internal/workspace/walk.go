@@ -12,9 +12,9 @@ import (
 
 // Links, and anything but files and folders, are not followed, opened or sent.
 var (
-	errLink = errors.New("a link, which is not followed")
-	errOdd  = errors.New("neither a file nor a folder")
-	errFull = errors.New("the workspace is full")
+	errLink       = errors.New("a link, which is not followed")
+	errNotRegular = errors.New("neither a file nor a folder")
+	errFull       = errors.New("the workspace is full")
 
 	errFolder = errors.New("a folder")
 )
@@ -79,7 +79,7 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 		err = Check(path)
 	}
 	if err != nil {
-		return skipped(visit(File{Path: path}, err))
+		return ignoreSkip(visit(File{Path: path}, err))
 	}
 	f, err := describe(path, info)
 	if stop := visit(f, err); errors.Is(stop, fs.SkipDir) {
@@ -103,8 +103,8 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 	return nil
 }
 
-// skipped returns nil for SkipDir of an entry without children.
-func skipped(err error) error {
+// ignoreSkip returns nil for SkipDir of an entry without children.
+func ignoreSkip(err error) error {
 	if errors.Is(err, fs.SkipDir) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func describe(path string, info fs.FileInfo) (File, error) {
 	case mode&fs.ModeSymlink != 0:
 		return File{Path: path}, errLink
 	}
-	return File{Path: path}, errOdd
+	return File{Path: path}, errNotRegular
 }
 
 // readNames returns only names: reading entries would look files up by path.

@@ -144,9 +144,9 @@ func commentAt(line string) int {
 	return -1
 }
 
-// attached returns the first of the comment lines directly above a key with its indentation; the line of the key if
+// commentStart returns the first of the comment lines directly above a key with its indentation; the line of the key if
 // there is none.
-func (f *file) attached(key *yaml.Node, above int) int {
+func (f *file) commentStart(key *yaml.Node, above int) int {
 	n := key.Line
 	for n-1 > above && commentAt(f.line(n-1)) == key.Column-1 {
 		n--

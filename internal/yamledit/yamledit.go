@@ -135,7 +135,7 @@ func Remove(data []byte, section, name string) ([]byte, error) {
 	if at+2 < len(mapping.Content) {
 		limit = mapping.Content[at+2].Line
 	}
-	first, last := f.attached(entry, key.Line), f.contentEnd(entry.Line+1, limit, entry.Column-1)
+	first, last := f.commentStart(entry, key.Line), f.contentEnd(entry.Line+1, limit, entry.Column-1)
 	if f.blank(first-1) && last < f.lines() && f.blank(last) {
 		last++ // of two blank lines around it, one goes with it
 	}

@@ -10,7 +10,7 @@ import (
 // Inside returns the position in the file of an offset in the text of n.
 func (s *Source) Inside(n *yaml.Node, offset int) (line, column int) {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
-		return s.quoted(n, offset)
+		return s.insideQuoted(n, offset)
 	}
 	from := n.Column
 	at, number := 0, n.Line // what of the text comes before the line

@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// quoted finds the position of an offset in a quoted text, by decoding its escapes and folded lines again.
-func (s *Source) quoted(n *yaml.Node, offset int) (line, column int) {
+// insideQuoted finds the position of an offset in a quoted text, by decoding its escapes and folded lines again.
+func (s *Source) insideQuoted(n *yaml.Node, offset int) (line, column int) {
 	if n.Line < 1 || n.Line > len(s.starts) {
 		return n.Line, n.Column
 	}

@@ -33,8 +33,8 @@ const maxNamed = 30
 // suggest returns the key that was probably meant, or lists the keys.
 func (d *Decoder) suggest(word string, keys []Key) string {
 	elsewhere := ""
-	if d.Meant != nil {
-		elsewhere = d.Meant(word)
+	if d.KeyAlias != nil {
+		elsewhere = d.KeyAlias(word)
 	}
 	names := make([]string, len(keys))
 	for i, k := range keys {
@@ -69,7 +69,7 @@ func (d *Decoder) Each(at Path, n *yaml.Node, read func(at Path, key, value *yam
 		}
 		lines[key.Value] = key.Line
 		under := at.To(key.Value)
-		d.stands(under, key, value)
+		d.setPlace(under, key, value)
 		read(under, key, value)
 	}
 }
@@ -84,7 +84,7 @@ func (d *Decoder) Items(at Path, n *yaml.Node, want string, read func(at Path, i
 			return
 		}
 		under := at.Item(i)
-		d.stands(under, item, item)
+		d.setPlace(under, item, item)
 		read(under, i, item)
 	}
 }
@@ -132,13 +132,13 @@ func (d *Decoder) Allowed(at Path, n *yaml.Node) bool {
 	return false
 }
 
-// Plainly is Allowed for a value and everything in it.
-func (d *Decoder) Plainly(at Path, n *yaml.Node) bool {
+// AllowedDeep is Allowed for a value and everything in it.
+func (d *Decoder) AllowedDeep(at Path, n *yaml.Node) bool {
 	if !d.Allowed(at, n) {
 		return false
 	}
 	for _, child := range n.Content {
-		if !d.Plainly(at, child) {
+		if !d.AllowedDeep(at, child) {
 			return false
 		}
 	}
@@ -151,14 +151,14 @@ func (d *Decoder) Kind(at Path, n *yaml.Node, kind yaml.Kind, want string) bool 
 	case n.Kind == kind && n.Tag != "!!null":
 		return true
 	case n.Tag == "!!null":
-		d.Fail(at, n, "%s has no value; %s", d.label(at), whenEmpty(kind))
+		d.Fail(at, n, "%s has no value; %s", d.label(at), emptyHint(kind))
 	default:
 		d.Fail(at, n, "%s must be %s, not %s", d.label(at), want, Describe(n))
 	}
 	return false
 }
 
-func whenEmpty(kind yaml.Kind) string {
+func emptyHint(kind yaml.Kind) string {
 	switch kind {
 	case yaml.MappingNode:
 		return "write {} for an empty mapping"

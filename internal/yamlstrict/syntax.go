@@ -15,7 +15,7 @@ var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 // syntaxError adds a position to an error of the YAML library. The library reports an often wrong line and no column,
 // so the position is searched for: the end of the shortest prefix of the file with the same error.
 func (s *Source) syntaxError(err error) error {
-	line, message := takeApart(err)
+	line, message := parseMessage(err)
 	from := 0
 	if line > 1 && line <= len(s.starts) {
 		from = s.starts[line-1]
@@ -29,7 +29,7 @@ func (s *Source) syntaxError(err error) error {
 		if err == nil {
 			return false
 		}
-		_, m := takeApart(err)
+		_, m := parseMessage(err)
 		return m == message
 	})
 	at := from
@@ -37,15 +37,15 @@ func (s *Source) syntaxError(err error) error {
 		at += ends[n-1]
 	}
 	line, _ = s.place(at)
-	if mark := bareMark(message, s.Line(line)); mark > 0 {
+	if mark := unquotedMark(message, s.Line(line)); mark > 0 {
 		return s.faultAt(s.starts[line-1]+mark, `a text with a "?" must be in quotes inside of [] and {}`)
 	}
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
 }
 
-// bareMark returns the position of an unquoted "?" in a line with a bracket that seems unclosed: the library takes it
+// unquotedMark returns the position of an unquoted "?" in a line with a bracket that seems unclosed: the library takes it
 // for a key indicator, while people end questions with it. 0 means none.
-func bareMark(message, line string) int {
+func unquotedMark(message, line string) int {
 	if !strings.Contains(message, "did not find expected ',' or") {
 		return 0
 	}
@@ -76,7 +76,7 @@ func runeEnds(data []byte) []int {
 	return ends
 }
 
-func takeApart(err error) (line int, message string) {
+func parseMessage(err error) (line int, message string) {
 	parts := yamlMessage.FindStringSubmatch(err.Error())
 	if parts == nil {
 		return 0, err.Error()

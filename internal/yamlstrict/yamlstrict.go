@@ -42,8 +42,8 @@ type Decoder struct {
 	Label func(at Path) string
 	// Expand expands the references in the text of a node, and reports its own faults; nil leaves texts unchanged.
 	Expand func(at Path, n *yaml.Node) string
-	// Meant maps a key of other programs to ours, "" for an unknown one; nil maps none.
-	Meant func(key string) string
+	// KeyAlias maps a key of other programs to ours, "" for an unknown one; nil maps none.
+	KeyAlias func(key string) string
 
 	faults []Fault
 	// places maps paths to positions, bad holds the paths with a fault.
@@ -135,7 +135,7 @@ func (d *Decoder) Place(at Path) (Place, bool) {
 	return p, ok
 }
 
-func (d *Decoder) stands(at Path, key, value *yaml.Node) {
+func (d *Decoder) setPlace(at Path, key, value *yaml.Node) {
 	if d.places == nil {
 		d.places = map[string]Place{}
 	}

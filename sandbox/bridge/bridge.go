@@ -47,7 +47,7 @@ type Bridge struct {
 	log      *slog.Logger
 	listener net.Listener
 	server   *http.Server
-	taken    atomic.Bool
+	accepted atomic.Bool
 	served   sync.WaitGroup
 	replica  replica // the guest's copy of a workspace; used by the goroutine in Run
 
@@ -87,7 +87,7 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if b.taken.Swap(true) {
+	if b.accepted.Swap(true) {
 		http.Error(w, "this bridge is taken", http.StatusForbidden)
 		return
 	}
@@ -102,12 +102,12 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	if socket, ok := conn.NetConn().(*net.UnixConn); ok {
 		_ = socket.SetWriteBuffer(writeBuffer) // fewer writes for a large result; the system may allow less
 	}
-	b.keep(socket{conn})
+	b.setConn(websocketConn{conn})
 	close(b.connected)
 }
 
-// keep stores the guest's connection, and closes it if Close was called before.
-func (b *Bridge) keep(conn conn) {
+// setConn stores the guest's connection, and closes it if Close was called before.
+func (b *Bridge) setConn(conn conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn = conn
@@ -166,7 +166,7 @@ func (b *Bridge) Ping(ctx context.Context) error {
 	}
 	conn.SetReadLimit(pingLimit)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	err = pinged(conn)
+	err = ping(conn)
 	if stop() && err == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (b *Bridge) Ping(ctx context.Context) error {
 	return err
 }
 
-func pinged(conn conn) error {
+func ping(conn conn) error {
 	if err := conn.WriteMessage(websocket.TextMessage, []byte(pingFrame)); err != nil {
 		return ErrClosed
 	}

@@ -27,7 +27,7 @@ func TestProgramIsDelivered(t *testing.T) {
 	}
 	receive(t, "started", h.started, 1)
 	g.write(`{"type":"done"}`)
-	if done, err := h.wait(t); err != nil || done != (bridge.Done{}) || !h.report.Started || h.report.Kept {
+	if done, err := h.wait(t); err != nil || done != (bridge.ProgramResult{}) || !h.report.Started || h.report.Reusable {
 		t.Errorf("Run returned %+v, %v", h.report, err)
 	}
 	if _, _, err := g.ReadMessage(); err == nil {

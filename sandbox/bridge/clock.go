@@ -8,13 +8,13 @@ import (
 // Clock is the timeout of a program. It is paused while the program waits for a person.
 // It implements [tool.Clock] and is safe for concurrent use.
 type Clock struct {
-	mu      sync.Mutex
-	timer   *time.Timer
-	left    time.Duration // at since
-	since   time.Time
-	pauses  int
-	stopped bool
-	changed func(still bool)
+	mu       sync.Mutex
+	timer    *time.Timer
+	left     time.Duration // at since
+	since    time.Time
+	pauses   int
+	stopped  bool
+	onChange func(still bool)
 }
 
 // NewClock returns a clock that calls over, in its own goroutine, when limit has passed.
@@ -22,9 +22,9 @@ func NewClock(limit time.Duration, over func()) *Clock {
 	return &Clock{timer: time.AfterFunc(limit, over), left: limit, since: time.Now()}
 }
 
-// Tell sets a callback for each pause (true) and resume (false). The callback must not use the clock. Call Tell before the
+// OnChange sets a callback for each pause (true) and resume (false). The callback must not use the clock. Call Tell before the
 // clock is shared.
-func (c *Clock) Tell(told func(still bool)) { c.changed = told }
+func (c *Clock) OnChange(told func(still bool)) { c.onChange = told }
 
 // Reset restarts the timeout with limit.
 func (c *Clock) Reset(limit time.Duration) {
@@ -43,7 +43,7 @@ func (c *Clock) Pause() (resume func()) {
 	if c.pauses++; c.pauses == 1 {
 		c.timer.Stop()
 		c.left = max(0, c.left-time.Since(c.since))
-		c.tell(true)
+		c.notify(true)
 	}
 	return sync.OnceFunc(c.resume)
 }
@@ -56,13 +56,13 @@ func (c *Clock) resume() {
 	}
 	c.since = time.Now()
 	c.timer.Reset(c.left)
-	c.tell(false)
+	c.notify(false)
 }
 
-// tell calls the callback. It is called with mu held, so that calls are in order.
-func (c *Clock) tell(still bool) {
-	if c.changed != nil && !c.stopped {
-		c.changed(still)
+// notify calls the callback. It is called with mu held, so that calls are in order.
+func (c *Clock) notify(still bool) {
+	if c.onChange != nil && !c.stopped {
+		c.onChange(still)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestClockStandsStill(t *testing.T) {
 		var told []bool
 		c := bridge.NewClock(2*time.Second, func() { over.Store(true) })
 		defer c.Stop()
-		c.Tell(func(still bool) { told = append(told, still) })
+		c.OnChange(func(still bool) { told = append(told, still) })
 		at := func(d time.Duration, want bool) {
 			t.Helper()
 			time.Sleep(d)

@@ -52,7 +52,7 @@ func encodeHost(example []byte) ([]byte, error) {
 		Type  string
 		ID    int64
 		Value tool.Value
-		Error reason
+		Error errorBody
 		Program
 		progress
 	}
@@ -87,11 +87,11 @@ func encodeGuest(example []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := strictly(example, &incoming{}); err != nil {
+	if err := strictly(example, &guestFrame{}); err != nil {
 		return nil, err
 	}
 	if frame.Type == "files" {
-		entries, err := entriesOf(frame.Entries, 10)
+		entries, err := parseEntries(frame.Entries, 10)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func encodeGuest(example []byte) ([]byte, error) {
 	}
 	if frame.Type == "copied" {
 		r := replica{}
-		r.tick(frame.Clock)
+		r.setClock(frame.Clock)
 		return appendJSON(nil, struct {
 			Type  string `json:"type"`
 			Clock string `json:"clock"`
@@ -111,9 +111,9 @@ func encodeGuest(example []byte) ([]byte, error) {
 	if frame.Type == "done" {
 		return appendJSON(nil, struct {
 			Type string `json:"type"`
-			Done
+			ProgramResult
 			Leaving bool `json:"leaving,omitempty"`
-		}{frame.Type, frame.done(1000), frame.Leaving})
+		}{frame.Type, frame.programResult(1000), frame.Leaving})
 	}
 	if frame.Type == "pong" {
 		return appendJSON(nil, map[string]string{"type": frame.Type})
@@ -128,8 +128,8 @@ func encodeGuest(example []byte) ([]byte, error) {
 }
 
 // encodeEmit reads what is emitted as the host does, and writes that as a guest would.
-func encodeEmit(frame incoming) ([]byte, error) {
-	if err := strictly(frame.Content, &content{}); err != nil {
+func encodeEmit(frame guestFrame) ([]byte, error) {
+	if err := strictly(frame.Content, &emitContent{}); err != nil {
 		return nil, err
 	}
 	c, err := readContent(frame.Content, Limits{}.withDefaults().Emit)
@@ -162,14 +162,14 @@ func TestDocumentNumbers(t *testing.T) {
 		fmt.Sprintf("| time that the guest lets an answer wait | %.0f s |", limits.Write.Seconds()),
 		fmt.Sprintf("| description of a fault | %d MiB |", maxFault>>20),
 		fmt.Sprintf("| type of a fault, function of a line | %d bytes |", maxName),
-		fmt.Sprintf("| frames about the progress of one call | one in %d ms |", progressEvery.Milliseconds()),
+		fmt.Sprintf("| frames about the progress of one call | one in %d ms |", progressInterval.Milliseconds()),
 		fmt.Sprintf("| message of one | %d KiB |", maxProgressMessage>>10),
 		fmt.Sprintf("| message | %d KiB |", maxMessage>>10),
 		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
 		fmt.Sprintf("| lines | %d |", maxLines),
 		fmt.Sprintf("| source of a line | %d KiB |", maxSource>>10),
 		fmt.Sprintf("| bytes of a program's frames, both ways | %d GiB |", limits.Traffic>>30),
-		fmt.Sprintf("| bytes that a guest goes on beyond that | %d MiB |", trafficSlack>>20),
+		fmt.Sprintf("| bytes that a guest goes on beyond that | %d MiB |", trafficAllowance>>20),
 		fmt.Sprintf("| frame of a guest that has no program | %d KiB |", pingLimit>>10),
 		fmt.Sprintf("| things that a program emits | %d |", limits.Emits),
 		fmt.Sprintf("| one of them | %d MiB |", limits.Emit>>20),

@@ -17,7 +17,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-const taken = `{"type":"result","id":5,"value":{"json":null}}`
+const emptyResult = `{"type":"result","id":5,"value":{"json":null}}`
 
 func emitFrame(content string) string { return `{"type":"emit","id":5,"content":` + content + `}` }
 
@@ -44,7 +44,7 @@ func TestEmit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t, answer("1"), bridge.Limits{})
 			g := connect(t, h)
-			if got := g.ask(emitFrame(test.content)); got != taken {
+			if got := g.ask(emitFrame(test.content)); got != emptyResult {
 				t.Fatalf("got %s", got)
 			}
 			report := h.end(t, g)
@@ -124,7 +124,7 @@ func TestEmitLimits(t *testing.T) {
 		{bytes(1), "emitted its 3 items"},
 	} {
 		got := g.ask(step.frame)
-		if step.want == "" && got != taken {
+		if step.want == "" && got != emptyResult {
 			t.Errorf("%d: got %s", i, got)
 		} else if step.want != "" {
 			if e := failureOf(t, got); e.Kind != tool.Limit || e.Hint == "" || e.Retryable || !strings.Contains(e.Message, step.want) {
@@ -174,7 +174,7 @@ func TestEmitHoldsNoMore(t *testing.T) {
 	before := heap()
 	long := strings.Repeat("x", 2<<20)
 	for range 32 {
-		if got := g.ask(emitFrame(`{"type":"text","text":"x","name":"` + long + `","other":"` + long + `"}`)); got != taken {
+		if got := g.ask(emitFrame(`{"type":"text","text":"x","name":"` + long + `","other":"` + long + `"}`)); got != emptyResult {
 			t.Fatalf("got %.200s", got)
 		}
 	}
@@ -224,7 +224,7 @@ func FuzzEmit(f *testing.F) {
 		h := open(t, answer("1"), limits)
 		g := connect(t, h)
 		for range 2 {
-			if got := g.ask(emitFrame(content)); got != taken {
+			if got := g.ask(emitFrame(content)); got != emptyResult {
 				failureOf(t, got)
 			}
 		}

@@ -14,20 +14,20 @@ import (
 // The host's frames are encoded by hand: encoding/json would validate, copy and
 // escape each level of a result again, and results can be large.
 
-// run is the frame with the program.
-type run struct {
+// runFrame is the frame with the program.
+type runFrame struct {
 	Type string `json:"type"`
 	Program
 }
 
-// failure is the frame that answers a call with an error.
-type failure struct {
-	Type  string `json:"type"`
-	ID    int64  `json:"id"`
-	Error reason `json:"error"`
+// errorFrame is the frame that answers a call with an error.
+type errorFrame struct {
+	Type  string    `json:"type"`
+	ID    int64     `json:"id"`
+	Error errorBody `json:"error"`
 }
 
-type reason struct {
+type errorBody struct {
 	Kind    tool.Kind `json:"kind"`
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitempty"`
@@ -35,19 +35,19 @@ type reason struct {
 	Retryable bool `json:"retryable,omitempty"`
 }
 
-// told is the frame with a call's progress.
-type told struct {
+// progressFrame is the frame with a call's progress.
+type progressFrame struct {
 	Type string `json:"type"`
 	ID   int64  `json:"id"`
 	progress
 }
 
 func appendRun(b []byte, program Program) ([]byte, error) {
-	return appendJSON(b, run{Type: "run", Program: program})
+	return appendJSON(b, runFrame{Type: "run", Program: program})
 }
 
 func appendError(b []byte, id int64, e *tool.Error) []byte {
-	frame, err := appendJSON(b, failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
+	frame, err := appendJSON(b, errorFrame{Type: "error", ID: id, Error: errorBody{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
 	if err != nil {
 		panic(err) // strings and a number can always be encoded
 	}
@@ -55,7 +55,7 @@ func appendError(b []byte, id int64, e *tool.Error) []byte {
 }
 
 func appendProgress(b []byte, id int64, p progress) []byte {
-	frame, err := appendJSON(b, told{Type: "progress", ID: id, progress: p})
+	frame, err := appendJSON(b, progressFrame{Type: "progress", ID: id, progress: p})
 	if err != nil {
 		panic(err) // strings and finite numbers can always be encoded
 	}
@@ -69,8 +69,8 @@ func appendResult(b []byte, id int64, value tool.Value) ([]byte, error) {
 	return append(b, '}'), err
 }
 
-// appendPassed is appendResult for an already encoded value.
-func appendPassed(b []byte, id int64, value json.RawMessage) ([]byte, error) {
+// appendRawResult is appendResult for an already encoded value.
+func appendRawResult(b []byte, id int64, value json.RawMessage) ([]byte, error) {
 	b, err := appendRaw(appendResultHead(b, id), value)
 	return append(b, '}'), err
 }

@@ -31,15 +31,15 @@ type Workspace interface {
 	Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error)
 }
 
-// Room bounds the changes of /workspace that a guest may send.
-type Room struct {
+// Quota bounds the changes of /workspace that a guest may send.
+type Quota struct {
 	// Bytes is the total size of changed files, Files the number of files and folders.
 	Bytes int64 `json:"bytes"`
 	Files int   `json:"files"`
 }
 
-func (r Room) withDefaults() Room {
-	return Room{Bytes: cmp.Or(r.Bytes, 256<<20), Files: cmp.Or(r.Files, 50_000)}
+func (r Quota) withDefaults() Quota {
+	return Quota{Bytes: cmp.Or(r.Bytes, 256<<20), Files: cmp.Or(r.Files, 50_000)}
 }
 
 const (
@@ -76,9 +76,9 @@ type replica struct {
 	clock    string
 }
 
-// request asks a reader, in a sandbox whose program was stopped, for changed files.
-type request struct {
-	Room
+// rescueRequest asks a reader, in a sandbox whose program was stopped, for changed files.
+type rescueRequest struct {
+	Quota
 	// Clock is the guest's time, in ns, of the newest change that the host knows.
 	Clock string `json:"clock"`
 	// Known are the guest's files as the host knows them, Folders its folders.
@@ -86,8 +86,8 @@ type request struct {
 	Folders []string `json:"folders"`
 }
 
-func (r *replica) request(room Room) request {
-	q := request{Room: room.withDefaults(), Clock: cmp.Or(r.clock, "0"), Known: []string{}, Folders: []string{}}
+func (r *replica) request(room Quota) rescueRequest {
+	q := rescueRequest{Quota: room.withDefaults(), Clock: cmp.Or(r.clock, "0"), Known: []string{}, Folders: []string{}}
 	for path, version := range r.versions {
 		if version == "" {
 			q.Folders = append(q.Folders, path)
@@ -98,8 +98,8 @@ func (r *replica) request(room Room) request {
 	return q
 }
 
-// settle records the versions of the files that a guest sent, after the workspace's update.
-func (r *replica) settle(taken []workspace.File, versions map[string]string) {
+// recordVersions records the versions of the files that a guest sent, after the workspace's update.
+func (r *replica) recordVersions(taken []workspace.File, versions map[string]string) {
 	for _, f := range taken {
 		version, written := versions[f.Path]
 		if f.Gone || !f.Folder && !written {
@@ -110,24 +110,24 @@ func (r *replica) settle(taken []workspace.File, versions map[string]string) {
 	}
 }
 
-var ticks = regexp.MustCompile(`^[0-9]{1,19}$`)
+var clockPattern = regexp.MustCompile(`^[0-9]{1,19}$`)
 
-// tick records the guest's time up to which its changes are known.
-func (r *replica) tick(clock string) {
-	if ticks.MatchString(clock) {
+// setClock records the guest's time up to which its changes are known.
+func (r *replica) setClock(clock string) {
+	if clockPattern.MatchString(clock) {
 		r.clock = clock
 	}
 }
 
-// outgoing sends files to a guest, many small ones in one frame.
-type outgoing struct {
+// fileSender sends files to a guest, many small ones in one frame.
+type fileSender struct {
 	send     func(kind int, data []byte) error // the error is ErrClosed
 	entries  []entry
 	contents bytes.Buffer
 }
 
 // send sends the files that the guest does not have yet, and the removals.
-func (r *replica) send(ws Workspace, out *outgoing, notes *workspace.Notes) error {
+func (r *replica) send(ws Workspace, out *fileSender, notes *workspace.Notes) error {
 	seen := map[string]bool{}
 	for f, err := range ws.Files() {
 		if f.Path == "" {
@@ -135,7 +135,7 @@ func (r *replica) send(ws Workspace, out *outgoing, notes *workspace.Notes) erro
 		}
 		if err == nil {
 			seen[f.Path] = true
-			err = r.offer(ws, f, out)
+			err = r.sendFile(ws, f, out)
 		}
 		if errors.Is(err, ErrClosed) {
 			return err
@@ -157,7 +157,7 @@ func (r *replica) send(ws Workspace, out *outgoing, notes *workspace.Notes) erro
 	return out.flush()
 }
 
-func (r *replica) offer(ws Workspace, f workspace.File, out *outgoing) error {
+func (r *replica) sendFile(ws Workspace, f workspace.File, out *fileSender) error {
 	if version, has := r.versions[f.Path]; has && version == f.Version {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (r *replica) offer(ws Workspace, f workspace.File, out *outgoing) error {
 	return out.file(opened)
 }
 
-func (o *outgoing) add(e entry) error {
+func (o *fileSender) add(e entry) error {
 	o.entries = append(o.entries, e)
 	if len(o.entries) >= fileBatch || o.contents.Len() >= fileChunk {
 		return o.flush()
@@ -182,7 +182,7 @@ func (o *outgoing) add(e entry) error {
 	return nil
 }
 
-func (o *outgoing) flush() error {
+func (o *fileSender) flush() error {
 	if len(o.entries) == 0 {
 		return nil
 	}
@@ -200,9 +200,9 @@ func (o *outgoing) flush() error {
 }
 
 // file sends one file with exactly the announced size: if it has shrunk, it is padded with zeros.
-func (o *outgoing) file(f workspace.File) error {
+func (o *fileSender) file(f workspace.File) error {
 	e := entry{Path: f.Path, Size: f.Size, Executable: f.Executable}
-	content := io.MultiReader(f.Content, zeros{})
+	content := io.MultiReader(f.Content, zeroReader{})
 	if f.Size < fileChunk {
 		_, _ = io.CopyN(&o.contents, content, f.Size)
 		return o.add(e)
@@ -221,28 +221,28 @@ func (o *outgoing) file(f workspace.File) error {
 	return nil
 }
 
-type zeros struct{}
+type zeroReader struct{}
 
-func (zeros) Read(p []byte) (int, error) {
+func (zeroReader) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
 }
 
-// entriesOf decodes at most most entries of a frame, one by one: they could be far larger in memory than in JSON.
-func entriesOf(raw json.RawMessage, most int) ([]entry, error) {
+// parseEntries decodes at most most entries of a frame, one by one: they could be far larger in memory than in JSON.
+func parseEntries(raw json.RawMessage, most int) ([]entry, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
-		return nil, errNoFiles
+		return nil, errFileProtocol
 	}
 	var entries []entry
 	for decoder.More() {
 		var e entry
 		if err := decoder.Decode(&e); err != nil || len(entries) == most || e.Size < 0 {
-			return nil, errNoFiles
+			return nil, errFileProtocol
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-var errNoFiles = fmt.Errorf("%w: invalid frame about files", ErrClosed)
+var errFileProtocol = fmt.Errorf("%w: invalid frame about files", ErrClosed)

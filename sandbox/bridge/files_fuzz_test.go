@@ -10,8 +10,8 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// said is what a reader writes: a kind and a content for each message.
-func said(messages ...string) []byte {
+// encodeMessages is what a reader writes: a kind and a content for each message.
+func encodeMessages(messages ...string) []byte {
 	var b []byte
 	for _, m := range messages {
 		b = append(b, m[0]-'0')
@@ -25,16 +25,16 @@ func said(messages ...string) []byte {
 // and is nowhere but in the workspace.
 func FuzzFiles(f *testing.F) {
 	for _, seed := range [][]byte{
-		said(`1{"type":"files","entries":[{"path":"a","size":3},{"path":"b/c","size":2}]}`, "2abc", "2de", `1{"type":"done"}`),
-		said(`1{"type":"files","entries":[{"path":"a","size":3,"skipped":"x"},{"path":"../b","size":1}]}`, "2abcd", `1{"type":"done"}`),
-		said(`1{"type":"files","entries":[{"path":"a","size":4097}]}`), said(`1{"type":"files","entries":[{"path":"a","size":-1}]}`),
-		said(`1{"type":"files","entries":[{"path":"a","size":9}]}`, "2abc", `1{"type":"done"}`), said("2abc"), {2, 255, 255, 255, 255, 1}, {1, 255, 255, 255, 255, 1},
-		said(`1{"type":"files","entries":[{"path":"old","gone":true},{"path":"f","folder":true},{"path":"f","size":1}]}`, "2xyz", `1{"type":"copied","clock":"12"}`, `1{"type":"done"}`),
-		said(`1{"type":"files","entries":{}}`), said(`1{"type":"files","entries":[`+strings.Repeat("{},", 2000)+`{}]}`, `1{"type":"done"}`),
+		encodeMessages(`1{"type":"files","entries":[{"path":"a","size":3},{"path":"b/c","size":2}]}`, "2abc", "2de", `1{"type":"done"}`),
+		encodeMessages(`1{"type":"files","entries":[{"path":"a","size":3,"skipped":"x"},{"path":"../b","size":1}]}`, "2abcd", `1{"type":"done"}`),
+		encodeMessages(`1{"type":"files","entries":[{"path":"a","size":4097}]}`), encodeMessages(`1{"type":"files","entries":[{"path":"a","size":-1}]}`),
+		encodeMessages(`1{"type":"files","entries":[{"path":"a","size":9}]}`, "2abc", `1{"type":"done"}`), encodeMessages("2abc"), {2, 255, 255, 255, 255, 1}, {1, 255, 255, 255, 255, 1},
+		encodeMessages(`1{"type":"files","entries":[{"path":"old","gone":true},{"path":"f","folder":true},{"path":"f","size":1}]}`, "2xyz", `1{"type":"copied","clock":"12"}`, `1{"type":"done"}`),
+		encodeMessages(`1{"type":"files","entries":{}}`), encodeMessages(`1{"type":"files","entries":[`+strings.Repeat("{},", 2000)+`{}]}`, `1{"type":"done"}`),
 	} {
 		f.Add(seed)
 	}
-	room := Room{Bytes: 4096, Files: 20}
+	room := Quota{Bytes: 4096, Files: 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ws, err := workspace.Open(t.TempDir(), workspace.Options{Bytes: room.Bytes, Inodes: room.Files})
 		if err != nil {

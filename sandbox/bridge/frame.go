@@ -20,12 +20,12 @@ type Program struct {
 	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
 	// Workspace asks for the program's changes in /workspace, up to that quota; Run sets it.
-	Workspace *Room `json:"workspace,omitempty"`
+	Workspace *Quota `json:"workspace,omitempty"`
 }
 
-// Done is the guest's report of its program's end. It comes from untrusted code,
+// ProgramResult is the guest's report of its program's end. It comes from untrusted code,
 // but every field is bounded: see docs/bridge.md.
-type Done struct {
+type ProgramResult struct {
 	// Value is nil if the program has no value.
 	Value *Value `json:"value,omitempty"`
 	// Fault is set if the program ended with an exception.
@@ -61,8 +61,8 @@ type Line struct {
 	Source   string `json:"source,omitempty"`
 }
 
-// incoming is any frame of a guest; Type says which fields are used.
-type incoming struct {
+// guestFrame is any frame of a guest; Type says which fields are used.
+type guestFrame struct {
 	Type string          `json:"type"`
 	ID   int64           `json:"id"`
 	Tool string          `json:"tool"`
@@ -72,9 +72,9 @@ type incoming struct {
 	// Content is the content of an "emit" frame, decoded only there.
 	Content json.RawMessage `json:"content"`
 
-	Value *Value `json:"value"`
-	Fault *fault `json:"fault"`
-	Exit  int    `json:"exit"`
+	Value *Value       `json:"value"`
+	Fault *cappedFault `json:"fault"`
+	Exit  int          `json:"exit"`
 	// Leaving means in a "done" frame that the guest will not stay, although Keep was set.
 	Leaving bool `json:"leaving"`
 
@@ -85,15 +85,15 @@ type incoming struct {
 	size int // of the frame, in bytes
 }
 
-// fault is a Fault that is decoded only up to maxFault bytes: decoded lines take
+// cappedFault is a Fault that is decoded only up to maxFault bytes: decoded lines take
 // up to fifteen times the memory of their text.
-type fault struct{ Fault }
+type cappedFault struct{ Fault }
 
 // maxFault is the maximum length in bytes of a fault that is decoded.
 const maxFault = 1 << 20
 
 // UnmarshalJSON decodes a fault, or replaces it with a note that it is too long.
-func (f *fault) UnmarshalJSON(data []byte) error {
+func (f *cappedFault) UnmarshalJSON(data []byte) error {
 	if len(data) > maxFault {
 		f.Fault = Fault{Type: "Error", Message: "(the description of the fault is too long)"}
 		return nil
@@ -104,11 +104,11 @@ func (f *fault) UnmarshalJSON(data []byte) error {
 var errNotUTF8 = errors.New("the frame is not UTF-8")
 
 // parse decodes a frame. It must be UTF-8, because arguments are forwarded to an upstream unchanged.
-func parse(data []byte) (incoming, error) {
+func parse(data []byte) (guestFrame, error) {
 	if !utf8.Valid(data) {
-		return incoming{}, errNotUTF8
+		return guestFrame{}, errNotUTF8
 	}
-	var frame incoming
+	var frame guestFrame
 	err := json.Unmarshal(data, &frame)
 	frame.size = len(data)
 	return frame, err
@@ -123,20 +123,20 @@ const (
 	maxLines   = 20
 )
 
-// done returns the program's result, with all fields bounded. The guest keeps to these
+// programResult returns the program's result, with all fields bounded. The guest keeps to these
 // limits, but a program can send frames in its place.
-func (f incoming) done(valueLimit int) Done {
-	done := Done{Exit: f.Exit & 0xff}
+func (f guestFrame) programResult(valueLimit int) ProgramResult {
+	done := ProgramResult{Exit: f.Exit & 0xff}
 	if f.Value != nil {
-		done.Value = f.Value.bounded(valueLimit)
+		done.Value = f.Value.truncate(valueLimit)
 	}
 	if f.Fault != nil {
-		done.Fault = f.Fault.bounded()
+		done.Fault = f.Fault.truncate()
 	}
 	return done
 }
 
-func (v *Value) bounded(limit int) *Value {
+func (v *Value) truncate(limit int) *Value {
 	text := cutRunes(v.Text, limit)
 	kind := "text"
 	if v.Kind == "json" && len(text) == len(v.Text) && json.Valid([]byte(text)) {
@@ -145,7 +145,7 @@ func (v *Value) bounded(limit int) *Value {
 	return &Value{Kind: kind, Text: text, Size: max(v.Size, int64(len(v.Text)))}
 }
 
-func (f Fault) bounded() *Fault {
+func (f Fault) truncate() *Fault {
 	f.Type, f.Message, f.Hint = cutBytes(f.Type, maxName), cutBytes(f.Message, maxMessage), cutBytes(f.Hint, maxHint)
 	f.Lines = f.Lines[:min(len(f.Lines), maxLines)]
 	for i := range f.Lines {

@@ -130,8 +130,8 @@ func TestErrors(t *testing.T) {
 
 // TestDoneIsBounded: the guest is asked to keep to limits, but a program can speak in its place.
 func TestDoneIsBounded(t *testing.T) {
-	value := func(kind, text string, size int64) bridge.Done {
-		return bridge.Done{Value: &bridge.Value{Kind: kind, Text: text, Size: size}}
+	value := func(kind, text string, size int64) bridge.ProgramResult {
+		return bridge.ProgramResult{Value: &bridge.Value{Kind: kind, Text: text, Size: size}}
 	}
 	lines := func(n int) []bridge.Line {
 		all := make([]bridge.Line, n)
@@ -143,7 +143,7 @@ func TestDoneIsBounded(t *testing.T) {
 	long, e := strings.Repeat("é", 1<<20), strings.Repeat("é", 1<<15)
 	for _, test := range []struct {
 		name       string
-		sent, want bridge.Done
+		sent, want bridge.ProgramResult
 	}{
 		{"as it is", value("json", `{"a":1}`, 7), value("json", `{"a":1}`, 7)},
 		{"text", value("text", "<x>", 3), value("text", "<x>", 3)},
@@ -152,23 +152,23 @@ func TestDoneIsBounded(t *testing.T) {
 		{"no JSON", value("json", "{1}", 3), value("text", "{1}", 3)},
 		{"another kind", value("html", "x", 3), value("text", "x", 3)},
 		{"a size of its own", value("text", "x", -5), value("text", "x", 1)},
-		{"exit", bridge.Done{Exit: 256 + 7}, bridge.Done{Exit: 7}},
-		{"negative exit", bridge.Done{Exit: -1}, bridge.Done{Exit: 255}},
+		{"exit", bridge.ProgramResult{Exit: 256 + 7}, bridge.ProgramResult{Exit: 7}},
+		{"negative exit", bridge.ProgramResult{Exit: -1}, bridge.ProgramResult{Exit: 255}},
 		{
-			"fault", bridge.Done{Fault: &bridge.Fault{Type: "T", Message: "m", Hint: "h", Lines: lines(3)}},
-			bridge.Done{Fault: &bridge.Fault{Type: "T", Message: "m", Hint: "h", Lines: lines(3)}},
+			"fault", bridge.ProgramResult{Fault: &bridge.Fault{Type: "T", Message: "m", Hint: "h", Lines: lines(3)}},
+			bridge.ProgramResult{Fault: &bridge.Fault{Type: "T", Message: "m", Hint: "h", Lines: lines(3)}},
 		},
 		{
-			"long fault", bridge.Done{Fault: &bridge.Fault{Type: "x" + e, Message: "x" + e, Hint: e, Lines: append(lines(19), bridge.Line{Function: e, Source: e}, bridge.Line{Line: 9})}},
-			bridge.Done{Fault: &bridge.Fault{Type: "x" + e[:254], Message: "x" + e[:16<<10-2], Hint: e[:2<<10], Lines: append(lines(19), bridge.Line{Function: e[:256], Source: e[:1<<10]})}},
+			"long fault", bridge.ProgramResult{Fault: &bridge.Fault{Type: "x" + e, Message: "x" + e, Hint: e, Lines: append(lines(19), bridge.Line{Function: e, Source: e}, bridge.Line{Line: 9})}},
+			bridge.ProgramResult{Fault: &bridge.Fault{Type: "x" + e[:254], Message: "x" + e[:16<<10-2], Hint: e[:2<<10], Lines: append(lines(19), bridge.Line{Function: e[:256], Source: e[:1<<10]})}},
 		},
-		{"endless fault", bridge.Done{Fault: &bridge.Fault{Lines: lines(100000)}}, bridge.Done{Fault: &bridge.Fault{Type: "Error", Message: "(the description of the fault is too long)"}}},
+		{"endless fault", bridge.ProgramResult{Fault: &bridge.Fault{Lines: lines(100000)}}, bridge.ProgramResult{Fault: &bridge.Fault{Type: "Error", Message: "(the description of the fault is too long)"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t, answer("1"), bridge.Limits{})
 			frame, err := json.Marshal(struct {
 				Type string `json:"type"`
-				bridge.Done
+				bridge.ProgramResult
 			}{"done", test.sent})
 			if err != nil {
 				t.Fatal(err)

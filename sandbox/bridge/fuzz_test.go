@@ -20,8 +20,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// made is a call as a frame asks for it.
-type made struct{ Tool, Args string }
+// madeCall is a call as a frame asks for it.
+type madeCall struct{ Tool, Args string }
 
 // FuzzFrames lets a guest send messages, or any bytes at all after its
 // handshake. Nothing may panic or hang, and the Caller gets what well-formed
@@ -58,7 +58,7 @@ func FuzzFrames(f *testing.F) {
 				want = append(want, line)
 			}
 		}
-		calls, done := fuzzed(t, func(conn *websocket.Conn) {
+		calls, done := runFuzzed(t, func(conn *websocket.Conn) {
 			if raw {
 				_, _ = conn.NetConn().Write(data)
 				return
@@ -74,16 +74,16 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// fuzzed runs a bridge with a guest that sends something and stops, and
+// runFuzzed runs a bridge with a guest that sends something and stops, and
 // returns the calls that were made and whether the guest has reported an end.
-func fuzzed(t *testing.T, send func(*websocket.Conn)) (calls []made, done bool) {
+func runFuzzed(t *testing.T, send func(*websocket.Conn)) (calls []madeCall, done bool) {
 	t.Helper()
 	var mu sync.Mutex
 	b, path := listen(t)
 	caller := callerFunc(func(_ context.Context, call tool.Call) (tool.Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		calls = append(calls, made{call.Tool.String(), string(call.Args)})
+		calls = append(calls, madeCall{call.Tool.String(), string(call.Args)})
 		if call.Execution != "e-1" {
 			t.Errorf("a call of %q", call.Execution)
 		}
@@ -135,7 +135,7 @@ func checkEmitted(t *testing.T, items []tool.Content) {
 }
 
 // wellFormed says again, from docs/bridge.md, which calls the messages of a guest ask for.
-func wellFormed(messages [][]byte) (calls []made, done bool) {
+func wellFormed(messages [][]byte) (calls []madeCall, done bool) {
 	for _, message := range messages {
 		var frame struct {
 			Type  string
@@ -159,7 +159,7 @@ func wellFormed(messages [][]byte) (calls []made, done bool) {
 			return calls, frame.Type == "done" && utf8.Valid(message) && json.Valid(message)
 		}
 		if _, err := tool.ParseID(frame.Tool); frame.Type == "call" && err == nil {
-			calls = append(calls, made{frame.Tool, string(frame.Args)})
+			calls = append(calls, madeCall{frame.Tool, string(frame.Args)})
 		}
 	}
 	return calls, false

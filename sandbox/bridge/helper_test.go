@@ -110,22 +110,22 @@ func openFor(tb testing.TB, program bridge.Program, caller bridge.Caller, limits
 }
 
 // wait returns what Run returned, which must come soon.
-func (h *host) wait(tb testing.TB) (bridge.Done, error) {
+func (h *host) wait(tb testing.TB) (bridge.ProgramResult, error) {
 	tb.Helper()
 	select {
 	case o := <-h.ended:
 		h.report = o.report
-		return o.report.Done, o.err
+		return o.report.Result, o.err
 	case <-time.After(5 * time.Second):
 		tb.Fatalf("Run goes on:\n%s", stacks())
-		return bridge.Done{}, nil
+		return bridge.ProgramResult{}, nil
 	}
 }
 
 // closed checks that the bridge ended without a report.
 func (h *host) closed(tb testing.TB) {
 	tb.Helper()
-	if done, err := h.wait(tb); !errors.Is(err, bridge.ErrClosed) || done != (bridge.Done{}) {
+	if done, err := h.wait(tb); !errors.Is(err, bridge.ErrClosed) || done != (bridge.ProgramResult{}) {
 		tb.Errorf("Run returned %+v, %v; want ErrClosed", done, err)
 	}
 }

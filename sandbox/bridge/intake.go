@@ -14,27 +14,27 @@ import (
 // end of the program. All of it is untrusted, and bounded by room.
 type intake struct {
 	// next returns the next frame about files or the program's end, or a message with contents.
-	next    func() (incoming, io.Reader, error)
+	next    func() (guestFrame, io.Reader, error)
 	replica *replica
-	room    Room // the remaining quota
-	entries int  // how many more entries may come
-	paths   int  // how many more bytes of frames may come
+	quota   Quota // the remaining quota
+	entries int   // how many more entries may come
+	paths   int   // how many more bytes of frames may come
 	notes   workspace.Notes
 
 	queue   []entry
 	message io.Reader // the rest of a message with contents
 	left    int64     // of the content that is being read
 	taken   []workspace.File
-	end     incoming // the frame after the last file
-	err     error    // of the guest
+	end     guestFrame // the frame after the last file
+	err     error      // of the guest
 }
 
-func newIntake(r *replica, room Room, next func() (incoming, io.Reader, error)) *intake {
+func newIntake(r *replica, room Quota, next func() (guestFrame, io.Reader, error)) *intake {
 	room = room.withDefaults()
 	if r.versions == nil {
 		r.versions = map[string]string{}
 	}
-	return &intake{next: next, replica: r, room: room, entries: maxEntries*room.Files + fileBatch, paths: maxPaths}
+	return &intake{next: next, replica: r, quota: room, entries: maxEntries*room.Files + fileBatch, paths: maxPaths}
 }
 
 // run updates the workspace with the guest's files. Errors of the guest are in in.err; hostErr is the workspace's. The
@@ -44,7 +44,7 @@ func (in *intake) run(ws Workspace) (notes []string, hostErr error) {
 	for in.err == nil && in.end.Type == "" { // the workspace stopped early: read the rest anyway
 		_, _ = in.file()
 	}
-	in.replica.settle(in.taken, updated.Versions)
+	in.replica.recordVersions(in.taken, updated.Versions)
 	notes = append(in.notes.Lines(), updated.Notes...)
 	if err != nil && in.err == nil {
 		return append(notes, "what this program changed in /workspace could not be kept"), err
@@ -77,7 +77,7 @@ func (in *intake) advance() (workspace.File, error) {
 	if in.err != nil {
 		return workspace.File{}, in.err
 	}
-	if _, err := io.Copy(io.Discard, body{in}); err != nil { // skip unread content of the last file
+	if _, err := io.Copy(io.Discard, contentReader{in}); err != nil { // skip unread content of the last file
 		return workspace.File{}, err
 	}
 	for in.end.Type == "" {
@@ -103,42 +103,42 @@ func (in *intake) accept() error {
 	}
 	switch frame.Type {
 	case "copied":
-		in.replica.tick(frame.Clock)
+		in.replica.setClock(frame.Clock)
 		return nil
 	case "files":
 	default:
 		in.end = frame
 		return nil
 	}
-	entries, err := entriesOf(frame.Entries, in.entries)
+	entries, err := parseEntries(frame.Entries, in.entries)
 	if err != nil {
 		return err
 	}
 	in.entries -= len(entries)
 	if in.paths -= frame.size; in.paths < 0 {
-		return errNoFiles
+		return errFileProtocol
 	}
 	for _, e := range entries {
-		if e.Size > in.room.Bytes {
+		if e.Size > in.quota.Bytes {
 			return fmt.Errorf("%w: it handed over more than fits into its workspace", ErrClosed)
 		}
-		in.room.Bytes -= e.Size
+		in.quota.Bytes -= e.Size
 	}
 	in.queue = entries
 	return nil
 }
 
 // frame returns the next frame. A message with contents is an error here.
-func (in *intake) frame() (incoming, error) {
+func (in *intake) frame() (guestFrame, error) {
 	if in.message != nil { // of the last content
 		if _, err := io.Copy(io.Discard, in.message); err != nil {
-			return incoming{}, closedBy(err)
+			return guestFrame{}, closedBy(err)
 		}
 		in.message = nil
 	}
 	frame, message, err := in.next()
 	if err == nil && message != nil {
-		err = errNoFiles
+		err = errFileProtocol
 	}
 	return frame, err
 }
@@ -156,21 +156,21 @@ func (in *intake) change(e entry) (workspace.File, bool) {
 		return f, known
 	case !e.Folder:
 		f.Size, in.left = e.Size, e.Size
-		f.Content = io.NopCloser(body{in})
+		f.Content = io.NopCloser(contentReader{in})
 	}
 	return f, true
 }
 
-// body reads the content of an intake's current file.
-type body struct{ in *intake }
+// contentReader reads the content of an intake's current file.
+type contentReader struct{ in *intake }
 
-func (c body) Read(p []byte) (int, error) {
+func (c contentReader) Read(p []byte) (int, error) {
 	in := c.in
 	for in.left > 0 && in.err == nil {
 		if in.message == nil {
 			frame, message, err := in.next()
 			if err == nil && (message == nil || frame.Type != "") {
-				err = errNoFiles
+				err = errFileProtocol
 			}
 			in.message, in.err = message, err
 			continue
@@ -193,9 +193,9 @@ func (c body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Stopped returns the request for the stdin of a reader in a sandbox whose program was
+// RescueRequest returns the request for the stdin of a reader in a sandbox whose program was
 // stopped. The reader sends the changes in /workspace, which the host takes with Rescue.
-func (b *Bridge) Stopped(room Room) ([]byte, error) {
+func (b *Bridge) RescueRequest(room Quota) ([]byte, error) {
 	return appendJSON(nil, b.replica.request(room))
 }
 
@@ -203,11 +203,11 @@ func (b *Bridge) Stopped(room Room) ([]byte, error) {
 // is text, 2 binary) and four for its length, big-endian. It is as untrusted as the
 // program. It must not be called during Run. After an error, the files received until
 // then are kept.
-func (b *Bridge) Rescue(reader io.Reader, ws Workspace, room Room) (notes []string, err error) {
-	in := newIntake(&b.replica, room, func() (incoming, io.Reader, error) { return message(reader) })
+func (b *Bridge) Rescue(reader io.Reader, ws Workspace, room Quota) (notes []string, err error) {
+	in := newIntake(&b.replica, room, func() (guestFrame, io.Reader, error) { return readStreamMessage(reader) })
 	notes, err = in.run(ws)
 	if err == nil && in.err == nil && in.end.Type != "done" {
-		in.err = errNoFiles
+		in.err = errFileProtocol
 	}
 	return notes, errors.Join(err, in.err)
 }
@@ -219,26 +219,26 @@ const (
 	maxMessageText = 16 << 20
 )
 
-// message reads the next message of a reader.
-func message(reader io.Reader) (incoming, io.Reader, error) {
+// readStreamMessage reads the next message of a reader.
+func readStreamMessage(reader io.Reader) (guestFrame, io.Reader, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(reader, head[:]); err != nil {
-		return incoming{}, nil, closedBy(err)
+		return guestFrame{}, nil, closedBy(err)
 	}
 	size := int64(binary.BigEndian.Uint32(head[1:]))
 	if head[0] == binaryMessage {
-		return incoming{}, io.LimitReader(reader, size), nil
+		return guestFrame{}, io.LimitReader(reader, size), nil
 	}
 	if head[0] != textMessage || size > maxMessageText {
-		return incoming{}, nil, errNoFiles
+		return guestFrame{}, nil, errFileProtocol
 	}
 	data, err := io.ReadAll(io.LimitReader(reader, size))
 	if err != nil || int64(len(data)) < size {
-		return incoming{}, nil, closedBy(io.ErrUnexpectedEOF)
+		return guestFrame{}, nil, closedBy(io.ErrUnexpectedEOF)
 	}
 	frame, err := parse(data)
 	if err != nil {
-		return incoming{}, nil, errNoFiles
+		return guestFrame{}, nil, errFileProtocol
 	}
 	return frame, nil, nil
 }

@@ -30,9 +30,9 @@ type Limits struct {
 	Emitted int
 	// Traffic is how many bytes the program's frames may have, both ways together; 0 is 1 GiB.
 	Traffic int64
-	// Room bounds the changes of /workspace that are received at the program's end; zero fields are
+	// Quota bounds the changes of /workspace that are received at the program's end; zero fields are
 	// 256 MiB and 50,000 files. Files do not count as traffic.
-	Room Room
+	Quota Quota
 }
 
 // defaultFrame is the guest's default for the maximum size of its frames.
@@ -54,14 +54,14 @@ func (l Limits) withDefaults() Limits {
 	if l.Traffic == 0 {
 		l.Traffic = 1 << 30
 	}
-	l.Room, l.InFlight = l.Room.withDefaults(), cmp.Or(l.InFlight, 32<<20)
+	l.Quota, l.InFlight = l.Quota.withDefaults(), cmp.Or(l.InFlight, 32<<20)
 	l.Emits, l.Emit, l.Emitted = cmp.Or(l.Emits, 32), cmp.Or(l.Emit, 4<<20), cmp.Or(l.Emitted, 8<<20)
 	return l
 }
 
-// trafficSlack is how many bytes a program may exchange beyond Limits.Traffic, for
+// trafficAllowance is how many bytes a program may exchange beyond Limits.Traffic, for
 // errors and its end. A guest that sends more is disconnected.
-const trafficSlack = 1 << 20
+const trafficAllowance = 1 << 20
 
 // ErrTraffic means that a guest was disconnected because it exceeded [Limits].Traffic.
 var ErrTraffic = fmt.Errorf("%w: it exceeded its traffic limit", ErrClosed)
@@ -85,13 +85,13 @@ func (m *meter) reserve(bytes int) bool {
 }
 
 // exhausted reports whether the slack is used up too.
-func (m *meter) exhausted() bool { return m.used.Load() > m.limit+trafficSlack }
+func (m *meter) exhausted() bool { return m.used.Load() > m.limit+trafficAllowance }
 
-// refuse returns the error for a frame of that size that exceeds the limit.
-func (m *meter) refuse(what string, bytes int) *tool.Error {
+// limitError returns the error for a frame of that size that exceeds the limit.
+func (m *meter) limitError(what string, bytes int) *tool.Error {
 	return &tool.Error{
 		Kind:    tool.Limit,
-		Message: fmt.Sprintf("%s of %s is beyond the %s that a program may exchange with tools", what, inUnits(bytes), inUnits(int(m.limit))),
+		Message: fmt.Sprintf("%s of %s is beyond the %s that a program may exchange with tools", what, formatSize(bytes), formatSize(int(m.limit))),
 		Hint:    "ask for less: fewer fields, rows or pages, or split the work over several programs",
 	}
 }

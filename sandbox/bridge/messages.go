@@ -23,9 +23,9 @@ type conn interface {
 	Close() error
 }
 
-type socket struct{ *websocket.Conn }
+type websocketConn struct{ *websocket.Conn }
 
-func (s socket) expire(t time.Time) { _ = s.NetConn().SetWriteDeadline(t) }
+func (s websocketConn) expire(t time.Time) { _ = s.NetConn().SetWriteDeadline(t) }
 
 // Stream is a bidirectional byte stream. Close unblocks reads and writes.
 type Stream interface {
@@ -37,28 +37,28 @@ type Stream interface {
 // length, and its data. Text and binary are the bridge's kinds; kinds from FirstAside on are
 // defined by the creator of the Messages. One goroutine may read, any may write.
 type Messages struct {
-	stream Stream
-	aside  func(kind byte, data []byte) error
-	limit  int64
-	rest   *io.LimitedReader // of the last message
-	write  sync.Mutex
+	stream      Stream
+	onExtension func(kind byte, data []byte) error
+	limit       int64
+	rest        *io.LimitedReader // of the last message
+	write       sync.Mutex
 }
 
-// FirstAside is the first message kind that does not belong to the bridge.
-const FirstAside byte = 16
+// FirstExtension is the first message kind that does not belong to the bridge.
+const FirstExtension byte = 16
 
-// asideLimit is the maximum length in bytes of a message that does not belong to the bridge.
-const asideLimit = 2 << 20
+// extensionLimit is the maximum length in bytes of a message that does not belong to the bridge.
+const extensionLimit = 2 << 20
 
-var errMessage = errors.New("invalid message")
+var errBadMessage = errors.New("invalid message")
 
 // NewMessages returns the messages of a stream. aside receives messages of kinds from
 // FirstAside on during NextReader, which returns its error; if aside is nil, they are errors.
 func NewMessages(stream Stream, aside func(kind byte, data []byte) error) *Messages {
 	if aside == nil {
-		aside = func(byte, []byte) error { return errMessage }
+		aside = func(byte, []byte) error { return errBadMessage }
 	}
-	return &Messages{stream: stream, aside: aside, limit: asideLimit}
+	return &Messages{stream: stream, onExtension: aside, limit: extensionLimit}
 }
 
 // SetReadLimit sets the maximum length in bytes of a bridge message; the default is 2 MiB.
@@ -79,15 +79,15 @@ func (m *Messages) NextReader() (kind int, r io.Reader, err error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if kind < FirstAside {
+		if kind < FirstExtension {
 			m.rest = &io.LimitedReader{R: m.stream, N: size}
-			return int(kind), &complete{m.rest}, nil
+			return int(kind), &fullReader{m.rest}, nil
 		}
 		data := make([]byte, size)
 		if _, err := io.ReadFull(m.stream, data); err != nil {
 			return 0, nil, fmt.Errorf("read message: %w", err)
 		}
-		if err := m.aside(kind, data); err != nil {
+		if err := m.onExtension(kind, data); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -107,18 +107,18 @@ func (m *Messages) next() (kind byte, size int64, err error) {
 	}
 	kind, size = head[0], int64(binary.BigEndian.Uint32(head[1:]))
 	switch {
-	case kind >= FirstAside && size > asideLimit, kind < FirstAside && size > m.limit:
+	case kind >= FirstExtension && size > extensionLimit, kind < FirstExtension && size > m.limit:
 		return 0, 0, websocket.ErrReadLimit
-	case kind < FirstAside && kind != textMessage && kind != binaryMessage:
-		return 0, 0, errMessage
+	case kind < FirstExtension && kind != textMessage && kind != binaryMessage:
+		return 0, 0, errBadMessage
 	}
 	return kind, size, nil
 }
 
-// complete returns io.ErrUnexpectedEOF if the stream ends within a message.
-type complete struct{ *io.LimitedReader }
+// fullReader returns io.ErrUnexpectedEOF if the stream ends within a message.
+type fullReader struct{ *io.LimitedReader }
 
-func (w complete) Read(p []byte) (int, error) {
+func (w fullReader) Read(p []byte) (int, error) {
 	n, err := w.LimitedReader.Read(p)
 	if err == io.EOF && w.N > 0 {
 		err = io.ErrUnexpectedEOF
@@ -126,18 +126,18 @@ func (w complete) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// small is the maximum length in bytes of a message that is copied, to write it in one call.
-const small = 16 << 10
+// maxCopiedMessage is the maximum length in bytes of a message that is copied, to write it in one call.
+const maxCopiedMessage = 16 << 10
 
 // WriteMessage writes one message. It is safe for concurrent use.
 func (m *Messages) WriteMessage(kind int, data []byte) error {
 	head := binary.BigEndian.AppendUint32([]byte{byte(kind)}, uint32(len(data)))
 	if int64(len(data)) >= 1<<32 {
-		return errMessage
+		return errBadMessage
 	}
 	m.write.Lock()
 	defer m.write.Unlock()
-	if len(data) <= small {
+	if len(data) <= maxCopiedMessage {
 		_, err := m.stream.Write(append(head, data...))
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// refuse returns an error for methods that programs may not call: those that change an
+// checkMethod returns an error for methods that programs may not call: those that change an
 // upstream's state for all callers, and those with a deferred answer.
-func refuse(id tool.ID) error {
+func checkMethod(id tool.ID) error {
 	switch id.Method() {
 	case "tools/call", tool.ListResources, tool.ListTemplates, tool.ReadResource, tool.ListPrompts, tool.GetPrompt:
 		return nil
@@ -23,13 +23,13 @@ func valueOf(id tool.ID, result tool.Result) tool.Value {
 	case tool.ReadResource:
 		return contents(result)
 	case tool.ListResources:
-		return member(result, "resources")
+		return listField(result, "resources")
 	case tool.ListTemplates:
-		return member(result, "resourceTemplates")
+		return listField(result, "resourceTemplates")
 	case tool.ListPrompts:
-		return member(result, "prompts")
+		return listField(result, "prompts")
 	case tool.GetPrompt:
-		return tool.Value{JSON: whole(result)}
+		return tool.Value{JSON: rawResult(result)}
 	}
 	return result.Value()
 }
@@ -55,18 +55,18 @@ func contents(result tool.Result) tool.Value {
 	return tool.Value{Parts: parts}
 }
 
-// whole returns the complete result as JSON.
-func whole(result tool.Result) json.RawMessage {
+// rawResult returns the complete result as JSON.
+func rawResult(result tool.Result) json.RawMessage {
 	if len(result.Structured) > 0 {
 		return result.Structured
 	}
 	return result.Raw
 }
 
-// member returns the list in a field of the result, empty if there is none.
-func member(result tool.Result, name string) tool.Value {
+// listField returns the list in a field of the result, empty if there is none.
+func listField(result tool.Result, name string) tool.Value {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(whole(result), &fields); err != nil || len(fields[name]) == 0 {
+	if err := json.Unmarshal(rawResult(result), &fields); err != nil || len(fields[name]) == 0 {
 		return tool.Value{JSON: json.RawMessage("[]")}
 	}
 	return tool.Value{JSON: fields[name]}

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// progressEvery is the minimum interval between progress frames of a call. Of the
+	// progressInterval is the minimum interval between progress frames of a call. Of the
 	// notifications in between, only the last is sent.
-	progressEvery = 100 * time.Millisecond
+	progressInterval = 100 * time.Millisecond
 	// maxNotification is the maximum size of a notification in bytes; longer ones are dropped.
 	maxNotification = 64 << 10
 	// maxProgressMessage bounds the text in a frame, in bytes.
@@ -26,9 +26,9 @@ type peer struct {
 	send func(p progress)
 	wake chan struct{} // capacity 1; nil if the program did not ask for progress
 
-	mu     sync.Mutex // guards the rest
-	latest json.RawMessage
-	asked  string
+	mu      sync.Mutex // guards the rest
+	latest  json.RawMessage
+	refused string
 }
 
 // progress is the progress of a call, for its program.
@@ -65,26 +65,26 @@ func (p *peer) Ask(_ context.Context, method string, _ json.RawMessage) (json.Ra
 		what = "the client's folders"
 	}
 	p.mu.Lock()
-	p.asked = what
+	p.refused = what
 	p.mu.Unlock()
 	return nil, &tool.Error{Kind: tool.Denied, Message: "the upstream asks for " + what + ", and a program cannot give it"}
 }
 
-// during makes a call and forwards its progress until the call has ended. The last
+// callWithProgress makes a call and forwards its progress until the call has ended. The last
 // progress is sent before during returns.
-func (p *peer) during(call func() (tool.Result, error)) (tool.Result, error) {
+func (p *peer) callWithProgress(call func() (tool.Result, error)) (tool.Result, error) {
 	if p.wake == nil {
 		return call()
 	}
 	ended := make(chan struct{})
 	var pump sync.WaitGroup
-	pump.Go(func() { p.pump(ended) })
+	pump.Go(func() { p.forwardProgress(ended) })
 	defer pump.Wait()
 	defer close(ended)
 	return call()
 }
 
-func (p *peer) pump(ended <-chan struct{}) {
+func (p *peer) forwardProgress(ended <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -97,7 +97,7 @@ func (p *peer) pump(ended <-chan struct{}) {
 		select {
 		case <-p.wake:
 			p.flush()
-			pause.Reset(progressEvery)
+			pause.Reset(progressInterval)
 		case <-ended:
 			p.flush()
 			return
@@ -124,10 +124,10 @@ func (p *peer) explain(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := tool.AsError(err)
-	if p.asked == "" || e.Hint != "" {
+	if p.refused == "" || e.Hint != "" {
 		return e
 	}
 	explained := *e
-	explained.Hint = fmt.Sprintf("during the call the upstream asked for %s, which a program cannot give; if the tool has parameters for it, set them", p.asked)
+	explained.Hint = fmt.Sprintf("during the call the upstream asked for %s, which a program cannot give; if the tool has parameters for it, set them", p.refused)
 	return &explained
 }

@@ -13,12 +13,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// heard runs during with a peer that listens, and returns what was sent and when.
-func heard(during func(p *peer)) (got []progress, at []time.Duration) {
+// recordProgress runs during with a peer that listens, and returns what was sent and when.
+func recordProgress(during func(p *peer)) (got []progress, at []time.Duration) {
 	start := time.Now()
 	p := &peer{wake: make(chan struct{}, 1)}
 	p.send = func(told progress) { got, at = append(got, told), append(at, time.Since(start)) }
-	_, _ = p.during(func() (tool.Result, error) {
+	_, _ = p.callWithProgress(func() (tool.Result, error) {
 		during(p)
 		return tool.Result{}, nil
 	})
@@ -28,7 +28,7 @@ func heard(during func(p *peer)) (got []progress, at []time.Duration) {
 func TestProgressIsCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100_000
-		got, at := heard(func(p *peer) {
+		got, at := recordProgress(func(p *peer) {
 			for i := range n {
 				p.Notify("notifications/progress", fmt.Appendf(nil, `{"progress":%d}`, i+1))
 				time.Sleep(10 * time.Microsecond) // one second in all
@@ -38,7 +38,7 @@ func TestProgressIsCoalesced(t *testing.T) {
 			t.Errorf("%d frames in a second", len(got))
 		}
 		for i := 1; i < len(at)-1; i++ { // the last one comes with the end of the call
-			if at[i]-at[i-1] < progressEvery {
+			if at[i]-at[i-1] < progressInterval {
 				t.Errorf("frames after %v and %v", at[i-1], at[i])
 			}
 		}
@@ -50,12 +50,12 @@ func TestProgressIsCoalesced(t *testing.T) {
 
 func TestProgressThatStopsIsHeardWithoutTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, at := heard(func(p *peer) {
+		_, at := recordProgress(func(p *peer) {
 			p.Notify("notifications/progress", []byte(`{"progress":1}`))
 			p.Notify("notifications/progress", []byte(`{"progress":2}`))
 			time.Sleep(time.Hour)
 		})
-		if at[len(at)-1] > progressEvery {
+		if at[len(at)-1] > progressInterval {
 			t.Errorf("heard after %v", at)
 		}
 	})
@@ -69,7 +69,7 @@ func TestOddNotifications(t *testing.T) {
 		`{"progress":1e999}`: nil, `{"progress":"1"}`: nil, `[]`: nil, `{`: nil, ``: nil, `null`: {{}},
 		`{"progress":1,"x":"` + strings.Repeat("x", maxNotification) + `"}`: nil,
 	} {
-		got, _ := heard(func(p *peer) {
+		got, _ := recordProgress(func(p *peer) {
 			p.Notify("notifications/message", json.RawMessage(`{"progress":9}`))
 			p.Notify("notifications/progress", json.RawMessage(params))
 		})
@@ -81,7 +81,7 @@ func TestOddNotifications(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	p := &peer{send: func(progress) { t.Error("progress was sent") }}
-	_, _ = p.during(func() (tool.Result, error) {
+	_, _ = p.callWithProgress(func() (tool.Result, error) {
 		p.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
 		return tool.Result{}, nil
 	})
@@ -143,7 +143,7 @@ func TestMethodsForPrograms(t *testing.T) {
 		"read_graph": true, tool.ListResources: true, tool.ListTemplates: true, tool.ReadResource: true, tool.ListPrompts: true, tool.GetPrompt: true,
 		tool.Complete: false, tool.Subscribe: false, tool.Unsubscribe: false, tool.SetLogLevel: false,
 	} {
-		if err := refuse(tool.ID{Upstream: "u", Name: method}); (err == nil) != allowed {
+		if err := checkMethod(tool.ID{Upstream: "u", Name: method}); (err == nil) != allowed {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

@@ -29,16 +29,16 @@ type Relay struct {
 	m     *Messages
 	files *spool
 
-	mu      sync.Mutex // guards the rest
-	last    int64
-	waiting map[int64]waiter
-	gone    error // set when the other end has disconnected
-	clock   tool.Clock
-	resume  func() // ends the pause that the other end requested
+	mu        sync.Mutex // guards the rest
+	lastID    int64
+	pending   map[int64]pendingCall
+	closedErr error // set when the other end has disconnected
+	clock     tool.Clock
+	resume    func() // ends the pause that the other end requested
 }
 
-// waiter is a pending call.
-type waiter struct {
+// pendingCall is a pending call.
+type pendingCall struct {
 	answer chan<- answer // holds one
 	peer   tool.Peer
 }
@@ -54,22 +54,22 @@ const relayLimit = 1 << 30
 // NewRelay returns the relay at this end of m. It stores files in dir; "" is the system's temporary folder.
 func NewRelay(m *Messages, dir string) *Relay {
 	m.SetReadLimit(relayLimit)
-	return &Relay{m: m, files: newSpool(dir), waiting: map[int64]waiter{}}
+	return &Relay{m: m, files: newSpool(dir), pending: map[int64]pendingCall{}}
 }
 
 // Close removes the files. The messages stay open.
 func (r *Relay) Close() { r.files.close() }
 
-// Program receives the files and the program. It blocks until the other end has sent all of them.
-func (r *Relay) Program() (Program, error) {
+// ReadProgram receives the files and the program. It blocks until the other end has sent all of them.
+func (r *Relay) ReadProgram() (Program, error) {
 	var last []byte
-	in := newIntake(&replica{}, Room{Bytes: math.MaxInt64 / 2, Files: math.MaxInt32}, func() (incoming, io.Reader, error) {
+	in := newIntake(&replica{}, Quota{Bytes: math.MaxInt64 / 2, Files: math.MaxInt32}, func() (guestFrame, io.Reader, error) {
 		kind, reader, err := r.m.NextReader()
 		if err != nil || kind == binaryMessage {
-			return incoming{}, reader, err
+			return guestFrame{}, reader, err
 		}
 		if last, err = io.ReadAll(reader); err != nil {
-			return incoming{}, nil, err
+			return guestFrame{}, nil, err
 		}
 		frame, err := parse(last)
 		return frame, nil, err
@@ -79,15 +79,15 @@ func (r *Relay) Program() (Program, error) {
 	if err = errors.Join(err, in.err); err != nil {
 		return Program{}, fmt.Errorf("read program: %w", err)
 	}
-	var program run
+	var program runFrame
 	if err := json.Unmarshal(last, &program); err != nil || program.Type != "run" {
-		return Program{}, fmt.Errorf("read program: %w", errors.Join(errMessage, err))
+		return Program{}, fmt.Errorf("read program: %w", errors.Join(errBadMessage, err))
 	}
 	return program.Program, nil
 }
 
 // Workspace returns the workspace of the other end, with the files that Program received.
-func (r *Relay) Workspace() Workspace { return relayed{r} }
+func (r *Relay) Workspace() Workspace { return relayWorkspace{r} }
 
 // Serve reads results until the other end disconnects, and returns the error. Pending calls fail then.
 func (r *Relay) Serve() error {
@@ -98,30 +98,30 @@ func (r *Relay) Serve() error {
 			data, err = io.ReadAll(reader)
 		}
 		if err != nil {
-			r.end(err)
+			r.fail(err)
 			return err
 		}
-		r.settle(data)
+		r.dispatch(data)
 	}
 }
 
-// settle dispatches a frame to its pending call.
-func (r *Relay) settle(data []byte) {
-	if id, value, ok := passed(data); ok {
-		r.hand(id, answer{value: value})
+// dispatch dispatches a frame to its pending call.
+func (r *Relay) dispatch(data []byte) {
+	if id, value, ok := parseResult(data); ok {
+		r.deliver(id, answer{value: value})
 		return
 	}
-	var frame failure
+	var frame errorFrame
 	if json.Unmarshal(data, &frame) != nil {
 		return
 	}
 	switch frame.Type {
 	case "error":
 		e := frame.Error
-		r.hand(frame.ID, answer{err: &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
+		r.deliver(frame.ID, answer{err: &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
 	case "progress":
 		r.mu.Lock()
-		w := r.waiting[frame.ID]
+		w := r.pending[frame.ID]
 		r.mu.Unlock()
 		if w.peer != nil {
 			w.peer.Notify("notifications/progress", data)
@@ -129,8 +129,8 @@ func (r *Relay) settle(data []byte) {
 	}
 }
 
-// passed parses a frame that appendPassed encoded.
-func passed(frame []byte) (id int64, value json.RawMessage, ok bool) {
+// parseResult parses a frame that appendPassed encoded.
+func parseResult(frame []byte) (id int64, value json.RawMessage, ok bool) {
 	rest, ok := bytes.CutPrefix(frame, []byte(resultHead))
 	if !ok {
 		return 0, nil, false
@@ -144,29 +144,29 @@ func passed(frame []byte) (id int64, value json.RawMessage, ok bool) {
 	return id, value, ok && err == nil
 }
 
-func (r *Relay) hand(id int64, a answer) {
+func (r *Relay) deliver(id int64, a answer) {
 	r.mu.Lock()
-	w, ok := r.waiting[id]
-	delete(r.waiting, id)
+	w, ok := r.pending[id]
+	delete(r.pending, id)
 	r.mu.Unlock()
 	if ok {
 		w.answer <- a
 	}
 }
 
-func (r *Relay) end(err error) {
+func (r *Relay) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}
-	for id, w := range r.waiting {
-		w.answer <- answer{err: r.gone}
-		delete(r.waiting, id)
+	r.closedErr = &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}
+	for id, w := range r.pending {
+		w.answer <- answer{err: r.closedErr}
+		delete(r.pending, id)
 	}
 }
 
-// Still pauses or resumes the clock of the calling program, following the other end's clock. It does nothing
+// SetPaused pauses or resumes the clock of the calling program, following the other end's clock. It does nothing
 // before the first call.
-func (r *Relay) Still(still bool) {
+func (r *Relay) SetPaused(still bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.resume != nil {
@@ -178,22 +178,22 @@ func (r *Relay) Still(still bool) {
 	}
 }
 
-// enter registers a call that is about to be sent.
-func (r *Relay) enter(ctx context.Context, peer tool.Peer) (id int64, wait chan answer, err error) {
+// register registers a call that is about to be sent.
+func (r *Relay) register(ctx context.Context, peer tool.Peer) (id int64, wait chan answer, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last++
+	r.lastID++
 	r.clock = tool.ClockOf(ctx)
-	if r.gone != nil {
-		return 0, nil, r.gone
+	if r.closedErr != nil {
+		return 0, nil, r.closedErr
 	}
 	wait = make(chan answer, 1)
-	r.waiting[r.last] = waiter{wait, peer}
-	return r.last, wait, nil
+	r.pending[r.lastID] = pendingCall{wait, peer}
+	return r.lastID, wait, nil
 }
 
-// callHead is a guest's call frame without the arguments, which are appended unchanged.
-type callHead struct {
+// callFrame is a guest's call frame without the arguments, which are appended unchanged.
+type callFrame struct {
 	Type     string `json:"type"`
 	ID       int64  `json:"id"`
 	Tool     string `json:"tool"`
@@ -201,7 +201,7 @@ type callHead struct {
 }
 
 func appendCall(b []byte, id int64, c tool.Call, progress bool) ([]byte, error) {
-	b, err := appendJSON(b, callHead{"call", id, c.Tool.String(), progress})
+	b, err := appendJSON(b, callFrame{"call", id, c.Tool.String(), progress})
 	if err != nil || len(c.Args) == 0 {
 		return b, err
 	}
@@ -209,9 +209,9 @@ func appendCall(b []byte, id int64, c tool.Call, progress bool) ([]byte, error) 
 	return append(append(b, c.Args...), '}'), nil
 }
 
-// ask makes a call at the other end. It returns the encoded value of the result frame.
-func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error) {
-	id, wait, err := r.enter(ctx, c.Peer)
+// request makes a call at the other end. It returns the encoded value of the result frame.
+func (r *Relay) request(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error) {
+	id, wait, err := r.register(ctx, c.Peer)
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +220,13 @@ func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMe
 		err = r.m.WriteMessage(websocket.TextMessage, frame)
 	}
 	if err != nil {
-		r.hand(id, answer{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}})
+		r.deliver(id, answer{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway disconnected", Err: err}})
 	}
 	select {
 	case a := <-wait:
 		return a.value, a.err
 	case <-ctx.Done(): // the program has ended; the other end cancels the call too
-		r.hand(id, answer{})
+		r.deliver(id, answer{})
 		return nil, ctx.Err()
 	}
 }
@@ -234,14 +234,14 @@ func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMe
 // Call implements [Caller]. The result holds an encoded value of the bridge's frames; a bridge of
 // this package forwards it to its guest unchanged.
 func (r *Relay) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	value, err := r.ask(ctx, c, false)
+	value, err := r.request(ctx, c, false)
 	return tool.Result{Structured: value}, err
 }
 
-// pass forwards a guest's call to the other end of a relay.
-func (s *session) pass(ctx context.Context, r *Relay, frame incoming, id tool.ID, p *peer) {
-	result, err := p.during(func() (tool.Result, error) {
-		value, err := r.ask(ctx, tool.Call{Tool: id, Args: frame.Args, Peer: p}, frame.Progress)
+// relayCall forwards a guest's call to the other end of a relay.
+func (s *session) relayCall(ctx context.Context, r *Relay, frame guestFrame, id tool.ID, p *peer) {
+	result, err := p.callWithProgress(func() (tool.Result, error) {
+		value, err := r.request(ctx, tool.Call{Tool: id, Args: frame.Args, Peer: p}, frame.Progress)
 		return tool.Result{Raw: value}, err
 	})
 	switch {
@@ -249,8 +249,8 @@ func (s *session) pass(ctx context.Context, r *Relay, frame incoming, id tool.ID
 	case err != nil:
 		s.fail(frame.ID, err)
 	default:
-		answer, err := appendPassed(nil, frame.ID, result.Raw)
-		s.answer(frame.ID, answer, err)
+		answer, err := appendRawResult(nil, frame.ID, result.Raw)
+		s.sendResult(frame.ID, answer, err)
 	}
 }
 
@@ -262,47 +262,47 @@ func (r *Relay) sendJSON(frame any) error {
 	return r.m.WriteMessage(websocket.TextMessage, data)
 }
 
-// emission is a guest's "emit" frame.
-type emission struct {
-	Type    string  `json:"type"`
-	ID      int64   `json:"id"`
-	Content content `json:"content"`
+// emitFrame is a guest's "emit" frame.
+type emitFrame struct {
+	Type    string      `json:"type"`
+	ID      int64       `json:"id"`
+	Content emitContent `json:"content"`
 }
 
-// ending is a guest's "done" frame.
-type ending struct {
+// doneFrame is a guest's "done" frame.
+type doneFrame struct {
 	Type string `json:"type"`
-	Done
+	ProgramResult
 }
 
-// End sends what the program emitted, and its result.
-func (r *Relay) End(emitted []tool.Content, done Done) error {
+// Finish sends what the program emitted, and its result.
+func (r *Relay) Finish(emitted []tool.Content, done ProgramResult) error {
 	for _, c := range emitted {
 		r.mu.Lock()
-		r.last++ // no pending call has this ID, so its answer is ignored
-		id := r.last
+		r.lastID++ // no pending call has this ID, so its answer is ignored
+		id := r.lastID
 		r.mu.Unlock()
-		shown := content{Type: c.Type, Text: c.Text, Data: base64.StdEncoding.EncodeToString(c.Data), MIME: c.MIME, Name: c.Name, URI: c.URI}
-		if err := r.sendJSON(emission{"emit", id, shown}); err != nil {
+		shown := emitContent{Type: c.Type, Text: c.Text, Data: base64.StdEncoding.EncodeToString(c.Data), MIME: c.MIME, Name: c.Name, URI: c.URI}
+		if err := r.sendJSON(emitFrame{"emit", id, shown}); err != nil {
 			return err
 		}
 	}
-	return r.sendJSON(ending{"done", done})
+	return r.sendJSON(doneFrame{"done", done})
 }
 
-// relayed is the workspace of the other end.
-type relayed struct{ *Relay }
+// relayWorkspace is the workspace of the other end.
+type relayWorkspace struct{ *Relay }
 
 // Files implements [Workspace].
-func (r relayed) Files() iter.Seq2[workspace.File, error] { return r.files.Files() }
+func (r relayWorkspace) Files() iter.Seq2[workspace.File, error] { return r.files.Files() }
 
 // Open implements [Workspace].
-func (r relayed) Open(path string) (workspace.File, error) { return r.files.Open(path) }
+func (r relayWorkspace) Open(path string) (workspace.File, error) { return r.files.Open(path) }
 
 // Update implements [Workspace]. A file is forwarded after it has been received completely.
-func (r relayed) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+func (r relayWorkspace) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	updated := workspace.Updated{Versions: map[string]string{}}
-	out := &outgoing{send: r.m.WriteMessage}
+	out := &fileSender{send: r.m.WriteMessage}
 	for f, err := range changes {
 		if err != nil {
 			return updated, errors.Join(err, out.flush())
@@ -314,7 +314,7 @@ func (r relayed) Update(changes iter.Seq2[workspace.File, error]) (workspace.Upd
 	return updated, out.flush()
 }
 
-func (r relayed) forward(out *outgoing, f workspace.File, versions map[string]string) error {
+func (r relayWorkspace) forward(out *fileSender, f workspace.File, versions map[string]string) error {
 	kept, err := r.files.add(f)
 	switch {
 	case err != nil:

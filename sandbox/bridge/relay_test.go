@@ -34,7 +34,7 @@ func FuzzRelay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		relay := bridge.NewRelay(bridge.NewMessages(script{bytes.NewReader(data)}, nil), t.TempDir())
 		defer relay.Close()
-		if _, err := relay.Program(); err != nil {
+		if _, err := relay.ReadProgram(); err != nil {
 			return
 		}
 		for file, err := range relay.Workspace().Files() {

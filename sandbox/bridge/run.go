@@ -31,8 +31,8 @@ type Account struct {
 
 // Report is the result of a Run.
 type Report struct {
-	// Done is the guest's report of the program's end, empty without one.
-	Done Done
+	// Result is the guest's report of the program's end, empty without one.
+	Result ProgramResult
 	// Calls is how many tool calls were made.
 	Calls int
 	// Emitted is what the program emitted, in order, even if it failed.
@@ -41,8 +41,8 @@ type Report struct {
 	Notes []string
 	// Started is set when the program was sent to the guest.
 	Started bool
-	// Kept means that the guest stays for another program: Run may be called again.
-	Kept bool
+	// Reusable means that the guest stays for another program: Run may be called again.
+	Reusable bool
 }
 
 // keepGrace is the write limit for results of calls that outlived their program, if the
@@ -86,7 +86,7 @@ func (s *session) run(ctx context.Context, program Program, started func()) (Rep
 	s.conn.SetReadLimit(s.Limits.Frame)
 	report := Report{}
 	err := s.start(program)
-	var end incoming
+	var end guestFrame
 	if err == nil {
 		report.Started = true
 		started()
@@ -94,18 +94,18 @@ func (s *session) run(ctx context.Context, program Program, started func()) (Rep
 	}
 	cancel()
 	kept := err == nil && program.Keep && !end.Leaving
-	s.leave(kept)
+	s.finishCalls(kept)
 	if err == nil {
-		report.Done = end.done(s.valueLimit)
+		report.Result = end.programResult(s.valueLimit)
 	}
 	report.Notes = s.notes
-	report.Calls, report.Emitted, report.Kept = int(s.made.Load()), s.emitted.list(), kept && stop()
+	report.Calls, report.Emitted, report.Reusable = int(s.callCount.Load()), s.emitted.list(), kept && stop()
 	return report, err
 }
 
 func (s *session) start(program Program) error {
 	if s.Workspace != nil {
-		room := s.Limits.Room
+		room := s.Limits.Quota
 		program.Workspace = &room
 		if err := s.sendFiles(); err != nil {
 			return err
@@ -124,17 +124,17 @@ func (s *session) start(program Program) error {
 	return nil
 }
 
-// leave waits for calls that have outlived the program; their results are dropped. If
+// finishCalls waits for calls that have outlived the program; their results are dropped. If
 // kept, a write that blocks longer than keepGrace breaks the connection; otherwise the
 // connection is closed.
-func (s *session) leave(kept bool) {
+func (s *session) finishCalls(kept bool) {
 	if kept {
 		s.conn.expire(time.Now().Add(keepGrace))
 	} else {
 		_ = s.conn.Close()
 	}
 	s.write.Lock()
-	s.over = true
+	s.closed = true
 	s.write.Unlock()
 	s.calls.Wait()
 }
@@ -143,10 +143,10 @@ func (s *session) leave(kept bool) {
 func (s *session) ended() bool {
 	s.write.Lock()
 	defer s.write.Unlock()
-	return s.over
+	return s.closed
 }
 
-var errOver = errors.New("the program has ended")
+var errEnded = errors.New("the program has ended")
 
 // send writes one frame. If that fails, the guest is disconnected: it would wait
 // forever for the result.
@@ -155,8 +155,8 @@ func (s *session) send(frame []byte) error { return s.sendMessage(websocket.Text
 func (s *session) sendMessage(kind int, data []byte) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	if s.over {
-		return errOver
+	if s.closed {
+		return errEnded
 	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.Limits.Write))
 	err := s.conn.WriteMessage(kind, data)

@@ -13,8 +13,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// kept is a program after which the guest stays.
-var kept = bridge.Program{Code: "1", ValueLimit: 100, Keep: true}
+// keepProgram is a program after which the guest stays.
+var keepProgram = bridge.Program{Code: "1", ValueLimit: 100, Keep: true}
 
 func TestWait(t *testing.T) {
 	b, path := listen(t)
@@ -112,7 +112,7 @@ func TestProgramsOneAfterTheOther(t *testing.T) {
 		})
 		ended := make(chan outcome, 1)
 		go func() {
-			report, err := b.Run(t.Context(), kept, bridge.Account{Execution: name, Caller: caller, Limits: bridge.Limits{Calls: 1, Emits: 1}}, func() {})
+			report, err := b.Run(t.Context(), keepProgram, bridge.Account{Execution: name, Caller: caller, Limits: bridge.Limits{Calls: 1, Emits: 1}}, func() {})
 			ended <- outcome{report, err}
 		}()
 		if got, want := g.read(), `{"type":"run","code":"1","value_limit":100,"keep":true}`; got != want {
@@ -129,7 +129,7 @@ func TestProgramsOneAfterTheOther(t *testing.T) {
 		}
 		g.write(`{"type":"done","exit":1}`)
 		o := <-ended
-		if o.err != nil || !o.report.Kept || !o.report.Started || o.report.Calls != 1 || o.report.Done.Exit != 1 || len(o.report.Emitted) != 1 || o.report.Emitted[0].Text != name {
+		if o.err != nil || !o.report.Reusable || !o.report.Started || o.report.Calls != 1 || o.report.Result.Exit != 1 || len(o.report.Emitted) != 1 || o.report.Emitted[0].Text != name {
 			t.Errorf("Run returned %+v, %v", o.report, o.err)
 		}
 	}
@@ -140,11 +140,11 @@ func TestGuestIsNotKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		program bridge.Program
 		done    string
-	}{"not asked": {program, `{"type":"done"}`}, "leaves": {kept, `{"type":"done","exit":2,"leaving":true}`}} {
+	}{"not asked": {program, `{"type":"done"}`}, "leaves": {keepProgram, `{"type":"done","exit":2,"leaving":true}`}} {
 		t.Run(name, func(t *testing.T) {
 			h := openFor(t, test.program, answer("1"), bridge.Limits{})
 			connect(t, h).write(test.done)
-			if _, err := h.wait(t); err != nil || h.report.Kept {
+			if _, err := h.wait(t); err != nil || h.report.Reusable {
 				t.Errorf("Run returned %+v, %v", h.report, err)
 			}
 			if _, err := h.Run(t.Context(), program, account(answer("1"), bridge.Limits{}), func() {}); !errors.Is(err, bridge.ErrClosed) {
@@ -157,12 +157,12 @@ func TestGuestIsNotKept(t *testing.T) {
 // TestCallsOfAnEarlierProgram are cancelled at its end, and their answers go to nobody.
 func TestCallsOfAnEarlierProgram(t *testing.T) {
 	begun, cancelled := make(chan struct{}, 2), make(chan struct{}, 2)
-	h := openFor(t, kept, block(begun, cancelled), bridge.Limits{})
+	h := openFor(t, keepProgram, block(begun, cancelled), bridge.Limits{})
 	g := connect(t, h)
 	g.write(`{"type":"call","id":1,"tool":"a.b","progress":true}`)
 	receive(t, "call begun", begun, 1)
 	g.write(`{"type":"done"}`)
-	if _, err := h.wait(t); err != nil || !h.report.Kept || len(cancelled) != 1 {
+	if _, err := h.wait(t); err != nil || !h.report.Reusable || len(cancelled) != 1 {
 		t.Fatalf("Run returned %+v, %v with %d calls cancelled", h.report, err, len(cancelled))
 	}
 	go func() { _, _ = h.Run(t.Context(), program, account(answer("2"), bridge.Limits{}), func() {}) }()
@@ -176,7 +176,7 @@ func TestCallsOfAnEarlierProgram(t *testing.T) {
 
 // TestKeptGuestThatReadsNothing has its answers waiting when its program ends: it cannot hold up the end.
 func TestKeptGuestThatReadsNothing(t *testing.T) {
-	h := openFor(t, kept, answer(`"`+strings.Repeat("x", 4<<20)+`"`), bridge.Limits{})
+	h := openFor(t, keepProgram, answer(`"`+strings.Repeat("x", 4<<20)+`"`), bridge.Limits{})
 	g := connect(t, h)
 	for range 3 {
 		g.write(`{"type":"call","id":1,"tool":"a.b"}`)

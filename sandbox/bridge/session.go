@@ -26,35 +26,35 @@ type session struct {
 	slots      chan struct{}
 	inFlight   *semaphore.Weighted // bytes of Limits.InFlight
 	calls      sync.WaitGroup
-	made       atomic.Int64
-	emitted    emitted
+	callCount  atomic.Int64
+	emitted    emittedItems
 	traffic    meter
 	replica    *replica
 	notes      []string
 
-	large sync.Mutex // serializes encoding and sending of large results
-	write sync.Mutex // serializes writes, and guards over
-	over  bool
+	large  sync.Mutex // serializes encoding and sending of large results
+	write  sync.Mutex // serializes writes, and guards over
+	closed bool
 }
 
 // serve answers the guest until it reports the program's end.
-func (s *session) serve(ctx context.Context) (incoming, error) {
+func (s *session) serve(ctx context.Context) (guestFrame, error) {
 	for {
 		frame, content, err := s.next(ctx)
 		if err == nil && content != nil {
-			err = errNoFiles
+			err = errFileProtocol
 		}
 		switch {
 		case err != nil:
-			s.blame(err)
-			return incoming{}, err
+			s.logGuestError(err)
+			return guestFrame{}, err
 		case frame.Type == "done":
 			return frame, nil
 		case frame.Type == "copied":
-			s.replica.tick(frame.Clock)
+			s.replica.setClock(frame.Clock)
 		default:
-			frame, err = s.take(ctx, frame)
-			s.blame(err)
+			frame, err = s.receiveFiles(ctx, frame)
+			s.logGuestError(err)
 			return frame, err
 		}
 	}
@@ -62,14 +62,14 @@ func (s *session) serve(ctx context.Context) (incoming, error) {
 
 // next answers the guest's calls until it sends a frame about the program's end or about
 // files, and returns that frame, or a message with contents.
-func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
+func (s *session) next(ctx context.Context) (guestFrame, io.Reader, error) {
 	for {
 		frame, content, err := readMessage(s.conn)
 		if err != nil || content != nil && s.Workspace != nil {
-			return incoming{}, content, err
+			return guestFrame{}, content, err
 		}
 		if content != nil {
-			return incoming{}, nil, errNoFiles
+			return guestFrame{}, nil, errFileProtocol
 		}
 		if frame.Type == "done" || s.Workspace != nil && (frame.Type == "files" || frame.Type == "copied") {
 			return frame, nil, nil
@@ -77,10 +77,10 @@ func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
 		within := s.traffic.count(frame.size)
 		switch {
 		case s.traffic.exhausted():
-			return incoming{}, nil, ErrTraffic
+			return guestFrame{}, nil, ErrTraffic
 		case frame.Type != "call" && frame.Type != "emit":
 		case !within:
-			s.fail(frame.ID, s.traffic.refuse("a frame", frame.size))
+			s.fail(frame.ID, s.traffic.limitError("a frame", frame.size))
 		case frame.Type == "call":
 			s.admit(ctx, frame)
 		default:
@@ -89,38 +89,38 @@ func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
 	}
 }
 
-// blame logs a protocol error of the guest, but not a mere disconnect.
-func (s *session) blame(err error) {
+// logGuestError logs a protocol error of the guest, but not a mere disconnect.
+func (s *session) logGuestError(err error) {
 	if err != nil && err != ErrClosed { //nolint:errorlint // what wraps it says more
 		s.log.Warn("guest was cut off", "error", err)
 	}
 }
 
 // read reads a frame of the expected kind.
-func read(conn conn) (incoming, error) {
+func read(conn conn) (guestFrame, error) {
 	frame, content, err := readMessage(conn)
 	if err == nil && content != nil {
-		err = errNoFiles
+		err = errFileProtocol
 	}
 	return frame, err
 }
 
 // readMessage reads a frame, or returns the reader of a binary message.
-func readMessage(conn conn) (incoming, io.Reader, error) {
+func readMessage(conn conn) (guestFrame, io.Reader, error) {
 	kind, reader, err := conn.NextReader()
 	if err != nil {
-		return incoming{}, nil, closedBy(err)
+		return guestFrame{}, nil, closedBy(err)
 	}
 	if kind == websocket.BinaryMessage {
-		return incoming{}, reader, nil
+		return guestFrame{}, reader, nil
 	}
 	data, err := io.ReadAll(reader)
 	if err != nil {
-		return incoming{}, nil, closedBy(err)
+		return guestFrame{}, nil, closedBy(err)
 	}
 	frame, err := parse(data)
 	if err != nil {
-		return incoming{}, nil, fmt.Errorf("%w: it sent an invalid frame of %d bytes", ErrClosed, len(data))
+		return guestFrame{}, nil, fmt.Errorf("%w: it sent an invalid frame of %d bytes", ErrClosed, len(data))
 	}
 	return frame, nil, nil
 }
@@ -137,16 +137,16 @@ func (s *session) sendFiles() error {
 		return nil
 	}
 	notes := workspace.Notes{What: "not in the sandbox"}
-	err := s.replica.send(s.Workspace, &outgoing{send: send}, &notes)
+	err := s.replica.send(s.Workspace, &fileSender{send: send}, &notes)
 	s.notes = notes.Lines()
 	return err
 }
 
-// take updates the workspace with the guest's files, and returns the frame of the program's end.
-func (s *session) take(ctx context.Context, first incoming) (incoming, error) {
-	in := newIntake(s.replica, s.Limits.Room, func() (incoming, io.Reader, error) {
+// receiveFiles updates the workspace with the guest's files, and returns the frame of the program's end.
+func (s *session) receiveFiles(ctx context.Context, first guestFrame) (guestFrame, error) {
+	in := newIntake(s.replica, s.Limits.Quota, func() (guestFrame, io.Reader, error) {
 		if frame := first; frame.Type != "" {
-			first = incoming{}
+			first = guestFrame{}
 			return frame, nil, nil
 		}
 		return s.next(ctx)
@@ -168,10 +168,10 @@ func closedBy(err error) error {
 
 // admit starts a call within the limits. The reader blocks until a slot and memory for the
 // arguments are free, so a flood of calls stops in the guest's own socket buffer.
-func (s *session) admit(ctx context.Context, frame incoming) {
+func (s *session) admit(ctx context.Context, frame guestFrame) {
 	limits := s.Limits
-	if n := s.made.Add(1); n > int64(limits.Calls) {
-		s.made.Add(-1)
+	if n := s.callCount.Add(1); n > int64(limits.Calls) {
+		s.callCount.Add(-1)
 		s.fail(frame.ID, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("this program has used up its %d tool calls", limits.Calls), Hint: "fetch more per call, or split the work over several programs"})
 		return
 	}
@@ -194,10 +194,10 @@ func (s *session) admit(ctx context.Context, frame incoming) {
 	})
 }
 
-func (s *session) call(ctx context.Context, frame incoming) {
+func (s *session) call(ctx context.Context, frame guestFrame) {
 	id, err := tool.ParseID(frame.Tool)
 	if err == nil {
-		err = refuse(id)
+		err = checkMethod(id)
 	}
 	if err != nil {
 		s.fail(frame.ID, err)
@@ -208,10 +208,10 @@ func (s *session) call(ctx context.Context, frame incoming) {
 	}
 	p := s.peer(frame)
 	if relay, ok := s.Caller.(*Relay); ok {
-		s.pass(ctx, relay, frame, id, p)
+		s.relayCall(ctx, relay, frame, id, p)
 		return
 	}
-	result, err := p.during(func() (tool.Result, error) {
+	result, err := p.callWithProgress(func() (tool.Result, error) {
 		return s.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.Execution, Peer: p})
 	})
 	switch {
@@ -226,7 +226,7 @@ func (s *session) call(ctx context.Context, frame incoming) {
 }
 
 // peer returns the peer of the upstream during the call.
-func (s *session) peer(frame incoming) *peer {
+func (s *session) peer(frame guestFrame) *peer {
 	p := &peer{send: func(told progress) {
 		if news := appendProgress(nil, frame.ID, told); s.traffic.reserve(len(news)) {
 			_ = s.send(news)
@@ -254,12 +254,12 @@ func (s *session) deliver(id int64, of tool.ID, result tool.Result) {
 	}
 	value := valueOf(of, result)
 	reclaim.Copy(size)
-	s.succeed(id, value)
+	s.sendValue(id, value)
 }
 
-func (s *session) succeed(id int64, value tool.Value) {
+func (s *session) sendValue(id int64, value tool.Value) {
 	frame, err := appendResult(nil, id, value)
-	s.answer(id, frame, err)
+	s.sendResult(id, frame, err)
 }
 
 // sizeOf returns the approximate size of a result in memory, in bytes.
@@ -271,14 +271,14 @@ func sizeOf(result tool.Result) int {
 	return size
 }
 
-// answer sends a result, or an error if it could not be encoded or exceeds the traffic limit.
-func (s *session) answer(id int64, frame []byte, err error) {
+// sendResult sends a result, or an error if it could not be encoded or exceeds the traffic limit.
+func (s *session) sendResult(id int64, frame []byte, err error) {
 	if err != nil {
 		s.fail(id, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not JSON", Err: err})
 		return
 	}
 	if !s.traffic.reserve(len(frame)) {
-		s.fail(id, s.traffic.refuse("the result", len(frame)))
+		s.fail(id, s.traffic.limitError("the result", len(frame)))
 		return
 	}
 	_ = s.send(frame)

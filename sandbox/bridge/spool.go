@@ -18,26 +18,26 @@ import (
 type spool struct {
 	dir string // where the file is made
 
-	mu    sync.Mutex // guards the rest
-	file  *os.File
-	size  int64
-	order []string
-	held  map[string]spooled
+	mu      sync.Mutex // guards the rest
+	file    *os.File
+	size    int64
+	order   []string
+	entries map[string]spooledFile
 }
 
-// spooled is one file and the offset of its content.
-type spooled struct {
+// spooledFile is one file and the offset of its content.
+type spooledFile struct {
 	workspace.File
 	at int64
 }
 
-func newSpool(dir string) *spool { return &spool{dir: dir, held: map[string]spooled{}} }
+func newSpool(dir string) *spool { return &spool{dir: dir, entries: map[string]spooledFile{}} }
 
 // add stores one file. Its version is the digest of its content, with an "x" if it is executable.
-func (s *spool) add(f workspace.File) (spooled, error) {
+func (s *spool) add(f workspace.File) (spooledFile, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry := spooled{File: f, at: s.size}
+	entry := spooledFile{File: f, at: s.size}
 	if !f.Folder && !f.Gone {
 		if err := s.open(); err != nil {
 			return entry, err
@@ -54,10 +54,10 @@ func (s *spool) add(f workspace.File) (spooled, error) {
 		}
 	}
 	entry.Content = nil
-	if _, known := s.held[f.Path]; !known {
+	if _, known := s.entries[f.Path]; !known {
 		s.order = append(s.order, f.Path)
 	}
-	s.held[f.Path] = entry
+	s.entries[f.Path] = entry
 	return entry, nil
 }
 
@@ -102,7 +102,7 @@ func (s *spool) Files() iter.Seq2[workspace.File, error] {
 	s.mu.Lock()
 	files := make([]workspace.File, 0, len(s.order))
 	for _, path := range s.order {
-		if f := s.held[path].File; !f.Gone {
+		if f := s.entries[path].File; !f.Gone {
 			files = append(files, f)
 		}
 	}
@@ -114,14 +114,14 @@ func (s *spool) Files() iter.Seq2[workspace.File, error] {
 func (s *spool) Open(path string) (workspace.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held, ok := s.held[path]
+	held, ok := s.entries[path]
 	if !ok || held.Gone || held.Folder {
 		return workspace.File{}, fs.ErrNotExist
 	}
 	return held.open(s.file), nil
 }
 
-func (f spooled) open(file *os.File) workspace.File {
+func (f spooledFile) open(file *os.File) workspace.File {
 	f.Content = io.NopCloser(io.NewSectionReader(file, f.at, f.Size))
 	return f.File
 }

@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 )
 
-// long is the length in bytes from which valid is faster than json.Valid.
-const long = 4 << 10
+// minScanLength is the length in bytes from which valid is faster than json.Valid.
+const minScanLength = 4 << 10
 
 // valid is json.Valid, but several times faster for long texts. Most of such a text is
 // inside strings, which json.Valid scans byte by byte. valid removes the plain
 // characters of strings first, and gives json.Valid the short rest.
 func valid(raw []byte) bool {
-	if len(raw) < long {
+	if len(raw) < minScanLength {
 		return json.Valid(raw)
 	}
 	whole, short := raw, make([]byte, 0, min(len(raw)/4, 64<<10))

@@ -17,7 +17,7 @@ func FuzzValid(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		blank := bytes.Repeat([]byte(" "), long)
+		blank := bytes.Repeat([]byte(" "), minScanLength)
 		for _, raw := range [][]byte{data, append(blank, data...), append(bytes.Clone(data), blank...)} {
 			if got, want := valid(raw), json.Valid(raw); got != want {
 				t.Errorf("%t, want %t: %q", got, want, data)

@@ -40,11 +40,11 @@ type Base struct {
 // ErrBase means that a folder is not a Python environment that sandboxes can use.
 var ErrBase = errors.New("cannot be a base")
 
-// visible matches paths of the host that every sandbox sees at the same path.
-var visible = regexp.MustCompile(`^/usr/(bin|lib|lib32|lib64|libx32|share)(/|$)`)
+// visiblePath matches paths of the host that every sandbox sees at the same path.
+var visiblePath = regexp.MustCompile(`^/usr/(bin|lib|lib32|lib64|libx32|share)(/|$)`)
 
-// reserved matches paths that a base must not mount: they belong to the sandbox.
-var reserved = regexp.MustCompile(`^/(proc|sys|dev|etc|tmp|run|workspace|servers|node_modules|opt/sallyport|opt/packages|opt/interpreter|bin|lib|lib32|lib64|libx32|usr/(bin|lib|lib32|lib64|libx32|share))(/|$)`)
+// reservedPath matches paths that a base must not mount: they belong to the sandbox.
+var reservedPath = regexp.MustCompile(`^/(proc|sys|dev|etc|tmp|run|workspace|servers|node_modules|opt/sallyport|opt/packages|opt/interpreter|bin|lib|lib32|lib64|libx32|usr/(bin|lib|lib32|lib64|libx32|share))(/|$)`)
 
 var minorVersion = regexp.MustCompile(`^python(3\.[0-9]{1,2})$`)
 
@@ -70,26 +70,26 @@ func findBase(dir string) (Base, error) {
 	if b.Python, err = filepath.EvalSymlinks(filepath.Join(real, "bin", "python")); err != nil {
 		return Base{}, fmt.Errorf("it has no bin/python: %w", err)
 	}
-	if err := usable(b.Python); err != nil {
+	if err := checkInterpreter(b.Python); err != nil {
 		return Base{}, err
 	}
 	settings, err := readSettings(filepath.Join(real, "pyvenv.cfg"))
 	switch {
 	case err == nil:
-		err = b.venv(settings)
+		err = b.readVenv(settings)
 	case isFolder(filepath.Join(real, "conda-meta")):
-		err = b.conda()
+		err = b.readConda()
 	default:
 		err = errors.New("it has neither pyvenv.cfg nor conda-meta: name the folder of a venv, a uv environment or a conda prefix")
 	}
 	if err != nil {
 		return Base{}, err
 	}
-	return b, b.look()
+	return b, b.scan()
 }
 
-// venv finds the packages of a venv and the interpreter that it was made with.
-func (b *Base) venv(settings map[string]string) error {
+// readVenv finds the packages of a venv and the interpreter that it was made with.
+func (b *Base) readVenv(settings map[string]string) error {
 	b.Kind = "venv"
 	if settings["uv"] != "" {
 		b.Kind = "uv"
@@ -113,7 +113,7 @@ func (b *Base) venv(settings map[string]string) error {
 	if _, err := os.Stat(filepath.Join(library, "os.py")); err != nil {
 		return fmt.Errorf("the Python that it was made with has no standard library at %s", library)
 	}
-	if !visible.MatchString(b.Python) {
+	if !visiblePath.MatchString(b.Python) {
 		b.Mounts = append(b.Mounts, filepath.Join(prefix, "bin"), filepath.Join(prefix, "lib"))
 	}
 	if strings.EqualFold(settings["include-system-site-packages"], "true") {
@@ -126,8 +126,8 @@ func (b *Base) venv(settings map[string]string) error {
 	return nil
 }
 
-// conda mounts the whole prefix: packages find libraries and data relative to it.
-func (b *Base) conda() error {
+// readConda mounts the whole prefix: packages find libraries and data relative to it.
+func (b *Base) readConda() error {
 	b.Kind = "conda"
 	match := minorVersion.FindStringSubmatch(filepath.Base(b.Python))
 	if match == nil {
@@ -145,8 +145,8 @@ func (b *Base) conda() error {
 	return nil
 }
 
-// usable checks that a file is an interpreter for this machine.
-func usable(path string) error {
+// checkInterpreter checks that a file is an interpreter for this machine.
+func checkInterpreter(path string) error {
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	file, err := elf.Open(path)
 	if err != nil {
@@ -162,14 +162,14 @@ func usable(path string) error {
 // maxBaseEntries bounds the walk over a base.
 const maxBaseEntries = 500_000
 
-// look walks all mounts to compute the digest and to reject links that would be broken in a sandbox.
-func (b *Base) look() error {
+// scan walks all mounts to compute the digest and to reject links that would be broken in a sandbox.
+func (b *Base) scan() error {
 	if minor, err := strconv.Atoi(strings.TrimPrefix(b.Version, "3.")); err != nil || minor < 9 {
 		return fmt.Errorf("it is Python %s, and programs need 3.9 or later", b.Version)
 	}
 	hash, entries := sha256.New(), 0
 	for _, mount := range b.Mounts {
-		if reserved.MatchString(mount) || mount == "/" || mount == "/usr" || mount == "/opt" {
+		if reservedPath.MatchString(mount) || mount == "/" || mount == "/usr" || mount == "/opt" {
 			return fmt.Errorf("it needs %s, and sandboxes have another folder there", mount)
 		}
 		err := filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
@@ -185,7 +185,7 @@ func (b *Base) look() error {
 			}
 			_, err = fmt.Fprintf(hash, "%q %v %d %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano())
 			if err == nil && entry.Type() == fs.ModeSymlink {
-				err = b.followable(path)
+				err = b.checkLink(path)
 			}
 			return err
 		})
@@ -197,14 +197,14 @@ func (b *Base) look() error {
 	return nil
 }
 
-// followable checks that the target of a link among the packages is visible in sandboxes. A link
+// checkLink checks that the target of a link among the packages is visible in sandboxes. A link
 // that is already broken on the host is accepted.
-func (b *Base) followable(path string) error {
+func (b *Base) checkLink(path string) error {
 	if !within(path, b.Sites) {
 		return nil // of the interpreter's own folders: those of a distribution have some into /etc
 	}
 	target, err := filepath.EvalSymlinks(path)
-	if err != nil || within(target, b.Mounts) || visible.MatchString(target) {
+	if err != nil || within(target, b.Mounts) || visiblePath.MatchString(target) {
 		return nil //nolint:nilerr // see above
 	}
 	return fmt.Errorf("%s is a link to %s, which sandboxes do not see (uv: install with --link-mode=copy)", path, target)

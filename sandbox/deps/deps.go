@@ -82,8 +82,8 @@ func (l Layer) AddTo(env *sandbox.Environment) {
 // Host starts the sandboxes that resolve and fetch: a *sandbox.Host.
 type Host interface {
 	Serve(sandbox.Service) (*sandbox.Server, error)
-	Program(sandbox.Interpreter) string
-	ProgramOnHost(sandbox.Interpreter) string
+	GuestInterpreter(sandbox.Interpreter) string
+	HostInterpreter(sandbox.Interpreter) string
 }
 
 // Options of an Installer. The zero value of each field is its default.

@@ -19,7 +19,7 @@ var (
 )
 
 // explain turns the output of pip or npm into an error that says what to do.
-func explain(r report, proxy *Proxy) error {
+func explain(r driverReport, proxy *Proxy) error {
 	text := r.Error
 	switch {
 	case r.Kind == "":
@@ -30,10 +30,10 @@ func explain(r report, proxy *Proxy) error {
 		return fmt.Errorf("this machine's node has no npm: install it (Debian: apt install npm)")
 	case r.Kind == "driver":
 		return fmt.Errorf("the program that installs failed: %s", sanitize.Line(text, 300))
-	case proxy.Spent() || r.Kind == "space":
+	case proxy.Exhausted() || r.Kind == "space":
 		return fmt.Errorf("%w: the files are larger than a layer may be", ErrLimit)
-	case len(proxy.Refused()) > 0:
-		return fmt.Errorf("%w: the index sends to %s, which the operator does not allow (hosts)", ErrRefused, strings.Join(head(proxy.Refused(), 3), ", "))
+	case len(proxy.RefusedHosts()) > 0:
+		return fmt.Errorf("%w: the index sends to %s, which the operator does not allow (hosts)", ErrRefused, strings.Join(firstN(proxy.RefusedHosts(), 3), ", "))
 	case strings.Contains(text, "DO NOT MATCH THE HASHES") || strings.Contains(text, "EINTEGRITY"):
 		return fmt.Errorf("%w: a file is not the one that the lock or the index names by its hash: %s", ErrUnsafe, errorLines(text))
 	}
@@ -77,7 +77,7 @@ func errorLines(text string) string {
 	if len(lines) == 0 {
 		lines = []string{text[max(0, len(text)-400):]}
 	}
-	return sanitize.Line(strings.Join(head(lines, 6), " "), 500)
+	return sanitize.Line(strings.Join(firstN(lines, 6), " "), 500)
 }
 
-func head[T any](all []T, n int) []T { return all[:min(len(all), n)] }
+func firstN[T any](all []T, n int) []T { return all[:min(len(all), n)] }

@@ -28,8 +28,8 @@ import (
 //go:embed driver.py
 var driver []byte
 
-// order is the request to the driver, one line of JSON.
-type order struct {
+// driverRequest is the request to the driver, one line of JSON.
+type driverRequest struct {
 	Language     sandbox.Interpreter `json:"language"`
 	Requirements []string            `json:"requirements"`
 	Dependencies map[string]string   `json:"dependencies"` // of npm
@@ -42,14 +42,14 @@ type order struct {
 	Layer        string              `json:"layer"` // what to compile, inside
 }
 
-// line encodes the order. Empty lists are encoded as [], not as null.
-func (o order) line() ([]byte, error) {
-	data, err := json.Marshal(lists.Filled(o))
+// encode encodes the order. Empty lists are encoded as [], not as null.
+func (o driverRequest) encode() ([]byte, error) {
+	data, err := json.Marshal(lists.FillNil(o))
 	return append(data, '\n'), err
 }
 
-// report is the driver's response, one line of JSON.
-type report struct {
+// driverReport is the driver's response, one line of JSON.
+type driverReport struct {
 	Target string            `json:"target"`
 	NPM    json.RawMessage   `json:"npm"`
 	Built  map[string]string `json:"built"` // wheels by the source distribution that they were built from
@@ -63,9 +63,9 @@ type download struct {
 	path                 string
 }
 
-// fetched is the complete output of an installing sandbox.
-type fetched struct {
-	report report
+// fetchResult is the complete output of an installing sandbox.
+type fetchResult struct {
+	report driverReport
 	files  map[string]download // by name
 }
 
@@ -74,22 +74,22 @@ const (
 	serviceOverhead = 256 << 20
 )
 
-// greeting is the driver's first line: the index that it will use. Without an index in
+// driverHello is the driver's first line: the index that it will use. Without an index in
 // the settings it is the default of the machine's pip or npm. No downloaded code has run
 // at that point, so it can be trusted.
-type greeting struct {
+type driverHello struct {
 	Index string   `json:"index"`
 	Hosts []string `json:"hosts"`
 }
 
 // targets returns the allowed destinations of an installation: its index, and the operator's hosts.
-func (r Request) targets(g greeting) ([]Target, error) {
+func (r Request) targets(g driverHello) ([]Target, error) {
 	if r.Index != "" {
-		g = greeting{Index: r.Index}
+		g = driverHello{Index: r.Index}
 	}
 	u, err := url.Parse(g.Index)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("%w: the index %.200q is not an http or https URL", ErrRefused, hidden(g.Index))
+		return nil, fmt.Errorf("%w: the index %.200q is not an http or https URL", ErrRefused, stripCredentials(g.Index))
 	}
 	if u.User != nil && r.Source {
 		return nil, fmt.Errorf("%w: an index with a password and source distributions, whose build could read it", ErrRefused)
@@ -113,9 +113,9 @@ func (r Request) targets(g greeting) ([]Target, error) {
 	return all, nil
 }
 
-// order returns the driver's order for a request. With a lock, exactly its files are fetched.
-func (r Request) order(all []wanted, lock *Lock) order {
-	o := order{ // no nil lists: the driver would read them as None
+// driverRequest returns the driver's order for a request. With a lock, exactly its files are fetched.
+func (r Request) driverRequest(all []parsedRequirement, lock *Lock) driverRequest {
+	o := driverRequest{ // no nil lists: the driver would read them as None
 		Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{},
 		Requirements: []string{}, Insecure: []string{}, Lock: []string{},
 	}
@@ -137,52 +137,52 @@ func (r Request) order(all []wanted, lock *Lock) order {
 }
 
 // fetch runs the installing sandbox and stores its output in the staging folder.
-func (i *Installer) fetch(ctx context.Context, request Request, o order, staging string) (fetched, error) {
+func (i *Installer) fetch(ctx context.Context, request Request, o driverRequest, staging string) (fetchResult, error) {
 	service, err := i.service(request)
 	if err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
-	return i.ask(ctx, service, request, o, staging)
+	return i.runDriver(ctx, service, request, o, staging)
 }
 
-func (i *Installer) ask(ctx context.Context, service sandbox.Service, request Request, o order, staging string) (fetched, error) {
+func (i *Installer) runDriver(ctx context.Context, service sandbox.Service, request Request, o driverRequest, staging string) (fetchResult, error) {
 	server, err := i.host.Serve(service)
 	if err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
 	defer func() { _ = server.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	got, err := i.converse(ctx, server, request, o, staging)
+	got, err := i.exchange(ctx, server, request, o, staging)
 	switch {
 	case ctx.Err() != nil:
-		return fetched{}, fmt.Errorf("%w: installing took too long, or was given up: %w", ErrLimit, context.Cause(ctx))
-	case errors.Is(err, errEarly):
-		return fetched{}, fmt.Errorf("the sandbox that installs ended early (it may need more memory, or pip or npm is broken): %w", err)
+		return fetchResult{}, fmt.Errorf("%w: installing took too long, or was given up: %w", ErrLimit, context.Cause(ctx))
+	case errors.Is(err, errTruncated):
+		return fetchResult{}, fmt.Errorf("the sandbox that installs ended early (it may need more memory, or pip or npm is broken): %w", err)
 	}
 	return got, err
 }
 
-// errEarly means that the driver's output is incomplete.
-var errEarly = errors.New("incomplete answer")
+// errTruncated means that the driver's output is incomplete.
+var errTruncated = errors.New("incomplete answer")
 
-// converse sends the order to the driver, serves the proxy to the index, and receives the files.
-func (i *Installer) converse(ctx context.Context, server *sandbox.Server, request Request, o order, staging string) (fetched, error) {
-	line, err := o.line()
+// exchange sends the order to the driver, serves the proxy to the index, and receives the files.
+func (i *Installer) exchange(ctx context.Context, server *sandbox.Server, request Request, o driverRequest, staging string) (fetchResult, error) {
+	line, err := o.encode()
 	if err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
 	if _, err := server.Write(line); err != nil {
-		return fetched{}, fmt.Errorf("%w: %w", errEarly, err)
+		return fetchResult{}, fmt.Errorf("%w: %w", errTruncated, err)
 	}
 	reader := bufio.NewReaderSize(server, 64<<10)
-	var hello greeting
+	var hello driverHello
 	if err := readJSON(reader, 64<<10, &hello); err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
 	var allowed []Target
 	if hello.Index != "" {
 		if allowed, err = request.targets(hello); err != nil {
-			return fetched{}, err
+			return fetchResult{}, err
 		}
 	}
 	proxy := NewProxy(allowed, ProxyOptions{Down: i.opts.Bytes, Logger: i.log})
@@ -193,12 +193,12 @@ func (i *Installer) converse(ctx context.Context, server *sandbox.Server, reques
 	cancel()
 	work.Wait()
 	if err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
 	return got, explain(got.report, proxy)
 }
 
-// driverDir is the driver's folder in the installing sandbox. It is in a [reserved] path, so that the mounts of a base cannot
+// driverDir is the driver's folder in the installing sandbox. It is in a [reservedPath] path, so that the mounts of a base cannot
 // collide with it.
 const driverDir = "/opt/sallyport/install"
 
@@ -214,7 +214,7 @@ func (i *Installer) service(request Request) (sandbox.Service, error) {
 		Memory: i.opts.Memory, Space: i.opts.Memory - serviceOverhead, Processes: 256, OpenFiles: 1024, Socket: true,
 	}
 	if request.Interpreter == sandbox.Node {
-		if npm := i.npm(); npm != "" {
+		if npm := i.npmDir(); npm != "" {
 			s.Mounts["/opt/npm"] = npm
 		}
 		return s, nil
@@ -246,10 +246,10 @@ func hostPip() string {
 	return filepath.Dir(filepath.Dir(found[0]))
 }
 
-// npm returns the folder of the npm that belongs to a node outside /usr, "" if there is none.
-func (i *Installer) npm() string {
-	path := filepath.Join(filepath.Dir(filepath.Dir(i.host.ProgramOnHost(sandbox.Node))), "lib", "node_modules", "npm")
-	if visible.MatchString(path) || !isFolder(path) {
+// npmDir returns the folder of the npm that belongs to a node outside /usr, "" if there is none.
+func (i *Installer) npmDir() string {
+	path := filepath.Join(filepath.Dir(filepath.Dir(i.host.HostInterpreter(sandbox.Node))), "lib", "node_modules", "npm")
+	if visiblePath.MatchString(path) || !isFolder(path) {
 		return ""
 	}
 	return path
@@ -272,8 +272,8 @@ func (i *Installer) certificates() []byte {
 }
 
 // receive reads the report and the files. It does not trust names or sizes.
-func receive(reader *bufio.Reader, staging string, limit int64) (fetched, error) {
-	got := fetched{files: map[string]download{}}
+func receive(reader *bufio.Reader, staging string, limit int64) (fetchResult, error) {
+	got := fetchResult{files: map[string]download{}}
 	if err := readJSON(reader, maxReport, &got.report); err != nil {
 		return got, err
 	}
@@ -284,13 +284,13 @@ func receive(reader *bufio.Reader, staging string, limit int64) (fetched, error)
 			return got, nil
 		}
 		if err != nil {
-			return got, fmt.Errorf("%w: %w", errEarly, err)
+			return got, fmt.Errorf("%w: %w", errTruncated, err)
 		}
 		if n > 2*maxFiles || header.Size > limit {
 			return got, fmt.Errorf("%w: more files, or larger ones, than a layer may have", ErrLimit)
 		}
 		limit -= header.Size
-		file, err := spool(archive, filepath.Join(staging, fmt.Sprint(n)))
+		file, err := saveDownload(archive, filepath.Join(staging, fmt.Sprint(n)))
 		if err != nil {
 			return got, err
 		}
@@ -299,7 +299,7 @@ func receive(reader *bufio.Reader, staging string, limit int64) (fetched, error)
 	}
 }
 
-func spool(from io.Reader, path string) (download, error) {
+func saveDownload(from io.Reader, path string) (download, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return download{}, err
@@ -320,11 +320,11 @@ func readJSON(reader *bufio.Reader, limit int, into any) error {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > limit {
-			return fmt.Errorf("%w: %w", errEarly, err)
+			return fmt.Errorf("%w: %w", errTruncated, err)
 		}
 	}
 	if err := json.Unmarshal(line, into); err != nil {
-		return fmt.Errorf("%w: %w", errEarly, err)
+		return fmt.Errorf("%w: %w", errTruncated, err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func Missing(interpreter sandbox.Interpreter, message string) string {
 		return module
 	}
 	top, _, _ := strings.Cut(module, ".")
-	if ours(top) || isStdlib(top) || Check(interpreter, []string{Distribution(top)}) != nil {
+	if isReservedModule(top) || isStdlib(top) || Check(interpreter, []string{Distribution(top)}) != nil {
 		return ""
 	}
 	return top

@@ -113,7 +113,7 @@ func (i *Installer) install(ctx context.Context, request Request, anew bool) (La
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.opts.Timeout)
 	defer cancel()
-	unlock, err := i.exclusive(ctx, key)
+	unlock, err := i.lockKey(ctx, key)
 	if err != nil {
 		return Layer{}, err
 	}
@@ -122,13 +122,13 @@ func (i *Installer) install(ctx context.Context, request Request, anew bool) (La
 		return layer, nil
 	}
 	lock := request.Lock
-	if kept, ok := i.keptLock(key); lock == nil && ok && !anew {
+	if kept, ok := i.loadLock(key); lock == nil && ok && !anew {
 		lock = &kept
 	}
 	start := time.Now()
-	layer, err := i.make(ctx, request, all, lock)
+	layer, err := i.makeLayer(ctx, request, all, lock)
 	if err == nil {
-		err = i.keepLock(key, layer.Lock)
+		err = i.saveLock(key, layer.Lock)
 	}
 	if err != nil {
 		return Layer{}, err
@@ -139,24 +139,24 @@ func (i *Installer) install(ctx context.Context, request Request, anew bool) (La
 }
 
 // check validates the request and returns its parsed requirements.
-func (r Request) check() ([]wanted, error) {
+func (r Request) check() ([]parsedRequirement, error) {
 	if r.Interpreter != sandbox.Python && r.Interpreter != sandbox.Node {
 		return nil, fmt.Errorf("%w: invalid interpreter %.20q", ErrRefused, r.Interpreter)
 	}
-	all, err := parse(r.Interpreter, r.Packages)
+	all, err := parseRequirements(r.Interpreter, r.Packages)
 	if err != nil || r.Lock == nil {
 		return all, err
 	}
 	if err := r.Lock.validate(); err != nil {
 		return nil, err
 	}
-	if r.Lock.Interpreter != r.Interpreter || !slices.Equal(r.Lock.Requirements, texts(all)) {
+	if r.Lock.Interpreter != r.Interpreter || !slices.Equal(r.Lock.Requirements, requirementTexts(all)) {
 		return nil, fmt.Errorf("%w: the lock is for other packages: %s; lock again", ErrRefused, strings.Join(r.Lock.Requirements, ", "))
 	}
 	return all, nil
 }
 
-func texts(all []wanted) []string {
+func requirementTexts(all []parsedRequirement) []string {
 	out := make([]string, len(all))
 	for n, w := range all {
 		out[n] = w.text
@@ -165,8 +165,8 @@ func texts(all []wanted) []string {
 }
 
 // key identifies a request: equal keys have the same lock and layer.
-func (i *Installer) key(request Request, all []wanted) string {
-	program := i.host.ProgramOnHost(request.Interpreter)
+func (i *Installer) key(request Request, all []parsedRequirement) string {
+	program := i.host.HostInterpreter(request.Interpreter)
 	if request.Base != "" {
 		if real, err := filepath.EvalSymlinks(filepath.Join(request.Base, "bin", "python")); err == nil {
 			program = real
@@ -180,7 +180,7 @@ func (i *Installer) key(request Request, all []wanted) string {
 	if request.Lock != nil {
 		lock = request.Lock.JSON()
 	}
-	parts := []any{layout, request.Interpreter, texts(all), hidden(request.Index), request.Source, identity, lock}
+	parts := []any{layoutVersion, request.Interpreter, requirementTexts(all), stripCredentials(request.Index), request.Source, identity, lock}
 	if env := request.Environment; env.Root+env.Python != "" && request.Interpreter == sandbox.Python {
 		parts = append(parts, env.Root, env.Digest, env.Python)
 	}
@@ -189,8 +189,8 @@ func (i *Installer) key(request Request, all []wanted) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// exclusive waits for the lock of the key, in this process and others.
-func (i *Installer) exclusive(ctx context.Context, key string) (unlock func(), err error) {
+// lockKey waits for the lock of the key, in this process and others.
+func (i *Installer) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	dir := filepath.Join(i.dir, "busy", key)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -208,8 +208,8 @@ func (i *Installer) exclusive(ctx context.Context, key string) (unlock func(), e
 	}
 }
 
-// make fetches the files of a request and makes its layer.
-func (i *Installer) make(ctx context.Context, request Request, all []wanted, lock *Lock) (Layer, error) {
+// makeLayer fetches the files of a request and makes its layer.
+func (i *Installer) makeLayer(ctx context.Context, request Request, all []parsedRequirement, lock *Lock) (Layer, error) {
 	staging, err := os.MkdirTemp(filepath.Join(i.dir, "tmp"), "install-")
 	if err != nil {
 		return Layer{}, err
@@ -219,16 +219,16 @@ func (i *Installer) make(ctx context.Context, request Request, all []wanted, loc
 	if err := os.Mkdir(files, 0o700); err != nil {
 		return Layer{}, err
 	}
-	o := request.order(all, lock)
-	o.Node = i.host.Program(sandbox.Node)
+	o := request.driverRequest(all, lock)
+	o.Node = i.host.GuestInterpreter(sandbox.Node)
 	got, err := i.fetch(ctx, request, o, files)
 	if err != nil {
 		return Layer{}, err
 	}
 	if lock == nil {
-		lock, err = got.lock(request, all)
+		lock, err = got.makeLock(request, all)
 	} else {
-		err = got.holds(*lock)
+		err = got.verify(*lock)
 	}
 	if err != nil {
 		return Layer{}, err
@@ -236,9 +236,9 @@ func (i *Installer) make(ctx context.Context, request Request, all []wanted, loc
 	return i.build(ctx, request, *lock, got, staging)
 }
 
-// lock returns the lock of a resolved request.
-func (f fetched) lock(request Request, all []wanted) (*Lock, error) {
-	lock := &Lock{Version: 1, Interpreter: request.Interpreter, Index: hidden(request.Index), Requirements: texts(all)}
+// makeLock returns the lock of a resolved request.
+func (f fetchResult) makeLock(request Request, all []parsedRequirement) (*Lock, error) {
+	lock := &Lock{Version: 1, Interpreter: request.Interpreter, Index: stripCredentials(request.Index), Requirements: requirementTexts(all)}
 	var err error
 	if request.Interpreter == sandbox.Node {
 		lock.NPM = f.report.NPM
@@ -251,13 +251,13 @@ func (f fetched) lock(request Request, all []wanted) (*Lock, error) {
 		err = lock.validate()
 	}
 	if err == nil {
-		err = f.holds(*lock)
+		err = f.verify(*lock)
 	}
 	return lock, err
 }
 
 // pythonFiles returns the files that pip downloaded, from their names.
-func (f fetched) pythonFiles() ([]File, error) {
+func (f fetchResult) pythonFiles() ([]File, error) {
 	var files []File
 	for name, file := range f.files {
 		if strings.HasPrefix(name, "built/") {
@@ -281,8 +281,8 @@ func (f fetched) pythonFiles() ([]File, error) {
 	return files, nil
 }
 
-// holds checks that every file of the lock was fetched, with its hash, and for the same interpreter.
-func (f fetched) holds(lock Lock) error {
+// verify checks that every file of the lock was fetched, with its hash, and for the same interpreter.
+func (f fetchResult) verify(lock Lock) error {
 	if lock.Interpreter == sandbox.Python && lock.Target != f.report.Target {
 		return fmt.Errorf("%w: the lock is for %s, and this Python is %.80q; lock again", ErrRefused, lock.Target, f.report.Target)
 	}
@@ -295,7 +295,7 @@ func (f fetched) holds(lock Lock) error {
 	return nil
 }
 
-func (f fetched) byHash() map[string]download {
+func (f fetchResult) byHash() map[string]download {
 	by := map[string]download{}
 	for _, file := range f.files {
 		by["sha256:"+file.sha256], by["sha512:"+file.sha512] = file, file

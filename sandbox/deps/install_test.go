@@ -96,12 +96,12 @@ func TestInstallPython(t *testing.T) {
 		t.Errorf("another installer finds %v %v", found.Digest, ok)
 	}
 	t.Run("into an image", func(t *testing.T) { intoImage(t, installer, host, request) })
-	t.Run("a lock holds", func(t *testing.T) { locked(t, index, request, layer) })
-	t.Run("trouble", func(t *testing.T) { trouble(t, installer) })
+	t.Run("a lock holds", func(t *testing.T) { checkLock(t, index, request, layer) })
+	t.Run("trouble", func(t *testing.T) { checkFailures(t, installer) })
 }
 
-// locked installs elsewhere from the lock of a layer, and then again when the file behind it is another.
-func locked(t *testing.T, index *index, request deps.Request, layer deps.Layer) {
+// checkLock installs elsewhere from the lock of a layer, and then again when the file behind it is another.
+func checkLock(t *testing.T, index *index, request deps.Request, layer deps.Layer) {
 	t.Helper()
 	index.offer("words", "2.2", nil, member{"words.py", "hello = 'newer'\n"})
 	installer, _, _ := newInstaller(t, deps.Options{})
@@ -124,8 +124,8 @@ func locked(t *testing.T, index *index, request deps.Request, layer deps.Layer) 
 	}
 }
 
-// trouble is what goes wrong, and the part of the error that says what to do.
-func trouble(t *testing.T, installer *deps.Installer) {
+// checkFailures is what goes wrong, and the part of the error that says what to do.
+func checkFailures(t *testing.T, installer *deps.Installer) {
 	t.Helper()
 	index, elsewhere := newIndex(t), newIndex(t)
 	index.add("mismatch", "mismatch-1.0-py3-none-any.whl", wheelOf("mismatch", "1.0", nil), "#sha256="+strings.Repeat("0", 64))
@@ -193,7 +193,7 @@ func registry(t *testing.T) string {
 func intoImage(t *testing.T, installer *deps.Installer, host *sandbox.Host, request deps.Request) {
 	t.Helper()
 	dir := testutil.ShortDir(t)
-	root, err := image.Pull(t.Context(), imagetest.Push(t, imagetest.Python(t)), image.Options{Dir: dir, Points: sandbox.MountPoints(), Logger: testutil.Logger(t)})
+	root, err := image.Pull(t.Context(), imagetest.Push(t, imagetest.Python(t)), image.Options{Dir: dir, MountPoints: sandbox.MountPoints(), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// Installed is an installed package and its modules.
-type Installed struct {
+// InstalledPackage is an installed package and its modules.
+type InstalledPackage struct {
 	Package
 	// Modules are the names by which programs import it, sorted; for npm the package's name.
 	Modules []string
@@ -28,8 +28,8 @@ const maxInstalled = 5000
 // List returns the packages in folders of the host, such as Layer.Dir or Base.Sites,
 // sorted by name. If a package is in two folders, the first one counts, as for an import.
 // It reads metadata and runs nothing. The texts, which come from packages, are sanitized.
-func List(interpreter sandbox.Interpreter, dirs ...string) ([]Installed, error) {
-	seen, all := map[string]bool{}, []Installed(nil)
+func List(interpreter sandbox.Interpreter, dirs ...string) ([]InstalledPackage, error) {
+	seen, all := map[string]bool{}, []InstalledPackage(nil)
 	for _, dir := range dirs {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
@@ -47,7 +47,7 @@ func List(interpreter sandbox.Interpreter, dirs ...string) ([]Installed, error) 
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Installed) int {
+	slices.SortFunc(all, func(a, b InstalledPackage) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
 	return all, nil
@@ -62,23 +62,23 @@ func Key(interpreter sandbox.Interpreter, name string) string {
 }
 
 // Find returns the installed package with that name, or else with a module of that name.
-func Find(interpreter sandbox.Interpreter, all []Installed, name string) (Installed, bool) {
-	for _, matches := range []func(Installed) bool{
-		func(one Installed) bool { return Key(interpreter, one.Name) == Key(interpreter, name) },
-		func(one Installed) bool { return slices.Contains(one.Modules, name) },
+func Find(interpreter sandbox.Interpreter, all []InstalledPackage, name string) (InstalledPackage, bool) {
+	for _, matches := range []func(InstalledPackage) bool{
+		func(one InstalledPackage) bool { return Key(interpreter, one.Name) == Key(interpreter, name) },
+		func(one InstalledPackage) bool { return slices.Contains(one.Modules, name) },
 	} {
 		if i := slices.IndexFunc(all, matches); i >= 0 {
 			return all[i], true
 		}
 	}
-	return Installed{}, false
+	return InstalledPackage{}, false
 }
 
-func listPython(root *os.Root) []Installed {
-	var all []Installed
+func listPython(root *os.Root) []InstalledPackage {
+	var all []InstalledPackage
 	folders, _ := fs.Glob(root.FS(), "*.dist-info")
 	for _, folder := range folders[:min(len(folders), maxInstalled)] {
-		one := Installed{Package: readMetadata(root, path.Join(folder, "METADATA"))}
+		one := InstalledPackage{Package: readMetadata(root, path.Join(folder, "METADATA"))}
 		if one.Name == "" {
 			continue
 		}
@@ -157,17 +157,17 @@ func readLines(root *os.Root, name string, limit int64) []string {
 	return lines
 }
 
-func listNode(root *os.Root) []Installed {
+func listNode(root *os.Root) []InstalledPackage {
 	folders, _ := fs.Glob(root.FS(), "*")
 	scoped, _ := fs.Glob(root.FS(), "@*/*")
 	folders = slices.DeleteFunc(append(folders, scoped...), func(name string) bool {
 		return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "@") && !strings.Contains(name, "/")
 	})
-	var all []Installed
+	var all []InstalledPackage
 	for _, folder := range folders[:min(len(folders), maxInstalled)] {
 		if version, ok := nodeVersion(root, folder); ok {
 			name := sanitize.Line(folder, 200)
-			all = append(all, Installed{Package: Package{name, version}, Modules: []string{name}})
+			all = append(all, InstalledPackage{Package: Package{name, version}, Modules: []string{name}})
 		}
 	}
 	return all

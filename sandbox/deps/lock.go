@@ -95,12 +95,12 @@ func encode(value any, indent string) []byte {
 	return out.Bytes()
 }
 
-// layout is the version of unpacking: it changes when the same lock gives a different layer.
-const layout = "1"
+// layoutVersion is the version of unpacking: it changes when the same lock gives a different layer.
+const layoutVersion = "1"
 
 // digest returns the identifier of the lock's layer.
 func (l Lock) digest(target string) string {
-	sum := sha256.Sum256(slices.Concat([]byte("sallyport deps "+layout+"\n"+target+"\n"), l.JSON()))
+	sum := sha256.Sum256(slices.Concat([]byte("sallyport deps "+layoutVersion+"\n"+target+"\n"), l.JSON()))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -115,7 +115,7 @@ func (l Lock) validate() error {
 	case l.Target != "" && !targetName.MatchString(l.Target):
 		return fmt.Errorf("invalid target %.80q", l.Target)
 	}
-	if _, err := parse(l.Interpreter, l.Requirements); err != nil {
+	if _, err := parseRequirements(l.Interpreter, l.Requirements); err != nil {
 		return err
 	}
 	for _, file := range l.Files {
@@ -142,13 +142,13 @@ func (l Lock) check(file File) error {
 		if !npmPath.MatchString(file.Path) || len(file.Path) > 1000 {
 			return fmt.Errorf("%w: invalid package path %.80q", ErrUnsafe, file.Path)
 		}
-		if top, _, _ := strings.Cut(strings.TrimPrefix(file.Path, "node_modules/"), "/"); ours(strings.ToLower(top)) {
+		if top, _, _ := strings.Cut(strings.TrimPrefix(file.Path, "node_modules/"), "/"); isReservedModule(strings.ToLower(top)) {
 			return fmt.Errorf("%w: a package called %s, which is what programs import here", ErrRefused, top)
 		}
 		return nil
 	}
 	module := strings.ReplaceAll(file.Name, "-", "_")
-	if !pythonName.MatchString(file.Name) || ours(module) || isStdlib(module) {
+	if !pythonName.MatchString(file.Name) || isReservedModule(module) || isStdlib(module) {
 		return fmt.Errorf("%w: a package called %.80q", ErrRefused, file.Name)
 	}
 	return nil
@@ -166,8 +166,8 @@ func (l Lock) packages() []Package {
 	return slices.Compact(all)
 }
 
-// hidden returns a URL without user and password, "" if it is invalid.
-func hidden(address string) string {
+// stripCredentials returns a URL without user and password, "" if it is invalid.
+func stripCredentials(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""

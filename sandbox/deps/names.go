@@ -35,8 +35,10 @@ const (
 	comparator = `(?:[\^~]|[<>]=?|=)? ?v?(?:[0-9]{1,9}|[xX*])(?:\.(?:[0-9]{1,15}|[xX*])){0,2}(?:-[0-9A-Za-z.-]{1,64})?(?:\+[0-9A-Za-z.-]{1,64})?`
 )
 
-// ours reports whether name is reserved for the import of wrappers and skills.
-func ours(name string) bool { return name == "servers" || name == "skills" || name == "sallyport" }
+// isReservedModule reports whether name is reserved for the import of wrappers and skills.
+func isReservedModule(name string) bool {
+	return name == "servers" || name == "skills" || name == "sallyport"
+}
 
 // isStdlib reports whether Python's standard library has a module of that name.
 func isStdlib(module string) bool { return slices.Contains(strings.Fields(stdlib), module) }
@@ -46,8 +48,8 @@ func canonical(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// wanted is one parsed requirement.
-type wanted struct {
+// parsedRequirement is one parsed requirement.
+type parsedRequirement struct {
 	name string // canonical for Python
 	text string // as passed to pip or npm, without spaces for Python
 	spec string // the range for npm, "*" where none was given
@@ -56,12 +58,12 @@ type wanted struct {
 // Check validates the packages of a request. Errors wrap ErrRefused, and explain to
 // the author what is wrong.
 func Check(interpreter sandbox.Interpreter, packages []string) error {
-	_, err := parse(interpreter, packages)
+	_, err := parseRequirements(interpreter, packages)
 	return err
 }
 
-// parse parses requirements, and returns them sorted by name.
-func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error) {
+// parseRequirements parses requirements, and returns them sorted by name.
+func parseRequirements(interpreter sandbox.Interpreter, packages []string) ([]parsedRequirement, error) {
 	if len(packages) == 0 || len(packages) > maxPackages {
 		return nil, fmt.Errorf("%w: name 1 to %d packages, not %d", ErrRefused, maxPackages, len(packages))
 	}
@@ -69,13 +71,13 @@ func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error)
 	if interpreter == sandbox.Node {
 		read = parseNPM
 	}
-	var all []wanted
+	var all []parsedRequirement
 	for _, text := range packages {
-		w, why := wanted{}, obviously(text)
+		w, why := parsedRequirement{}, invalidReason(text)
 		if why == "" {
 			w, why = read(strings.TrimSpace(text))
 		}
-		if why == "" && slices.ContainsFunc(all, func(other wanted) bool { return other.name == w.name }) {
+		if why == "" && slices.ContainsFunc(all, func(other parsedRequirement) bool { return other.name == w.name }) {
 			why = "it is named twice"
 		}
 		if why != "" {
@@ -83,12 +85,12 @@ func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error)
 		}
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b wanted) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b parsedRequirement) int { return strings.Compare(a.name, b.name) })
 	return all, nil
 }
 
-// obviously returns why text cannot be a requirement at all, "" if it can.
-func obviously(text string) string {
+// invalidReason returns why text cannot be a requirement at all, "" if it can.
+func invalidReason(text string) string {
 	switch {
 	case len(text) > 300:
 		return "it is too long"
@@ -104,43 +106,43 @@ func obviously(text string) string {
 	return ""
 }
 
-func parsePython(text string) (wanted, string) {
+func parsePython(text string) (parsedRequirement, string) {
 	parts := requirement.FindStringSubmatch(text)
 	if parts == nil {
-		return wanted{}, "write name, name==1.2.3 or name[extra]>=1,<2"
+		return parsedRequirement{}, "write name, name==1.2.3 or name[extra]>=1,<2"
 	}
 	name := canonical(parts[1])
 	if module := strings.ReplaceAll(name, "-", "_"); isStdlib(module) {
-		return wanted{}, "Python has it built in: import it, without installing"
-	} else if ours(module) {
-		return wanted{}, "the name is taken by what programs import here"
+		return parsedRequirement{}, "Python has it built in: import it, without installing"
+	} else if isReservedModule(module) {
+		return parsedRequirement{}, "the name is taken by what programs import here"
 	}
 	text = name
 	if parts[2] != "" {
-		text += "[" + squeeze(parts[2]) + "]"
+		text += "[" + stripSpaces(parts[2]) + "]"
 	}
-	return wanted{name: name, text: text + squeeze(parts[3]), spec: squeeze(parts[3])}, ""
+	return parsedRequirement{name: name, text: text + stripSpaces(parts[3]), spec: stripSpaces(parts[3])}, ""
 }
 
-func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
+func stripSpaces(s string) string { return strings.Join(strings.Fields(s), "") }
 
-func parseNPM(text string) (wanted, string) {
+func parseNPM(text string) (parsedRequirement, string) {
 	parts := npmRequirement.FindStringSubmatch(text)
 	if parts == nil {
-		return wanted{}, "write name, name@1.2.3 or @scope/name@^1.2"
+		return parsedRequirement{}, "write name, name@1.2.3 or @scope/name@^1.2"
 	}
 	name, spec := parts[1], strings.TrimSpace(parts[2])
 	switch lower := strings.ToLower(spec); {
-	case ours(strings.ToLower(name)) || name == "node_modules" || name == "favicon.ico":
-		return wanted{}, "the name is taken by what programs import here"
+	case isReservedModule(strings.ToLower(name)) || name == "node_modules" || name == "favicon.ico":
+		return parsedRequirement{}, "the name is taken by what programs import here"
 	case isBuiltin(name):
-		return wanted{}, "node has it built in: import it, without installing"
+		return parsedRequirement{}, "node has it built in: import it, without installing"
 	case spec == "":
-		return wanted{name: name, text: name, spec: "*"}, ""
+		return parsedRequirement{name: name, text: name, spec: "*"}, ""
 	case strings.HasSuffix(lower, ".tgz") || strings.HasSuffix(lower, ".tar") || strings.HasSuffix(lower, ".gz") || !npmRange.MatchString(spec):
-		return wanted{}, "after @ write a version, a range (^1.2, >=1 <3) or a tag (latest)"
+		return parsedRequirement{}, "after @ write a version, a range (^1.2, >=1 <3) or a tag (latest)"
 	}
-	return wanted{name: name, text: name + "@" + spec, spec: spec}, ""
+	return parsedRequirement{name: name, text: name + "@" + spec, spec: spec}, ""
 }
 
 // builtins are node's modules that can be imported without "node:".

@@ -8,7 +8,7 @@ import (
 // TestOrderHasNoNulls: the driver goes through the lists of an order, whatever there is in them.
 func TestOrderHasNoNulls(t *testing.T) {
 	t.Parallel()
-	line, err := order{}.line()
+	line, err := driverRequest{}.encode()
 	if err != nil {
 		t.Fatal(err)
 	}

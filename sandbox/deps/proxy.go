@@ -57,8 +57,8 @@ type ProxyOptions struct {
 }
 
 var (
-	errPrivate = errors.New("the name leads to an address that is not public")
-	errSpent   = errors.New("the allowance of bytes is used up")
+	errPrivate   = errors.New("the name leads to an address that is not public")
+	errExhausted = errors.New("the allowance of bytes is used up")
 )
 
 // NewProxy makes a proxy to the targets.
@@ -112,15 +112,15 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// Refused returns the requested hosts that are not allowed, as "host:port", each once.
-func (p *Proxy) Refused() []string {
+// RefusedHosts returns the requested hosts that are not allowed, as "host:port", each once.
+func (p *Proxy) RefusedHosts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.refused)
 }
 
-// Spent reports whether the allowance of bytes is used up.
-func (p *Proxy) Spent() bool { return p.down.Load() < 0 || p.up.Load() < 0 }
+// Exhausted reports whether the allowance of bytes is used up.
+func (p *Proxy) Exhausted() bool { return p.down.Load() < 0 || p.up.Load() < 0 }
 
 func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	select {
@@ -134,7 +134,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect && port == "" {
 		port = "80"
 	}
-	if err := p.admit(r, host, port); err != nil {
+	if err := p.checkRequest(r, host, port); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
@@ -145,8 +145,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	p.forward(w, r)
 }
 
-// admit checks whether the destination of a request is allowed, and records it.
-func (p *Proxy) admit(r *http.Request, host, port string) error {
+// checkRequest checks whether the destination of a request is allowed, and records it.
+func (p *Proxy) checkRequest(r *http.Request, host, port string) error {
 	place := sanitize.Line(net.JoinHostPort(strings.ToLower(host), port), 200)
 	plainHTTP := r.Method == http.MethodGet || r.Method == http.MethodHead
 	ok := p.target(host, port) != nil && (r.Method == http.MethodConnect || plainHTTP && r.URL.Scheme == "http")
@@ -190,28 +190,28 @@ func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 		if err != nil {
 			return err
 		}
-		return target.reaches(to.Addr().Unmap())
+		return target.checkAddress(to.Addr().Unmap())
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &metered{Conn: conn, proxy: p}, nil
+	return &meteredConn{Conn: conn, proxy: p}, nil
 }
 
-// shared is the shared address space of carriers (RFC 6598), which is not public.
-var shared = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
+// carrierNAT is the shared address space of carriers (RFC 6598), which is not public.
+var carrierNAT = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
 
-// reaches returns an error for addresses that are not public, unless the target is private.
+// checkAddress returns an error for addresses that are not public, unless the target is private.
 // Link-local addresses, where clouds serve credentials, are refused for every target.
-func (t *Target) reaches(ip netip.Addr) error {
+func (t *Target) checkAddress(ip netip.Addr) error {
 	literal, err := netip.ParseAddr(t.Host)
 	switch {
 	case err == nil && literal.Unmap() == ip && t.Private:
 		return nil
 	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
 		return errPrivate
-	case (ip.IsPrivate() || ip.IsLoopback() || shared.Contains(ip)) && !t.Private:
+	case (ip.IsPrivate() || ip.IsLoopback() || carrierNAT.Contains(ip)) && !t.Private:
 		return errPrivate
 	}
 	return nil
@@ -221,7 +221,7 @@ func (t *Target) reaches(ip netip.Addr) error {
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
 	upstream, err := p.dial(r.Context(), "tcp", address)
 	if err != nil {
-		p.unreachable(w, address, err)
+		p.writeDialError(w, address, err)
 		return
 	}
 	defer func() { _ = upstream.Close() }()
@@ -261,7 +261,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	response, err := p.transport.RoundTrip(out)
 	if err != nil {
-		p.unreachable(w, r.URL.Host, err)
+		p.writeDialError(w, r.URL.Host, err)
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -276,7 +276,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Proxy) unreachable(w http.ResponseWriter, address string, err error) {
+func (p *Proxy) writeDialError(w http.ResponseWriter, address string, err error) {
 	p.log.Warn("install: index not reached", "host", sanitize.Line(address, 200), "error", sanitize.Line(err.Error(), 200))
 	status, text := http.StatusBadGateway, "the index does not answer"
 	if errors.Is(err, errPrivate) {
@@ -285,16 +285,16 @@ func (p *Proxy) unreachable(w http.ResponseWriter, address string, err error) {
 	http.Error(w, text, status)
 }
 
-// metered counts transferred bytes and enforces the idle timeout.
-type metered struct {
+// meteredConn counts transferred bytes and enforces the idle timeout.
+type meteredConn struct {
 	net.Conn
 	proxy *Proxy
 }
 
 // Read returns errSpent when the byte limit is used up.
-func (m *metered) Read(b []byte) (int, error) {
-	if m.proxy.Spent() {
-		return 0, errSpent
+func (m *meteredConn) Read(b []byte) (int, error) {
+	if m.proxy.Exhausted() {
+		return 0, errExhausted
 	}
 	_ = m.SetReadDeadline(time.Now().Add(m.proxy.idle))
 	n, err := m.Conn.Read(b)
@@ -303,9 +303,9 @@ func (m *metered) Read(b []byte) (int, error) {
 }
 
 // Write returns errSpent when the byte limit is used up.
-func (m *metered) Write(b []byte) (int, error) {
+func (m *meteredConn) Write(b []byte) (int, error) {
 	if m.proxy.up.Add(-int64(len(b))) < 0 {
-		return 0, errSpent
+		return 0, errExhausted
 	}
 	_ = m.SetWriteDeadline(time.Now().Add(m.proxy.idle))
 	return m.Conn.Write(b)

@@ -117,7 +117,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%.40q: %s", request, got)
 		}
 	}
-	if got := proxy.Refused(); !slices.Contains(got, strings.TrimPrefix(elsewhere.URL, "http://")) {
+	if got := proxy.RefusedHosts(); !slices.Contains(got, strings.TrimPrefix(elsewhere.URL, "http://")) {
 		t.Errorf("refused are %q", got)
 	}
 }
@@ -181,7 +181,7 @@ func TestProxyBounds(t *testing.T) {
 		}
 		n, err := io.Copy(io.Discard, response.Body)
 		response.Body.Close()
-		if err == nil || n > 2<<20 || !proxy.Spent() {
+		if err == nil || n > 2<<20 || !proxy.Exhausted() {
 			t.Errorf("%d bytes came through, %v", n, err)
 		}
 		_, client, _ = serveProxy(t, targets, deps.ProxyOptions{Idle: 200 * time.Millisecond})

@@ -15,14 +15,14 @@ import (
 	"sallyport/sandbox"
 )
 
-// about is the content of a layer's layer.json.
-type about struct {
+// layerMetadata is the content of a layer's layer.json.
+type layerMetadata struct {
 	Lock  Lock     `json:"lock"`
 	Notes []string `json:"notes,omitempty"`
 }
 
-// contents returns the name of the subfolder of a layer that sandboxes mount.
-func contents(interpreter sandbox.Interpreter) string {
+// contentDir returns the name of the subfolder of a layer that sandboxes mount.
+func contentDir(interpreter sandbox.Interpreter) string {
 	if interpreter == sandbox.Node {
 		return "node_modules"
 	}
@@ -30,13 +30,13 @@ func contents(interpreter sandbox.Interpreter) string {
 }
 
 // build unpacks the fetched files and moves the layer to its final path atomically.
-func (i *Installer) build(ctx context.Context, request Request, lock Lock, got fetched, staging string) (Layer, error) {
+func (i *Installer) build(ctx context.Context, request Request, lock Lock, got fetchResult, staging string) (Layer, error) {
 	digest := lock.digest(lock.target())
 	if layer, ok := i.load(digest); ok {
 		return layer, nil
 	}
 	made := filepath.Join(staging, "layer")
-	inside := filepath.Join(made, contents(lock.Interpreter))
+	inside := filepath.Join(made, contentDir(lock.Interpreter))
 	if err := errors.Join(os.MkdirAll(inside, 0o755), os.Chmod(inside, 0o755)); err != nil {
 		return Layer{}, err
 	}
@@ -55,7 +55,7 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 		err = u.seal()
 	}
 	if err == nil {
-		err = replace(filepath.Join(made, "layer.json"), encode(about{Lock: lock, Notes: u.notes}, ""))
+		err = writeAtomic(filepath.Join(made, "layer.json"), encode(layerMetadata{Lock: lock, Notes: u.notes}, ""))
 	}
 	if err != nil {
 		return Layer{}, err
@@ -69,7 +69,7 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 }
 
 // unpackWheels unpacks the wheels of a lock. For a source distribution it unpacks the built wheel.
-func (u *unpacker) unpackWheels(files []File, got fetched) error {
+func (u *unpacker) unpackWheels(files []File, got fetchResult) error {
 	by := got.byHash()
 	for _, file := range files {
 		from := by[file.Hash]
@@ -102,7 +102,7 @@ func (i *Installer) compile(ctx context.Context, request Request, u *unpacker, i
 	if err := os.Mkdir(staging, 0o700); err != nil {
 		return
 	}
-	got, err := i.ask(ctx, service, request, order{Language: "compile", Layer: PythonDir}, staging)
+	got, err := i.runDriver(ctx, service, request, driverRequest{Language: "compile", Layer: PythonDir}, staging)
 	for name, file := range got.files {
 		if err == nil {
 			err = u.addCompiled(name, file.path)
@@ -127,7 +127,7 @@ func (u *unpacker) addCompiled(name, path string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if err := u.write(name, false, file); !errors.Is(err, errThere) {
+	if err := u.write(name, false, file); !errors.Is(err, errExists) {
 		return err
 	}
 	return nil
@@ -135,7 +135,7 @@ func (u *unpacker) addCompiled(name, path string) error {
 
 // find returns the layer of an earlier equal request.
 func (i *Installer) find(key string) (Layer, bool) {
-	lock, ok := i.keptLock(key)
+	lock, ok := i.loadLock(key)
 	if !ok {
 		return Layer{}, false
 	}
@@ -146,11 +146,11 @@ func (i *Installer) find(key string) (Layer, bool) {
 func (i *Installer) load(digest string) (Layer, bool) {
 	dir := filepath.Join(i.dir, "layers", digest)
 	data, err := os.ReadFile(filepath.Join(dir, "layer.json"))
-	var a about
+	var a layerMetadata
 	if err != nil || json.Unmarshal(data, &a) != nil || a.Lock.validate() != nil || a.Lock.digest(a.Lock.target()) != digest {
 		return Layer{}, false
 	}
-	inside := filepath.Join(dir, contents(a.Lock.Interpreter))
+	inside := filepath.Join(dir, contentDir(a.Lock.Interpreter))
 	if !isFolder(inside) {
 		return Layer{}, false
 	}
@@ -161,8 +161,8 @@ func (i *Installer) load(digest string) (Layer, bool) {
 
 func (i *Installer) lockFile(key string) string { return filepath.Join(i.dir, "requests", key+".json") }
 
-// keptLock returns the lock of an earlier equal request, and false if there is no valid one.
-func (i *Installer) keptLock(key string) (Lock, bool) {
+// loadLock returns the lock of an earlier equal request, and false if there is no valid one.
+func (i *Installer) loadLock(key string) (Lock, bool) {
 	data, err := os.ReadFile(i.lockFile(key))
 	if err != nil {
 		return Lock{}, false
@@ -171,12 +171,12 @@ func (i *Installer) keptLock(key string) (Lock, bool) {
 	return lock, err == nil
 }
 
-func (i *Installer) keepLock(key string, lock Lock) error {
-	return replace(i.lockFile(key), lock.JSON())
+func (i *Installer) saveLock(key string, lock Lock) error {
+	return writeAtomic(i.lockFile(key), lock.JSON())
 }
 
-// replace writes a file atomically.
-func replace(path string, data []byte) error {
+// writeAtomic writes a file atomically.
+func writeAtomic(path string, data []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
 		return err

@@ -137,7 +137,7 @@ func (u *unpacker) unpackMember(header *tar.Header, from io.Reader, to string) e
 		return fmt.Errorf("%w: the file name %.100q", ErrUnsafe, header.Name)
 	}
 	err := u.write(path.Join(to, name), header.Mode&0o100 != 0, from)
-	if errors.Is(err, errThere) {
+	if errors.Is(err, errExists) {
 		return nil
 	}
 	return err

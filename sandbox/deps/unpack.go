@@ -17,8 +17,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// written is the modification time of all files in a layer, so that equal locks give equal layers.
-var written = time.Unix(946684800, 0)
+// fixedModTime is the modification time of all files in a layer, so that equal locks give equal layers.
+var fixedModTime = time.Unix(946684800, 0)
 
 // unpacker writes the files of packages into a layer. Packages are untrusted: it writes
 // nothing outside root, only regular files and folders, no more than the limits, and
@@ -59,13 +59,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// errThere means that a file of that name exists already.
-var errThere = errors.New("is there already")
+// errExists means that a file of that name exists already.
+var errExists = errors.New("is there already")
 
 // write writes one file, readable for all and writable for none. The name must have been
 // checked. If the file exists, write returns errThere without reading from.
 func (u *unpacker) write(name string, executable bool, from io.Reader) error {
-	if err := u.folder(path.Dir(name)); err != nil {
+	if err := u.makeFolder(path.Dir(name)); err != nil {
 		return err
 	}
 	if u.entries--; u.entries < 0 {
@@ -73,7 +73,7 @@ func (u *unpacker) write(name string, executable bool, from io.Reader) error {
 	}
 	file, err := u.root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return errThere
+		return errExists
 	}
 	if err != nil {
 		return err
@@ -86,14 +86,14 @@ func (u *unpacker) write(name string, executable bool, from io.Reader) error {
 	if executable {
 		mode = 0o555
 	}
-	return errors.Join(err, file.Chmod(mode), file.Close(), u.root.Chtimes(filepath.FromSlash(name), written, written))
+	return errors.Join(err, file.Chmod(mode), file.Close(), u.root.Chtimes(filepath.FromSlash(name), fixedModTime, fixedModTime))
 }
 
-func (u *unpacker) folder(name string) error {
+func (u *unpacker) makeFolder(name string) error {
 	if u.folders[name] {
 		return nil
 	}
-	if err := u.folder(path.Dir(name)); err != nil {
+	if err := u.makeFolder(path.Dir(name)); err != nil {
 		return err
 	}
 	if u.entries--; u.entries < 0 {
@@ -121,7 +121,7 @@ func (u *unpacker) seal() error {
 	slices.Sort(names)
 	slices.Reverse(names)
 	for _, name := range names {
-		if err := errors.Join(u.root.Chtimes(filepath.FromSlash(name), written, written), u.root.Chmod(filepath.FromSlash(name), 0o555)); err != nil {
+		if err := errors.Join(u.root.Chtimes(filepath.FromSlash(name), fixedModTime, fixedModTime), u.root.Chmod(filepath.FromSlash(name), 0o555)); err != nil {
 			return err
 		}
 	}

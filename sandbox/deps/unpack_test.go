@@ -105,7 +105,7 @@ func TestUnpackWheel(t *testing.T) {
 		"shadows by extension":   {wheelOf("x", "1.0", nil, ok, member{"socket.cpython-311-x86_64-linux-gnu.so", "1"}), []string{}, "module socket is left out"},
 		"shadows servers":        {wheelOf("x", "1.0", nil, ok, member{"servers/x.py", "1"}), []string{}, "module servers is left out"},
 		"shadows sallyport":      {wheelOf("x", "1.0", nil, ok, member{"x-1.0.data/purelib/sallyport/x.py", "1"}), []string{}, "module sallyport is left out"},
-		"symlink":                {symlinked(t), nil, ""},
+		"symlink":                {symlinkTarball(t), nil, ""},
 		"larger than it may be":  {wheelOf("x", "1.0", nil, ok, member{"x/big", strings.Repeat("0", 2<<20)}), nil, ""},
 		"more than may be there": {wheelOf("x", "1.0", nil, append(many(200), ok)...), nil, ""},
 	} {
@@ -134,8 +134,8 @@ func many(n int) []member {
 	return all
 }
 
-// symlinked is a wheel with a link to /etc in it.
-func symlinked(t *testing.T) []byte {
+// symlinkTarball is a wheel with a link to /etc in it.
+func symlinkTarball(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)

@@ -33,7 +33,7 @@ const (
 type wheel struct {
 	*unpacker
 	name, version string // canonical, as in its file's name
-	info          string // its folder of metadata
+	distInfo      string // its folder of metadata
 	record        map[string]string
 	files         []*zip.File
 }
@@ -61,14 +61,14 @@ func (u *unpacker) unpackWheel(file download, name, version string) error {
 	return nil
 }
 
-// scarce is a file with a limit on the bytes that are read from it.
-type scarce struct {
+// cappedReaderAt is a file with a limit on the bytes that are read from it.
+type cappedReaderAt struct {
 	io.ReaderAt
 	left atomic.Int64
 }
 
 // ReadAt returns an error when the limit is used up.
-func (s *scarce) ReadAt(p []byte, at int64) (int, error) {
+func (s *cappedReaderAt) ReadAt(p []byte, at int64) (int, error) {
 	if s.left.Add(-int64(len(p))) < 0 {
 		return 0, fmt.Errorf("%w: the list of files is too long", ErrLimit)
 	}
@@ -77,7 +77,7 @@ func (s *scarce) ReadAt(p []byte, at int64) (int, error) {
 
 // open reads the zip directory and RECORD, and checks that all files in RECORD exist.
 func (w *wheel) open(archive io.ReaderAt, size int64) error {
-	from := &scarce{ReaderAt: archive}
+	from := &cappedReaderAt{ReaderAt: archive}
 	from.left.Store(maxDirectory)
 	reader, err := zip.NewReader(from, size)
 	if err != nil {
@@ -118,15 +118,15 @@ func (w *wheel) readRecord() error {
 			continue
 		}
 		name, version, _ := strings.Cut(stem, "-")
-		if w.info != "" || canonical(name) != w.name || !sameVersion(version, w.version) {
+		if w.distInfo != "" || canonical(name) != w.name || !sameVersion(version, w.version) {
 			return fmt.Errorf("%w: its metadata is of %.100q", ErrUnsafe, stem)
 		}
-		w.info = folder
+		w.distInfo = folder
 		if err := w.parseRecord(member); err != nil {
 			return err
 		}
 	}
-	if w.info == "" {
+	if w.distInfo == "" {
 		return fmt.Errorf("%w: it has no RECORD", ErrUnsafe)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (w *wheel) unpack(member *zip.File) error {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	defer func() { _ = file.Close() }()
-	sum, want, err := w.expected(member.Name)
+	sum, want, err := w.recordHash(member.Name)
 	if err != nil {
 		return err
 	}
@@ -175,13 +175,13 @@ func (w *wheel) unpack(member *zip.File) error {
 	if sum != nil {
 		from = io.TeeReader(file, sum)
 	}
-	name, ok := w.place(member.Name)
+	name, ok := w.destination(member.Name)
 	if !ok {
 		return nil
 	}
 	err = w.write(name, member.Mode().Perm()&0o100 != 0 && !strings.HasSuffix(name, ".py"), from)
 	switch {
-	case errors.Is(err, errThere):
+	case errors.Is(err, errExists):
 		w.note("%s: %s is left out: another package has it", w.name, name)
 		return nil
 	case errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -194,10 +194,10 @@ func (w *wheel) unpack(member *zip.File) error {
 	return nil
 }
 
-// expected returns the hash algorithm and hash of a member in RECORD. They are nil for RECORD itself and signatures.
-func (w *wheel) expected(name string) (hash.Hash, []byte, error) {
+// recordHash returns the hash algorithm and hash of a member in RECORD. They are nil for RECORD itself and signatures.
+func (w *wheel) recordHash(name string) (hash.Hash, []byte, error) {
 	said, there := w.record[name]
-	rest, inInfo := strings.CutPrefix(name, w.info+"/RECORD")
+	rest, inInfo := strings.CutPrefix(name, w.distInfo+"/RECORD")
 	if inInfo && (rest == "" || rest == ".jws" || rest == ".p7s") {
 		return nil, nil, nil
 	}
@@ -217,11 +217,11 @@ func (w *wheel) expected(name string) (hash.Hash, []byte, error) {
 	return nil, nil, fmt.Errorf("%w: RECORD has no hash of %.100q", ErrUnsafe, name)
 }
 
-// place returns the destination of a member, and false to leave it out. Left out are files
+// destination returns the destination of a member, and false to leave it out. Left out are files
 // that Python runs at startup (.pth), that hide modules of Python or ours, or that are outside the packages.
-func (w *wheel) place(name string) (string, bool) {
+func (w *wheel) destination(name string) (string, bool) {
 	folder, rest, _ := strings.Cut(name, "/")
-	if stem, isData := strings.CutSuffix(folder, ".data"); isData && strings.EqualFold(stem+".dist-info", w.info) {
+	if stem, isData := strings.CutSuffix(folder, ".data"); isData && strings.EqualFold(stem+".dist-info", w.distInfo) {
 		kind, inside, _ := strings.Cut(rest, "/")
 		if kind != "purelib" && kind != "platlib" {
 			if kind == "data" {
@@ -239,7 +239,7 @@ func (w *wheel) place(name string) (string, bool) {
 	case rest == "" && (strings.HasSuffix(name, ".pth") || strings.HasSuffix(name, ".egg-link")):
 		w.note("%s: %s is left out: it would run code at every start", w.name, name)
 		return "", false
-	case ours(strings.ToLower(module)) || isStdlib(module):
+	case isReservedModule(strings.ToLower(module)) || isStdlib(module):
 		w.note("%s: its module %s is left out: it would hide one of Python's or of this sandbox", w.name, module)
 		return "", false
 	}

@@ -22,8 +22,8 @@ import (
 // maxConfig is the maximum size in bytes of an image's config, which is read into memory.
 const maxConfig = 8 << 20
 
-// hintLimit is the time limit of asking a registry for the digest of a tag, for an error message.
-const hintLimit = 5 * time.Second
+// tagTimeout is the time limit of asking a registry for the digest of a tag, for an error message.
+const tagTimeout = 5 * time.Second
 
 // reference is an image that is pinned.
 type reference struct {
@@ -32,22 +32,22 @@ type reference struct {
 	Hex string
 }
 
-const digestForm = "sha256:"
+const digestPrefix = "sha256:"
 
-// pinned parses a reference. Without a digest it returns ErrUnpinned, with the tag's current digest if the registry tells it.
-func pinned(ctx context.Context, text string, opts Options) (reference, error) {
+// parseReference parses a reference. Without a digest it returns ErrUnpinned, with the tag's current digest if the registry tells it.
+func parseReference(ctx context.Context, text string, opts Options) (reference, error) {
 	ref, err := name.ParseReference(text, nameOptions(opts)...)
 	if err != nil {
 		return reference{}, fmt.Errorf("invalid image reference: %w", err)
 	}
 	if digest, ok := ref.(name.Digest); ok {
-		hex, ok := strings.CutPrefix(digest.DigestStr(), digestForm)
+		hex, ok := strings.CutPrefix(digest.DigestStr(), digestPrefix)
 		if !ok || len(hex) != 2*sha256.Size {
 			return reference{}, fmt.Errorf("%w: %s is of another kind", ErrUnpinned, digest.DigestStr())
 		}
 		return reference{name: digest, Hex: hex}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, hintLimit)
+	ctx, cancel := context.WithTimeout(ctx, tagTimeout)
 	defer cancel()
 	now, err := remote.Head(ref, remoteOptions(ctx, ref, opts)...)
 	if err != nil {
@@ -67,7 +67,7 @@ func remoteOptions(ctx context.Context, ref name.Reference, opts Options) []remo
 	return []remote.Option{
 		remote.WithContext(ctx),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
-		remote.WithTransport(bounded(ref.Context().Registry, opts.Limits)),
+		remote.WithTransport(newTransport(ref.Context().Registry, opts.Limits)),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: opts.Architecture}),
 		remote.WithUserAgent("sallyport"),
 	}
@@ -177,7 +177,7 @@ func (u *unpacker) layer(ctx context.Context, image v1.Image, descriptor v1.Desc
 	if err := u.unpack(ctx, io.TeeReader(stream, sum), descriptor.Size); err != nil {
 		return err
 	}
-	if got := digestForm + hex.EncodeToString(sum.Sum(nil)); got != want.String() {
+	if got := digestPrefix + hex.EncodeToString(sum.Sum(nil)); got != want.String() {
 		return fmt.Errorf("%w: its content is %s and should be %s", ErrChanged, got, want)
 	}
 	return nil

@@ -28,8 +28,8 @@ type Options struct {
 	Dir string
 	// Architecture is the image's GOARCH; "" is this machine's.
 	Architecture string
-	// Points are absolute paths of folders that are created if the image lacks them.
-	Points []string
+	// MountPoints are absolute paths of folders that are created if the image lacks them.
+	MountPoints []string
 	// Insecure allows plain HTTP for registries on other machines too.
 	Insecure bool
 	// Limits bound the image; zero fields are those of DefaultLimits.
@@ -82,14 +82,14 @@ var (
 	ErrChanged = errors.New("the content does not match the digest")
 )
 
-// recipe is the version of unpacking: it changes when the same image is unpacked differently.
-const recipe = "1"
+// unpackVersion is the version of unpacking: it changes when the same image is unpacked differently.
+const unpackVersion = "1"
 
 // Pull returns the directory of an image, and fetches it if it does not exist yet.
 // Concurrent pulls of the same image, also by other processes, fetch it once. A pull
 // that is killed never leaves a partial image.
 func Pull(ctx context.Context, reference string, opts Options) (Root, error) {
-	opts = opts.filled()
+	opts = opts.withDefaults()
 	root, err := pull(ctx, reference, opts)
 	if err != nil {
 		return Root{}, fmt.Errorf("pull image %.300q: %w", reference, err)
@@ -97,7 +97,7 @@ func Pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	return root, nil
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	d := DefaultLimits()
 	l := &o.Limits
 	if o.Logger == nil {
@@ -128,12 +128,12 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	if !filepath.IsAbs(opts.Dir) {
 		return Root{}, fmt.Errorf("%q is not an absolute path", opts.Dir)
 	}
-	ref, err := pinned(ctx, reference, opts)
+	ref, err := parseReference(ctx, reference, opts)
 	if err != nil {
 		return Root{}, err
 	}
-	s := shelf(filepath.Join(opts.Dir, ref.Hex+"-"+opts.Architecture+"-"+recipe))
-	if root, err := s.root(); err == nil {
+	s := imageDir(filepath.Join(opts.Dir, ref.Hex+"-"+opts.Architecture+"-"+unpackVersion))
+	if root, err := s.load(); err == nil {
 		return root, nil
 	}
 	unlock, err := s.lock(ctx)
@@ -141,14 +141,14 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 		return Root{}, err
 	}
 	defer unlock()
-	if root, err := s.root(); err == nil { // another pull has finished meanwhile
+	if root, err := s.load(); err == nil { // another pull has finished meanwhile
 		return root, nil
 	}
 	if err := s.sweep(); err != nil {
 		return Root{}, err
 	}
 	start := time.Now()
-	root, err := s.fill(ctx, ref, opts)
+	root, err := s.populate(ctx, ref, opts)
 	if err != nil {
 		return Root{}, errors.Join(err, s.sweep())
 	}
@@ -156,24 +156,24 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	return root, nil
 }
 
-// shelf is the directory of one image. It exists only if the image is complete. Work on
+// imageDir is the directory of one image. It exists only if the image is complete. Work on
 // the image is done, with a lock, in a directory with the suffix ".lock" next to it;
 // files that the owner of the lock finds there are the remains of a killed process.
-type shelf string
+type imageDir string
 
-const description = "image.json"
+const metadataFile = "image.json"
 
-func (s shelf) tree() string { return filepath.Join(string(s), "rootfs") }
+func (s imageDir) rootfs() string { return filepath.Join(string(s), "rootfs") }
 
-func (s shelf) locks() string { return string(s) + ".lock" }
+func (s imageDir) lockDir() string { return string(s) + ".lock" }
 
-// root returns the image if it exists, and updates its time of last use.
-func (s shelf) root() (Root, error) {
-	data, err := os.ReadFile(filepath.Join(string(s), description))
+// load returns the image if it exists, and updates its time of last use.
+func (s imageDir) load() (Root, error) {
+	data, err := os.ReadFile(filepath.Join(string(s), metadataFile))
 	if err != nil {
 		return Root{}, err
 	}
-	root := Root{Dir: s.tree()}
+	root := Root{Dir: s.rootfs()}
 	if err := json.Unmarshal(data, &root); err != nil {
 		return Root{}, err
 	}
@@ -181,16 +181,16 @@ func (s shelf) root() (Root, error) {
 		return Root{}, err
 	}
 	now := time.Now()
-	return root, os.Chtimes(filepath.Join(string(s), description), now, now)
+	return root, os.Chtimes(filepath.Join(string(s), metadataFile), now, now)
 }
 
 // lock waits for the lock until ctx ends.
-func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
+func (s imageDir) lock(ctx context.Context) (unlock func(), err error) {
 	for {
-		if err := os.MkdirAll(s.locks(), 0o755); err != nil {
+		if err := os.MkdirAll(s.lockDir(), 0o755); err != nil {
 			return nil, err
 		}
-		unlock, err := filelock.Dir(s.locks(), 100*time.Millisecond)
+		unlock, err := filelock.Dir(s.lockDir(), 100*time.Millisecond)
 		if err == nil {
 			return unlock, nil
 		}
@@ -204,24 +204,24 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // sweep removes partial work. It is called with the lock held.
-func (s shelf) sweep() error {
-	left, err := os.ReadDir(s.locks())
+func (s imageDir) sweep() error {
+	left, err := os.ReadDir(s.lockDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, entry := range left {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(s.locks(), entry.Name())))
+		err = errors.Join(err, os.RemoveAll(filepath.Join(s.lockDir(), entry.Name())))
 	}
 	return err
 }
 
-// fill fetches and unpacks the image in the lock directory, and then moves it to the shelf atomically.
-func (s shelf) fill(ctx context.Context, ref reference, opts Options) (Root, error) {
-	work, err := os.MkdirTemp(s.locks(), "work-")
+// populate fetches and unpacks the image in the lock directory, and then moves it to the shelf atomically.
+func (s imageDir) populate(ctx context.Context, ref reference, opts Options) (Root, error) {
+	work, err := os.MkdirTemp(s.lockDir(), "work-")
 	if err != nil {
 		return Root{}, err
 	}
-	tree := filepath.Join(work, filepath.Base(s.tree()))
+	tree := filepath.Join(work, filepath.Base(s.rootfs()))
 	if err := errors.Join(os.Chmod(work, 0o755), os.Mkdir(tree, 0o755), os.Chmod(tree, 0o755)); err != nil { // whatever the umask is
 		return Root{}, err
 	}
@@ -234,15 +234,15 @@ func (s shelf) fill(ctx context.Context, ref reference, opts Options) (Root, err
 	if err != nil {
 		return Root{}, err
 	}
-	if err := makePoints(into, opts.Points); err != nil {
+	if err := makeMountPoints(into, opts.MountPoints); err != nil {
 		return Root{}, err
 	}
-	root.Python, root.Node = find(into, root.Path, "python3", "python"), find(into, root.Path, "node", "nodejs")
+	root.Python, root.Node = findExecutable(into, root.Path, "python3", "python"), findExecutable(into, root.Path, "node", "nodejs")
 	data, err := json.Marshal(root)
 	if err != nil {
 		return Root{}, err
 	}
-	if err := os.WriteFile(filepath.Join(work, description), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(work, metadataFile), data, 0o644); err != nil {
 		return Root{}, err
 	}
 	if err := syncAll(work); err != nil {
@@ -251,6 +251,6 @@ func (s shelf) fill(ctx context.Context, ref reference, opts Options) (Root, err
 	if err := errors.Join(os.RemoveAll(string(s)), os.Rename(work, string(s))); err != nil {
 		return Root{}, err
 	}
-	root.Dir = s.tree()
+	root.Dir = s.rootfs()
 	return root, nil
 }

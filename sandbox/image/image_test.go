@@ -126,7 +126,7 @@ func (s *store) push(t testing.TB, what remote.Taggable) string {
 
 func options(t testing.TB) Options {
 	t.Helper()
-	return Options{Dir: filepath.Join(t.TempDir(), "images"), Architecture: "amd64", Points: []string{"/workspace", "/run/sallyport"}, Logger: testutil.Logger(t), Limits: Limits{Stall: 5 * time.Second}}
+	return Options{Dir: filepath.Join(t.TempDir(), "images"), Architecture: "amd64", MountPoints: []string{"/workspace", "/run/sallyport"}, Logger: testutil.Logger(t), Limits: Limits{Stall: 5 * time.Second}}
 }
 
 // tree reads a directory: folders end in a slash, links have an arrow, executables a star.
@@ -246,7 +246,7 @@ func TestPullIndex(t *testing.T) {
 	if _, err := Pull(t.Context(), reference, opts); err == nil || !strings.Contains(err.Error(), `no image for linux/riscv64 (it has "linux/arm64", "linux/amd64")`) {
 		t.Errorf("a machine that it is not for: %v", err)
 	}
-	nothingHalf(t, opts.Dir, 2)
+	checkNoPartial(t, opts.Dir, 2)
 }
 
 func TestPullRefuses(t *testing.T) {
@@ -276,15 +276,15 @@ func TestPullRefuses(t *testing.T) {
 		{"hard link to a folder", one(entry{name: "d/", kind: tar.TypeDir}, entry{name: "x", link: "d", kind: tar.TypeLink}), nil, ErrUnsafe, ""},
 		{"a long name", one(entry{name: strings.Repeat("x", 256), body: "x"}), nil, ErrUnsafe, ""},
 		{"a long path", one(entry{name: strings.Repeat("xxxxxxx/", 600), kind: tar.TypeDir}), nil, ErrUnsafe, "4800 bytes"},
-		{"a bomb", one(entry{name: "zeros", body: strings.Repeat("\x00", bombFloor+1)}), nil, ErrTooLarge, "200 times"},
+		{"a bomb", one(entry{name: "zeros", body: strings.Repeat("\x00", minUnpackLimit+1)}), nil, ErrTooLarge, "200 times"},
 		{"many bytes", one(entry{name: "a", body: "1234"}), func(l *Limits) { l.Bytes = 1000 }, ErrTooLarge, "unpacks to more than 1000 bytes"},
 		{"many bytes to fetch", imageOf(t, "amd64", good), func(l *Limits) { l.Bytes = 100 }, ErrTooLarge, "to be fetched"},
 		{"many files", one(slices.Repeat([]entry{{name: "a"}}, 11)...), func(l *Limits) { l.Entries = 10 }, ErrTooLarge, "more than 10 files"},
 		{"many layers", imageOf(t, "amd64", good, good, good), func(l *Limits) { l.Layers = 2 }, ErrTooLarge, "3 layers"},
 		{"no archive", imageOf(t, "amd64", []byte(strings.Repeat("junk", 500))), nil, tar.ErrHeader, ""},
 		{"another machine's", imageOf(t, "arm64", good), nil, nil, "it is for linux/arm64"},
-		{"another content than it says", configured(t, imageOf(t, "amd64", good), wrongDiff), nil, ErrChanged, "should be sha256:0000"},
-		{"fewer layers than it says", configured(t, imageOf(t, "amd64", good, good), short), nil, ErrUnsafe, "describes 1 layers"},
+		{"another content than it says", withConfig(t, imageOf(t, "amd64", good), wrongDiff), nil, ErrChanged, "should be sha256:0000"},
+		{"fewer layers than it says", withConfig(t, imageOf(t, "amd64", good, good), short), nil, ErrUnsafe, "describes 1 layers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, opts := newStore(t), options(t)
@@ -296,12 +296,12 @@ func TestPullRefuses(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v", err)
 			}
-			nothingHalf(t, opts.Dir, 0)
+			checkNoPartial(t, opts.Dir, 0)
 		})
 	}
 }
 
-func configured(t *testing.T, image v1.Image, config *v1.ConfigFile) v1.Image {
+func withConfig(t *testing.T, image v1.Image, config *v1.ConfigFile) v1.Image {
 	t.Helper()
 	image, err := mutate.ConfigFile(image, config)
 	if err != nil {
@@ -310,8 +310,8 @@ func configured(t *testing.T, image v1.Image, config *v1.ConfigFile) v1.Image {
 	return image
 }
 
-// nothingHalf checks that there are so many images, and nothing beside them.
-func nothingHalf(t *testing.T, dir string, images int) {
+// checkNoPartial checks that there are so many images, and nothing beside them.
+func checkNoPartial(t *testing.T, dir string, images int) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -384,7 +384,7 @@ func TestPullAtOnce(t *testing.T) {
 	if layers.Load() != 2 { // its description and its one layer
 		t.Errorf("%d blobs were fetched", layers.Load())
 	}
-	nothingHalf(t, opts.Dir, 1)
+	checkNoPartial(t, opts.Dir, 1)
 }
 
 // TestPullEndsEarly: what was left by one who was canceled, or killed, is not there for the next.
@@ -404,7 +404,7 @@ func TestPullEndsEarly(t *testing.T) {
 	if _, err := Pull(ctx, reference, opts); !errors.Is(err, context.Canceled) {
 		t.Fatalf("canceled: %v", err)
 	}
-	nothingHalf(t, opts.Dir, 0)
+	checkNoPartial(t, opts.Dir, 0)
 
 	s.between = nil
 	locks, err := filepath.Glob(filepath.Join(opts.Dir, "*.lock"))
@@ -422,7 +422,7 @@ func TestPullEndsEarly(t *testing.T) {
 	if err != nil || len(tree(t, root.Dir)) != 5 {
 		t.Errorf("after one that was killed: %v, %v", tree(t, root.Dir), err)
 	}
-	nothingHalf(t, opts.Dir, 1)
+	checkNoPartial(t, opts.Dir, 1)
 }
 
 func TestPrune(t *testing.T) {
@@ -442,15 +442,15 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	prune(time.Hour)
-	nothingHalf(t, opts.Dir, 3)
+	checkNoPartial(t, opts.Dir, 3)
 	old := time.Now().Add(-2 * time.Hour)
 	for _, root := range roots[:2] {
-		if err := os.Chtimes(filepath.Join(filepath.Dir(root.Dir), description), old, old); err != nil {
+		if err := os.Chtimes(filepath.Join(filepath.Dir(root.Dir), metadataFile), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	prune(time.Hour, roots[0])
-	nothingHalf(t, opts.Dir, 2)
+	checkNoPartial(t, opts.Dir, 2)
 	if _, err := os.Stat(roots[1].Dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("an image that nobody uses is kept")
 	}
@@ -460,7 +460,7 @@ func TestPrune(t *testing.T) {
 	if err := Remove(Root{Dir: "/etc"}); err == nil {
 		t.Error("removed a directory that is no image")
 	}
-	nothingHalf(t, opts.Dir, 1)
+	checkNoPartial(t, opts.Dir, 1)
 	if err := Prune(t.Context(), filepath.Join(opts.Dir, "none"), 0, nil, nil); err != nil {
 		t.Error(err)
 	}

@@ -31,8 +31,8 @@ func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, l
 	}
 	for _, entry := range entries {
 		name, isLock := strings.CutSuffix(entry.Name(), ".lock")
-		s := shelf(filepath.Join(dir, name))
-		if !isLock || slices.ContainsFunc(keep, func(root Root) bool { return root.Dir == s.tree() }) {
+		s := imageDir(filepath.Join(dir, name))
+		if !isLock || slices.ContainsFunc(keep, func(root Root) bool { return root.Dir == s.rootfs() }) {
 			continue
 		}
 		removed, removeErr := s.prune(unused)
@@ -52,11 +52,11 @@ func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, l
 
 // Remove removes an image. No sandbox may use it.
 func Remove(root Root) error {
-	s := shelf(filepath.Dir(root.Dir))
-	if root.Dir == "" || s.tree() != root.Dir {
+	s := imageDir(filepath.Dir(root.Dir))
+	if root.Dir == "" || s.rootfs() != root.Dir {
 		return fmt.Errorf("remove image: %.200q is not an image", root.Dir)
 	}
-	unlock, err := filelock.Dir(s.locks(), 10*time.Second)
+	unlock, err := filelock.Dir(s.lockDir(), 10*time.Second)
 	if err != nil {
 		return fmt.Errorf("remove image: %w", err)
 	}
@@ -68,8 +68,8 @@ func Remove(root Root) error {
 }
 
 // prune removes the image if it is unused for long, and partial work, unless it is locked.
-func (s shelf) prune(unused time.Duration) (removed bool, err error) {
-	unlock, err := filelock.Dir(s.locks(), 0)
+func (s imageDir) prune(unused time.Duration) (removed bool, err error) {
+	unlock, err := filelock.Dir(s.lockDir(), 0)
 	if errors.Is(err, filelock.ErrBusy) {
 		return false, nil
 	}
@@ -80,7 +80,7 @@ func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 	if err := s.sweep(); err != nil {
 		return false, err
 	}
-	used, err := os.Stat(filepath.Join(string(s), description))
+	used, err := os.Stat(filepath.Join(string(s), metadataFile))
 	if err == nil && time.Since(used.ModTime()) < unused {
 		return false, nil
 	}
@@ -88,8 +88,8 @@ func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 }
 
 // remove moves the image away atomically, and then removes its files. It is called with the lock held.
-func (s shelf) remove() error {
-	err := os.Rename(string(s), filepath.Join(s.locks(), "gone"))
+func (s imageDir) remove() error {
+	err := os.Rename(string(s), filepath.Join(s.lockDir(), "gone"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

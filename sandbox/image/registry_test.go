@@ -121,7 +121,7 @@ func TestRegistries(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v", err)
 			}
-			nothingHalf(t, opts.Dir, 0)
+			checkNoPartial(t, opts.Dir, 0)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestRegistryIsDown(t *testing.T) {
 	if err == nil {
 		t.Error("pulled from nowhere")
 	}
-	nothingHalf(t, opts.Dir, 0)
+	checkNoPartial(t, opts.Dir, 0)
 }
 
 // TestAddresses: a name of a registry, or a redirect of one, does not lead to this machine or its metadata.

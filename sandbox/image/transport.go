@@ -18,15 +18,15 @@ import (
 // errStalled says that a registry sent nothing for too long.
 var errStalled = errors.New("the registry stopped sending")
 
-// maxAnswer is the maximum size in bytes of responses that are not blobs. The library reads them into memory.
-const maxAnswer = 8 << 20
+// maxResponse is the maximum size in bytes of responses that are not blobs. The library reads them into memory.
+const maxResponse = 8 << 20
 
 // maxRedirects is the maximum number of redirects of one request.
 const maxRedirects = 5
 
-// bounded returns a transport to a registry that limits the time and size of responses,
+// newTransport returns a transport to a registry that limits the time and size of responses,
 // and refuses redirects to this machine or to the metadata service of a cloud.
-func bounded(registry name.Registry, limits Limits) http.RoundTripper {
+func newTransport(registry name.Registry, limits Limits) http.RoundTripper {
 	local := localRegistry(registry)
 	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		return checkAddress(address, local)
@@ -86,7 +86,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	}
 	limit := t.limits.Bytes
 	if strings.Contains(request.URL.Path, "/manifests/") || answer.StatusCode != http.StatusOK {
-		limit = maxAnswer
+		limit = maxResponse
 	}
 	body := &boundedBody{inner: answer.Body, left: limit, stall: t.limits.Stall, cancel: cancel}
 	body.timer = time.AfterFunc(t.limits.Stall, func() { cancel(errStalled) })

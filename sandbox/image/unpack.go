@@ -16,8 +16,8 @@ import (
 
 // The names that remove entries of lower layers.
 const (
-	whiteout = ".wh."
-	opaque   = ".wh..wh..opq"
+	whiteout       = ".wh."
+	opaqueWhiteout = ".wh..wh..opq"
 )
 
 // The maximum lengths of a path and of a name in bytes, as on Linux.
@@ -26,26 +26,26 @@ const (
 	maxName = 255
 )
 
-// bombFloor is the unpacked size that is always allowed, regardless of Limits.Ratio.
-const bombFloor = 32 << 20
+// minUnpackLimit is the unpacked size that is always allowed, regardless of Limits.Ratio.
+const minUnpackLimit = 32 << 20
 
 // unpacker unpacks layers over each other in a directory. It creates only files, folders
 // and links, all owned by us and readable by all. Links are resolved by [chroot.Resolve],
 // not by the system, as for a process inside, so that a folder that is a link in a lower
 // layer always leads to a path inside the directory.
 type unpacker struct {
-	root    *os.Root
-	limits  Limits
-	bytes   int64             // of all layers so far
-	entries int               // likewise
-	mine    map[string]bool   // entries of the current layer, and their parents
-	folders map[string]string // cache of resolved folders, cleared by removals
+	root       *os.Root
+	limits     Limits
+	bytes      int64             // of all layers so far
+	entries    int               // likewise
+	layerPaths map[string]bool   // entries of the current layer, and their parents
+	folders    map[string]string // cache of resolved folders, cleared by removals
 }
 
 // unpack unpacks one layer, a tar archive. fetched is the compressed size in bytes.
 func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) error {
-	u.mine, u.folders = map[string]bool{}, map[string]string{}
-	counted := &counter{ctx: ctx, inner: stream, left: max(bombFloor, fetched*u.limits.Ratio), of: u}
+	u.layerPaths, u.folders = map[string]bool{}, map[string]string{}
+	counted := &limitedReader{ctx: ctx, inner: stream, left: max(minUnpackLimit, fetched*u.limits.Ratio), unpacker: u}
 	archive := tar.NewReader(counted)
 	for {
 		header, err := archive.Next()
@@ -66,31 +66,31 @@ func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) 
 	return err
 }
 
-// counter returns an error when a layer becomes too large or ctx ends.
-type counter struct {
-	ctx   context.Context //nolint:containedctx // of the one call that reads
-	inner io.Reader
-	left  int64 // for this layer
-	of    *unpacker
+// limitedReader returns an error when a layer becomes too large or ctx ends.
+type limitedReader struct {
+	ctx      context.Context //nolint:containedctx // of the one call that reads
+	inner    io.Reader
+	left     int64 // for this layer
+	unpacker *unpacker
 }
 
-func (c *counter) Read(p []byte) (int, error) {
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if err := context.Cause(c.ctx); err != nil {
 		return 0, err
 	}
 	n, err := c.inner.Read(p)
-	c.of.bytes += int64(n)
+	c.unpacker.bytes += int64(n)
 	if c.left -= int64(n); c.left < 0 {
-		return 0, fmt.Errorf("%w: it unpacks to more than %d times what was fetched", ErrTooLarge, c.of.limits.Ratio)
+		return 0, fmt.Errorf("%w: it unpacks to more than %d times what was fetched", ErrTooLarge, c.unpacker.limits.Ratio)
 	}
-	if c.of.bytes > c.of.limits.Bytes {
-		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrTooLarge, c.of.limits.Bytes)
+	if c.unpacker.bytes > c.unpacker.limits.Bytes {
+		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrTooLarge, c.unpacker.limits.Bytes)
 	}
 	return n, err
 }
 
 func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
-	name, err := clean(header.Name)
+	name, err := cleanName(header.Name)
 	if err != nil || name == "." {
 		return err
 	}
@@ -107,21 +107,21 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	}
 	base := path.Base(name)
 	switch {
-	case base == opaque:
-		return u.hide(dir, false)
+	case base == opaqueWhiteout:
+		return u.removeLower(dir, false)
 	case strings.HasPrefix(base, whiteout):
 		return u.whiteout(dir, strings.TrimPrefix(base, whiteout))
 	}
 	at := path.Join(dir, base)
-	if err := u.put(at, header, content); err != nil {
+	if err := u.create(at, header, content); err != nil {
 		return err
 	}
-	u.claim(at)
+	u.recordPath(at)
 	return nil
 }
 
-// clean makes the name of an entry relative to the image's root. Names with ".." are errors.
-func clean(name string) (string, error) {
+// cleanName makes the name of an entry relative to the image's root. Names with ".." are errors.
+func cleanName(name string) (string, error) {
 	if len(name) > maxPath || strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("%w: a path of %d bytes", ErrUnsafe, len(name))
 	}
@@ -133,10 +133,10 @@ func clean(name string) (string, error) {
 	return path.Clean(strings.TrimLeft(name, "/")), nil
 }
 
-// claim records an entry of the current layer, so that the layer's own whiteouts do not remove it.
-func (u *unpacker) claim(at string) {
-	for ; at != "." && !u.mine[at]; at = path.Dir(at) {
-		u.mine[at] = true
+// recordPath records an entry of the current layer, so that the layer's own whiteouts do not remove it.
+func (u *unpacker) recordPath(at string) {
+	for ; at != "." && !u.layerPaths[at]; at = path.Dir(at) {
+		u.layerPaths[at] = true
 	}
 }
 
@@ -180,12 +180,12 @@ func (u *unpacker) mkdir(at string) error {
 	if err := u.root.Mkdir(at, 0o755); err != nil {
 		return err
 	}
-	u.claim(at)
+	u.recordPath(at)
 	return u.root.Chmod(at, 0o755) // whatever the umask is
 }
 
-// put creates one entry, replacing an existing one.
-func (u *unpacker) put(at string, header *tar.Header, content io.Reader) error {
+// create creates one entry, replacing an existing one.
+func (u *unpacker) create(at string, header *tar.Header, content io.Reader) error {
 	if header.Typeflag == tar.TypeLink {
 		return u.link(at, header.Linkname)
 	}
@@ -239,7 +239,7 @@ func (u *unpacker) file(at string, header *tar.Header, content io.Reader) error 
 
 // link makes a hard link to a file of this image. A symbolic link as target is not followed.
 func (u *unpacker) link(at, target string) error {
-	name, err := clean(target)
+	name, err := cleanName(target)
 	if err != nil {
 		return err
 	}
@@ -271,12 +271,12 @@ func (u *unpacker) whiteout(dir, base string) error {
 	if base == "" || base == "." || base == ".." || strings.HasPrefix(base, whiteout) {
 		return fmt.Errorf("%w: a whiteout of nothing", ErrUnsafe)
 	}
-	return u.hide(path.Join(dir, base), true)
+	return u.removeLower(path.Join(dir, base), true)
 }
 
-// hide removes lower layers' entries in a folder, and at the path itself if itself is set, but keeps the current layer's.
-func (u *unpacker) hide(at string, itself bool) error {
-	if itself && !u.mine[at] {
+// removeLower removes lower layers' entries in a folder, and at the path itself if itself is set, but keeps the current layer's.
+func (u *unpacker) removeLower(at string, itself bool) error {
+	if itself && !u.layerPaths[at] {
 		return u.remove(at)
 	}
 	info, err := u.root.Lstat(at)
@@ -296,7 +296,7 @@ func (u *unpacker) hide(at string, itself bool) error {
 		return err
 	}
 	for _, name := range names {
-		if err := u.hide(path.Join(at, name), true); err != nil {
+		if err := u.removeLower(path.Join(at, name), true); err != nil {
 			return err
 		}
 	}

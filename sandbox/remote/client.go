@@ -36,7 +36,7 @@ type Client struct {
 	name  string
 	hello greeting
 	log   *slog.Logger
-	turn  chan struct{}   // capacity 1: a semaphore for connecting and publishing
+	sem   chan struct{}   // capacity 1: a semaphore for connecting and publishing
 	quit  context.Context //nolint:containedctx // ends with the client: Close cancels what still runs
 	stop  context.CancelFunc
 	work  sync.WaitGroup
@@ -44,11 +44,11 @@ type Client struct {
 	mu    sync.Mutex // guards the rest, and orders the end of quit and work.Add
 	link  *link
 	tree  *tree // the last publish
-	tries tries
+	retry retryState
 }
 
-// tries counts failed connection attempts since the last successful one.
-type tries struct {
+// retryState counts failed connection attempts since the last successful one.
+type retryState struct {
 	failed int
 	last   error
 	next   time.Time
@@ -66,7 +66,7 @@ func New(dial Dial, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open worker: %w", err)
 	}
-	c := &Client{dial: dial, name: opts.Name, log: opts.Logger, turn: make(chan struct{}, 1), tree: newTree(nil)}
+	c := &Client{dial: dial, name: opts.Name, log: opts.Logger, sem: make(chan struct{}, 1), tree: newTree(nil)}
 	if c.name == "" {
 		c.name = "the worker"
 	}
@@ -96,9 +96,9 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the gateway closes")
 
-// enter registers a user that Close waits for. It returns a context that also ends with the client, and a function
+// beginUse registers a user that Close waits for. It returns a context that also ends with the client, and a function
 // that the user must call at its end.
-func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
+func (c *Client) beginUse(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.quit.Err() != nil {
@@ -114,15 +114,15 @@ func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// ready returns a connection to a worker that has the newest tree.
-func (c *Client) ready(ctx context.Context) (*link, error) {
+// readyLink returns a connection to a worker that has the newest tree.
+func (c *Client) readyLink(ctx context.Context) (*link, error) {
 	select {
-	case c.turn <- struct{}{}:
+	case c.sem <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-c.turn }()
-	l, err := c.connected(ctx)
+	defer func() { <-c.sem }()
+	l, err := c.ensureLink(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +139,10 @@ func (c *Client) ready(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// connected returns the live connection, or a new one. It is called with turn held.
-func (c *Client) connected(ctx context.Context) (*link, error) {
+// ensureLink returns the live connection, or a new one. It is called with turn held.
+func (c *Client) ensureLink(ctx context.Context) (*link, error) {
 	c.mu.Lock()
-	old, tried := c.link, c.tries
+	old, tried := c.link, c.retry
 	c.mu.Unlock()
 	if old != nil && old.alive() {
 		return old, nil
@@ -150,7 +150,7 @@ func (c *Client) connected(ctx context.Context) (*link, error) {
 	if old != nil {
 		err := old.close()
 		c.log.WarnContext(ctx, "the connection to the worker broke", "worker", c.name, "error", err)
-		c.keep(nil, tries{})
+		c.setLink(nil, retryState{})
 	}
 	if pause := time.Until(tried.next); pause > 0 {
 		return nil, fmt.Errorf("connect to %s: %w (next try in %s)", c.name, tried.last, pause.Round(time.Second))
@@ -160,26 +160,26 @@ func (c *Client) connected(ctx context.Context) (*link, error) {
 		if ctx.Err() == nil {
 			tried.failed++
 			tried.last, tried.next = err, time.Now().Add(min(maxPause, minPause<<min(tried.failed-1, 10)))
-			c.keep(nil, tried)
+			c.setLink(nil, tried)
 		}
 		return nil, fmt.Errorf("connect to %s: %w", c.name, err)
 	}
 	c.log.InfoContext(ctx, "connected to a worker", "worker", c.name, "version", l.worker.Version)
-	c.keep(l, tries{})
+	c.setLink(l, retryState{})
 	return l, nil
 }
 
-func (c *Client) keep(l *link, t tries) {
+func (c *Client) setLink(l *link, t retryState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link, c.tries = l, t
+	c.link, c.retry = l, t
 }
 
 // Publish makes files (by slash-separated path) the content of /servers for every program that
 // starts from now on. The differences are sent in the background, or with the next
 // connection.
 func (c *Client) Publish(files map[string][]byte) error {
-	newest, err := checkedTree(files)
+	newest, err := parseTree(files)
 	if err != nil {
 		return fmt.Errorf("publish wrappers: %w", err)
 	}
@@ -189,7 +189,7 @@ func (c *Client) Publish(files map[string][]byte) error {
 	c.mu.Unlock()
 	if standing {
 		c.background("send wrappers", func(ctx context.Context) error {
-			_, err := c.ready(ctx)
+			_, err := c.readyLink(ctx)
 			return err
 		})
 	}
@@ -199,16 +199,16 @@ func (c *Client) Publish(files map[string][]byte) error {
 // Warm announces future jobs to the worker. It returns at once.
 func (c *Client) Warm(jobs ...sandbox.Job) {
 	c.background("warm the worker", func(ctx context.Context) error {
-		l, err := c.ready(ctx)
+		l, err := c.readyLink(ctx)
 		if err != nil {
 			return err
 		}
-		return l.ask(ctx, pathWarm, jobs, nil)
+		return l.request(ctx, pathWarm, jobs, nil)
 	})
 }
 
 func (c *Client) background(what string, do func(ctx context.Context) error) {
-	ctx, leave, err := c.enter(context.Background())
+	ctx, leave, err := c.beginUse(context.Background())
 	if err != nil {
 		return
 	}
@@ -226,7 +226,7 @@ const waitingLimit = 2 * time.Second
 // Waiting returns the number of the worker's idle sandboxes of an interpreter; full reports
 // that no more are being made. It does not connect: without a connection it returns 0.
 func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
-	ctx, leave, err := c.enter(context.Background())
+	ctx, leave, err := c.beginUse(context.Background())
 	if err != nil {
 		return 0, true
 	}
@@ -239,8 +239,8 @@ func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitingLimit)
 	defer cancel()
-	var reply waiting
-	if err := l.ask(ctx, pathWaiting, interpreter, &reply); err != nil {
+	var reply waitingReply
+	if err := l.request(ctx, pathWaiting, interpreter, &reply); err != nil {
 		return 0, false
 	}
 	return reply.Count, reply.Full
@@ -249,35 +249,35 @@ func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
 // Checks runs [sandbox.Checks] on the worker's machine, over the same connection as programs.
 func (c *Client) Checks(ctx context.Context) ([]sandbox.Check, error) {
 	var found []sandbox.Check
-	err := c.inquire(ctx, pathChecks, nil, &found)
-	return bounded(found), err
+	err := c.query(ctx, pathChecks, nil, &found)
+	return sanitizeChecks(found), err
 }
 
-// Worker returns the version of the worker's sallyport, from its greeting.
-func (c *Client) Worker(ctx context.Context) (version string, err error) {
-	ctx, leave, err := c.enter(ctx)
+// WorkerVersion returns the version of the worker's sallyport, from its greeting.
+func (c *Client) WorkerVersion(ctx context.Context) (version string, err error) {
+	ctx, leave, err := c.beginUse(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	l, err := c.ready(ctx)
+	l, err := c.readyLink(ctx)
 	if err != nil {
 		return "", err
 	}
 	return l.worker.Version, nil
 }
 
-func (c *Client) inquire(ctx context.Context, path string, question, reply any) error {
-	ctx, leave, err := c.enter(ctx)
+func (c *Client) query(ctx context.Context, path string, question, reply any) error {
+	ctx, leave, err := c.beginUse(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	l, err := c.ready(ctx)
+	l, err := c.readyLink(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.ask(ctx, path, question, reply); err != nil {
+	if err := l.request(ctx, path, question, reply); err != nil {
 		return fmt.Errorf("ask %s: %w", c.name, err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestWithSandboxes(t *testing.T) {
 	c := newClient(t, m, sandbox.Pool{Min: 2, Max: 3})
 	p := pair{m, c}
 	t.Run("conformance", p.conforms)
-	t.Run("printed", func(t *testing.T) { sandboxtest.Printed(t, c) })
+	t.Run("printed", func(t *testing.T) { sandboxtest.LiveOutput(t, c) })
 	t.Run("workspace", p.keepsFiles)
 	t.Run("session", p.keepsSessions)
 	t.Run("publish", p.publishes)
@@ -64,7 +64,7 @@ type pair struct {
 // tested with the host itself.
 func (p pair) conforms(t *testing.T) {
 	c := p.client
-	sandboxtest.Some(t, c,
+	sandboxtest.RunNamed(t, c,
 		"things of every kind are emitted", "lone surrogates", "arguments that JSON has no type for", "a tool's error has the line of its call in node",
 		"a tool's hint is in the fault", "results that are hard to read hurt no other call", "a megabyte both ways in node",
 		"progress is heard where it was asked for", "C11 no more calls than allowed", "a call that never ends is cancelled with its program",
@@ -166,17 +166,17 @@ func (p pair) publishes(t *testing.T) {
 	}
 }
 
-// counting counts calls, and tells when one begins and when it is cancelled.
-type counting struct {
+// countingCaller counts calls, and tells when one begins and when it is cancelled.
+type countingCaller struct {
 	calls          atomic.Int64
 	began, stopped chan struct{}
 }
 
-func newCounting() *counting {
-	return &counting{began: make(chan struct{}, 8), stopped: make(chan struct{}, 8)}
+func newCountingCaller() *countingCaller {
+	return &countingCaller{began: make(chan struct{}, 8), stopped: make(chan struct{}, 8)}
 }
 
-func (c *counting) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
+func (c *countingCaller) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	c.calls.Add(1)
 	c.began <- struct{}{}
 	<-ctx.Done()
@@ -184,7 +184,7 @@ func (c *counting) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Result{}, ctx.Err()
 }
 
-const calling = "from servers.test import echo\necho(1)"
+const callingCode = "from servers.test import echo\necho(1)"
 
 func (p pair) cancels(t *testing.T) {
 	c := p.client
@@ -195,7 +195,7 @@ func (p pair) cancels(t *testing.T) {
 	defer ws.Close()
 	// The main thread does not wait for the answer: when the bridge closes, who does dies of it.
 	code := "import threading, time\nfrom servers.test import echo\nopen('/workspace/before', 'w').write('1')\nthreading.Thread(target=echo, args=(1,)).start()\ntime.sleep(60)"
-	job, caller := sandboxtest.Job(sandbox.Python, code), newCounting()
+	job, caller := sandboxtest.Job(sandbox.Python, code), newCountingCaller()
 	job.Workspace = ws
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -231,13 +231,13 @@ func (p pair) refuses(t *testing.T) {
 // breaks cuts the connection while a program waits for a tool.
 func (p pair) breaks(t *testing.T) {
 	m, c := p.machine, p.client
-	caller := newCounting()
-	before := m.dialled()
+	caller := newCountingCaller()
+	before := m.dialCount()
 	go func() {
 		<-caller.began
 		m.cut()
 	}()
-	o, err := c.Run(t.Context(), sandboxtest.Job(sandbox.Python, calling), caller)
+	o, err := c.Run(t.Context(), sandboxtest.Job(sandbox.Python, callingCode), caller)
 	<-caller.stopped
 	if err != nil || o.Status != sandbox.Crashed || o.Calls != 1 || len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "not run again") {
 		t.Errorf("%+v, %v", o, err)
@@ -247,7 +247,7 @@ func (p pair) breaks(t *testing.T) {
 		t.Errorf("the worker left %q", left)
 	}
 	wants(t, c, sandboxtest.Job(sandbox.Python, "from servers.test import echo\necho(7)"), "7")
-	if n := m.dialled() - before; n != 1 || caller.calls.Load() != 1 {
+	if n := m.dialCount() - before; n != 1 || caller.calls.Load() != 1 {
 		t.Errorf("%d connections, %d calls; want one of each", n, caller.calls.Load())
 	}
 }
@@ -280,8 +280,8 @@ func TestNoSandboxes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "runsc (gVisor) was not found") || !strings.Contains(err.Error(), "ssh://box") {
 		t.Errorf("%v", err)
 	}
-	if _, again := c.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{}); again == nil || m.dialled() != 1 {
-		t.Errorf("%v after %d dials: it is too early for another try", again, m.dialled())
+	if _, again := c.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{}); again == nil || m.dialCount() != 1 {
+		t.Errorf("%v after %d dials: it is too early for another try", again, m.dialCount())
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -44,8 +44,8 @@ func (m *machine) cut() {
 	m.lines = nil
 }
 
-// dialled counts connections.
-func (m *machine) dialled() int {
+// dialCount counts connections.
+func (m *machine) dialCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dials

@@ -26,24 +26,24 @@ import (
 
 func guest() fstest.MapFS { return fstest.MapFS{"guest.py": {Data: []byte("pass")}} }
 
-// liar is a worker that says what a test wants: as lines after its greeting, as bytes in
+// hostileWorker is a worker that says what a test wants: as lines after its greeting, as bytes in
 // place of HTTP/2, or as the answer to a program.
-type liar struct {
+type hostileWorker struct {
 	hello   func(g *greeting)
 	before  string
 	instead func(conn net.Conn)
-	answer  func(a *answering, r *http.Request)
+	answer  func(a *requestStream, r *http.Request)
 	dials   atomic.Int64
 }
 
-func (l *liar) dial(context.Context) (io.ReadWriteCloser, error) {
+func (l *hostileWorker) dial(context.Context) (io.ReadWriteCloser, error) {
 	l.dials.Add(1)
 	near, far := net.Pipe()
 	go l.serve(far)
 	return near, nil
 }
 
-func (l *liar) serve(conn net.Conn) {
+func (l *hostileWorker) serve(conn net.Conn) {
 	defer conn.Close()
 	sum, _ := digest(guest())
 	here := greeting{Sallyport: "worker", Protocol: Protocol, Version: "v2", Guest: sum}
@@ -67,16 +67,16 @@ func (l *liar) serve(conn net.Conn) {
 	mux := http.NewServeMux()
 	mux.HandleFunc(pathPublish, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	mux.HandleFunc(pathRun, func(rw http.ResponseWriter, r *http.Request) {
-		a := &answering{rw: rw, control: http.NewResponseController(rw), body: r.Body}
+		a := &requestStream{rw: rw, control: http.NewResponseController(rw), body: r.Body}
 		a.control.Flush()
 		l.answer(a, r)
 	})
 	server := &http.Server{Handler: mux, Protocols: protocols}
-	server.Serve(&once{wire: newWire(ahead, conn)})
+	server.Serve(&singleListener{wire: newWire(ahead, conn)})
 }
 
-// hear reads until the program has come, and then drops what comes.
-func hear(body io.Reader) {
+// readJob reads until the program has come, and then drops what comes.
+func readJob(body io.Reader) {
 	var heard []byte
 	for chunk := make([]byte, 1024); !bytes.Contains(heard, []byte(`"type":"run"`)); {
 		n, err := body.Read(chunk)
@@ -88,10 +88,10 @@ func hear(body io.Reader) {
 	go io.Copy(io.Discard, body)
 }
 
-// trusting is a caller that must not be asked more than it may.
-type trusting struct{ calls []tool.Call }
+// recordingCaller is a caller that must not be asked more than it may.
+type recordingCaller struct{ calls []tool.Call }
 
-func (c *trusting) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+func (c *recordingCaller) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	c.calls = append(c.calls, call)
 	return tool.Result{Structured: json.RawMessage(`1`)}, nil
 }
@@ -102,7 +102,7 @@ func job() sandbox.Job {
 	return j
 }
 
-func (l *liar) client(t *testing.T) *Client {
+func (l *hostileWorker) client(t *testing.T) *Client {
 	t.Helper()
 	c, err := New(l.dial, &Options{Version: "v1", Guest: guest(), Name: "ssh://liar"})
 	if err != nil {
@@ -163,8 +163,8 @@ func TestHostileWorker(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &liar{answer: func(a *answering, r *http.Request) {
-				hear(r.Body)
+			l := &hostileWorker{answer: func(a *requestStream, r *http.Request) {
+				readJob(r.Body)
 				if test.forms != nil {
 					test.says = test.forms()
 				}
@@ -173,7 +173,7 @@ func TestHostileWorker(t *testing.T) {
 					<-r.Context().Done() // the other side has heard enough
 				}
 			}}
-			caller := &trusting{}
+			caller := &recordingCaller{}
 			o, err := l.client(t).Run(t.Context(), job(), caller)
 			if err != nil || o.Status != test.status || o.Calls != test.calls+test.over || len(caller.calls) != test.calls {
 				t.Fatalf("%+v, %v; %d calls", o, err, len(caller.calls))
@@ -191,7 +191,7 @@ func TestHostileWorker(t *testing.T) {
 }
 
 func longNotes() string {
-	data, _ := json.Marshal(ended{Status: sandbox.OK, Notes: slices.Repeat([]string{strings.Repeat("n\x1b", 2000)}, 100)})
+	data, _ := json.Marshal(endMessage{Status: sandbox.OK, Notes: slices.Repeat([]string{strings.Repeat("n\x1b", 2000)}, 100)})
 	return outcome(string(data)) + text(ok)
 }
 
@@ -207,15 +207,15 @@ func TestHostileFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	l := &liar{answer: func(a *answering, r *http.Request) {
-		hear(r.Body)
+	l := &hostileWorker{answer: func(a *requestStream, r *http.Request) {
+		readJob(r.Body)
 		io.WriteString(a, text(`{"type":"files","entries":[{"path":"../up","size":1},{"path":"/etc/x","size":1},{"path":"good","size":1},{"path":"a\u001b","size":1},{"path":"big","size":2000}]}`)+
 			message(2, 4, "abcd")+message(2, 2000, strings.Repeat("x", 2000))+outcome(`{"status":"ok"}`)+text(ok))
 		<-r.Context().Done()
 	}}
 	j := job()
 	j.Workspace = ws
-	o, err := l.client(t).Run(t.Context(), j, &trusting{})
+	o, err := l.client(t).Run(t.Context(), j, &recordingCaller{})
 	files, _ := ws.List()
 	if err != nil || o.Status != sandbox.OK || len(o.Notes) != 4 || len(files) != 1 || files[0].Path != "good" {
 		t.Errorf("%+v, %v, %v", o, err, files)
@@ -225,30 +225,30 @@ func TestHostileFiles(t *testing.T) {
 // TestHostileWire: what is no greeting, or no HTTP/2, is an error that says whose fault it is, and soon.
 func TestHostileWire(t *testing.T) {
 	for name, test := range map[string]struct {
-		liar *liar
+		liar *hostileWorker
 		want string
 	}{
-		"an older worker":         {&liar{hello: func(g *greeting) { g.Protocol = 0 }}, "update it there"},
-		"a newer worker":          {&liar{hello: func(g *greeting) { g.Protocol = 99; g.Version = "v9\x1b[31m" }}, "update it here"},
-		"another build":           {&liar{hello: func(g *greeting) { g.Guest = "x" }}, "install the same build on both"},
-		"a greeting that is none": {&liar{before: workerLine + "\n"}, "unexpected end of JSON"},
-		"noise without end":       {&liar{before: strings.Repeat("noise\n", 20_000)}, "no greeting"},
-		"a line without end":      {&liar{before: strings.Repeat("x", 200_000)}, "no greeting"},
-		"no HTTP/2": {&liar{instead: func(c net.Conn) {
+		"an older worker":         {&hostileWorker{hello: func(g *greeting) { g.Protocol = 0 }}, "update it there"},
+		"a newer worker":          {&hostileWorker{hello: func(g *greeting) { g.Protocol = 99; g.Version = "v9\x1b[31m" }}, "update it here"},
+		"another build":           {&hostileWorker{hello: func(g *greeting) { g.Guest = "x" }}, "install the same build on both"},
+		"a greeting that is none": {&hostileWorker{before: workerLine + "\n"}, "unexpected end of JSON"},
+		"noise without end":       {&hostileWorker{before: strings.Repeat("noise\n", 20_000)}, "no greeting"},
+		"a line without end":      {&hostileWorker{before: strings.Repeat("x", 200_000)}, "no greeting"},
+		"no HTTP/2": {&hostileWorker{instead: func(c net.Conn) {
 			go io.Copy(io.Discard, c)
 			fmt.Fprint(c, strings.Repeat("HTTP/1.1 200 OK\r\n\r\n", 100))
 			time.Sleep(time.Hour)
 		}}, "ssh://liar"},
-		"a forged stream":     {&liar{instead: func(c net.Conn) { go io.Copy(io.Discard, c); c.Write(frames()); time.Sleep(time.Hour) }}, "ssh://liar"},
-		"a wire that ends":    {&liar{instead: func(net.Conn) {}}, "ssh://liar"},
-		"silence at the wire": {&liar{instead: func(c net.Conn) { io.Copy(io.Discard, c) }}, "ssh://liar"},
+		"a forged stream":     {&hostileWorker{instead: func(c net.Conn) { go io.Copy(io.Discard, c); c.Write(frames()); time.Sleep(time.Hour) }}, "ssh://liar"},
+		"a wire that ends":    {&hostileWorker{instead: func(net.Conn) {}}, "ssh://liar"},
+		"silence at the wire": {&hostileWorker{instead: func(c net.Conn) { io.Copy(io.Discard, c) }}, "ssh://liar"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := test.liar.client(t)
 				begin := time.Now()
-				_, err := c.Run(t.Context(), job(), &trusting{})
-				if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\x1b") || time.Since(begin) > connectLimit+2*silence {
+				_, err := c.Run(t.Context(), job(), &recordingCaller{})
+				if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\x1b") || time.Since(begin) > connectLimit+2*pingTimeout {
 					t.Errorf("%v after %s", err, time.Since(begin))
 				}
 				c.Close()
@@ -270,17 +270,17 @@ func frames() []byte {
 // TestSilence: a worker that stops to answer is noticed by HTTP/2's pings, and one that keeps a program by the clock.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &liar{answer: func(_ *answering, r *http.Request) { <-r.Context().Done() }}
+		l := &hostileWorker{answer: func(_ *requestStream, r *http.Request) { <-r.Context().Done() }}
 		c := l.client(t)
 		begin := time.Now()
-		o, err := c.Run(t.Context(), job(), &trusting{})
+		o, err := c.Run(t.Context(), job(), &recordingCaller{})
 		if took := time.Since(begin); err != nil || o.Status != sandbox.Crashed || took != queueLimit+job().Limits.Timeout || !strings.Contains(o.Notes[0], "in time") {
 			t.Errorf("%+v, %v after %s", o, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin = time.Now()
-		o, err = c.Run(ctx, job(), &trusting{})
+		o, err = c.Run(ctx, job(), &recordingCaller{})
 		if took := time.Since(begin); err != nil || o.Status != sandbox.Canceled || took != time.Second+cancelLimit {
 			t.Errorf("cancelled: %+v, %v after %s", o, err, took)
 		}
@@ -292,8 +292,8 @@ func TestSilence(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials, reachable := 0, false
-		l := &liar{answer: func(a *answering, r *http.Request) {
-			hear(r.Body)
+		l := &hostileWorker{answer: func(a *requestStream, r *http.Request) {
+			readJob(r.Body)
 			io.WriteString(a, outcome(`{"status":"ok"}`)+text(ok))
 			<-r.Context().Done()
 		}}
@@ -308,7 +308,7 @@ func TestBackoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 600 { // ten minutes
-			if _, err := c.Run(t.Context(), job(), &trusting{}); err == nil || !strings.Contains(err.Error(), io.ErrNoProgress.Error()) {
+			if _, err := c.Run(t.Context(), job(), &recordingCaller{}); err == nil || !strings.Contains(err.Error(), io.ErrNoProgress.Error()) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -318,11 +318,11 @@ func TestBackoff(t *testing.T) {
 		}
 		reachable = true
 		time.Sleep(maxPause)
-		if o, err := c.Run(t.Context(), job(), &trusting{}); err != nil || o.Status != sandbox.OK {
+		if o, err := c.Run(t.Context(), job(), &recordingCaller{}); err != nil || o.Status != sandbox.OK {
 			t.Errorf("%+v, %v", o, err)
 		}
 		c.Close()
-		if _, err := c.Run(t.Context(), job(), &trusting{}); err == nil {
+		if _, err := c.Run(t.Context(), job(), &recordingCaller{}); err == nil {
 			t.Error("a closed client runs programs")
 		}
 	})
@@ -358,12 +358,12 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// said is a stream of bytes that are there already.
-type said struct{ io.Reader }
+// readStream is a stream of bytes that are there already.
+type readStream struct{ io.Reader }
 
-func (said) Write(p []byte) (int, error)      { return len(p), nil }
-func (said) Close() error                     { return nil }
-func (said) SetWriteDeadline(time.Time) error { return nil }
+func (readStream) Write(p []byte) (int, error)      { return len(p), nil }
+func (readStream) Close() error                     { return nil }
+func (readStream) SetWriteDeadline(time.Time) error { return nil }
 
 // FuzzWorkerSays: whatever a worker says, its program ends, within its limits.
 func FuzzWorkerSays(f *testing.F) {
@@ -371,10 +371,10 @@ func FuzzWorkerSays(f *testing.F) {
 		f.Add([]byte(says))
 	}
 	f.Fuzz(func(t *testing.T, says []byte) {
-		c, caller, r := &Client{name: "x"}, &trusting{}, newReport(job())
-		b := bridge.Attach(bridge.NewMessages(said{bytes.NewReader(says)}, r.aside), bridge.Options{})
+		c, caller, r := &Client{name: "x"}, &recordingCaller{}, newReport(job())
+		b := bridge.Attach(bridge.NewMessages(readStream{bytes.NewReader(says)}, r.handleMessage), bridge.Options{})
 		seen, err := b.Run(t.Context(), bridge.Program{ValueLimit: 10}, account(t.Context(), job(), caller, nil), func() {})
-		o := c.lost(seen, err)
+		o := c.lostOutcome(seen, err)
 		if err == nil && r.end != nil {
 			o = r.outcome(seen)
 		}
@@ -391,7 +391,7 @@ func FuzzGreeting(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		var g greeting
 		if readLine(bufio.NewReaderSize(bytes.NewReader(data), maxHello), workerLine, &g) == nil {
-			_ = greeting{Protocol: Protocol}.matches(g)
+			_ = greeting{Protocol: Protocol}.checkCompatible(g)
 		}
 	})
 }

@@ -20,9 +20,9 @@ import (
 const (
 	// connectLimit is the time limit of the login and the start of the worker.
 	connectLimit = 30 * time.Second
-	// silence is the idle time after which a side sends a ping, and the time limit of its
+	// pingTimeout is the idle time after which a side sends a ping, and the time limit of its
 	// answer.
-	silence = 15 * time.Second
+	pingTimeout = 15 * time.Second
 	// maxWindow is the receive buffer of one execution, in bytes.
 	maxWindow = 1 << 20
 )
@@ -48,7 +48,7 @@ func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
 	stop := context.AfterFunc(ctx, func() { _ = l.wire.Close() })
 	err = l.greet(here)
 	if err == nil {
-		err = l.begin(ctx)
+		err = l.startHTTP(ctx)
 	}
 	if stop() && err == nil {
 		return l, nil
@@ -73,7 +73,7 @@ func (l *link) greet(here greeting) error {
 	if err := readLine(ahead, workerLine, &l.worker); err != nil {
 		return err
 	}
-	if err := here.matches(l.worker); err != nil {
+	if err := here.checkCompatible(l.worker); err != nil {
 		return err
 	}
 	if err := writeLine(l.wire, here); err != nil {
@@ -89,13 +89,13 @@ func (l *link) greet(here greeting) error {
 	return nil
 }
 
-// begin starts HTTP/2 on the wire.
-func (l *link) begin(ctx context.Context) (err error) {
+// startHTTP starts HTTP/2 on the wire.
+func (l *link) startHTTP(ctx context.Context) (err error) {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
 		Protocols: protocols, MaxResponseHeaderBytes: maxHello, DisableCompression: true,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence, MaxReceiveBufferPerStream: maxWindow},
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: maxWindow},
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.wire, nil },
 	}
 	l.http, err = transport.NewClientConn(ctx, "http", "worker:80")
@@ -174,8 +174,8 @@ func (x *exchange) Close() error {
 	return nil
 }
 
-// ask sends a short JSON request, and decodes the response into reply unless that is nil.
-func (l *link) ask(ctx context.Context, path string, request, reply any) error {
+// request sends a short JSON request, and decodes the response into reply unless that is nil.
+func (l *link) request(ctx context.Context, path string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// ended is the worker's message about a program's end, in addition to the bridge's frames. Output is sent separately.
-type ended struct {
+// endMessage is the worker's message about a program's end, in addition to the bridge's frames. Output is sent separately.
+type endMessage struct {
 	// Error is the reason why the program was not run; the rest is empty then.
 	Error     string         `json:"error,omitempty"`
 	Status    sandbox.Status `json:"status,omitempty"`
@@ -33,8 +33,8 @@ type jobHead struct {
 	Session     string              `json:"session,omitempty"`
 	// Files is set if the program has a workspace.
 	Files bool `json:"files,omitempty"`
-	// Printed asks for output while the program runs. Older workers ignore it.
-	Printed bool `json:"printed,omitempty"`
+	// StreamOutput asks for output while the program runs. Older workers ignore it.
+	StreamOutput bool `json:"printed,omitempty"`
 }
 
 // The bounds of a worker's messages; a regular host stays within them.
@@ -47,55 +47,55 @@ const (
 
 // report collects the worker's messages that do not belong to the bridge. Only the reader of the messages writes it.
 type report struct {
-	end            *ended
+	end            *endMessage
 	stdout, stderr []byte
 	limit          int // of each
-	// printed receives output while the program runs; may be nil.
-	printed func(s sandbox.Stream, p []byte)
+	// onOutput receives output while the program runs; may be nil.
+	onOutput func(s sandbox.Stream, p []byte)
 }
 
 // newReport bounds output as a host does: each invalid UTF-8 byte becomes three bytes.
 func newReport(job sandbox.Job) *report {
-	return &report{limit: 3*job.Limits.Output + outputNote, printed: job.Printed}
+	return &report{limit: 3*job.Limits.Output + outputNote, onOutput: job.OnOutput}
 }
 
-var errReport = errors.New("invalid message from the worker")
+var errProtocol = errors.New("invalid message from the worker")
 
-// aside handles a message of the worker that does not belong to the bridge.
-func (r *report) aside(kind byte, data []byte) error {
+// handleMessage handles a message of the worker that does not belong to the bridge.
+func (r *report) handleMessage(kind byte, data []byte) error {
 	into := &r.stdout
 	switch kind {
 	case kindStdout:
 	case kindStderr:
 		into = &r.stderr
-	case kindPrintedOut, kindPrintedErr:
-		return r.hear(kind, data)
+	case kindLiveStdout, kindLiveStderr:
+		return r.forwardOutput(kind, data)
 	case kindOutcome:
 		if r.end != nil {
-			return errReport
+			return errProtocol
 		}
-		r.end = &ended{}
+		r.end = &endMessage{}
 		return json.Unmarshal(data, r.end)
 	default:
-		return errReport
+		return errProtocol
 	}
 	if len(*into)+len(data) > r.limit {
-		return errReport
+		return errProtocol
 	}
 	*into = append(*into, data...)
 	return nil
 }
 
-// hear forwards output of the running program. It stores nothing.
-func (r *report) hear(kind byte, data []byte) error {
-	if r.printed == nil || r.end != nil {
-		return errReport
+// forwardOutput forwards output of the running program. It stores nothing.
+func (r *report) forwardOutput(kind byte, data []byte) error {
+	if r.onOutput == nil || r.end != nil {
+		return errProtocol
 	}
 	stream := sandbox.Stdout
-	if kind == kindPrintedErr {
+	if kind == kindLiveStderr {
 		stream = sandbox.Stderr
 	}
-	r.printed(stream, data)
+	r.onOutput(stream, data)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (r *report) outcome(seen bridge.Report) sandbox.Outcome {
 	for _, note := range said.Notes[:min(len(said.Notes), maxNotes)] {
 		o.Notes = append(o.Notes, sanitize.Line(note, maxNote))
 	}
-	done := seen.Done
+	done := seen.Result
 	switch {
 	case !slices.Contains(statuses, o.Status):
 		o.Status = sandbox.Crashed
@@ -136,26 +136,26 @@ func output(text []byte, cut int64) sandbox.Output {
 	return sandbox.Output{Text: clean, Cut: max(0, cut)}
 }
 
-// lost returns the outcome of a program without a report from its worker.
-func (c *Client) lost(seen bridge.Report, why error) sandbox.Outcome {
+// lostOutcome returns the outcome of a program without a report from its worker.
+func (c *Client) lostOutcome(seen bridge.Report, why error) sandbox.Outcome {
 	note := fmt.Sprintf("the connection to the machine that ran it (%s) was lost; it was stopped there, its changes of /workspace are not kept, and it is not run again by itself", c.name)
-	if errors.Is(why, errLate) {
+	if errors.Is(why, errTimeout) {
 		note = fmt.Sprintf("the machine that ran it (%s) did not say that it ended in time; it is not run again by itself", c.name)
 	}
 	return sandbox.Outcome{Status: sandbox.Crashed, Calls: seen.Calls, Emitted: seen.Emitted, Notes: append(seen.Notes, note)}
 }
 
-// chunk is the maximum size of a message with output, in bytes.
-const chunk = 1 << 20
+// outputChunkSize is the maximum size of a message with output, in bytes.
+const outputChunkSize = 1 << 20
 
-// tell sends the output and then the rest of the outcome.
-func tell(m *bridge.Messages, o sandbox.Outcome, why error) error {
-	said := ended{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, Notes: o.Notes}
+// sendOutcome sends the output and then the rest of the outcome.
+func sendOutcome(m *bridge.Messages, o sandbox.Outcome, why error) error {
+	said := endMessage{Status: o.Status, Exit: o.Exit, StdoutCut: o.Stdout.Cut, StderrCut: o.Stderr.Cut, Reused: o.Reused, Notes: o.Notes}
 	if why != nil {
-		said = ended{Error: why.Error()}
+		said = endMessage{Error: why.Error()}
 	}
 	for kind, text := range map[int]string{kindStdout: o.Stdout.Text, kindStderr: o.Stderr.Text} {
-		for part := range slices.Chunk([]byte(text), chunk) {
+		for part := range slices.Chunk([]byte(text), outputChunkSize) {
 			if err := m.WriteMessage(kind, part); err != nil {
 				return err
 			}
@@ -168,8 +168,8 @@ func tell(m *bridge.Messages, o sandbox.Outcome, why error) error {
 	return m.WriteMessage(kindOutcome, data)
 }
 
-// bounded sanitizes a worker's checks for display.
-func bounded(found []sandbox.Check) []sandbox.Check {
+// sanitizeChecks sanitizes a worker's checks for display.
+func sanitizeChecks(found []sandbox.Check) []sandbox.Check {
 	found = found[:min(len(found), maxNotes)]
 	for i := range found {
 		f := &found[i]
@@ -187,8 +187,8 @@ const (
 	pathChecks  = "/checks"
 )
 
-// waiting is the answer to pathWaiting.
-type waiting struct {
+// waitingReply is the answer to pathWaiting.
+type waitingReply struct {
 	Count int  `json:"count"`
 	Full  bool `json:"full"`
 }

@@ -41,11 +41,11 @@ const (
 	kindOutcome
 	kindStdout
 	kindStderr
-	// kindStill tells the worker that the program's clock is paused ("1") or resumed ("0").
-	kindStill
-	// kindPrintedOut and kindPrintedErr carry output while the program runs, if the gateway asked for it.
-	kindPrintedOut
-	kindPrintedErr
+	// kindPause tells the worker that the program's clock is paused ("1") or resumed ("0").
+	kindPause
+	// kindLiveStdout and kindPrintedErr carry output while the program runs, if the gateway asked for it.
+	kindLiveStdout
+	kindLiveStderr
 )
 
 // The maximum sizes of the greeting lines and of short requests and responses, in bytes.
@@ -107,8 +107,8 @@ func readLine(r *bufio.Reader, begin string, v any) error {
 	return errors.New("no greeting received")
 }
 
-// matches returns an error that says what to do if the two sides are not compatible. here is this side.
-func (here greeting) matches(there greeting) error {
+// checkCompatible returns an error that says what to do if the two sides are not compatible. here is this side.
+func (here greeting) checkCompatible(there greeting) error {
 	version := sanitize.Line(there.Version, 60)
 	switch {
 	case there.Protocol < here.Protocol:
@@ -150,14 +150,14 @@ func digest(tree fs.FS) (string, error) {
 type wire struct {
 	io.Reader
 	io.WriteCloser
-	closing func() error
-	closed  chan struct{}
+	closeOnce func() error
+	closed    chan struct{}
 }
 
 // newWire returns a wire that reads from ahead, which reads from stream.
 func newWire(ahead *bufio.Reader, stream io.ReadWriteCloser) *wire {
 	w := &wire{Reader: ahead, WriteCloser: stream, closed: make(chan struct{})}
-	w.closing = sync.OnceValue(func() error {
+	w.closeOnce = sync.OnceValue(func() error {
 		close(w.closed)
 		return stream.Close()
 	})
@@ -165,16 +165,16 @@ func newWire(ahead *bufio.Reader, stream io.ReadWriteCloser) *wire {
 }
 
 // Close closes the stream, once.
-func (w *wire) Close() error { return w.closing() }
+func (w *wire) Close() error { return w.closeOnce() }
 
 // LocalAddr and RemoteAddr are placeholders. Deadlines are ignored: HTTP/2 pings detect a dead peer.
-func (w *wire) LocalAddr() net.Addr              { return nowhere{} }
-func (w *wire) RemoteAddr() net.Addr             { return nowhere{} }
+func (w *wire) LocalAddr() net.Addr              { return streamAddr{} }
+func (w *wire) RemoteAddr() net.Addr             { return streamAddr{} }
 func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-type nowhere struct{}
+type streamAddr struct{}
 
-func (nowhere) Network() string { return "stream" }
-func (nowhere) String() string  { return "worker" }
+func (streamAddr) Network() string { return "stream" }
+func (streamAddr) String() string  { return "worker" }

@@ -14,8 +14,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// errLate means that a worker did not end a program within its time limits.
-var errLate = errors.New("the program did not end in time")
+// errTimeout means that a worker did not end a program within its time limits.
+var errTimeout = errors.New("the program did not end in time")
 
 // frameLimit is the limit of a guest's frames, with room for the worker's own encoding.
 const frameLimit = 17 << 20
@@ -37,12 +37,12 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	if job.Environment != "" {
 		return sandbox.Outcome{}, fmt.Errorf("run program: environments are not supported on %s", c.name)
 	}
-	ctx, leave, err := c.enter(ctx)
+	ctx, leave, err := c.beginUse(ctx)
 	if err != nil {
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
 	}
 	defer leave()
-	l, err := c.ready(ctx)
+	l, err := c.readyLink(ctx)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
@@ -52,11 +52,11 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	}
 	defer func() { _ = x.Close() }()
 	said := newReport(job)
-	m := x.messages(said.aside)
+	m := x.messages(said.handleMessage)
 	if err := sendJob(m, job); err != nil {
 		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %w", c.name, err)
 	}
-	seen, err := c.follow(ctx, m, job, caller)
+	seen, err := c.runProgram(ctx, m, job, caller)
 	switch {
 	case err == nil && said.end != nil && said.end.Error != "":
 		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, sanitize.Line(said.end.Error, maxNote))
@@ -66,24 +66,24 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	if ctx.Err() == nil {
 		c.log.WarnContext(ctx, "a program was lost", "execution", job.ID, "worker", c.name, "error", err)
 	}
-	return c.lost(seen, err), nil
+	return c.lostOutcome(seen, err), nil
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
-	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil, job.Printed != nil})
+	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil, job.OnOutput != nil})
 	if err != nil {
 		return err
 	}
 	return m.WriteMessage(kindJob, data)
 }
 
-// follow sends the program and answers its calls until it has ended.
-func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
+// runProgram sends the program and answers its calls until it has ended.
+func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
 	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var watcher sync.WaitGroup
-	clock := bridge.NewClock(queueLimit+job.Limits.Timeout, func() { stop(errLate) })
+	clock := bridge.NewClock(queueLimit+job.Limits.Timeout, func() { stop(errTimeout) })
 	defer clock.Stop()
-	clock.Tell(func(still bool) { _ = m.WriteMessage(kindStill, stillness(still)) }) // a broken connection ends the program
+	clock.OnChange(func(still bool) { _ = m.WriteMessage(kindPause, pauseFlag(still)) }) // a broken connection ends the program
 	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
 	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables}
@@ -93,8 +93,8 @@ func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job
 	return seen, errors.Join(err, b.Close())
 }
 
-// stillness encodes the data of a kindStill message.
-func stillness(still bool) []byte {
+// pauseFlag encodes the data of a kindStill message.
+func pauseFlag(still bool) []byte {
 	if still {
 		return []byte("1")
 	}
@@ -118,23 +118,23 @@ func watch(ctx, inner context.Context, stop context.CancelCauseFunc, m *bridge.M
 func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := job.Limits
 	return bridge.Account{
-		Execution: job.ID, Caller: until{ctx, caller}, Clock: clock, Workspace: job.Workspace,
+		Execution: job.ID, Caller: cancelableCaller{ctx, caller}, Clock: clock, Workspace: job.Workspace,
 		Limits: bridge.Limits{
 			Frame: frameLimit, Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic,
-			Room: bridge.Room{Bytes: max(1, 3*l.Workspace), Files: l.Inodes},
+			Quota: bridge.Quota{Bytes: max(1, 3*l.Workspace), Files: l.Inodes},
 		},
 	}
 }
 
-// until is a caller whose calls end with ctx, while the program continues until the worker has stopped it. After ctx
+// cancelableCaller is a caller whose calls end with ctx, while the program continues until the worker has stopped it. After ctx
 // has ended, the program gets no result: an error could make it fail before it is stopped and its files are saved.
-type until struct {
+type cancelableCaller struct {
 	ctx    context.Context //nolint:containedctx // of one program
 	caller bridge.Caller
 }
 
 // Call implements [bridge.Caller].
-func (u until) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (u cancelableCaller) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(u.ctx, cancel)()

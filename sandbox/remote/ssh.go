@@ -27,8 +27,8 @@ func SSH(a sshurl.Address) Dial {
 			return nil, errors.New("no ssh program found in PATH")
 		}
 		cmd := exec.Command(path, sshArgs(a)...) //nolint:noctx // it lives as long as the stream, whose Close ends it
-		p := &process{cmd: cmd, said: &tail{}}
-		cmd.Stderr, cmd.WaitDelay = p.said, endPatience
+		p := &process{cmd: cmd, stderr: &tail{}}
+		cmd.Stderr, cmd.WaitDelay = p.stderr, endTimeout
 		if p.in, err = cmd.StdinPipe(); err != nil {
 			return nil, fmt.Errorf("make pipe: %w", err)
 		}
@@ -57,11 +57,11 @@ func sshArgs(a sshurl.Address) []string {
 
 // process is a running ssh.
 type process struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   io.ReadCloser
-	said  *tail
-	close func() error
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.ReadCloser
+	stderr *tail
+	close  func() error
 }
 
 func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
@@ -70,19 +70,19 @@ func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 // Close ends ssh, and with it the worker. If ssh failed, the error is its last message.
 func (p *process) Close() error { return p.close() }
 
-// endPatience is how long ssh may take to exit after its input is closed.
-const endPatience = 3 * time.Second
+// endTimeout is how long ssh may take to exit after its input is closed.
+const endTimeout = 3 * time.Second
 
 func (p *process) end() error {
 	_ = p.in.Close()
-	kill := time.AfterFunc(endPatience, func() {
+	kill := time.AfterFunc(endTimeout, func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.out.Close() // a child of ssh may hold the other end
 	})
 	defer kill.Stop()
 	_, _ = io.Copy(io.Discard, p.out) // Wait requires that all output has been read
 	if err := p.cmd.Wait(); err != nil {
-		if said := p.said.String(); said != "" {
+		if said := p.stderr.String(); said != "" {
 			return errors.New(said)
 		}
 		return fmt.Errorf("ssh: %w", err)

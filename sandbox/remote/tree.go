@@ -34,7 +34,7 @@ func newTree(files map[string][]byte) *tree {
 	return t
 }
 
-func checkedTree(files map[string][]byte) (*tree, error) {
+func parseTree(files map[string][]byte) (*tree, error) {
 	for path := range files {
 		if !fs.ValidPath(path) {
 			return nil, fmt.Errorf("invalid file path %q", path)

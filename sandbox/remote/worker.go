@@ -85,7 +85,7 @@ func (w *worker) greet() (there greeting, err error) {
 	if err := readLine(ahead, `{"sallyport":"gateway",`, &there); err != nil {
 		return there, err
 	}
-	return there, here.matches(there)
+	return there, here.checkCompatible(there)
 }
 
 func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
@@ -116,25 +116,25 @@ func (w *worker) serve() {
 		Handler: mux, Protocols: protocols, ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelDebug), ReadHeaderTimeout: connectLimit,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 4096, MaxReceiveBufferPerStream: maxWindow, MaxReceiveBufferPerConnection: 4*maxWindow - 1,
-			SendPingTimeout: silence, PingTimeout: silence,
+			SendPingTimeout: pingTimeout, PingTimeout: pingTimeout,
 		},
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // a blocked read does not notice the end
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
-	_ = server.Serve(&once{wire: w.wire}) // until the wire is closed
+	_ = server.Serve(&singleListener{wire: w.wire}) // until the wire is closed
 	cancel()
 	_ = server.Close()
 	w.tasks.Wait()
 }
 
-// once is a listener with one connection.
-type once struct {
+// singleListener is a listener with one connection.
+type singleListener struct {
 	wire  *wire
 	taken bool
 }
 
 // Accept returns the connection, and then waits for its end.
-func (o *once) Accept() (net.Conn, error) {
+func (o *singleListener) Accept() (net.Conn, error) {
 	if !o.taken {
 		o.taken = true
 		return o.wire, nil
@@ -144,8 +144,8 @@ func (o *once) Accept() (net.Conn, error) {
 }
 
 // Close does nothing: the connection is closed by its owner.
-func (o *once) Close() error   { return nil }
-func (o *once) Addr() net.Addr { return nowhere{} }
+func (o *singleListener) Close() error   { return nil }
+func (o *singleListener) Addr() net.Addr { return streamAddr{} }
 
 func (w *worker) publish(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
@@ -163,17 +163,17 @@ func (w *worker) publish(rw http.ResponseWriter, r *http.Request) {
 
 func (w *worker) warm(rw http.ResponseWriter, r *http.Request) {
 	var jobs []sandbox.Job
-	if readSmall(rw, r, &jobs) {
+	if readJSON(rw, r, &jobs) {
 		w.host.Warm(jobs...)
 	}
 }
 
 func (w *worker) waiting(rw http.ResponseWriter, r *http.Request) {
 	var interpreter sandbox.Interpreter
-	if !readSmall(rw, r, &interpreter) {
+	if !readJSON(rw, r, &interpreter) {
 		return
 	}
-	var reply waiting
+	var reply waitingReply
 	reply.Count, reply.Full = w.host.Waiting(interpreter)
 	_ = json.NewEncoder(rw).Encode(reply)
 }
@@ -182,7 +182,7 @@ func (w *worker) checks(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(sandbox.Checks(r.Context(), w.opts.Host))
 }
 
-func readSmall(rw http.ResponseWriter, r *http.Request, v any) bool {
+func readJSON(rw http.ResponseWriter, r *http.Request, v any) bool {
 	data, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxSmall))
 	if err == nil {
 		err = json.Unmarshal(data, v)
@@ -195,14 +195,14 @@ func readSmall(rw http.ResponseWriter, r *http.Request, v any) bool {
 
 // run runs one program, until its request ends.
 func (w *worker) run(rw http.ResponseWriter, r *http.Request) {
-	s := &answering{rw: rw, control: http.NewResponseController(rw), body: r.Body}
+	s := &requestStream{rw: rw, control: http.NewResponseController(rw), body: r.Body}
 	if s.control.Flush() != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	x := &execution{worker: w, cancel: cancel}
-	x.messages = bridge.NewMessages(s, x.aside)
+	x.messages = bridge.NewMessages(s, x.handleMessage)
 	x.relay = bridge.NewRelay(x.messages, w.opts.Spool)
 	defer x.relay.Close()
 	if err := x.run(ctx); err != nil && r.Context().Err() == nil {
@@ -212,23 +212,23 @@ func (w *worker) run(rw http.ResponseWriter, r *http.Request) {
 
 // execution is one program on the worker.
 type execution struct {
-	worker   *worker
-	messages *bridge.Messages
-	relay    *bridge.Relay
-	cancel   context.CancelFunc
-	job      *sandbox.Job // nil until received
-	files    bool
-	printed  bool
+	worker       *worker
+	messages     *bridge.Messages
+	relay        *bridge.Relay
+	cancel       context.CancelFunc
+	job          *sandbox.Job // nil until received
+	hasFiles     bool
+	streamOutput bool
 }
 
-// aside handles the gateway's messages that do not belong to the bridge. Only the reader of the messages calls it.
-func (x *execution) aside(kind byte, data []byte) error {
+// handleMessage handles the gateway's messages that do not belong to the bridge. Only the reader of the messages calls it.
+func (x *execution) handleMessage(kind byte, data []byte) error {
 	switch {
 	case kind == kindCancel:
 		x.cancel()
 		return nil
-	case kind == kindStill:
-		x.relay.Still(string(data) == "1")
+	case kind == kindPause:
+		x.relay.SetPaused(string(data) == "1")
 		return nil
 	case kind != kindJob || x.job != nil:
 		return errors.New("the gateway sent a message of an unknown kind")
@@ -237,13 +237,13 @@ func (x *execution) aside(kind byte, data []byte) error {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return fmt.Errorf("read job: %w", err)
 	}
-	x.job, x.files = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session}, head.Files
-	x.printed = head.Printed
+	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session}, head.Files
+	x.streamOutput = head.StreamOutput
 	return nil
 }
 
 func (x *execution) run(ctx context.Context) error {
-	program, err := x.relay.Program()
+	program, err := x.relay.ReadProgram()
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (x *execution) run(ctx context.Context) error {
 		return errors.New("received a program without a job")
 	}
 	x.job.Code, x.job.File, x.job.Variables = program.Code, program.File, program.Variables
-	if x.files {
+	if x.hasFiles {
 		x.job.Workspace = x.relay.Workspace()
 	}
 	var reader sync.WaitGroup
@@ -259,7 +259,7 @@ func (x *execution) run(ctx context.Context) error {
 		_ = x.relay.Serve() // until the request is over
 		x.cancel()
 	})
-	said := x.say()
+	said := x.relayOutput()
 	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
 	said()
 	err = x.finish(outcome, err)
@@ -275,22 +275,22 @@ func (x *execution) run(ctx context.Context) error {
 const lingerLimit = time.Minute
 
 func (x *execution) finish(outcome sandbox.Outcome, why error) error {
-	if err := tell(x.messages, outcome, why); err != nil {
+	if err := sendOutcome(x.messages, outcome, why); err != nil {
 		return err
 	}
-	return x.relay.End(outcome.Emitted, bridge.Done{Value: outcome.Value, Fault: outcome.Fault, Exit: outcome.Exit})
+	return x.relay.Finish(outcome.Emitted, bridge.ProgramResult{Value: outcome.Value, Fault: outcome.Fault, Exit: outcome.Exit})
 }
 
-// answering is an HTTP request with open bodies, as a stream.
-type answering struct {
+// requestStream is an HTTP request with open bodies, as a stream.
+type requestStream struct {
 	rw      http.ResponseWriter
 	control *http.ResponseController
 	body    io.ReadCloser
 }
 
-func (a *answering) Read(p []byte) (int, error) { return a.body.Read(p) }
+func (a *requestStream) Read(p []byte) (int, error) { return a.body.Read(p) }
 
-func (a *answering) Write(p []byte) (int, error) {
+func (a *requestStream) Write(p []byte) (int, error) {
 	n, err := a.rw.Write(p)
 	if err == nil {
 		err = a.control.Flush()
@@ -299,7 +299,7 @@ func (a *answering) Write(p []byte) (int, error) {
 }
 
 // SetWriteDeadline sets the response's write deadline.
-func (a *answering) SetWriteDeadline(t time.Time) error { return a.control.SetWriteDeadline(t) }
+func (a *requestStream) SetWriteDeadline(t time.Time) error { return a.control.SetWriteDeadline(t) }
 
 // Close closes the request body. The response ends with its handler.
-func (a *answering) Close() error { return a.body.Close() }
+func (a *requestStream) Close() error { return a.body.Close() }

@@ -58,7 +58,7 @@ func (r *Runsc) Restore(id, bundle, image string, stdio Stdio) (*Process, error)
 func (r *Runsc) start(id, bundle string, stdio Stdio, verb ...string) (*Process, error) {
 	p := &Process{runsc: r, id: id, pidFile: filepath.Join(bundle, "sentry.pid"), done: make(chan struct{})}
 	//nolint:noctx // a context would kill the command alone: Destroy ends all of the container
-	p.cmd = exec.Command(r.Path, slices.Concat(r.global(), verb, []string{"--bundle=" + bundle, "--pid-file=" + p.pidFile, id})...)
+	p.cmd = exec.Command(r.Path, slices.Concat(r.globalFlags(), verb, []string{"--bundle=" + bundle, "--pid-file=" + p.pidFile, id})...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
 	if stdio.Stdin != nil {
 		p.cmd.Stdin = stdio.Stdin
@@ -131,15 +131,15 @@ func (p *Process) Wait() (int, error) {
 
 // Sentry returns the process ID of the sentry, 0 while it is unknown.
 func (p *Process) Sentry() int {
-	if sentry := p.knownSentry(); sentry != nil {
+	if sentry := p.sentryProcess(); sentry != nil {
 		return sentry.Pid
 	}
 	return 0
 }
 
-// knownSentry returns a handle of the sentry, nil while it is unknown. The handle is a
+// sentryProcess returns a handle of the sentry, nil while it is unknown. The handle is a
 // pidfd opened while the sentry's parent runs, so it never refers to another process.
-func (p *Process) knownSentry() *os.Process {
+func (p *Process) sentryProcess() *os.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sentry != nil || p.ended() {
@@ -169,7 +169,7 @@ const (
 // delete the remaining state, or deletes it itself. It takes less than half a second even if
 // something hangs, may be called at any time, and is idempotent.
 func (p *Process) Destroy(ctx context.Context) error {
-	if sentry := p.knownSentry(); sentry != nil && !p.ended() {
+	if sentry := p.sentryProcess(); sentry != nil && !p.ended() {
 		p.killInside(sentry)
 		p.waitFor(cleanLimit)
 	}
@@ -179,7 +179,7 @@ func (p *Process) Destroy(ctx context.Context) error {
 		killAll(below)
 		p.waitFor(endLimit)
 	}
-	return p.forget(ctx)
+	return p.deleteState(ctx)
 }
 
 // killInside kills the sentry and the processes in which it runs programs. Those would
@@ -212,10 +212,10 @@ func (p *Process) waitFor(limit time.Duration) {
 	}
 }
 
-// forget deletes the container's state if the command did not do it itself.
+// deleteState deletes the container's state if the command did not do it itself.
 // No process is left, so if runsc hangs, only files remain, and forget removes them.
-func (p *Process) forget(ctx context.Context) error {
-	left, err := p.state()
+func (p *Process) deleteState(ctx context.Context) error {
+	left, err := p.stateFiles()
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -224,7 +224,7 @@ func (p *Process) forget(ctx context.Context) error {
 	if err = p.runsc.Delete(ctx, p.id); errors.Is(err, context.DeadlineExceeded) {
 		err = nil
 	}
-	if left, _ = p.state(); len(left) > 0 {
+	if left, _ = p.stateFiles(); len(left) > 0 {
 		for _, file := range left {
 			err = errors.Join(err, os.Remove(file))
 		}
@@ -232,6 +232,6 @@ func (p *Process) forget(ctx context.Context) error {
 	return err
 }
 
-func (p *Process) state() ([]string, error) {
+func (p *Process) stateFiles() ([]string, error) {
 	return filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
 }

@@ -44,8 +44,8 @@ type Runsc struct {
 	DebugLog string
 }
 
-// global returns the flags of every command.
-func (r *Runsc) global() []string {
+// globalFlags returns the flags of every command.
+func (r *Runsc) globalFlags() []string {
 	platform, access, sockets := r.Platform, "exclusive", "open"
 	if platform == "" {
 		platform = "systrap"
@@ -120,7 +120,7 @@ func (r *Runsc) output(ctx context.Context, verb string, args ...string) (string
 
 // run runs one command to its end.
 func (r *Runsc) run(ctx context.Context, stdin io.Reader, stdout io.Writer, verb string, args ...string) error {
-	cmd := exec.CommandContext(ctx, r.Path, append(append(r.global(), verb), args...)...)
+	cmd := exec.CommandContext(ctx, r.Path, append(append(r.globalFlags(), verb), args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children of its own
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 100 * time.Millisecond

@@ -30,7 +30,7 @@ type Attack struct {
 // Attacks are all of them, by group.
 func Attacks() []Attack {
 	var all []Attack
-	for _, group := range [][]Attack{onHost, onKernel, onRuntime, onNetwork, onMemory, onResources, onBridge} {
+	for _, group := range [][]Attack{hostAttacks, kernelAttacks, runtimeAttacks, networkAttacks, memoryAttacks, resourceAttacks, bridgeAttacks} {
 		all = append(all, group...)
 	}
 	return all
@@ -41,7 +41,7 @@ func (a Attack) cases() []Case {
 	var all []Case
 	check := a.Check
 	if a.Soft {
-		check = func(t *testing.T, o sandbox.Outcome) { nothingWorked(t, o); callIf(a.Check, t, o) }
+		check = func(t *testing.T, o sandbox.Outcome) { checkNoneSucceeded(t, o); callIf(a.Check, t, o) }
 	}
 	if a.Python != "" {
 		all = append(all, Case{Name: "python", Python: a.Python, Limit: a.Limit, Status: a.Status, Value: a.Value, Check: check})
@@ -65,22 +65,22 @@ func callIf(check func(*testing.T, sandbox.Outcome), t *testing.T, o sandbox.Out
 	}
 }
 
-// nothingWorked fails the test if an attempt succeeded.
-func nothingWorked(t *testing.T, o sandbox.Outcome) {
+// checkNoneSucceeded fails the test if an attempt succeeded.
+func checkNoneSucceeded(t *testing.T, o sandbox.Outcome) {
 	if got := value(o); strings.Contains(got, `"ok"`) || got == "-" {
 		t.Errorf("an attempt came off: %s", got)
 	}
 }
 
-// try runs the programs of an attack concurrently, and then checks the oracles.
-func (a Attack) try(t *testing.T, r *Range) {
+// run runs the programs of an attack concurrently, and then checks the oracles.
+func (a Attack) run(t *testing.T, r *Testbed) {
 	t.Helper()
-	before := r.look()
+	before := r.snapshot()
 	var jobs []string
 	var all sync.WaitGroup
 	for _, c := range a.cases() {
-		c.Python, c.Node = r.places.Replace(c.Python), r.places.Replace(c.Node)
-		c.Value = r.places.Replace(c.Value)
+		c.Python, c.Node = r.placeholders.Replace(c.Python), r.placeholders.Replace(c.Node)
+		c.Value = r.placeholders.Replace(c.Value)
 		job := c.job()
 		jobs = append(jobs, job.ID)
 		all.Go(func() {
@@ -90,16 +90,16 @@ func (a Attack) try(t *testing.T, r *Range) {
 				return
 			}
 			t.Logf("%s: %s", c.Name, show(outcome))
-			c.judge(t, outcome)
-			r.noCanary(t, c.Name+"'s outcome", show(outcome)+outcome.Stdout.Text+outcome.Stderr.Text+value(outcome))
+			c.check(t, outcome)
+			r.checkNoSecret(t, c.Name+"'s outcome", show(outcome)+outcome.Stdout.Text+outcome.Stderr.Text+value(outcome))
 		})
 	}
 	all.Wait()
-	r.oracles(t, before, jobs)
+	r.checkOracles(t, before, jobs)
 }
 
-// judge compares an outcome with the expectations of the case.
-func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
+// check compares an outcome with the expectations of the case.
+func (c Case) check(t *testing.T, outcome sandbox.Outcome) {
 	t.Helper()
 	want := c.Status
 	if want == "" {
@@ -118,5 +118,5 @@ func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
 // anyStatus accepts any status.
 const anyStatus sandbox.Status = "any"
 
-// short sets a short timeout, for programs that run until they are stopped.
-func short(l *sandbox.Limits) { l.Timeout = 1500 * time.Millisecond }
+// shortTimeout sets a short timeout, for programs that run until they are stopped.
+func shortTimeout(l *sandbox.Limits) { l.Timeout = 1500 * time.Millisecond }

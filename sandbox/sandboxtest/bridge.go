@@ -8,10 +8,10 @@ import (
 	"sallyport/sandbox"
 )
 
-// inNode gives node programs the client that TypeScript gets by its import.
-const inNode = `const { call, parallel, progress, search_tools, describe, shape_of, emit, save, load, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
+// nodeImports gives node programs the client that TypeScript gets by its import.
+const nodeImports = `const { call, parallel, progress, search_tools, describe, shape_of, emit, save, load, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
 
-var overBridge = []Case{
+var bridgeCases = []Case{
 	{
 		Name:   "arguments and results are native",
 		Python: "from sallyport import call\nr = call('test.echo', {'a': [1, 2.5, None, True], 'é': 'ü\\U0001F600\\n', 'n': 9007199254740993})\nr['args'], r['tool']",
@@ -19,7 +19,7 @@ var overBridge = []Case{
 	},
 	{
 		Name:  "arguments and results are native in node",
-		Node:  inNode + "const r = await call('test.echo', { a: [1, 2.5, null, true], é: 'ü😀\\n', when: new Date(0), set: new Set([1]) }); export default r.args",
+		Node:  nodeImports + "const r = await call('test.echo', { a: [1, 2.5, null, true], é: 'ü😀\\n', when: new Date(0), set: new Set([1]) }); export default r.args",
 		Value: `{"a":[1,2.5,null,true],"é":"ü😀\n","when":"1970-01-01T00:00:00.000Z","set":[1]}`,
 	},
 	{
@@ -32,7 +32,7 @@ var overBridge = []Case{
 	},
 	{
 		Name: "blobs are bytes with a type in node",
-		Node: inNode + "const b = await call('test.blob'); export default [b.mime, [...b.data], b instanceof Blob]", Value: `["image/png",[0,1,254,255],true]`,
+		Node: nodeImports + "const b = await call('test.blob'); export default [b.mime, [...b.data], b instanceof Blob]", Value: `["image/png",[0,1,254,255],true]`,
 	},
 	{
 		Name:   "a tool's error is an exception to catch",
@@ -40,7 +40,7 @@ var overBridge = []Case{
 		Value:  `[["failed","no such thing","","test.fail"],["denied","not allowed","ask first","test.deny"],"invalid"]`,
 	},
 	{
-		Name: "a tool's error in node", Status: sandbox.Failed, Node: inNode + "await call('test.fail')",
+		Name: "a tool's error in node", Status: sandbox.Failed, Node: nodeImports + "await call('test.fail')",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if o.Fault.Type != "ToolError" || o.Fault.Message != "no such thing" {
 				t.Errorf("fault: %+v", o.Fault)
@@ -53,7 +53,7 @@ var overBridge = []Case{
 	},
 	{
 		Name: "a megabyte both ways in node",
-		Node: inNode + "const s = 'é'.repeat(1000000); export default (await call('test.echo', { s })).args.s === s", Value: "true",
+		Node: nodeImports + "const s = 'é'.repeat(1000000); export default (await call('test.echo', { s })).args.s === s", Value: "true",
 	},
 	{
 		Name:   "calls in parallel come back in order",
@@ -65,7 +65,7 @@ var overBridge = []Case{
 	},
 	{
 		Name: "calls in parallel in node",
-		Node: inNode + "const rs = await parallel(Array.from({ length: 100 }, (_, i) => () => call('test.echo', { i }))); export default rs.every((r, i) => r.args.i === i)", Value: "true",
+		Node: nodeImports + "const rs = await parallel(Array.from({ length: 100 }, (_, i) => () => call('test.echo', { i }))); export default rs.every((r, i) => r.args.i === i)", Value: "true",
 	},
 	{
 		Name:   "resources are texts, blobs and lists of them",
@@ -78,7 +78,7 @@ var overBridge = []Case{
 	},
 	{
 		Name:  "resources and prompts in node",
-		Node:  inNode + "const b = await call('test.resources/read', { uri: 'test:b' }); export default [await call('test.resources/read', { uri: 'test:a' }), b[0] instanceof Blob, (await call('test.prompts/get', { name: 'p' })).messages[0].content.text, await call('test.subscribe').then((v) => v.tool), await call('test.resources/subscribe').catch((e) => e.kind)]",
+		Node:  nodeImports + "const b = await call('test.resources/read', { uri: 'test:b' }); export default [await call('test.resources/read', { uri: 'test:a' }), b[0] instanceof Blob, (await call('test.prompts/get', { name: 'p' })).messages[0].content.text, await call('test.subscribe').then((v) => v.tool), await call('test.resources/subscribe').catch((e) => e.kind)]",
 		Value: `["{\"a\": 1}",true,{"name":"p"},"test.subscribe","invalid"]`,
 	},
 	{
@@ -99,7 +99,7 @@ first, heard[:3], [h[0] for h in heard]`,
 	},
 	{
 		Name: "progress is heard where it was asked for in node",
-		Node: inNode + `const heard = [];
+		Node: nodeImports + `const heard = [];
 const first = await progress((p) => heard.push(p), async () => { await call("test.echo"); return call("test.far"); });
 await call("test.far");
 export default [first, heard.map((p) => [p.progress, p.total, p.message, p.tool])]`,
@@ -125,7 +125,7 @@ first, second, heard`,
 	},
 	{
 		Name: "a listener that fails or calls hurts no call in node",
-		Node: inNode + `const heard = [];
+		Node: nodeImports + `const heard = [];
 const first = await progress(() => { throw new Error("no"); }, () => call("test.far"));
 const second = await progress(async (p) => { heard.push((await call("test.echo", { n: p.progress })).args.n); throw 1; }, () => call("test.far"));
 export default [first, second, heard]`,

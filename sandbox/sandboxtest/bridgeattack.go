@@ -30,8 +30,8 @@ def receive():
     return json.loads(payload) if first & 0x0f in (1, 2) else receive()
 `
 
-// onBridge are attacks over the one way out.
-var onBridge = []Attack{
+// bridgeAttacks are attacks over the one way out.
+var bridgeAttacks = []Attack{
 	{
 		ID: "F01", Name: "a second connection", Soft: true,
 		Python: attempts + `
@@ -111,7 +111,7 @@ except OSError: pass
 time.sleep(30)`,
 	},
 	{
-		ID: "F10", Name: "answers that nobody reads", Status: sandbox.TimedOut, Limit: func(l *sandbox.Limits) { short(l); l.Concurrency = 4 },
+		ID: "F10", Name: "answers that nobody reads", Status: sandbox.TimedOut, Limit: func(l *sandbox.Limits) { shortTimeout(l); l.Concurrency = 4 },
 		Python: rawBridge + `
 for i in range(100): send({"type": "call", "id": i, "tool": "test.echo", "args": {"s": "x" * (1 << 20)}})
 time.sleep(60)`,

@@ -12,8 +12,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// emitted is what programs send to the client.
-var emitted = []Case{
+// emitCases is what programs send to the client.
+var emitCases = []Case{
 	{
 		Name: "things of every kind are emitted",
 		Python: `from sallyport import emit, call, Blob
@@ -37,14 +37,14 @@ emit(["two", Blob(b"GIF87a")])
 emit(Frame())
 await emit.aio("later")`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantEmitted(t, o, append(mostlyEmitted(),
+			wantEmitted(t, o, append(commonEmitted(),
 				tool.Content{Type: "text", MIME: "text/plain", Text: "| a | b |\n| --- | --- |\n" + frameRows(50) + "\n... and 950 more rows"},
 				tool.Content{Type: "text", MIME: "text/plain", Text: "later"}))
 		},
 	},
 	{
 		Name: "things of every kind are emitted in node",
-		Node: inNode + `const fs = await import("node:fs");
+		Node: nodeImports + `const fs = await import("node:fs");
 const PNG = Buffer.from("\x89PNG\r\n\x1a\n00000000", "latin1");
 fs.writeFileSync("/workspace/notes.csv", "a,b\n"); fs.writeFileSync("chart.png", PNG);
 const bytes = (text) => new Uint8Array(Buffer.from(text, "latin1"));
@@ -54,7 +54,7 @@ for (const [thing, options] of [["hello"], [PNG, {}], [Buffer.concat([PNG, Buffe
 await emit(Array.from({ length: 1000 }, (_, i) => ({ a: i, b: null })));
 emit(Promise.resolve("later"))`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantEmitted(t, o, append(mostlyEmitted(),
+			wantEmitted(t, o, append(commonEmitted(),
 				tool.Content{Type: "text", MIME: "text/plain", Text: "| a | b |\n| --- | --- |\n" + frameRows(50) + "\n... and 950 more rows"},
 				tool.Content{Type: "text", MIME: "text/plain", Text: "later"}))
 		},
@@ -76,7 +76,7 @@ a, refused("one too many")`,
 	},
 	{
 		Name: "what cannot be emitted is a fault in node", Status: sandbox.Failed,
-		Node: mapped(inNode + `const refused = (thing, options) => emit(thing, options).then(() => "taken", (e) => [e.code ?? e.name, e.message.slice(0, 60)]);
+		Node: withSourceMap(nodeImports + `const refused = (thing, options) => emit(thing, options).then(() => "taken", (e) => [e.code ?? e.name, e.message.slice(0, 60)]);
 console.log(JSON.stringify([await refused(new Uint8Array((4 << 20) + 1)), await refused("x".repeat(70000)), await refused(null), await refused("x", { label: "a" }), await refused("x", { mime: "nonsense" })]));
 async function show() { await emit("x", { name: "a.png", mime: "no mime" }); }
 await show();`),
@@ -90,8 +90,8 @@ await show();`),
 	},
 }
 
-// mostlyEmitted is what both programs emit first.
-func mostlyEmitted() []tool.Content {
+// commonEmitted is what both programs emit first.
+func commonEmitted() []tool.Content {
 	png := "\x89PNG\r\n\x1a\n00000000"
 	text := func(text string) tool.Content { return tool.Content{Type: "text", MIME: "text/plain", Text: text} }
 	file := func(name, mime, text string) tool.Content {

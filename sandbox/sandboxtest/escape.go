@@ -9,7 +9,7 @@ import (
 )
 
 // attempts is outcomes with a way to call the C library, and one to make system calls that it has no name for.
-const attempts = outcomes + `
+const attempts = outcomesHelper + `
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -28,8 +28,8 @@ const runs = (...args) => { const r = spawnSync(args[0], args.slice(1), { timeou
 const tried = async (what) => { const all = {}; for (const [name, f] of Object.entries(what)) all[name] = await attempt(f); return all; };
 `
 
-// onHost are attacks on what the host has: its kernel's name, files, environment and sockets.
-var onHost = []Attack{
+// hostAttacks are attacks on what the host has: its kernel's name, files, environment and sockets.
+var hostAttacks = []Attack{
 	{
 		ID: "A01", Name: "the kernel is not the host's",
 		Python: attempts + `

@@ -21,8 +21,8 @@ func wantFaultType(kinds ...string) func(*testing.T, sandbox.Outcome) {
 	}
 }
 
-// onMemory are programs that want all memory there is, each in another way.
-var onMemory = []Attack{
+// memoryAttacks are programs that want all memory there is, each in another way.
+var memoryAttacks = []Attack{
 	{
 		ID: "C01", Name: "arrays", Limit: smallMemory, Status: sandbox.Failed, NodeStatus: sandbox.OutOfMemory,
 		Python: "b = []\nwhile 1: b.append(bytearray(4 << 20))",
@@ -71,13 +71,13 @@ var onMemory = []Attack{
 		},
 	},
 	{
-		ID: "C01", Name: "a number without end", Limit: func(l *sandbox.Limits) { smallMemory(l); short(l) }, Status: sandbox.TimedOut,
+		ID: "C01", Name: "a number without end", Limit: func(l *sandbox.Limits) { smallMemory(l); shortTimeout(l) }, Status: sandbox.TimedOut,
 		Python: "10 ** 10 ** 10", Node: "let n = 3n; for (;;) n = n * n % (2n ** 100000n) + 3n;",
 	},
 }
 
-// onResources are programs that want everything else: processes, files, room, output, calls, time.
-var onResources = []Attack{
+// resourceAttacks are programs that want everything else: processes, files, room, output, calls, time.
+var resourceAttacks = []Attack{
 	{
 		ID: "C02", Name: "processes", Limit: func(l *sandbox.Limits) { l.Processes = 32 },
 		Python: "import os, errno\nn = 0\nwhile True:\n    try: pid = os.fork()\n    except OSError as e:\n        code = errno.errorcode[e.errno]; break\n    if pid == 0:\n        import time; time.sleep(30); os._exit(0)\n    n += 1\n[code, 20 < n < 32]",
@@ -132,19 +132,19 @@ var onResources = []Attack{
 		Value:  `"x"`,
 	},
 	{
-		ID: "C10", Name: "asleep beyond the limit with children", Status: sandbox.TimedOut, Limit: short,
+		ID: "C10", Name: "asleep beyond the limit with children", Status: sandbox.TimedOut, Limit: shortTimeout,
 		Python: "import os, time, signal\nfor s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM): signal.signal(s, signal.SIG_IGN)\nfor i in range(5):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(3600)\ntime.sleep(3600)",
 		Node:   `const { spawn } = await import("node:child_process"); process.on("SIGTERM", () => {}); for (let i = 0; i < 5; i++) spawn("/usr/bin/sleep", ["3600"], { detached: true, stdio: "ignore" }).unref(); await new Promise((ok) => setTimeout(ok, 3600e3))`,
 	},
 	{
-		ID: "C10", Name: "busy beyond the limit with children", Status: sandbox.TimedOut, Limit: short,
+		ID: "C10", Name: "busy beyond the limit with children", Status: sandbox.TimedOut, Limit: shortTimeout,
 		Python: "import os\nfor i in range(6): os.fork()\nwhile True: pass",
 		Node:   `const { Worker } = await import("node:worker_threads"); for (let i = 0; i < 4; i++) new Worker("for (;;);", { eval: true }); for (;;);`,
 	},
 	{
 		ID: "C11", Name: "a flood of calls", Limit: func(l *sandbox.Limits) { l.Calls = 300 },
 		Python: "from sallyport import call, ToolError\ndef many():\n    n = 0\n    try:\n        for i in range(100000):\n            call('test.echo', {}); n += 1\n    except ToolError as e: return [n, e.kind]\nmany()",
-		Node:   inNode + `let n = 0, kind; try { for (let i = 0; i < 100000; i++) { await call("test.echo", {}); n++; } } catch (e) { kind = e.kind; } export default [n, kind]`,
+		Node:   nodeImports + `let n = 0, kind; try { for (let i = 0; i < 100000; i++) { await call("test.echo", {}); n++; } } catch (e) { kind = e.kind; } export default [n, kind]`,
 		Value:  `[300,"limit"]`,
 		Check:  wantCalls(300),
 	},
@@ -157,7 +157,7 @@ def flood():
 threading.Thread(target=flood).start()
 answers = [receive() for _ in range(2000)]
 [sum(a["type"] == "result" for a in answers), sum(a["type"] == "error" and a["error"]["kind"] == "limit" for a in answers), len({a["id"] for a in answers})]`,
-		Node:  inNode + `const all = await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => call("test.echo", { i }))); export default [all.filter((a) => a.status === "fulfilled").length, all.filter((a) => a.reason?.kind === "limit").length, 2000]`,
+		Node:  nodeImports + `const all = await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => call("test.echo", { i }))); export default [all.filter((a) => a.status === "fulfilled").length, all.filter((a) => a.reason?.kind === "limit").length, 2000]`,
 		Value: `[300,1700,2000]`,
 		Check: wantCalls(300),
 	},

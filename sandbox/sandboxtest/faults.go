@@ -10,7 +10,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-var faults = []Case{
+var faultCases = []Case{
 	{Name: "value of the last expression", Python: "x = [1, 2]\n{'a': x, 'b': None, 'é': 'ü'}", Value: `{"a":[1,2],"b":null,"é":"ü"}`},
 	{Name: "no value", Python: "x = 1", Value: "-"},
 	{Name: "a value that is no JSON", Python: "{1, 2}", Check: wantValue("text", "{1, 2}")},

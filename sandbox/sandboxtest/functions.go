@@ -7,8 +7,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// functions are what programs import from "sallyport" next to calls, in both languages.
-var functions = []Case{
+// functionCases are what programs import from "sallyport" next to calls, in both languages.
+var functionCases = []Case{
 	{
 		Name: "tools are searched and described from a program",
 		Python: `from sallyport import search_tools, describe
@@ -21,7 +21,7 @@ asked(search_tools("open issues")), asked(search_tools("x", "full", upstream="te
 	},
 	{
 		Name: "tools are searched and described from a program in node",
-		Node: inNode + `async function echo(args = {}) {
+		Node: nodeImports + `async function echo(args = {}) {
   return call("test.echo", args, '{"sig":"test.echo()"}');
 }
 const asked = (r) => [r.tool, r.args];
@@ -47,7 +47,7 @@ again = pickle.loads(pickle.dumps(busy))
 	},
 	{
 		Name: "an error tells all that is known in node",
-		Node: inNode + `const caught = (tool) => call(tool).catch((e) => e);
+		Node: nodeImports + `const caught = (tool) => call(tool).catch((e) => e);
 const e = await caught("test.deny"), busy = await caught("test.busy");
 console.log(e);
 export default [[e.message, e.code, e.kind, e.upstream, e.tool, e.hint, e.retryable, e.name, String(e)], [busy.code, busy.retryable, busy instanceof ToolError, busy instanceof Error], JSON.stringify(busy)]`,
@@ -78,7 +78,7 @@ peak(16), peak(3, limit=3), peak(1, limit=1), parallel(), parallel([])`,
 	},
 	{
 		Name: "parallel is bounded and keeps the order in node",
-		Node: inNode + `let now = 0, most = 0;
+		Node: nodeImports + `let now = 0, most = 0;
 const work = (i) => async () => { most = Math.max(most, ++now); await new Promise((r) => setTimeout(r, 5)); now--; return i; };
 async function peak(options) {
   most = 0;
@@ -115,7 +115,7 @@ one, alone, [str(p) for p in places], isinstance(places[2], ToolError)`,
 	},
 	{
 		Name: "errors of parallel in node",
-		Node: inNode + `const done = [];
+		Node: nodeImports + `const done = [];
 const works = (i, wait = 0) => async () => { await new Promise((r) => setTimeout(r, wait)); done.push(i); return i; };
 const fails = (i, wait = 0) => async () => { await new Promise((r) => setTimeout(r, wait)); throw new Error(i); };
 const raised = async (...f) => { done.length = 0; try { return await parallel(...f); } catch (e) { return [e.message, e.notes ?? []]; } };
@@ -148,7 +148,7 @@ refused(1), refused([print, {"a": 1}]), refused("ab"), refused(print, [1]), refu
 	},
 	{
 		Name: "what is no function is not run in parallel in node",
-		Node: inNode + `const refused = (...given) => parallel(...given).then(String, (e) => e.name + ": " + e.message.slice(0, 70));
+		Node: nodeImports + `const refused = (...given) => parallel(...given).then(String, (e) => e.name + ": " + e.message.slice(0, 70));
 const f = () => 1;
 export default [await refused(1), await refused([f, { a: 1 }]), await refused("ab"), await refused(f, [1]), await refused(f, { limit: 0 }), await refused(f, { limit: 2, all: true }), await refused(null), await refused(Promise.reject(new Error("late")), 5)]`,
 		Value: `["TypeError: parallel takes functions, not results, and number 1 is of type number:","TypeError: parallel takes functions, not results, and number 2 is of type object:","TypeError: parallel takes functions, not results, and number 1 is of type string:",` +
@@ -195,7 +195,7 @@ first == second, first, await late()`,
 	{
 		Name:  "ten thousand functions and calls in node",
 		Limit: func(l *sandbox.Limits) { l.Calls = 20_000 },
-		Node:  inNode + "const rs = await parallel(Array.from({ length: 10000 }, (_, i) => () => call('test.echo', { i })), { limit: 64 }); export default rs.every((r, i) => r.args.i === i)", Value: "true",
+		Node:  nodeImports + "const rs = await parallel(Array.from({ length: 10000 }, (_, i) => () => call('test.echo', { i })), { limit: 64 }); export default rs.every((r, i) => r.args.i === i)", Value: "true",
 		Within: 20e9,
 	},
 	{
@@ -210,7 +210,7 @@ shape_of([{"id": 1, "tags": ["a"]}, {"id": 2, "note": None}]), shape_of(call("te
 	},
 	{
 		Name: "shapes of values in node",
-		Node: inNode + `console.log(shape_of(await call("test.mixed")));
+		Node: nodeImports + `console.log(shape_of(await call("test.mixed")));
 export default [shape_of([{ id: 1, tags: ["a"] }, { id: 2, note: null }]), shape_of(await call("test.blob")), shape_of(call("test.echo")), shape_of(undefined), shape_of({ at: new Date(), no: undefined }), shape_of(new Map([["a b", 1n]])), shape_of(call), shape_of(new Set([1]))]`,
 		Value: `["{id: number, note?: null, tags?: string[]}[]","Blob","Promise (await it first)","undefined","{at: Date}","Record<string, bigint>","function","number[]"]`,
 		Check: func(t *testing.T, o sandbox.Outcome) { wantStdout(t, o, "(string | {a: number[]})[]\n") },
@@ -233,7 +233,7 @@ def refused(function, *args):
 	},
 	{
 		Name: "values are saved and loaded in node, and what the other language saved",
-		Node: inNode + `const fs = await import("node:fs"); const { execFileSync } = await import("node:child_process");
+		Node: nodeImports + `const fs = await import("node:fs"); const { execFileSync } = await import("node:child_process");
 const rows = [{ é: 5, n: null, s: "\ud800", big: 2n ** 70n }];
 save("rows", rows); save("raw", new Uint8Array([0, 10, 255])); save("pic", new Blob(new Uint8Array([120, 10]), "image/png", "u", "n"));
 const pic = load("pic");

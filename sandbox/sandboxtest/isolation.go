@@ -7,8 +7,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// outcomes is Python that tries several things and returns the result of each: "ok" or the error's name.
-const outcomes = `
+// outcomesHelper is Python that tries several things and returns the result of each: "ok" or the error's name.
+const outcomesHelper = `
 import os, errno
 def attempt(what):
     try:
@@ -20,7 +20,7 @@ def attempt(what):
         return type(e).__name__
 `
 
-var isolation = []Case{
+var isolationCases = []Case{
 	{
 		Name:   "A01 the kernel is gVisor's",
 		Python: `"gvisor" in open("/proc/version").read()`,
@@ -28,7 +28,7 @@ var isolation = []Case{
 	},
 	{
 		Name: "A02 no secret of the host can be read",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 files = ("/etc/shadow", "/root/.bashrc", "/root/.ssh/id_rsa", "/etc/hostname", "/proc/1/root/etc/shadow", "/proc/self/root/../etc/shadow", "/../../etc/shadow")
 folders = ("/root", "/home", "/var", "/work", "/mnt", "/usr/local", "/usr/etc", "/usr/src")
 [attempt(lambda: open(p).read()) for p in files], [attempt(lambda: os.listdir(p)) for p in folders]`,
@@ -55,7 +55,7 @@ folders = ("/root", "/home", "/var", "/work", "/mnt", "/usr/local", "/usr/etc", 
 	},
 	{
 		Name: "the runtime is read-only",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 [attempt(lambda: open(p + "/x", "w")) for p in ("/", "/usr/bin", "/usr/lib", "/servers", "/opt/sallyport", "/etc", "/run/sallyport")]`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if got := value(o); strings.Contains(got, "ok") || strings.Count(got, "E") < 7 {
@@ -65,7 +65,7 @@ folders = ("/root", "/home", "/var", "/work", "/mnt", "/usr/local", "/usr/etc", 
 	},
 	{
 		Name: "A04 A05 A08 no mounts, devices or namespaces",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 def c(f, *args):
@@ -79,14 +79,14 @@ caps = [line.split()[1] for line in open("/proc/self/status") if line.startswith
 	},
 	{
 		Name: "A07 A14 no process but its own, and it can signal no other",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 pids = [p for p in os.listdir("/proc") if p.isdigit()]
 [pids, os.getpid(), attempt(lambda: os.kill(2, 0)), attempt(lambda: os.kill(os.getppid() or 65535, 0))]`,
 		Value: `[["1"],1,"ESRCH","ESRCH"]`,
 	},
 	{
 		Name: "A10 A11 no raw sockets, vsock or cgroups",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 import socket
 [attempt(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)), attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)),
  attempt(lambda: socket.socket(40, socket.SOCK_STREAM).connect((2, 1))), attempt(lambda: open("/sys/fs/cgroup/cgroup.procs", "w"))]`,
@@ -98,7 +98,7 @@ import socket
 	},
 	{
 		Name: "A13 no socket of the host but the bridge, and that is taken",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 import socket
 def connect(path):
     s = socket.socket(socket.AF_UNIX); s.settimeout(3); s.connect(path)
@@ -132,7 +132,7 @@ except AttributeError as err: said = str(err)
 	},
 	{
 		Name: "B01 B02 no network at all, and it says so at once",
-		Python: outcomes + `
+		Python: outcomesHelper + `
 import socket, time
 start = time.time()
 def tcp(host, port, family=socket.AF_INET):

@@ -6,8 +6,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// onKernel are attacks on gVisor's kernel: mounts, devices, processes, capabilities, sockets, cgroups.
-var onKernel = []Attack{
+// kernelAttacks are attacks on gVisor's kernel: mounts, devices, processes, capabilities, sockets, cgroups.
+var kernelAttacks = []Attack{
 	{
 		ID: "A04", Name: "mounts and other roots", Soft: true,
 		Python: attempts + `
@@ -145,7 +145,7 @@ signal.pause()`,
 		Check: func(t *testing.T, o sandbox.Outcome) { wantExit(137)(t, o) },
 	},
 	{
-		ID: "A14", Name: "a program that stops itself is timed out", Status: sandbox.TimedOut, Limit: short,
+		ID: "A14", Name: "a program that stops itself is timed out", Status: sandbox.TimedOut, Limit: shortTimeout,
 		Python: "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time; time.sleep(60)",
 		Node:   `process.kill(process.pid, "SIGSTOP"); await new Promise((ok) => setTimeout(ok, 60000))`,
 	},

@@ -8,7 +8,7 @@ import (
 	"sallyport/sandbox"
 )
 
-var limits = []Case{
+var limitCases = []Case{
 	{
 		Name: "endless loop in python", Python: "while True: pass", Status: sandbox.TimedOut,
 		Limit: func(l *sandbox.Limits) { l.Timeout = time.Second }, Within: 3 * time.Second,
@@ -227,13 +227,13 @@ func wantStdout(t *testing.T, o sandbox.Outcome, want string) {
 	}
 }
 
-// Stops runs one program for each limit that machines hold in several ways.
-func Stops(t *testing.T, runner Runner) {
+// LimitsHold runs one program for each limit that machines hold in several ways.
+func LimitsHold(t *testing.T, runner Runner) {
 	held := map[string]bool{
 		"C10 sleeping past the limit with children": true, "C01 memory of many processes together": true, "processor time of children that end": true,
 		"waiting is no processor time": true, "C01 memory of gVisor's own kernel, in sockets": true, "C02 fork bomb": true,
 	}
-	for _, c := range limits {
+	for _, c := range limitCases {
 		if held[c.Name] {
 			delete(held, c.Name)
 			t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })

@@ -20,7 +20,7 @@ const (
 	noNetwork = "the sandbox has no network: call a tool instead, search_tools finds one"
 )
 
-var inPython = []mistake{
+var pythonMistakeList = []mistake{
 	{"open_issue(title='a')", "write: from servers.test import open_issue"},
 	{"openIssue(title='a')", "write: from servers.test import open_issue"},
 	{"parallel(print)", "write: from sallyport import parallel"},
@@ -85,7 +85,7 @@ def hint(code):
     return "no mistake"
 [hint(code) for code in mistakes]`
 
-var inTypeScript = []mistake{
+var typescriptMistakeList = []mistake{
 	{"echo({})", `write: import { echo } from "servers/test"`},
 	{"openIssue({})", `write: import { open_issue } from "servers/test"`},
 	{"test.echo({})", `write: import { test } from "servers"`},
@@ -133,12 +133,12 @@ const hints = [];
 for (const code of mistakes) hints.push(await hint(code));
 export default hints;`
 
-// usual are the mistakes of both languages, each made in one sandbox, and what is shown of a promise.
-var usual = []Case{
-	{Name: "the usual mistakes in python", Python: "mistakes = " + codes(inPython) + pythonMistakes, Limit: roomy, Check: wantHints(inPython)},
-	{Name: "the usual mistakes in node", Node: "const mistakes = " + codes(inTypeScript) + typescriptMistakes, Limit: roomy, Check: wantHints(inTypeScript)},
+// mistakeCases are the mistakes of both languages, each made in one sandbox, and what is shown of a promise.
+var mistakeCases = []Case{
+	{Name: "the usual mistakes in python", Python: "mistakes = " + codes(pythonMistakeList) + pythonMistakes, Limit: largeValueLimit, Check: wantHints(pythonMistakeList)},
+	{Name: "the usual mistakes in node", Node: "const mistakes = " + codes(typescriptMistakeList) + typescriptMistakes, Limit: largeValueLimit, Check: wantHints(typescriptMistakeList)},
 	{
-		Name: "a promise that is made JSON in node", Node: inNode + "console.log(JSON.stringify({ got: call('test.echo') }))",
+		Name: "a promise that is made JSON in node", Node: nodeImports + "console.log(JSON.stringify({ got: call('test.echo') }))",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			wantStdout(t, o, `{"got":{}}`+"\n")
 			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
@@ -147,7 +147,7 @@ var usual = []Case{
 		},
 	},
 	{
-		Name: "a promise that is printed in node", Node: inNode + "console.log('got', call('test.echo')); console.log(`all of ${call('test.echo')}`)",
+		Name: "a promise that is printed in node", Node: nodeImports + "console.log('got', call('test.echo')); console.log(`all of ${call('test.echo')}`)",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			wantStdout(t, o, "got Promise { <pending> }\nall of [object Promise]\n")
 			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
@@ -157,7 +157,7 @@ var usual = []Case{
 	},
 }
 
-func roomy(l *sandbox.Limits) { l.Value = 64 << 10 }
+func largeValueLimit(l *sandbox.Limits) { l.Value = 64 << 10 }
 
 func codes(mistakes []mistake) string {
 	all := make([]string, len(mistakes))

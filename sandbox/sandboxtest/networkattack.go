@@ -1,7 +1,7 @@
 package sandboxtest
 
-// onNetwork are attempts to get out by a network. The host's traps tell of those that succeed.
-var onNetwork = []Attack{
+// networkAttacks are attempts to get out by a network. The host's traps tell of those that succeed.
+var networkAttacks = []Attack{
 	{
 		ID: "B01", Name: "out directly", Soft: true,
 		Python: attempts + `

@@ -26,7 +26,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// Range is a test machine with secrets and files for attacks to steal or damage. After
+// Testbed is a test machine with secrets and files for attacks to steal or damage. After
 // each attack these oracles are checked:
 //
 //	O1 nothing of the host's files has changed
@@ -36,28 +36,28 @@ import (
 //	O5 this process has not grown by 64 MiB
 //	O6 the log has one end of the execution
 //	O7 no one was connected to
-type Range struct {
+type Testbed struct {
 	// Runner is what is attacked. It runs in this process, with its state in State, and logs to Log.
 	Runner Runner
 	State  string
 	// Waiting is how many sandboxes may wait for programs.
 	Waiting int
 
-	dir, canary string
-	log         *journal
-	traps       []*trap
-	places      *strings.Replacer
+	dir, canary  string
+	log          *journal
+	traps        []*trap
+	placeholders *strings.Replacer
 }
 
-// growth is the allowed memory growth of this process during an attack, in bytes (O5).
-const growth = 64 << 20
+// maxGrowth is the allowed memory growth of this process during an attack, in bytes (O5).
+const maxGrowth = 64 << 20
 
-// NewRange plants secrets: settings, another principal's workspace, sockets and environment variables. The caller must set Runner.
-func NewRange(t *testing.T, state string) *Range {
+// NewTestbed plants secrets: settings, another principal's workspace, sockets and environment variables. The caller must set Runner.
+func NewTestbed(t *testing.T, state string) *Testbed {
 	t.Helper()
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret)
-	r := &Range{State: state, dir: testutil.ShortDir(t), canary: hex.EncodeToString(secret), log: &journal{}}
+	r := &Testbed{State: state, dir: testutil.ShortDir(t), canary: hex.EncodeToString(secret), log: &journal{}}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", r.canary)
 	t.Setenv("SALLYPORT_TOKEN", r.canary)
 	for name, mode := range map[string]os.FileMode{"settings/upstreams.yaml": 0o600, "settings/tokens/github.json": 0o600, "workspaces/other/notes.txt": 0o644, "world-readable": 0o644} {
@@ -74,12 +74,12 @@ func NewRange(t *testing.T, state string) *Range {
 }
 
 // Logger returns the logger for the runner, which the oracles read.
-func (r *Range) Logger() *slog.Logger {
+func (r *Testbed) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // setTraps listens on addresses that a program must not reach.
-func (r *Range) setTraps(t *testing.T) {
+func (r *Testbed) setTraps(t *testing.T) {
 	t.Helper()
 	abstract := fmt.Sprintf("@sallyport-%s", r.canary[:8])
 	addresses := []struct{ network, address string }{
@@ -100,11 +100,11 @@ func (r *Range) setTraps(t *testing.T) {
 	if err := os.Chmod(filepath.Join(r.dir, "docker.sock"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r.places = strings.NewReplacer("@DIR@", r.dir, "@STATE@", r.State, "@PID@", strconv.Itoa(os.Getpid()), "@ABSTRACT@", abstract[1:],
-		"@PORT@", ports[0], "@ANYPORT@", ports[1], "@HOST@", ownAddress(), "@HALF@", r.canary[:16], "@YRANAC@", backwards(r.canary))
+	r.placeholders = strings.NewReplacer("@DIR@", r.dir, "@STATE@", r.State, "@PID@", strconv.Itoa(os.Getpid()), "@ABSTRACT@", abstract[1:],
+		"@PORT@", ports[0], "@ANYPORT@", ports[1], "@HOST@", ownAddress(), "@HALF@", r.canary[:16], "@YRANAC@", reverse(r.canary))
 }
 
-func backwards(s string) string {
+func reverse(s string) string {
 	b := []byte(s)
 	slices.Reverse(b)
 	return string(b)
@@ -194,7 +194,7 @@ func (m *meter) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return m.Echo.Call(ctx, call)
 }
 
-func (r *Range) run(t *testing.T, job sandbox.Job) (sandbox.Outcome, error) {
+func (r *Testbed) run(t *testing.T, job sandbox.Job) (sandbox.Outcome, error) {
 	t.Helper()
 	return r.Runner.Run(t.Context(), job, &meter{t: t, execution: job.ID, limit: int64(job.Limits.Concurrency)})
 }
@@ -207,13 +207,13 @@ type state struct {
 	mounts   int
 }
 
-func (r *Range) look() state {
+func (r *Testbed) snapshot() state {
 	debug.FreeOSMemory()
-	return state{files: r.files(), resident: resident(), logged: len(r.log.since(0)), mounts: mounts()}
+	return state{files: r.files(), resident: residentMemory(), logged: len(r.log.since(0)), mounts: mounts()}
 }
 
 // files are the digests of everything that no program may change (O1).
-func (r *Range) files() map[string]string {
+func (r *Testbed) files() map[string]string {
 	all := map[string]string{}
 	kept, _ := filepath.Glob(filepath.Join(r.State, "host-*", "*"))
 	for _, path := range append(kept, r.dir) {
@@ -241,8 +241,8 @@ func digest(path string, err error) string {
 	return fmt.Sprintf("%s %s %x", info.Mode(), info.ModTime(), sum.Sum64())
 }
 
-// resident is the memory of this process.
-func resident() int64 {
+// residentMemory is the memory of this process.
+func residentMemory() int64 {
 	data, _ := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(data))
 	if len(fields) < 2 {
@@ -257,11 +257,11 @@ func mounts() int {
 	return strings.Count(string(data), "\n")
 }
 
-// oracles checks all oracles, for the time since before.
-func (r *Range) oracles(t *testing.T, before state, jobs []string) {
+// checkOracles checks all oracles, for the time since before.
+func (r *Testbed) checkOracles(t *testing.T, before state, jobs []string) {
 	t.Helper()
-	r.nothingLeft(t, jobs)
-	after := r.look()
+	r.checkNothingLeft(t, jobs)
+	after := r.snapshot()
 	for path, was := range before.files {
 		if is := after.files[path]; is != was {
 			t.Errorf("O1: %s was %s, is %s", path, was, is)
@@ -277,12 +277,12 @@ func (r *Range) oracles(t *testing.T, before state, jobs []string) {
 	}
 	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // O3
 	logged := r.log.since(before.logged)
-	r.noCanary(t, "the log", logged)
-	if grown := after.resident - before.resident; grown > growth {
+	r.checkNoSecret(t, "the log", logged)
+	if grown := after.resident - before.resident; grown > maxGrowth {
 		t.Errorf("O5: this process has grown by %d MiB", grown>>20)
 	}
 	for _, id := range jobs {
-		if n := len(ends(logged, id)); n != 1 {
+		if n := len(endRecords(logged, id)); n != 1 {
 			t.Errorf("O6: %d records of the end of %s: %s", n, id, logged)
 		}
 	}
@@ -293,8 +293,8 @@ func (r *Range) oracles(t *testing.T, before state, jobs []string) {
 	}
 }
 
-// ends are the records that an execution has ended.
-func ends(logged, id string) []string {
+// endRecords are the records that an execution has ended.
+func endRecords(logged, id string) []string {
 	var found []string
 	for line := range strings.Lines(logged) {
 		if strings.Contains(line, `msg="execution ended"`) && strings.Contains(line, " execution="+id+" ") {
@@ -304,29 +304,29 @@ func ends(logged, id string) []string {
 	return found
 }
 
-// noCanary is O4.
-func (r *Range) noCanary(t *testing.T, where, text string) {
+// checkNoSecret is O4.
+func (r *Testbed) checkNoSecret(t *testing.T, where, text string) {
 	t.Helper()
-	if strings.Contains(text, r.canary) || strings.Contains(text, r.canary[:16]) || strings.Contains(text, backwards(r.canary)[:16]) {
+	if strings.Contains(text, r.canary) || strings.Contains(text, r.canary[:16]) || strings.Contains(text, reverse(r.canary)[:16]) {
 		t.Errorf("O4: the secret is in %s", where)
 	}
 }
 
-// nothingLeft is O2: what is made for a sandbox is counted, beyond those that wait for programs.
-func (r *Range) nothingLeft(t *testing.T, jobs []string) {
+// checkNothingLeft is O2: what is made for a sandbox is counted, beyond those that wait for programs.
+func (r *Testbed) checkNothingLeft(t *testing.T, jobs []string) {
 	t.Helper()
 	testutil.Eventually(t, fmt.Sprintf("no more than %d sandboxes live (O2)", r.Waiting), 10*time.Second, func() bool {
 		return r.sandboxes() <= r.Waiting
 	})
 	for _, id := range jobs {
-		testutil.Eventually(t, "nothing of "+id+" is left (O2): "+strings.Join(named(r.State, id), " "), 10*time.Second, func() bool {
-			return len(named(r.State, id)) == 0
+		testutil.Eventually(t, "nothing of "+id+" is left (O2): "+strings.Join(findByID(r.State, id), " "), 10*time.Second, func() bool {
+			return len(findByID(r.State, id)) == 0
 		})
 	}
 }
 
 // sandboxes counts the sentries of the host.
-func (r *Range) sandboxes() int {
+func (r *Testbed) sandboxes() int {
 	n := 0
 	for _, process := range testutil.Processes(r.State) {
 		if strings.Contains(process, "runsc-sandbox") || strings.Contains(process, " boot ") {
@@ -336,8 +336,8 @@ func (r *Range) sandboxes() int {
 	return n
 }
 
-// named returns the files, processes and cgroups with an execution's ID in their names.
-func named(dir, id string) []string {
+// findByID returns the files, processes and cgroups with an execution's ID in their names.
+func findByID(dir, id string) []string {
 	var found []string
 	for _, process := range testutil.Processes(dir) {
 		if slices.ContainsFunc(strings.FieldsFunc(process, func(r rune) bool { return r == ' ' || r == '/' || r == '=' }), func(word string) bool { return word == id }) {
@@ -359,15 +359,15 @@ func named(dir, id string) []string {
 	return found
 }
 
-// Try runs all attacks in sequence.
-func Try(t *testing.T, r *Range) {
+// RunAttacks runs all attacks in sequence.
+func RunAttacks(t *testing.T, r *Testbed) {
 	t.Helper()
 	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // the host has made what it needs
-	begin := r.look()
+	begin := r.snapshot()
 	for _, attack := range Attacks() {
-		t.Run(attack.ID+"-"+strings.ReplaceAll(attack.Name, " ", "-"), func(t *testing.T) { attack.try(t, r) })
+		t.Run(attack.ID+"-"+strings.ReplaceAll(attack.Name, " ", "-"), func(t *testing.T) { attack.run(t, r) })
 	}
-	if grown := r.look().resident - begin.resident; grown > growth {
+	if grown := r.snapshot().resident - begin.resident; grown > maxGrowth {
 		t.Errorf("O5: this process has grown by %d MiB over all attacks", grown>>20)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// onRuntime are attacks on the interpreter and the guest: files and modules that would become the runtime.
-var onRuntime = []Attack{
+// runtimeAttacks are attacks on the interpreter and the guest: files and modules that would become the runtime.
+var runtimeAttacks = []Attack{
 	{
 		ID: "A16", Name: "files that interpreters read are not read",
 		Python: `import os, sys, subprocess

@@ -65,23 +65,23 @@ type group struct {
 
 // Run runs the whole suite. Tree must have been published.
 func Run(t *testing.T, runner Runner) {
-	runGroups(t, runner, all())
-	t.Run("printed", func(t *testing.T) { Printed(t, runner) })
-	t.Run("workspaces-apart", func(t *testing.T) { workspacesApart(t, runner) })
+	runGroups(t, runner, allGroups())
+	t.Run("printed", func(t *testing.T) { LiveOutput(t, runner) })
+	t.Run("workspaces-apart", func(t *testing.T) { checkSeparateWorkspaces(t, runner) })
 	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
 		Case{Python: "6 * 7", Value: "42"}.run(t, runner)
 	})
 }
 
-func all() []group {
-	return []group{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}, {"mistakes", usual}}
+func allGroups() []group {
+	return []group{{"isolation", isolationCases}, {"limits", limitCases}, {"faults", faultCases}, {"values", valueCases}, {"bridge", bridgeCases}, {"functions", functionCases}, {"emit", emitCases}, {"mistakes", mistakeCases}}
 }
 
-// Some runs the cases of [Run] with these names, all of which must exist. It is for transports to a sandbox
+// RunNamed runs the cases of [Run] with these names, all of which must exist. It is for transports to a sandbox
 // that is tested elsewhere.
-func Some(t *testing.T, runner Runner, names ...string) {
+func RunNamed(t *testing.T, runner Runner, names ...string) {
 	t.Helper()
-	groups, found := all(), 0
+	groups, found := allGroups(), 0
 	for i, g := range groups {
 		groups[i].cases = slices.DeleteFunc(slices.Clone(g.cases), func(c Case) bool { return !slices.Contains(names, c.Name) })
 		found += len(groups[i].cases)
@@ -92,16 +92,16 @@ func Some(t *testing.T, runner Runner, names ...string) {
 	runGroups(t, runner, groups)
 }
 
-// Core runs the cases that depend on how a sandbox is created and limited: the attacks among the cases of isolation,
+// RunCore runs the cases that depend on how a sandbox is created and limited: the attacks among the cases of isolation,
 // limits and bridge, and [Residue]. It is for configurations without a full [Run]. Without languages it runs both.
-func Core(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
+func RunCore(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
 	if len(languages) == 0 {
 		languages = []sandbox.Interpreter{sandbox.Python, sandbox.Node}
 	}
 	attack := func(c Case) bool {
 		return len(c.Name) > 2 && c.Name[1] >= '0' && c.Name[1] <= '9' && slices.Contains(languages, c.job().Interpreter)
 	}
-	groups := []group{{"isolation", isolation}, {"limits", limits}, {"bridge", overBridge}}
+	groups := []group{{"isolation", isolationCases}, {"limits", limitCases}, {"bridge", bridgeCases}}
 	for i, g := range groups {
 		groups[i].cases = slices.DeleteFunc(slices.Clone(g.cases), func(c Case) bool { return !attack(c) })
 	}
@@ -274,8 +274,8 @@ func readResource(call tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "no such resource"}
 }
 
-// workspacesApart runs two programs at once, each of which looks for what the other writes.
-func workspacesApart(t *testing.T, runner Runner) {
+// checkSeparateWorkspaces runs two programs at once, each of which looks for what the other writes.
+func checkSeparateWorkspaces(t *testing.T, runner Runner) {
 	const code = `import os, time
 open("/workspace/mine", "w").write("NAME")
 open("/tmp/mine-NAME", "w").write("x")

@@ -9,8 +9,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// sessions are programs that run one after the other in one interpreter.
-var sessions = []struct {
+// sessionCases are programs that run one after the other in one interpreter.
+var sessionCases = []struct {
 	name  string
 	steps []Case
 }{
@@ -31,8 +31,8 @@ var sessions = []struct {
 		{Python: "\n\n1 +", Status: sandbox.Failed, Check: wantLine(3)},
 	}},
 	{"faults have their own program's lines in node", []Case{
-		{Node: mapped("globalThis.kept = 1;\nglobalThis.fails = () => {\n  throw new TypeError('no');\n};")},
-		{Node: mapped("\n\n\n\nfails();"), Status: sandbox.Failed, Check: wantLine(5)},
+		{Node: withSourceMap("globalThis.kept = 1;\nglobalThis.fails = () => {\n  throw new TypeError('no');\n};")},
+		{Node: withSourceMap("\n\n\n\nfails();"), Status: sandbox.Failed, Check: wantLine(5)},
 		{Node: "export default kept", Value: "1"},
 	}},
 	{"an exit keeps the rest", []Case{
@@ -57,13 +57,13 @@ var sessions = []struct {
 		{Python: "from sallyport import parallel, call\nparallel([lambda i=i: call('test.echo', {'x': i})['args']['x'] for i in range(40)]) == list(range(40))", Value: "true"},
 	}},
 	{"each has its own account", []Case{
-		{Python: "from sallyport import call, emit\nemit('one')\nfirst = call('test.echo')['execution']\nprint('a')", Check: wantAccount("a\n", 1, "one")},
-		{Python: "emit('two')\nsecond = call('test.echo')['execution']\nprint('b')\nfirst != second", Value: "true", Check: wantAccount("b\n", 1, "two")},
-		{Python: "print('c')", Check: wantAccount("c\n", 0)},
+		{Python: "from sallyport import call, emit\nemit('one')\nfirst = call('test.echo')['execution']\nprint('a')", Check: wantCounts("a\n", 1, "one")},
+		{Python: "emit('two')\nsecond = call('test.echo')['execution']\nprint('b')\nfirst != second", Value: "true", Check: wantCounts("b\n", 1, "two")},
+		{Python: "print('c')", Check: wantCounts("c\n", 0)},
 	}},
 	{"each has its own account in node", []Case{
-		{Node: inNode + "globalThis.call = call; await emit('one'); globalThis.first = (await call('test.echo')).execution; console.log('a')", Check: wantAccount("a\n", 1, "one")},
-		{Node: "console.log('b'); export default (await call('test.echo')).execution !== first", Value: "true", Check: wantAccount("b\n", 1)},
+		{Node: nodeImports + "globalThis.call = call; await emit('one'); globalThis.first = (await call('test.echo')).execution; console.log('a')", Check: wantCounts("a\n", 1, "one")},
+		{Node: "console.log('b'); export default (await call('test.echo')).execution !== first", Value: "true", Check: wantCounts("b\n", 1)},
 	}},
 	{"threads left behind cannot call in between", []Case{
 		{Python: "import threading, time\nfrom sallyport import call, ToolError\nseen = []\ndef work():\n    while len(seen) < 3:\n        try: call('test.slow' if not seen else 'test.echo')\n        except ToolError as err: seen.append(err.message); time.sleep(0.001)\nthreading.Thread(target=work, daemon=True).start()\ntime.sleep(0.05)"},
@@ -71,7 +71,7 @@ var sessions = []struct {
 		{Python: "call('test.echo', {'x': 1})['args']", Value: `{"x":1}`},
 	}},
 	{"calls left behind are nobody's in node", []Case{
-		{Node: inNode + "globalThis.call = call; globalThis.left = call('test.slow').catch((error) => error.message); throw new Error('x')", Status: sandbox.Failed},
+		{Node: nodeImports + "globalThis.call = call; globalThis.left = call('test.slow').catch((error) => error.message); throw new Error('x')", Status: sandbox.Failed},
 		{Node: "export default [await left, (await call('test.echo', { x: 1 })).args]", Value: `["the program that made this call has ended",{"x":1}]`},
 	}},
 	{"late rejections are nobody's in node", []Case{
@@ -90,7 +90,7 @@ var sessions = []struct {
 
 // Sessions runs programs one after the other in interpreters that are kept.
 func Sessions(t *testing.T, runner Runner) {
-	for at, session := range sessions {
+	for at, session := range sessionCases {
 		t.Run(strings.ReplaceAll(session.name, " ", "-"), func(t *testing.T) {
 			for _, step := range session.steps {
 				step.session = fmt.Sprintf("session-%d", at)
@@ -114,8 +114,8 @@ func wantLine(line int) func(*testing.T, sandbox.Outcome) {
 	}
 }
 
-// wantAccount checks what is counted of one program alone.
-func wantAccount(stdout string, calls int, emitted ...string) func(*testing.T, sandbox.Outcome) {
+// wantCounts checks what is counted of one program alone.
+func wantCounts(stdout string, calls int, emitted ...string) func(*testing.T, sandbox.Outcome) {
 	return func(t *testing.T, o sandbox.Outcome) {
 		var got []string
 		for _, c := range o.Emitted {

@@ -9,15 +9,15 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// mapped gives JavaScript the source map that compiled TypeScript has: here every line is its own origin.
-func mapped(code string) string {
+// withSourceMap gives JavaScript the source map that compiled TypeScript has: here every line is its own origin.
+func withSourceMap(code string) string {
 	lines := "AAAA" + strings.Repeat(";AACA", strings.Count(code, "\n"))
 	source := base64.StdEncoding.EncodeToString([]byte(`{"version":3,"sources":["program.ts"],"names":[],"mappings":"` + lines + `"}`))
 	return code + "\n//# sourceMappingURL=data:application/json;base64," + source
 }
 
-// values are odd values on every way into a program and out of it, and the error for a usual mistake of a model.
-var values = []Case{
+// valueCases are odd values on every way into a program and out of it, and the error for a usual mistake of a model.
+var valueCases = []Case{
 	{
 		Name: "a tool's hint is in the fault", Python: "from servers.test import echo\nfrom sallyport import call\ncall('test.deny')", Status: sandbox.Failed,
 		Check: wantFault(bridge.Fault{Type: "ToolError", Message: "not allowed", Lines: []bridge.Line{{Line: 3, Source: "call('test.deny')"}}, Hint: "ask first"}),
@@ -100,22 +100,22 @@ parallel(deep, lambda: call("test.binary"), lambda: call("test.echo", {"x": 1})[
 		Value: `["the result of 10042 bytes is nested too deeply",["a` + "\uFFFD" + `b"],{"x":1}]`,
 	},
 	{
-		Name: "lines of TypeScript", Node: mapped("function f(x) {\n  throw new TypeError('no ' + x);\n}\nasync function g() {\n  await null;\n  f(1);\n}\nawait g();"), Status: sandbox.Failed,
+		Name: "lines of TypeScript", Node: withSourceMap("function f(x) {\n  throw new TypeError('no ' + x);\n}\nasync function g() {\n  await null;\n  f(1);\n}\nawait g();"), Status: sandbox.Failed,
 		Check: wantFault(bridge.Fault{Type: "TypeError", Message: "no 1", Lines: []bridge.Line{{Line: 8}, {Line: 6, Function: "g"}, {Line: 2, Function: "f"}}}),
 	},
 	{
-		Name: "a tool's error has the line of its call in node", Node: mapped(inNode + "async function ask() {\n  return await call('test.deny');\n}\nawait ask();"), Status: sandbox.Failed,
+		Name: "a tool's error has the line of its call in node", Node: withSourceMap(nodeImports + "async function ask() {\n  return await call('test.deny');\n}\nawait ask();"), Status: sandbox.Failed,
 		Check: wantFault(bridge.Fault{Type: "ToolError", Message: "not allowed", Lines: []bridge.Line{{Line: 5}, {Line: 3, Function: "ask"}}, Hint: "ask first"}),
 	},
 	{
 		Name: "arguments that JSON has no type for in node",
-		Node: inNode + `export default (await call("test.raw", { n: 2n ** 70n, list: [-1n], text: "1n", m: new Map([["k", new Set([1n])]]), b: new Uint8Array([0, 255]), blob: new Blob(new Uint8Array([97])), u: undefined, s: "\ud800" })).slice(6)`,
+		Node: nodeImports + `export default (await call("test.raw", { n: 2n ** 70n, list: [-1n], text: "1n", m: new Map([["k", new Set([1n])]]), b: new Uint8Array([0, 255]), blob: new Blob(new Uint8Array([97])), u: undefined, s: "\ud800" })).slice(6)`,
 		Value: `"{\"n\":1180591620717411303424,\"list\":[-1],\"text\":\"1n\",\"m\":{\"k\":[1]},\"b\":\"AP8=\",\"blob\":\"YQ==\",\"s\":\"` +
 			`\\ud800\"}"`,
 	},
 	{
 		Name: "arguments that cannot be sent in node",
-		Node: inNode + `const circle = {}; circle.self = circle;
+		Node: nodeImports + `const circle = {}; circle.self = circle;
 const refused = (v) => call("test.echo", { v }).then(() => "sent", (e) => e.name + ": " + e.message.split("\n")[0]);
 export default [await refused(NaN), await refused([-Infinity]), await refused(call("test.echo")), await refused(() => 1), await refused(new Error("x")), await refused(circle), await call("test.echo", 5).catch((e) => e.hint)]`,
 		Value: `["TypeError: argument v: NaN and Infinity cannot be sent","TypeError: argument 0: NaN and Infinity cannot be sent","TypeError: argument v: a promise cannot be sent; await it first",` +
@@ -127,7 +127,7 @@ export default [await refused(NaN), await refused([-Infinity]), await refused(ca
 		Value: `{"p":{"x":1},"at":"1970-01-01T00:00:00.000Z","s":"\ud800"}`,
 	},
 	{
-		Name: "what JSON would lose is shown in node", Node: inNode + "export default [new Map([[1, { a: new Set([1]) }]]), new Error('inner'), Promise.resolve(5), NaN, () => 1, new Blob(new Uint8Array(9), 'image/png')]",
+		Name: "what JSON would lose is shown in node", Node: nodeImports + "export default [new Map([[1, { a: new Set([1]) }]]), new Error('inner'), Promise.resolve(5), NaN, () => 1, new Blob(new Uint8Array(9), 'image/png')]",
 		Check: wantValue("text", "[\n  Map(1) { 1 => { a: Set(1) { 1 } } },\n  Error: inner,\n  Promise { 5 },\n  NaN,\n  [Function (anonymous)],\n  <Blob image/png, 9 bytes>\n]"),
 	},
 	{

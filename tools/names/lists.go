@@ -39,7 +39,7 @@ func load(s settings) (src source, err error) {
 			return src, err
 		}
 		for _, w := range words.List[:min(len(words.List), s.surnames)] {
-			*l.to = append(*l.to, capital(w))
+			*l.to = append(*l.to, capitalize(w))
 		}
 	}
 	src.comments, err = comments(s.goroot)
@@ -84,13 +84,13 @@ func paragraphs(file string) (all []string) {
 	return all
 }
 
-func capital(s string) string {
+func capitalize(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// function lists function words, which are not names at the start of a sentence.
-const function = `the a an and or but nor if then else when while where who whom whose which what that this these those there here with without within from to of off on in into onto at by for
+// functionWords lists function words, which are not names at the start of a sentence.
+const functionWords = `the a an and or but nor if then else when while where who whom whose which what that this these those there here with without within from to of off on in into onto at by for
 about as per than so not no yes is are was were be been being am do does did done doing have has had having will would shall should can could may might must i you he she it we they me him her us them my your
 his its our their mine yours ours theirs myself yourself himself herself itself ourselves themselves how why all any both each few more most other some such only own same too very just also now please
 thanks thank hello hi dear hey ok okay regards sincerely cheers best kind via between against during before after above below up down out over under again further once because until since although though
@@ -100,22 +100,22 @@ don't doesn't didn't can't couldn't won't wouldn't isn't aren't wasn't weren't i
 
 const calendar = `monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december`
 
-const roads = `street st road rd avenue ave lane drive boulevard blvd way court terrace rue via calle straße strasse platz weg allee apt suite unit flat`
+const streetWords = `street st road rd avenue ave lane drive boulevard blvd way court terrace rue via calle straße strasse platz weg allee apt suite unit flat`
 
 const titles = `mr mrs ms dr prof professor captain president judge herr frau monsieur madame señor señora sr sra sir madam miss nurse officer senator`
 
 // lists returns the words of each class.
 func lists(src source) (l names.Lists) {
 	functions := map[string]bool{}
-	for w := range strings.FieldsSeq(function) {
+	for w := range strings.FieldsSeq(functionWords) {
 		functions[w] = true
 	}
 	apart := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !strings.ContainsRune("'’-", r)
 	}
 	for c, parts := range [len(l)][][]string{
-		{src.Given}, {src.Last}, {src.Common, strings.Fields(function), strings.Fields(calendar)}, {src.City}, {src.Country, src.Region, src.Places},
-		{src.Suffix, strings.Fields(roads)}, {src.Title, strings.Fields(titles)}, {src.Proper},
+		{src.Given}, {src.Last}, {src.Common, strings.Fields(functionWords), strings.Fields(calendar)}, {src.City}, {src.Country, src.Region, src.Places},
+		{src.Suffix, strings.Fields(streetWords)}, {src.Title, strings.Fields(titles)}, {src.Proper},
 	} {
 		known := map[string]bool{}
 		for _, list := range parts {

@@ -48,7 +48,7 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	return report(os.Stdout, m, s)
+	return evaluate(os.Stdout, m, s)
 }
 
 func train(s settings) (*names.Model, error) {
@@ -56,7 +56,7 @@ func train(s settings) (*names.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	mk, err := newMaker(src, s.templates, 1)
+	mk, err := newGenerator(src, s.templates, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (c *corpus) tools(s settings) error {
 	for _, set := range sets {
 		for _, e := range set.Entries {
 			key := e.Tool.Wire + e.Tool.Description
-			if !seen[key] && !slices.Contains(strings.Split(s.hold, ","), set.Name) {
+			if !seen[key] && !slices.Contains(strings.Split(s.exclude, ","), set.Name) {
 				seen[key] = true
 				c.tool(index.FromTool(e.Tool, e.About))
 			}

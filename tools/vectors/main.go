@@ -20,7 +20,7 @@ import (
 type settings struct {
 	words, encoded, wordnet, shared, queries, index, out string
 	rounds                                               int
-	hold                                                 string
+	exclude                                              string
 }
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 	flag.StringVar(&s.queries, "queries", "bench/search/queries.jsonl", "queries over the catalogue, not used for training")
 	flag.StringVar(&s.index, "index", "index", "folder of synonyms.txt and phrases")
 	flag.StringVar(&s.out, "out", "index/wordvec/vectors.bin", "output file")
-	flag.StringVar(&s.hold, "hold", "", "comma-separated sets to exclude, to test generalization to other tools")
+	flag.StringVar(&s.exclude, "hold", "", "comma-separated sets to exclude, to test generalization to other tools")
 	flag.IntVar(&s.rounds, "rounds", 3, "number of training epochs")
 	flag.Parse()
 	if err := run(s); err != nil {

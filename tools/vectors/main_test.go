@@ -22,14 +22,14 @@ func TestSplit(t *testing.T) {
 func TestTrain(t *testing.T) {
 	train := func() (*table, []pair) {
 		tab := &table{at: map[string]int32{}}
-		for i := range 2 * batch {
+		for i := range 2 * batchSize {
 			row := make([]float32, dim)
 			row[i%dim], row[(i*7+1)%dim] = 1, .5
 			tab.rows = append(tab.rows, row)
 		}
 		var pairs []pair
-		for i := range int32(batch) {
-			pairs = append(pairs, pair{[]int32{i}, []int32{i + batch}})
+		for i := range int32(batchSize) {
+			pairs = append(pairs, pair{[]int32{i}, []int32{i + batchSize}})
 		}
 		tr := newTrainer(tab)
 		for range 5 {
@@ -41,13 +41,13 @@ func TestTrain(t *testing.T) {
 	b, _ := train()
 	near := 0
 	for _, p := range pairs {
-		x, y, other := a.rows[p.a[0]], a.rows[p.b[0]], a.rows[(p.b[0]+1-batch)%batch+batch]
+		x, y, other := a.rows[p.a[0]], a.rows[p.b[0]], a.rows[(p.b[0]+1-batchSize)%batchSize+batchSize]
 		if dot(x, y)/norm(y) > dot(x, other)/norm(other) {
 			near++
 		}
 	}
-	if near < batch*9/10 {
-		t.Errorf("%d of %d texts are nearer to their partners than to another", near, batch)
+	if near < batchSize*9/10 {
+		t.Errorf("%d of %d texts are nearer to their partners than to another", near, batchSize)
 	}
 	if !slices.EqualFunc(a.rows, b.rows, slices.Equal) {
 		t.Error("the same pairs came to another end")

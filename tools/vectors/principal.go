@@ -23,7 +23,7 @@ func principal(rows [][]float32, k int) [][]float32 {
 			for _, other := range axes[:i] {
 				add(next, other, -dot(next, other))
 			}
-			axes[i] = scaled(next, 1/norm(next))
+			axes[i] = scale(next, 1/norm(next))
 		}
 	}
 	return axes

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	dim     = 96  // of the table's vectors; equals wordvec.Dim
-	encoded = 512 // of the sentence encoder's vectors
+	dim        = 96  // of the table's vectors; equals wordvec.Dim
+	encoderDim = 512 // of the sentence encoder's vectors
 	// rare is the parameter of smooth inverse frequency: words with a larger share of all text lose weight.
 	rare = 1e-4
 	// zipf converts the rank of a word to its share of all text.
@@ -37,21 +37,21 @@ func readTable(words, file string) (*table, error) {
 		return nil, err
 	}
 	t := &table{words: strings.Fields(string(text)), at: map[string]int32{}}
-	if len(data) != 4*encoded*len(t.words) {
+	if len(data) != 4*encoderDim*len(t.words) {
 		return nil, fmt.Errorf("%s has %d bytes, which does not match %d words", file, len(data), len(t.words))
 	}
 	for i, w := range t.words {
-		row := make([]float32, encoded)
+		row := make([]float32, encoderDim)
 		for j := range row {
-			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*(i*encoded+j):]))
+			row[j] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*(i*encoderDim+j):]))
 		}
 		t.at[w] = int32(i)
-		t.rows = append(t.rows, scaled(row, 1/norm(row)))
+		t.rows = append(t.rows, scale(row, 1/norm(row)))
 	}
 	t.center()
 	t.project()
 	for i, row := range t.rows {
-		scaled(row, t.weight(i))
+		scale(row, t.weight(i))
 	}
 	return t, nil
 }
@@ -64,7 +64,7 @@ func (t *table) weight(rank int) float32 {
 
 // center subtracts the weighted mean from all rows.
 func (t *table) center() {
-	mean, sum := make([]float32, encoded), float32(0)
+	mean, sum := make([]float32, encoderDim), float32(0)
 	for i, row := range t.rows {
 		add(mean, row, t.weight(i))
 		sum += t.weight(i)
@@ -133,7 +133,7 @@ func dot(a, b []float32) float32 {
 
 func norm(a []float32) float32 { return float32(math.Sqrt(float64(dot(a, a)))) }
 
-func scaled(a []float32, by float32) []float32 {
+func scale(a []float32, by float32) []float32 {
 	for i := range a {
 		a[i] *= by
 	}

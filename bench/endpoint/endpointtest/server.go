@@ -37,24 +37,24 @@ type Server struct {
 	World func() *suite.World
 	// Tasks are those that it knows.
 	Tasks []*suite.Task
-	// Stray returns the response to a turn in place of the script's, or nil; the script continues at the next turn.
-	Stray func(turn int) *agent.Move
+	// Override returns the response to a turn in place of the script's, or nil; the script continues at the next turn.
+	Override func(turn int) *agent.Move
 
-	tb     testing.TB
-	talk   talker
-	mu     sync.Mutex
-	before []http.HandlerFunc
-	asked  int
-	spoken *spoken
+	tb        testing.TB
+	api       apiDialect
+	mu        sync.Mutex
+	before    []http.HandlerFunc
+	turnCount int
+	current   *conversation
 }
 
-// spoken is the current conversation.
-type spoken struct {
-	task   *suite.Task
-	player *suite.Player
-	seen   request
-	turns  int
-	stray  bool
+// conversation is the current conversation.
+type conversation struct {
+	task       *suite.Task
+	player     *suite.Player
+	seen       request
+	turns      int
+	overridden bool
 }
 
 // request is the common form of all APIs' requests.
@@ -69,8 +69,8 @@ type request struct {
 	marked bool
 }
 
-// talker is the server side of an API.
-type talker interface {
+// apiDialect is the server side of an API.
+type apiDialect interface {
 	path() string
 	allowed(r *http.Request) bool
 	// marks reports whether results that are errors are marked as such.
@@ -85,13 +85,13 @@ type talker interface {
 // New starts an endpoint.
 func New(tb testing.TB, api endpoint.API, world func() *suite.World) *Server {
 	tb.Helper()
-	s := &Server{World: world, Tasks: suite.Tasks(), tb: tb, talk: chat{}}
+	s := &Server{World: world, Tasks: suite.Tasks(), tb: tb, api: chat{}}
 	if api == endpoint.Anthropic {
-		s.talk = messages{}
+		s.api = messages{}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.models)
-	mux.HandleFunc("POST "+s.talk.path(), s.turn)
+	mux.HandleFunc("POST "+s.api.path(), s.turn)
 	s.Server = tlstest.NewServer(tb, mux)
 	tb.Cleanup(s.stop)
 	return s
@@ -103,10 +103,10 @@ func (s *Server) stop() {
 }
 
 func (s *Server) end() {
-	if s.spoken != nil && s.spoken.player != nil {
-		s.spoken.player.Stop()
+	if s.current != nil && s.current.player != nil {
+		s.current.player.Stop()
 	}
-	s.spoken = nil
+	s.current = nil
 }
 
 // Before sets handlers for the first requests for a turn; nil means the normal response.
@@ -116,16 +116,16 @@ func (s *Server) Before(first ...http.HandlerFunc) {
 	s.before = first
 }
 
-// Asked returns how many turns were requested.
-func (s *Server) Asked() int {
+// TurnCount returns how many turns were requested.
+func (s *Server) TurnCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.turnCount
 }
 
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	if !s.talk.allowed(r) {
-		reply(w, http.StatusUnauthorized, s.talk.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
+	if !s.api.allowed(r) {
+		reply(w, http.StatusUnauthorized, s.api.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
 		return
 	}
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": Model, "object": "model"}}})
@@ -134,13 +134,13 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 func (s *Server) turn(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
-	if s.asked <= len(s.before) && s.before[s.asked-1] != nil {
-		s.before[s.asked-1](w, r)
+	s.turnCount++
+	if s.turnCount <= len(s.before) && s.before[s.turnCount-1] != nil {
+		s.before[s.turnCount-1](w, r)
 		return
 	}
-	if !s.talk.allowed(r) {
-		reply(w, http.StatusUnauthorized, s.talk.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
+	if !s.api.allowed(r) {
+		reply(w, http.StatusUnauthorized, s.api.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -149,8 +149,8 @@ func (s *Server) turn(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := s.next(body)
 	if err != nil {
-		s.tb.Errorf("request %d: %v", s.asked, err)
-		reply(w, http.StatusBadRequest, s.talk.refuse("invalid_request_error", err.Error()))
+		s.tb.Errorf("request %d: %v", s.turnCount, err)
+		reply(w, http.StatusBadRequest, s.api.refuse("invalid_request_error", err.Error()))
 		return
 	}
 	reply(w, http.StatusOK, answer)
@@ -164,7 +164,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 
 // next reads a request, and says what the script does now.
 func (s *Server) next(body []byte) (any, error) {
-	now, err := s.talk.read(body)
+	now, err := s.api.read(body)
 	if err != nil {
 		return nil, err
 	}
@@ -175,11 +175,11 @@ func (s *Server) next(body []byte) (any, error) {
 		if err := s.begin(now); err != nil {
 			return nil, err
 		}
-	} else if err := s.goesOn(now); err != nil {
+	} else if err := s.checkContinues(now); err != nil {
 		return nil, err
 	}
-	if !s.talk.marks() {
-		s.spoken.mark(now.results)
+	if !s.api.marks() {
+		s.current.mark(now.results)
 	}
 	usage := s.bill(now, len(body))
 	s.show(now)
@@ -192,8 +192,8 @@ func (s *Server) next(body []byte) (any, error) {
 		usage.Output += (len(c.Tool) + len(c.Args)) / 4
 	}
 	move.Usage = usage
-	s.spoken.seen, s.spoken.turns = now, s.spoken.turns+1
-	return s.talk.write(move, s.asked*100), nil
+	s.current.seen, s.current.turns = now, s.current.turns+1
+	return s.api.write(move, s.turnCount*100), nil
 }
 
 // begin finds the task by its prompt.
@@ -202,7 +202,7 @@ func (s *Server) begin(now request) error {
 	world := s.World()
 	for _, task := range s.Tasks {
 		if world.Expand(task.Prompt) == now.prompt {
-			s.spoken = &spoken{task: task, player: task.Play(world, mode(now.defined))}
+			s.current = &conversation{task: task, player: task.Play(world, mode(now.defined))}
 			return nil
 		}
 	}
@@ -223,12 +223,12 @@ func mode(defined []tokencount.Definition) suite.Mode {
 	return suite.Direct
 }
 
-// goesOn checks that a request extends the previous one and its answer.
-func (s *Server) goesOn(now request) error {
-	if s.spoken == nil {
+// checkContinues checks that a request extends the previous one and its answer.
+func (s *Server) checkContinues(now request) error {
+	if s.current == nil {
 		return errors.New("it continues an unknown conversation")
 	}
-	before := s.spoken.seen
+	before := s.current.seen
 	if len(now.said) < len(before.said)+2 {
 		return fmt.Errorf("%d messages after %d", len(now.said), len(before.said))
 	}
@@ -248,7 +248,7 @@ func (s *Server) goesOn(now request) error {
 // bill counts four bytes as a token. What was kept of the request before is read for less, if nothing before it has changed.
 func (s *Server) bill(now request, size int) agent.Usage {
 	u := agent.Usage{Input: size/4 + 1}
-	before := s.spoken.seen
+	before := s.current.seen
 	if len(before.said) > 0 && len(before.defined) == len(now.defined) {
 		for _, d := range before.defined {
 			u.Cached += (len(d.Description) + len(d.InputSchema)) / 4
@@ -264,7 +264,7 @@ func (s *Server) bill(now request, size int) agent.Usage {
 }
 
 // mark marks the errors that the script waits for: without a mark a model knows them by their words.
-func (s *spoken) mark(results []tokencount.Result) {
+func (s *conversation) mark(results []tokencount.Result) {
 	for i := range results {
 		results[i].Error = slices.ContainsFunc(s.task.Programs, func(p suite.Program) bool {
 			return p.Fails != "" && strings.Contains(results[i].Text, p.Fails)
@@ -274,23 +274,23 @@ func (s *spoken) mark(results []tokencount.Result) {
 
 // show gives the script the definitions that have come in with its results.
 func (s *Server) show(now request) {
-	if len(now.results) > 0 && len(now.defined) > len(s.spoken.seen.defined) {
+	if len(now.results) > 0 && len(now.defined) > len(s.current.seen.defined) {
 		last := &now.results[len(now.results)-1]
-		last.Shows = now.defined[len(s.spoken.seen.defined):]
+		last.Shows = now.defined[len(s.current.seen.defined):]
 	}
 }
 
 func (s *Server) move(results []tokencount.Result) (agent.Move, error) {
-	if s.Stray != nil {
-		if m := s.Stray(s.spoken.turns); m != nil {
-			s.spoken.stray = true
+	if s.Override != nil {
+		if m := s.Override(s.current.turns); m != nil {
+			s.current.overridden = true
 			return *m, nil
 		}
 	}
-	if s.spoken.stray && s.spoken.turns > 0 {
-		results, s.spoken.stray = nil, false // they are not the script's
+	if s.current.overridden && s.current.turns > 0 {
+		results, s.current.overridden = nil, false // they are not the script's
 	}
-	calls, answer, err := s.spoken.player.Next(results)
+	calls, answer, err := s.current.player.Next(results)
 	return agent.Move{Text: answer, Calls: calls}, err
 }
 

@@ -14,7 +14,7 @@ const most = 1 << 30
 // it had, costs at least as much as code mode does: with that many and with any larger number. It is 0 where code mode
 // is cheaper even next to none; ok is false where there is no such number.
 func BreakEven(direct tokencount.Counts, code float64, rates tokencount.Rates) (tokens int, ok bool) {
-	dear := func(n int) bool { return shrunk(direct, n).Weighed(rates) >= code }
+	dear := func(n int) bool { return withDefinitions(direct, n).WeightedCost(rates) >= code }
 	pieces := append(drops(direct, rates), most)
 	tokens = most
 	for i := len(pieces) - 2; i >= 0; i-- {
@@ -47,8 +47,8 @@ func drops(direct tokencount.Counts, rates tokencount.Rates) []int {
 	return slices.Compact(list)
 }
 
-// shrunk returns the counts of the same task with another number of definition tokens.
-func shrunk(c tokencount.Counts, definitions int) tokencount.Counts {
+// withDefinitions returns the counts of the same task with another number of definition tokens.
+func withDefinitions(c tokencount.Counts, definitions int) tokencount.Counts {
 	more := definitions - c.Definitions
 	c.Definitions = definitions
 	c.Turns = slices.Clone(c.Turns)

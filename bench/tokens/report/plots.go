@@ -41,7 +41,7 @@ func (r drawing) pictures() []picture {
 func (r drawing) overTools() string {
 	s := newSVG(860, 420, "Tokens of the median task over the number of tools, in three modes, without and with prompt caching")
 	var ys, xs []float64
-	panels := []weighing{plain(), cached(), warm()}
+	panels := []weighing{plain(), cacheWeighing(), warm()}
 	for _, size := range r.Sizes {
 		xs = append(xs, r.toolsAt(size.Servers))
 		for _, mode := range suite.Modes() {
@@ -51,7 +51,7 @@ func (r drawing) overTools() string {
 		}
 	}
 	s.text(20, 24, "start", `font-size="15" font-weight="600"`, "Tokens of the median task, read and written, over the number of tools")
-	s.text(20, 42, "start", "", fmt.Sprintf("Over the %s that are asked at every size: %s servers", count(len(r.everywhere(Encoding)), "task"), numbers(r.sizes())))
+	s.text(20, 42, "start", "", fmt.Sprintf("Over the %s that are asked at every size: %s servers", count(len(r.commonTasks(Encoding)), "task"), numbers(r.sizes())))
 	y := around(ys, 350, 96)
 	for i, w := range panels {
 		left := 56 + float64(i)*272
@@ -63,15 +63,15 @@ func (r drawing) overTools() string {
 
 // toolsAt is how many tools are there at one size, on the mean of the tasks of the plot: with one server it depends on the task.
 func (r drawing) toolsAt(servers int) float64 {
-	sum, tasks := 0, r.everywhere(Encoding)
+	sum, tasks := 0, r.commonTasks(Encoding)
 	for _, task := range tasks {
 		sum += r.of(task, direct, servers, Encoding).Tools
 	}
 	return float64(sum) / float64(max(1, len(tasks)))
 }
 
-// shared returns the sizes at which all tasks are played.
-func (r drawing) shared() (list []Size) {
+// sharedSizes returns the sizes at which all tasks are played.
+func (r drawing) sharedSizes() (list []Size) {
 	for _, s := range r.Sizes {
 		if s.Servers > 1 {
 			list = append(list, s)
@@ -144,7 +144,7 @@ func (r drawing) overTasks(servers int) string {
 	legend(s, 30, 48)
 	s.rect(25, 58, 11, 11, lossColor)
 	s.text(42, 68, "start", "", "shaded, and its name bold: code mode costs more than another mode")
-	panels := []weighing{plain(), priced()}
+	panels := []weighing{plain(), priceWeighing()}
 	for i, task := range tasks {
 		style := ""
 		for _, w := range panels {
@@ -171,7 +171,7 @@ func (r drawing) lossOf(task string, servers int, w weighing) bool {
 
 func (r drawing) taskPanel(s *svg, x scale, tasks []string, servers int, w weighing) {
 	name := w.name
-	if w == priced() {
+	if w == priceWeighing() {
 		name = "like prices (cache, storing, output)"
 	}
 	s.text(x.from, rowsTop-16, "start", `font-weight="600"`, name)
@@ -195,7 +195,7 @@ func (r drawing) all(tasks []string, servers int, w weighing) (values []float64)
 	for _, task := range tasks {
 		for _, mode := range suite.Modes() {
 			if l := r.of(task, string(mode), servers, Encoding); l != nil {
-				values = append(values, l.Weighed(w.rates))
+				values = append(values, l.WeightedCost(w.rates))
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func (r drawing) rowOf(s *svg, x scale, y float64, task string, servers int, w w
 	s.line(x.from, y, x.to, y, "#eaeef2", "")
 	for _, mode := range suite.Modes() {
 		if l := r.of(task, string(mode), servers, Encoding); l != nil && l.Correct {
-			s.mark(x.at(l.Weighed(w.rates)), y, string(mode), !l.Valid())
+			s.mark(x.at(l.WeightedCost(w.rates)), y, string(mode), !l.Valid())
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (r *Results) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s\n",
 		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), strings.TrimSpace(r.wrong(Encoding)[0]+" "+r.Note))
-	for _, t := range r.tables(Encoding, sections{r}.paged()) {
+	for _, t := range r.tables(Encoding, sections{r}.pageSizes()) {
 		b.WriteString("\n" + t.markdown())
 	}
 	b.WriteString("\n" + sections{r}.servers(Encoding).markdown())
@@ -73,7 +73,7 @@ func (r *Results) Markdown() string {
 
 // tables has what loses first: small tasks, then all.
 func (r *Results) tables(encoding string, sizes []int) []*table {
-	list := []*table{sections{r}.shown(encoding), legendOf()}
+	list := []*table{sections{r}.definitionsTable(encoding), legendOf()}
 	for _, n := range sizes {
 		list = append(list, sections{r}.perTask(n, encoding))
 	}
@@ -105,7 +105,7 @@ func numbers(list []int) string {
 	for _, n := range list {
 		texts = append(texts, number(n))
 	}
-	return listed(texts)
+	return joinWords(texts)
 }
 
 // with is what it was measured with.

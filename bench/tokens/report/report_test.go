@@ -117,7 +117,7 @@ func TestBreakEven(t *testing.T) {
 		code := float64(random.IntN(6000))
 		want := 0
 		for n := most; n >= 0 && want == 0; n-- {
-			if with(direct, n).Weighed(rates) < code {
+			if with(direct, n).WeightedCost(rates) < code {
 				want = n + 1
 			}
 		}

@@ -12,8 +12,8 @@ import (
 // sections writes the sections of the report.
 type sections struct{ *Results }
 
-// paged returns the sizes that have a table of tasks on the page; the text has one for each.
-func (r sections) paged() (sizes []int) {
+// pageSizes returns the sizes that have a table of tasks on the page; the text has one for each.
+func (r sections) pageSizes() (sizes []int) {
 	for _, s := range r.Sizes {
 		if s.Servers == 1 || s.Servers == 5 || s.Servers == 25 {
 			sizes = append(sizes, s.Servers)
@@ -31,11 +31,11 @@ func legendOf() *table {
 	}
 }
 
-// shown is the table of what a client shows of its servers at each size.
-func (r sections) shown(encoding string) *table {
+// definitionsTable is the table of what a client shows of its servers at each size.
+func (r sections) definitionsTable(encoding string) *table {
 	t := &table{
 		title: "What a model reads before the first word",
-		note:  "Tokens of definitions, in each turn, and in code mode of our instructions. With one server, those of the task's; here the mean over the tasks." + r.unsaid(encoding),
+		note:  "Tokens of definitions, in each turn, and in code mode of our instructions. With one server, those of the task's; here the mean over the tasks." + r.uncountedInstructions(encoding),
 		head:  []string{"servers", "tools", "direct", "tool search", "code mode"},
 	}
 	for _, s := range r.Sizes {
@@ -48,8 +48,8 @@ func (r sections) shown(encoding string) *table {
 	return t
 }
 
-// unsaid describes the instructions that servers ask clients to show, which are in no figure.
-func (r sections) unsaid(encoding string) string {
+// uncountedInstructions describes the instructions that servers ask clients to show, which are in no figure.
+func (r sections) uncountedInstructions(encoding string) string {
 	for _, s := range r.Sizes {
 		if n := s.Instructions[encoding]; n > 0 {
 			return fmt.Sprintf(" What servers ask clients to show beside their tools is not counted in direct and tool search: it is %s tokens with %s.", number(n), count(s.Servers, "server"))
@@ -105,7 +105,7 @@ func (r sections) perTask(servers int, encoding string) *table {
 	for _, task := range r.tasks(servers) {
 		row := []string{task, r.kind(task), r.turns(task, servers, encoding)}
 		var best []string
-		for _, w := range []weighing{plain(), cached()} {
+		for _, w := range []weighing{plain(), cacheWeighing()} {
 			cells, winner := r.cells(task, servers, encoding, w)
 			row, best = append(row, cells...), append(best, winner)
 		}
@@ -141,8 +141,8 @@ func (r sections) cheapest(task string, servers int, encoding string, w weighing
 	least := 0.
 	for _, mode := range suite.Modes() {
 		l := r.of(task, string(mode), servers, encoding)
-		if l.Valid() && (winner == "" || l.Weighed(w.rates) < least) {
-			winner, least = string(mode), l.Weighed(w.rates)
+		if l.Valid() && (winner == "" || l.WeightedCost(w.rates) < least) {
+			winner, least = string(mode), l.WeightedCost(w.rates)
 		}
 	}
 	return winner
@@ -155,9 +155,9 @@ func cell(l *Line, w weighing) string {
 	case !l.Correct:
 		return "wrong"
 	case !l.Valid():
-		return "(" + number(l.Weighed(w.rates)) + ")"
+		return "(" + number(l.WeightedCost(w.rates)) + ")"
 	}
-	return number(l.Weighed(w.rates))
+	return number(l.WeightedCost(w.rates))
 }
 
 func nameOf(mode string) string {
@@ -193,18 +193,18 @@ func (r sections) sums(encoding string) *table {
 			if i == 0 {
 				name = number(s.Servers)
 			}
-			t.add(append([]string{name, w.name}, append(r.compared(direct, s.Servers, encoding, "", w), r.compared(search, s.Servers, encoding, "", w)...)...)...)
+			t.add(append([]string{name, w.name}, append(r.compareCells(direct, s.Servers, encoding, "", w), r.compareCells(search, s.Servers, encoding, "", w)...)...)...)
 		}
 	}
 	return t
 }
 
-func (r sections) compared(other string, servers int, encoding, kind string, w weighing) []string {
+func (r sections) compareCells(other string, servers int, encoding, kind string, w weighing) []string {
 	p := r.pairs(other, servers, encoding, kind, w)
 	if p.n == 0 {
 		return []string{"none", "", "", "", ""}
 	}
-	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code), saved(1, 1-middle(p.parts))}
+	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), savedPercent(p.other, p.code), savedPercent(1, 1-middle(p.parts))}
 }
 
 // byKind has the sums of the tasks of each kind.
@@ -218,8 +218,8 @@ func (r sections) byKind(encoding string, sizes []int) *table {
 		for _, servers := range sizes {
 			row := []string{kind, number(servers)}
 			for _, other := range []string{direct, search} {
-				with := r.compared(other, servers, encoding, kind, cached())
-				row = append(append(row, r.compared(other, servers, encoding, kind, plain())...), with[3])
+				with := r.compareCells(other, servers, encoding, kind, cacheWeighing())
+				row = append(append(row, r.compareCells(other, servers, encoding, kind, plain())...), with[3])
 			}
 			t.add(row...)
 		}
@@ -239,7 +239,7 @@ func (r sections) breakEven(servers int, encoding string) *table {
 	for _, w := range weighings() {
 		t.head = append(t.head, w.name)
 	}
-	for _, s := range drawing(r).shared() {
+	for _, s := range drawing(r).sharedSizes() {
 		t.head = append(t.head, fmt.Sprintf("over search, %d", s.Servers))
 	}
 	for _, task := range r.tasks(servers) {
@@ -247,7 +247,7 @@ func (r sections) breakEven(servers int, encoding string) *table {
 		for _, w := range weighings() {
 			row = append(row, r.even(task, servers, encoding, each, w))
 		}
-		for _, s := range drawing(r).shared() {
+		for _, s := range drawing(r).sharedSizes() {
 			row = append(row, r.overSearch(task, s.Servers, encoding))
 		}
 		t.add(row...)
@@ -283,7 +283,7 @@ func evenAt(direct, code *Line, w weighing) (tokens int, ok bool) {
 	if !code.Valid() {
 		return 0, false
 	}
-	return BreakEven(direct.Counts, code.Weighed(w.rates), w.rates)
+	return BreakEven(direct.Counts, code.WeightedCost(w.rates), w.rates)
 }
 
 func (r sections) overSearch(task string, servers int, encoding string) string {
@@ -291,5 +291,5 @@ func (r sections) overSearch(task string, servers int, encoding string) string {
 	if !a.Valid() || !b.Valid() {
 		return ""
 	}
-	return saved(a.Weighed(plain().rates), b.Weighed(plain().rates))
+	return savedPercent(a.WeightedCost(plain().rates), b.WeightedCost(plain().rates))
 }

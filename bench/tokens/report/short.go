@@ -16,7 +16,7 @@ func (r *Results) short(encoding string) *table {
 	for _, s := range r.Sizes {
 		row := []string{count(s.Servers, "server"), number(sections{r}.mean(s.Servers, direct, encoding, func(l *Line) int { return l.Tools }))}
 		for _, other := range []string{direct, search} {
-			for _, w := range []weighing{plain(), priced()} {
+			for _, w := range []weighing{plain(), priceWeighing()} {
 				row = append(row, r.saves(other, s.Servers, encoding, w))
 			}
 		}
@@ -30,17 +30,17 @@ func (r *Results) saves(other string, servers int, encoding string, w weighing) 
 	if p.n == 0 {
 		return "fits no window"
 	}
-	return saved(p.other, p.code) + " / " + saved(1, 1-middle(p.parts))
+	return savedPercent(p.other, p.code) + " / " + savedPercent(1, 1-middle(p.parts))
 }
 
 // findings are sentences, each a line of a list.
 func (r *Results) findings(encoding string) (lines []string) {
 	lines = append(lines,
-		"- **It loses**: code mode costs more than direct calls "+r.lost(direct, encoding)+".",
-		"- It costs more than a tool search "+r.lost(search, encoding)+".",
+		"- **It loses**: code mode costs more than direct calls "+r.lossSummary(direct, encoding)+".",
+		"- It costs more than a tool search "+r.lossSummary(search, encoding)+".",
 		"- How many depends on how tokens are weighed: each way and each task stands under \"Where code mode loses\".")
 	if slices.Contains(r.sizes(), 5) {
-		lines = append(lines, "- "+r.evens(5, encoding, plain()), "- "+r.evens(5, encoding, priced()))
+		lines = append(lines, "- "+r.evens(5, encoding, plain()), "- "+r.evens(5, encoding, priceWeighing()))
 	}
 	for _, s := range r.Sizes {
 		if names, of, _ := r.tooLarge(direct, s.Servers, encoding); len(names) > 0 {
@@ -50,9 +50,9 @@ func (r *Results) findings(encoding string) (lines []string) {
 	return append(lines, "- \"Like prices\": what is cached at a tenth, definitions among it from the first turn on, storing at 1.25, output at five. Without a cache every token counts one.")
 }
 
-// lost returns in how many tasks code mode costs more than another mode: from the weighing with the fewest to that
+// lossSummary returns in how many tasks code mode costs more than another mode: from the weighing with the fewest to that
 // with the most.
-func (r *Results) lost(other, encoding string) string {
+func (r *Results) lossSummary(other, encoding string) string {
 	var parts []string
 	for _, s := range r.Sizes {
 		least, most, of := 0, 0, 0
@@ -67,7 +67,7 @@ func (r *Results) lost(other, encoding string) string {
 			parts = append(parts, fmt.Sprintf("in %s of %d tasks with %s", span(least, most), of, count(s.Servers, "server")))
 		}
 	}
-	return listed(parts)
+	return joinWords(parts)
 }
 
 // evens says at how many definitions direct calls cost as much as code mode.
@@ -89,7 +89,7 @@ func (r *Results) evens(servers int, encoding string, w weighing) string {
 			at = append(at, n)
 		}
 	}
-	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even beside no definitions at all", counted(w), always, of)
+	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even beside no definitions at all", weighingName(w), always, of)
 	if len(at) > 0 {
 		each, low, high := max(1, sections{r}.each(servers, encoding)), slices.Min(at), slices.Max(at)
 		text += fmt.Sprintf("; in %d from %s tokens of them on (%s tools)", len(at), span(low, high), span(int(float64(low)/each+.5), int(float64(high)/each+.5)))
@@ -100,7 +100,7 @@ func (r *Results) evens(servers int, encoding string, w weighing) string {
 	return text + "."
 }
 
-func counted(w weighing) string {
+func weighingName(w weighing) string {
 	if w == plain() {
 		return "without a cache"
 	}

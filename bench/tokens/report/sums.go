@@ -19,7 +19,7 @@ type weighing struct {
 }
 
 func plain() weighing { return weighing{"no cache", tokencount.Rates{Cached: 1, Stored: 1, Output: 1}} }
-func cached() weighing {
+func cacheWeighing() weighing {
 	return weighing{"cached reads at 0.1", tokencount.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum}}
 }
 
@@ -27,17 +27,17 @@ func warm() weighing {
 	return weighing{"definitions cached before", tokencount.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
 
-// priced is nearest to real prices: Anthropic and OpenAI charge four to eight times as much for output as for input,
+// priceWeighing is nearest to real prices: Anthropic and OpenAI charge four to eight times as much for output as for input,
 // and Anthropic charges 1.25 for storing.
-func priced() weighing {
+func priceWeighing() weighing {
 	return weighing{"and storing at 1.25", tokencount.Rates{Cached: .1, Stored: 1.25, Output: 5, Minimum: tokencount.CacheMinimum, Warm: true}}
 }
 
 // weighings are all that are shown, each with one thing more than the one before.
 func weighings() []weighing {
-	output := priced()
+	output := priceWeighing()
 	output.name, output.rates.Stored = "and output at 5", 1
-	return []weighing{plain(), cached(), warm(), output, priced()}
+	return []weighing{plain(), cacheWeighing(), warm(), output, priceWeighing()}
 }
 
 // pair compares code mode with another one, over the tasks that are valid in the other.
@@ -53,7 +53,7 @@ func (r *Results) pairs(other string, servers int, encoding, kind string, w weig
 	for _, task := range r.tasks(servers) {
 		a, b := r.of(task, other, servers, encoding), r.of(task, code, servers, encoding)
 		if a.Valid() && b != nil && (kind == "" || a.Kind == kind) {
-			theirs, ours := a.Weighed(w.rates), charged(b, a, w)
+			theirs, ours := a.WeightedCost(w.rates), codeCost(b, a, w)
 			p.n++
 			p.other += theirs
 			p.code += ours
@@ -63,12 +63,12 @@ func (r *Results) pairs(other string, servers int, encoding, kind string, w weig
 	return p
 }
 
-// charged returns the cost of a task in code mode. An invalid one has to be done again in the other mode.
-func charged(code, other *Line, w weighing) float64 {
+// codeCost returns the cost of a task in code mode. An invalid one has to be done again in the other mode.
+func codeCost(code, other *Line, w weighing) float64 {
 	if code.Valid() {
-		return code.Weighed(w.rates)
+		return code.WeightedCost(w.rates)
 	}
-	return code.Weighed(w.rates) + other.Weighed(w.rates)
+	return code.WeightedCost(w.rates) + other.WeightedCost(w.rates)
 }
 
 // loses are the tasks of one size in which code mode costs more than another mode does, or is not valid where that is.
@@ -79,19 +79,19 @@ func (r *Results) loses(other string, servers int, encoding string, w weighing) 
 			continue
 		}
 		of++
-		if !b.Valid() || b.Weighed(w.rates) > a.Weighed(w.rates) {
+		if !b.Valid() || b.WeightedCost(w.rates) > a.WeightedCost(w.rates) {
 			names = append(names, task)
 		}
 	}
 	return names, of
 }
 
-// median of what a task costs at one size, over [Results.everywhere]. Contexts that do not fit a window are in it: it is
+// median of what a task costs at one size, over [Results.commonTasks]. Contexts that do not fit a window are in it: it is
 // what they would cost.
 func (r *Results) median(mode string, servers int, encoding string, w weighing) float64 {
 	var all []float64
-	for _, task := range r.everywhere(encoding) {
-		all = append(all, r.of(task, mode, servers, encoding).Weighed(w.rates))
+	for _, task := range r.commonTasks(encoding) {
+		all = append(all, r.of(task, mode, servers, encoding).WeightedCost(w.rates))
 	}
 	return middle(all)
 }
@@ -99,9 +99,9 @@ func (r *Results) median(mode string, servers int, encoding string, w weighing) 
 // middle is the median, of an even number the lower of both in the middle: of savings, what is not too much.
 func middle(all []float64) float64 { return stats.Summarize(all).P50 }
 
-// everywhere returns the tasks that were played at all sizes, and answered right in all modes at each: the points of
+// commonTasks returns the tasks that were played at all sizes, and answered right in all modes at each: the points of
 // one curve are of the same tasks.
-func (r *Results) everywhere(encoding string) (names []string) {
+func (r *Results) commonTasks(encoding string) (names []string) {
 	for _, task := range r.everyTask() {
 		if r.right(task, encoding) {
 			names = append(names, task)

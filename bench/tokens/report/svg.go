@@ -17,7 +17,7 @@ type svg struct {
 func newSVG(width, height float64, title string) *svg {
 	s := &svg{width: width, height: height}
 	fmt.Fprintf(&s.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]g %[2]g" width="%[1]g" height="%[2]g" role="img" font-family="system-ui, Helvetica, Arial, sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&s.b, "<title>%s</title>\n", escaped(title))
+	fmt.Fprintf(&s.b, "<title>%s</title>\n", escapeXML(title))
 	fmt.Fprintf(&s.b, `<rect width="%g" height="%g" fill="#ffffff"/>`+"\n", width, height)
 	return s
 }
@@ -25,7 +25,7 @@ func newSVG(width, height float64, title string) *svg {
 // String ends the picture.
 func (s *svg) String() string { return s.b.String() + "</svg>\n" }
 
-func escaped(text string) string {
+func escapeXML(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
 	return b.String()
@@ -33,11 +33,11 @@ func escaped(text string) string {
 
 // text is anchored at its start, middle or end.
 func (s *svg) text(x, y float64, anchor, style, text string) {
-	fmt.Fprintf(&s.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#24292f"%s>%s</text>`+"\n", x, y, anchor, spaced(style), escaped(text))
+	fmt.Fprintf(&s.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#24292f"%s>%s</text>`+"\n", x, y, anchor, styleAttr(style), escapeXML(text))
 }
 
 func (s *svg) line(x1, y1, x2, y2 float64, color, style string) {
-	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"%s/>`+"\n", x1, y1, x2, y2, color, spaced(style))
+	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"%s/>`+"\n", x1, y1, x2, y2, color, styleAttr(style))
 }
 
 func (s *svg) rect(x, y, width, height float64, color string) {
@@ -49,7 +49,7 @@ func (s *svg) path(points [][2]float64, color, style string) {
 	for _, p := range points {
 		at = append(at, fmt.Sprintf("%.1f,%.1f", p[0], p[1]))
 	}
-	fmt.Fprintf(&s.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(at, " "), color, spaced(style))
+	fmt.Fprintf(&s.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(at, " "), color, styleAttr(style))
 }
 
 // mark is a circle, a square or a diamond: the modes differ in form as well as in color. A hollow one is what does not count.
@@ -69,7 +69,7 @@ func (s *svg) mark(x, y float64, mode string, hollow bool) {
 	}
 }
 
-func spaced(style string) string {
+func styleAttr(style string) string {
 	if style == "" {
 		return ""
 	}

@@ -47,12 +47,12 @@ func (t *table) text() string {
 	widths := t.widths()
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(bare(cell)))
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(unmarked(cell)))
 			if i == 0 {
-				b.WriteString("  " + bare(cell) + pad)
+				b.WriteString("  " + unmarked(cell) + pad)
 				continue
 			}
-			b.WriteString("  " + pad + bare(cell))
+			b.WriteString("  " + pad + unmarked(cell))
 		}
 		b.WriteByte('\n')
 	}
@@ -63,14 +63,14 @@ func (t *table) widths() []int {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(bare(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(unmarked(cell)))
 		}
 	}
 	return widths
 }
 
-// bare returns a cell without the ** of bold text, which gets a trailing asterisk instead.
-func bare(cell string) string {
+// unmarked returns a cell without the ** of bold text, which gets a trailing asterisk instead.
+func unmarked(cell string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(cell, "**") {
 		b.WriteString(part)
@@ -94,8 +94,8 @@ func number[N int | float64](n N) string {
 	return sign + digits
 }
 
-// saved returns the saving of b over a, in percent; a loss is bold.
-func saved(a, b float64) string {
+// savedPercent returns the saving of b over a, in percent; a loss is bold.
+func savedPercent(a, b float64) string {
 	if a == 0 {
 		return ""
 	}
@@ -110,8 +110,8 @@ func saved(a, b float64) string {
 	return text
 }
 
-// listed joins names as in a sentence.
-func listed(names []string) string {
+// joinWords joins names as in a sentence.
+func joinWords(names []string) string {
 	switch len(names) {
 	case 0:
 		return "none"

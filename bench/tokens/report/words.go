@@ -29,8 +29,8 @@ func (r *Results) losses(encoding string) *table {
 	return t
 }
 
-// named returns a list after a colon, or the end of the sentence.
-func named(names []string) string {
+// listSuffix returns a list after a colon, or the end of the sentence.
+func listSuffix(names []string) string {
 	if len(names) == 0 {
 		return "."
 	}
@@ -40,7 +40,7 @@ func named(names []string) string {
 // failures says what went wrong: answers, contexts, searches and calls.
 func (r *Results) failures(encoding string) *table {
 	var b strings.Builder
-	for _, text := range [][]string{r.wrong(encoding), r.found(encoding), r.large(encoding), r.again(encoding), r.failed(encoding)} {
+	for _, text := range [][]string{r.wrong(encoding), r.searchSummary(encoding), r.large(encoding), r.repeatedSearches(encoding), r.failedCalls(encoding)} {
 		for _, line := range text {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
@@ -78,8 +78,8 @@ func (r *Results) Wrong() (wrong, of int) {
 	return wrong, of
 }
 
-// found returns how many tools a tool search showed.
-func (r *Results) found(encoding string) []string {
+// searchSummary returns how many tools a tool search showed.
+func (r *Results) searchSummary(encoding string) []string {
 	finds := map[int]int{}
 	n := 0
 	for _, l := range r.Lines {
@@ -95,7 +95,7 @@ func (r *Results) found(encoding string) []string {
 	for _, shows := range slices.Sorted(maps.Keys(finds)) {
 		parts = append(parts, fmt.Sprintf("%d tools a search in %d", shows, finds[shows]))
 	}
-	return []string{fmt.Sprintf("Tool search showed %s, of %d counts: whichever was cheaper.", listed(parts), n)}
+	return []string{fmt.Sprintf("Tool search showed %s, of %d counts: whichever was cheaper.", joinWords(parts), n)}
 }
 
 // large are the contexts that do not fit a window.
@@ -106,7 +106,7 @@ func (r *Results) large(encoding string) (lines []string) {
 			if len(names) == 0 {
 				continue
 			}
-			which := named(names)
+			which := listSuffix(names)
 			if len(names) == of {
 				which = fmt.Sprintf(", all of %d.", of)
 			}
@@ -130,8 +130,8 @@ func (r *Results) tooLarge(mode string, servers int, encoding string) (names []s
 	return names, of, peak
 }
 
-// again returns the searches that needed a second try.
-func (r *Results) again(encoding string) (lines []string) {
+// repeatedSearches returns the searches that needed a second try.
+func (r *Results) repeatedSearches(encoding string) (lines []string) {
 	return r.perMode(encoding, "Searched more than once", func(l Line) string {
 		if l.Tries < 2 {
 			return ""
@@ -140,8 +140,8 @@ func (r *Results) again(encoding string) (lines []string) {
 	})
 }
 
-// failed returns the calls and programs that ended with an error, which all counts include.
-func (r *Results) failed(encoding string) (lines []string) {
+// failedCalls returns the calls and programs that ended with an error, which all counts include.
+func (r *Results) failedCalls(encoding string) (lines []string) {
 	return r.perMode(encoding, "Calls that failed, and are counted", func(l Line) string {
 		if l.Failed == 0 {
 			return ""

@@ -19,9 +19,9 @@ const (
 	largeMessage = 4 << 20
 	// chunkSize is how many bytes of a message are reserved at a time.
 	chunkSize = 1 << 20
-	// roomPatience is how long a message waits for room. Then it is read without room: the current message without
+	// roomTimeout is how long a message waits for room. Then it is read without room: the current message without
 	// room may be slow, and other messages may never be freed.
-	roomPatience = 10 * time.Second
+	roomTimeout = 10 * time.Second
 	// roomPoll is the interval of checks for memory that is no longer used.
 	roomPoll = 100 * time.Millisecond
 	// freeDelay is how long after a large message its memory goes back to the system.
@@ -33,16 +33,16 @@ const (
 // part of it, or to the large texts derived from it. One message may always be
 // read, so that partly read messages do not deadlock. It is safe for concurrent use.
 type Budget struct {
-	most   int64
+	limit  int64
 	parent *Budget // which counts the same bytes too; nil for the budget of the process
 
-	mu      sync.Mutex
-	used    int64
-	reading int64     // the part of used by messages that are still being read
-	beyond  *Parcel   // may be read without room
-	since   time.Time // when it was admitted
-	freed   chan struct{}
-	freeing bool
+	mu          sync.Mutex
+	used        int64
+	reading     int64     // the part of used by messages that are still being read
+	exempt      *Buffer   // may be read without room
+	exemptSince time.Time // when it was admitted
+	freed       chan struct{}
+	freeing     bool
 }
 
 // New returns a budget of that many bytes; 0 is 128 MiB.
@@ -50,26 +50,26 @@ func New(most int64) *Budget {
 	if most <= 0 {
 		most = defaultBudget
 	}
-	return &Budget{most: most, freed: make(chan struct{})}
+	return &Budget{limit: most, freed: make(chan struct{})}
 }
 
 // Share returns a budget for one upstream, half of b, so that one upstream cannot block the others.
 func (b *Budget) Share() *Budget {
-	part := New(max(b.most/2, 1))
+	part := New(max(b.limit/2, 1))
 	part.parent = b
 	return part
 }
 
-// take reserves n more bytes for a message, or returns a channel that is closed when there may be room. With late the
+// reserve reserves n more bytes for a message, or returns a channel that is closed when there may be room. With late the
 // message replaces the one that is read without room; with anyway it needs no room.
-func (b *Budget) take(p *Parcel, n int64, late, anyway bool) <-chan struct{} {
+func (b *Budget) reserve(p *Buffer, n int64, late, anyway bool) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used+n > b.most && b.beyond != p && !anyway {
-		if b.beyond == nil && !late && b.isOver() || b.beyond != nil && !(late && time.Since(b.since) >= roomPatience) {
+	if b.used+n > b.limit && b.exempt != p && !anyway {
+		if b.exempt == nil && !late && b.isOver() || b.exempt != nil && !(late && time.Since(b.exemptSince) >= roomTimeout) {
 			return b.freed
 		}
-		b.beyond, b.since = p, time.Now()
+		b.exempt, b.exemptSince = p, time.Now()
 	}
 	b.used += n
 	b.reading += n
@@ -78,33 +78,33 @@ func (b *Budget) take(p *Parcel, n int64, late, anyway bool) <-chan struct{} {
 
 // isOver reports whether messages that have been read must be freed before another is read without room. If only partly
 // read messages use the budget, waiting is of no use.
-func (b *Budget) isOver() bool { return b.used > b.most && b.used-b.reading > b.most/4 }
+func (b *Budget) isOver() bool { return b.used > b.limit && b.used-b.reading > b.limit/4 }
 
-// lets reports whether a message may be read without room. b may be nil.
-func (b *Budget) lets(p *Parcel) bool {
+// isExempt reports whether a message may be read without room. b may be nil.
+func (b *Budget) isExempt(p *Buffer) bool {
 	if b == nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.beyond == p
+	return b.exempt == p
 }
 
 // wait reserves n more bytes for a message once there is room for them, or done is closed.
-func (b *Budget) wait(p *Parcel, n int64, done <-chan struct{}) {
+func (b *Budget) wait(p *Buffer, n int64, done <-chan struct{}) {
 	if b.parent != nil {
 		defer b.parent.wait(p, n, done)
 	}
-	anyway := b.parent.lets(p) // the others wait for this message there
-	room := b.take(p, n, false, anyway)
+	anyway := b.parent.isExempt(p) // the others wait for this message there
+	room := b.reserve(p, n, false, anyway)
 	if room == nil {
 		return
 	}
-	patience := time.NewTimer(roomPatience)
+	patience := time.NewTimer(roomTimeout)
 	defer patience.Stop()
 	poll := time.NewTicker(roomPoll)
 	defer poll.Stop()
-	for late := false; room != nil; room = b.take(p, n, late, anyway) {
+	for late := false; room != nil; room = b.reserve(p, n, late, anyway) {
 		select {
 		case <-room:
 		case <-poll.C:
@@ -117,17 +117,17 @@ func (b *Budget) wait(p *Parcel, n int64, done <-chan struct{}) {
 	}
 }
 
-// read records that a message has been read: another may be read without room.
-func (b *Budget) read(p *Parcel) {
+// finishRead records that a message has been read: another may be read without room.
+func (b *Budget) finishRead(p *Buffer) {
 	if b.parent != nil {
-		b.parent.read(p)
+		b.parent.finishRead(p)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reading -= p.counted
-	if b.beyond == p {
-		b.beyond = nil
-		b.tell()
+	if b.exempt == p {
+		b.exempt = nil
+		b.notify()
 	}
 }
 
@@ -139,10 +139,10 @@ func (b *Budget) free(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= n
-	b.tell()
+	b.notify()
 	if b.parent == nil && !b.freeing {
 		b.freeing = true
-		time.AfterFunc(freeDelay, b.giveBack)
+		time.AfterFunc(freeDelay, b.returnMemory)
 	}
 }
 
@@ -168,22 +168,22 @@ func (b *Budget) Keep(result tool.Result) {
 	}
 }
 
-// tell wakes those that wait for room. It is called with mu held.
-func (b *Budget) tell() {
+// notify wakes those that wait for room. It is called with mu held.
+func (b *Budget) notify() {
 	close(b.freed)
 	b.freed = make(chan struct{})
 }
 
-// giveBack returns the memory of freed messages to the system.
-func (b *Budget) giveBack() {
+// returnMemory returns the memory of freed messages to the system.
+func (b *Budget) returnMemory() {
 	b.mu.Lock()
 	b.freeing = false
 	b.mu.Unlock()
 	debug.FreeOSMemory()
 }
 
-// Parcel is a message that is being read. It is for one goroutine.
-type Parcel struct {
+// Buffer is a message that is being read. It is for one goroutine.
+type Buffer struct {
 	Budget  *Budget
 	Done    <-chan struct{} // closed when the message is no longer needed
 	Parts   [][]byte
@@ -192,7 +192,7 @@ type Parcel struct {
 }
 
 // Add appends a copy of data to the message, once there is room for it.
-func (p *Parcel) Add(data []byte) {
+func (p *Buffer) Add(data []byte) {
 	p.Size += len(data)
 	if p.Size > largeMessage && int64(p.Size) > p.counted {
 		more := max(int64(p.Size)-p.counted, chunkSize)
@@ -208,7 +208,7 @@ func (p *Parcel) Add(data []byte) {
 }
 
 // Take returns the message and passes its ownership to the caller.
-func (p *Parcel) Take() []byte {
+func (p *Buffer) Take() []byte {
 	var all []byte
 	if len(p.Parts) == 1 {
 		all = p.Parts[0]
@@ -221,7 +221,7 @@ func (p *Parcel) Take() []byte {
 		reclaim.Copy(len(all))
 	}
 	if p.counted > 0 {
-		p.Budget.read(p)
+		p.Budget.finishRead(p)
 		budget := p.Budget
 		runtime.AddCleanup(&all[0], budget.free, p.counted)
 	}
@@ -230,16 +230,16 @@ func (p *Parcel) Take() []byte {
 }
 
 // Drop discards the message and releases its bytes.
-func (p *Parcel) Drop() {
+func (p *Buffer) Drop() {
 	if p.counted > 0 {
-		p.Budget.read(p)
+		p.Budget.finishRead(p)
 		p.Budget.free(p.counted)
 	}
 	p.Parts, p.Size, p.counted = nil, 0, 0
 }
 
 // Write implements [io.Writer].
-func (p *Parcel) Write(data []byte) (int, error) {
+func (p *Buffer) Write(data []byte) (int, error) {
 	p.Add(data)
 	return len(data), nil
 }

@@ -21,7 +21,7 @@ func TestBudget(t *testing.T) {
 	most := int64(0)
 	for range 6 {
 		all.Go(func() {
-			p := Parcel{Budget: budget}
+			p := Buffer{Budget: budget}
 			for range (8 << 20) / len(chunk) {
 				p.Add(chunk)
 				mu.Lock()
@@ -52,21 +52,21 @@ func TestBudgetHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := New(1)
 		chunk := make([]byte, largeMessage+1)
-		var held [3]Parcel
+		var held [3]Buffer
 		begin := time.Now()
 		for i := range held {
 			held[i].Budget = budget
 			held[i].Add(chunk)
-			budget.read(&held[i])
+			budget.finishRead(&held[i])
 		}
-		if waited := time.Since(begin); waited != 2*roomPatience {
+		if waited := time.Since(begin); waited != 2*roomTimeout {
 			t.Errorf("waited %v", waited)
 		}
 		closed := make(chan struct{})
 		close(closed)
-		given := Parcel{Budget: budget, Done: closed}
+		given := Buffer{Budget: budget, Done: closed}
 		given.Add(chunk)
-		if waited := time.Since(begin); waited != 2*roomPatience {
+		if waited := time.Since(begin); waited != 2*roomTimeout {
 			t.Errorf("waited %v, although nobody wants it", waited)
 		}
 		given.Drop()
@@ -91,7 +91,7 @@ func TestBudgetOfSlowMessages(t *testing.T) {
 		most := int64(0)
 		for range 6 {
 			all.Go(func() {
-				p := Parcel{Budget: budget}
+				p := Buffer{Budget: budget}
 				for range each {
 					p.Add(make([]byte, chunkSize))
 					mu.Lock()
@@ -120,7 +120,7 @@ func TestBudgetOfAnUpstream(t *testing.T) {
 		greedy, modest := process.Share(), process.Share()
 		chunk := make([]byte, largeMessage+1)
 		begin := time.Now()
-		var held [3]Parcel
+		var held [3]Buffer
 		for i := range held[:2] {
 			held[i].Budget = greedy
 			held[i].Add(chunk)
@@ -130,10 +130,10 @@ func TestBudgetOfAnUpstream(t *testing.T) {
 		if waited := time.Since(begin); waited != 0 {
 			t.Errorf("waited %v", waited)
 		}
-		greedy.read(&held[0])
-		late := Parcel{Budget: greedy}
+		greedy.finishRead(&held[0])
+		late := Buffer{Budget: greedy}
 		late.Add(chunk)
-		if waited := time.Since(begin); waited != roomPatience {
+		if waited := time.Since(begin); waited != roomTimeout {
 			t.Errorf("one beyond the part of its upstream waited %v", waited)
 		}
 		late.Drop()

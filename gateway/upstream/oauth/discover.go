@@ -44,11 +44,11 @@ func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) 
 	}
 	found := &issuer{resource: resource.Resource, scopes: ask.scopes}
 	if len(found.scopes) == 0 {
-		found.scopes = scopeTokens(resource.ScopesSupported)
+		found.scopes = validScopes(resource.ScopesSupported)
 	}
 	found.meta, err = auth.GetAuthServerMetadata(ctx, at, h.client)
 	if err != nil {
-		return nil, fmt.Errorf("read the metadata of the authorization server: %s", sanitize.Line(reason(err).Error(), 300))
+		return nil, fmt.Errorf("read the metadata of the authorization server: %s", sanitize.Line(withoutURL(err).Error(), 300))
 	}
 	if found.known = found.meta != nil; !found.known {
 		base := strings.TrimSuffix(at, "/")
@@ -81,15 +81,15 @@ func (h *Handler) checkEndpoints(found *issuer) error {
 	return nil
 }
 
-// place is a possible URL of a resource's metadata, and the resources that it may describe.
-type place struct {
+// metadataLocation is a possible URL of a resource's metadata, and the resources that it may describe.
+type metadataLocation struct {
 	url       string
 	resources []string
 }
 
-// places returns them in the order of the specification. A resource is the endpoint,
+// metadataLocations returns them in the order of the specification. A resource is the endpoint,
 // or the whole origin, as many servers identify themselves.
-func (h *Handler) places(ask challenge) ([]place, error) {
+func (h *Handler) metadataLocations(ask challenge) ([]metadataLocation, error) {
 	u, err := url.Parse(h.settings.URL)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("its url is invalid")
@@ -103,17 +103,17 @@ func (h *Handler) places(ask challenge) ([]place, error) {
 		}
 	}
 	const wellKnown = "/.well-known/oauth-protected-resource"
-	var all []place
+	var all []metadataLocation
 	if ask.metadata != "" {
 		if err := h.guard.check("metadata URL", ask.metadata); err != nil {
 			return nil, err
 		}
-		all = append(all, place{ask.metadata, mine})
+		all = append(all, metadataLocation{ask.metadata, mine})
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
-		all = append(all, place{origin + wellKnown + "/" + path, mine})
+		all = append(all, metadataLocation{origin + wellKnown + "/" + path, mine})
 	}
-	return append(all, place{origin + wellKnown, mine}), nil
+	return append(all, metadataLocation{origin + wellKnown, mine}), nil
 }
 
 // mismatch is part of the SDK's error for metadata of another resource.
@@ -122,7 +122,7 @@ const mismatch = "got metadata resource"
 // resource returns the upstream's metadata, or the default of revision 2025-03-26,
 // which had no metadata: the upstream's origin is its authorization server.
 func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.ProtectedResourceMetadata, error) {
-	places, err := h.places(ask)
+	places, err := h.metadataLocations(ask)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 }
 
 // metadataAt requests the metadata once for each possible resource.
-func (h *Handler) metadataAt(ctx context.Context, p place) (found *oauthex.ProtectedResourceMetadata, err error) {
+func (h *Handler) metadataAt(ctx context.Context, p metadataLocation) (found *oauthex.ProtectedResourceMetadata, err error) {
 	for _, resource := range p.resources {
 		found, err = oauthex.GetProtectedResourceMetadata(ctx, p.url, resource, h.client)
 		if err == nil || !strings.Contains(err.Error(), mismatch) {
@@ -169,8 +169,8 @@ func (h *Handler) probe(ctx context.Context) (challenge, error) {
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return challenge{}, fmt.Errorf("reach the upstream: %w", reason(err))
+		return challenge{}, fmt.Errorf("reach the upstream: %w", withoutURL(err))
 	}
 	defer resp.Body.Close()
-	return challengeOf(resp), nil
+	return parseChallenge(resp), nil
 }

@@ -17,9 +17,9 @@ import (
 
 const endpoint = "https://mcp.example.com/v1/mcp"
 
-func fuzzed(t *testing.T, dir string) *Handler {
+func newFuzzHandler(t *testing.T, dir string) *Handler {
 	t.Helper()
-	return New(Settings{ID: "tickets", URL: endpoint, Store: inFile}, &Options{Dir: dir})
+	return New(Settings{ID: "tickets", URL: endpoint, Store: storeFile}, &Options{Dir: dir})
 }
 
 // FuzzRecord: whatever the file of a login holds, it is a record of this upstream
@@ -28,7 +28,7 @@ func fuzzed(t *testing.T, dir string) *Handler {
 func FuzzRecord(f *testing.F) {
 	good, err := (&record{
 		Version: 1, Upstream: "tickets", URL: endpoint, Resource: endpoint, Issuer: "https://as.example.com", Scopes: []string{"read"},
-		Since: time.Unix(1, 0), Life: time.Hour, Store: inFile, TokenURL: "https://as.example.com/token", Secret: secrets{Access: "hunter2", Refresh: "hunter3"},
+		Since: time.Unix(1, 0), Life: time.Hour, Store: storeFile, TokenURL: "https://as.example.com/token", Secret: secrets{Access: "hunter2", Refresh: "hunter3"},
 	}).encode()
 	if err != nil {
 		f.Fatal(err)
@@ -40,7 +40,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`null`))
 	dir := filepath.Join(f.TempDir(), "auth")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h := fuzzed(t, dir)
+		h := newFuzzHandler(t, dir)
 		if _, err := h.store.makeFolder(); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func FuzzRecord(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, _, err := h.store.file()
+		r, _, err := h.store.readFile()
 		if err != nil {
 			asksForLogin(t, err)
 			return
@@ -66,7 +66,7 @@ func FuzzRecord(f *testing.F) {
 		if err := h.store.writeFile(r); err != nil {
 			return // a time that JSON cannot write
 		}
-		if again, _, err := h.store.file(); err != nil || !reflect.DeepEqual(again, r) {
+		if again, _, err := h.store.readFile(); err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%+v was written and read as %+v, %v", r, again, err)
 		}
 	})
@@ -105,7 +105,7 @@ func FuzzPasted(f *testing.F) {
 		f.Add(line, false)
 	}
 	f.Fuzz(func(t *testing.T, line string, supported bool) {
-		got, err := pasted(strings.NewReader(line))
+		got, err := readPastedURL(strings.NewReader(line))
 		if err != nil {
 			oneLine(t, err.Error())
 			if strings.Contains(err.Error(), "hunter") {
@@ -114,7 +114,7 @@ func FuzzPasted(f *testing.F) {
 			return
 		}
 		found := &issuer{meta: &oauthex.AuthServerMeta{Issuer: "https://as.example.com", AuthorizationResponseIssParameterSupported: supported}}
-		code, err := readAnswer(got, state, found)
+		code, err := readCallback(got, state, found)
 		if err != nil {
 			oneLine(t, err.Error())
 			if len(err.Error()) > 1200 { // 260 runes of the server, and ours
@@ -145,8 +145,8 @@ func FuzzChallenge(f *testing.F) {
 		f.Add(header, 403)
 	}
 	f.Fuzz(func(t *testing.T, header string, status int) {
-		h := fuzzed(t, t.TempDir())
-		ask := challengeOf(&http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {header}}})
+		h := newFuzzHandler(t, t.TempDir())
+		ask := parseChallenge(&http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {header}}})
 		if len(ask.scopes) > 64 {
 			t.Errorf("%d scopes", len(ask.scopes))
 		}
@@ -161,7 +161,7 @@ func FuzzChallenge(f *testing.F) {
 				t.Errorf("the command is %q", command)
 			}
 		}
-		places, err := h.places(ask)
+		places, err := h.metadataLocations(ask)
 		if err != nil {
 			oneLine(t, err.Error())
 			return
@@ -188,7 +188,7 @@ func FuzzTokenAnswer(f *testing.F) {
 		if status < 200 || status > 599 {
 			status = 200
 		}
-		h := New(Settings{ID: "tickets", URL: endpoint, Store: inFile}, &Options{Client: &http.Client{Transport: says{body, status}}})
+		h := New(Settings{ID: "tickets", URL: endpoint, Store: storeFile}, &Options{Client: &http.Client{Transport: cannedResponse{body, status}}})
 		token, err := h.grant(t.Context(), client{id: "x", tokenURL: "https://as.example.com/token"}, url.Values{"grant_type": {"refresh_token"}})
 		if err != nil {
 			oneLine(t, err.Error())
@@ -198,24 +198,24 @@ func FuzzTokenAnswer(f *testing.F) {
 			t.Errorf("token %q, life %v", token.AccessToken, lifeOf(token))
 		}
 		r := &record{Version: 1, Upstream: "tickets", URL: endpoint}
-		h.keep(r, token)
+		h.updateRecord(r, token)
 		if _, err := json.Marshal(r); err != nil {
 			t.Errorf("it cannot be kept: %v", err)
 		}
 		for _, scope := range r.Scopes {
-			if !scopeForm.MatchString(scope) {
+			if !scopePattern.MatchString(scope) {
 				t.Errorf("scope %q", scope)
 			}
 		}
 	})
 }
 
-type says struct {
+type cannedResponse struct {
 	body   string
 	status int
 }
 
-func (s says) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s cannedResponse) RoundTrip(req *http.Request) (*http.Response, error) {
 	rec := &http.Response{StatusCode: s.status, Header: http.Header{"Content-Type": {"application/json"}}, Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	rec.Body = http.NoBody
 	if s.body != "" {

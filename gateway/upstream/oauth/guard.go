@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// scopeForm matches the scopes of the RFC without characters that are special in shells.
-var scopeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+@*=,~-]{0,199}$`)
+// scopePattern matches the scopes of the RFC without characters that are special in shells.
+var scopePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+@*=,~-]{0,199}$`)
 
 // guard checks the URLs and addresses that an upstream refers to. The upstream's own
 // URL is trusted, as it is from the settings.
@@ -68,9 +68,9 @@ func (g guard) client(base *http.Client) *http.Client {
 	return c
 }
 
-type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func transport(dial dialer, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+func transport(dial dialFunc, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 	return &http.Transport{
 		Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 		IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
@@ -137,7 +137,7 @@ func (g guard) redirect(next *http.Request, via []*http.Request) error {
 	if err := g.check("redirect", next.URL.String()); err != nil {
 		return errRedirect
 	}
-	if ip, err := netip.ParseAddr(next.URL.Hostname()); err == nil && private(ip) && !g.sameKind(next.Context()) {
+	if ip, err := netip.ParseAddr(next.URL.Hostname()); err == nil && isPrivate(ip) && !g.isPrivateUpstream(next.Context()) {
 		return errRedirect
 	}
 	return nil
@@ -153,14 +153,14 @@ func (g guard) dial(ctx context.Context, _, address string, _ syscall.RawConn) e
 	switch {
 	case ip.IsLoopback() && !g.loopback:
 		return errors.New("a public upstream must not redirect to this machine")
-	case private(ip) && !g.sameKind(ctx):
+	case isPrivate(ip) && !g.isPrivateUpstream(ctx):
 		return errors.New("a public upstream must not redirect to a private address")
 	}
 	return nil
 }
 
-// sameKind reports whether the upstream itself is in a private network, or on this machine.
-func (g guard) sameKind(ctx context.Context) bool {
+// isPrivateUpstream reports whether the upstream itself is in a private network, or on this machine.
+func (g guard) isPrivateUpstream(ctx context.Context) bool {
 	if g.loopback {
 		return true
 	}
@@ -174,20 +174,20 @@ func (g guard) sameKind(ctx context.Context) bool {
 		return false
 	}
 	for _, ip := range ips {
-		if !private(ip.Unmap()) {
+		if !isPrivate(ip.Unmap()) {
 			return false
 		}
 	}
 	return true
 }
 
-// shared reports whether ip is in the shared address space of RFC 6598, which netip does not count as private.
-func shared(ip netip.Addr) bool {
+// isSharedSpace reports whether ip is in the shared address space of RFC 6598, which netip does not count as private.
+func isSharedSpace(ip netip.Addr) bool {
 	b := ip.As4()
 	return b[0] == 100 && b[1]&0xc0 == 64
 }
 
-func private(ip netip.Addr) bool {
+func isPrivate(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	return ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.Is4() && shared(ip)
+	return ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.Is4() && isSharedSpace(ip)
 }

@@ -46,7 +46,7 @@ func TestGuardDial(t *testing.T) {
 	if err := newGuard("https://10.0.0.2/mcp").dial(t.Context(), "tcp", "10.0.0.1:443", nil); err != nil {
 		t.Errorf("from private to private: %v", err)
 	}
-	if !private(netip.MustParseAddr("100.127.0.1")) || private(netip.MustParseAddr("100.128.0.1")) {
+	if !isPrivate(netip.MustParseAddr("100.127.0.1")) || isPrivate(netip.MustParseAddr("100.128.0.1")) {
 		t.Error("RFC 6598")
 	}
 }

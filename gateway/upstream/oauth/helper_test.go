@@ -83,7 +83,7 @@ func (w *world) session(h *oauth.Handler) *mcp.ClientSession {
 	return session
 }
 
-func (w *world) works(h *oauth.Handler) {
+func (w *world) callEcho(h *oauth.Handler) {
 	w.t.Helper()
 	session, err := w.connect(h)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *world) file() string {
 	return found[0]
 }
 
-func (w *world) stored() string {
+func (w *world) readStored() string {
 	w.t.Helper()
 	text, err := os.ReadFile(w.file())
 	if err != nil {

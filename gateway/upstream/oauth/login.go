@@ -35,7 +35,7 @@ type Login struct {
 // It waits for the user until ctx ends. The stored login changes only if it
 // succeeds.
 func (h *Handler) Login(ctx context.Context, how Login) error {
-	if h.isMachine() {
+	if h.usesClientCredentials() {
 		return fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
 	}
 	ask, err := h.probe(ctx)
@@ -62,7 +62,7 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 	if err != nil || old != nil && (old.Issuer != found.meta.Issuer || old.Resource != found.resource) {
 		old = nil // a login at another server
 	}
-	back, err := h.open(how, old)
+	back, err := h.listen(how, old)
 	if err != nil {
 		return err
 	}
@@ -72,15 +72,15 @@ func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error 
 		return err
 	}
 	scopes := h.scopes(found, old, how)
-	token, err := h.askPerson(ctx, found, who, scopes, back, how)
+	token, err := h.requestAuthorization(ctx, found, who, scopes, back, how)
 	if err != nil {
 		return err
 	}
 	return h.storeLogin(ctx, found, who, scopes, back.redirect, token)
 }
 
-// registered is a client of one authorization server.
-type registered struct {
+// clientRegistration is a client of one authorization server.
+type clientRegistration struct {
 	client
 	// dynamic reports that we registered it, so its secret is stored with the tokens.
 	dynamic bool
@@ -88,9 +88,9 @@ type registered struct {
 
 // register returns the client to use: the metadata document of the settings, the
 // client of the settings, the one that was registered before, or a new one.
-func (h *Handler) register(ctx context.Context, found *issuer, old *record, redirect string) (registered, error) {
+func (h *Handler) register(ctx context.Context, found *issuer, old *record, redirect string) (clientRegistration, error) {
 	m, s := found.meta, h.settings
-	who := registered{client: client{tokenURL: m.TokenEndpoint, basic: prefersBasic(m.TokenEndpointAuthMethodsSupported)}}
+	who := clientRegistration{client: client{tokenURL: m.TokenEndpoint, basic: prefersBasic(m.TokenEndpointAuthMethodsSupported)}}
 	switch {
 	case s.ClientMetadata != "" && m.ClientIDMetadataDocumentSupported:
 		who.id = s.ClientMetadata
@@ -99,7 +99,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 		who.id, who.secret = s.ClientID, s.ClientSecret
 		return who, nil
 	case old != nil && old.Registered && old.Redirect == redirect && !strings.Contains(old.Ended, "no longer knows the client"):
-		return registered{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
+		return clientRegistration{client{old.ClientID, old.Secret.ClientSecret, m.TokenEndpoint, old.Basic}, true}, nil
 	case m.RegistrationEndpoint == "":
 		return who, fmt.Errorf("the authorization server %s does not register clients: register one there with the redirect %s and set auth.client_id",
 			sanitize.Line(m.Issuer, 200), redirect)
@@ -107,7 +107,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 	return h.registerNew(ctx, found, redirect, who)
 }
 
-func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect string, who registered) (registered, error) {
+func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect string, who clientRegistration) (clientRegistration, error) {
 	got, err := oauthex.RegisterClient(ctx, found.meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
 		RedirectURIs: []string{redirect}, ClientName: "Sallyport", ApplicationType: "native",
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
@@ -115,7 +115,7 @@ func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect strin
 	}, h.client)
 	if err != nil {
 		return who, fmt.Errorf("the authorization server refuses to register a client (%s): register one there with the redirect %s and set auth.client_id",
-			sanitize.Line(reason(err).Error(), 200), redirect)
+			sanitize.Line(withoutURL(err).Error(), 200), redirect)
 	}
 	who.id, who.secret, who.dynamic = got.ClientID, got.ClientSecret, true
 	who.basic = got.TokenEndpointAuthMethod == "client_secret_basic" || got.TokenEndpointAuthMethod == ""
@@ -153,11 +153,11 @@ func (h *Handler) scopes(found *issuer, old *record, how Login) []string {
 	if slices.Contains(found.meta.ScopesSupported, "offline_access") {
 		scopes = append(scopes, "offline_access")
 	}
-	return without(scopes, nil)
+	return subtract(scopes, nil)
 }
 
-// askPerson sends the user to the authorization server and exchanges the code for tokens.
-func (h *Handler) askPerson(ctx context.Context, found *issuer, who registered, scopes []string, back *listener, how Login) (*oauth2.Token, error) {
+// requestAuthorization sends the user to the authorization server and exchanges the code for tokens.
+func (h *Handler) requestAuthorization(ctx context.Context, found *issuer, who clientRegistration, scopes []string, back *callbackListener, how Login) (*oauth2.Token, error) {
 	state, verifier := rand.Text(), oauth2.GenerateVerifier()
 	cfg := oauth2.Config{
 		ClientID: who.id, RedirectURL: back.redirect, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: found.meta.AuthorizationEndpoint},
@@ -167,7 +167,7 @@ func (h *Handler) askPerson(ctx context.Context, found *issuer, who registered, 
 	if err != nil {
 		return nil, err
 	}
-	code, err := readAnswer(got, state, found)
+	code, err := readCallback(got, state, found)
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +177,9 @@ func (h *Handler) askPerson(ctx context.Context, found *issuer, who registered, 
 	})
 }
 
-// readAnswer returns the code of a redirect, after checking its state and issuer
+// readCallback returns the code of a redirect, after checking its state and issuer
 // (RFC 9207).
-func readAnswer(got url.Values, state string, found *issuer) (string, error) {
+func readCallback(got url.Values, state string, found *issuer) (string, error) {
 	if subtle.ConstantTimeCompare([]byte(got.Get("state")), []byte(state)) != 1 {
 		return "", errors.New("the response is not for this login (state mismatch); try again")
 	}
@@ -206,7 +206,7 @@ func readAnswer(got url.Values, state string, found *issuer) (string, error) {
 }
 
 // storeLogin replaces the stored login, while no refresh is in progress.
-func (h *Handler) storeLogin(ctx context.Context, found *issuer, who registered, scopes []string, redirect string, token *oauth2.Token) error {
+func (h *Handler) storeLogin(ctx context.Context, found *issuer, who clientRegistration, scopes []string, redirect string, token *oauth2.Token) error {
 	r := &record{
 		Resource: found.resource, Issuer: found.meta.Issuer, Scopes: scopes, Since: h.opts.Now(),
 		TokenURL: found.meta.TokenEndpoint, RevokeURL: found.meta.RevocationEndpoint,
@@ -215,8 +215,8 @@ func (h *Handler) storeLogin(ctx context.Context, found *issuer, who registered,
 	if who.dynamic {
 		r.Secret.ClientSecret = who.secret
 	}
-	h.keep(r, token)
-	release, err := h.take(ctx)
+	h.updateRecord(r, token)
+	release, err := h.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func TestLogin(t *testing.T) {
 		wantLogin(t, err, "login required: run `sallyport auth login tickets`")
 	}
 	w.login(h)
-	w.works(h)
-	w.works(w.handler(nil)) // a new process
+	w.callEcho(h)
+	w.callEcho(w.handler(nil)) // a new process
 	w.count("register", 1)
 	w.count("refresh_token", 0)
 	status, err := h.Status()
@@ -83,7 +83,7 @@ func TestIssuerNotAnnounced(t *testing.T) {
 	w := newWorld(t, &authserver.Options{NoIss: true}, nil)
 	h := w.handler(nil)
 	w.login(h)
-	w.works(h)
+	w.callEcho(h)
 }
 
 func TestMetadataRefused(t *testing.T) {
@@ -152,11 +152,11 @@ func TestPreregistered(t *testing.T) {
 			mine := func(s *oauth.Settings) { s.ClientID, s.ClientSecret = c.ID, c.Secret }
 			h := w.handler(mine)
 			w.login(h)
-			w.works(h)
+			w.callEcho(h)
 			w.as.RevokeAccess()
-			w.works(h)
+			w.callEcho(h)
 			w.count("refresh_token", 1)
-			if c.Secret != "" && strings.Contains(w.stored(), c.Secret) {
+			if c.Secret != "" && strings.Contains(w.readStored(), c.Secret) {
 				t.Error("the client's secret was stored")
 			}
 			if was, revoked, err := h.Logout(t.Context()); !was || !revoked || err != nil {
@@ -185,9 +185,9 @@ func TestClientMetadataDocument(t *testing.T) {
 	w := newWorld(t, &authserver.Options{Documents: documents.Client()}, nil)
 	h := w.handler(func(s *oauth.Settings) { s.ClientMetadata = documents.URL + "/client.json" })
 	w.login(h)
-	w.works(h)
+	w.callEcho(h)
 	w.count("register", 0)
-	if !strings.Contains(w.stored(), documents.URL+"/client.json") {
+	if !strings.Contains(w.readStored(), documents.URL+"/client.json") {
 		t.Error("another client id was used")
 	}
 }
@@ -197,7 +197,7 @@ func TestClientMetadataDocumentUnknown(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(func(s *oauth.Settings) { s.ClientMetadata = "https://client.test/client.json" })
 	w.login(h)
-	w.works(h)
+	w.callEcho(h)
 	w.count("register", 1)
 }
 
@@ -227,7 +227,7 @@ func TestPaste(t *testing.T) {
 	if err := h.Login(t.Context(), oauth.Login{Show: show, Paste: in}); err != nil {
 		t.Fatal(err)
 	}
-	w.works(h)
+	w.callEcho(h)
 }
 
 func TestPasteWrong(t *testing.T) {
@@ -262,6 +262,6 @@ func TestLoginAgain(t *testing.T) {
 	h := w.handler(nil)
 	w.login(h)
 	w.login(h)
-	w.works(h)
+	w.callEcho(h)
 	w.count("register", 1)
 }

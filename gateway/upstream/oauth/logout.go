@@ -15,7 +15,7 @@ import (
 // revoked the tokens. An error means that the revocation failed, or that the tokens
 // could not be deleted.
 func (h *Handler) Logout(ctx context.Context) (was, revoked bool, err error) {
-	release, err := h.take(ctx)
+	release, err := h.acquire(ctx)
 	if err != nil {
 		return false, false, err
 	}
@@ -59,11 +59,11 @@ func (h *Handler) revokeOne(ctx context.Context, r *record, token, hint string) 
 			form.Set("client_secret", c.secret)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, exchange)
+	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.RevokeURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return reason(err)
+		return withoutURL(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if c.basic && c.secret != "" {
@@ -71,7 +71,7 @@ func (h *Handler) revokeOne(ctx context.Context, r *record, token, hint string) 
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return reason(err)
+		return withoutURL(err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)

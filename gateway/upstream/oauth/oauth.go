@@ -84,9 +84,9 @@ type Handler struct {
 	store    *store
 	client   *http.Client
 	guard    guard
-	// turn is a lock held while the token changes; a channel, so that a context can end the wait.
-	turn    chan struct{}
-	machine machine
+	// tokenLock is a lock held while the token changes; a channel, so that a context can end the wait.
+	tokenLock   chan struct{}
+	credentials clientCredentials
 }
 
 var _ auth.OAuthHandler = (*Handler)(nil)
@@ -94,7 +94,7 @@ var _ auth.OAuthHandler = (*Handler)(nil)
 // New returns a Handler. It reads and sends nothing; the methods return errors
 // for invalid settings. A nil opts means the zero Options.
 func New(settings Settings, opts *Options) *Handler {
-	h := &Handler{settings: settings, turn: make(chan struct{}, 1)}
+	h := &Handler{settings: settings, tokenLock: make(chan struct{}, 1)}
 	if opts != nil {
 		h.opts = *opts
 	}
@@ -143,7 +143,7 @@ func (e *LoginError) NeedsLogin() bool { return true }
 
 // Remedy returns what to do when the upstream refuses a new token.
 func (h *Handler) Remedy() string {
-	if h.isMachine() {
+	if h.usesClientCredentials() {
 		return "check client_id and client_secret of upstream " + h.settings.ID
 	}
 	return "a person has to run: sallyport auth login " + h.settings.ID
@@ -165,14 +165,14 @@ func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 
 // Token returns a token that has not expired, "" before a login.
 func (h *Handler) Token(ctx context.Context) (string, error) {
-	if h.isMachine() {
-		return h.machineToken(ctx)
+	if h.usesClientCredentials() {
+		return h.credentialsToken(ctx)
 	}
-	r, err := h.store.cached()
+	r, err := h.store.readCached()
 	if err != nil || r == nil {
 		return "", err
 	}
-	if err := h.fits(r); err != nil {
+	if err := h.checkClient(r); err != nil {
 		return "", nil //nolint:nilerr // the request is sent without a token, and Authorize returns the error
 	}
 	if r.fresh(h.opts.Now()) {
@@ -188,14 +188,14 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 // Secrets returns the values to redact: the tokens in use or in the file, and the client's
 // secret. It does not read the keyring.
 func (h *Handler) Secrets() []string {
-	h.machine.mu.Lock()
-	all := []string{h.settings.ClientSecret, h.machine.token}
-	h.machine.mu.Unlock()
+	h.credentials.mu.Lock()
+	all := []string{h.settings.ClientSecret, h.credentials.token}
+	h.credentials.mu.Unlock()
 	h.store.mu.Lock()
 	r := h.store.last
 	h.store.mu.Unlock()
 	if r == nil {
-		r, _ = h.store.public() // the error is returned when a token is needed
+		r, _ = h.store.readPublic() // the error is returned when a token is needed
 	}
 	if r != nil {
 		all = append(all, r.Secret.Access, r.Secret.Refresh, r.Secret.ClientSecret)
@@ -203,10 +203,10 @@ func (h *Handler) Secrets() []string {
 	return all
 }
 
-func (h *Handler) isMachine() bool { return h.settings.Type == "client_credentials" }
+func (h *Handler) usesClientCredentials() bool { return h.settings.Type == "client_credentials" }
 
-// fits returns an error if a login was by another client than that of the settings.
-func (h *Handler) fits(r *record) error {
+// checkClient returns an error if a login was by another client than that of the settings.
+func (h *Handler) checkClient(r *record) error {
 	if h.settings.ClientID != "" && h.settings.ClientID != r.ClientID {
 		return h.needLogin("the client_id in the settings is not that of the login")
 	}
@@ -219,19 +219,19 @@ func (h *Handler) fits(r *record) error {
 func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
-	ask := challengeOf(resp)
+	ask := parseChallenge(resp)
 	if resp.StatusCode == http.StatusForbidden && !ask.scope {
 		return nil // not about tokens; the retry returns the error
 	}
 	used := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	var err error
 	switch {
-	case h.isMachine():
-		return h.machineRefused(ctx, used, ask)
+	case h.usesClientCredentials():
+		return h.renewCredentialsToken(ctx, used, ask)
 	case ask.scope:
 		err = h.stepUp(used, ask)
 	default:
-		err = h.refused(ctx, used)
+		err = h.refreshRefused(ctx, used)
 	}
 	if e, ok := errors.AsType[*LoginError](err); ok && h.opts.Browse != nil {
 		return h.login(ctx, ask, Login{Scopes: e.Scopes, Browse: h.opts.Browse})
@@ -239,8 +239,8 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	return err
 }
 
-// refused handles a refused or missing token.
-func (h *Handler) refused(ctx context.Context, used string) error {
+// refreshRefused handles a refused or missing token.
+func (h *Handler) refreshRefused(ctx context.Context, used string) error {
 	r, err := h.store.read()
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (h *Handler) refused(ctx context.Context, used string) error {
 	if r == nil {
 		return h.needLogin("login required")
 	}
-	if err := h.fits(r); err != nil {
+	if err := h.checkClient(r); err != nil {
 		return err
 	}
 	if r.Secret.Access != used && r.fresh(h.opts.Now()) {
@@ -270,7 +270,7 @@ func (h *Handler) stepUp(used string, ask challenge) error {
 	if r == nil {
 		return h.needLogin("login required", ask.scopes...)
 	}
-	more := without(ask.scopes, r.Scopes)
+	more := subtract(ask.scopes, r.Scopes)
 	switch {
 	case r.Secret.Access != used:
 		return nil
@@ -291,8 +291,8 @@ type challenge struct {
 // maxChallenge is the largest size of the headers that are parsed, in bytes: the SDK takes seconds for a megabyte of commas.
 const maxChallenge = 16 << 10
 
-// challengeOf parses the Bearer challenges; it ignores invalid ones.
-func challengeOf(resp *http.Response) challenge {
+// parseChallenge parses the Bearer challenges; it ignores invalid ones.
+func parseChallenge(resp *http.Response) challenge {
 	var c challenge
 	headers, size := resp.Header.Values("WWW-Authenticate"), 0
 	for _, header := range headers {
@@ -313,7 +313,7 @@ func challengeOf(resp *http.Response) challenge {
 			c.scope = true
 		}
 		if c.scopes == nil {
-			c.scopes = scopeTokens(strings.Fields(one.Params["scope"]))
+			c.scopes = validScopes(strings.Fields(one.Params["scope"]))
 		}
 		if c.metadata == "" {
 			c.metadata = one.Params["resource_metadata"]
@@ -322,8 +322,8 @@ func challengeOf(resp *http.Response) challenge {
 	return c
 }
 
-// without returns the distinct elements of all that are not in some.
-func without(all, some []string) []string {
+// subtract returns the distinct elements of all that are not in some.
+func subtract(all, some []string) []string {
 	has := map[string]bool{}
 	for _, s := range some {
 		has[s] = true
@@ -338,12 +338,12 @@ func without(all, some []string) []string {
 	return rest
 }
 
-// scopeTokens returns the valid scopes (RFC 6749, 3.3) that are safe in a shell and a
+// validScopes returns the valid scopes (RFC 6749, 3.3) that are safe in a shell and a
 // terminal, since scopes are printed in a command to run; at most 64.
-func scopeTokens(scopes []string) []string {
+func validScopes(scopes []string) []string {
 	var good []string
 	for _, s := range scopes {
-		if scopeForm.MatchString(s) && len(good) < 64 {
+		if scopePattern.MatchString(s) && len(good) < 64 {
 			good = append(good, s)
 		}
 	}

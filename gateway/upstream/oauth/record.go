@@ -85,7 +85,7 @@ type Status struct {
 
 // Status returns the stored status of the upstream's login.
 func (h *Handler) Status() (Status, error) {
-	r, err := h.store.public()
+	r, err := h.store.readPublic()
 	if err != nil || r == nil {
 		return Status{}, err
 	}
@@ -93,7 +93,7 @@ func (h *Handler) Status() (Status, error) {
 		LoggedIn: r.Ended == "", Since: r.Since, Renewed: r.Renewed, Expires: r.Expires, Renewable: r.Renewable, Ended: r.Ended,
 		Issuer: r.Issuer, Resource: r.Resource, Scopes: r.Scopes, Store: r.Store,
 	}
-	if err := h.fits(r); err != nil && s.LoggedIn {
+	if err := h.checkClient(r); err != nil && s.LoggedIn {
 		s.LoggedIn, s.Ended = false, "the client_id in the settings is not that of the login"
 	}
 	return s, nil

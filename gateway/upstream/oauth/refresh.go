@@ -17,30 +17,30 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// exchange bounds one request for tokens. It continues after its caller's context
+// grantTimeout bounds one request for tokens. It continues after its caller's context
 // ends: the server may have invalidated the old refresh token by then, and the new
 // one must not be lost.
-const exchange = 30 * time.Second
+const grantTimeout = 30 * time.Second
 
-// take acquires the lock of this process and then the one of all processes.
-func (h *Handler) take(ctx context.Context) (release func(), err error) {
+// acquire acquires the lock of this process and then the one of all processes.
+func (h *Handler) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case h.turn <- struct{}{}:
+	case h.tokenLock <- struct{}{}:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for tokens: %w", context.Cause(ctx))
 	}
 	unlock, err := h.store.lock(ctx)
 	if err != nil {
-		<-h.turn
+		<-h.tokenLock
 		return nil, err
 	}
-	return func() { unlock(); <-h.turn }, nil
+	return func() { unlock(); <-h.tokenLock }, nil
 }
 
 // refresh returns a record with a fresh token other than refused. Concurrent callers
 // share one refresh.
 func (h *Handler) refresh(ctx context.Context, refused string) (*record, error) {
-	release, err := h.take(ctx)
+	release, err := h.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record
 		"grant_type": {"refresh_token"}, "refresh_token": {r.Secret.Refresh}, "resource": {r.Resource},
 	})
 	if err == nil {
-		h.keep(r, token)
+		h.updateRecord(r, token)
 		h.log.Info("token refreshed", "expires", r.Expires)
 		return r, h.store.write(r)
 	}
-	if reason := over(err); reason != "" {
+	if reason := endReason(err); reason != "" {
 		r.end(reason)
 		h.log.Warn("login ended", "reason", reason)
 		return nil, errors.Join(h.needLogin(reason), h.store.write(r))
@@ -94,8 +94,8 @@ func (h *Handler) renew(ctx context.Context, r *record, refused string) (*record
 	return nil, fmt.Errorf("refresh token: %w", err)
 }
 
-// over returns why a login has ended, "" if the request may be retried.
-func over(err error) string {
+// endReason returns why a login has ended, "" if the request may be retried.
+func endReason(err error) string {
 	e, ok := errors.AsType[*refusal](err)
 	if !ok {
 		return ""
@@ -109,9 +109,9 @@ func over(err error) string {
 	return ""
 }
 
-// keep stores new tokens in a record. A server that does not rotate refresh tokens
+// updateRecord stores new tokens in a record. A server that does not rotate refresh tokens
 // sends none; the old one stays valid.
-func (h *Handler) keep(r *record, token *oauth2.Token) {
+func (h *Handler) updateRecord(r *record, token *oauth2.Token) {
 	now := h.opts.Now()
 	r.Renewed, r.Ended, r.Secret.Access = now, "", token.AccessToken
 	r.Expires, r.Life = time.Time{}, 0
@@ -123,7 +123,7 @@ func (h *Handler) keep(r *record, token *oauth2.Token) {
 	}
 	r.Renewable = r.Secret.Refresh != ""
 	if scope, ok := token.Extra("scope").(string); ok && scope != "" {
-		r.Scopes = scopeTokens(strings.Fields(scope))
+		r.Scopes = validScopes(strings.Fields(scope))
 	}
 }
 
@@ -154,12 +154,12 @@ type refusal struct{ code, text string }
 
 func (e *refusal) Error() string { return "the authorization server refuses: " + e.text }
 
-// passes reports whether the same request may succeed later.
-func (e *refusal) passes() bool {
+// isTransient reports whether the same request may succeed later.
+func (e *refusal) isTransient() bool {
 	return slices.Contains([]string{"server_error", "temporarily_unavailable", "slow_down"}, e.code)
 }
 
-var codeForm = regexp.MustCompile(`^[a-z_]{1,40}$`)
+var errorCodePattern = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // grant requests a token. It uses the client credentials helper of x/oauth2 for all
 // grants, because only that accepts additional parameters: each request must have
@@ -174,11 +174,11 @@ func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oaut
 	if c.basic && c.secret != "" {
 		cfg.AuthStyle = oauth2.AuthStyleInHeader
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grantTimeout)
 	defer cancel()
 	token, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, h.client))
 	if err != nil {
-		return nil, worded(err)
+		return nil, grantError(err)
 	}
 	if !strings.EqualFold(token.Type(), "bearer") || !isToken(token.AccessToken) {
 		return nil, errors.New("the authorization server sent no usable bearer token")
@@ -186,13 +186,13 @@ func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oaut
 	return token, nil
 }
 
-// worded returns the error without the body of the response, which may repeat secrets.
-func worded(err error) error {
+// grantError returns the error without the body of the response, which may repeat secrets.
+func grantError(err error) error {
 	e, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
-		return reason(err)
+		return withoutURL(err)
 	}
-	if !codeForm.MatchString(e.ErrorCode) {
+	if !errorCodePattern.MatchString(e.ErrorCode) {
 		return fmt.Errorf("the authorization server answers %d", e.Response.StatusCode)
 	}
 	text := e.ErrorCode
@@ -202,8 +202,8 @@ func worded(err error) error {
 	return &refusal{e.ErrorCode, text}
 }
 
-// reason removes the URL from an error of net/http, since queries may contain secrets.
-func reason(err error) error {
+// withoutURL removes the URL from an error of net/http, since queries may contain secrets.
+func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}

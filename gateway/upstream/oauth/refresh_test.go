@@ -25,7 +25,7 @@ func TestRefreshOnce(t *testing.T) {
 		t.Errorf("%d different tokens", len(tokens))
 	}
 	w.count("refresh_token", 1)
-	w.works(h)
+	w.callEcho(h)
 	w.count("refresh_token", 1)
 }
 
@@ -96,7 +96,7 @@ func TestRefreshOnceAcrossProcesses(t *testing.T) {
 	}
 	all.Wait()
 	w.count("refresh_token", 1)
-	w.works(w.handler(nil))
+	w.callEcho(w.handler(nil))
 }
 
 // The server takes a token back: one refresh by force, for all who are refused.
@@ -131,7 +131,7 @@ func TestRevokedLoginNeedsLogin(t *testing.T) {
 	w.count("refresh_token", 1) // nobody asks again and again
 
 	w.login(w.handler(nil)) // in another process
-	w.works(h)
+	w.callEcho(h)
 }
 
 // Somebody who has a copy of an old refresh token uses it: the server ends the
@@ -140,10 +140,10 @@ func TestReuseOfRefreshTokenEndsLogin(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(nil)
 	w.login(h)
-	old := w.stored()
+	old := w.readStored()
 	w.as.RevokeAccess()
-	w.works(h)
-	current := w.stored()
+	w.callEcho(h)
+	current := w.readStored()
 	if old == current {
 		t.Fatal("nothing was rotated")
 	}
@@ -169,7 +169,7 @@ func TestRefreshWhileServerIsDown(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(nil)
 	w.login(h)
-	w.restore(strings.Replace(w.stored(), w.as.URL+"/oauth/token", "http://127.0.0.1:1/token", 1))
+	w.restore(strings.Replace(w.readStored(), w.as.URL+"/oauth/token", "http://127.0.0.1:1/token", 1))
 	w.late.Store(int64(time.Hour - 10*time.Second)) // soon, but not yet
 	if _, err := h.Token(t.Context()); err != nil {
 		t.Errorf("while the token is good: %v", err)
@@ -223,8 +223,8 @@ func TestClientCredentials(t *testing.T) {
 			h := w.handler(func(s *oauth.Settings) {
 				s.Type, s.ClientID, s.ClientSecret = "client_credentials", c.ID, c.Secret
 			})
-			w.works(h)
-			w.works(h)
+			w.callEcho(h)
+			w.callEcho(h)
 			w.count("client_credentials", 1)
 			w.late.Store(int64(2 * time.Hour))
 			if tokens := w.together(t, []*oauth.Handler{h}, 50); len(tokens) != 1 {
@@ -232,7 +232,7 @@ func TestClientCredentials(t *testing.T) {
 			}
 			w.count("client_credentials", 2)
 			w.as.RevokeAccess()
-			w.works(h)
+			w.callEcho(h)
 			w.count("client_credentials", 3)
 			if _, err := os.Stat(w.dir); err == nil {
 				t.Error("something was stored")
@@ -262,7 +262,7 @@ func TestTokenStaysWithItsResource(t *testing.T) {
 		t.Errorf("token of %d bytes, %v", len(token), err)
 	}
 	// Nor does a file that was renamed to fit.
-	text := w.stored()
+	text := w.readStored()
 	w.login(h)
 	if token, err := h.Token(t.Context()); token == "" || err != nil {
 		t.Fatal(err)
@@ -282,8 +282,8 @@ func TestWrongResource(t *testing.T) {
 	other := oauthtest.New(t, w.as, nil)
 	h := w.handler(nil)
 	w.login(h)
-	w.restore(strings.ReplaceAll(w.stored(), w.rs.URL, other.URL))
-	stolen := strings.ReplaceAll(w.stored(), other.URL+`",`, w.rs.URL+`",`)
+	w.restore(strings.ReplaceAll(w.readStored(), w.rs.URL, other.URL))
+	stolen := strings.ReplaceAll(w.readStored(), other.URL+`",`, w.rs.URL+`",`)
 	w.restore(strings.Replace(stolen, `"resource": "`+w.rs.URL, `"resource": "`+other.URL, 1))
 	w.late.Store(int64(2 * time.Hour))
 	_, err := h.Token(t.Context())

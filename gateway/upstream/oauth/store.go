@@ -31,8 +31,8 @@ func Dir(env func(string) (string, bool)) string {
 }
 
 const (
-	inFile    = "file"
-	inKeyring = "keyring"
+	storeFile    = "file"
+	storeKeyring = "keyring"
 	// maxRecord bounds a file, in bytes.
 	maxRecord = 256 << 10
 )
@@ -44,9 +44,9 @@ type store struct {
 	dir, id, url, kind string
 	now                func() time.Time
 
-	mu   sync.Mutex
-	seen fs.FileInfo // of the file that last was read from
-	last *record
+	mu       sync.Mutex
+	lastInfo fs.FileInfo // of the file that last was read from
+	last     *record
 }
 
 // name depends on the endpoint, so that a token is never sent to another server
@@ -72,8 +72,8 @@ func (s *store) path() (string, error) {
 	return filepath.Join(dir, s.name()+".json"), err
 }
 
-// cached is like read, but only does a stat while the file is unchanged.
-func (s *store) cached() (*record, error) {
+// readCached is like read, but only does a stat while the file is unchanged.
+func (s *store) readCached() (*record, error) {
 	path, err := s.path()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *store) cached() (*record, error) {
 		return nil, fmt.Errorf("read tokens: %w", err)
 	}
 	s.mu.Lock()
-	if s.last != nil && same(s.seen, info) {
+	if s.last != nil && sameFile(s.lastInfo, info) {
 		r := *s.last
 		s.mu.Unlock()
 		return &r, nil
@@ -95,41 +95,41 @@ func (s *store) cached() (*record, error) {
 	return s.read()
 }
 
-func same(a, b fs.FileInfo) bool {
+func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
 // read returns the record with its secrets, nil if there is none.
 func (s *store) read() (*record, error) {
-	r, info, err := s.file()
+	r, info, err := s.readFile()
 	if err != nil || r == nil {
 		return nil, err
 	}
-	if r.Store == inKeyring {
+	if r.Store == storeKeyring {
 		if r, err = s.fromKeyring(); err != nil {
 			return nil, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen, s.last = info, r
+	s.lastInfo, s.last = info, r
 	own := *r
 	return &own, nil
 }
 
-// public returns the record without asking the keyring, nil if there is none.
-func (s *store) public() (*record, error) {
-	r, _, err := s.file()
+// readPublic returns the record without asking the keyring, nil if there is none.
+func (s *store) readPublic() (*record, error) {
+	r, _, err := s.readFile()
 	return r, err
 }
 
-// item returns the record's name in the keyring.
-func (s *store) item() string { return "oauth/" + s.name() }
+// keyringItem returns the record's name in the keyring.
+func (s *store) keyringItem() string { return "oauth/" + s.name() }
 
 func (s *store) fromKeyring() (*record, error) {
-	text, err := secret.Get(s.item())
+	text, err := secret.Get(s.keyringItem())
 	if errors.Is(err, secret.ErrNotFound) {
-		return nil, s.lost("its login is no longer in the keyring")
+		return nil, s.lostError("its login is no longer in the keyring")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
@@ -140,18 +140,18 @@ func (s *store) fromKeyring() (*record, error) {
 func (s *store) decode(data []byte) (*record, error) {
 	r := &record{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, s.lost("the stored login is damaged")
+		return nil, s.lostError("the stored login is damaged")
 	}
 	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url {
-		return nil, s.lost("the stored login is not for " + s.id)
+		return nil, s.lostError("the stored login is not for " + s.id)
 	}
 	return r, nil
 }
 
-// lost is the error of an unusable stored login, which a new login replaces.
-func (s *store) lost(reason string) error { return &LoginError{Upstream: s.id, Reason: reason} }
+// lostError is the error of an unusable stored login, which a new login replaces.
+func (s *store) lostError(reason string) error { return &LoginError{Upstream: s.id, Reason: reason} }
 
-func (s *store) file() (*record, fs.FileInfo, error) {
+func (s *store) readFile() (*record, fs.FileInfo, error) {
 	path, err := s.path()
 	if err != nil {
 		return nil, nil, err
@@ -206,11 +206,11 @@ func checkFolder(dir string) error {
 // interrupted, the stored record is complete, and no newer token is lost.
 func (s *store) write(r *record) error {
 	r.Version, r.Upstream, r.URL = 1, s.id, s.url
-	if err := s.place(r); err != nil {
+	if err := s.storeSecrets(r); err != nil {
 		return fmt.Errorf("store tokens: %w", err)
 	}
 	public := *r
-	if r.Store == inKeyring {
+	if r.Store == storeKeyring {
 		public.Secret = secrets{}
 	}
 	if err := s.writeFile(&public); err != nil {
@@ -222,20 +222,20 @@ func (s *store) write(r *record) error {
 	return nil
 }
 
-// place selects file or keyring for the secrets, and writes them to the keyring in that case.
-func (s *store) place(r *record) error {
-	if s.kind == inFile {
-		r.Store = inFile
+// storeSecrets selects file or keyring for the secrets, and writes them to the keyring in that case.
+func (s *store) storeSecrets(r *record) error {
+	if s.kind == storeFile {
+		r.Store = storeFile
 		return nil
 	}
-	r.Store = inKeyring
+	r.Store = storeKeyring
 	data, err := r.encode()
 	if err != nil {
 		return err
 	}
-	err = secret.Set(s.item(), string(data))
-	if err != nil && s.kind != inKeyring {
-		r.Store = inFile
+	err = secret.Set(s.keyringItem(), string(data))
+	if err != nil && s.kind != storeKeyring {
+		r.Store = storeFile
 		return nil
 	}
 	return err
@@ -290,9 +290,9 @@ func (s *store) remove() error {
 	if err != nil {
 		return err
 	}
-	r, _, err := s.file()
-	if err != nil || r != nil && r.Store == inKeyring {
-		gone := secret.Delete(s.item())
+	r, _, err := s.readFile()
+	if err != nil || r != nil && r.Store == storeKeyring {
+		gone := secret.Delete(s.keyringItem())
 		if r != nil && gone != nil && !errors.Is(gone, secret.ErrNotFound) {
 			return fmt.Errorf("forget tokens: %w", gone)
 		}

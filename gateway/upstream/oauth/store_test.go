@@ -30,12 +30,12 @@ func TestStoreKeyring(t *testing.T) {
 		use := func(s *oauth.Settings) { s.Store = kind }
 		h := w.handler(use)
 		w.login(h)
-		w.works(w.handler(use))
+		w.callEcho(w.handler(use))
 		w.as.RevokeAccess()
-		w.works(w.handler(use))
-		w.works(h)
+		w.callEcho(w.handler(use))
+		w.callEcho(h)
 		w.count("refresh_token", 1)
-		if text := w.stored(); strings.Contains(text, "secret") || strings.Contains(text, *w.rs.Token.Load()) {
+		if text := w.readStored(); strings.Contains(text, "secret") || strings.Contains(text, *w.rs.Token.Load()) {
 			t.Errorf("%q: the file holds secrets:\n%s", kind, text)
 		}
 		if status, err := h.Status(); err != nil || status.Store != "keyring" {
@@ -60,7 +60,7 @@ func TestStoreWithoutKeyring(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	auto := w.handler(func(s *oauth.Settings) { s.Store = "auto" })
 	w.login(auto)
-	w.works(auto)
+	w.callEcho(auto)
 	if status, err := auto.Status(); err != nil || status.Store != "file" {
 		t.Errorf("status %+v, %v", status, err)
 	}
@@ -101,7 +101,7 @@ func TestStoreOpenToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.works(h)
+	w.callEcho(h)
 }
 
 func TestStoreDamaged(t *testing.T) {
@@ -117,7 +117,7 @@ func TestStoreDamaged(t *testing.T) {
 				t.Errorf("logout: %v", err)
 			}
 			w.login(h)
-			w.works(h)
+			w.callEcho(h)
 		})
 	}
 }
@@ -142,7 +142,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("before a login: %v %v %v", was, revoked, err)
 	}
 	w.login(h)
-	w.works(h)
+	w.callEcho(h)
 	token := *w.rs.Token.Load()
 	if was, revoked, err := h.Logout(t.Context()); !was || !revoked || err != nil {
 		t.Errorf("logout: %v %v %v", was, revoked, err)

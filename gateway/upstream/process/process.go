@@ -23,14 +23,14 @@ const (
 	afterTerm = 700 * time.Millisecond
 	afterKill = 500 * time.Millisecond
 
-	// lingering is how long the pipes of a dead process may stay open, held by
+	// pipeTimeout is how long the pipes of a dead process may stay open, held by
 	// a grandchild that left the process group.
-	lingering = 200 * time.Millisecond
+	pipeTimeout = 200 * time.Millisecond
 )
 
-// inherited are the variables of the gateway that an upstream gets, in addition to XDG_*.
+// inheritedVars are the variables of the gateway that an upstream gets, in addition to XDG_*.
 // All others may contain secrets that the upstream must not see.
-var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
+var inheritedVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // additional certificate authorities
 
 // Process is one running server and its process group.
@@ -40,13 +40,13 @@ type Process struct {
 	Stdout *os.File
 	errors *os.File
 	Stderr *Ring
-	heir   *heir // nil where there is no shell
+	reaper *reaper // nil where there is no shell
 
-	ended   chan struct{} // closed when the process has been reaped; then status may be read
-	status  string        // "exited with status 1"
-	Drained chan struct{} // closed when stdout has been read to its end
-	told    chan struct{} // closed when stderr has been read to its end
-	done    chan struct{} // closed when all of these are closed
+	ended      chan struct{} // closed when the process has been reaped; then status may be read
+	status     string        // "exited with status 1"
+	Drained    chan struct{} // closed when stdout has been read to its end
+	stderrDone chan struct{} // closed when stderr has been read to its end
+	done       chan struct{} // closed when all of these are closed
 
 	mu     sync.Mutex
 	reaped bool
@@ -64,7 +64,7 @@ type Command struct {
 func Start(ctx context.Context, s Command) (*Process, error) {
 	p := &Process{
 		Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
-		told: make(chan struct{}), done: make(chan struct{}),
+		stderrDone: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
 	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
@@ -76,13 +76,13 @@ func Start(ctx context.Context, s Command) (*Process, error) {
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
 	started := make(chan error)
-	go p.live(started)
+	go p.run(started)
 	if err := <-started; err != nil {
 		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
 		return nil, startError(err)
 	}
 	go func() {
-		defer close(p.told)
+		defer close(p.stderrDone)
 		p.Stderr.Fill(p.errors)
 	}()
 	return p, nil
@@ -120,13 +120,13 @@ func startError(err error) error {
 	return fmt.Errorf("start process: %w", err)
 }
 
-// live starts the process, waits for its end and cleans up after it.
+// run starts the process, waits for its end and cleans up after it.
 //
 // The kernel sends the parent-death signal when the thread that forked ends, not
 // the whole parent, and Go may end threads at any time. So the goroutine locks its
 // thread until the process has ended. The signal reaches only the direct child; the
 // group is killed by the shell that startHeir starts.
-func (p *Process) live(started chan<- error) {
+func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
@@ -134,11 +134,11 @@ func (p *Process) live(started chan<- error) {
 	if err != nil {
 		return
 	}
-	p.heir = startHeir(p.cmd.Process.Pid)
+	p.reaper = startReaper(p.cmd.Process.Pid)
 	awaitExit(p.cmd.Process.Pid)
 	p.reap()
 	close(p.ended)
-	p.heir.bury()
+	p.reaper.wait()
 	p.closePipes()
 	close(p.done)
 }
@@ -146,7 +146,7 @@ func (p *Process) live(started chan<- error) {
 // reap kills what is left of the group and collects the status.
 func (p *Process) reap() {
 	p.signal(syscall.SIGKILL)
-	p.heir.disarm()
+	p.reaper.disarm()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.cmd.Wait()
@@ -155,8 +155,8 @@ func (p *Process) reap() {
 
 // closePipes waits for the readers, for a limited time if another process holds the other end.
 func (p *Process) closePipes() {
-	deadline := time.After(lingering)
-	for _, read := range []chan struct{}{p.Drained, p.told} {
+	deadline := time.After(pipeTimeout)
+	for _, read := range []chan struct{}{p.Drained, p.stderrDone} {
 		select {
 		case <-read:
 		case <-deadline:
@@ -164,7 +164,7 @@ func (p *Process) closePipes() {
 		}
 	}
 	closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
-	<-p.told
+	<-p.stderrDone
 }
 
 // signal sends sig to the whole group, unless the process was reaped.
@@ -209,8 +209,8 @@ func (p *Process) Pid() int {
 	}
 }
 
-// Begun reports whether the process has read all pending input.
-func (p *Process) Begun() bool {
+// HasReadInput reports whether the process has read all pending input.
+func (p *Process) HasReadInput() bool {
 	conn, err := p.Stdin.SyscallConn()
 	if err != nil {
 		return true
@@ -220,28 +220,28 @@ func (p *Process) Begun() bool {
 	return err != nil || waiting == 0
 }
 
-// Obituary returns an error with the reason why the output of the process ended.
-func (p *Process) Obituary() error {
+// ExitError returns an error with the reason why the output of the process ended.
+func (p *Process) ExitError() error {
 	select {
 	case <-p.ended:
-	case <-time.After(lingering):
-		return &death{how: "closed its output", words: p.Stderr.LastWords()}
+	case <-time.After(pipeTimeout):
+		return &exitError{status: "closed its output", lastLine: p.Stderr.LastLine()}
 	}
 	select {
-	case <-p.told:
-	case <-time.After(lingering):
+	case <-p.stderrDone:
+	case <-time.After(pipeTimeout):
 	}
-	return &death{how: p.status, words: p.Stderr.LastWords()}
+	return &exitError{status: p.status, lastLine: p.Stderr.LastLine()}
 }
 
-// death is the exit status of a process, with the last informative line of its stderr, untrusted and raw.
-type death struct{ how, words string }
+// exitError is the exit status of a process, with the last informative line of its stderr, untrusted and raw.
+type exitError struct{ status, lastLine string }
 
-func (d *death) Error() string {
-	if d.words == "" {
-		return d.how
+func (d *exitError) Error() string {
+	if d.lastLine == "" {
+		return d.status
 	}
-	return d.how + "; stderr: " + d.words
+	return d.status + "; stderr: " + d.lastLine
 }
 
 func exitStatus(state *os.ProcessState, err error) string {
@@ -260,7 +260,7 @@ func environment(ours []string, own map[string]string) []string {
 	env := map[string]string{}
 	for _, entry := range ours {
 		name, value, _ := strings.Cut(entry, "=")
-		if slices.Contains(inherited, name) || strings.HasPrefix(name, "XDG_") {
+		if slices.Contains(inheritedVars, name) || strings.HasPrefix(name, "XDG_") {
 			env[name] = value
 		}
 	}

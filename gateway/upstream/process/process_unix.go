@@ -10,5 +10,5 @@ import (
 // signalGroup sends a signal to the process group of p.
 func signalGroup(p *os.Process, sig syscall.Signal) error { return syscall.Kill(-p.Pid, sig) }
 
-// heirGroup starts the shell in its own group, so that signals to the gateway's group do not reach it.
-func heirGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// reaperGroup starts the shell in its own group, so that signals to the gateway's group do not reach it.
+func reaperGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

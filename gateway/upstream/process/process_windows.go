@@ -10,7 +10,7 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-func heirGroup() *syscall.SysProcAttr { return ownGroup() }
+func reaperGroup() *syscall.SysProcAttr { return ownGroup() }
 
 // signalGroup kills the process itself on SIGKILL and ignores other signals: Windows has no process groups.
 func signalGroup(p *os.Process, sig syscall.Signal) error {

@@ -180,7 +180,7 @@ func answerTraps() map[string]wrapper {
 			asJSON(w, r, `"result":{"content":[{"type":"text","text":"plain"}]}`)
 		}),
 		"http-json-deep": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
-			asJSON(w, r, `"result":{"content":[],"structuredContent":`+nested(2000)+`}`)
+			asJSON(w, r, `"result":{"content":[],"structuredContent":`+nestedJSON(2000)+`}`)
 		}),
 		"http-json-odd": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
 			asJSON(w, r, `"error":{"code":"x","message":7}`)

@@ -32,7 +32,7 @@ func Leaky(secrets func() []string) *mcp.Server {
 		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "refused " + l.plain()}}}, nil
 	})
 	add("refuse", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		data, _ := json.Marshal(l.said())
+		data, _ := json.Marshal(l.variants())
 		return nil, &jsonrpc.Error{Code: -32099, Message: l.plain(), Data: data}
 	})
 	add("ask", l.ask)
@@ -53,8 +53,8 @@ func Leaky(secrets func() []string) *mcp.Server {
 
 type leaky struct{ secrets func() []string }
 
-// said returns all secrets in many encodings.
-func (l leaky) said() (all []string) {
+// variants returns all secrets in many encodings.
+func (l leaky) variants() (all []string) {
 	for _, s := range l.secrets() {
 		nested, _ := json.Marshal(map[string]string{"nested": s})
 		all = append(all, s, "x"+s+"y", url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), string(nested), hex.EncodeToString([]byte(s)),
@@ -65,23 +65,23 @@ func (l leaky) said() (all []string) {
 
 func (l leaky) plain() string { return strings.Join(l.secrets(), " ") }
 
-func (l leaky) words() string { return strings.Join(l.said(), " ") }
+func (l leaky) words() string { return strings.Join(l.variants(), " ") }
 
 func (l leaky) tell(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: l.words(), Data: l.said()}) //nolint:staticcheck // deprecated, and still in use
+	_ = req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: l.words(), Data: l.variants()}) //nolint:staticcheck // deprecated, and still in use
 	_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1, Message: l.words()})
 	byKey := map[string]any{}
 	for i, s := range l.secrets() {
 		byKey[s] = i
 	}
 	return &mcp.CallToolResult{
-		Meta: mcp.Meta{"leak.example/said": l.said()},
+		Meta: mcp.Meta{"leak.example/said": l.variants()},
 		Content: []mcp.Content{
 			&mcp.TextContent{Text: l.words()},
 			&mcp.ResourceLink{URI: "leak://" + url.PathEscape(l.words()), Name: l.words()},
 			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "leak://in", Text: l.words()}},
 		},
-		StructuredContent: map[string]any{"said": l.said(), "by": byKey},
+		StructuredContent: map[string]any{"said": l.variants(), "by": byKey},
 	}, nil
 }
 

@@ -39,7 +39,7 @@ func (s *streams) add(ctx context.Context) (string, *stream) {
 	return id, s.open[id]
 }
 
-func (s *streams) of(id string) *stream {
+func (s *streams) get(id string) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[id]
@@ -52,30 +52,30 @@ func (s *stream) send(event string) {
 	}
 }
 
-// old is a trap of revision 2024-11-05: its stream begins with what first
+// sseTrap is a trap of revision 2024-11-05: its stream begins with what first
 // returns, and call, unless it is nil, answers tools/call.
-type old struct {
+type sseTrap struct {
 	first func(s *site, own string) string
 	call  func(w http.ResponseWriter, s *stream)
 }
 
 func endpoint(url string) string { return "event: endpoint\ndata: " + url + "\n\n" }
 
-func named(_ *site, own string) string { return endpoint(own) }
+func ownEndpoint(_ *site, own string) string { return endpoint(own) }
 
 // serve rejects the streamable transport, and serves HTTP with SSE.
-func (o old) serve(s *site, w http.ResponseWriter, r *http.Request, _ http.Handler) {
+func (o sseTrap) serve(s *site, w http.ResponseWriter, r *http.Request, _ http.Handler) {
 	switch {
 	case r.Method == http.MethodGet:
 		o.stream(s, w, r)
-	case s.streams.of(r.URL.Query().Get("id")) == nil:
+	case s.streams.get(r.URL.Query().Get("id")) == nil:
 		http.Error(w, "not here", http.StatusMethodNotAllowed)
 	default:
 		o.post(s, w, r)
 	}
 }
 
-func (o old) stream(s *site, w http.ResponseWriter, r *http.Request) {
+func (o sseTrap) stream(s *site, w http.ResponseWriter, r *http.Request) {
 	id, out := s.streams.add(r.Context())
 	defer out.cut()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -91,8 +91,8 @@ func (o old) stream(s *site, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (o old) post(s *site, w http.ResponseWriter, r *http.Request) {
-	out := s.streams.of(r.URL.Query().Get("id"))
+func (o sseTrap) post(s *site, w http.ResponseWriter, r *http.Request) {
+	out := s.streams.get(r.URL.Query().Get("id"))
 	var req request
 	if body, err := io.ReadAll(r.Body); err != nil || json.Unmarshal(body, &req) != nil {
 		http.Error(w, "no JSON", http.StatusBadRequest)
@@ -113,24 +113,24 @@ func (o old) post(s *site, w http.ResponseWriter, r *http.Request) {
 // oldTraps are those of HTTP with SSE.
 func oldTraps() map[string]wrapper {
 	return map[string]wrapper{
-		"sse-good":        old{first: named}.serve,
-		"sse-elsewhere":   old{first: func(s *site, _ string) string { return endpoint(s.other + "/canary") }}.serve,
-		"sse-no-endpoint": old{first: func(*site, string) string { return ": nothing\n\n" }}.serve,
-		"sse-two-endpoints": old{first: func(s *site, own string) string {
+		"sse-good":        sseTrap{first: ownEndpoint}.serve,
+		"sse-elsewhere":   sseTrap{first: func(s *site, _ string) string { return endpoint(s.other + "/canary") }}.serve,
+		"sse-no-endpoint": sseTrap{first: func(*site, string) string { return ": nothing\n\n" }}.serve,
+		"sse-two-endpoints": sseTrap{first: func(s *site, own string) string {
 			return endpoint(own) + endpoint(s.other+"/canary")
 		}}.serve,
-		"sse-junk": old{first: func(_ *site, own string) string {
+		"sse-junk": sseTrap{first: func(_ *site, own string) string {
 			return "data: hello\n\nevent: odd\ndata: {}\n\n\n\n: x\nid\ndata\n\n" + endpoint(own) + "data: {\"jsonrpc\":\n\nevent: endpoint\n\n"
 		}}.serve,
-		"sse-endpoint-is-none": old{first: func(*site, string) string { return endpoint("http://[::1") }}.serve,
-		"sse-endless-event":    old{first: func(*site, string) string { return "data: " + strings.Repeat("x", 70<<20) + "\n\n" }}.serve,
-		"sse-post-500":         old{named, func(w http.ResponseWriter, _ *stream) { http.Error(w, "boom", http.StatusInternalServerError) }}.serve,
-		"sse-post-hangs":       old{named, func(_ http.ResponseWriter, s *stream) { <-s.ctx.Done() }}.serve,
-		"sse-cut": old{named, func(w http.ResponseWriter, s *stream) {
+		"sse-endpoint-is-none": sseTrap{first: func(*site, string) string { return endpoint("http://[::1") }}.serve,
+		"sse-endless-event":    sseTrap{first: func(*site, string) string { return "data: " + strings.Repeat("x", 70<<20) + "\n\n" }}.serve,
+		"sse-post-500":         sseTrap{ownEndpoint, func(w http.ResponseWriter, _ *stream) { http.Error(w, "boom", http.StatusInternalServerError) }}.serve,
+		"sse-post-hangs":       sseTrap{ownEndpoint, func(_ http.ResponseWriter, s *stream) { <-s.ctx.Done() }}.serve,
+		"sse-cut": sseTrap{ownEndpoint, func(w http.ResponseWriter, s *stream) {
 			w.WriteHeader(http.StatusAccepted)
 			s.cut()
 		}}.serve,
-		"sse-half": old{named, func(w http.ResponseWriter, s *stream) {
+		"sse-half": sseTrap{ownEndpoint, func(w http.ResponseWriter, s *stream) {
 			w.WriteHeader(http.StatusAccepted)
 			s.send(fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%d", 1_000_002))
 			s.cut()

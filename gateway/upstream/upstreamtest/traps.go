@@ -36,7 +36,7 @@ func frameTraps() map[string]trap {
 		}},
 		"junk-between":   {before: func(s *server, _ request) { s.line("debug: handling"); s.line(`{"jsonrpc":"1.0"}`) }},
 		"partial-junk":   {before: func(s *server, _ request) { s.line(`{"jsonrpc":"2.0","id":`) }},
-		"partial-frames": on("tools/call", func(s *server, r request) { s.dripped(r, 7, time.Millisecond) }),
+		"partial-frames": on("tools/call", func(s *server, r request) { s.writeSlowly(r, 7, time.Millisecond) }),
 		"partial-end": on("tools/call", func(s *server, _ request) {
 			s.raw([]byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[`))
 			os.Exit(0)
@@ -46,13 +46,13 @@ func frameTraps() map[string]trap {
 			s.line(`[7,{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[{"type":"text","text":"batched"}]}}]`)
 		}),
 		"batch-deep": on("tools/call", func(s *server, r request) {
-			s.line(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[],"structuredContent":` + nested(2000) + `}}]`)
+			s.line(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[],"structuredContent":` + nestedJSON(2000) + `}}]`)
 		}),
 	}
 }
 
-// nested returns JSON of that depth.
-func nested(depth int) string {
+// nestedJSON returns JSON of that depth.
+func nestedJSON(depth int) string {
 	return strings.Repeat(`{"a":[`, depth/2) + strings.Repeat(`]}`, depth/2)
 }
 
@@ -62,9 +62,9 @@ func messageTraps() map[string]trap {
 		"frame-17m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 17<<20)) }),
 		"frame-2m":     on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 2<<20)) }),
 		"invalid-utf8": answers("{\"content\":[{\"type\":\"text\",\"text\":\"a\xff\xed\xa0\x80b\"}]}"),
-		"deep":         answers(`{"content":[],"structuredContent":` + nested(200_000) + `}`),
-		"deep-1100":    answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nested(1100) + `}`),
-		"deep-900":     answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nested(900) + `}`),
+		"deep":         answers(`{"content":[],"structuredContent":` + nestedJSON(200_000) + `}`),
+		"deep-1100":    answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nestedJSON(1100) + `}`),
+		"deep-900":     answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nestedJSON(900) + `}`),
 		"duplicate-member": on("tools/call", func(s *server, r request) {
 			s.line(`{"jsonrpc":"2.0","id":99999,"id":` + string(r.ID) + `,"result":{},"result":{"content":[{"type":"text","text":"second"}]}}`)
 		}),
@@ -84,8 +84,8 @@ func messageTraps() map[string]trap {
 	}
 }
 
-// dripped writes an echo response size bytes at a time.
-func (s *server) dripped(r request, size int, pause time.Duration) {
+// writeSlowly writes an echo response size bytes at a time.
+func (s *server) writeSlowly(r request, size int, pause time.Duration) {
 	whole := &bytes.Buffer{}
 	(&server{raw: func(data []byte) { whole.Write(data) }}).text(r, string(r.Params.Arguments))
 	for whole.Len() > 0 {
@@ -281,7 +281,7 @@ func schemaTraps() map[string]trap {
 	}
 	deeply := func(depth int) trap {
 		return on("tools/list", func(s *server, r request) {
-			tools(`{"name":"nested","inputSchema":`+nested(depth)+`}`, echoTool)(s, r)
+			tools(`{"name":"nested","inputSchema":`+nestedJSON(depth)+`}`, echoTool)(s, r)
 		})
 	}
 	return map[string]trap{

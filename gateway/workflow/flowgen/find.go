@@ -18,8 +18,8 @@ const (
 // ref is the origin of a value: an expression, and the name of its member, "" for none.
 type ref struct{ expr, name string }
 
-// known is an index of the values in results so far.
-type known struct {
+// valueIndex is an index of the values in results so far.
+type valueIndex struct {
 	refs    map[string][]ref // by raw
 	texts   []seenText       // those that may be parts of other texts
 	lists   []seenList
@@ -37,15 +37,15 @@ type seenList struct {
 	items []value
 }
 
-// learn adds the result of a step.
-func (k *known) learn(expr string, v value) {
+// add adds the result of a step.
+func (k *valueIndex) add(expr string, v value) {
 	room := min(maxFound, maxKnown-k.count)
 	before := room
 	k.walk(ref{expr: expr}, v, &room)
 	k.count += before - room
 }
 
-func (k *known) walk(r ref, v value, room *int) {
+func (k *valueIndex) walk(r ref, v value, room *int) {
 	if *room <= 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (k *known) walk(r ref, v value, room *int) {
 }
 
 // find returns the probable origin of an argument: a value with the same name, else the first equal value.
-func (k *known) find(param string, v value) (expr string, ok bool) {
+func (k *valueIndex) find(param string, v value) (expr string, ok bool) {
 	refs := k.refs[v.raw]
 	if i := slices.IndexFunc(refs, func(r ref) bool { return r.name == param }); i >= 0 && param != "" && (v.scalar() || v.distinctive()) {
 		return refs[i].expr, true
@@ -82,9 +82,9 @@ func (k *known) find(param string, v value) (expr string, ok bool) {
 // piece is a part of a text: an expression or literal text.
 type piece struct{ expr, text string }
 
-// within splits a text at the earlier texts that it contains as whole words, the longest first; nil if there are none. Earlier constants
+// splitText splits a text at the earlier texts that it contains as whole words, the longest first; nil if there are none. Earlier constants
 // are excluded, since results often repeat the arguments.
-func (k *known) within(text string, constant func(value) bool) []piece {
+func (k *valueIndex) splitText(text string, constant func(value) bool) []piece {
 	if len(text) > maxSearched {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (k *known) within(text string, constant func(value) bool) []piece {
 		if k.scanned += len(text); k.scanned > maxScanned {
 			break
 		}
-		if i := strings.Index(text, t.text); i >= 0 && len(t.text) < len(text) && bounded(text, i, i+len(t.text)) && !constant(textValue(t.text)) {
+		if i := strings.Index(text, t.text); i >= 0 && len(t.text) < len(text) && isWholeWord(text, i, i+len(t.text)) && !constant(textValue(t.text)) {
 			hits = append(hits, hit{i, i + len(t.text), t.expr})
 		}
 	}
@@ -130,24 +130,24 @@ func pieces(text string, taken []hit) (all []piece) {
 	return all
 }
 
-// bounded reports whether text[from:to] is not part of a longer word.
-func bounded(text string, from, to int) bool {
+// isWholeWord reports whether text[from:to] is not part of a longer word.
+func isWholeWord(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	return !word(before) && !word(after)
 }
 
-// listOf finds an earlier list whose items, or one member of each, are these values in any order, and returns them in the order of the list. member is "" for the items themselves,
+// findList finds an earlier list whose items, or one member of each, are these values in any order, and returns them in the order of the list. member is "" for the items themselves,
 // order is nil if there is none.
-func (k *known) listOf(values []value) (expr, member string, order []value) {
-	want := sorted(values)
+func (k *valueIndex) findList(values []value) (expr, member string, order []value) {
+	want := sortedRaws(values)
 	for _, l := range k.lists {
 		if len(l.items) != len(values) {
 			continue
 		}
 		for _, path := range append([]ref{{}}, scalars(ref{}, l.items[0], 3)...) {
-			if picked := pick(l.items, path.expr); slices.Equal(want, sorted(picked)) {
+			if picked := pick(l.items, path.expr); slices.Equal(want, sortedRaws(picked)) {
 				return l.expr, path.expr, picked
 			}
 		}
@@ -155,19 +155,19 @@ func (k *known) listOf(values []value) (expr, member string, order []value) {
 	return "", "", nil
 }
 
-// mapped finds an earlier list of which one member of each item gives the items of v, in order.
-func (k *known) mapped(v value) (expr string, ok bool) {
+// findMapped finds an earlier list of which one member of each item gives the items of v, in order.
+func (k *valueIndex) findMapped(v value) (expr string, ok bool) {
 	if len(v.items) < minFound || slices.ContainsFunc(v.items, func(item value) bool { return !item.distinctive() }) {
 		return "", false
 	}
-	expr, member, order := k.listOf(v.items)
+	expr, member, order := k.findList(v.items)
 	if order == nil || member == "" || !slices.EqualFunc(order, v.items, func(a, b value) bool { return a.raw == b.raw }) {
 		return "", false
 	}
 	return expr + ".map(it, it" + member + ")", true
 }
 
-func sorted(values []value) []string {
+func sortedRaws(values []value) []string {
 	raws := make([]string, len(values))
 	for i, v := range values {
 		raws[i] = v.raw

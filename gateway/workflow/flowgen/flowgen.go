@@ -24,12 +24,12 @@ const (
 
 // From returns a definition in YAML that makes the calls of an execution. tools are the current tools, for comments on missing and writing ones.
 // Errors are *tool.Error.
-func From(done history.Done, tools []tool.Tool) ([]byte, error) {
+func From(done history.Succeeded, tools []tool.Tool) ([]byte, error) {
 	d := newDrafter(done, tools)
 	if err := d.read(); err != nil {
 		return nil, err
 	}
-	d.fold()
+	d.groupCalls()
 	if len(d.steps) == 0 || len(d.steps) > maxSteps || d.methods {
 		return d.program()
 	}
@@ -46,7 +46,7 @@ func From(done history.Done, tools []tool.Tool) ([]byte, error) {
 
 // drafter generates one draft.
 type drafter struct {
-	done  history.Done
+	done  history.Succeeded
 	tools map[tool.ID]tool.Tool
 	calls []*call
 	steps []*step
@@ -54,13 +54,13 @@ type drafter struct {
 	failed, lost []string
 	// methods says that the program made requests other than tool calls.
 	methods bool
-	known   known
+	known   valueIndex
 	ids     map[string]bool
 	inputs  inputs
 }
 
-func newDrafter(done history.Done, tools []tool.Tool) *drafter {
-	d := &drafter{done: done, tools: map[tool.ID]tool.Tool{}, known: known{refs: map[string][]ref{}}, ids: map[string]bool{}, inputs: newInputs(done.Variables)}
+func newDrafter(done history.Succeeded, tools []tool.Tool) *drafter {
+	d := &drafter{done: done, tools: map[tool.ID]tool.Tool{}, known: valueIndex{refs: map[string][]ref{}}, ids: map[string]bool{}, inputs: newInputs(done.Variables)}
 	for _, t := range tools {
 		d.tools[t.ID] = t
 	}
@@ -103,8 +103,8 @@ func (d *drafter) read() error {
 	return nil
 }
 
-// fold groups calls into steps. Consecutive calls of one tool that differ in one argument become one loop.
-func (d *drafter) fold() {
+// groupCalls groups calls into steps. Consecutive calls of one tool that differ in one argument become one loop.
+func (d *drafter) groupCalls() {
 	for i := 0; i < len(d.calls); {
 		n, l := d.loopAt(i)
 		c := d.calls[i]
@@ -115,10 +115,10 @@ func (d *drafter) fold() {
 			s.id = d.unique("each_" + c.tool.Name)
 		}
 		d.steps = append(d.steps, s)
-		d.known.learn("steps."+s.id+".output", s.result())
+		d.known.add("steps."+s.id+".output", s.result())
 		i += n
 	}
-	d.known = known{refs: map[string][]ref{}} // bind adds the results again, step by step
+	d.known = valueIndex{refs: map[string][]ref{}} // bind adds the results again, step by step
 }
 
 // result is the result of a step.
@@ -185,7 +185,7 @@ func (d *drafter) loopAt(i int) (n int, l *loop) {
 		l.values = append(l.values, v)
 	}
 	for n := last - i; n >= minFound; n-- {
-		if expr, member, order := d.known.listOf(l.values[:n]); order != nil {
+		if expr, member, order := d.known.findList(l.values[:n]); order != nil {
 			l.expr, l.member, l.values = expr, member, l.values[:n]
 			d.reorder(d.calls[i:i+n], l, order)
 			return n, l
@@ -225,15 +225,15 @@ func (d *drafter) cameFrom(first, last int, param string) bool {
 		return false
 	}
 	for _, c := range d.calls[first:last] {
-		if given, _ := c.arguments.member(param); given.raw != v.raw && strings.Contains(c.result.raw, v.raw) && !d.before(first, v) {
+		if given, _ := c.arguments.member(param); given.raw != v.raw && strings.Contains(c.result.raw, v.raw) && !d.knownBefore(first, v) {
 			return true
 		}
 	}
 	return false
 }
 
-// before reports whether a value was known before a call.
-func (d *drafter) before(first int, v value) bool {
+// knownBefore reports whether a value was known before a call.
+func (d *drafter) knownBefore(first int, v value) bool {
 	return slices.ContainsFunc(d.calls[:first], func(c *call) bool {
 		return strings.Contains(c.result.raw, v.raw) || strings.Contains(c.arguments.raw, v.raw)
 	})
@@ -241,7 +241,7 @@ func (d *drafter) before(first int, v value) bool {
 
 // bind finds the origins of the arguments of a step, and adds its result to known.
 func (d *drafter) bind(s *step) {
-	s.with = node{members: []named{}}
+	s.with = node{members: []namedNode{}}
 	for _, m := range s.calls[0].arguments.members {
 		n := node{}
 		switch {
@@ -253,9 +253,9 @@ func (d *drafter) bind(s *step) {
 		default:
 			n = d.argument(s, m.name, m.value)
 		}
-		s.with.members = append(s.with.members, named{m.name, n})
+		s.with.members = append(s.with.members, namedNode{m.name, n})
 	}
-	d.known.learn("steps."+s.id+".output", s.result())
+	d.known.add("steps."+s.id+".output", s.result())
 }
 
 // argument returns the origin of an argument.
@@ -268,13 +268,13 @@ func (d *drafter) argument(s *step, param string, v value) node {
 	}
 	switch v.kind {
 	case '{':
-		n := node{members: []named{}}
+		n := node{members: []namedNode{}}
 		for _, m := range v.members {
-			n.members = append(n.members, named{m.name, d.argument(s, m.name, m.value)})
+			n.members = append(n.members, namedNode{m.name, d.argument(s, m.name, m.value)})
 		}
 		return n
 	case '[':
-		if expr, ok := d.known.mapped(v); ok {
+		if expr, ok := d.known.findMapped(v); ok {
 			return node{expr: expr}
 		}
 		n := node{items: []node{}}
@@ -283,7 +283,7 @@ func (d *drafter) argument(s *step, param string, v value) node {
 		}
 		return n
 	case '"':
-		if parts := d.known.within(v.text, func(part value) bool { return d.inputs.knows("", part) }); parts != nil {
+		if parts := d.known.splitText(v.text, func(part value) bool { return d.inputs.knows("", part) }); parts != nil {
 			return node{parts: parts}
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// did is an execution with calls that are written as "tool arguments -> result".
-func did(t testing.TB, lines ...string) history.Done {
+// doneExecution is an execution with calls that are written as "tool arguments -> result".
+func doneExecution(t testing.TB, lines ...string) history.Succeeded {
 	t.Helper()
-	done := history.Done{Record: history.Record{ID: "e-2f6qdmnhx3k4", Language: "python", Code: "print('hello')\n", Started: time.Unix(1_760_000_000, 0)}}
+	done := history.Succeeded{Record: history.Record{ID: "e-2f6qdmnhx3k4", Language: "python", Code: "print('hello')\n", Started: time.Unix(1_760_000_000, 0)}}
 	for _, line := range lines {
 		request, result, _ := strings.Cut(line, " -> ")
 		name, arguments, _ := strings.Cut(request, " ")
@@ -27,7 +27,7 @@ func did(t testing.TB, lines ...string) history.Done {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := history.DoneCall{Tool: id, Arguments: json.RawMessage(arguments)}
+		c := history.SucceededCall{Tool: id, Arguments: json.RawMessage(arguments)}
 		if message, failed := strings.CutPrefix(result, "!"); failed {
 			c.Err = &tool.Error{Kind: tool.Failed, Message: message}
 		} else {
@@ -38,7 +38,7 @@ func did(t testing.TB, lines ...string) history.Done {
 	return done
 }
 
-func from(t testing.TB, done history.Done) (string, *spec.Definition) {
+func from(t testing.TB, done history.Succeeded) (string, *spec.Definition) {
 	t.Helper()
 	yes := true
 	text, err := flowgen.From(done, []tool.Tool{{ID: tool.ID{Upstream: "fs", Name: "read"}, Annotations: tool.Annotations{ReadOnly: &yes}}, {ID: tool.ID{Upstream: "fs", Name: "write"}}})
@@ -55,18 +55,18 @@ func from(t testing.TB, done history.Done) (string, *spec.Definition) {
 // TestDrafts: what each kind of program becomes.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
-	for name, done := range map[string]history.Done{
-		"chain": did(t, `fs.read {"path":"notes/todo.md"} -> {"path":"notes/todo.md","content":"- call Ada about the garden","size":27}`,
+	for name, done := range map[string]history.Succeeded{
+		"chain": doneExecution(t, `fs.read {"path":"notes/todo.md"} -> {"path":"notes/todo.md","content":"- call Ada about the garden","size":27}`,
 			`crm.find {"about":"- call Ada about the garden"} -> {"person":{"id":48213,"mail-address":"ada@example.org"}}`,
 			`crm.log {"person":48213,"note":"See notes/todo.md","to":"Ada <ada@example.org>, urgent","tags":["a","b"],"deep":{"person":{"id":48213,"mail-address":"ada@example.org"}}} -> {"ok":true}`,
 			`fs.read {"path":"gone.md"} -> !no such file`,
 			`fs.write {"path":"notes/todo.md","content":"done ${{ x }}\n"} -> null`),
-		"list": did(t, `fs.list {"folder":"docs"} -> {"files":[{"name":"a.md","size":10},{"name":"b.md","size":12},{"name":"c.md","size":0}]}`,
+		"list": doneExecution(t, `fs.list {"folder":"docs"} -> {"files":[{"name":"a.md","size":10},{"name":"b.md","size":12},{"name":"c.md","size":0}]}`,
 			`fs.read {"path":"a.md","lines":5} -> {"text":"alpha text"}`, `fs.read {"path":"c.md","lines":5} -> {"text":"gamma text"}`, `fs.read {"path":"b.md","lines":5} -> {"text":"beta text"}`,
 			`fs.write {"path":"all.txt","content":"beta text"} -> true`),
-		"chosen": did(t, `fs.read {"path":"a.md"} -> "A"`, `fs.read {"path":"b.md"} -> "B"`, `fs.read {"path":"c.md"} -> "C"`, `fs.write {"path":"all.txt","content":"ABC"} -> true`),
-		"pages":  did(t, `api.page {"cursor":"start"} -> {"next":"cursor-0002"}`, `api.page {"cursor":"cursor-0002"} -> {"next":"cursor-0003"}`, `api.page {"cursor":"cursor-0003"} -> {}`),
-		"names": did(t, `x.put {"true":true,"a b":"yes","c":{"in":null,"for":[1,2.5,-3e9]},"d":"multi\nline","e":"\u0085\ufeff #: - x","f":"[EMAIL_1]"} -> {"for":"four","a b":[{"in":"inside"}]}`,
+		"chosen": doneExecution(t, `fs.read {"path":"a.md"} -> "A"`, `fs.read {"path":"b.md"} -> "B"`, `fs.read {"path":"c.md"} -> "C"`, `fs.write {"path":"all.txt","content":"ABC"} -> true`),
+		"pages":  doneExecution(t, `api.page {"cursor":"start"} -> {"next":"cursor-0002"}`, `api.page {"cursor":"cursor-0002"} -> {"next":"cursor-0003"}`, `api.page {"cursor":"cursor-0003"} -> {}`),
+		"names": doneExecution(t, `x.put {"true":true,"a b":"yes","c":{"in":null,"for":[1,2.5,-3e9]},"d":"multi\nline","e":"\u0085\ufeff #: - x","f":"[EMAIL_1]"} -> {"for":"four","a b":[{"in":"inside"}]}`,
 			`x.put {"x":"four","y":"inside","z":""} -> null`),
 	} {
 		if name == "chosen" {
@@ -84,10 +84,10 @@ func TestProgram(t *testing.T) {
 	for i := range 404 {
 		lines = append(lines, fmt.Sprintf(`fs.%s {"path":"%d","content":"%d"} -> null`, []string{"read", "write"}[i%2], i, i*i))
 	}
-	many := did(t, lines...)
+	many := doneExecution(t, lines...)
 	many.Code, many.Language, many.Environment = "\n  x = 1\n\tif x: # ${{ kept }}\n\n    print(x)\n", "typescript", "science"
 	many.Variables = map[string]json.RawMessage{"names": json.RawMessage(`["a","${{"]`), "none": json.RawMessage(`null`), "large": json.RawMessage(`"` + strings.Repeat("x", 5000) + `"`)}
-	asks := did(t, `fs.resources/read {"uri":"x"} -> {}`)
+	asks := doneExecution(t, `fs.resources/read {"uri":"x"} -> {}`)
 	for _, code := range []string{"print(1)", "s = '\x01\u2028'", "\ufeffx"} {
 		asks.Code = code
 		if _, d := from(t, asks); d.Steps[0].Do.(*spec.Code).Text.Text != code {
@@ -119,13 +119,13 @@ func FuzzFrom(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		done := did(t)
+		done := doneExecution(t)
 		done.Code = code
 		if variable, err := json.Marshal(text); err == nil {
 			done.Variables = map[string]json.RawMessage{"given": variable, "in": json.RawMessage(arguments)}
 		}
 		for _, args := range []string{arguments, string(given), arguments, `{"text":"a"}`, `{"text":"b"}`, `{"text":"c"}`} {
-			done.Did = append(done.Did, history.DoneCall{Tool: tool.ID{Upstream: "up", Name: "do"}, Arguments: json.RawMessage(args), Result: tool.Result{Structured: json.RawMessage(result)}})
+			done.Did = append(done.Did, history.SucceededCall{Tool: tool.ID{Upstream: "up", Name: "do"}, Arguments: json.RawMessage(args), Result: tool.Result{Structured: json.RawMessage(result)}})
 		}
 		first, err := flowgen.From(done, nil)
 		if err != nil {

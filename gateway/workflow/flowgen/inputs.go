@@ -17,8 +17,8 @@ const (
 	maxInput = 300
 )
 
-// targets are names of arguments that users probably want to change, and that become inputs.
-const targets = " branch channel city collection country database date directory email file file_path filename folder from id key language model name owner path project query q recipient repo repository root source subject symbol table target term title to topic uri url user username "
+// inputParams are names of arguments that users probably want to change, and that become inputs.
+const inputParams = " branch channel city collection country database date directory email file file_path filename folder from id key language model name owner path project query q recipient repo repository root source subject symbol table target term title to topic uri url user username "
 
 // inputs are the constants of a draft, some of which become inputs.
 type inputs struct {
@@ -30,12 +30,12 @@ type inputs struct {
 // constant is a value that is not from a result.
 type constant struct {
 	value
-	param string
-	steps []string // that use it
-	list  bool     // the list of a loop
-	name  string   // name of the input that it becomes, "" for none
-	parts []piece  // of a text with inputs in it
-	of    string   // the program variable with this value, "" for none
+	param    string
+	steps    []string // that use it
+	list     bool     // the list of a loop
+	name     string   // name of the input that it becomes, "" for none
+	parts    []piece  // of a text with inputs in it
+	variable string   // the program variable with this value, "" for none
 }
 
 func newInputs(variables map[string]json.RawMessage) inputs {
@@ -57,13 +57,13 @@ func (in *inputs) knows(param string, v value) bool {
 
 // constant records the use of a constant.
 func (in *inputs) constant(s *step, param string, v value) node {
-	return node{constant: in.use(s, param, v)}
+	return node{constant: in.addUse(s, param, v)}
 }
 
-func (in *inputs) use(s *step, param string, v value) *constant {
+func (in *inputs) addUse(s *step, param string, v value) *constant {
 	c := in.all[v.raw]
 	if c == nil {
-		c = &constant{value: v, param: param, of: in.variables[v.raw]}
+		c = &constant{value: v, param: param, variable: in.variables[v.raw]}
 		in.all[v.raw] = c
 		in.order = append(in.order, c)
 	}
@@ -80,42 +80,42 @@ func (in *inputs) list(s *step) {
 		raws = append(raws, item.raw)
 	}
 	v.raw = "[" + strings.Join(raws, ",") + "]"
-	c := in.use(s, s.loop.param, v)
+	c := in.addUse(s, s.loop.param, v)
 	c.list = true
 }
 
-// wanted reports whether a constant should become an input.
-func (c *constant) wanted() bool {
+// isInput reports whether a constant should become an input.
+func (c *constant) isInput() bool {
 	switch {
-	case c.of != "" || c.list:
+	case c.variable != "" || c.list:
 		return true
 	case !c.scalar() || utf8.RuneCountInString(c.text) > maxInput || strings.Contains(c.text, "\n") || c.raw == `""`:
 		return false
 	case c.distinctive() && len(c.steps) > 1:
 		return true
 	}
-	return c.kind == '"' && strings.Contains(targets, " "+strings.ToLower(c.param)+" ")
+	return c.kind == '"' && strings.Contains(inputParams, " "+strings.ToLower(c.param)+" ")
 }
 
-var noName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+var invalidNameChars = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
 // nameInputs selects the constants that become inputs, and names them.
 func (d *drafter) nameInputs() {
 	taken := map[string]bool{"in": true, "true": true, "false": true, "null": true, "": true}
 	count := 0
 	for _, c := range d.inputs.order {
-		if count == maxInputs || !c.wanted() {
+		if count == maxInputs || !c.isInput() {
 			continue
 		}
 		count++
-		name := c.of
+		name := c.variable
 		if name == "" {
 			name = c.param
 			if c.list {
 				name = strings.TrimSuffix(name, "s") + "s"
 			}
 		}
-		name = noName.ReplaceAllString(name, "_")
+		name = invalidNameChars.ReplaceAllString(name, "_")
 		if name == "" || name[0] >= '0' && name[0] <= '9' {
 			name = "input_" + name
 		}
@@ -126,16 +126,16 @@ func (d *drafter) nameInputs() {
 		}
 		taken[c.name] = true
 	}
-	d.inputs.within()
+	d.inputs.bindParts()
 }
 
-// within replaces the text of an input in other constants, where it is a whole word, by a reference.
-func (in *inputs) within() {
-	k := known{}
+// bindParts replaces the text of an input in other constants, where it is a whole word, by a reference.
+func (in *inputs) bindParts() {
+	k := valueIndex{}
 	unused := map[string]*constant{} // variables that were not arguments by themselves, by expression
 	for raw, name := range in.variables {
-		if v, err := parse([]byte(raw)); err == nil && in.all[raw] == nil && v.kind == '"' && utf8.RuneCountInString(v.text) >= minPart && !in.named(name) {
-			unused["inputs."+name] = &constant{value: v, of: name, name: name}
+		if v, err := parse([]byte(raw)); err == nil && in.all[raw] == nil && v.kind == '"' && utf8.RuneCountInString(v.text) >= minPart && !in.nameTaken(name) {
+			unused["inputs."+name] = &constant{value: v, variable: name, name: name}
 			k.texts = append(k.texts, seenText{v.text, ref{expr: "inputs." + name}})
 		}
 	}
@@ -147,7 +147,7 @@ func (in *inputs) within() {
 	}
 	for _, c := range in.order {
 		if c.name == "" && c.kind == '"' {
-			c.parts = k.within(c.text, func(value) bool { return false })
+			c.parts = k.splitText(c.text, func(value) bool { return false })
 		}
 		for _, p := range c.parts {
 			if v := unused[p.expr]; v != nil {
@@ -158,8 +158,8 @@ func (in *inputs) within() {
 	}
 }
 
-// named reports whether an input name is taken or invalid.
-func (in *inputs) named(name string) bool {
+// nameTaken reports whether an input name is taken or invalid.
+func (in *inputs) nameTaken(name string) bool {
 	return !plainName.MatchString(name) || name == "in" || name == "true" || name == "false" || name == "null" || slices.ContainsFunc(in.order, func(c *constant) bool { return c.name == name })
 }
 

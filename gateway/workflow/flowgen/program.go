@@ -15,7 +15,7 @@ func (d *drafter) program() ([]byte, error) {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s made %d calls, and its program is too large for a step", d.done.ID, len(d.done.Did)), Hint: "write the definition by hand"}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# A draft of execution %s: the program unchanged in one step, since %s. Review it before you run it.\n", d.done.ID, d.why())
+	fmt.Fprintf(&b, "# A draft of execution %s: the program unchanged in one step, since %s. Review it before you run it.\n", d.done.ID, d.programReason())
 	fmt.Fprintf(&b, "name: %s\ndescription: %s\n\n", d.name(), yamlText(d.description()))
 	d.writeVariables(&b)
 	b.WriteString("outputs:\n  result: {value: \"${{ steps.program.output }}\"}\n\nsteps:\n  - id: program\n")
@@ -38,7 +38,7 @@ func (d *drafter) program() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-func (d *drafter) why() string {
+func (d *drafter) programReason() string {
 	switch {
 	case d.methods:
 		return "it uses upstreams for more than tools"

@@ -44,20 +44,20 @@ names.length`
 
 // caller notes the calls that go through it.
 type caller struct {
-	workflow.Door
+	workflow.Caller
 	mu    sync.Mutex
 	calls []string
 }
 
 func (c *caller) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	c.mu.Lock()
-	c.calls = append(c.calls, shown(call.Tool, call.Args))
+	c.calls = append(c.calls, formatCall(call.Tool, call.Args))
 	c.mu.Unlock()
-	return c.Door.Call(ctx, call)
+	return c.Caller.Call(ctx, call)
 }
 
-// shown is a call whose members are in order.
-func shown(id tool.ID, args json.RawMessage) string {
+// formatCall is a call whose members are in order.
+func formatCall(id tool.ID, args json.RawMessage) string {
 	var v any
 	_ = json.Unmarshal(args, &v) // nothing, of what is no JSON
 	text, _ := json.Marshal(v)
@@ -102,7 +102,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := g.History.Done(t.Context(), e.ID)
+	done, err := g.History.Succeeded(t.Context(), e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 	}
 	var want []string
 	for _, c := range done.Did {
-		want = append(want, shown(c.Tool, c.Arguments))
+		want = append(want, formatCall(c.Tool, c.Arguments))
 	}
 	if diff := cmp.Diff(want, callsOf(t, g, d)); diff != "" {
 		t.Errorf("%s calls (-program +workflow):\n%s\n%s", done.Language, diff, text)
@@ -138,7 +138,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 // callsOf runs a workflow, and returns the calls that it makes.
 func callsOf(t *testing.T, g *gateway.Gateway, d *spec.Definition) []string {
 	t.Helper()
-	c := &caller{Door: g.Verbs()}
+	c := &caller{Caller: g.Service()}
 	records := store.Memory()
 	defer func() { _ = records.Close() }()
 	engine, err := workflow.Open(c, &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return []*spec.Definition{d} }})

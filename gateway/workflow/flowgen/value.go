@@ -30,7 +30,7 @@ type member struct {
 	value
 }
 
-var errNoJSON = errors.New("no JSON")
+var errNotJSON = errors.New("no JSON")
 
 // maxNested limits the nesting of a value.
 const maxNested = 64
@@ -43,7 +43,7 @@ func parse(data []byte) (value, error) {
 		return value{}, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return value{}, errNoJSON
+		return value{}, errNotJSON
 	}
 	return v, nil
 }
@@ -51,7 +51,7 @@ func parse(data []byte) (value, error) {
 func read(d *json.Decoder, depth int) (value, error) {
 	token, err := d.Token()
 	if err != nil || depth == 0 {
-		return value{}, errNoJSON
+		return value{}, errNotJSON
 	}
 	switch t := token.(type) {
 	case json.Delim:
@@ -91,7 +91,7 @@ func object(d *json.Decoder, depth int) (value, error) {
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return value{}, errNoJSON
+			return value{}, errNotJSON
 		}
 		name, _ := key.(string)
 		item, err := read(d, depth)

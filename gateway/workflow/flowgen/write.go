@@ -16,10 +16,10 @@ type node struct {
 	parts    []piece
 	constant *constant
 	items    []node
-	members  []named
+	members  []namedNode
 }
 
-type named struct {
+type namedNode struct {
 	name string
 	node
 }
@@ -27,13 +27,13 @@ type named struct {
 // maxShown limits the lines of the program that a draft shows.
 const maxShown = 80
 
-// token matches a token of personal data, which is valid in one session only.
-var token = regexp.MustCompile(`\[[A-Z]+(_\d+)+\]`)
+// piiToken matches a token of personal data, which is valid in one session only.
+var piiToken = regexp.MustCompile(`\[[A-Z]+(_\d+)+\]`)
 
 // write writes the definition.
 func (d *drafter) write() string {
 	var b strings.Builder
-	d.head(&b)
+	d.writeHeader(&b)
 	d.writeInputs(&b)
 	last := d.steps[len(d.steps)-1]
 	fmt.Fprintf(&b, "outputs:\n  result: {value: %s}\n\nsteps:\n", yamlText("${{ steps."+last.id+".output }}"))
@@ -46,8 +46,8 @@ func (d *drafter) write() string {
 	return b.String()
 }
 
-// head writes the comment at the top: the origin and the limitations of the draft.
-func (d *drafter) head(b *strings.Builder) {
+// writeHeader writes the comment at the top: the origin and the limitations of the draft.
+func (d *drafter) writeHeader(b *strings.Builder) {
 	fmt.Fprintf(b, "# A draft from execution %s on %s. Review it before you run it.\n", d.done.ID, d.done.Started.UTC().Format("2006-01-02"))
 	b.WriteString("# It makes the calls of the program, in order. Computations between them are not visible: where a value\n" +
 		"# below was computed from results, write an expression or a code step. Conditions and loop ends are not visible either.\n")
@@ -59,7 +59,7 @@ func (d *drafter) head(b *strings.Builder) {
 			fmt.Fprintf(b, "# %s%s.\n", part.what, sanitize.Line(strings.Join(part.calls, "; "), 400))
 		}
 	}
-	if slices.ContainsFunc(d.calls, func(c *call) bool { return token.MatchString(c.arguments.raw) }) {
+	if slices.ContainsFunc(d.calls, func(c *call) bool { return piiToken.MatchString(c.arguments.raw) }) {
 		b.WriteString("# Some constants have tokens of personal data, such as [EMAIL_1], which are invalid in another session: replace them.\n")
 	}
 	d.showProgram(b)
@@ -82,7 +82,7 @@ func (d *drafter) showProgram(b *strings.Builder) {
 
 // name returns a unique workflow name.
 func (d *drafter) name() string {
-	return "draft_" + noName.ReplaceAllString(strings.ToLower(strings.TrimPrefix(d.done.ID, "e-")), "_")
+	return "draft_" + invalidNameChars.ReplaceAllString(strings.ToLower(strings.TrimPrefix(d.done.ID, "e-")), "_")
 }
 
 func (d *drafter) description() string {
@@ -105,16 +105,16 @@ func (d *drafter) writeInputs(b *strings.Builder) {
 			b.WriteString("inputs:\n")
 			first = false
 		}
-		fmt.Fprintf(b, "  %s: {type: %s, default: %s} # %s\n", c.name, c.schemaType(), flow(c.value), sanitize.Line(c.use(), 120))
+		fmt.Fprintf(b, "  %s: {type: %s, default: %s} # %s\n", c.name, c.schemaType(), flow(c.value), sanitize.Line(c.origin(), 120))
 	}
 	if !first {
 		b.WriteString("\n")
 	}
 }
 
-// use describes the origin of a constant.
-func (c *constant) use() string {
-	if c.of != "" {
+// origin describes the origin of a constant.
+func (c *constant) origin() string {
+	if c.variable != "" {
 		return "a variable of the program"
 	}
 	return c.param + " of " + strings.Join(c.steps, ", ")
@@ -124,10 +124,10 @@ func (d *drafter) writeStep(b *strings.Builder, s *step) {
 	indent := "  "
 	fmt.Fprintf(b, "  - id: %s\n", s.id)
 	if s.loop != nil {
-		fmt.Fprintf(b, "    for_each: %s\n    steps:\n      - id: %s\n", d.over(s), s.loop.inner)
+		fmt.Fprintf(b, "    for_each: %s\n    steps:\n      - id: %s\n", d.loopList(s), s.loop.inner)
 		indent = "      "
 	}
-	if what := d.about(s.tool); what != "" {
+	if what := d.toolWarning(s.tool); what != "" {
 		fmt.Fprintf(b, "%s  # %s\n", indent, what)
 	}
 	fmt.Fprintf(b, "%s  tool: %s\n", indent, s.tool)
@@ -139,8 +139,8 @@ func (d *drafter) writeStep(b *strings.Builder, s *step) {
 	}
 }
 
-// over returns the list of a loop as YAML.
-func (d *drafter) over(s *step) string {
+// loopList returns the list of a loop as YAML.
+func (d *drafter) loopList(s *step) string {
 	if s.loop.expr != "" {
 		return yamlText("${{ " + s.loop.expr + " }}")
 	}
@@ -152,8 +152,8 @@ func (d *drafter) over(s *step) string {
 	return "[]"
 }
 
-// about returns a warning about a tool that is missing or may write; "" for none, or if the tools are unknown.
-func (d *drafter) about(id tool.ID) string {
+// toolWarning returns a warning about a tool that is missing or may write; "" for none, or if the tools are unknown.
+func (d *drafter) toolWarning(id tool.ID) string {
 	t, there := d.tools[id]
 	switch readOnly := t.Annotations.ReadOnly; {
 	case len(d.tools) == 0:
@@ -172,11 +172,11 @@ func (n node) yaml() string {
 	case n.expr != "":
 		return yamlText("${{ " + n.expr + " }}")
 	case n.parts != nil:
-		return joined(n.parts)
+		return joinText(n.parts)
 	case n.constant != nil && n.constant.name != "":
 		return yamlText("${{ inputs." + n.constant.name + " }}")
 	case n.constant != nil && n.constant.parts != nil:
-		return joined(n.constant.parts)
+		return joinText(n.constant.parts)
 	case n.constant != nil:
 		return flow(n.constant.value)
 	case n.items != nil:
@@ -193,8 +193,8 @@ func (n node) yaml() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// joined returns a text with expressions as YAML.
-func joined(parts []piece) string {
+// joinText returns a text with expressions as YAML.
+func joinText(parts []piece) string {
 	var b strings.Builder
 	for _, p := range parts {
 		if p.expr != "" {

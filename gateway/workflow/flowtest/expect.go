@@ -11,27 +11,27 @@ import (
 )
 
 // compare returns the differences between a run and the expectations.
-func (r *rehearsal) compare(run workflow.Run, events []workflow.Event) (all []Failure) {
+func (r *testRun) compare(run workflow.Run, events []workflow.Event) (all []Failure) {
 	e := &r.test.Expect
 	line := r.test.Line
 	switch got := string(run.Status); {
 	case got != e.Status && run.Error != nil:
-		all = append(all, Failure{line, fmt.Sprintf("the run %s: %s", ended(got), faultText(run.Error))})
+		all = append(all, Failure{line, fmt.Sprintf("the run %s: %s", statusText(got), faultText(run.Error))})
 	case got != e.Status:
-		all = append(all, Failure{line, fmt.Sprintf("the run %s, wanted %s", ended(got), e.Status)})
+		all = append(all, Failure{line, fmt.Sprintf("the run %s, wanted %s", statusText(got), e.Status)})
 	case e.failure != nil:
 		all = append(all, e.failure.compare(run.Error)...)
 	}
 	if e.outputs != nil && run.Status == workflow.OK {
-		all = append(all, failuresOf(differences(e.outputs, decoded(run.Outputs), "outputs"))...)
+		all = append(all, failuresOf(differences(e.outputs, decodeJSON(run.Outputs), "outputs"))...)
 	}
-	if e.asksCalls {
+	if e.checksCalls {
 		all = append(all, r.compareCalls()...)
 	}
 	return append(all, compareSteps(e.steps, events)...)
 }
 
-func ended(status string) string {
+func statusText(status string) string {
 	switch status {
 	case "ok":
 		return "went well"
@@ -102,14 +102,14 @@ func compareSteps(want []outcome, events []workflow.Event) (all []Failure) {
 }
 
 // compareCalls returns the difference between the actual and the expected calls.
-func (r *rehearsal) compareCalls() []Failure {
+func (r *testRun) compareCalls() []Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want, got := r.test.Expect.calls, r.calls
 	if len(got) > 2*maxCalls { // too many to match
 		return []Failure{{r.test.Line, fmt.Sprintf("wanted %d calls, got %d", len(want), len(got))}}
 	}
-	pairs := paired(want, got, r.test.Expect.AnyOrder)
+	pairs := matchCalls(want, got, r.test.Expect.AnyOrder)
 	if len(pairs) == len(want) && len(pairs) == len(got) {
 		return nil
 	}
@@ -132,10 +132,10 @@ func (r *rehearsal) compareCalls() []Failure {
 	if len(want) > 0 {
 		line = want[0].line
 	}
-	return []Failure{{line, "the calls differ from the wanted ones\n" + unified(strings.Join(wanted, "\n"), strings.Join(came, "\n"))}}
+	return []Failure{{line, "the calls differ from the wanted ones\n" + unifiedDiff(strings.Join(wanted, "\n"), strings.Join(came, "\n"))}}
 }
 
-func (c call) fits(m made) bool {
+func (c call) fits(m madeCall) bool {
 	return c.tool == m.tool && (c.with == nil || len(differences(c.with, m.args, "with")) == 0)
 }
 
@@ -146,7 +146,7 @@ func (c call) String() string {
 	return c.tool + " " + flow(valueOf(c.with))
 }
 
-func (m made) String() string {
+func (m madeCall) String() string {
 	text := flow(m.args)
 	if len(text) > maxShown {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "..."
@@ -154,10 +154,10 @@ func (m made) String() string {
 	return m.tool + " " + text
 }
 
-// paired matches expected calls to actual ones, by index: the longest common subsequence, or a maximum matching if anyOrder.
-func paired(want []call, got []made, anyOrder bool) map[int]int {
+// matchCalls matches expected calls to actual ones, by index: the longest common subsequence, or a maximum matching if anyOrder.
+func matchCalls(want []call, got []madeCall, anyOrder bool) map[int]int {
 	if anyOrder {
-		return pairedFreely(want, got)
+		return matchUnordered(want, got)
 	}
 	// best[i][j] is the most pairs among want[i:] and got[j:].
 	best := make([][]int, len(want)+1)
@@ -187,8 +187,8 @@ func paired(want []call, got []made, anyOrder bool) map[int]int {
 	return pairs
 }
 
-// pairedFreely finds a maximum bipartite matching of expected and actual calls by augmenting paths.
-func pairedFreely(want []call, got []made) map[int]int {
+// matchUnordered finds a maximum bipartite matching of expected and actual calls by augmenting paths.
+func matchUnordered(want []call, got []madeCall) map[int]int {
 	of := map[int]int{} // expected call by actual call
 	var place func(w int, tried map[int]bool) bool
 	place = func(w int, tried map[int]bool) bool {

@@ -23,8 +23,8 @@ type File struct {
 	Tests    []Test
 
 	src *yamlstrict.Source
-	// named is the node of the workflow's name, nil if the file name is used.
-	named *yaml.Node
+	// nameNode is the node of the workflow's name, nil if the file name is used.
+	nameNode *yaml.Node
 }
 
 // Test is one run with its expectations.
@@ -85,8 +85,8 @@ type Expect struct {
 	// calls are all expected calls, nil for any.
 	calls []call
 	steps []outcome
-	// asksCalls says that calls is set, maybe to an empty list.
-	asksCalls bool
+	// checksCalls says that calls is set, maybe to an empty list.
+	checksCalls bool
 }
 
 // failure is the expected error of a run.

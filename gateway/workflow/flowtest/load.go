@@ -17,11 +17,11 @@ import (
 // maxTests limits the tests of a file; maxStubs and maxCalls limit the stubs and expected calls of a test.
 const maxTests, maxStubs, maxCalls = 1000, 10_000, 2000
 
-// endings are the name suffixes of test files.
-var endings = []string{"_test.yaml", "_test.yml", "_test.json"}
+// suffixes are the name suffixes of test files.
+var suffixes = []string{"_test.yaml", "_test.yml", "_test.json"}
 
-// start is the default start time of a run.
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// defaultStart is the default start time of a run.
+var defaultStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Load reads the test file at path. Errors in it are *yamlstrict.Error, joined.
 func Load(path string) (*File, error) {
@@ -58,7 +58,7 @@ func IsTest(name string) bool { return base(name) != name }
 
 // base returns the name of a test file without its suffix, other names unchanged.
 func base(name string) string {
-	for _, ending := range endings {
+	for _, ending := range suffixes {
 		if before, ok := strings.CutSuffix(name, ending); ok && before != "" {
 			return before
 		}
@@ -87,7 +87,7 @@ type reader struct{ *yamlstrict.Decoder }
 func (r reader) file(root *yaml.Node, f *File) {
 	seen := r.Fields(yamlstrict.Path{}, root, []yamlstrict.Key{
 		{Name: "workflow", Read: func(at yamlstrict.Path, n *yaml.Node) {
-			f.named = n
+			f.nameNode = n
 			r.Text(&f.Workflow)(at, n)
 		}},
 		{Name: "tests", Read: func(at yamlstrict.Path, n *yaml.Node) {
@@ -102,11 +102,11 @@ func (r reader) file(root *yaml.Node, f *File) {
 	if !seen["tests"] && root.Kind == yaml.MappingNode {
 		r.Fail(yamlstrict.Path{}, root, `the key "tests" is missing`)
 	}
-	r.different(f.Tests)
+	r.checkNames(f.Tests)
 }
 
-// different reports duplicate test names.
-func (r reader) different(tests []Test) {
+// checkNames reports duplicate test names.
+func (r reader) checkNames(tests []Test) {
 	lines := map[string]int{}
 	for _, t := range tests {
 		if line := lines[t.Name]; line > 0 && t.Name != "" {
@@ -117,7 +117,7 @@ func (r reader) different(tests []Test) {
 }
 
 func (r reader) test(at yamlstrict.Path, n *yaml.Node, t *Test) {
-	t.node, t.Line, t.Started, t.Expect.Status = n, n.Line, start, "ok"
+	t.node, t.Line, t.Started, t.Expect.Status = n, n.Line, defaultStart, "ok"
 	clock := "skip"
 	seen := r.Fields(at, n, []yamlstrict.Key{
 		{Name: "name", Read: r.Text(&t.Name)},
@@ -211,7 +211,7 @@ func (r reader) expect(e *Expect) yamlstrict.Reader {
 			{Name: "error", Read: r.failure(&e.failure)},
 			{Name: "outputs", Read: r.part(&e.outputs, yaml.MappingNode)},
 			{Name: "calls", Read: func(at yamlstrict.Path, n *yaml.Node) {
-				e.asksCalls = true
+				e.checksCalls = true
 				if e.calls = yamlstrict.List(r.Decoder, at, n, r.call); len(e.calls) > maxCalls {
 					r.Fail(at, n, "calls has %d; a test names at most %d", len(e.calls), maxCalls)
 				}
@@ -258,14 +258,14 @@ func (r reader) call(at yamlstrict.Path, n *yaml.Node, c *call) {
 	}
 }
 
-// outcomesOf are the outcomes that a step can be expected to have; never means that it does not run.
-var outcomesOf = []string{"ok", "failed", "skipped", "cached", "canceled", "never"}
+// outcomeWords are the outcomes that a step can be expected to have; never means that it does not run.
+var outcomeWords = []string{"ok", "failed", "skipped", "cached", "canceled", "never"}
 
 func (r reader) outcomes(into *[]outcome) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		r.Each(at, n, func(at yamlstrict.Path, key, value *yaml.Node) {
 			o := outcome{path: key.Value, node: value}
-			r.OneOf(&o.want, outcomesOf...)(at, value)
+			r.OneOf(&o.want, outcomeWords...)(at, value)
 			*into = append(*into, o)
 		})
 	}

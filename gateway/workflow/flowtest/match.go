@@ -21,7 +21,7 @@ type difference struct {
 // each item, else all of it. at is the path of the value, for messages.
 func differences(want *yaml.Node, got any, at string) []difference {
 	if name := matcherOf(want); name != "" {
-		return unlike(want, name, got, at)
+		return compareMatcher(want, name, got, at)
 	}
 	switch want.Kind {
 	case yaml.MappingNode:
@@ -33,11 +33,11 @@ func differences(want *yaml.Node, got any, at string) []difference {
 			return itemsDiffer(want, items, at)
 		}
 	default:
-		if same(scalarOf(want), got) {
+		if equalScalars(scalarOf(want), got) {
 			return nil
 		}
 	}
-	return []difference{{want, at + ": " + wantedGot(shown(valueOf(want)), shown(got))}}
+	return []difference{{want, at + ": " + wantedGot(formatValue(valueOf(want)), formatValue(got))}}
 }
 
 func membersDiffer(want *yaml.Node, got map[string]any, at string) (all []difference) {
@@ -49,7 +49,7 @@ func membersDiffer(want *yaml.Node, got map[string]any, at string) (all []differ
 		case ok || matcherOf(value) == "" && value.Tag == "!!null":
 			all = append(all, differences(value, member, under)...)
 		default:
-			all = append(all, difference{value, under + ": wanted " + shown(valueOf(value)) + ", but it is missing"})
+			all = append(all, difference{value, under + ": wanted " + formatValue(valueOf(value)) + ", but it is missing"})
 		}
 	}
 	return all
@@ -62,8 +62,8 @@ func itemsDiffer(want *yaml.Node, got []any, at string) (all []difference) {
 	return all
 }
 
-// unlike compares a value with a matcher.
-func unlike(want *yaml.Node, name string, got any, at string) []difference {
+// compareMatcher compares a value with a matcher.
+func compareMatcher(want *yaml.Node, name string, got any, at string) []difference {
 	pattern := want.Content[1].Value
 	text, ok := got.(string)
 	switch name {
@@ -78,11 +78,11 @@ func unlike(want *yaml.Node, name string, got any, at string) []difference {
 		return nil
 	}
 	verb := map[string]string{contains: "that contains", matches: "that matches"}[name]
-	return []difference{{want, fmt.Sprintf("%s: wanted text %s %s\ngot %s", at, verb, shown(pattern), shown(got))}}
+	return []difference{{want, fmt.Sprintf("%s: wanted text %s %s\ngot %s", at, verb, formatValue(pattern), formatValue(got))}}
 }
 
-// same compares scalars; numbers by value, independent of their notation.
-func same(want, got any) bool {
+// equalScalars compares scalars; numbers by value, independent of their notation.
+func equalScalars(want, got any) bool {
 	if n, ok := number(want); ok {
 		m, ok := number(got)
 		return ok && n == m
@@ -109,7 +109,7 @@ func number(v any) (string, bool) {
 // wantedGot shows both values, or their diff if they have many lines.
 func wantedGot(want, got string) string {
 	if strings.Count(want, "\n")+strings.Count(got, "\n") > 4 {
-		return "wanted something else\n" + unified(want, got)
+		return "wanted something else\n" + unifiedDiff(want, got)
 	}
 	separator := " "
 	if strings.Contains(want+got, "\n") {
@@ -118,7 +118,7 @@ func wantedGot(want, got string) string {
 	return "wanted" + separator + want + "," + separator + "got" + separator + got
 }
 
-func unified(want, got string) string {
+func unifiedDiff(want, got string) string {
 	text := string(diff.Diff("wanted", []byte(want+"\n"), "got", []byte(got+"\n")))
 	_, text, _ = strings.Cut(text, "\n") // the line "diff wanted got"
 	return strings.TrimSuffix(text, "\n")
@@ -127,8 +127,8 @@ func unified(want, got string) string {
 // maxShown limits the text of a value in messages, in bytes.
 const maxShown = 4 << 10
 
-// shown formats a value for messages: a multi-line string as it is, else as YAML on one line.
-func shown(v any) string {
+// formatValue formats a value for messages: a multi-line string as it is, else as YAML on one line.
+func formatValue(v any) string {
 	text, ok := v.(string)
 	if !ok || !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
 		text = flow(v)

@@ -24,8 +24,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// office is a gateway before the real demo upstreams, and an engine on it.
-type office struct {
+// testEnv is a gateway before the real demo upstreams, and an engine on it.
+type testEnv struct {
 	*gateway.Gateway
 	engine      *workflow.Engine
 	definitions []*spec.Definition
@@ -33,10 +33,10 @@ type office struct {
 	t           *testing.T
 }
 
-func newOffice(t *testing.T) *office {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
-	o := &office{folder: t.TempDir(), t: t}
-	o.definitions, _ = shipped(t)
+	o := &testEnv{folder: t.TempDir(), t: t}
+	o.definitions, _ = loadShipped(t)
 	modules := testutil.Upstreams(t)
 	server := func(name string, args ...string) config.Upstream {
 		script := filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
@@ -54,17 +54,17 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.Close() })
-	o.engine, err = workflow.Open(o.Verbs(), &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, People: o.Approver, Logger: testutil.Logger(t)})
+	o.engine, err = workflow.Open(o.Service(), &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, Approvals: o.Approver, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.engine.Close() })
-	o.Catalog.Settle(t.Context())
+	o.Catalog.WaitConnected(t.Context())
 	return o
 }
 
 // write puts files into the folder.
-func (o *office) write(files map[string]string) {
+func (o *testEnv) write(files map[string]string) {
 	o.t.Helper()
 	for name, text := range files {
 		path := filepath.Join(o.folder, name)
@@ -78,13 +78,13 @@ func (o *office) write(files map[string]string) {
 }
 
 // read returns a file of the folder, "" for none.
-func (o *office) read(name string) string {
+func (o *testEnv) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(o.folder, name))
 	return string(text)
 }
 
-// observed are the observations of an entity in memory, a line each.
-func (o *office) observed(name string) string {
+// observations are the observations of an entity in memory, a line each.
+func (o *testEnv) observations(name string) string {
 	o.t.Helper()
 	args, err := json.Marshal(map[string]any{"names": []string{name}})
 	if err != nil {
@@ -104,14 +104,14 @@ func (o *office) observed(name string) string {
 }
 
 // run runs a workflow to its end; people give the answers to forms, and allow what they are asked.
-func (o *office) run(name, inputs string, answers map[string]string) workflow.Run {
+func (o *testEnv) run(name, inputs string, answers map[string]string) workflow.Run {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 90*time.Second)
 	defer cancel()
 	answered := map[string]bool{}
 	run, err := o.engine.Start(ctx, workflow.Start{Workflow: name, Inputs: json.RawMessage(inputs), Trigger: "test"})
 	for err == nil && !run.Status.Over() {
-		if run, err = o.engine.Settled(ctx, run.ID); err != nil || run.Status.Over() {
+		if run, err = o.engine.WaitSettled(ctx, run.ID); err != nil || run.Status.Over() {
 			break
 		}
 		for _, p := range run.Waiting {
@@ -137,7 +137,7 @@ func (o *office) run(name, inputs string, answers map[string]string) workflow.Ru
 }
 
 // rehearse records a run and has the test that is made of it pass, without a gateway.
-func (o *office) rehearse(run workflow.Run) {
+func (o *testEnv) rehearse(run workflow.Run) {
 	o.t.Helper()
 	data, err := flowtest.Record(o.engine.Events(o.t.Context(), run.ID, 0))
 	if err != nil {
@@ -156,7 +156,7 @@ func (o *office) rehearse(run workflow.Run) {
 
 // TestShippedDefinitionsRun runs each shipped definition once on the real upstreams, looks at what it did, and records it.
 func TestShippedDefinitionsRun(t *testing.T) {
-	o := newOffice(t)
+	o := newTestEnv(t)
 	o.checkLint(t)
 	o.write(map[string]string{
 		"notes/tea.md": "# Tea\nGreen or black.\n", "notes/plan.md": "# Plan\nWalk.\n", "notes/skip.txt": "no",
@@ -170,10 +170,10 @@ func TestShippedDefinitionsRun(t *testing.T) {
 	}{
 		{"folder_digest", `{"folder": "notes"}`, nil, func(run workflow.Run) {
 			o.want(string(run.Outputs), `"files":2`)
-			o.want(o.observed("notes/tea.md"), "digest: 5 words in 2 lines\ndigest: headings are Tea\ndigest: begins with Green or black.")
+			o.want(o.observations("notes/tea.md"), "digest: 5 words in 2 lines\ndigest: headings are Tea\ndigest: begins with Green or black.")
 			o.write(map[string]string{"notes/tea.md": "# Tea\nWhite.\n"})
 			o.run("folder_digest", `{"folder": "notes"}`, nil)
-			o.want(o.observed("notes/tea.md"), "digest: headings are Tea\ndigest: 3 words in 2 lines\ndigest: begins with White.")
+			o.want(o.observations("notes/tea.md"), "digest: headings are Tea\ndigest: 3 words in 2 lines\ndigest: begins with White.")
 		}},
 		{"sqlite_report", `{"sample": true}`, nil, func(workflow.Run) {
 			o.want(o.read("report.md"), "| south | 2 | 100.5 |")
@@ -182,7 +182,7 @@ func TestShippedDefinitionsRun(t *testing.T) {
 			o.want(o.read("changes.diff"), "-two\n+2\n")
 		}},
 		{"file_entry", `{"kind": "task"}`, map[string]string{"ask": `{"title": "Water the trees", "due": "2026-06-01", "text": "soon", "about": "notes/tea.md"}`}, func(workflow.Run) {
-			o.want(o.observed("Water the trees"), "due: 2026-06-01\ntext: soon")
+			o.want(o.observations("Water the trees"), "due: 2026-06-01\ntext: soon")
 		}},
 		{"weekly_review", `{"sample": true}`, nil, func(run workflow.Run) {
 			o.want(o.read("reviews/"+run.Started.UTC().Format(time.DateOnly)+".md"), "- notes/tea.md: ", "\n## Sales by region\n")
@@ -195,7 +195,7 @@ func TestShippedDefinitionsRun(t *testing.T) {
 			o.want(o.read("sorted/pictures/a.PNG")+o.read("sorted/texts/b.md"), "xy")
 		}},
 		{"note_push", `{"repository": "octo/hello", "ref": "refs/heads/main", "head": "abc", "commits": [{"id": "0123456789", "message": "Mend\n\nall"}]}`, nil, func(workflow.Run) {
-			o.want(o.observed("octo/hello"), "main 0123456: Mend")
+			o.want(o.observations("octo/hello"), "main 0123456: Mend")
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestShippedDefinitionsRun(t *testing.T) {
 }
 
 // want checks that a text has all parts.
-func (o *office) want(text string, parts ...string) {
+func (o *testEnv) want(text string, parts ...string) {
 	o.t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -223,7 +223,7 @@ func (o *office) want(text string, parts ...string) {
 }
 
 // checkLint has the linter look at all definitions, with what the real upstreams say of their tools.
-func (o *office) checkLint(t *testing.T) {
+func (o *testEnv) checkLint(t *testing.T) {
 	t.Helper()
 	options := lint.Options{Tools: o.Catalog.Tools(), Upstreams: []string{"everything", "filesystem", "memory"}, Workflows: map[string]*spec.Definition{}, Secrets: []string{"github"}}
 	for _, d := range o.definitions {

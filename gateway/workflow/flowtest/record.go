@@ -20,7 +20,7 @@ import (
 // and program, and expects the same result. Tokens that replace personal data are kept. Errors are
 // *tool.Error, for runs that cannot be reproduced this way, such as canceled or too large ones.
 func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
-	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}}
+	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recordedStep{}}
 	for event, err := range events {
 		if err == nil {
 			err = r.add(event)
@@ -30,19 +30,19 @@ func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
 		}
 	}
 	if r.over == nil {
-		return nil, cannot("it is not over")
+		return nil, recordError("it is not over")
 	}
 	if r.over.Status == workflow.Canceled {
-		return nil, cannot("it was canceled")
+		return nil, recordError("it was canceled")
 	}
 	data, err := r.file()
 	if err == nil && len(data) > yamlstrict.MaxFile {
-		err = cannot(fmt.Sprintf("its test would have %d KiB, more than the %d KiB of a file; record one with less in it", len(data)>>10, yamlstrict.MaxFile>>10))
+		err = recordError(fmt.Sprintf("its test would have %d KiB, more than the %d KiB of a file; record one with less in it", len(data)>>10, yamlstrict.MaxFile>>10))
 	}
 	return data, err
 }
 
-func cannot(why string) error {
+func recordError(why string) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "cannot make a test of the run: " + why}
 }
 
@@ -54,23 +54,23 @@ type recording struct {
 	// definitions are the definitions of the run, under "", and of nested workflows, by step path.
 	definitions map[string]*spec.Definition
 	// steps are the started steps by path; order is the order of their first start.
-	steps map[string]*recorded
+	steps map[string]*recordedStep
 	order []string
 	// top are the end events of the top-level steps.
 	top []workflow.Event
 }
 
-// recorded is a step that is not a block.
-type recorded struct {
+// recordedStep is a step that is not a block.
+type recordedStep struct {
 	path, tool string
 	step       *spec.Step // nil for a call of a form
 	input      json.RawMessage
 	attempt    int
 	// faults are the errors of attempts that were retried.
-	faults []workflow.Fault
-	ended  *workflow.Event
-	answer json.RawMessage // of a form
-	asked  bool            // it asked for approval
+	faults        []workflow.Fault
+	ended         *workflow.Event
+	answer        json.RawMessage // of a form
+	needsApproval bool            // it asked for approval
 }
 
 func (r *recording) add(e workflow.Event) error {
@@ -81,19 +81,19 @@ func (r *recording) add(e workflow.Event) error {
 	case workflow.Reentered:
 		r.reenter()
 	case workflow.Began:
-		return r.began(e)
+		return r.addBegin(e)
 	case workflow.Retrying:
 		if s := r.steps[e.Path]; s != nil && e.Error != nil {
 			s.faults = append(s.faults, *e.Error)
 		}
 	case workflow.Waits:
 		if e.Pending != nil && e.Pending.For == "approval" && e.Pending.Why == "" {
-			r.at(e.Path).asked = true
+			r.at(e.Path).needsApproval = true
 		}
 	case workflow.Answered:
 		r.at(e.Path).answer = e.Input
 	case workflow.Ended:
-		return r.ended(e)
+		return r.addEnd(e)
 	case workflow.Over:
 		r.over = &e
 	}
@@ -110,7 +110,7 @@ func (r *recording) define(path string, s *workflow.Started) error {
 		return []byte(text), nil
 	})
 	if err != nil {
-		return cannot("its definition cannot be read any more: " + err.Error())
+		return recordError("its definition cannot be read any more: " + err.Error())
 	}
 	r.definitions[path] = d
 	return nil
@@ -130,8 +130,8 @@ func (r *recording) stepAt(path string) *spec.Step {
 	return nil
 }
 
-// sideBySide reports whether a step runs nested steps concurrently.
-func sideBySide(s *spec.Step) bool {
+// isConcurrent reports whether a step runs nested steps concurrently.
+func isConcurrent(s *spec.Step) bool {
 	if s == nil {
 		return false
 	}
@@ -142,8 +142,8 @@ func sideBySide(s *spec.Step) bool {
 	return ok
 }
 
-// beside reports whether a path is inside a step that runs nested steps concurrently.
-func (r *recording) beside(path string) bool {
+// insideConcurrent reports whether a path is inside a step that runs nested steps concurrently.
+func (r *recording) insideConcurrent(path string) bool {
 	for i, c := range path {
 		if c != '.' {
 			continue
@@ -152,24 +152,24 @@ func (r *recording) beside(path string) bool {
 		if open := strings.LastIndexByte(holder, '['); open > 0 && strings.HasSuffix(holder, "]") { // a loop iteration
 			holder = holder[:open]
 		}
-		if sideBySide(r.stepAt(holder)) {
+		if isConcurrent(r.stepAt(holder)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *recording) at(path string) *recorded {
+func (r *recording) at(path string) *recordedStep {
 	s := r.steps[path]
 	if s == nil {
-		s = &recorded{path: path, step: r.stepAt(path)}
+		s = &recordedStep{path: path, step: r.stepAt(path)}
 		r.steps[path] = s
 		r.order = append(r.order, path)
 	}
 	return s
 }
 
-func (r *recording) began(e workflow.Event) error {
+func (r *recording) addBegin(e workflow.Event) error {
 	if e.Start != nil {
 		return r.define(e.Path, e.Start)
 	}
@@ -181,12 +181,12 @@ func (r *recording) began(e workflow.Event) error {
 	return nil
 }
 
-func (r *recording) ended(e workflow.Event) error {
+func (r *recording) addEnd(e workflow.Event) error {
 	if e.Outcome == "canceled" {
-		return cannot("step " + e.Path + " was stopped in the middle")
+		return recordError("step " + e.Path + " was stopped in the middle")
 	}
-	if e.Outcome == "failed" && sideBySide(r.stepAt(e.Path)) {
-		return cannot("a part of step " + e.Path + " failed, and how far the others get then differs each time")
+	if e.Outcome == "failed" && isConcurrent(r.stepAt(e.Path)) {
+		return recordError("a part of step " + e.Path + " failed, and how far the others get then differs each time")
 	}
 	if !strings.ContainsAny(e.Path, ".[") {
 		r.top = slices.DeleteFunc(r.top, func(before workflow.Event) bool { return before.Path == e.Path })
@@ -194,8 +194,8 @@ func (r *recording) ended(e workflow.Event) error {
 	}
 	s := r.steps[e.Path]
 	if e.Outcome == "cached" && s == nil {
-		if step := r.stepAt(e.Path); step == nil || !single(step.Do) {
-			return cannot("step " + e.Path + " was taken from an earlier run")
+		if step := r.stepAt(e.Path); step == nil || !isLeaf(step.Do) {
+			return recordError("step " + e.Path + " was taken from an earlier run")
 		}
 		s = r.at(e.Path)
 	}
@@ -218,8 +218,8 @@ func (r *recording) reenter() {
 	r.top = slices.DeleteFunc(r.top, func(e workflow.Event) bool { return failed(&e) })
 }
 
-// single reports whether a step can have a stub.
-func single(do spec.Action) bool {
+// isLeaf reports whether a step can have a stub.
+func isLeaf(do spec.Action) bool {
 	switch do.(type) {
 	case *spec.Tool, *spec.Code, *spec.Skill:
 		return true
@@ -229,9 +229,9 @@ func single(do spec.Action) bool {
 
 // file returns the test file.
 func (r *recording) file() ([]byte, error) {
-	test := &orderly{}
+	test := &orderedMap{}
 	test.add("name", "as run "+r.start.ID+" went")
-	if given := decoded(r.start.Inputs); !empty(given) {
+	if given := decodeJSON(r.start.Inputs); !empty(given) {
 		test.add("inputs", given)
 	}
 	if env := envOf(r.start.Env); !empty(env) {
@@ -242,16 +242,16 @@ func (r *recording) file() ([]byte, error) {
 		return nil, err
 	}
 	test.add("expect", r.expect())
-	root := &orderly{}
+	root := &orderedMap{}
 	root.add("workflow", r.start.Workflow)
 	root.add("tests", []any{test})
 	root.node.HeadComment = fmt.Sprintf("Recorded from run %s of %s. The stubs are the results of its calls and programs; give\nthe test a name that says what it is for, and leave out what does not matter.", r.start.ID, r.started.UTC().Format(time.DateOnly))
-	return written(&root.node), nil
+	return encodeYAML(&root.node), nil
 }
 
 // envOf returns the environment variables of a run, without unset ones.
 func envOf(kept json.RawMessage) any {
-	env, _ := decoded(kept).(map[string]any)
+	env, _ := decodeJSON(kept).(map[string]any)
 	maps.DeleteFunc(env, func(_ string, value any) bool { return value == nil })
 	return env
 }
@@ -262,24 +262,24 @@ func empty(value any) bool {
 }
 
 // stubs adds the stubs, the answers and the approvals of a test.
-func (r *recording) stubs(test *orderly) error {
+func (r *recording) stubs(test *orderedMap) error {
 	var stubs []any
-	answers, approvals := &orderly{}, &orderly{}
+	answers, approvals := &orderedMap{}, &orderedMap{}
 	for _, path := range r.order {
 		switch s := r.steps[path]; {
 		case s.answer != nil:
 			answers.add(path, answersOf(s.answer))
-		case s.asked && s.step != nil && isApproval(s.step.Do):
+		case s.needsApproval && s.step != nil && isApproval(s.step.Do):
 			approvals.add(path, s.verdict())
 		case s.stubbed():
 			stubs = append(stubs, s.stubs()...)
 		}
 	}
 	if len(stubs) > maxStubs {
-		return cannot(fmt.Sprintf("it made %d calls, more than the %d stubs of a test", len(stubs), maxStubs))
+		return recordError(fmt.Sprintf("it made %d calls, more than the %d stubs of a test", len(stubs), maxStubs))
 	}
 	if len(stubs) > 0 {
-		test.add("stubs", merged(stubs))
+		test.add("stubs", mergeStubs(stubs))
 	}
 	if len(answers.node.Content) > 0 {
 		test.add("answers", answers)
@@ -291,7 +291,7 @@ func (r *recording) stubs(test *orderly) error {
 }
 
 // stubbed reports whether a step has ended and a stub can reproduce it.
-func (s *recorded) stubbed() bool {
+func (s *recordedStep) stubbed() bool {
 	if s.ended == nil {
 		return false
 	}
@@ -299,11 +299,11 @@ func (s *recorded) stubbed() bool {
 		return s.tool != ""
 	}
 	_, nested := s.step.Do.(*spec.Nested) // one with an input did not run
-	return nested || single(s.step.Do)
+	return nested || isLeaf(s.step.Do)
 }
 
 // verdict returns the decision of an approval.
-func (s *recorded) verdict() string {
+func (s *recordedStep) verdict() string {
 	if s.ended != nil && s.ended.Outcome == "ok" {
 		return "allow"
 	}
@@ -317,7 +317,7 @@ func isApproval(do spec.Action) bool {
 
 // answersOf returns the answers to a form from the engine's stored state.
 func answersOf(kept json.RawMessage) any {
-	state, _ := decoded(kept).(map[string]any)
+	state, _ := decodeJSON(kept).(map[string]any)
 	if answers, ok := state["answers"]; ok {
 		return answers
 	}
@@ -325,7 +325,7 @@ func answersOf(kept json.RawMessage) any {
 }
 
 // stubs returns the stubs of a step: one for each failed attempt, and one for the last.
-func (s *recorded) stubs() (all []any) {
+func (s *recordedStep) stubs() (all []any) {
 	for _, fault := range s.faults {
 		all = append(all, s.stub("error", s.fault(fault)))
 	}
@@ -336,11 +336,11 @@ func (s *recorded) stubs() (all []any) {
 	if s.tool != "" && (s.step == nil || s.step.Output == nil) {
 		key = "result"
 	}
-	return append(all, s.stub(key, decoded(s.ended.Output)))
+	return append(all, s.stub(key, decodeJSON(s.ended.Output)))
 }
 
-func (s *recorded) stub(key string, value any) *orderly {
-	o := &orderly{}
+func (s *recordedStep) stub(key string, value any) *orderedMap {
+	o := &orderedMap{}
 	if s.tool == "" {
 		o.add("step", s.path)
 	} else {
@@ -355,8 +355,8 @@ func (s *recorded) stub(key string, value any) *orderly {
 }
 
 // with returns the arguments of a call, nil for none or if the log has only their hash.
-func (s *recorded) with() any {
-	with := decoded(s.input)
+func (s *recordedStep) with() any {
+	with := decodeJSON(s.input)
 	if members, ok := with.(map[string]any); !ok || len(members) == 0 || len(members) == 2 && members["sha256"] != nil && members["bytes"] != nil {
 		return nil
 	}
@@ -364,8 +364,8 @@ func (s *recorded) with() any {
 }
 
 // fault returns an error for a stub, without the prefix that the engine adds to tool errors.
-func (s *recorded) fault(f workflow.Fault) any {
-	o := &orderly{}
+func (s *recordedStep) fault(f workflow.Fault) any {
+	o := &orderedMap{}
 	if message, ok := strings.CutPrefix(f.Message, s.tool+" failed: "); ok && f.Kind == tool.Failed {
 		f.Message = message
 	}
@@ -374,16 +374,16 @@ func (s *recorded) fault(f workflow.Fault) any {
 	return o
 }
 
-// merged merges equal consecutive stubs.
-func merged(stubs []any) (all []any) {
+// mergeStubs merges equal consecutive stubs.
+func mergeStubs(stubs []any) (all []any) {
 	var last string
 	times := 0
 	for _, stub := range stubs {
-		o := stub.(*orderly) //nolint:forcetypeassert // created above
-		text := string(written(&o.node))
+		o := stub.(*orderedMap) //nolint:forcetypeassert // created above
+		text := string(encodeYAML(&o.node))
 		if text == last {
 			times++
-			count := &all[len(all)-1].(*orderly).node //nolint:forcetypeassert // as above
+			count := &all[len(all)-1].(*orderedMap).node //nolint:forcetypeassert // as above
 			count.Content[len(count.Content)-1] = nodeOf(times)
 			continue
 		}
@@ -394,10 +394,10 @@ func merged(stubs []any) (all []any) {
 }
 
 // expect returns the expectations from the results of the run.
-func (r *recording) expect() *orderly {
-	e := &orderly{}
+func (r *recording) expect() *orderedMap {
+	e := &orderedMap{}
 	if r.over.Status == workflow.OK {
-		if outputs := decoded(r.over.Output); !empty(outputs) {
+		if outputs := decodeJSON(r.over.Output); !empty(outputs) {
 			e.add("outputs", outputs)
 		}
 	} else {
@@ -414,12 +414,12 @@ func (r *recording) expect() *orderly {
 		}
 	}
 	if len(calls) <= maxCalls {
-		e.add("calls", orNone(calls))
-		if len(calls) > 1 && slices.ContainsFunc(r.order, r.beside) {
+		e.add("calls", nonNil(calls))
+		if len(calls) > 1 && slices.ContainsFunc(r.order, r.insideConcurrent) {
 			e.add("order", "any")
 		}
 	}
-	steps := &orderly{}
+	steps := &orderedMap{}
 	for _, ended := range r.top {
 		if ended.Outcome != "cached" {
 			steps.add(ended.Path, ended.Outcome)
@@ -431,15 +431,15 @@ func (r *recording) expect() *orderly {
 	return e
 }
 
-func orNone(list []any) []any {
+func nonNil(list []any) []any {
 	if list == nil {
 		return []any{}
 	}
 	return list
 }
 
-func (r *recording) failure() *orderly {
-	o := &orderly{}
+func (r *recording) failure() *orderedMap {
+	o := &orderedMap{}
 	if f := r.over.Error; f != nil {
 		if f.Step != "" {
 			o.add("step", f.Step)
@@ -450,8 +450,8 @@ func (r *recording) failure() *orderly {
 	return o
 }
 
-func (s *recorded) call() *orderly {
-	o := &orderly{}
+func (s *recordedStep) call() *orderedMap {
+	o := &orderedMap{}
 	o.add("tool", s.tool)
 	if with := s.with(); with != nil {
 		o.add("with", with)

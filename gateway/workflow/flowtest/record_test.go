@@ -39,7 +39,7 @@ func passes(t *testing.T, name string, events []workflow.Event, definitions []*s
 		t.Fatalf("%s: %v\n%s", name, err, data)
 	}
 	var again []byte
-	for _, r := range Run(t.Context(), []*File{file}, Options{Definitions: definitions, seen: func(events []workflow.Event) { again, _ = Record(each(events)) }}) {
+	for _, r := range Run(t.Context(), []*File{file}, Options{Definitions: definitions, onEvents: func(events []workflow.Event) { again, _ = Record(each(events)) }}) {
 		if !r.OK() {
 			t.Errorf("%s: %+v\n%s", name, r.Failures, data)
 		}
@@ -83,7 +83,7 @@ func TestRecordedPasses(t *testing.T) {
 		for i := range f.Tests {
 			var events []workflow.Event
 			one := &File{Path: f.Path, Workflow: f.Workflow, Tests: f.Tests[i : i+1]}
-			results := Run(t.Context(), []*File{one}, Options{Definitions: definitions, seen: func(seen []workflow.Event) { events = seen }})
+			results := Run(t.Context(), []*File{one}, Options{Definitions: definitions, onEvents: func(seen []workflow.Event) { events = seen }})
 			if _, err := Record(each(events)); err == nil && results[0].OK() {
 				passes(t, f.Path+": "+f.Tests[i].Name, events, definitions)
 				recorded++
@@ -148,16 +148,16 @@ func TestRecordResumed(t *testing.T) {
 // TestManyCalls compares more calls than anybody wants to read, in a moment.
 func TestManyCalls(t *testing.T) {
 	var want []call
-	var got []made
+	var got []madeCall
 	for i := range maxCalls {
 		want = append(want, call{tool: fmt.Sprint("x.t", i)})
-		got = append(got, made{tool: fmt.Sprint("x.t", (i*7)%maxCalls)})
+		got = append(got, madeCall{tool: fmt.Sprint("x.t", (i*7)%maxCalls)})
 	}
 	began := time.Now()
-	if n := len(paired(want, got, true)); n != maxCalls {
+	if n := len(matchCalls(want, got, true)); n != maxCalls {
 		t.Errorf("%d pairs in any order", n)
 	}
-	if n := len(paired(want, got, false)); n < 2 || n == maxCalls {
+	if n := len(matchCalls(want, got, false)); n < 2 || n == maxCalls {
 		t.Errorf("%d pairs in order", n)
 	}
 	if took := time.Since(began); took > 10*time.Second {

@@ -38,21 +38,21 @@ type Options struct {
 	// Logger is the engine's logger; nil discards.
 	Logger *slog.Logger
 
-	seen func(events []workflow.Event) // for tests: called with the events of each run
+	onEvents func(events []workflow.Event) // for tests: called with the events of each run
 }
 
 // Run runs the tests of files in order and returns their results. When ctx ends, the remaining tests fail.
 func Run(ctx context.Context, files []*File, o Options) (results []Result) {
 	for _, f := range files {
 		for i := range f.Tests {
-			results = append(results, one(ctx, f, &f.Tests[i], o))
+			results = append(results, runTest(ctx, f, &f.Tests[i], o))
 		}
 	}
 	return results
 }
 
-// one runs one test.
-func one(ctx context.Context, f *File, t *Test, o Options) Result {
+// runTest runs one test.
+func runTest(ctx context.Context, f *File, t *Test, o Options) Result {
 	began := time.Now()
 	r := Result{File: f.Path, Test: t.Name, Line: t.Line}
 	r.Failures = failures(ctx, f, t, o)
@@ -64,7 +64,7 @@ func one(ctx context.Context, f *File, t *Test, o Options) Result {
 // failures runs a test with its own store.
 func failures(ctx context.Context, f *File, t *Test, o Options) []Failure {
 	if !slices.ContainsFunc(o.Definitions, func(d *spec.Definition) bool { return d.Name == f.Workflow }) {
-		return []Failure{f.unknown(t, o.Definitions)}
+		return []Failure{f.unknownWorkflow(t, o.Definitions)}
 	}
 	limit := o.Timeout
 	if limit == 0 {
@@ -79,16 +79,16 @@ func failures(ctx context.Context, f *File, t *Test, o Options) []Failure {
 		return []Failure{{t.Line, err.Error()}}
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	s := newStage(t, o.Programs, folder)
+	s := newStubGateway(t, o.Programs, folder)
 	engine, err := workflow.Open(s, &workflow.Options{
 		Records: records, Definitions: func() []*spec.Definition { return o.Definitions }, Logger: o.Logger, Env: t.env,
-		People: s, Catalog: o.Skills, Instead: s.instead, Now: func() time.Time { return t.Started }, Hurry: !t.Real,
+		Approvals: s, Catalog: o.Skills, Stub: s.stubStep, Now: func() time.Time { return t.Started }, NoRetryDelay: !t.Real,
 	})
 	if err != nil {
 		return []Failure{{t.Line, err.Error()}}
 	}
 	defer func() { _ = engine.Close() }()
-	return (&rehearsal{stage: s, engine: engine, test: t, limit: limit, seen: o.seen}).run(ctx, f.Workflow)
+	return (&testRun{stubGateway: s, engine: engine, test: t, limit: limit, onEvents: o.onEvents}).run(ctx, f.Workflow)
 }
 
 func (t *Test) env(name string) (string, bool) {
@@ -96,8 +96,8 @@ func (t *Test) env(name string) (string, bool) {
 	return value, ok
 }
 
-// unknown returns the failure for an unknown workflow.
-func (f *File) unknown(t *Test, definitions []*spec.Definition) Failure {
+// unknownWorkflow returns the failure for an unknown workflow.
+func (f *File) unknownWorkflow(t *Test, definitions []*spec.Definition) Failure {
 	var names []string
 	for _, d := range definitions {
 		names = append(names, d.Name)
@@ -107,30 +107,30 @@ func (f *File) unknown(t *Test, definitions []*spec.Definition) Failure {
 		message += fmt.Sprintf("; did you mean %q?", meant)
 	}
 	line := t.Line
-	if f.named != nil {
-		line = f.named.Line
+	if f.nameNode != nil {
+		line = f.nameNode.Line
 	}
 	return Failure{line, message}
 }
 
-// rehearsal is a running test.
-type rehearsal struct {
-	*stage
-	engine *workflow.Engine
-	test   *Test
-	limit  time.Duration
-	seen   func([]workflow.Event)
+// testRun is a running test.
+type testRun struct {
+	*stubGateway
+	engine   *workflow.Engine
+	test     *Test
+	limit    time.Duration
+	onEvents func([]workflow.Event)
 }
 
 // run starts the run, answers its forms, and compares its result.
-func (r *rehearsal) run(ctx context.Context, name string) []Failure {
+func (r *testRun) run(ctx context.Context, name string) []Failure {
 	run, err := r.engine.Start(ctx, workflow.Start{Workflow: name, Inputs: r.test.Inputs, Trigger: "workflow test", Key: "test"})
 	if err != nil {
-		return r.refused(err)
+		return r.compareStartError(err)
 	}
-	run, err = r.settle(ctx, run.ID)
+	run, err = r.waitOver(ctx, run.ID)
 	if err != nil {
-		return []Failure{{r.test.Line, r.stuck(ctx, run, err)}}
+		return []Failure{{r.test.Line, r.timeoutMessage(ctx, run, err)}}
 	}
 	r.mu.Lock()
 	missing := r.missing
@@ -142,23 +142,23 @@ func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 	if err != nil {
 		return []Failure{{r.test.Line, err.Error()}}
 	}
-	if r.seen != nil {
-		r.seen(events)
+	if r.onEvents != nil {
+		r.onEvents(events)
 	}
 	failures := r.compare(run, events)
 	if run.Status == workflow.OK { // after a failure, later stubs are unused
-		failures = append(failures, r.unused()...)
+		failures = append(failures, r.unusedStubs()...)
 	}
 	return failures
 }
 
-// refused compares the error of a run that could not be started.
-func (r *rehearsal) refused(err error) []Failure {
+// compareStartError compares the error of a run that could not be started.
+func (r *testRun) compareStartError(err error) []Failure {
 	wrong := tool.AsError(err)
 	return r.compare(workflow.Run{Status: workflow.Failed, Error: &workflow.Fault{Kind: wrong.Kind, Message: wrong.Message, Hint: wrong.Hint}}, nil)
 }
 
-func (r *rehearsal) stuck(ctx context.Context, run workflow.Run, err error) string {
+func (r *testRun) timeoutMessage(ctx context.Context, run workflow.Run, err error) string {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err.Error()
 	}
@@ -170,17 +170,17 @@ func (r *rehearsal) stuck(ctx context.Context, run workflow.Run, err error) stri
 	return text + strings.Join(waits, "")
 }
 
-// settle waits until the run has ended, and answers its forms.
-func (r *rehearsal) settle(ctx context.Context, id string) (workflow.Run, error) {
+// waitOver waits until the run has ended, and answers its forms.
+func (r *testRun) waitOver(ctx context.Context, id string) (workflow.Run, error) {
 	answered := map[string]answer{}
 	for {
-		run, err := r.engine.Settled(ctx, id)
+		run, err := r.engine.WaitSettled(ctx, id)
 		if err != nil || run.Status.Over() {
 			return run, err
 		}
 		for _, p := range run.Waiting {
 			if p.For == "form" && !r.answer(ctx, id, p, answered) {
-				return run, errors.Join(r.engine.Cancel(ctx, id), r.over(ctx, id))
+				return run, errors.Join(r.engine.Cancel(ctx, id), r.waitEnd(ctx, id))
 			}
 		}
 	}
@@ -192,45 +192,45 @@ type answer struct {
 	form string
 }
 
-// taking is how long the engine may take to continue after an answer.
-const taking = 2 * time.Second
+// answerGrace is how long the engine may take to continue after an answer.
+const answerGrace = 2 * time.Second
 
-func (r *rehearsal) over(ctx context.Context, id string) error {
+func (r *testRun) waitEnd(ctx context.Context, id string) error {
 	_, err := r.engine.Wait(ctx, id)
 	return err
 }
 
 // answer answers a form once. It reports whether the run can continue.
-func (r *rehearsal) answer(ctx context.Context, id string, p workflow.Pending, answered map[string]answer) bool {
+func (r *testRun) answer(ctx context.Context, id string, p workflow.Pending, answered map[string]answer) bool {
 	values, ok := r.test.Answers[p.Step]
 	before, again := answered[p.Step]
 	switch {
 	case !ok:
-		r.note(fmt.Sprintf("step %s asks a person, and \"answers\" has no answer for it; it asks for\n%s", p.Step, asked(p.Form)))
+		r.fail(fmt.Sprintf("step %s asks a person, and \"answers\" has no answer for it; it asks for\n%s", p.Step, describeForm(p.Form)))
 		return false
-	case again && before.form == string(p.Form) && time.Since(before.at) < taking:
+	case again && before.form == string(p.Form) && time.Since(before.at) < answerGrace:
 		time.Sleep(time.Millisecond) // it has not continued yet
 		return true
 	case again:
-		r.note(fmt.Sprintf("the answers of step %s are incomplete; it still asks for\n%s", p.Step, asked(p.Form)))
+		r.fail(fmt.Sprintf("the answers of step %s are incomplete; it still asks for\n%s", p.Step, describeForm(p.Form)))
 		return false
 	}
 	answered[p.Step] = answer{time.Now(), string(p.Form)}
 	if _, err := r.engine.Answer(ctx, id, p.Step, values); err != nil {
-		r.note(fmt.Sprintf("the answers of step %s are refused: %s", p.Step, tool.AsError(err)))
+		r.fail(fmt.Sprintf("the answers of step %s are refused: %s", p.Step, tool.AsError(err)))
 		return false
 	}
 	return true
 }
 
-func (r *rehearsal) note(text string) {
+func (r *testRun) fail(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lacks(r.test.Line, text)
+	r.addMissing(r.test.Line, text)
 }
 
-// asked lists the fields that a form asks for, one per line.
-func asked(form json.RawMessage) string {
+// describeForm lists the fields that a form asks for, one per line.
+func describeForm(form json.RawMessage) string {
 	var ask struct {
 		Fields []struct{ Name, Type, Title, Problem string }
 	}
@@ -248,7 +248,7 @@ func asked(form json.RawMessage) string {
 	return strings.Join(lines, "\n")
 }
 
-func (r *rehearsal) events(ctx context.Context, id string) (all []workflow.Event, err error) {
+func (r *testRun) events(ctx context.Context, id string) (all []workflow.Event, err error) {
 	for event, err := range r.engine.Events(ctx, id, 0) {
 		if err != nil {
 			return nil, err

@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// shipped are the definitions of the project and their tests.
-func shipped(t *testing.T) ([]*spec.Definition, []*flowtest.File) {
+// loadShipped are the definitions of the project and their tests.
+func loadShipped(t *testing.T) ([]*spec.Definition, []*flowtest.File) {
 	t.Helper()
 	dir := filepath.Join(testutil.ModuleRoot(t), "workflows")
 	definitions, faults := spec.LoadDir(dir)
@@ -41,7 +41,7 @@ func sandboxes(t *testing.T) *gateway.Gateway {
 
 // TestShippedTestsPass runs the tests of all shipped definitions, whose code runs in sandboxes.
 func TestShippedTestsPass(t *testing.T) {
-	definitions, files := shipped(t)
+	definitions, files := loadShipped(t)
 	if len(definitions) < 6 {
 		t.Errorf("only %d definitions", len(definitions))
 	}
@@ -51,7 +51,7 @@ func TestShippedTestsPass(t *testing.T) {
 			t.Errorf("%s has no test", d.Name)
 		}
 	}
-	results := flowtest.Run(t.Context(), files, flowtest.Options{Definitions: definitions, Programs: sandboxes(t).Verbs(), Timeout: 30 * time.Second})
+	results := flowtest.Run(t.Context(), files, flowtest.Options{Definitions: definitions, Programs: sandboxes(t).Service(), Timeout: 30 * time.Second})
 	var report strings.Builder
 	if err := flowtest.Report(&report, results); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // json reads any value as JSON.
 func (r reader) json(into *json.RawMessage) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
-		if !r.plain(at, n) {
+		if !r.checkPlain(at, n) {
 			return
 		}
 		*into, _ = json.Marshal(valueOf(n)) // plain values can be marshaled
@@ -49,23 +49,23 @@ func (r reader) part(into **yaml.Node, kind yaml.Kind) yamlstrict.Reader {
 		if !r.Allowed(at, n) || !matcher && !r.Kind(at, n, kind, map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.ScalarNode: "a text"}[kind]) {
 			return
 		}
-		if r.plain(at, n) && r.matchers(at, n) {
+		if r.checkPlain(at, n) && r.checkMatchers(at, n) {
 			*into = n
 		}
 	}
 }
 
-// plain reports values that JSON does not have, recursively.
-func (r reader) plain(at yamlstrict.Path, n *yaml.Node) bool {
+// checkPlain reports values that JSON does not have, recursively.
+func (r reader) checkPlain(at yamlstrict.Path, n *yaml.Node) bool {
 	if !r.Allowed(at, n) {
 		return false
 	}
 	good := true
 	switch n.Kind {
 	case yaml.MappingNode:
-		r.Each(at, n, func(at yamlstrict.Path, _, value *yaml.Node) { good = r.plain(at, value) && good })
+		r.Each(at, n, func(at yamlstrict.Path, _, value *yaml.Node) { good = r.checkPlain(at, value) && good })
 	case yaml.SequenceNode:
-		r.Items(at, n, "a list", func(at yamlstrict.Path, _ int, item *yaml.Node) { good = r.plain(at, item) && good })
+		r.Items(at, n, "a list", func(at yamlstrict.Path, _ int, item *yaml.Node) { good = r.checkPlain(at, item) && good })
 	default:
 		if f, ok := scalarOf(n).(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
 			r.Fail(at, n, "%s is not a JSON number", n.Value)
@@ -94,8 +94,8 @@ func matcherOf(n *yaml.Node) string {
 	return ""
 }
 
-// matchers reports invalid matchers.
-func (r reader) matchers(at yamlstrict.Path, n *yaml.Node) bool {
+// checkMatchers reports invalid matchers.
+func (r reader) checkMatchers(at yamlstrict.Path, n *yaml.Node) bool {
 	good := true
 	if name := matcherOf(n); name != "" {
 		value := n.Content[1]
@@ -107,7 +107,7 @@ func (r reader) matchers(at yamlstrict.Path, n *yaml.Node) bool {
 	}
 	for i, child := range n.Content {
 		if n.Kind == yaml.SequenceNode || i%2 == 1 {
-			good = r.matchers(at, child) && good
+			good = r.checkMatchers(at, child) && good
 		}
 	}
 	return good

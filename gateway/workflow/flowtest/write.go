@@ -16,11 +16,11 @@ import (
 func flow(v any) string {
 	n := nodeOf(v)
 	inline(n)
-	return strings.TrimSuffix(string(written(n)), "\n")
+	return strings.TrimSuffix(string(encodeYAML(n)), "\n")
 }
 
-// written returns a node as YAML, indented by two.
-func written(n *yaml.Node) []byte {
+// encodeYAML returns a node as YAML, indented by two.
+func encodeYAML(n *yaml.Node) []byte {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)
@@ -45,7 +45,7 @@ func nodeOf(v any) *yaml.Node {
 			n.Content = append(n.Content, nodeOf(item))
 		}
 		return n
-	case *orderly:
+	case *orderedMap:
 		return &v.node
 	case string:
 		return textNode(v)
@@ -102,8 +102,8 @@ func put(mapping *yaml.Node, key string, value *yaml.Node) {
 	mapping.Content = append(mapping.Content, textNode(key), value)
 }
 
-// decoded decodes JSON with numbers as json.Number; nil if it is invalid.
-func decoded(data []byte) (value any) {
+// decodeJSON decodes JSON with numbers as json.Number; nil if it is invalid.
+func decodeJSON(data []byte) (value any) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if d.Decode(&value) != nil {

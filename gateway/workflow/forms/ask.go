@@ -82,12 +82,12 @@ type Call struct {
 type State struct {
 	// Answers are the answers of people by field; nil for an optional field that was left empty.
 	Answers map[string]any `json:"answers,omitempty"`
-	// Drawn are the results of tools, by "FIELD.from" or "FIELD.options".
-	Drawn map[string]Drawn `json:"drawn,omitempty"`
+	// Fetched are the results of tools, by "FIELD.from" or "FIELD.options".
+	Fetched map[string]Fetched `json:"drawn,omitempty"`
 }
 
-// Drawn is the result of a tool.
-type Drawn struct {
+// Fetched is the result of a tool.
+type Fetched struct {
 	// Args are the arguments, Times is the number of earlier calls with other arguments.
 	Args  json.RawMessage `json:"args"`
 	Times int             `json:"times,omitempty"`
@@ -120,19 +120,19 @@ func (s *State) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return err
 		}
-		s.keep(key, Drawn{Args: d.Args, Times: d.Times, Value: value})
+		s.setFetched(key, Fetched{Args: d.Args, Times: d.Times, Value: value})
 	}
 	return nil
 }
 
-func (s *State) keep(key string, d Drawn) {
-	if s.Drawn == nil {
-		s.Drawn = map[string]Drawn{}
+func (s *State) setFetched(key string, d Fetched) {
+	if s.Fetched == nil {
+		s.Fetched = map[string]Fetched{}
 	}
-	s.Drawn[key] = d
+	s.Fetched[key] = d
 }
 
-func (s *State) answer(name string, value any) {
+func (s *State) setAnswer(name string, value any) {
 	if s.Answers == nil {
 		s.Answers = map[string]any{}
 	}

@@ -41,7 +41,7 @@ func (f *Filling) Answer(ctx context.Context, values map[string]any) ([]Problem,
 // says who asks, in a few words. complete is false if the client declines, cannot be asked, or gives no valid answers
 // in five rounds; its valid answers are kept. The error is the filler's, or that of ctx.
 func AskPeer(ctx context.Context, peer tool.Peer, from string, f Filler) (complete bool, err error) {
-	a := asking{peer: peer, from: from, lists: true}
+	a := elicitation{peer: peer, from: from, multiSelect: true}
 	for range maxRounds {
 		ask, err := f.Next(ctx)
 		if err != nil || ask == nil {
@@ -62,36 +62,36 @@ func AskPeer(ctx context.Context, peer tool.Peer, from string, f Filler) (comple
 	return ask == nil && err == nil, err
 }
 
-// asking is an elicitation of one client, in several rounds.
-type asking struct {
+// elicitation is an elicitation of one client, in several rounds.
+type elicitation struct {
 	peer tool.Peer
 	from string
-	// lists: multiple choices are sent as a list. Clients from before 2025-11-25 reject that.
-	lists    bool
-	problems []Problem
+	// multiSelect: multiple choices are sent as a list. Clients from before 2025-11-25 reject that.
+	multiSelect bool
+	problems    []Problem
 }
 
-func (a *asking) ask(ctx context.Context, ask *Ask) (values map[string]any, accepted bool) {
+func (a *elicitation) ask(ctx context.Context, ask *Ask) (values map[string]any, accepted bool) {
 	if a.peer == nil {
 		return nil, false
 	}
 	reply, err := a.peer.Ask(ctx, "elicitation/create", a.elicit(ask))
-	if err != nil && a.lists && ask.several() && !errors.Is(err, tool.ErrCannotAsk) && ctx.Err() == nil {
-		a.lists = false
+	if err != nil && a.multiSelect && ask.hasChoices() && !errors.Is(err, tool.ErrCannotAsk) && ctx.Err() == nil {
+		a.multiSelect = false
 		reply, err = a.peer.Ask(ctx, "elicitation/create", a.elicit(ask))
 	}
 	if err != nil {
 		return nil, false
 	}
-	values, accepted, err = Elicited(reply)
+	values, accepted, err = ParseElicitation(reply)
 	return values, accepted && err == nil
 }
 
-func (a *asking) elicit(ask *Ask) json.RawMessage {
-	return Elicit(ask, a.from, a.problems, a.lists)
+func (a *elicitation) elicit(ask *Ask) json.RawMessage {
+	return Elicit(ask, a.from, a.problems, a.multiSelect)
 }
 
-func (a *Ask) several() bool {
+func (a *Ask) hasChoices() bool {
 	for _, q := range a.Fields {
 		if q.Type == typeChoices {
 			return true
@@ -265,8 +265,8 @@ func (q *Question) wireDefault(kind string) any {
 	return q.Default
 }
 
-// Elicited parses the result of an elicitation: accepted is false if the client declined or canceled.
-func Elicited(reply json.RawMessage) (values map[string]any, accepted bool, err error) {
+// ParseElicitation parses the result of an elicitation: accepted is false if the client declined or canceled.
+func ParseElicitation(reply json.RawMessage) (values map[string]any, accepted bool, err error) {
 	var said struct {
 		Action  string
 		Content json.RawMessage

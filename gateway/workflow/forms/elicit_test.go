@@ -162,7 +162,7 @@ func TestFromInputs(t *testing.T) {
 	for _, q := range ask.Fields {
 		kinds = append(kinds, q.Type)
 	}
-	if asked(ask) != "s e n b c l o t" || strings.Join(kinds, " ") != "string email integer boolean choice choices json json" || ask.Title != "inputs of w" ||
+	if fieldNames(ask) != "s e n b c l o t" || strings.Join(kinds, " ") != "string email integer boolean choice choices json json" || ask.Title != "inputs of w" ||
 		ask.Fields[0].Title != "Which s?" || ask.Fields[0].Description != "About s." || ask.Fields[1].Title != "About e." || ask.Fields[1].Description != "" {
 		t.Errorf("%+v %v", ask, kinds)
 	}

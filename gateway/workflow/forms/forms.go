@@ -90,7 +90,7 @@ type compiler struct {
 
 func (c *compiler) field(fields []spec.Field, i int) *field {
 	f := &fields[i]
-	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i)})
+	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: precedingShape(fields, i)})
 	out := &field{Field: f, name: f.Name.Text}
 	if f.If != nil {
 		out.when = c.text(scope, *f.If)
@@ -99,7 +99,7 @@ func (c *compiler) field(fields []spec.Field, i int) *field {
 	out.fallback, out.min, out.max = c.optional(scope, f.Default), c.optional(scope, f.Min), c.optional(scope, f.Max)
 	if f.Rule != nil {
 		value := expr.Var{Name: "value", Type: expr.Any, Shape: valueShape(*f)}
-		out.rule = c.text(c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i+1)}, value), *f.Rule)
+		out.rule = c.text(c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: precedingShape(fields, i+1)}, value), *f.Rule)
 	}
 	if f.Pattern != nil {
 		out.pattern = c.pattern(*f.Pattern)
@@ -108,7 +108,7 @@ func (c *compiler) field(fields []spec.Field, i int) *field {
 	return out
 }
 
-func worded(kind string) bool {
+func isTextType(kind string) bool {
 	return kind == typeString || kind == typeText || kind == typeEmail || kind == typeURI
 }
 

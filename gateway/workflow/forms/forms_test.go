@@ -90,7 +90,7 @@ func next(t testing.TB, f *forms.Form, e forms.Env, s *forms.State) *forms.Ask {
 	return ask
 }
 
-func asked(ask *forms.Ask) string {
+func fieldNames(ask *forms.Ask) string {
 	if ask == nil {
 		return ""
 	}
@@ -217,14 +217,14 @@ func order(t testing.TB) *forms.Form {
 
 func TestDependents(t *testing.T) {
 	f, e, s := order(t), env(t), &forms.State{}
-	if ask := next(t, f, e, s); asked(ask) != "kind note" || ask.Title != "Order for Ann" || ask.Filled["mail"] != "ann@example.org" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "kind note" || ask.Title != "Order for Ann" || ask.Filled["mail"] != "ann@example.org" {
 		t.Fatalf("first: %+v", ask)
 	}
 	if said := answer(t, f, e, s, `{"kind": "other", "detail": "a pen", "size": "A5", "colour": 1, "Note": ""}`); said !=
 		"size: \"A5\" is none of the options; the options are S, A4\nNote: there is no such field; did you mean \"note\"?\ncolour: there is no such field; the fields are kind, detail, size, note, mail" {
 		t.Errorf("said: %s", said)
 	}
-	if ask := next(t, f, e, s); asked(ask) != "size note" || ask.Fields[0].Default != "A4" || ask.Filled["detail"] != "a pen" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "size note" || ask.Fields[0].Default != "A4" || ask.Filled["detail"] != "a pen" {
 		t.Errorf("what was right is kept: %+v", ask)
 	}
 	if said := answer(t, f, e, s, `{"size": "S"}`); said != "" {
@@ -238,7 +238,7 @@ func TestDependents(t *testing.T) {
 		t.Error(said)
 	}
 	ask := next(t, f, e, s)
-	if asked(ask) != "size" || ask.Fields[0].Problem != `S: "S" is none of the options; the options are A4, A5` || s.Answers["detail"] != nil {
+	if fieldNames(ask) != "size" || ask.Fields[0].Problem != `S: "S" is none of the options; the options are A4, A5` || s.Answers["detail"] != nil {
 		t.Fatalf("changed: %+v %+v", ask, s)
 	}
 	if said := answer(t, f, e, s, `{"size": "A5", "mail": "bob@example.org", "detail": "x"}`); said != "detail: it does not apply with the current answers" {
@@ -251,7 +251,7 @@ func TestDependents(t *testing.T) {
 	if said := answer(t, f, e, s, `{"mail": null, "size": null}`); said != "" {
 		t.Error(said)
 	}
-	if ask := next(t, f, e, s); asked(ask) != "size" || ask.Filled["mail"] != "ann@example.org" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "size" || ask.Filled["mail"] != "ann@example.org" {
 		t.Errorf("taken back: %+v", ask)
 	}
 }
@@ -266,13 +266,13 @@ func TestFrom(t *testing.T) {
 	)
 	s := &forms.State{}
 	ask := next(t, f, e, s)
-	if asked(ask) != "a b" || ask.Fields[0].Default != "Ann" || ask.Fields[1].Problem == "" {
+	if fieldNames(ask) != "a b" || ask.Fields[0].Default != "Ann" || ask.Fields[1].Problem == "" {
 		t.Fatalf("%+v", ask)
 	}
 	if said := answer(t, f, e, s, `{"a": "Bob", "b": "b@example.org"}`); said != "" {
 		t.Fatal(said)
 	}
-	if ask := next(t, f, e, s); asked(ask) != "c" || ask.Fields[0].Default != "Bob!" || ask.Filled["d"] != "Bob" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "c" || ask.Fields[0].Default != "Bob!" || ask.Filled["d"] != "Bob" {
 		t.Fatalf("%+v", ask)
 	}
 	none := compile(t, spec.Field{Name: text("a"), Type: "string", Required: true, From: from(`"${{ inputs.who }}"`)})
@@ -281,7 +281,7 @@ func TestFrom(t *testing.T) {
 	}
 	optional := compile(t, spec.Field{Name: text("a"), Type: "string"})
 	empty := &forms.State{}
-	if ask := next(t, optional, e, empty); asked(ask) != "a" {
+	if ask := next(t, optional, e, empty); fieldNames(ask) != "a" {
 		t.Errorf("an optional field is asked once: %+v", ask)
 	}
 	if said := answer(t, optional, e, empty, `{}`); said != "" || next(t, optional, e, empty) != nil {
@@ -305,7 +305,7 @@ func TestTools(t *testing.T) {
 		spec.Field{Name: text("city"), Type: "choice", Required: true, Options: cities},
 	)
 	s := &forms.State{}
-	if ask := next(t, f, e, s); asked(ask) != "country" || len(calls) > 0 {
+	if ask := next(t, f, e, s); fieldNames(ask) != "country" || len(calls) > 0 {
 		t.Fatalf("%+v %v", ask, calls)
 	}
 	if said := answer(t, f, e, s, `{"country": "DE", "city": "2"}`); said != "" {
@@ -329,8 +329,8 @@ func TestTools(t *testing.T) {
 	if ask := next(t, f, e, &again); !cmp.Equal(ask.Fields[0].Options, want) {
 		t.Errorf("%+v", ask)
 	}
-	if picked, ok := again.Drawn["city.options"].Value.([]any); !ok || len(picked) != 3 {
-		t.Errorf("more is kept of a result than was picked: %+v", again.Drawn)
+	if picked, ok := again.Fetched["city.options"].Value.([]any); !ok || len(picked) != 3 {
+		t.Errorf("more is kept of a result than was picked: %+v", again.Fetched)
 	}
 	if !cmp.Equal(calls, []string{`city.options geo.cities {"country":"DE"}`, `city.options[1] geo.cities {"country":"FR"}`}) {
 		t.Errorf("calls: %q", calls)
@@ -386,14 +386,14 @@ func TestDocs(t *testing.T) {
 	}
 	e, s := env(t), &forms.State{}
 	e.Call = func(context.Context, forms.Call) (any, error) { return values(t, `{"cities": ["Ulm"]}`), nil }
-	if ask := next(t, f, e, s); asked(ask) != "country days mail until notes" || ask.Fields[2].Default != "ann@example.org" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "country days mail until notes" || ask.Fields[2].Default != "ann@example.org" {
 		t.Errorf("first: %+v", ask)
 	}
 	said := answer(t, f, e, s, `{"country": "DE", "city": "Ulm", "days": 20, "visa": "x", "mail": "a@b.org", "until": "2025-01-01"}`)
 	if said != "visa: two letters and six digits\nuntil: it has to be in the future" {
 		t.Error(said)
 	}
-	if ask := next(t, f, e, s); asked(ask) != "visa until notes" {
+	if ask := next(t, f, e, s); fieldNames(ask) != "visa until notes" {
 		t.Errorf("then: %+v", ask)
 	}
 }

@@ -55,40 +55,40 @@ func inputField(in spec.Input) spec.Field {
 	if read, err := expr.Decode(in.Schema); err != nil || decodeInto(read, &s) != nil {
 		return f
 	}
-	a := s.asks()
-	f.Type, f.Min, f.Max, f.MinLength, f.MaxLength = a.kind, bound(a.min), bound(a.max), a.minLength, a.maxLength
+	a := s.toField()
+	f.Type, f.Min, f.Max, f.MinLength, f.MaxLength = a.kind, boundValue(a.min), boundValue(a.max), a.minLength, a.maxLength
 	if a.options != nil {
-		f.Options = chosen(a.options)
+		f.Options = optionSource(a.options)
 	}
 	return f
 }
 
-// wanted is the part of a field that is derived from a schema.
-type wanted struct {
+// fieldSpec is the part of a field that is derived from a schema.
+type fieldSpec struct {
 	kind                 string
 	min, max             any // numbers, or nil
 	minLength, maxLength int
 	options              []any // nil if it is not a choice
 }
 
-// asks returns the field for a schema, of type json if no other type fits.
-func (s *schema) asks() wanted {
-	if optional(s.Enum) {
-		return wanted{kind: typeChoice, options: s.Enum}
+// toField returns the field for a schema, of type json if no other type fits.
+func (s *schema) toField() fieldSpec {
+	if selectable(s.Enum) {
+		return fieldSpec{kind: typeChoice, options: s.Enum}
 	}
 	switch s.kind() {
 	case "string":
 		return s.text()
 	case "integer", "number":
-		return wanted{kind: s.kind(), min: s.Minimum, max: s.Maximum}
+		return fieldSpec{kind: s.kind(), min: s.Minimum, max: s.Maximum}
 	case "boolean":
-		return wanted{kind: typeBoolean}
+		return fieldSpec{kind: typeBoolean}
 	case "array":
-		if s.Items != nil && optional(s.Items.Enum) {
-			return wanted{kind: typeChoices, options: s.Items.Enum, minLength: s.MinItems, maxLength: s.MaxItems}
+		if s.Items != nil && selectable(s.Items.Enum) {
+			return fieldSpec{kind: typeChoices, options: s.Items.Enum, minLength: s.MinItems, maxLength: s.MaxItems}
 		}
 	}
-	return wanted{kind: typeJSON}
+	return fieldSpec{kind: typeJSON}
 }
 
 func decodeInto(value any, out any) error {
@@ -114,36 +114,36 @@ func (s *schema) kind() string {
 	return ""
 }
 
-func (s *schema) text() wanted {
+func (s *schema) text() fieldSpec {
 	formats := map[string]string{"email": typeEmail, "uri": typeURI, "date": typeDate, "date-time": typeDatetime}
-	a := wanted{kind: cmp.Or(formats[s.Format], typeString)}
-	if worded(a.kind) && (s.MaxLength == 0 || s.MinLength <= s.MaxLength) {
+	a := fieldSpec{kind: cmp.Or(formats[s.Format], typeString)}
+	if isTextType(a.kind) && (s.MaxLength == 0 || s.MinLength <= s.MaxLength) {
 		a.minLength, a.maxLength = s.MinLength, s.MaxLength
 	}
 	return a
 }
 
-// optional reports whether all values can be options: strings or numbers within the limits.
-func optional(values []any) bool {
+// selectable reports whether all values can be options: strings or numbers within the limits.
+func selectable(values []any) bool {
 	return len(values) > 0 && len(values) <= maxOptions && !slices.ContainsFunc(values, func(v any) bool {
-		_, ok := option(whatever(v))
+		_, ok := option(normalizeNumber(v))
 		return !ok
 	})
 }
 
-func whatever(v any) any {
+func normalizeNumber(v any) any {
 	if f, ok := v.(float64); ok {
 		return whole(f)
 	}
 	return v
 }
 
-func chosen(values []any) *spec.Source {
+func optionSource(values []any) *spec.Source {
 	v := literal(values)
 	return &spec.Source{Value: &v}
 }
 
-func bound(v any) *spec.Value {
+func boundValue(v any) *spec.Value {
 	if _, ok := v.(float64); !ok {
 		return nil
 	}

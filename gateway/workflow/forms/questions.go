@@ -72,7 +72,7 @@ func inputQuestion(name string, of json.RawMessage, prompt string) Question {
 	}
 	var s schema
 	if read, err := expr.Decode(of); err == nil && decodeInto(read, &s) == nil {
-		a := s.asks()
+		a := s.toField()
 		q.Type, q.Min, q.Max, q.MinLength, q.MaxLength = a.kind, limit(a.min), limit(a.max), a.minLength, a.maxLength
 		q.Options = options(a.options)
 	}
@@ -83,13 +83,13 @@ func limit(v any) any {
 	if _, ok := v.(float64); !ok {
 		return nil
 	}
-	return whatever(v)
+	return normalizeNumber(v)
 }
 
 func options(values []any) []Option {
 	var list []Option
 	for _, v := range values {
-		if o, ok := option(whatever(v)); ok {
+		if o, ok := option(normalizeNumber(v)); ok {
 			list = append(list, o)
 		}
 	}

@@ -16,8 +16,8 @@ func Shape(fields []spec.Field) *expr.Shape {
 	return s
 }
 
-// before returns the shape of "form" in the expressions of the n-th field.
-func before(fields []spec.Field, n int) *expr.Shape {
+// precedingShape returns the shape of "form" in the expressions of the n-th field.
+func precedingShape(fields []spec.Field, n int) *expr.Shape {
 	s := &expr.Shape{Type: expr.Map, Absent: func(name string) string {
 		if slices.ContainsFunc(fields[n:], func(f spec.Field) bool { return f.Name.Text == name }) {
 			return "a field sees only the fields before it, and " + name + " is not one"

@@ -34,38 +34,38 @@ func convert(q *Question, value any) (any, *Problem) {
 
 var converters = map[string]func(q *Question, value any) (any, *Problem){
 	typeText: text, typeInteger: integer, typeNumber: number, typeBoolean: boolean, typeDate: date, typeDatetime: datetime,
-	typeEmail: email, typeURI: uri, typeChoice: choose, typeChoices: chooseSeveral, typeJSON: anything,
+	typeEmail: email, typeURI: uri, typeChoice: choose, typeChoices: chooseSeveral, typeJSON: jsonValue,
 }
 
-func (q *Question) no(message, hint string) (any, *Problem) {
+func (q *Question) reject(message, hint string) (any, *Problem) {
 	return nil, &Problem{Field: q.Name, Message: message, Hint: hint}
 }
 
 func oneLine(q *Question, value any) (any, *Problem) {
-	s, problem := word(q, value)
+	s, problem := textOrNumber(q, value)
 	if problem != nil {
 		return nil, problem
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return q.no("it has line breaks or control characters", "one line of text is wanted")
+		return q.reject("it has line breaks or control characters", "one line of text is wanted")
 	}
 	return s, nil
 }
 
 func text(q *Question, value any) (any, *Problem) {
-	s, problem := word(q, value)
+	s, problem := textOrNumber(q, value)
 	if problem != nil {
 		return nil, problem
 	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		return q.no("it has control characters", "plain text is wanted")
+		return q.reject("it has control characters", "plain text is wanted")
 	}
 	return s, nil
 }
 
-// word returns a string, or a number as a string.
-func word(q *Question, value any) (string, *Problem) {
+// textOrNumber returns a string, or a number as a string.
+func textOrNumber(q *Question, value any) (string, *Problem) {
 	s, ok := value.(string)
 	switch value.(type) {
 	case int64, float64:
@@ -96,9 +96,9 @@ func integer(q *Question, value any) (any, *Problem) {
 		if err == nil {
 			return n, nil
 		}
-		return q.no(fmt.Sprintf("%q is not a whole number", sanitize.Line(v, 40)), want)
+		return q.reject(fmt.Sprintf("%q is not a whole number", sanitize.Line(v, 40)), want)
 	}
-	return q.no("it is "+expr.Describe(value), want)
+	return q.reject("it is "+expr.Describe(value), want)
 }
 
 func number(q *Question, value any) (any, *Problem) {
@@ -115,11 +115,11 @@ func number(q *Question, value any) (any, *Problem) {
 			return n, nil
 		}
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) || strings.ContainsAny(v, "xXpP_") {
-			return q.no(fmt.Sprintf("%q is not a number", sanitize.Line(v, 40)), want)
+			return q.reject(fmt.Sprintf("%q is not a number", sanitize.Line(v, 40)), want)
 		}
 		return whole(f), nil
 	}
-	return q.no("it is "+expr.Describe(value), want)
+	return q.reject("it is "+expr.Describe(value), want)
 }
 
 // whole returns an int64 for an integral number, as expressions expect it.
@@ -141,75 +141,75 @@ func boolean(q *Question, value any) (any, *Problem) {
 		case "no", "n", "false", "off":
 			return false, nil
 		}
-		return q.no(fmt.Sprintf("%q is neither yes nor no", sanitize.Line(v, 40)), "yes or no is wanted")
+		return q.reject(fmt.Sprintf("%q is neither yes nor no", sanitize.Line(v, 40)), "yes or no is wanted")
 	}
-	return q.no("it is "+expr.Describe(value), "yes or no is wanted")
+	return q.reject("it is "+expr.Describe(value), "yes or no is wanted")
 }
 
 func date(q *Question, value any) (any, *Problem) {
-	return parsed(q, value, "a date", "a date is written as 2026-11-22: year, month, day", func(s string) error {
+	return parseText(q, value, "a date", "a date is written as 2026-11-22: year, month, day", func(s string) error {
 		_, err := time.Parse(time.DateOnly, s)
 		return err
 	})
 }
 
 func datetime(q *Question, value any) (any, *Problem) {
-	return parsed(q, value, "a time", "a time is written as 2026-11-22T09:30:00Z, with Z or an offset such as +02:00", func(s string) error {
+	return parseText(q, value, "a time", "a time is written as 2026-11-22T09:30:00Z, with Z or an offset such as +02:00", func(s string) error {
 		_, err := time.Parse(time.RFC3339, s)
 		return err
 	})
 }
 
 func email(q *Question, value any) (any, *Problem) {
-	return parsed(q, value, "an email address", "an address is wanted, such as ann@example.org", func(s string) error {
+	return parseText(q, value, "an email address", "an address is wanted, such as ann@example.org", func(s string) error {
 		a, err := mail.ParseAddress(s)
 		if err != nil || a.Address != s || len(s) > 254 || strings.ContainsAny(s, " \"[") {
-			return errNone
+			return errInvalid
 		}
 		return nil
 	})
 }
 
 func uri(q *Question, value any) (any, *Problem) {
-	return parsed(q, value, "an absolute URI", "one is wanted, such as https://example.org/page", func(s string) error {
+	return parseText(q, value, "an absolute URI", "one is wanted, such as https://example.org/page", func(s string) error {
 		u, err := url.Parse(s)
 		if err != nil || u.Scheme == "" || u.Host == "" && u.Opaque == "" && u.Path == "" || strings.ContainsFunc(s, unicode.IsSpace) {
-			return errNone
+			return errInvalid
 		}
 		return nil
 	})
 }
 
-// parsed returns a one-line text that passes check.
-func parsed(q *Question, value any, what, want string, check func(string) error) (any, *Problem) {
+// parseText returns a one-line text that passes check.
+func parseText(q *Question, value any, what, want string, check func(string) error) (any, *Problem) {
 	s, ok := value.(string)
 	if !ok {
-		return q.no("it is "+expr.Describe(value), want)
+		return q.reject("it is "+expr.Describe(value), want)
 	}
 	if s = strings.TrimSpace(s); len(s) > maxText || check(s) != nil {
-		return q.no(fmt.Sprintf("%q is not %s", sanitize.Line(s, 80), what), want)
+		return q.reject(fmt.Sprintf("%q is not %s", sanitize.Line(s, 80), what), want)
 	}
 	return oneLine(q, s)
 }
 
-// anything accepts any JSON; a string is parsed as JSON.
-func anything(q *Question, value any) (any, *Problem) {
+// jsonValue accepts any JSON; a string is parsed as JSON.
+func jsonValue(q *Question, value any) (any, *Problem) {
 	s, ok := value.(string)
 	if !ok {
 		return value, nil
 	}
 	if len(s) > maxText {
-		return q.no("it is too long", "a text has up to 64 KiB")
+		return q.reject("it is too long", "a text has up to 64 KiB")
 	}
 	read, err := expr.Decode([]byte(s))
 	if err != nil {
-		return q.no("it is not JSON", `a value in JSON is wanted, such as ["a", "b"] or {"name": 1}`)
+		return q.reject("it is not JSON", `a value in JSON is wanted, such as ["a", "b"] or {"name": 1}`)
 	}
 	return read, nil
 }
 
-// meant returns a hint with a suggestion, or with the options.
-func meant(q *Question, name string) string {
+// suggestion returns a hint with a suggestion, or with the options.
+func suggestion(q *Question, name string) string {
 	all := names(q.Options)
 	if near := suggest.Of(name, all); near != "" && utf8.RuneCountInString(name) > 2 {
 		return fmt.Sprintf("did you mean %q?", sanitize.Line(near, 80))
@@ -227,10 +227,10 @@ func chooseSeveral(q *Question, value any) (any, *Problem) {
 		list, ok = split(q, s), true
 	}
 	if !ok {
-		return q.no("it is "+expr.Describe(value), "a list of options is wanted")
+		return q.reject("it is "+expr.Describe(value), "a list of options is wanted")
 	}
 	if len(list) > maxOptions {
-		return q.no(fmt.Sprintf("it has %d choices", len(list)), meant(q, ""))
+		return q.reject(fmt.Sprintf("it has %d choices", len(list)), suggestion(q, ""))
 	}
 	chosen, seen := []any{}, map[any]bool{}
 	for _, item := range list {

@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// errNone says that a text has an invalid format.
-var errNone = errors.New("it is invalid")
+// errInvalid says that a text has an invalid format.
+var errInvalid = errors.New("it is invalid")
 
 // Read converts an answer to the type of the question, nil for none, and validates it. The
 // form may find more problems, since only it has the rules.
@@ -35,9 +35,9 @@ func (q *Question) Read(value any) (any, *Problem) {
 
 // verify checks a value of the right type against its bounds.
 func (f *field) verify(q *Question, value any) *Problem {
-	problem := q.between(value)
+	problem := q.checkRange(value)
 	if problem == nil {
-		problem = q.sized(value)
+		problem = q.checkLength(value)
 	}
 	if text, ok := value.(string); ok && problem == nil && f.pattern != nil && !f.pattern.MatchString(text) {
 		problem = &Problem{Field: q.Name, Message: "it does not match the pattern", Hint: "the pattern is " + q.Pattern}
@@ -53,8 +53,8 @@ func (f *field) verify(q *Question, value any) *Problem {
 	return problem
 }
 
-// between checks a value against Min and Max.
-func (q *Question) between(value any) *Problem {
+// checkRange checks a value against Min and Max.
+func (q *Question) checkRange(value any) *Problem {
 	if q.Min != nil && compare(q.Type, value, q.Min) < 0 || q.Max != nil && compare(q.Type, value, q.Max) > 0 {
 		return &Problem{Field: q.Name, Message: "it is out of range", Hint: "wanted is " + q.Range()}
 	}
@@ -77,7 +77,7 @@ func (q *Question) Range() string {
 // compare orders two values of an ordered type.
 func compare(kind string, a, b any) int {
 	if kind == typeDatetime {
-		return moment(a).Compare(moment(b))
+		return parseTime(a).Compare(parseTime(b))
 	}
 	if s, ok := a.(string); ok {
 		t, _ := b.(string)
@@ -91,7 +91,7 @@ func compare(kind string, a, b any) int {
 	return cmp.Compare(float(a), float(b))
 }
 
-func moment(v any) time.Time {
+func parseTime(v any) time.Time {
 	s, _ := v.(string)
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -110,8 +110,8 @@ func float(v any) float64 {
 	return 0
 }
 
-// sized checks the number of characters or choices against the bounds.
-func (q *Question) sized(value any) *Problem {
+// checkLength checks the number of characters or choices against the bounds.
+func (q *Question) checkLength(value any) *Problem {
 	n, unit := 0, "characters"
 	switch v := value.(type) {
 	case string:

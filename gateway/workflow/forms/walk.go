@@ -57,13 +57,13 @@ func (f *Form) Answer(ctx context.Context, env Env, s *State, values map[string]
 		problems = problems[:maxProblems]
 	}
 	if len(problems) == 0 {
-		before.passOver(w)
+		before.skipOptional(w)
 	}
 	return problems, nil
 }
 
-// passOver leaves unanswered optional fields empty if no required field that was asked with them is open.
-func (w *walk) passOver(after *walk) {
+// skipOptional leaves unanswered optional fields empty if no required field that was asked with them is open.
+func (w *walk) skipOptional(after *walk) {
 	asked := map[string]bool{}
 	for _, q := range w.questions {
 		asked[q.Name] = true
@@ -73,7 +73,7 @@ func (w *walk) passOver(after *walk) {
 		return
 	}
 	for _, q := range open {
-		w.state.answer(q.Name, nil)
+		w.state.setAnswer(q.Name, nil)
 	}
 }
 
@@ -159,13 +159,13 @@ func (w *walk) field(f *field) error {
 		return nil
 	}
 	if given {
-		w.take(f, q, value)
+		w.applyAnswer(f, q, value)
 	}
-	return w.settle(f, q)
+	return w.resolve(f, q)
 }
 
-// take stores one answer if it is valid.
-func (w *walk) take(f *field, q *Question, value any) {
+// applyAnswer stores one answer if it is valid.
+func (w *walk) applyAnswer(f *field, q *Question, value any) {
 	if value == nil && q.Required {
 		delete(w.state.Answers, f.name)
 		return
@@ -183,7 +183,7 @@ func (w *walk) take(f *field, q *Question, value any) {
 		w.problem(f, "the answers are too long together", "a form has up to 1 MiB of them")
 		return
 	}
-	w.state.answer(f.name, value)
+	w.state.setAnswer(f.name, value)
 }
 
 // roomFor reports whether an answer fits in the size limit of all answers.
@@ -211,48 +211,48 @@ func sizeOf(value any) int {
 	return 8
 }
 
-// settle determines the value of a field: the answer, else the value of its source. Without a value the field is asked.
-func (w *walk) settle(f *field, q *Question) error {
+// resolve determines the value of a field: the answer, else the value of its source. Without a value the field is asked.
+func (w *walk) resolve(f *field, q *Question) error {
 	if answer, ok := w.state.Answers[f.name]; ok {
-		value, problem := w.again(f, q, answer)
+		value, problem := w.recheck(f, q, answer)
 		if problem == nil && (value != nil || !q.Required) {
-			w.know(f, value)
+			w.setValue(f, value)
 			return nil
 		}
 		if problem != nil {
-			q.Problem = shown(problem, answer)
+			q.Problem = problemText(problem, answer)
 		}
 		return w.ask(f, q)
 	}
 	if f.from != nil {
-		value, err := w.draw(f, "from", f.from)
+		value, err := w.fetchSource(f, "from", f.from)
 		if err != nil {
-			return w.later(err)
+			return w.deferUndecided(err)
 		}
-		if settled := w.offered(f, q, value); settled {
+		if settled := w.useFound(f, q, value); settled {
 			return nil
 		}
 	}
 	return w.ask(f, q)
 }
 
-// offered uses a value from the field's source if it is valid, unless a person must confirm it. It reports whether it did.
-func (w *walk) offered(f *field, q *Question, value any) bool {
+// useFound uses a value from the field's source if it is valid, unless a person must confirm it. It reports whether it did.
+func (w *walk) useFound(f *field, q *Question, value any) bool {
 	found, problem := w.accept(f, q, value)
 	switch {
 	case problem != nil:
-		q.Problem = shown(problem, value)
+		q.Problem = problemText(problem, value)
 	case found == nil:
 	case f.Confirm:
 		q.Default = found
 	default:
-		w.know(f, found)
+		w.setValue(f, found)
 		return true
 	}
 	return false
 }
 
-func shown(p *Problem, value any) string {
+func problemText(p *Problem, value any) string {
 	text, err := expr.Text(value)
 	if err != nil {
 		text = "the value"
@@ -264,20 +264,20 @@ func shown(p *Problem, value any) string {
 	return message
 }
 
-func (w *walk) know(f *field, value any) { w.known[f.name], w.form[f.name] = value, value }
+func (w *walk) setValue(f *field, value any) { w.known[f.name], w.form[f.name] = value, value }
 
 // ask adds the question for a field.
 func (w *walk) ask(f *field, q *Question) error {
 	if (f.Type == typeChoice || f.Type == typeChoices) && len(q.Options) == 0 {
 		if !q.Required {
-			w.know(f, nil)
+			w.setValue(f, nil)
 			return nil
 		}
 		return &tool.Error{Kind: tool.Invalid, Message: "field " + f.name + " of the form has no options to choose from"}
 	}
 	if f.fallback != nil && q.Default == nil {
 		if err := w.fallback(f, q); err != nil {
-			return w.later(err)
+			return w.deferUndecided(err)
 		}
 	}
 	w.open = true
@@ -293,14 +293,14 @@ func (w *walk) fallback(f *field, q *Question) error {
 	}
 	fallback, problem := w.accept(f, q, value)
 	if problem != nil && q.Problem == "" {
-		q.Problem = "the default " + shown(problem, value)
+		q.Problem = "the default " + problemText(problem, value)
 	}
 	q.Default = fallback
 	return nil
 }
 
-// later returns nil for errUndecided: the field is asked after the others.
-func (w *walk) later(err error) error {
+// deferUndecided returns nil for errUndecided: the field is asked after the others.
+func (w *walk) deferUndecided(err error) error {
 	if errors.Is(err, errUndecided) {
 		w.open = true
 		return nil
@@ -329,8 +329,8 @@ func (w *walk) question(f *field) (q *Question, applies bool, err error) {
 	if f.Pattern != nil {
 		q.Pattern = sanitize.Line(f.Pattern.Text, 500)
 	}
-	if q.Min, err = w.bound(f, f.min); err == nil {
-		q.Max, err = w.bound(f, f.max)
+	if q.Min, err = w.evalBound(f, f.min); err == nil {
+		q.Max, err = w.evalBound(f, f.max)
 	}
 	if err == nil && f.options != nil {
 		q.Options, err = w.options(f)
@@ -338,8 +338,8 @@ func (w *walk) question(f *field) (q *Question, applies bool, err error) {
 	return q, true, err
 }
 
-// bound evaluates the minimum or maximum of a field.
-func (w *walk) bound(f *field, b *template.Binding) (any, error) {
+// evalBound evaluates the minimum or maximum of a field.
+func (w *walk) evalBound(f *field, b *template.Binding) (any, error) {
 	if b == nil {
 		return nil, nil
 	}
@@ -363,8 +363,8 @@ func (w *walk) accept(f *field, q *Question, value any) (any, *Problem) {
 	return w.check(f, q, value)
 }
 
-// again is accept for a stored answer, since the form may have changed. JSON is not parsed twice.
-func (w *walk) again(f *field, q *Question, value any) (any, *Problem) {
+// recheck is accept for a stored answer, since the form may have changed. JSON is not parsed twice.
+func (w *walk) recheck(f *field, q *Question, value any) (any, *Problem) {
 	if q.Type == typeJSON {
 		return w.check(f, q, value)
 	}

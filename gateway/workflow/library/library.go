@@ -24,9 +24,9 @@ const pollEvery = time.Second
 
 // Library holds the definitions of one folder. Its methods are safe for concurrent use.
 type Library struct {
-	dir string
-	log *slog.Logger
-	now atomic.Pointer[state]
+	dir     string
+	log     *slog.Logger
+	current atomic.Pointer[state]
 }
 
 // state is the result of reading the folder.
@@ -41,48 +41,48 @@ func Open(dir string, log *slog.Logger) *Library {
 		log = slog.New(slog.DiscardHandler)
 	}
 	l := &Library{dir: dir, log: log}
-	l.now.Store(&state{})
-	l.look()
+	l.current.Store(&state{})
+	l.reload()
 	return l
 }
 
 // Definitions returns the definitions in force, sorted by name. The caller must not modify them.
-func (l *Library) Definitions() []*spec.Definition { return l.now.Load().definitions }
+func (l *Library) Definitions() []*spec.Definition { return l.current.Load().definitions }
 
 // Faults returns the errors in the current files.
-func (l *Library) Faults() []error { return l.now.Load().faults }
+func (l *Library) Faults() []error { return l.current.Load().faults }
 
 // Follow reads the folder again whenever its files have changed, and calls changed if definitions have changed, until ctx ends.
 func (l *Library) Follow(ctx context.Context, changed func()) {
-	last, seen := []string(nil), l.marks() // the first poll finds edits since Open
+	last, seen := []string(nil), l.fingerprints() // the first poll finds edits since Open
 	for sleep.For(ctx, pollEvery) == nil {
-		now := l.marks()
+		now := l.fingerprints()
 		settled := slices.Equal(now, seen) // no file is being written
 		seen = now
 		if !settled || slices.Equal(now, last) {
 			continue
 		}
 		last = now // from before reading: later changes and new code files are found by the next poll
-		if l.look() {
+		if l.reload() {
 			changed()
 		}
 	}
 }
 
-// look reads the folder and reports whether definitions have changed.
-func (l *Library) look() bool {
-	before := l.now.Load()
+// reload reads the folder and reports whether definitions have changed.
+func (l *Library) reload() bool {
+	before := l.current.Load()
 	defs, faults := spec.LoadDir(l.dir)
-	defs = append(defs, kept(before.definitions, defs)...)
+	defs = append(defs, retain(before.definitions, defs)...)
 	slices.SortFunc(defs, func(a, b *spec.Definition) int { return strings.Compare(a.Name, b.Name) })
-	l.now.Store(&state{defs, faults})
+	l.current.Store(&state{defs, faults})
 	same := slices.EqualFunc(defs, before.definitions, func(a, b *spec.Definition) bool { return a.Path == b.Path && a.Digest == b.Digest })
-	l.tell(before, len(defs), !same, faults)
+	l.logChanges(before, len(defs), !same, faults)
 	return !same
 }
 
-// kept returns the earlier definitions of files that still exist but are now invalid.
-func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
+// retain returns the earlier definitions of files that still exist but are now invalid.
+func retain(before, now []*spec.Definition) (keep []*spec.Definition) {
 	for _, old := range before {
 		replaced := slices.ContainsFunc(now, func(d *spec.Definition) bool { return d.Path == old.Path || d.Name == old.Name })
 		if _, err := os.Stat(old.Path); err == nil && !replaced {
@@ -92,8 +92,8 @@ func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
 	return keep
 }
 
-// tell logs changes: each new fault once, and the number of definitions if they have changed.
-func (l *Library) tell(before *state, count int, changed bool, faults []error) {
+// logChanges logs changes: each new fault once, and the number of definitions if they have changed.
+func (l *Library) logChanges(before *state, count int, changed bool, faults []error) {
 	for _, fault := range faults {
 		if !slices.ContainsFunc(before.faults, func(old error) bool { return old.Error() == fault.Error() }) {
 			l.log.Error("cannot read workflow, its last valid version stays in force", "error", FirstLine(fault))
@@ -115,28 +115,28 @@ func FirstLine(fault error) string {
 	return line
 }
 
-// marks returns fingerprints of the definition and code files.
-func (l *Library) marks() []string {
+// fingerprints returns fingerprints of the definition and code files.
+func (l *Library) fingerprints() []string {
 	var marks []string
 	entries, _ := os.ReadDir(l.dir)
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".yaml", ".yml", ".json":
-			marks = append(marks, mark(filepath.Join(l.dir, e.Name())))
+			marks = append(marks, fingerprint(filepath.Join(l.dir, e.Name())))
 		}
 	}
 	for _, d := range l.Definitions() {
 		spec.Walk(d.Steps, func(s *spec.Step, _ []*spec.Step) {
 			if code, ok := s.Do.(*spec.Code); ok && code.File != nil {
-				marks = append(marks, mark(filepath.Join(d.Dir, filepath.FromSlash(code.File.Text))))
+				marks = append(marks, fingerprint(filepath.Join(d.Dir, filepath.FromSlash(code.File.Text))))
 			}
 		})
 	}
 	return marks
 }
 
-// mark returns the path, size and modification time of a file.
-func mark(path string) string {
+// fingerprint returns the path, size and modification time of a file.
+func fingerprint(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return path + " is not there"

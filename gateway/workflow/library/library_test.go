@@ -20,8 +20,8 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// said is what the definitions are described as, by name.
-func said(l *library.Library) string {
+// describe is what the definitions are described as, by name.
+func describe(l *library.Library) string {
 	var texts []string
 	for _, d := range l.Definitions() {
 		texts = append(texts, d.Name+"="+d.Description)
@@ -41,7 +41,7 @@ func TestFollow(t *testing.T) {
 	write(t, dir, "one_test.yaml", "no definition")
 	var log bytes.Buffer
 	l := library.Open(dir, slog.New(slog.NewTextHandler(&log, nil)))
-	if got := said(l); got != "code= one=first" || len(l.Faults()) > 0 {
+	if got := describe(l); got != "code= one=first" || len(l.Faults()) > 0 {
 		t.Fatalf("at first: %s %v", got, l.Faults())
 	}
 	before := l.Definitions()[0]
@@ -64,7 +64,7 @@ func TestFollow(t *testing.T) {
 	write(t, dir, "two.yaml", "description: second"+step)
 	write(t, dir, "a.py", "result = 12\n")
 	next("a change")
-	if got := said(l); got != "code= one=first two=second" || len(l.Faults()) != 1 || l.Definitions()[0].Digest == before.Digest {
+	if got := describe(l); got != "code= one=first two=second" || len(l.Faults()) != 1 || l.Definitions()[0].Digest == before.Digest {
 		t.Errorf("then: %s %v", got, l.Faults())
 	}
 	if err := os.Remove(filepath.Join(dir, "one.yaml")); err != nil {
@@ -73,7 +73,7 @@ func TestFollow(t *testing.T) {
 	next("a removal")
 	cancel()
 	<-ended
-	if got := said(l); got != "code= two=second" || len(l.Faults()) > 0 {
+	if got := describe(l); got != "code= two=second" || len(l.Faults()) > 0 {
 		t.Errorf("in the end: %s %v", got, l.Faults())
 	}
 	if text := log.String(); strings.Count(text, "cannot read workflow") != 1 || strings.Contains(text, "wrong") || !strings.Contains(text, "one.yaml:1:14") {
@@ -108,7 +108,7 @@ func TestFollowMeanwhile(t *testing.T) {
 		}
 		cancel()
 	})
-	if got := said(l); told != 2 || got != "two=second" {
+	if got := describe(l); told != 2 || got != "two=second" {
 		t.Errorf("told %d times, in the end: %s", told, got)
 	}
 }

@@ -18,28 +18,28 @@ func (c *checker) triggers() {
 		if s.Cron.Text != "" {
 			c.cron(s)
 		}
-		fitter{c}.arguments(template.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
+		argChecker{c}.arguments(template.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
 	}
 	w := c.d.On.Webhook
 	if w == nil {
 		return
 	}
 	if c.o.Secrets != nil && !slices.Contains(c.o.Secrets, w.Secret.Text) {
-		c.wrong(w.Secret.Pos, "%s", noSuch("secret", w.Secret.Text, c.o.Secrets, "workflows.secrets in upstreams.yaml has none"))
+		c.errorf(w.Secret.Pos, "%s", noSuch("secret", w.Secret.Text, c.o.Secrets, "workflows.secrets in upstreams.yaml has none"))
 	}
 	if w.With != nil {
 		request := &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "body"}, {Name: "headers", Shape: &expr.Shape{Type: expr.Map, Elem: &expr.Shape{Type: expr.String}}}}}
-		fitter{c}.arguments(template.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
+		argChecker{c}.arguments(template.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
 	}
 }
 
 func (c *checker) cron(s spec.Schedule) {
 	if _, err := time.LoadLocation(s.Zone.Text); err != nil {
-		c.wrong(s.Zone.Pos, "there is no time zone %s; write it as in Europe/Berlin", s.Zone.Text)
+		c.errorf(s.Zone.Pos, "there is no time zone %s; write it as in Europe/Berlin", s.Zone.Text)
 		return
 	}
 	if _, err := store.Next(s.Cron.Text, s.Zone.Text, time.Now()); err != nil {
-		c.wrong(s.Cron.Pos, "%s", strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+": "))
+		c.errorf(s.Cron.Pos, "%s", strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+": "))
 	}
 }
 
@@ -48,28 +48,28 @@ func (c *checker) inputs() {
 	scope := template.Only(c.inputsVar(), c.envVar())
 	for _, in := range c.d.Inputs {
 		if in.Default != nil {
-			fitter{c}.fits(scope, *in.Default, in.Schema, "the default of input "+in.Name.Text)
+			argChecker{c}.checkSchema(scope, *in.Default, in.Schema, "the default of input "+in.Name.Text)
 		}
 	}
 }
 
 func (c *checker) outputs(v visible) {
-	scope := c.at(v, nil)
+	scope := c.scopeAt(v, nil)
 	for _, out := range c.d.Outputs {
-		fitter{c}.fits(scope, out.Value, out.Schema, "the output "+out.Name.Text)
+		argChecker{c}.checkSchema(scope, out.Value, out.Schema, "the output "+out.Name.Text)
 	}
 }
 
 // form checks the fields with package forms, and the calls of their sources.
 func (c *checker) form(do *spec.Form, scope template.Scope) *expr.Shape {
 	_, problems := forms.Compile(scope, do)
-	c.took(nil, problems)
+	c.addProblems(nil, problems)
 	scope = scope.With(expr.Var{Name: "form", Type: expr.Any})
 	for _, f := range do.Fields {
 		c.source(f.From, scope)
 		got := c.source(f.Options, scope)
-		if !untold(got) && got.Type != expr.List {
-			c.wrong(sourcePos(f.Options), "options must be a list, and this is of type %s", got.Type)
+		if !isUnknown(got) && got.Type != expr.List {
+			c.errorf(sourcePos(f.Options), "options must be a list, and this is of type %s", got.Type)
 		}
 	}
 	return forms.Shape(do.Fields)
@@ -92,7 +92,7 @@ func (c *checker) source(s *spec.Source, scope template.Scope) (out *expr.Shape)
 	case s.Value != nil:
 		return c.value(scope, *s.Value)
 	}
-	if t := c.called(s.Tool, scope); t != nil {
+	if t := c.checkCall(s.Tool, scope); t != nil {
 		out = resultOf(t)
 	}
 	if s.Output != nil {

@@ -71,27 +71,27 @@ func Check(d *spec.Definition, o Options) []Finding {
 
 // checker checks one definition.
 type checker struct {
-	d        *spec.Definition
-	o        Options
-	tools    map[tool.ID]*tool.Tool
-	where    map[string]stand
-	scope    template.Scope // with inputs, env and run
-	findings []Finding
+	d         *spec.Definition
+	o         Options
+	tools     map[tool.ID]*tool.Tool
+	locations map[string]location
+	scope     template.Scope // with inputs, env and run
+	findings  []Finding
 }
 
-// stand is the location of a step: the enclosing steps, outermost first, and its index among all steps.
-type stand struct {
+// location is the location of a step: the enclosing steps, outermost first, and its index among all steps.
+type location struct {
 	in    []*spec.Step
 	order int
 }
 
 func newChecker(d *spec.Definition, o Options) *checker {
-	c := &checker{d: d, o: o, tools: map[tool.ID]*tool.Tool{}, where: map[string]stand{}}
+	c := &checker{d: d, o: o, tools: map[tool.ID]*tool.Tool{}, locations: map[string]location{}}
 	for i := range o.Tools {
 		c.tools[o.Tools[i].ID] = &o.Tools[i]
 	}
 	spec.Walk(d.Steps, func(s *spec.Step, in []*spec.Step) {
-		c.where[s.ID.Text] = stand{slices.Clone(in), len(c.where)}
+		c.locations[s.ID.Text] = location{slices.Clone(in), len(c.locations)}
 	})
 	c.scope = template.Only(c.inputsVar(), c.envVar(), expr.Var{Name: "run", Type: expr.Any, Shape: object("id", "workflow", "started", "trigger")})
 	return c
@@ -144,27 +144,29 @@ func noSuch(kind, name string, names []string, none string) string {
 	return text + "; there are " + sanitize.Line(shown, 300)
 }
 
-func (c *checker) find(severity Severity, at spec.Pos, format string, args ...any) {
+func (c *checker) addFinding(severity Severity, at spec.Pos, format string, args ...any) {
 	c.findings = append(c.findings, Finding{c.d.Error(at, "%s", sanitize.Line(fmt.Sprintf(format, args...), 500)), severity})
 }
 
-func (c *checker) wrong(at spec.Pos, format string, args ...any) { c.find(Error, at, format, args...) }
-func (c *checker) doubt(at spec.Pos, format string, args ...any) {
-	c.find(Warning, at, format, args...)
+func (c *checker) errorf(at spec.Pos, format string, args ...any) {
+	c.addFinding(Error, at, format, args...)
+}
+func (c *checker) warnf(at spec.Pos, format string, args ...any) {
+	c.addFinding(Warning, at, format, args...)
 }
 
-// took reports the problems and warnings of a compiled binding, and returns the binding.
-func (c *checker) took(b *template.Binding, problems []template.Problem) *template.Binding {
+// addProblems reports the problems and warnings of a compiled binding, and returns the binding.
+func (c *checker) addProblems(b *template.Binding, problems []template.Problem) *template.Binding {
 	for _, p := range problems {
 		message := p.Message
 		if p.Hint != "" {
 			message += " (" + p.Hint + ")"
 		}
-		c.wrong(p.Text.At(p.Offset), "%s", message)
+		c.errorf(p.Text.At(p.Offset), "%s", message)
 	}
 	if b != nil {
 		for _, w := range b.Warnings() {
-			c.doubt(w.Text.At(w.Offset), "%s", w.Message)
+			c.warnf(w.Text.At(w.Offset), "%s", w.Message)
 		}
 	}
 	return b
@@ -190,7 +192,7 @@ func (c *checker) value(in template.Scope, v spec.Value) *expr.Shape {
 		}
 		return out
 	}
-	if b := c.took(template.Compile(in, v)); b != nil {
+	if b := c.addProblems(template.Compile(in, v)); b != nil {
 		return b.Shape()
 	}
 	return nil
@@ -198,7 +200,7 @@ func (c *checker) value(in template.Scope, v spec.Value) *expr.Shape {
 
 // text checks a text that is an expression.
 func (c *checker) text(in template.Scope, t spec.Text, want expr.Type) *template.Binding {
-	return c.took(template.CompileText(in, t, want))
+	return c.addProblems(template.CompileText(in, t, want))
 }
 
 // condition checks a condition, and warns if it is constant.
@@ -208,6 +210,6 @@ func (c *checker) condition(in template.Scope, t spec.Text, always map[bool]stri
 		return
 	}
 	if is, err := b.Bool(context.Background(), nil); err == nil && always[is] != "" {
-		c.doubt(t.At(0), "this is always %v: %s", is, always[is])
+		c.warnf(t.At(0), "this is always %v: %s", is, always[is])
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // Policy returns the policy decision for a call without making it.
 type Policy interface {
-	PolicyWhy(ctx context.Context, call tool.Call) (policy.Decision, error)
+	ExplainPolicy(ctx context.Context, call tool.Call) (policy.Decision, error)
 }
 
 // PlanOptions are the options of Plan.
@@ -82,7 +82,7 @@ func Plan(ctx context.Context, d *spec.Definition, inputs map[string]any, o Plan
 	if err := p.inputs(f, inputs); err != nil {
 		return Planned{}, err
 	}
-	out := Planned{Workflow: d.Name, Inputs: shownMap(f.vars["inputs"]), Steps: p.block(f, d.Steps)}
+	out := Planned{Workflow: d.Name, Inputs: showMap(f.vars["inputs"]), Steps: p.block(f, d.Steps)}
 	_, out.Outputs = p.outputs(f)
 	return out, p.fault
 }
@@ -149,7 +149,7 @@ func (p *planner) inputs(f *frame, given map[string]any) error {
 		value, ok := given[name]
 		switch {
 		case ok:
-			problems = append(problems, misfits(name, in.Schema, value)...)
+			problems = append(problems, violations(name, in.Schema, value)...)
 		case in.Default != nil:
 			value = p.value(f, *in.Default).value
 		case !in.Optional:
@@ -168,7 +168,7 @@ func (p *planner) inputs(f *frame, given map[string]any) error {
 	return p.fault
 }
 
-func misfits(name string, schema json.RawMessage, value any) (problems []string) {
+func violations(name string, schema json.RawMessage, value any) (problems []string) {
 	data, err := json.Marshal(value)
 	if err != nil || hasUnknown(value) {
 		return nil
@@ -238,28 +238,28 @@ func (p *planner) evaluate(f *frame, b *template.Binding, problems []template.Pr
 // symbol returns the symbol for an unknown value.
 func symbol(source string) any { return "‹" + sanitize.Line(source, 200) + "›" }
 
-// shown returns a value with symbols in place of unknown values.
-func shown(v any) any {
+// showValue returns a value with symbols in place of unknown values.
+func showValue(v any) any {
 	switch v := v.(type) {
 	case expr.Unknown:
 		return "‹not known yet›"
 	case map[string]any:
-		return shownMap(v)
+		return showMap(v)
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = shown(v[i])
+			out[i] = showValue(v[i])
 		}
 		return out
 	}
 	return v
 }
 
-func shownMap(v any) map[string]any {
+func showMap(v any) map[string]any {
 	object, _ := v.(map[string]any)
 	out := make(map[string]any, len(object))
 	for name, value := range object {
-		out[name] = shown(value)
+		out[name] = showValue(value)
 	}
 	return out
 }
@@ -280,8 +280,8 @@ func hasUnknown(v any) bool {
 	return false
 }
 
-// judge returns the policy decision for a call, or why there is none.
-func (p *planner) judge(id tool.ID, args result) (*Verdict, string) {
+// askPolicy returns the policy decision for a call, or why there is none.
+func (p *planner) askPolicy(id tool.ID, args result) (*Verdict, string) {
 	if p.o.Policy == nil {
 		return nil, ""
 	}
@@ -289,7 +289,7 @@ func (p *planner) judge(id tool.ID, args result) (*Verdict, string) {
 	if err != nil {
 		return nil, ""
 	}
-	d, err := p.o.Policy.PolicyWhy(p.ctx, tool.Call{Tool: id, Args: data})
+	d, err := p.o.Policy.ExplainPolicy(p.ctx, tool.Call{Tool: id, Args: data})
 	if err != nil {
 		return nil, tool.AsError(err).Error()
 	}

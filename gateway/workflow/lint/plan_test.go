@@ -19,8 +19,8 @@ import (
 // rules are a policy: what deletes needs approval, and /etc is not touched.
 type rules struct{ asked int }
 
-// PolicyWhy implements [lint.Policy].
-func (r *rules) PolicyWhy(_ context.Context, call tool.Call) (policy.Decision, error) {
+// ExplainPolicy implements [lint.Policy].
+func (r *rules) ExplainPolicy(_ context.Context, call tool.Call) (policy.Decision, error) {
 	r.asked++
 	switch {
 	case strings.Contains(string(call.Args), "/etc"):

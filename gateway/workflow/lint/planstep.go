@@ -38,7 +38,7 @@ func (p *planner) step(f *frame, s *spec.Step) PlannedStep {
 	}
 	at.Kind = kindOf(s.Do)
 	if at.Skipped || at.Problem != "" {
-		at.What = named(s.Do)
+		at.What = calleeName(s.Do)
 		return at
 	}
 	output := p.action(f, s, &at)
@@ -101,8 +101,8 @@ func kindOf(do spec.Action) string {
 	return "try"
 }
 
-// named returns the name of the tool, skill or workflow that a step calls.
-func named(do spec.Action) string {
+// calleeName returns the name of the tool, skill or workflow that a step calls.
+func calleeName(do spec.Action) string {
 	switch do := do.(type) {
 	case *spec.Tool:
 		return do.Name.Text
@@ -116,7 +116,7 @@ func named(do spec.Action) string {
 
 // action plans the action of a step and returns its result.
 func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
-	at.What = named(s.Do)
+	at.What = calleeName(s.Do)
 	switch do := s.Do.(type) {
 	case *spec.Tool:
 		p.call(f, do, at)
@@ -125,7 +125,7 @@ func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
 	case *spec.Skill:
 		p.arguments(f, do.With, at)
 	case *spec.Nested:
-		return p.nested(f, do, at)
+		return p.planNested(f, do, at)
 	case *spec.Parallel:
 		return p.parallel(f, do, at)
 	case *spec.ForEach:
@@ -157,7 +157,7 @@ func (p *planner) call(f *frame, do *spec.Tool, at *PlannedStep) {
 		at.Problem = tool.AsError(err).Error()
 	}
 	if at.Problem == "" {
-		at.Verdict, at.Problem = p.judge(id, args)
+		at.Verdict, at.Problem = p.askPolicy(id, args)
 	}
 	if at.Verdict != nil && at.Verdict.Action == policy.Deny && !at.Verdict.Unsure {
 		at.Problem = "the call is denied"
@@ -175,7 +175,7 @@ func (p *planner) code(f *frame, do *spec.Code, at *PlannedStep) {
 	p.arguments(f, do.With, at)
 }
 
-func (p *planner) nested(f *frame, do *spec.Nested, at *PlannedStep) any {
+func (p *planner) planNested(f *frame, do *spec.Nested, at *PlannedStep) any {
 	args := p.value(f, do.With)
 	at.With, at.Problem = args.show, args.problem
 	d := p.o.Workflows[do.Name.Text]
@@ -186,7 +186,7 @@ func (p *planner) nested(f *frame, do *spec.Nested, at *PlannedStep) any {
 		return expr.Unknown{}
 	}
 	inner := p.frame(d, at.Path)
-	if err := p.inputs(inner, p.given(f, do.With)); err != nil {
+	if err := p.inputs(inner, p.nestedInputs(f, do.With)); err != nil {
 		at.Problem = tool.AsError(err).Message
 		return expr.Unknown{}
 	}
@@ -197,8 +197,8 @@ func (p *planner) nested(f *frame, do *spec.Nested, at *PlannedStep) any {
 	return values
 }
 
-// given evaluates the inputs of a nested workflow individually, so that unknown ones do not hide known ones.
-func (p *planner) given(f *frame, with spec.Value) map[string]any {
+// nestedInputs evaluates the inputs of a nested workflow individually, so that unknown ones do not hide known ones.
+func (p *planner) nestedInputs(f *frame, with spec.Value) map[string]any {
 	out := map[string]any{}
 	for _, m := range with.Members {
 		out[m.Name.Text] = p.value(f, m.Value).value
@@ -209,8 +209,8 @@ func (p *planner) given(f *frame, with spec.Value) map[string]any {
 	return out
 }
 
-// part plans a block of a step.
-func (p *planner) part(f *frame, at *PlannedStep, name, condition string, steps []spec.Step, vars map[string]any) any {
+// planBlock plans a block of a step.
+func (p *planner) planBlock(f *frame, at *PlannedStep, name, condition string, steps []spec.Step, vars map[string]any) any {
 	in := f.inside(at.Path+"."+name, vars)
 	at.Steps = append(at.Steps, PlannedStep{Path: in.path, Kind: "block", What: name, If: condition, Steps: p.block(in, steps)})
 	return in.last
@@ -219,7 +219,7 @@ func (p *planner) part(f *frame, at *PlannedStep, name, condition string, steps 
 func (p *planner) parallel(f *frame, do *spec.Parallel, at *PlannedStep) any {
 	out := map[string]any{}
 	for _, b := range do.Branches {
-		out[b.Name.Text] = p.part(f, at, b.Name.Text, "", b.Steps, nil)
+		out[b.Name.Text] = p.planBlock(f, at, b.Name.Text, "", b.Steps, nil)
 	}
 	return out
 }
@@ -277,9 +277,9 @@ func (p *planner) choice(f *frame, do *spec.Switch, at *PlannedStep) any {
 		switch {
 		case r.unsure:
 			certain = false
-			p.part(f, at, name, c.When.Text, c.Steps, nil)
+			p.planBlock(f, at, name, c.When.Text, c.Steps, nil)
 		case r.value == true:
-			out := p.part(f, at, name, "", c.Steps, nil)
+			out := p.planBlock(f, at, name, "", c.Steps, nil)
 			if certain {
 				return out
 			}
@@ -292,7 +292,7 @@ func (p *planner) choice(f *frame, do *spec.Switch, at *PlannedStep) any {
 		if !certain {
 			condition = "none of these"
 		}
-		out = p.part(f, at, "default", condition, do.Default, nil)
+		out = p.planBlock(f, at, "default", condition, do.Default, nil)
 	}
 	if !certain {
 		return expr.Unknown{}
@@ -378,13 +378,13 @@ func (p *planner) field(in *frame, field *spec.Field, condition string, at *Plan
 }
 
 func (p *planner) try(f *frame, do *spec.Try, at *PlannedStep) any {
-	out := p.part(f, at, "try", "", do.Steps, nil)
+	out := p.planBlock(f, at, "try", "", do.Steps, nil)
 	if len(do.Catch) > 0 {
-		p.part(f, at, "catch", "it fails", do.Catch, map[string]any{or(do.As.Text, "error"): any(expr.Unknown{})})
+		p.planBlock(f, at, "catch", "it fails", do.Catch, map[string]any{or(do.As.Text, "error"): any(expr.Unknown{})})
 		out = expr.Unknown{}
 	}
 	if len(do.Finally) > 0 {
-		p.part(f, at, "finally", "", do.Finally, nil)
+		p.planBlock(f, at, "finally", "", do.Finally, nil)
 	}
 	return out
 }

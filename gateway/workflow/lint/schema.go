@@ -165,8 +165,8 @@ func (r *reader) items(s map[string]any, depth int) *expr.Shape {
 	return r.shape(s["items"], depth+1)
 }
 
-// seen converts an observed shape of results, to which other results may add members.
-func seen(s *jsontype.Shape) *expr.Shape {
+// observedShape converts an observed shape of results, to which other results may add members.
+func observedShape(s *jsontype.Shape) *expr.Shape {
 	if s == nil || s.Any {
 		return nil
 	}
@@ -180,11 +180,11 @@ func seen(s *jsontype.Shape) *expr.Shape {
 	case jsontype.String:
 		return &expr.Shape{Type: expr.String}
 	case jsontype.List:
-		return &expr.Shape{Type: expr.List, Elem: seen(s.Elem)}
+		return &expr.Shape{Type: expr.List, Elem: observedShape(s.Elem)}
 	case jsontype.Object:
-		out := &expr.Shape{Type: expr.Map, Open: true, Elem: seen(s.Values)}
+		out := &expr.Shape{Type: expr.Map, Open: true, Elem: observedShape(s.Values)}
 		for _, f := range s.Fields {
-			out.Fields = append(out.Fields, expr.Field{Name: f.Name, Optional: f.Optional, Shape: seen(&f.Shape)})
+			out.Fields = append(out.Fields, expr.Field{Name: f.Name, Optional: f.Optional, Shape: observedShape(&f.Shape)})
 		}
 		return out
 	}
@@ -197,7 +197,7 @@ func resultOf(t *tool.Tool) *expr.Shape {
 		return declared
 	}
 	if t.Observed != nil {
-		return seen(&t.Observed.Shape)
+		return observedShape(&t.Observed.Shape)
 	}
 	return nil
 }

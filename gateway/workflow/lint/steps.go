@@ -22,23 +22,23 @@ func (v visible) inside(vars ...expr.Var) *visible {
 	return &visible{slices.Clip(v.steps), append(slices.Clip(v.vars), vars...)}
 }
 
-// at returns the scope of a step, or of the outputs if s is nil.
-func (c *checker) at(v visible, s *spec.Step) template.Scope {
+// scopeAt returns the scope of a step, or of the outputs if s is nil.
+func (c *checker) scopeAt(v visible, s *spec.Step) template.Scope {
 	steps := &expr.Shape{Type: expr.Map, Fields: v.steps}
-	steps.Absent = func(name string) string { return c.unseen(name, s, steps.Names()) }
+	steps.Absent = func(name string) string { return c.whyInvisible(name, s, steps.Names()) }
 	return c.scope.With(append([]expr.Var{{Name: "steps", Type: expr.Any, Shape: steps}}, v.vars...)...)
 }
 
-// unseen returns why a step is not visible from s.
-func (c *checker) unseen(name string, s *spec.Step, seen []string) string {
-	target, exists := c.where[name]
+// whyInvisible returns why a step is not visible from s.
+func (c *checker) whyInvisible(name string, s *spec.Step, seen []string) string {
+	target, exists := c.locations[name]
 	if !exists {
 		return noSuch("step", name, seen, "there is none before this one")
 	}
 	var around []*spec.Step // s and its enclosing steps
-	order := len(c.where)
+	order := len(c.locations)
 	if s != nil {
-		here := c.where[s.ID.Text]
+		here := c.locations[s.ID.Text]
 		around, order = append(slices.Clone(here.in), s), here.order
 	}
 	if s != nil && name == s.ID.Text {
@@ -63,7 +63,7 @@ func (c *checker) block(steps []spec.Step, v *visible) (last *expr.Shape) {
 	for i := range steps {
 		s := &steps[i]
 		out := c.step(s, *v)
-		v.steps = append(v.steps, expr.Field{Name: s.ID.Text, Shape: asSeen(out)})
+		v.steps = append(v.steps, expr.Field{Name: s.ID.Text, Shape: stepShape(out)})
 		if last = out; s.If != nil { // it may be skipped
 			last = nil
 		}
@@ -71,8 +71,8 @@ func (c *checker) block(steps []spec.Step, v *visible) (last *expr.Shape) {
 	return last
 }
 
-// asSeen returns the shape of steps.ID for a step.
-func asSeen(out *expr.Shape) *expr.Shape {
+// stepShape returns the shape of steps.ID for a step.
+func stepShape(out *expr.Shape) *expr.Shape {
 	return &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "output", Shape: out}, {Name: "status", Shape: &expr.Shape{Type: expr.String}}, {Name: "error", Shape: faultShape()}}}
 }
 
@@ -85,7 +85,7 @@ func faultShape() *expr.Shape {
 
 // step checks one step and returns the shape of its output.
 func (c *checker) step(s *spec.Step, v visible) *expr.Shape {
-	scope := c.at(v, s)
+	scope := c.scopeAt(v, s)
 	if s.If != nil {
 		c.condition(scope, *s.If, map[bool]string{false: "the step never runs", true: "leave it out"})
 	}
@@ -111,7 +111,7 @@ func (c *checker) action(s *spec.Step, v visible, scope template.Scope) *expr.Sh
 	case *spec.Skill:
 		c.skill(do, scope)
 	case *spec.Nested:
-		return c.nested(do, scope)
+		return c.checkNested(do, scope)
 	case *spec.Parallel:
 		return c.parallel(do, v)
 	case *spec.ForEach:
@@ -142,7 +142,7 @@ func (c *checker) forEach(do *spec.ForEach, v visible, scope template.Scope) *ex
 	list := c.value(scope, do.In)
 	var item *expr.Shape
 	switch {
-	case untold(list):
+	case isUnknown(list):
 	case list.Type == expr.List:
 		item = list.Elem
 	default:
@@ -150,7 +150,7 @@ func (c *checker) forEach(do *spec.ForEach, v visible, scope template.Scope) *ex
 		if list.Type == expr.Map {
 			hint += "; of a map, x.map(k, x[k]) is the list of its values"
 		}
-		c.wrong(do.In.Pos, "this is of type %s: %s", list.Type, hint)
+		c.errorf(do.In.Pos, "this is of type %s: %s", list.Type, hint)
 	}
 	as, index := or(do.As.Text, "item"), or(do.Index.Text, "index")
 	last := c.block(do.Steps, v.inside(expr.Var{Name: as, Type: expr.Any, Shape: item}, whole(index)))
@@ -194,7 +194,7 @@ func common(all []*expr.Shape) *expr.Shape {
 
 func (c *checker) while(s *spec.Step, do *spec.While, v visible) *expr.Shape {
 	vars := []expr.Var{whole("index"), {Name: "last", Type: expr.Any}}
-	c.condition(c.at(*v.inside(vars...), s), do.When, map[bool]string{false: "the loop never runs"})
+	c.condition(c.scopeAt(*v.inside(vars...), s), do.When, map[bool]string{false: "the loop never runs"})
 	return c.block(do.Steps, v.inside(vars...))
 }
 
@@ -203,8 +203,8 @@ func (c *checker) wait(do *spec.Wait, scope template.Scope) *expr.Shape {
 		if v == nil {
 			continue
 		}
-		if got := c.value(scope, *v); !untold(got) && got.Type != expr.String {
-			c.wrong(v.Pos, `this is of type %s: a duration is a text such as "10m", and a time one such as "2026-11-22T10:00:00Z"`, got.Type)
+		if got := c.value(scope, *v); !isUnknown(got) && got.Type != expr.String {
+			c.errorf(v.Pos, `this is of type %s: a duration is a text such as "10m", and a time one such as "2026-11-22T10:00:00Z"`, got.Type)
 		}
 	}
 	if do.Approval == nil {
@@ -234,7 +234,7 @@ var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 func (c *checker) variables(in template.Scope, with spec.Value) {
 	for _, m := range with.Members {
 		if !variableName.MatchString(m.Name.Text) {
-			c.wrong(m.Name.Pos, "a variable of a program cannot be called %q: use a letter, then letters, digits and _", m.Name.Text)
+			c.errorf(m.Name.Pos, "a variable of a program cannot be called %q: use a letter, then letters, digits and _", m.Name.Text)
 		}
 	}
 	c.value(in, with)
@@ -243,10 +243,10 @@ func (c *checker) variables(in template.Scope, with spec.Value) {
 func (c *checker) code(do *spec.Code, scope template.Scope) *expr.Shape {
 	c.variables(scope, do.With)
 	if at := strings.Index(do.Text.Text, "${{"); at >= 0 && do.File == nil {
-		c.doubt(do.Text.At(at), `expressions are not evaluated in program text: pass the value as a variable, in "with"`)
+		c.warnf(do.Text.At(at), `expressions are not evaluated in program text: pass the value as a variable, in "with"`)
 	}
 	if c.o.Environments != nil && do.Environment.Text != "" && !slices.Contains(c.o.Environments, do.Environment.Text) {
-		c.wrong(do.Environment.Pos, "%s", noSuch("environment", do.Environment.Text, c.o.Environments, `none is set up under "environments" in upstreams.yaml`))
+		c.errorf(do.Environment.Pos, "%s", noSuch("environment", do.Environment.Text, c.o.Environments, `none is set up under "environments" in upstreams.yaml`))
 	}
 	return shapeOf(do.Returns)
 }
@@ -254,7 +254,7 @@ func (c *checker) code(do *spec.Code, scope template.Scope) *expr.Shape {
 func (c *checker) skill(do *spec.Skill, scope template.Scope) {
 	c.variables(scope, do.With)
 	if do.With.Kind == spec.String {
-		c.wrong(do.With.Pos, "the arguments of a skill must be written by name")
+		c.errorf(do.With.Pos, "the arguments of a skill must be written by name")
 	}
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || c.o.Skills == nil {
@@ -263,8 +263,8 @@ func (c *checker) skill(do *spec.Skill, scope template.Scope) {
 	functions, known := c.o.Skills(name)
 	switch {
 	case !known:
-		c.wrong(do.Name.Pos, "there is no skill %s; sallyport skills lists what there is", name)
+		c.errorf(do.Name.Pos, "there is no skill %s; sallyport skills lists what there is", name)
 	case len(functions) > 0 && !slices.Contains(functions, function):
-		c.wrong(do.Name.Pos, "skill %s: %s", name, noSuch("function", function, functions, "it has none"))
+		c.errorf(do.Name.Pos, "skill %s: %s", name, noSuch("function", function, functions, "it has none"))
 	}
 }

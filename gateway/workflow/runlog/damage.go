@@ -17,10 +17,10 @@ const (
 	indexPlace = "bucket_run_index"
 )
 
-// Sound returns a [store.ErrCorrupt] if records of a run's log may be lost. Such a run must not be continued, since a step whose end
+// Verify returns a [store.ErrCorrupt] if records of a run's log may be lost. Such a run must not be continued, since a step whose end
 // was lost would be repeated.
-func (l *Logs) Sound(ctx context.Context, id string) error {
-	lost, err := l.lost(ctx, logPlace)
+func (l *Logs) Verify(ctx context.Context, id string) error {
+	lost, err := l.lostRecords(ctx, logPlace)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
@@ -40,9 +40,9 @@ func (l *Logs) Sound(ctx context.Context, id string) error {
 	return nil
 }
 
-// lost returns the damaged records of a place that could not be restored.
-func (l *Logs) lost(ctx context.Context, place string) (lost []store.Damage, err error) {
-	all, err := l.store.Damaged(ctx)
+// lostRecords returns the damaged records of a place that could not be restored.
+func (l *Logs) lostRecords(ctx context.Context, place string) (lost []store.Damage, err error) {
+	all, err := l.store.ListDamage(ctx)
 	for _, d := range all {
 		if d.Place == place && !d.Restored && !d.Whole {
 			lost = append(lost, d)
@@ -51,9 +51,9 @@ func (l *Logs) lost(ctx context.Context, place string) (lost []store.Damage, err
 	return lost, err
 }
 
-// Mend restores damaged summaries of runs from their logs, and returns those runs. It must be called before any other method.
-func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
-	lost, err := l.lost(ctx, indexPlace)
+// RestoreSummaries restores damaged summaries of runs from their logs, and returns those runs. It must be called before any other method.
+func (l *Logs) RestoreSummaries(ctx context.Context) (mended []Run, err error) {
+	lost, err := l.lostRecords(ctx, indexPlace)
 	if err != nil || len(lost) == 0 {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
 		}
 	}
 	for id := range ids {
-		run, ok, err := l.mend(ctx, id)
+		run, ok, err := l.restoreSummary(ctx, id)
 		if err != nil {
 			return mended, fmt.Errorf("mend run %s: %w", id, err)
 		}
@@ -83,8 +83,8 @@ func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
 	return mended, nil
 }
 
-// mend restores one summary. ok is false if it exists, or if there is no log to restore it from.
-func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error) {
+// restoreSummary restores one summary. ok is false if it exists, or if there is no log to restore it from.
+func (l *Logs) restoreSummary(ctx context.Context, id string) (run Run, ok bool, err error) {
 	if _, err := l.index.Get(ctx, store.Key{id}); !errors.Is(err, store.ErrNotFound) {
 		return Run{}, false, err
 	}
@@ -92,7 +92,7 @@ func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error
 		if err != nil {
 			return Run{}, false, err
 		}
-		run.fold(e)
+		run.apply(e)
 	}
 	if run.ID != id {
 		return Run{}, false, nil
@@ -100,8 +100,8 @@ func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error
 	return run, true, l.addSummary(ctx, run)
 }
 
-// fold applies an event to a summary.
-func (r *Run) fold(e Event) {
+// apply applies an event to a summary.
+func (r *Run) apply(e Event) {
 	switch e.Kind {
 	case Created:
 		if s := e.Start; s != nil {

@@ -31,7 +31,7 @@ func TestDamage(t *testing.T) {
 	spoil(t, dir, "log_runs", "damage-r-2")
 	l, end = inDir(t, dir)
 	defer end()
-	mended, err := l.Mend(t.Context())
+	mended, err := l.RestoreSummaries(t.Context())
 	if err != nil || len(mended) != 1 || mended[0].ID != "r-1" {
 		t.Fatalf("%+v, %v", mended, err)
 	}
@@ -40,10 +40,10 @@ func TestDamage(t *testing.T) {
 		t.Errorf("%+v, %v", run, err)
 	}
 	nothing := func(runlog.Event) error { return nil }
-	if _, err := l.Take(t.Context(), "r-1", nothing); err != nil {
+	if _, err := l.OpenWriter(t.Context(), "r-1", nothing); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Take(t.Context(), "r-2", nothing); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := l.OpenWriter(t.Context(), "r-2", nothing); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a run whose log is damaged: %v", err)
 	}
 	if _, err := l.Prune(t.Context()); err != nil || len(paths(t, l, "r-2", 0)) == 0 {

@@ -22,16 +22,16 @@ const (
 // marks is an index of event positions in long logs, so that a page can be read without the events before it. Reading adds marks,
 // which can be dropped at any time. The zero value is ready to use; it is safe for concurrent use.
 type marks struct {
-	mu  sync.Mutex
-	of  map[string][]mark // by runs
-	use []string          // runs with marks, the most recent last
+	mu     sync.Mutex
+	byRun  map[string][]mark // by runs
+	recent []string          // runs with marks, the most recent last
 }
 
 // before returns the last mark of a run's log with at most so many events before it; the zero mark is the start.
 func (m *marks) before(run string, events int) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list := m.of[run]
+	list := m.byRun[run]
 	at, _ := slices.BinarySearchFunc(list, events+1, func(one mark, seen int) int { return one.seen - seen })
 	if at == 0 {
 		return mark{}
@@ -46,20 +46,20 @@ func (m *marks) add(run string, one mark) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list := m.of[run]
+	list := m.byRun[run]
 	if n := len(list); n > 0 && one.seen < list[n-1].seen+markEvery {
 		return
 	}
-	if m.of == nil {
-		m.of = map[string][]mark{}
+	if m.byRun == nil {
+		m.byRun = map[string][]mark{}
 	}
 	if len(list) == 0 {
-		m.use = append(m.use, run)
+		m.recent = append(m.recent, run)
 	}
-	m.of[run] = append(list, one)
-	if len(m.use) > maxMarked {
-		delete(m.of, m.use[0])
-		m.use = m.use[1:]
+	m.byRun[run] = append(list, one)
+	if len(m.recent) > maxMarked {
+		delete(m.byRun, m.recent[0])
+		m.recent = m.recent[1:]
 	}
 }
 
@@ -67,8 +67,8 @@ func (m *marks) add(run string, one mark) {
 func (m *marks) forget(run string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, run)
-	m.use = slices.DeleteFunc(m.use, func(one string) bool { return one == run })
+	delete(m.byRun, run)
+	m.recent = slices.DeleteFunc(m.recent, func(one string) bool { return one == run })
 }
 
 // reader reads a log from its start or from a mark.
@@ -87,7 +87,7 @@ func (l *Logs) reader(run string, after int) *reader {
 // next decodes the next record. The first must be the marked one: else this is another log with the same id, and next returns errAnother.
 func (r *reader) next(record store.Entry, do func(Event) error) error {
 	if r.from.revision != 0 && r.from.revision != record.Revision {
-		return errAnother
+		return errOtherLog
 	}
 	r.from.revision = 0
 	if r.pending == nil {

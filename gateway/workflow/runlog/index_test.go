@@ -38,8 +38,8 @@ func page(t *testing.T, l *runlog.Logs, id string, after, most int) (events []ru
 	return events
 }
 
-// allocated is how many bytes something takes in all.
-func allocated(do func()) uint64 {
+// bytesAllocated is how many bytes something takes in all.
+func bytesAllocated(do func()) uint64 {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	do()
@@ -60,10 +60,10 @@ func TestPagesOfLongLogs(t *testing.T) { //nolint:paralleltest // it looks at th
 			}
 		}
 	}
-	first := allocated(func() { page(t, l, "r-1", 0, size) })
+	first := bytesAllocated(func() { page(t, l, "r-1", 0, size) })
 	for _, after := range []int{passes / 2, passes, 2*passes - size} {
 		var events []runlog.Event
-		took := allocated(func() { events = page(t, l, "r-1", after, size) })
+		took := bytesAllocated(func() { events = page(t, l, "r-1", after, size) })
 		if n := len(events); n != size || events[0].N != after+1 || events[n-1].N != after+size {
 			t.Errorf("%d events after %d", n, after)
 		}

@@ -13,11 +13,11 @@ import (
 // Results stores outputs of steps for later runs. All methods are safe for concurrent use.
 type Results struct{ bucket *store.Bucket }
 
-// maxKept limits the lifetime of a result.
-const maxKept = 30 * 24 * time.Hour
+// maxResultAge limits the lifetime of a result.
+const maxResultAge = 30 * 24 * time.Hour
 
 func openResults(s *store.Store, name string, keep bool) (*Results, error) {
-	bucket, err := s.Bucket(name, store.Limits{Records: 50_000, Age: maxKept, Bytes: 96 << 20, Record: 7 << 20, Keep: keep})
+	bucket, err := s.Bucket(name, store.Limits{Records: 50_000, Age: maxResultAge, Bytes: 96 << 20, Record: 7 << 20, Keep: keep})
 	return &Results{bucket}, err
 }
 
@@ -27,15 +27,15 @@ func (l *Logs) Cache() *Results { return l.cache }
 // Once returns the store of results by idempotency key: none is evicted before its time; a full store is a [store.ErrFull].
 func (l *Logs) Once() *Results { return l.once }
 
-// kept is a stored result.
-type kept struct {
+// savedResult is a stored result.
+type savedResult struct {
 	Until time.Time       `json:"until"`
 	Value json.RawMessage `json:"value"`
 }
 
-// Keep stores a JSON value of up to 7 MiB under a key, until a time at most 30 days ahead.
-func (r *Results) Keep(ctx context.Context, key string, value json.RawMessage, until time.Time) error {
-	data, err := json.Marshal(kept{until, value})
+// Save stores a JSON value of up to 7 MiB under a key, until a time at most 30 days ahead.
+func (r *Results) Save(ctx context.Context, key string, value json.RawMessage, until time.Time) error {
+	data, err := json.Marshal(savedResult{until, value})
 	if err == nil {
 		_, err = r.bucket.Put(ctx, store.Key{key}, data)
 	}
@@ -45,13 +45,13 @@ func (r *Results) Keep(ctx context.Context, key string, value json.RawMessage, u
 	return nil
 }
 
-// Kept returns the value of a key, or a [store.ErrNotFound].
-func (r *Results) Kept(ctx context.Context, key string) (json.RawMessage, error) {
+// Load returns the value of a key, or a [store.ErrNotFound].
+func (r *Results) Load(ctx context.Context, key string) (json.RawMessage, error) {
 	e, err := r.bucket.Get(ctx, store.Key{key})
 	if err != nil {
 		return nil, err
 	}
-	var k kept
+	var k savedResult
 	if err := json.Unmarshal(e.Value, &k); err != nil {
 		return nil, errors.Join(store.ErrCorrupt, err)
 	}

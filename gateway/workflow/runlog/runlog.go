@@ -19,13 +19,13 @@ import (
 
 // Logs are the logs and summaries of runs in a store. All methods are safe for concurrent use.
 type Logs struct {
-	store *store.Store
-	log   *store.Log
-	index *store.Bucket
-	cache *Results
-	once  *Results
-	keep  time.Duration
-	marks marks
+	store     *store.Store
+	log       *store.Log
+	index     *store.Bucket
+	cache     *Results
+	once      *Results
+	retention time.Duration
+	marks     marks
 }
 
 // The limits of all runs together. Unfinished runs are never removed: see Prune.
@@ -46,11 +46,11 @@ func open(s *store.Store, runs int, size int64) (*Logs, error) {
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	return &Logs{store: s, log: log, index: index, cache: cache, once: once, keep: keepFor}, nil
+	return &Logs{store: s, log: log, index: index, cache: cache, once: once, retention: defaultRetention}, nil
 }
 
-// KeepFor sets how long finished runs are stored; the default is 30 days. It must be called before any other method.
-func (l *Logs) KeepFor(d time.Duration) { l.keep = d }
+// SetRetention sets how long finished runs are stored; the default is 30 days. It must be called before any other method.
+func (l *Logs) SetRetention(d time.Duration) { l.retention = d }
 
 // NewID returns the id of a run: the same for the same key, a random one for "".
 func NewID(key string) string {
@@ -64,7 +64,7 @@ func NewID(key string) string {
 // Create creates the log of a run with its first events, and returns its writer. An existing run
 // is a [store.ErrConflict]. Too little space for the unfinished runs is a [store.ErrFull].
 func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, error) {
-	if err := l.room(ctx); err != nil {
+	if err := l.makeRoom(ctx); err != nil {
 		return nil, err
 	}
 	// The summary goes first: a run that has a log has one, so that summaries are a complete list of runs.
@@ -82,10 +82,10 @@ func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, er
 	return w, nil
 }
 
-// Take calls fold with all events of a run, and returns its writer: what it appends directly follows these events,
+// OpenWriter calls fold with all events of a run, and returns its writer: what it appends directly follows these events,
 // else Append is a [store.ErrConflict]. Possibly damaged events are a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound], and its summary is removed. Take stops at the first error of fold.
-func (l *Logs) Take(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
-	if err := l.Sound(ctx, id); err != nil {
+func (l *Logs) OpenWriter(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
+	if err := l.Verify(ctx, id); err != nil {
 		return nil, err
 	}
 	last, events, err := l.read(ctx, id, fold)
@@ -116,15 +116,15 @@ func (l *Logs) read(ctx context.Context, id string, do func(Event) error) (revis
 var (
 	// errEnough stops reading when the consumer stops iterating.
 	errEnough = errors.New("enough")
-	// errAnother is returned if a mark is not of this log.
-	errAnother = errors.New("another log")
+	// errOtherLog is returned if a mark is not of this log.
+	errOtherLog = errors.New("another log")
 )
 
 // Read iterates over the events of a run with N above after, with one record at a time in memory. It skips earlier
 // events by marks, or counts them. An unknown run has no events.
 func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		err := l.marked(id, after, func(r *reader) error {
+		err := l.readFromMark(id, after, func(r *reader) error {
 			for record, err := range l.log.Read(ctx, store.Key{id}, r.from.revision) {
 				if err == nil {
 					err = r.next(record, func(e Event) error {
@@ -149,15 +149,15 @@ func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, 
 // Follow calls do with the events that Read yields, and then with each new event, until ctx ends or do
 // returns an error. It returns that error.
 func (l *Logs) Follow(ctx context.Context, id string, after int, do func(Event) error) error {
-	return l.marked(id, after, func(r *reader) error {
+	return l.readFromMark(id, after, func(r *reader) error {
 		return l.log.Follow(ctx, store.Key{id}, r.from.revision, func(record store.Entry) error { return r.next(record, do) })
 	})
 }
 
-// marked calls read with a reader at the last mark before an event, or again from the start if the mark is of another log.
-func (l *Logs) marked(id string, after int, read func(*reader) error) error {
+// readFromMark calls read with a reader at the last mark before an event, or again from the start if the mark is of another log.
+func (l *Logs) readFromMark(id string, after int, read func(*reader) error) error {
 	err := read(l.reader(id, after))
-	if errors.Is(err, errAnother) {
+	if errors.Is(err, errOtherLog) {
 		l.marks.forget(id)
 		err = read(l.reader(id, after))
 	}

@@ -103,7 +103,7 @@ func TestTake(t *testing.T) {
 	before := create(t, l, "r-1")
 	add(t, before, event(runlog.Began, "a"))
 	seen := 0
-	w, err := l.Take(t.Context(), "r-1", func(e runlog.Event) error { seen = e.N; return nil })
+	w, err := l.OpenWriter(t.Context(), "r-1", func(e runlog.Event) error { seen = e.N; return nil })
 	if err != nil || seen != 2 {
 		t.Fatal(seen, err)
 	}
@@ -120,11 +120,11 @@ func TestTake(t *testing.T) {
 	if _, err := l.Create(t.Context(), runlog.Run{ID: "r-1"}, event(runlog.Created, "")); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("begun twice: %v", err)
 	}
-	if _, err := l.Take(t.Context(), "r-0", nil); !errors.Is(err, store.ErrNotFound) {
+	if _, err := l.OpenWriter(t.Context(), "r-0", nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a run that there is not: %v", err)
 	}
 	wrong := errors.New("wrong")
-	if _, err := l.Take(t.Context(), "r-1", func(runlog.Event) error { return wrong }); !errors.Is(err, wrong) {
+	if _, err := l.OpenWriter(t.Context(), "r-1", func(runlog.Event) error { return wrong }); !errors.Is(err, wrong) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestLarge(t *testing.T) {
 	if _, err := raw.Append(t.Context(), store.Key{"r-1"}, []byte(`<{"kind":"ended"`)); err != nil {
 		t.Fatal(err)
 	}
-	w, err = l.Take(t.Context(), "r-1", func(runlog.Event) error { return nil })
+	w, err = l.OpenWriter(t.Context(), "r-1", func(runlog.Event) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,18 +346,18 @@ func TestResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := logs(t, store.Memory())
 		for name, r := range map[string]*runlog.Results{"cache": l.Cache(), "once": l.Once()} {
-			if _, err := r.Kept(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := r.Load(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
 				t.Error(err)
 			}
-			if err := r.Keep(t.Context(), "k", json.RawMessage(`{"a":"`+name+`"}`), time.Now().Add(time.Minute)); err != nil {
+			if err := r.Save(t.Context(), "k", json.RawMessage(`{"a":"`+name+`"}`), time.Now().Add(time.Minute)); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(59 * time.Second)
-			if got, err := r.Kept(t.Context(), "k"); string(got) != `{"a":"`+name+`"}` || err != nil {
+			if got, err := r.Load(t.Context(), "k"); string(got) != `{"a":"`+name+`"}` || err != nil {
 				t.Errorf("%s, %v", got, err)
 			}
 			time.Sleep(time.Second)
-			if _, err := r.Kept(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := r.Load(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
 				t.Error(err)
 			}
 		}
@@ -455,7 +455,7 @@ func BenchmarkTake(b *testing.B) {
 		add(b, other, event(runlog.Began, path))
 	}
 	for b.Loop() {
-		if _, err := l.Take(b.Context(), "r-1", func(runlog.Event) error { return nil }); err != nil {
+		if _, err := l.OpenWriter(b.Context(), "r-1", func(runlog.Event) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

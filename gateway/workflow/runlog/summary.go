@@ -19,8 +19,8 @@ const (
 	maxText   = 2000
 )
 
-// brief returns the run without its large parts.
-func (r Run) brief() Run {
+// summarize returns the run without its large parts.
+func (r Run) summarize() Run {
 	r.Inputs, r.Outputs = nil, nil
 	r.Waiting = slices.Clone(r.Waiting[:min(len(r.Waiting), maxListed)])
 	for i := range r.Waiting {
@@ -28,13 +28,13 @@ func (r Run) brief() Run {
 	}
 	if r.Error != nil {
 		fault := *r.Error
-		fault.Message, fault.Hint = cut(fault.Message), cut(fault.Hint)
+		fault.Message, fault.Hint = truncate(fault.Message), truncate(fault.Hint)
 		r.Error = &fault
 	}
 	return r
 }
 
-func cut(text string) string {
+func truncate(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
@@ -43,7 +43,7 @@ func cut(text string) string {
 }
 
 func (l *Logs) addSummary(ctx context.Context, run Run) error {
-	data, err := json.Marshal(run.brief())
+	data, err := json.Marshal(run.summarize())
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (l *Logs) addSummary(ctx context.Context, run Run) error {
 // PutSummary stores the summary of a run: without its inputs, its outputs, and its pending forms.
 // Only the engine that has claimed the run may call it.
 func (l *Logs) PutSummary(ctx context.Context, run Run) error {
-	data, err := json.Marshal(run.brief())
+	data, err := json.Marshal(run.summarize())
 	if err == nil {
 		_, err = l.index.Put(ctx, store.Key{run.ID}, data)
 	}
@@ -70,7 +70,7 @@ func (l *Logs) Summary(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return Run{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	return summary(e)
+	return decodeSummary(e)
 }
 
 // Summaries iterates over the summaries of all runs, the least recently stored first. The summary of an unfinished run may be outdated.
@@ -81,7 +81,7 @@ func (l *Logs) Summaries(ctx context.Context) iter.Seq2[Run, error] {
 				yield(Run{}, err)
 				return
 			}
-			run, err := summary(e)
+			run, err := decodeSummary(e)
 			if !yield(run, err) || err != nil {
 				return
 			}
@@ -89,7 +89,7 @@ func (l *Logs) Summaries(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-func summary(e store.Entry) (run Run, err error) {
+func decodeSummary(e store.Entry) (run Run, err error) {
 	if err := json.Unmarshal(e.Value, &run); err != nil {
 		return run, fmt.Errorf("%w: summary of run %s: %w", store.ErrCorrupt, e.Key, err)
 	}
@@ -97,30 +97,30 @@ func summary(e store.Entry) (run Run, err error) {
 }
 
 const (
-	// keepFor is how long finished runs are stored by default.
-	keepFor = 30 * 24 * time.Hour
-	// crowded is the used share from which on the oldest finished runs are removed, until the share is at most roomy.
-	crowded = 0.75
-	roomy   = 0.6
-	// reserved is the used share from which on no run can be created, so that unfinished runs can end.
-	reserved = 0.875
+	// defaultRetention is how long finished runs are stored by default.
+	defaultRetention = 30 * 24 * time.Hour
+	// pruneAbove is the used share from which on the oldest finished runs are removed, until the share is at most roomy.
+	pruneAbove = 0.75
+	pruneTo    = 0.6
+	// createBelow is the used share from which on no run can be created, so that unfinished runs can end.
+	createBelow = 0.875
 )
 
-// room removes old runs if needed, and returns a [store.ErrFull] if there is no space for a new run.
-func (l *Logs) room(ctx context.Context) error {
-	used, err := l.used(ctx)
-	if err == nil && used > crowded {
+// makeRoom removes old runs if needed, and returns a [store.ErrFull] if there is no space for a new run.
+func (l *Logs) makeRoom(ctx context.Context) error {
+	used, err := l.usedShare(ctx)
+	if err == nil && used > pruneAbove {
 		if _, err = l.Prune(ctx); err == nil {
-			used, err = l.used(ctx)
+			used, err = l.usedShare(ctx)
 		}
 	}
-	if err == nil && used > reserved {
+	if err == nil && used > createBelow {
 		err = fmt.Errorf("%w: active runs take %.0f %% of it", store.ErrFull, used*100)
 	}
 	return err
 }
 
-func (l *Logs) used(ctx context.Context) (share float64, err error) {
+func (l *Logs) usedShare(ctx context.Context) (share float64, err error) {
 	log, err := l.log.Usage(ctx)
 	if err != nil {
 		return 0, err
@@ -136,22 +136,22 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	known, over, err := l.ended(ctx)
+	known, over, err := l.listEnded(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if damaged, err := l.lost(ctx, indexPlace); err != nil || len(damaged) > 0 {
+	if damaged, err := l.lostRecords(ctx, indexPlace); err != nil || len(damaged) > 0 {
 		logs = nil // logs without a summary may have lost it
 	}
 	for _, key := range logs {
-		if err := l.sweep(ctx, key, known); err != nil {
+		if err := l.removeOrphan(ctx, key, known); err != nil {
 			return 0, err
 		}
 	}
-	used, err := l.used(ctx)
-	making := used > crowded
+	used, err := l.usedShare(ctx)
+	making := used > pruneAbove
 	for _, run := range over {
-		if err != nil || time.Since(run.Ended) < l.keep && !making {
+		if err != nil || time.Since(run.Ended) < l.retention && !making {
 			break
 		}
 		if err = l.Remove(ctx, run.ID); err != nil {
@@ -159,23 +159,23 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 		}
 		removed++
 		if making {
-			used, err = l.used(ctx)
-			making = used > roomy
+			used, err = l.usedShare(ctx)
+			making = used > pruneTo
 		}
 	}
 	return removed, err
 }
 
-// sweep removes a log unless its run is known.
-func (l *Logs) sweep(ctx context.Context, key store.Key, known map[string]bool) error {
+// removeOrphan removes a log unless its run is known.
+func (l *Logs) removeOrphan(ctx context.Context, key store.Key, known map[string]bool) error {
 	if known[key[0]] {
 		return nil
 	}
 	return l.log.Remove(ctx, key)
 }
 
-// ended returns the ids of all runs, and the finished runs, the oldest end first.
-func (l *Logs) ended(ctx context.Context) (known map[string]bool, over []Run, err error) {
+// listEnded returns the ids of all runs, and the finished runs, the oldest end first.
+func (l *Logs) listEnded(ctx context.Context) (known map[string]bool, over []Run, err error) {
 	known = map[string]bool{}
 	for run, err := range l.Summaries(ctx) {
 		if err != nil {

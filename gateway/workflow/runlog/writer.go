@@ -14,8 +14,8 @@ import (
 type Writer struct {
 	log *store.Log
 	key store.Key
-	// turn is a semaphore, held while writing.
-	turn chan struct{}
+	// sem is a semaphore, held while writing.
+	sem chan struct{}
 
 	mu   sync.Mutex
 	next *batch // the next write; nil is none
@@ -32,11 +32,11 @@ type batch struct {
 }
 
 func newWriter(log *store.Log, key store.Key, after uint64) *Writer {
-	return &Writer{log: log, key: key, turn: make(chan struct{}, 1), last: after}
+	return &Writer{log: log, key: key, sem: make(chan struct{}, 1), last: after}
 }
 
-// writeTime is the timeout of one write, after which its outcome is unknown.
-const writeTime = 30 * time.Second
+// writeTimeout is the timeout of one write, after which its outcome is unknown.
+const writeTimeout = 30 * time.Second
 
 // Append writes events in order, and returns when they are on disk. Events of concurrent calls are written together
 // in the next write. The events of one call are written atomically if they take less than 1 MiB together.
@@ -52,15 +52,15 @@ func (w *Writer) Append(ctx context.Context, events ...Event) error {
 	if err != nil {
 		return err
 	}
-	mine := w.join(groups)
+	mine := w.enqueue(groups)
 	select {
 	case <-mine.done:
 		return mine.err
 	case <-ctx.Done():
 		return ctx.Err()
-	case w.turn <- struct{}{}:
+	case w.sem <- struct{}{}:
 	}
-	defer func() { <-w.turn }()
+	defer func() { <-w.sem }()
 	select {
 	case <-mine.done:
 	default:
@@ -100,8 +100,8 @@ func concat(all [][]byte) []byte {
 	return together
 }
 
-// join adds lines to the next write.
-func (w *Writer) join(groups [][]byte) *batch {
+// enqueue adds lines to the next write.
+func (w *Writer) enqueue(groups [][]byte) *batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.next == nil {
@@ -118,7 +118,7 @@ func (w *Writer) flush(ctx context.Context) {
 	w.next = nil
 	w.mu.Unlock()
 	defer close(b.done)
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	for _, record := range records(b.groups) {
 		if b.err = w.write(ctx, record); b.err != nil {

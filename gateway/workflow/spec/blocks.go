@@ -23,7 +23,7 @@ func (d stepDecoder) parallelKeys(s *Step) []key {
 	s.Do = p
 	return []key{
 		{name: "parallel", shape: `{"type":"object","minProperties":1,"maxProperties":64,"propertyNames":` + idShape + `,"additionalProperties":` + stepsShape + `}`,
-			doc: "branches of steps, by name, that run concurrently; the output has their results", need: true, read: d.branches(&p.Branches)},
+			doc: "branches of steps, by name, that run concurrently; the output has their results", required: true, read: d.branches(&p.Branches)},
 	}
 }
 
@@ -45,16 +45,16 @@ func (d stepDecoder) forEachKeys(s *Step) []key {
 	f := &ForEach{As: Text{Text: "item"}, Index: Text{Text: "index"}, Concurrency: 1}
 	s.Do = f
 	return []key{
-		{name: "for_each", shape: listShape, doc: "the list to iterate over; the output is the list of the results", need: true, read: d.list(&f.In)},
+		{name: "for_each", shape: listShape, doc: "the list to iterate over; the output is the list of the results", required: true, read: d.list(&f.In)},
 		{name: "as", shape: idShape, doc: "the item's name in expressions; default item", read: d.variable(&f.As)},
 		{name: "index", shape: idShape, doc: "the name of its number, from 0; default index", read: d.variable(&f.Index)},
 		{name: "concurrency", shape: countShape(1, maxConcurrency), doc: "how many items at once; default 1", read: d.count(&f.Concurrency, 1, maxConcurrency)},
-		{name: "steps", shape: stepsShape, doc: "the steps for each item", need: true, read: d.block(&f.Steps)},
+		{name: "steps", shape: stepsShape, doc: "the steps for each item", required: true, read: d.block(&f.Steps)},
 	}
 }
 
-// taken are the predefined variables of expressions, and the reserved words of CEL.
-var taken = []string{"inputs", "steps", "env", "run", "output", "form", "value", "request", "last",
+// reservedVariables are the predefined variables of expressions, and the reserved words of CEL.
+var reservedVariables = []string{"inputs", "steps", "env", "run", "output", "form", "value", "request", "last",
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "namespace", "null",
 	"package", "return", "true", "var", "void", "while"}
 
@@ -64,7 +64,7 @@ func (d stepDecoder) variable(into *Text) yamlstrict.Reader {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the name of a variable") {
 			return
 		}
-		if *into = d.textOf(n); slices.Contains(taken, n.Value) {
+		if *into = d.textOf(n); slices.Contains(reservedVariables, n.Value) {
 			d.Fail(at, n, "the name %q is reserved in expressions; choose another", n.Value)
 		}
 	}
@@ -74,7 +74,7 @@ func (d stepDecoder) switchKeys(s *Step) []key {
 	w := &Switch{}
 	s.Do = w
 	return []key{
-		{name: "switch", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/case"}}`, doc: "cases; the steps of the first that is true run, and their result is the output", need: true, read: d.cases(&w.Cases)},
+		{name: "switch", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/case"}}`, doc: "cases; the steps of the first that is true run, and their result is the output", required: true, read: d.cases(&w.Cases)},
 		{name: "default", shape: stepsShape, doc: "the steps that run if no case is true", read: d.block(&w.Default)},
 	}
 }
@@ -91,8 +91,8 @@ func (d stepDecoder) cases(into *[]Case) yamlstrict.Reader {
 
 func (d stepDecoder) caseKeys(c *Case) []key {
 	return []key{
-		{name: "when", shape: exprShape, doc: "an expression", need: true, read: d.expression(&c.When)},
-		{name: "steps", shape: stepsShape, doc: "the steps that run if it is true", need: true, read: d.block(&c.Steps)},
+		{name: "when", shape: exprShape, doc: "an expression", required: true, read: d.expression(&c.When)},
+		{name: "steps", shape: stepsShape, doc: "the steps that run if it is true", required: true, read: d.block(&c.Steps)},
 	}
 }
 
@@ -100,9 +100,9 @@ func (d stepDecoder) whileKeys(s *Step) []key {
 	w := &While{}
 	s.Do = w
 	return []key{
-		{name: "while", shape: exprShape, doc: "an expression; its steps repeat while it is true. index counts from 0, last is the previous result", need: true, read: d.expression(&w.When)},
-		{name: "max", shape: countShape(1, maxPasses), doc: "the maximum number of iterations; more fail", need: true, read: d.count(&w.Max, 1, maxPasses)},
-		{name: "steps", shape: stepsShape, doc: "the steps of each iteration", need: true, read: d.block(&w.Steps)},
+		{name: "while", shape: exprShape, doc: "an expression; its steps repeat while it is true. index counts from 0, last is the previous result", required: true, read: d.expression(&w.When)},
+		{name: "max", shape: countShape(1, maxPasses), doc: "the maximum number of iterations; more fail", required: true, read: d.count(&w.Max, 1, maxPasses)},
+		{name: "steps", shape: stepsShape, doc: "the steps of each iteration", required: true, read: d.block(&w.Steps)},
 	}
 }
 
@@ -110,7 +110,7 @@ func (d stepDecoder) tryKeys(s *Step) []key {
 	t := &Try{As: Text{Text: "error"}}
 	s.Do = t
 	return []key{
-		{name: "try", shape: stepsShape, doc: "steps that may fail", need: true, read: d.block(&t.Steps)},
+		{name: "try", shape: stepsShape, doc: "steps that may fail", required: true, read: d.block(&t.Steps)},
 		{name: "catch", shape: `{"$ref":"#/$defs/steps_or_none"}`, doc: "steps that run when one failed, with their result used instead; [] continues with null", read: d.blockOrNone(&t.Catch)},
 		{name: "as", shape: idShape, doc: "the error's name in catch: {kind, message, hint, step}; default error", read: d.variable(&t.As)},
 		{name: "finally", shape: stepsShape, doc: "steps that always run at the end, also after a cancellation", read: d.block(&t.Finally)},
@@ -120,7 +120,7 @@ func (d stepDecoder) tryKeys(s *Step) []key {
 func (d stepDecoder) waitKeys(s *Step) []key {
 	w := &Wait{}
 	s.Do = w
-	return []key{{name: "wait", shape: `{"anyOf":[` + spanOrExpr + `,{"$ref":"#/$defs/wait"}]}`, doc: "waits for a time or a person; a duration is for", need: true, read: short(d.spanValue(&w.For), d.wait(w))}}
+	return []key{{name: "wait", shape: `{"anyOf":[` + spanOrExpr + `,{"$ref":"#/$defs/wait"}]}`, doc: "waits for a time or a person; a duration is for", required: true, read: shortForm(d.spanValue(&w.For), d.wait(w))}}
 }
 
 const spanOrExpr = `{"anyOf":[{"$ref":"#/$defs/duration"},{"$ref":"#/$defs/expression"}]}`
@@ -140,14 +140,14 @@ func (d stepDecoder) waitingKeys(w *Wait) []key {
 		{name: "until", shape: `{"type":"string","minLength":1}`, doc: "until when, in RFC 3339, as 2026-01-31T08:00:00Z", read: d.until(&w.Until)},
 		{name: "approval", shape: `{"anyOf":[{"type":"string"},{"$ref":"#/$defs/approval"}]}`, doc: "asks a person for approval; a text is its message", read: func(at yamlstrict.Path, n *yaml.Node) {
 			w.Approval = &Approval{Timeout: 24 * time.Hour}
-			short(d.message(&w.Approval.Message), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
+			shortForm(d.message(&w.Approval.Message), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
 		}},
 	}
 }
 
 func (d stepDecoder) approvalKeys(a *Approval) []key {
 	return []key{
-		{name: "message", shape: textShape, doc: "what is asked", need: true, read: d.message(&a.Message)},
+		{name: "message", shape: textShape, doc: "what is asked", required: true, read: d.message(&a.Message)},
 		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&a.Timeout)},
 	}
 }
@@ -157,7 +157,7 @@ func (d stepDecoder) spanValue(into **Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
-		if v.Kind == String && whole.MatchString(v.Text.Text) || d.Bad(at) {
+		if v.Kind == String && wholeExpression.MatchString(v.Text.Text) || d.Bad(at) {
 			return
 		}
 		var span time.Duration

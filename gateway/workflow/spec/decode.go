@@ -36,7 +36,7 @@ type key struct {
 	// shape is the JSON Schema of its values; doc is its description.
 	shape, doc string
 	read       yamlstrict.Reader
-	need       bool
+	required   bool
 }
 
 // mapping reads a mapping and reports missing keys; what names it, as in "a webhook".
@@ -50,7 +50,7 @@ func (d *decoder) mapping(at yamlstrict.Path, n *yaml.Node, what string, keys []
 		return seen
 	}
 	for _, k := range keys {
-		if k.need && !seen[k.name] {
+		if k.required && !seen[k.name] {
 			d.Fail(at, n, "%s needs %q: %s", what, k.name, k.doc)
 		}
 	}
@@ -65,8 +65,8 @@ func label(at yamlstrict.Path) string {
 	return at.Label()
 }
 
-// elsewhere translates keys of other workflow languages to the keys of this one, "" for none.
-func elsewhere(word string) string {
+// translateKey translates keys of other workflow languages to the keys of this one, "" for none.
+func translateKey(word string) string {
 	switch word {
 	case "foreach", "forEach", "loop", "each":
 		return "for_each"
@@ -111,16 +111,16 @@ const (
 )
 
 var (
-	identifier   = regexp.MustCompile(identifierPattern)
-	workflowName = regexp.MustCompile(namePattern)
-	function     = regexp.MustCompile(functionPattern)
-	variable     = regexp.MustCompile(variablePattern)
-	duration     = regexp.MustCompile(durationPattern)
-	whole        = regexp.MustCompile(wholePattern)
+	identifier      = regexp.MustCompile(identifierPattern)
+	workflowName    = regexp.MustCompile(namePattern)
+	function        = regexp.MustCompile(functionPattern)
+	variable        = regexp.MustCompile(variablePattern)
+	duration        = regexp.MustCompile(durationPattern)
+	wholeExpression = regexp.MustCompile(wholePattern)
 )
 
-// literals are names that CEL always parses as something else.
-var literals = []string{"in", "true", "false", "null"}
+// celLiterals are names that CEL always parses as something else.
+var celLiterals = []string{"in", "true", "false", "null"}
 
 // name reads a text that matches a pattern; what describes it.
 func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) yamlstrict.Reader {
@@ -142,7 +142,7 @@ func (d *decoder) isIdentifier(at yamlstrict.Path, n *yaml.Node, what string) bo
 	switch {
 	case !identifier.MatchString(n.Value):
 		d.Fail(at, n, "%.60q cannot be %s: %s", n.Value, what, identifierRule)
-	case slices.Contains(literals, n.Value):
+	case slices.Contains(celLiterals, n.Value):
 		d.Fail(at, n, "%q cannot be %s: it is a reserved word of CEL", n.Value, what)
 	default:
 		return true
@@ -236,8 +236,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return span, nil
 }
 
-// short reads a mapping or its short form: scalars with scalar, everything else with other.
-func short(scalar, other yamlstrict.Reader) yamlstrict.Reader {
+// shortForm reads a mapping or its short form: scalars with scalar, everything else with other.
+func shortForm(scalar, other yamlstrict.Reader) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 			scalar(at, n)
@@ -252,19 +252,19 @@ func enumShape(words ...string) string {
 	return fmt.Sprintf(`{"enum":["%s"]}`, strings.Join(words, `","`))
 }
 
-// one reads one of a few words; unlike [yamlstrict.Decoder.OneOf], it rejects "".
-func (d *decoder) one(into *string, words ...string) yamlstrict.Reader {
+// oneOf reads one of a few words; unlike [yamlstrict.Decoder.OneOf], it rejects "".
+func (d *decoder) oneOf(into *string, words ...string) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || slices.Contains(words, n.Value) {
 			*into = n.Value
 			return
 		}
-		d.Fail(at, n, "%s cannot be %.40q; %s", label(at), n.Value, meant(n.Value, words))
+		d.Fail(at, n, "%s cannot be %.40q; %s", label(at), n.Value, suggestion(n.Value, words))
 	}
 }
 
-// meant returns a hint that suggests one of a few words, or lists them.
-func meant(word string, words []string) string {
+// suggestion returns a hint that suggests one of a few words, or lists them.
+func suggestion(word string, words []string) string {
 	if near := suggest.Of(word, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func (d *decoder) definition(n *yaml.Node, def *Definition) {
-	def.named, def.Concurrency.Full = posOf(n), fulls[0]
+	def.namePos, def.Concurrency.Full = posOf(n), fullPolicies[0]
 	seen := d.mapping(yamlstrict.Path{}, n, "a workflow", d.definitionKeys(def))
 	if !seen["name"] && n.Kind == yaml.MappingNode {
 		d.nameByFile(n, def)
@@ -33,7 +33,7 @@ func (d *decoder) definitionKeys(def *Definition) []key {
 		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: inputDecoder{d}.inputs(&def.Inputs)},
 		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: inputDecoder{d}.outputs(&def.Outputs)},
 		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs automatically", read: func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
-		{name: "steps", shape: stepsShape, doc: "the steps of a run, in order", need: true, read: stepDecoder{d}.block(&def.Steps)},
+		{name: "steps", shape: stepsShape, doc: "the steps of a run, in order", required: true, read: stepDecoder{d}.block(&def.Steps)},
 	}
 }
 
@@ -41,7 +41,7 @@ func (d *decoder) workflowName(def *Definition) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		var t Text
 		d.name(&t, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter, at most 64`)(at, n)
-		def.Name, def.named = t.Text, posOf(n)
+		def.Name, def.namePos = t.Text, posOf(n)
 	}
 }
 
@@ -64,16 +64,16 @@ var notInNames = regexp.MustCompile(`[^a-z0-9_]+`)
 
 const maxRuns = 10_000
 
-var fulls = []string{"queue", "refuse", "cancel"}
+var fullPolicies = []string{"queue", "refuse", "cancel"}
 
 func (d *decoder) concurrency(c *Concurrency) yamlstrict.Reader {
-	return short(d.count(&c.Limit, 1, maxRuns), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"concurrency"`, d.concurrencyKeys(c)) })
+	return shortForm(d.count(&c.Limit, 1, maxRuns), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"concurrency"`, d.concurrencyKeys(c)) })
 }
 
 func (d *decoder) concurrencyKeys(c *Concurrency) []key {
 	return []key{
-		{name: "limit", shape: countShape(1, maxRuns), doc: "how many runs may be active at once", need: true, read: d.count(&c.Limit, 1, maxRuns)},
-		{name: "full", shape: enumShape(fulls...), doc: "what happens to another run: queue (default: it waits), refuse, or cancel (the oldest is canceled)", read: d.one(&c.Full, fulls...)},
+		{name: "limit", shape: countShape(1, maxRuns), doc: "how many runs may be active at once", required: true, read: d.count(&c.Limit, 1, maxRuns)},
+		{name: "full", shape: enumShape(fullPolicies...), doc: "what happens to another run: queue (default: it waits), refuse, or cancel (the oldest is canceled)", read: d.oneOf(&c.Full, fullPolicies...)},
 	}
 }
 
@@ -152,8 +152,8 @@ var schemes = []string{"standard", "github"}
 
 func (d *decoder) webhookKeys(w *Webhook) []key {
 	return []key{
-		{name: "secret", shape: idShape, doc: "the name of the secret that signs, under workflows.secrets in upstreams.yaml", need: true, read: d.name(&w.Secret, identifier, "the name of a secret: "+identifierRule)},
-		{name: "scheme", shape: enumShape(schemes...), doc: "standard (Standard Webhooks, default) or github (X-Hub-Signature-256)", read: d.one(&w.Scheme, schemes...)},
+		{name: "secret", shape: idShape, doc: "the name of the secret that signs, under workflows.secrets in upstreams.yaml", required: true, read: d.name(&w.Secret, identifier, "the name of a secret: "+identifierRule)},
+		{name: "scheme", shape: enumShape(schemes...), doc: "standard (Standard Webhooks, default) or github (X-Hub-Signature-256)", read: d.oneOf(&w.Scheme, schemes...)},
 		{name: "with", shape: `{"type":"object"}`, doc: "the inputs; expressions may use request.body, request.headers and env; default: the body's members", read: func(at yamlstrict.Path, n *yaml.Node) {
 			w.With = &Value{}
 			d.variables(w.With)(at, n)
@@ -178,14 +178,14 @@ func (d inputDecoder) input(at yamlstrict.Path, n *yaml.Node, in *Input) {
 	schema, before := map[string]any{}, d.Faults()
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		var word string
-		d.one(&word, types...)(at, n)
+		d.oneOf(&word, types...)(at, n)
 		schema["type"] = word
 	} else {
 		d.mapping(at, n, "an input", slices.Concat(schemaDecoder(d).withKeywords(d.inputKeys(in), schema), schemaDecoder(d).references()))
 		d.checkInput(at, n, in)
 	}
 	in.Description, _ = schema["description"].(string)
-	in.Schema = schemaDecoder(d).compiled(at, n, schema, in.Default, before)
+	in.Schema = schemaDecoder(d).compileSchema(at, n, schema, in.Default, before)
 }
 
 func (d inputDecoder) checkInput(at yamlstrict.Path, n *yaml.Node, in *Input) {
@@ -197,7 +197,7 @@ func (d inputDecoder) checkInput(at yamlstrict.Path, n *yaml.Node, in *Input) {
 func (d inputDecoder) inputKeys(in *Input) []key {
 	return []key{
 		{name: "prompt", shape: wordsShape, doc: "the question if it is missing; default: the description", read: d.words(&in.Prompt)},
-		{name: "default", shape: valueShape, doc: "its value if it is missing; without one it is required", read: d.wanted(&in.Default)},
+		{name: "default", shape: valueShape, doc: "its value if it is missing; without one it is required", read: d.optionalValue(&in.Default)},
 		{name: "optional", shape: boolShape, doc: "it may be missing, and is null then; default false", read: d.bool(&in.Optional)},
 	}
 }
@@ -225,10 +225,10 @@ func (d inputDecoder) output(at yamlstrict.Path, n *yaml.Node, out *Output) {
 		if out.Value.Kind != None {
 			constant = &out.Value
 		}
-		out.Schema = schemaDecoder(d).compiled(at, n, schema, constant, before)
+		out.Schema = schemaDecoder(d).compileSchema(at, n, schema, constant, before)
 	}
 }
 
 func (d inputDecoder) outputKeys(out *Output) []key {
-	return []key{{name: "value", shape: valueShape, doc: "its value; expressions may use all of the workflow's own steps", need: true, read: d.any(&out.Value)}}
+	return []key{{name: "value", shape: valueShape, doc: "its value; expressions may use all of the workflow's own steps", required: true, read: d.any(&out.Value)}}
 }

@@ -21,7 +21,7 @@ type formDecoder struct{ *decoder }
 func (d formDecoder) formKeys(s *Step) []key {
 	f := &Form{Timeout: 24 * time.Hour}
 	s.Do = f
-	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for missing values; the output is an object of all fields", need: true, read: func(at yamlstrict.Path, n *yaml.Node) {
+	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for missing values; the output is an object of all fields", required: true, read: func(at yamlstrict.Path, n *yaml.Node) {
 		d.mapping(at, n, "a form", d.formPartKeys(f))
 	}}}
 }
@@ -31,7 +31,7 @@ func (d formDecoder) formPartKeys(f *Form) []key {
 		{name: "title", shape: textShape, doc: "its title", read: d.message(&f.Title)},
 		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&f.Timeout)},
 		{name: "fields", shape: `{"type":"object","minProperties":1,"maxProperties":256,"propertyNames":` + idShape + `,"additionalProperties":{"anyOf":[` + enumShape(fieldTypes...) + `,{"$ref":"#/$defs/field"}]}}`,
-			doc: "its fields, by name, in order; a text is the type", need: true, read: d.fields(&f.Fields)},
+			doc: "its fields, by name, in order; a text is the type", required: true, read: d.fields(&f.Fields)},
 	}
 }
 
@@ -43,7 +43,7 @@ func (d formDecoder) fields(into *[]Field) yamlstrict.Reader {
 		}
 		d.members(at, n, "the name of a field", func(at yamlstrict.Path, name Text, value *yaml.Node) {
 			f := Field{Name: name, Type: "string", Required: true}
-			short(d.one(&f.Type, fieldTypes...), func(at yamlstrict.Path, n *yaml.Node) {
+			shortForm(d.oneOf(&f.Type, fieldTypes...), func(at yamlstrict.Path, n *yaml.Node) {
 				d.mapping(at, n, "a field", d.fieldKeys(&f))
 			})(at, value)
 			d.checkField(at, value, &f)
@@ -55,19 +55,19 @@ func (d formDecoder) fields(into *[]Field) yamlstrict.Reader {
 func (d formDecoder) fieldKeys(f *Field) []key {
 	source := `{"anyOf":[{"type":["string","number","boolean"]},{"$ref":"#/$defs/source"}]}`
 	return []key{
-		{name: "type", shape: enumShape(fieldTypes...), doc: "string (default), text (of several lines), integer, number, boolean, date, datetime, email, uri, choice (one of options) or choices (several)", read: d.one(&f.Type, fieldTypes...)},
+		{name: "type", shape: enumShape(fieldTypes...), doc: "string (default), text (of several lines), integer, number, boolean, date, datetime, email, uri, choice (one of options) or choices (several)", read: d.oneOf(&f.Type, fieldTypes...)},
 		{name: "title", shape: wordsShape, doc: "its label; default its name", read: d.words(&f.Title)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&f.Description)},
 		{name: "required", shape: boolShape, doc: "default true", read: d.bool(&f.Required)},
 		{name: "if", shape: exprShape, doc: "an expression, also over form; if it is false the field is left out", read: d.condition(&f.If)},
 		{name: "from", shape: source, doc: "where its value comes from before a person is asked: a text with expressions, or a tool", read: d.source(&f.From)},
 		{name: "confirm", shape: boolShape, doc: "a person is asked even if from has a value, with it filled in; default false", read: d.bool(&f.Confirm)},
-		{name: "default", shape: valueShape, doc: "the value that is filled in when a person is asked", read: d.wanted(&f.Default)},
+		{name: "default", shape: valueShape, doc: "the value that is filled in when a person is asked", read: d.optionalValue(&f.Default)},
 		{name: "options", shape: `{"anyOf":[{"type":"array","minItems":1,"maxItems":1000},{"$ref":"#/$defs/expression"},{"$ref":"#/$defs/source"}]}`,
 			doc: "the options: a list of texts or numbers, or of {value, title}; or an expression, or a tool", read: d.options(&f.Options)},
 		{name: "pattern", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "a regular expression (RE2) that all of the text must match", read: d.pattern(&f.Pattern)},
-		{name: "min", shape: boundShape, doc: "the least number, date or time", read: d.bound(&f.Min)},
-		{name: "max", shape: boundShape, doc: "the greatest", read: d.bound(&f.Max)},
+		{name: "min", shape: boundShape, doc: "the least number, date or time", read: d.boundValue(&f.Min)},
+		{name: "max", shape: boundShape, doc: "the greatest", read: d.boundValue(&f.Max)},
 		{name: "min_length", shape: countShape(1, maxLength), doc: "characters of a text, or choices, at least", read: d.count(&f.MinLength, 1, maxLength)},
 		{name: "max_length", shape: countShape(1, maxLength), doc: "the same, at most", read: d.count(&f.MaxLength, 1, maxLength)},
 		{name: "rule", shape: exprShape, doc: "an expression over value and form that must hold", read: d.condition(&f.Rule)},
@@ -90,14 +90,14 @@ func (d formDecoder) source(into **Source) yamlstrict.Reader {
 			return
 		}
 		if d.Allowed(at, n) && d.Kind(at, n, yaml.ScalarNode, "a text with expressions, or a mapping with a tool") {
-			d.wanted(&(*into).Value)(at, n)
+			d.optionalValue(&(*into).Value)(at, n)
 		}
 	}
 }
 
 func (d formDecoder) sourceKeys(s *Source) []key {
 	s.Tool = &Tool{}
-	return append(stepDecoder(d).calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "the part of its result to use, over output; default all of it", read: d.wanted(&s.Output)})
+	return append(stepDecoder(d).toolCallKeys(s.Tool), key{name: "output", shape: valueShape, doc: "the part of its result to use, over output; default all of it", read: d.optionalValue(&s.Output)})
 }
 
 // options reads a list, an expression, or a tool.
@@ -130,8 +130,8 @@ func (d formDecoder) pattern(into **Text) yamlstrict.Reader {
 	}
 }
 
-// bound reads a number, a date or an expression.
-func (d formDecoder) bound(into **Value) yamlstrict.Reader {
+// boundValue reads a number, a date or an expression.
+func (d formDecoder) boundValue(into **Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
@@ -166,7 +166,7 @@ func (d formDecoder) checkField(at yamlstrict.Path, n *yaml.Node, f *Field) {
 		{"message", f.Message != "", f.Rule != nil || f.Pattern != nil},
 	} {
 		if k.set && !k.ok {
-			d.Fail(at.To(k.name), keyOf(n, k.name), "%s", misplaced(k.name, f.Type))
+			d.Fail(at.To(k.name), keyOf(n, k.name), "%s", misplacedMessage(k.name, f.Type))
 		}
 	}
 	if f.MaxLength > 0 && f.MinLength > f.MaxLength {
@@ -174,7 +174,7 @@ func (d formDecoder) checkField(at yamlstrict.Path, n *yaml.Node, f *Field) {
 	}
 }
 
-func misplaced(name, fieldType string) string {
+func misplacedMessage(name, fieldType string) string {
 	switch name {
 	case "confirm":
 		return `"confirm" needs "from", the value to confirm`

@@ -127,9 +127,9 @@ func TestLargeFiles(t *testing.T) {
 		laughs += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
 	}
 	inTime(t, "f.yaml", laughs+"steps: *a9\n")
-	inTime(t, "f.yaml", "steps:\n"+numbered(MaxSteps+1, "- {id: s%d, tool: a.b, with: {x: '${{ 1 }}'}}\n"))
-	inTime(t, "f.yaml", "steps:\n"+numbered(10_000, "- {idd: s%d}\n"))
-	inTime(t, "f.yaml", "steps: [{id: a, tool: a.b}]\ninputs:\n"+numbered(10_000, "  i%d: {type: string}\n"))
+	inTime(t, "f.yaml", "steps:\n"+repeatFormat(MaxSteps+1, "- {id: s%d, tool: a.b, with: {x: '${{ 1 }}'}}\n"))
+	inTime(t, "f.yaml", "steps:\n"+repeatFormat(10_000, "- {idd: s%d}\n"))
+	inTime(t, "f.yaml", "steps: [{id: a, tool: a.b}]\ninputs:\n"+repeatFormat(10_000, "  i%d: {type: string}\n"))
 	nested := "[{id: a, tool: a.b}]"
 	for i := range MaxDepth {
 		nested = fmt.Sprintf("[{id: t%d, finally: [{id: f%d, tool: a.b}], try: %s}]", i, i, nested)
@@ -140,7 +140,7 @@ func TestLargeFiles(t *testing.T) {
 	inTime(t, "f.yaml", strings.Repeat("#", yamlstrict.MaxFile+1))
 }
 
-func numbered(n int, format string) string {
+func repeatFormat(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, format, i)
@@ -166,10 +166,10 @@ func inTime(t *testing.T, path, text string) {
 
 // TestLimits: what is just small enough is taken.
 func TestLimits(t *testing.T) {
-	if d := parse(t, "steps:\n"+numbered(MaxSteps, "- {id: s%d, tool: a.b}\n")); len(d.Steps) != MaxSteps {
+	if d := parse(t, "steps:\n"+repeatFormat(MaxSteps, "- {id: s%d, tool: a.b}\n")); len(d.Steps) != MaxSteps {
 		t.Errorf("%d steps", len(d.Steps))
 	}
-	parse(t, "steps: [{id: a, tool: a.b}]\ninputs:\n"+numbered(MaxNames, "  i%d: string\n"))
+	parse(t, "steps: [{id: a, tool: a.b}]\ninputs:\n"+repeatFormat(MaxNames, "  i%d: string\n"))
 	parse(t, "steps: [{id: a, code: '"+strings.Repeat("#", MaxCode)+"'}]\n")
 	parse(t, "timeout: 366d\nsteps: [{id: a, tool: a.b, timeout: 1ms}]\n")
 }

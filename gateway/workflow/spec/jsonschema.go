@@ -144,7 +144,7 @@ func (d schemaDecoder) keyword(k keyword, at yamlstrict.Path, n *yaml.Node) any 
 func (d schemaDecoder) types(at yamlstrict.Path, n *yaml.Node) any {
 	if n.Kind != yaml.SequenceNode {
 		var word string
-		d.one(&word, types...)(at, n)
+		d.oneOf(&word, types...)(at, n)
 		return word
 	}
 	all := []any{}
@@ -174,13 +174,13 @@ func (d schemaDecoder) jsonSchema(into *[]byte) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		all, before := map[string]any{}, d.Faults()
 		d.mapping(at, n, "a schema", slices.Concat(d.keywords(all), d.references()))
-		*into = d.compiled(at, n, all, nil, before)
+		*into = d.compileSchema(at, n, all, nil, before)
 	}
 }
 
-// compiled returns a schema as JSON if it is valid. It also validates constant, if not nil, against it.
+// compileSchema returns a schema as JSON if it is valid. It also validates constant, if not nil, against it.
 // It does nothing if reading the schema has added faults since before.
-func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
+func (d schemaDecoder) compileSchema(at yamlstrict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
 	if d.Faults() > before {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[str
 	}
 	check, err := compile(text)
 	if err != nil {
-		where, what := wording(err)
+		where, what := firstViolation(err)
 		d.Fail(at, nodeAt(n, where), "%s is not a JSON Schema: %s", label(at), what)
 		return nil
 	}
@@ -199,8 +199,8 @@ func (d schemaDecoder) compiled(at yamlstrict.Path, n *yaml.Node, schema map[str
 		return text
 	}
 	if value, plain := constant.Plain(); plain {
-		if err := fits(check, value); err != nil {
-			where, what := wording(err)
+		if err := validate(check, value); err != nil {
+			where, what := firstViolation(err)
 			p := constant.at(where)
 			d.FailAt(at, p.Line, p.Column, "this value does not fit: "+what)
 		}
@@ -268,8 +268,8 @@ type noLoader struct{}
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// fits validates a value of a definition.
-func fits(check *jsonschema.Schema, value any) (err error) {
+// validate validates a value of a definition.
+func validate(check *jsonschema.Schema, value any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.New("a number in it is too large")
@@ -286,8 +286,8 @@ func fits(check *jsonschema.Schema, value any) (err error) {
 	return check.Validate(doc)
 }
 
-// wording returns the first problem of a value or schema, and its path.
-func wording(err error) (where []string, what string) {
+// firstViolation returns the first problem of a value or schema, and its path.
+func firstViolation(err error) (where []string, what string) {
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = e.Err
 	}

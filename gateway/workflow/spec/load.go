@@ -89,7 +89,7 @@ func Parse(path string, data []byte, files func(name string) ([]byte, error)) (*
 		return nil, err
 	}
 	def := &Definition{Path: path, Dir: dir, Source: data, lines: src}
-	d := &decoder{Decoder: &yamlstrict.Decoder{Source: src, Label: label, Meant: elsewhere}, def: def, files: files, ids: map[string]int{}}
+	d := &decoder{Decoder: &yamlstrict.Decoder{Source: src, Label: label, KeyAlias: translateKey}, def: def, files: files, ids: map[string]int{}}
 	d.owners = stepDecoder{d}.ownersOf()
 	d.definition(root, def)
 	if err := d.Err(); err != nil {
@@ -137,7 +137,7 @@ func LoadDir(dir string) (defs []*Definition, faults []error) {
 		case err != nil:
 			faults = append(faults, err)
 		case taken[def.Name] != nil:
-			faults = append(faults, def.Error(def.named, "the name %q is taken by %s", def.Name, filepath.Base(taken[def.Name].Path)))
+			faults = append(faults, def.Error(def.namePos, "the name %q is taken by %s", def.Name, filepath.Base(taken[def.Name].Path)))
 		default:
 			taken[def.Name] = def
 			defs = append(defs, def)

@@ -69,7 +69,7 @@ func reference() string {
 		fmt.Fprintf(&out, "\n### %s\n%s\n\n| key | value | what it is for |\n| --- | --- | --- |\n", title, s.doc)
 		for _, k := range s.keys {
 			name := "`" + k.name + "`"
-			if k.need {
+			if k.required {
 				name = "**" + name + "**"
 			}
 			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, valueWords(k.shape), k.doc)

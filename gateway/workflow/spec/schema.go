@@ -93,7 +93,7 @@ func (s section) schema() string {
 	case s.name == "input" || s.name == "output":
 		text = properties(schemaDecoder{(&decoder{})}.withKeywords(s.keys, map[string]any{}))
 	case strings.HasPrefix(s.name, "step_"):
-		text = inherited() + "," + text
+		text = stepProperties() + "," + text
 		required = append([]string{`"id"`}, required...)
 		if s.has("file") {
 			required, rest = []string{`"id"`}, `,"oneOf":[{"required":["code"]},{"required":["file"]}]`+rest
@@ -116,8 +116,8 @@ func (s section) has(name string) bool {
 	return slices.ContainsFunc(s.keys, func(k key) bool { return k.name == name })
 }
 
-// inherited returns the keys of every step, as references.
-func inherited() string {
+// stepProperties returns the keys of every step, as references.
+func stepProperties() string {
 	var all []string
 	for _, k := range (stepDecoder{(&decoder{})}).stepKeys(&Step{}) {
 		all = append(all, member(k.name, `{"$ref":"#/$defs/step/properties/`+k.name+`"}`))
@@ -127,7 +127,7 @@ func inherited() string {
 
 func requiredOf(keys []key) (names []string) {
 	for _, k := range keys {
-		if k.need {
+		if k.required {
 			names = append(names, quote(k.name))
 		}
 	}

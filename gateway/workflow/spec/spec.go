@@ -34,8 +34,8 @@ type Definition struct {
 	On      Triggers
 	Steps   []Step
 
-	lines *lines
-	named Pos // position of the name, or of the start of the file
+	lines   *lines
+	namePos Pos // position of the name, or of the start of the file
 }
 
 // Concurrency limits the concurrent runs of one workflow.

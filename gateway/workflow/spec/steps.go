@@ -89,7 +89,7 @@ func (d stepDecoder) step(at yamlstrict.Path, n *yaml.Node, s *Step) {
 		return
 	}
 	if k := d.kindOf(at, n); k != nil {
-		d.mapping(at, d.foreign(at, n, *k), "a step with "+strconv.Quote(k.names[0]), slices.Concat(d.stepKeys(s), k.keys(d, s)))
+		d.mapping(at, d.dropForeignKeys(at, n, *k), "a step with "+strconv.Quote(k.names[0]), slices.Concat(d.stepKeys(s), k.keys(d, s)))
 		d.checkStep(at, n, s)
 	}
 }
@@ -145,7 +145,7 @@ func (d stepDecoder) noKind(at yamlstrict.Path, n *yaml.Node) {
 			continue
 		}
 		near := suggest.Of(word, names)
-		if other := elsewhere(word); slices.Contains(names, other) {
+		if other := translateKey(word); slices.Contains(names, other) {
 			near = other
 		}
 		if near != "" {
@@ -156,8 +156,8 @@ func (d stepDecoder) noKind(at yamlstrict.Path, n *yaml.Node) {
 	d.Fail(at, n, "this step does nothing; a step has one of %s", strings.Join(names, ", "))
 }
 
-// foreign reports keys of other kinds, and returns the step without them.
-func (d stepDecoder) foreign(at yamlstrict.Path, n *yaml.Node, own kind) *yaml.Node {
+// dropForeignKeys reports keys of other kinds, and returns the step without them.
+func (d stepDecoder) dropForeignKeys(at yamlstrict.Path, n *yaml.Node, own kind) *yaml.Node {
 	rest := *n
 	rest.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -194,17 +194,17 @@ func keyOf(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-var interrupts = []string{"retry", "fail", "ask"}
+var interruptRules = []string{"retry", "fail", "ask"}
 
 // stepKeys returns the keys of every step.
 func (d stepDecoder) stepKeys(s *Step) []key {
 	return []key{
-		{name: "id", shape: idShape, doc: "its name: steps.ID.output is its result", need: true, read: d.id(&s.ID)},
+		{name: "id", shape: idShape, doc: "its name: steps.ID.output is its result", required: true, read: d.id(&s.ID)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
 		{name: "if", shape: exprShape, doc: "an expression; if it is false the step is skipped and its output is null", read: d.condition(&s.If)},
 		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "repeats it after failures; a number is its count", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Retry = &Retry{Wait: time.Second}
-			short(d.count(&s.Retry.Count, 1, maxRetries), func(at yamlstrict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
+			shortForm(d.count(&s.Retry.Count, 1, maxRetries), func(at yamlstrict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
 			if s.Retry.Max == 0 {
 				s.Retry.Max = max(time.Minute, s.Retry.Wait)
 			}
@@ -212,11 +212,11 @@ func (d stepDecoder) stepKeys(s *Step) []key {
 		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without waits for people and times; default unlimited", read: d.span(&s.Timeout)},
 		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "reuses the output of an earlier run; a duration is how long", read: func(at yamlstrict.Path, n *yaml.Node) {
 			s.Cache = &Cache{}
-			short(d.span(&s.Cache.For), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
+			shortForm(d.span(&s.Cache.For), func(at yamlstrict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
 		}},
-		{name: "idempotency_key", shape: valueShape, doc: "a key for what is done once in all runs: the first output is reused for 30 days", read: d.wanted(&s.Idempotency)},
-		{name: "interrupted", shape: enumShape(interrupts...), doc: "what happens if the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.one(&s.Interrupted, interrupts...)},
-		{name: "output", shape: valueShape, doc: "the value of steps.ID.output, computed from the step's result, which is output here", read: d.wanted(&s.Output)},
+		{name: "idempotency_key", shape: valueShape, doc: "a key for what is done once in all runs: the first output is reused for 30 days", read: d.optionalValue(&s.Idempotency)},
+		{name: "interrupted", shape: enumShape(interruptRules...), doc: "what happens if the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.oneOf(&s.Interrupted, interruptRules...)},
+		{name: "output", shape: valueShape, doc: "the value of steps.ID.output, computed from the step's result, which is output here", read: d.optionalValue(&s.Output)},
 	}
 }
 
@@ -255,7 +255,7 @@ func errorKinds() (words []string) {
 func (d stepDecoder) retryKeys(r *Retry) []key {
 	on := enumShape(errorKinds()...)
 	return []key{
-		{name: "count", shape: countShape(1, maxRetries), doc: "the maximum number of retries", need: true, read: d.count(&r.Count, 1, maxRetries)},
+		{name: "count", shape: countShape(1, maxRetries), doc: "the maximum number of retries", required: true, read: d.count(&r.Count, 1, maxRetries)},
 		{name: "wait", shape: spanShape, doc: "the delay before the first retry, which doubles with each; default 1s", read: d.span(&r.Wait)},
 		{name: "max", shape: spanShape, doc: "the maximum delay; default 1m", read: d.span(&r.Max)},
 		{name: "on", shape: `{"type":"array","minItems":1,"maxItems":16,"items":` + on + `}`, doc: "the kinds of errors to retry; default timeout, upstream, limit", read: d.retryOn(&r.On)},
@@ -270,7 +270,7 @@ func (d stepDecoder) retryOn(into *[]string) yamlstrict.Reader {
 		}
 		d.Items(at, n, "a list of kinds of errors", func(at yamlstrict.Path, _ int, item *yaml.Node) {
 			var word string
-			d.one(&word, errorKinds()...)(at, item)
+			d.oneOf(&word, errorKinds()...)(at, item)
 			*into = append(*into, word)
 		})
 	}
@@ -278,21 +278,21 @@ func (d stepDecoder) retryOn(into *[]string) yamlstrict.Reader {
 
 func (d stepDecoder) cacheKeys(c *Cache) []key {
 	return []key{
-		{name: "for", shape: spanShape, doc: "how long", need: true, read: d.span(&c.For)},
-		{name: "key", shape: valueShape, doc: "the cache key; default: with, and the definition of the tool or the text of the code", read: d.wanted(&c.Key)},
+		{name: "for", shape: spanShape, doc: "how long", required: true, read: d.span(&c.For)},
+		{name: "key", shape: valueShape, doc: "the cache key; default: with, and the definition of the tool or the text of the code", read: d.optionalValue(&c.Key)},
 	}
 }
 
 func (d stepDecoder) toolKeys(s *Step) []key {
 	t := &Tool{}
 	s.Do = t
-	return d.calledKeys(t)
+	return d.toolCallKeys(t)
 }
 
-// calledKeys returns the keys of a tool call, for steps and for sources of fields.
-func (d stepDecoder) calledKeys(t *Tool) []key {
+// toolCallKeys returns the keys of a tool call, for steps and for sources of fields.
+func (d stepDecoder) toolCallKeys(t *Tool) []key {
 	return []key{
-		{name: "tool", shape: `{"$ref":"#/$defs/function"}`, doc: "the tool that it calls, as upstream.tool", need: true, read: d.name(&t.Name, function, "a tool; write upstream.tool, for example memory.read_graph")},
+		{name: "tool", shape: `{"$ref":"#/$defs/function"}`, doc: "the tool that it calls, as upstream.tool", required: true, read: d.name(&t.Name, function, "a tool; write upstream.tool, for example memory.read_graph")},
 		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
 	}
 }
@@ -301,7 +301,7 @@ func (d stepDecoder) skillKeys(s *Step) []key {
 	t := &Skill{}
 	s.Do = t
 	return []key{
-		{name: "skill", shape: `{"$ref":"#/$defs/function"}`, doc: "the function that it calls, as skill.function", need: true, read: d.name(&t.Name, function, "a function of a skill; write skill.function")},
+		{name: "skill", shape: `{"$ref":"#/$defs/function"}`, doc: "the function that it calls, as skill.function", required: true, read: d.name(&t.Name, function, "a function of a skill; write skill.function")},
 		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
 	}
 }
@@ -310,7 +310,7 @@ func (d stepDecoder) nestedKeys(s *Step) []key {
 	t := &Nested{}
 	s.Do = t
 	return []key{
-		{name: "workflow", shape: nameShape, doc: "the workflow that it runs within this run", need: true, read: d.name(&t.Name, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter`)},
+		{name: "workflow", shape: nameShape, doc: "the workflow that it runs within this run", required: true, read: d.name(&t.Name, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter`)},
 		{name: "with", shape: withShape, doc: "its inputs", read: d.arguments(&t.With)},
 	}
 }
@@ -323,7 +323,7 @@ func (d stepDecoder) codeKeys(s *Step) []key {
 	return []key{
 		{name: "code", shape: `{"type":"string","minLength":1}`, doc: "the program that it runs in a sandbox; what it leaves in result (Python) or exports (TypeScript) is the output", read: d.program(&c.Text)},
 		{name: "file", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "instead of code: the program's file, below the definition's folder", read: d.file(c)},
-		{name: "language", shape: enumShape(languages...), doc: "python or typescript; default by the file's name, else python", read: d.one(&c.Language, languages...)},
+		{name: "language", shape: enumShape(languages...), doc: "python or typescript; default by the file's name, else python", read: d.oneOf(&c.Language, languages...)},
 		{name: "with", shape: `{"type":"object"}`, doc: "variables of the program", read: d.variables(&c.With)},
 		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "its working folder, as in execute_code", read: d.line(&c.Workspace, 64)},
 		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "its packages, as in execute_code", read: d.line(&c.Environment, 64)},

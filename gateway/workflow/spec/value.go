@@ -22,7 +22,7 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 func (v Value) Plain() (any, bool) {
 	switch v.Kind {
 	case String:
-		return strings.ReplaceAll(v.Text.Text, "$${{", "${{"), opening(v.Text.Text, 0) < 0
+		return strings.ReplaceAll(v.Text.Text, "$${{", "${{"), openingIndex(v.Text.Text, 0) < 0
 	case List:
 		return v.plainList()
 	case Map:
@@ -50,8 +50,8 @@ func (v Value) plainMap() (any, bool) {
 	return all, plain
 }
 
-// opening returns the start of the first expression after an offset, -1 for none.
-func opening(text string, from int) int {
+// openingIndex returns the start of the first expression after an offset, -1 for none.
+func openingIndex(text string, from int) int {
 	for at := from; ; {
 		i := strings.Index(text[at:], "${{")
 		if i < 0 {
@@ -64,14 +64,14 @@ func opening(text string, from int) int {
 	}
 }
 
-// unclosed returns the start of an expression without end, -1 for none. It does not parse expressions, which package template does.
-func unclosed(text string) int {
-	for at := opening(text, 0); at >= 0; {
+// unclosedIndex returns the start of an expression without end, -1 for none. It does not parse expressions, which package template does.
+func unclosedIndex(text string) int {
+	for at := openingIndex(text, 0); at >= 0; {
 		end := strings.Index(text[at:], "}}")
 		if end < 0 {
 			return at
 		}
-		at = opening(text, at+end+len("}}"))
+		at = openingIndex(text, at+end+len("}}"))
 	}
 	return -1
 }
@@ -80,7 +80,7 @@ func unclosed(text string) int {
 func (d *decoder) value(at yamlstrict.Path, n *yaml.Node) Value {
 	v := d.literal(at, n)
 	if v.Kind == String {
-		if i := unclosed(v.Text.Text); i >= 0 {
+		if i := unclosedIndex(v.Text.Text); i >= 0 {
 			p := v.Text.At(i)
 			d.FailAt(at, p.Line, p.Column, `this "${{" has no "}}"; write "$${{" for a plain "${{"`)
 		}
@@ -157,8 +157,8 @@ func (d *decoder) textOf(n *yaml.Node) Text {
 	return Text{Pos: posOf(n), Text: n.Value, place: place{d.Source, n, 0}}
 }
 
-// wanted reads a value into a pointer that is nil if the key is missing.
-func (d *decoder) wanted(into **Value) yamlstrict.Reader {
+// optionalValue reads a value into a pointer that is nil if the key is missing.
+func (d *decoder) optionalValue(into **Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
@@ -178,7 +178,7 @@ func (d *decoder) arguments(into *Value) yamlstrict.Reader {
 			d.Kind(at, n, yaml.MappingNode, "") // says so
 			return
 		}
-		if v.Kind != Map && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
+		if v.Kind != Map && !(v.Kind == String && wholeExpression.MatchString(v.Text.Text)) && !d.Bad(at) {
 			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that evaluates to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v
@@ -198,7 +198,7 @@ func (d *decoder) variables(into *Value) yamlstrict.Reader {
 func (d *decoder) list(into *Value) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {
 		v := d.value(at, n)
-		if v.Kind != List && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
+		if v.Kind != List && !(v.Kind == String && wholeExpression.MatchString(v.Text.Text)) && !d.Bad(at) {
 			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that evaluates to one, not %s", label(at), yamlstrict.Describe(n))
 		}
 		*into = v

@@ -65,7 +65,7 @@ func (d *Definition) Step(path string) *Step {
 		if parts = parts[1:]; s == nil || len(parts) == 0 {
 			return s
 		}
-		if steps, parts = s.within(parts); len(parts) == 0 {
+		if steps, parts = s.findBlock(parts); len(parts) == 0 {
 			return nil
 		}
 	}
@@ -80,8 +80,8 @@ func byID(steps []Step, id string) *Step {
 	return nil
 }
 
-// within returns the block in which a path continues, and the rest of the path.
-func (s *Step) within(parts []string) ([]Step, []string) {
+// findBlock returns the block in which a path continues, and the rest of the path.
+func (s *Step) findBlock(parts []string) ([]Step, []string) {
 	for _, b := range s.Blocks() {
 		switch b.Name {
 		case "":

@@ -85,12 +85,12 @@ func (e *evaluation) run(p *program) (any, error) {
 		}
 	}
 	if err != nil {
-		return nil, p.wrong(e.ctx, err)
+		return nil, p.evalError(e.ctx, err)
 	}
 	return value, nil
 }
 
-func (p *program) wrong(ctx context.Context, err error) error {
+func (p *program) evalError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		return err
 	}
@@ -106,7 +106,7 @@ func (e *evaluation) text(parts []node) (any, error) {
 		}
 		text, err := expr.Text(value)
 		if err != nil {
-			return nil, parts[i].program.wrong(e.ctx, err)
+			return nil, parts[i].program.evalError(e.ctx, err)
 		}
 		out.WriteString(text)
 	}

@@ -10,8 +10,8 @@ import (
 // Shape returns the shape of the value, nil if unknown.
 func (b *Binding) Shape() *expr.Shape { return b.root.shape() }
 
-// Fixed returns the value if it has no expressions.
-func (b *Binding) Fixed() (value any, ok bool) {
+// ConstantValue returns the value if it has no expressions.
+func (b *Binding) ConstantValue() (value any, ok bool) {
 	if !b.Constant() {
 		return nil, false
 	}

@@ -54,7 +54,7 @@ func find(text string, start int) (end int, wrong string, at int) {
 	for i := start; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '"' || c == '\'':
-			after := quoted(text, start, i)
+			after := quoteEnd(text, start, i)
 			if after < 0 {
 				return 0, "the string that begins here has no end", i
 			}
@@ -76,8 +76,8 @@ func find(text string, start int) (end int, wrong string, at int) {
 	return 0, "this ${{ has no }}", start - len(opening)
 }
 
-// quoted returns the end of a CEL string that begins at i, -1 if it has none. A line break ends it too, unless it has triple quotes.
-func quoted(text string, start, i int) int {
+// quoteEnd returns the end of a CEL string that begins at i, -1 if it has none. A line break ends it too, unless it has triple quotes.
+func quoteEnd(text string, start, i int) int {
 	quote, many := text[i:i+1], strings.Repeat(text[i:i+1], 3)
 	raw := isRaw(text[start:i])
 	long := strings.HasPrefix(text[i:], many)

@@ -56,14 +56,14 @@ func (n *node) isFixed() bool {
 func Compile(s Scope, v spec.Value) (*Binding, []Problem) {
 	c := compiler{scope: s}
 	b := &Binding{root: c.value(v)}
-	return c.done(b)
+	return c.finish(b)
 }
 
 // CompileText compiles a text that is one expression of type want, without ${{ and }}; [expr.Any] is any type.
 func CompileText(s Scope, t spec.Text, want expr.Type) (*Binding, []Problem) {
 	c := compiler{scope: s}
 	b := &Binding{root: c.expression(t, part{text: t.Text}, want)}
-	return c.done(b)
+	return c.finish(b)
 }
 
 type compiler struct {
@@ -72,7 +72,7 @@ type compiler struct {
 	programs           []*program
 }
 
-func (c *compiler) done(b *Binding) (*Binding, []Problem) {
+func (c *compiler) finish(b *Binding) (*Binding, []Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}

@@ -20,8 +20,8 @@ const (
 	wrongPasses = 5
 )
 
-// Stretch is a time interval in which a step waited.
-type Stretch struct {
+// WaitInterval is a time interval in which a step waited.
+type WaitInterval struct {
 	// To is zero while it waits.
 	From, To time.Time
 	// What is time, approval, form or retry.
@@ -44,7 +44,7 @@ type Mark struct {
 	Attempts     int
 	Outcome      string
 	Fault        *workflow.Fault
-	Waits        []Stretch
+	Waits        []WaitInterval
 	// Executions are the ids of its programs, the newest last.
 	Executions []string
 	// Kids are the nested steps.
@@ -82,13 +82,13 @@ func (c *Chart) Add(e workflow.Event) {
 		word := map[workflow.EventKind]string{runlog.Reentered: "resumed", runlog.Stopping: "canceled"}[e.Kind]
 		c.Notes = append(c.Notes, Note{At: e.Time, What: word, By: e.By})
 	case runlog.Began, runlog.Retrying, runlog.Waits, runlog.Answered, runlog.Ended:
-		c.at(e).add(e)
+		c.markOf(e).add(e)
 	case runlog.Claimed, runlog.Over:
 	}
 }
 
-// at returns the mark of an event's step, and adds it if it is new.
-func (c *Chart) at(e workflow.Event) *Mark {
+// markOf returns the mark of an event's step, and adds it if it is new.
+func (c *Chart) markOf(e workflow.Event) *Mark {
 	m := c.marks[e.Path]
 	if m == nil {
 		m = &Mark{Path: e.Path, Began: e.Time}
@@ -113,13 +113,13 @@ func (m *Mark) add(e workflow.Event) {
 		}
 	case runlog.Retrying:
 		m.Fault = e.Error
-		m.Waits = append(m.Waits, Stretch{From: e.Time, What: "retry"})
+		m.Waits = append(m.Waits, WaitInterval{From: e.Time, What: "retry"})
 	case runlog.Waits:
 		what := "something"
 		if e.Pending != nil {
 			what = e.Pending.For
 		}
-		m.Waits = append(m.Waits, Stretch{From: e.Time, What: what})
+		m.Waits = append(m.Waits, WaitInterval{From: e.Time, What: what})
 	case runlog.Ended:
 		m.Ended, m.Outcome, m.Fault = e.Time, e.Outcome, e.Error
 	}
@@ -137,8 +137,8 @@ func definitionOf(s *workflow.Started) *spec.Definition {
 	return d
 }
 
-// above returns the parent of a path; "" for a top-level step.
-func above(path string) string {
+// parentPath returns the parent of a path; "" for a top-level step.
+func parentPath(path string) string {
 	if i := strings.LastIndexAny(path, ".["); i >= 0 {
 		return path[:i]
 	}
@@ -152,9 +152,9 @@ func (c *Chart) Tree() []*Mark {
 		m.Kids = nil
 	}
 	for _, m := range c.order {
-		up := above(m.Path)
+		up := parentPath(m.Path)
 		for up != "" && c.marks[up] == nil {
-			up = above(up)
+			up = parentPath(up)
 		}
 		parent := cmp.Or(c.marks[up], root)
 		m.Name = strings.TrimPrefix(strings.TrimPrefix(m.Path, parent.Path), ".")
@@ -165,21 +165,21 @@ func (c *Chart) Tree() []*Mark {
 		}
 	}
 	for _, m := range c.order {
-		slices.SortStableFunc(m.Kids, before)
+		slices.SortStableFunc(m.Kids, compareMarks)
 	}
 	return root.Kids
 }
 
-// before orders the steps of one parent: iterations by number, others by start time.
-func before(a, b *Mark) int {
+// compareMarks orders the steps of one parent: iterations by number, others by start time.
+func compareMarks(a, b *Mark) int {
 	if a.Pass && b.Pass {
 		return cmp.Or(len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
 	}
 	return a.Began.Compare(b.Began)
 }
 
-// Only merges an iteration and its only step into one mark; nil if that is not possible.
-func (m *Mark) Only() *Mark {
+// Collapse merges an iteration and its only step into one mark; nil if that is not possible.
+func (m *Mark) Collapse() *Mark {
 	if !m.Pass || len(m.Kids) != 1 || len(m.Kids[0].Kids) > 0 || m.Outcome != m.Kids[0].Outcome {
 		return nil
 	}

@@ -37,25 +37,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nothing is a gateway whose tools are of no use.
-type nothing struct{}
+// unsupportedCaller is a gateway whose tools are of no use.
+type unsupportedCaller struct{}
 
-func (nothing) Call(context.Context, tool.Call) (tool.Result, error) {
+func (unsupportedCaller) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, errors.ErrUnsupported
 }
 
-func (nothing) Execute(context.Context, execution.Program) (execution.Result, error) {
+func (unsupportedCaller) Execute(context.Context, execution.Program) (execution.Result, error) {
 	return execution.Result{}, errors.ErrUnsupported
 }
 
-// noting is an engine whose starts are noted in a file before they are made.
-type noting struct {
+// recordingStarter is an engine whose starts are noted in a file before they are made.
+type recordingStarter struct {
 	*workflow.Engine
 
 	path string
 }
 
-func (n noting) Start(ctx context.Context, s workflow.Start) (workflow.Run, error) {
+func (n recordingStarter) Start(ctx context.Context, s workflow.Start) (workflow.Run, error) {
 	f, err := os.OpenFile(n.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return workflow.Run{}, err
@@ -78,11 +78,11 @@ func tick(ctx context.Context, dir string, onWrite func(string, bool)) ([]workfl
 		return nil, err
 	}
 	definitions := func() []*spec.Definition { return []*spec.Definition{d} }
-	e, err := workflow.Open(nothing{}, &workflow.Options{Records: records, Definitions: definitions})
+	e, err := workflow.Open(unsupportedCaller{}, &workflow.Options{Records: records, Definitions: definitions})
 	if err != nil {
 		return nil, err
 	}
-	clock, err := trigger.NewClock(records, trigger.Options{Definitions: definitions, Starter: noting{e, filepath.Join(dir, "starts")}})
+	clock, err := trigger.NewScheduler(records, trigger.Options{Definitions: definitions, Starter: recordingStarter{e, filepath.Join(dir, "starts")}})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func tick(ctx context.Context, dir string, onWrite func(string, bool)) ([]workfl
 	if err != nil {
 		return nil, err
 	}
-	for began := time.Now(); !moved(ctx, schedules, began); {
+	for began := time.Now(); !nextDueMoved(ctx, schedules, began); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	cancel()
@@ -103,8 +103,8 @@ func tick(ctx context.Context, dir string, onWrite func(string, bool)) ([]workfl
 	return runs, errors.Join(err, e.Close(), records.Close())
 }
 
-// moved reports whether all schedules have been seen to since a time.
-func moved(ctx context.Context, schedules *store.Schedules, began time.Time) bool {
+// nextDueMoved reports whether all schedules have been seen to since a time.
+func nextDueMoved(ctx context.Context, schedules *store.Schedules, began time.Time) bool {
 	for s, err := range schedules.List(ctx) {
 		return err == nil && s.Next.Sub(began) > 1200*time.Millisecond
 	}

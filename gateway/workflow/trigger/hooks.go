@@ -24,10 +24,10 @@ import (
 const (
 	// maxBody limits a request body, in bytes.
 	maxBody = 1 << 20
-	// readTime is the timeout for reading it.
-	readTime = 10 * time.Second
-	// maxReading limits the bodies that are read concurrently: they are not authenticated yet.
-	maxReading = 32
+	// readTimeout is the timeout for reading it.
+	readTimeout = 10 * time.Second
+	// maxReads limits the bodies that are read concurrently: they are not authenticated yet.
+	maxReads = 32
 	// perSecond and burst are the rate limit of starts for one workflow.
 	perSecond, burst = 5, 50
 )
@@ -35,11 +35,11 @@ const (
 // Hooks handles POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. A caller without the
 // secret learns nothing, not even which workflows exist. It does not check access tokens. It is safe for concurrent use.
 type Hooks struct {
-	opts    Options
-	mux     *http.ServeMux
-	nobody  string // the secret for unknown workflows, for constant work
-	reading chan struct{}
-	noted   rate.Sometimes // limits the log of unauthenticated requests
+	opts        Options
+	mux         *http.ServeMux
+	dummySecret string // the secret for unknown workflows, for constant work
+	readSlots   chan struct{}
+	logLimit    rate.Sometimes // limits the log of unauthenticated requests
 
 	mu     sync.Mutex
 	limits map[string]*rate.Limiter // by the names of workflows
@@ -48,8 +48,8 @@ type Hooks struct {
 // NewHooks returns the handler.
 func NewHooks(opts Options) *Hooks {
 	h := &Hooks{
-		opts: opts.withDefaults(), mux: http.NewServeMux(), nobody: rand.Text(),
-		reading: make(chan struct{}, maxReading), noted: rate.Sometimes{First: 10, Interval: 10 * time.Second}, limits: map[string]*rate.Limiter{},
+		opts: opts.withDefaults(), mux: http.NewServeMux(), dummySecret: rand.Text(),
+		readSlots: make(chan struct{}, maxReads), logLimit: rate.Sometimes{First: 10, Interval: 10 * time.Second}, limits: map[string]*rate.Limiter{},
 	}
 	h.mux.HandleFunc("POST /hooks/{name}", h.receive)
 	return h
@@ -62,8 +62,8 @@ func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeH
 type refusal struct {
 	*tool.Error
 
-	status   int
-	stranger bool // refused before authentication
+	status          int
+	unauthenticated bool // refused before authentication
 }
 
 func refuse(status int, kind tool.Kind, message string) *refusal {
@@ -74,28 +74,28 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	run, no := h.accept(w, r, name)
 	if no != nil {
-		h.note(name, no)
-		answer(w, no.status, "application/problem+json", map[string]any{
+		h.logRefusal(name, no)
+		respond(w, no.status, "application/problem+json", map[string]any{
 			"title": http.StatusText(no.status), "status": no.status, "detail": no.Message, "hint": no.Hint, "kind": no.Kind,
 		})
 		return
 	}
 	h.opts.Logger.Info("a webhook started a run", "workflow", name, "run", run.ID)
-	answer(w, http.StatusAccepted, "application/json", map[string]any{"run": run.ID})
+	respond(w, http.StatusAccepted, "application/json", map[string]any{"run": run.ID})
 }
 
-func (h *Hooks) note(name string, no *refusal) {
+func (h *Hooks) logRefusal(name string, no *refusal) {
 	say := func() {
 		h.opts.Logger.Warn("a webhook was refused", "workflow", name[:min(len(name), 64)], "status", no.status, "error", no.Error)
 	}
-	if no.stranger {
-		h.noted.Do(say)
+	if no.unauthenticated {
+		h.logLimit.Do(say)
 		return
 	}
 	say()
 }
 
-func answer(w http.ResponseWriter, status int, kind string, body map[string]any) {
+func respond(w http.ResponseWriter, status int, kind string, body map[string]any) {
 	if hint, has := body["hint"]; has && hint == "" {
 		delete(body, "hint")
 	}
@@ -119,10 +119,10 @@ func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (wor
 	var d *spec.Definition
 	var id string
 	if no == nil {
-		d, id, no = h.authentic(r, name, body)
+		d, id, no = h.authenticate(r, name, body)
 	}
 	if no != nil {
-		no.stranger = true
+		no.unauthenticated = true
 		return workflow.Run{}, no
 	}
 	if !h.limit(name).Allow() {
@@ -143,8 +143,8 @@ func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (wor
 
 func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	select {
-	case h.reading <- struct{}{}:
-		defer func() { <-h.reading }()
+	case h.readSlots <- struct{}{}:
+		defer func() { <-h.readSlots }()
 	default:
 		return nil, refuse(http.StatusServiceUnavailable, tool.Limit, "too many concurrent requests")
 	}
@@ -152,7 +152,7 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
 	}
 	conn := http.NewResponseController(w)
-	_ = conn.SetReadDeadline(time.Now().Add(readTime)) // fails in tests, without a connection
+	_ = conn.SetReadDeadline(time.Now().Add(readTimeout)) // fails in tests, without a connection
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
 		_ = conn.SetReadDeadline(time.Time{}) // the response may take longer
@@ -166,9 +166,9 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 	return body, nil
 }
 
-// authentic returns the workflow of a request and the request id if the signature is valid. It does the same work for an unknown workflow.
-func (h *Hooks) authentic(r *http.Request, name string, body []byte) (*spec.Definition, string, *refusal) {
-	d, scheme, secret, known := h.opts.find(name), standard, h.nobody, false
+// authenticate returns the workflow of a request and the request id if the signature is valid. It does the same work for an unknown workflow.
+func (h *Hooks) authenticate(r *http.Request, name string, body []byte) (*spec.Definition, string, *refusal) {
+	d, scheme, secret, known := h.opts.find(name), standard, h.dummySecret, false
 	if d != nil && d.On.Webhook != nil {
 		scheme = d.On.Webhook.Scheme
 		if s := h.opts.Secrets[d.On.Webhook.Secret.Text]; s != "" {
@@ -214,14 +214,14 @@ func (h *Hooks) inputs(r *http.Request, d *spec.Definition, body []byte) (json.R
 	return inputs, nil
 }
 
-// withheld are headers that workflows and their logs must not see.
-var withheld = map[string]bool{"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "Webhook-Signature": true, "X-Hub-Signature": true, "X-Hub-Signature-256": true}
+// hiddenHeaders are headers that workflows and their logs must not see.
+var hiddenHeaders = map[string]bool{"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "Webhook-Signature": true, "X-Hub-Signature": true, "X-Hub-Signature-256": true}
 
 // headers returns the headers of a request by lower-case name, without the withheld ones.
 func headers(all http.Header) map[string]any {
 	found := map[string]any{}
 	for name, values := range all {
-		if !withheld[name] {
+		if !hiddenHeaders[name] {
 			found[strings.ToLower(name)] = strings.Join(values, ", ")
 		}
 	}

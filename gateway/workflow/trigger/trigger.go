@@ -1,4 +1,4 @@
-// Package trigger starts runs of workflows automatically: [Clock] by the schedules of the definitions, and [Hooks] for
+// Package trigger starts runs of workflows automatically: [Scheduler] by the schedules of the definitions, and [Hooks] for
 // each request that is signed with a workflow's secret. Each start has a key, so that a repeated trigger starts one run.
 package trigger
 

@@ -73,7 +73,7 @@ func options(t *testing.T, s *starter, definitions func() []*spec.Definition) tr
 }
 
 // run has a clock go for a while.
-func run(t *testing.T, clock *trigger.Clock, while time.Duration) {
+func run(t *testing.T, clock *trigger.Scheduler, while time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), while)
 	defer cancel()
@@ -94,8 +94,8 @@ func TestClock(t *testing.T) {
 			{Name: "wrong", On: spec.Triggers{Schedules: []spec.Schedule{{Cron: text("99 * * * *")}, {Every: 90 * time.Minute, With: object("a", "${{ nope }}")}}}},
 		}
 		opts := options(t, s, func() []*spec.Definition { mu.Lock(); defer mu.Unlock(); return slices.Clone(definitions) })
-		begin := func() *trigger.Clock {
-			clock, err := trigger.NewClock(records, opts)
+		begin := func() *trigger.Scheduler {
+			clock, err := trigger.NewScheduler(records, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestClosing(t *testing.T) {
 		opts := options(t, s, func() []*spec.Definition {
 			return []*spec.Definition{{Name: "w", On: spec.Triggers{Schedules: []spec.Schedule{{Every: time.Hour}}}}}
 		})
-		clock, err := trigger.NewClock(records, opts)
+		clock, err := trigger.NewScheduler(records, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestClosing(t *testing.T) {
 		}
 		_, before := s.take()
 		s.err = nil
-		if clock, err = trigger.NewClock(records, opts); err != nil {
+		if clock, err = trigger.NewScheduler(records, opts); err != nil {
 			t.Fatal(err)
 		}
 		run(t, clock, time.Minute)
@@ -190,8 +190,8 @@ func sum(key, message string) []byte {
 	return mac.Sum(nil)
 }
 
-// signed is a request with a body, signed by a secret that is text.
-func signed(scheme, name, secret, body string) *http.Request {
+// signedRequest is a request with a body, signed by a secret that is text.
+func signedRequest(scheme, name, secret, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/hooks/"+name, strings.NewReader(body))
 	if scheme == "github" {
 		r.Header.Set("X-Github-Delivery", "d-1")
@@ -228,9 +228,9 @@ func serve(h http.Handler, r *http.Request) (int, string) {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	h, s := hooks(t)
-	r := signed("github", "build", gitHubSecret, `{"ref": "main"}`)
+	r := signedRequest("github", "build", gitHubSecret, `{"ref": "main"}`)
 	r.Header.Set("X-Event", "push")
-	for _, r := range []*http.Request{r, signed("standard", "plain", "a text of its own", `{"a": 1}`)} {
+	for _, r := range []*http.Request{r, signedRequest("standard", "plain", "a text of its own", `{"a": 1}`)} {
 		if status, body := serve(h, r); status != http.StatusAccepted || !strings.HasPrefix(body, `{"run":"r-`) {
 			t.Errorf("%d %s", status, body)
 		}
@@ -246,22 +246,22 @@ func TestStrangers(t *testing.T) {
 	t.Parallel()
 	h, s := hooks(t)
 	change := func(r *http.Request, do func(*http.Request)) *http.Request { do(r); return r }
-	signedPlain := func() *http.Request { return signed("standard", "plain", "a text of its own", `{}`) }
+	signedPlain := func() *http.Request { return signedRequest("standard", "plain", "a text of its own", `{}`) }
 	for i, r := range []*http.Request{
-		signed("standard", "plain", "another text", `{}`),
-		signed("standard", "nobody", "another text", `{}`),
-		signed("standard", "unset", "", `{}`),
-		signed("standard", "by_hand", "", `{}`),
-		signed("github", "plain", "a text of its own", `{}`),
-		signed("standard", "build", gitHubSecret, `{}`),
+		signedRequest("standard", "plain", "another text", `{}`),
+		signedRequest("standard", "nobody", "another text", `{}`),
+		signedRequest("standard", "unset", "", `{}`),
+		signedRequest("standard", "by_hand", "", `{}`),
+		signedRequest("github", "plain", "a text of its own", `{}`),
+		signedRequest("standard", "build", gitHubSecret, `{}`),
 		change(signedPlain(), func(r *http.Request) { r.Header.Del("Webhook-Id") }),
 		change(signedPlain(), func(r *http.Request) { r.Header.Set("Webhook-Id", "m-2") }),
 		change(signedPlain(), func(r *http.Request) { r.Header.Set("Webhook-Timestamp", "x") }),
 		change(signedPlain(), func(r *http.Request) { r.Header.Del("Webhook-Signature") }),
 		change(signedPlain(), func(r *http.Request) { r.Header.Set("Webhook-Signature", "v1, v1,") }),
 		change(signedPlain(), func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"b": 1}`)) }),
-		change(signed("github", "build", gitHubSecret, `{}`), func(r *http.Request) { r.Header.Del("X-Github-Delivery") }),
-		change(signed("github", "build", gitHubSecret, `{}`), func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256=") }),
+		change(signedRequest("github", "build", gitHubSecret, `{}`), func(r *http.Request) { r.Header.Del("X-Github-Delivery") }),
+		change(signedRequest("github", "build", gitHubSecret, `{}`), func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256=") }),
 	} {
 		if status, body := serve(h, r); status != http.StatusUnauthorized || body != `{"detail":"the signature is missing or wrong","kind":"denied","status":401,"title":"Unauthorized"}` {
 			t.Errorf("request %d: %d %s", i, status, body)
@@ -335,13 +335,13 @@ func TestRefused(t *testing.T) {
 		{`{}`, io.ErrUnexpectedEOF, 500, "internal error"},
 	} {
 		s.err = row.err
-		status, body := serve(h, signed("standard", "plain", "a text of its own", row.body))
+		status, body := serve(h, signedRequest("standard", "plain", "a text of its own", row.body))
 		if status != row.status || !strings.Contains(body, row.says) {
 			t.Errorf("%.20q: %d %s", row.body, status, body)
 		}
 	}
 	s.err = nil
-	if status, body := serve(h, signed("github", "build", gitHubSecret, `{}`)); status != 422 || !strings.Contains(body, "ref") {
+	if status, body := serve(h, signedRequest("github", "build", gitHubSecret, `{}`)); status != 422 || !strings.Contains(body, "ref") {
 		t.Errorf("an expression that cannot be evaluated: %d %s", status, body)
 	}
 	if status, _ := serve(h, httptest.NewRequest(http.MethodGet, "/hooks/plain", nil)); status != http.StatusMethodNotAllowed {
@@ -349,7 +349,7 @@ func TestRefused(t *testing.T) {
 	}
 	statuses := map[int]int{}
 	for range 100 {
-		status, _ := serve(h, signed("standard", "plain", "a text of its own", `{}`))
+		status, _ := serve(h, signedRequest("standard", "plain", "a text of its own", `{}`))
 		statuses[status]++
 	}
 	if statuses[202] < 30 || statuses[202] > 60 || statuses[202]+statuses[429] != 100 {

@@ -38,8 +38,8 @@ func New(t testing.TB, known map[string]string) *Server {
 	return s
 }
 
-// Asked returns the texts that were sent, and in how many requests.
-func (s *Server) Asked() (texts []string, requests int) {
+// Requests returns the texts that were sent, and in how many requests.
+func (s *Server) Requests() (texts []string, requests int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.texts), s.calls
@@ -160,8 +160,8 @@ func (s *Server) find(text []rune, entities []string, threshold float64) []map[s
 // score is Presidio's score for findings of a model.
 const score = 0.85
 
-// Answering returns a handler with a fixed response.
-func Answering(status int, body string) *http.HandlerFunc {
+// FixedResponse returns a handler with a fixed response.
+func FixedResponse(status int, body string) *http.HandlerFunc {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

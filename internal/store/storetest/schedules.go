@@ -15,7 +15,7 @@ func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func(
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	due, ended := make(chan store.Firing, 100), make(chan error, 1)
-	go func() { ended <- s.Fired(ctx, func(f store.Firing) error { due <- f; return nil }) }()
+	go func() { ended <- s.Listen(ctx, func(f store.Firing) error { due <- f; return nil }) }()
 	return due, func() {
 		cancel()
 		want(t, <-ended, context.Canceled)
@@ -44,7 +44,7 @@ func schedules(t *testing.T, s *store.Store) {
 	check(at.At(ctx, store.Key{"far"}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil))
 	check(at.Every(ctx, store.Key{"every"}, time.Second, []byte("5")))
 	enough := errors.New("enough")
-	want(t, at.Fired(ctx, func(store.Firing) error { return enough }), enough) // seen, and not seen to
+	want(t, at.Listen(ctx, func(store.Firing) error { return enough }), enough) // seen, and not seen to
 	due, stop := listen(t, at)
 	check(at.At(ctx, store.Key{"odd", "a.b *>"}, now, []byte("3")))
 	for _, value := range []string{"1", "2", "3", "4", "5"} {
@@ -59,7 +59,7 @@ func schedules(t *testing.T, s *store.Store) {
 	stop()
 	check(at.At(ctx, store.Key{"last"}, now, nil))
 	gone, leave := context.WithCancel(ctx)
-	want(t, at.Fired(gone, func(store.Firing) error { leave(); return nil }), context.Canceled) // seen to, all the same
+	want(t, at.Listen(gone, func(store.Firing) error { leave(); return nil }), context.Canceled) // seen to, all the same
 	left := 0
 	for f, err := range at.List(ctx) {
 		if left++; err != nil || f.Interval != time.Second || !f.Next.After(now) {

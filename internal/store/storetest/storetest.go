@@ -24,13 +24,13 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		closed(t, s)
+		closing(t, s)
 	})
 	for _, part := range []struct {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted}, {"kept", kept}, {"removed", removed}, {"schedules", schedules},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deletion}, {"kept", keepLimit}, {"removed", removal}, {"schedules", schedules},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}
@@ -90,7 +90,7 @@ func bucket(t *testing.T, s *store.Store) {
 	}
 }
 
-func deleted(t *testing.T, s *store.Store) {
+func deletion(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx, key := t.Context(), store.Key{"a", "b"}
 	b := must[*store.Bucket](t)(s.Bucket("deleted", store.Limits{}))
@@ -206,8 +206,8 @@ func limits(t *testing.T, s *store.Store) {
 	}
 }
 
-// kept: a place with Limits.Keep rejects what does not fit, and accepts it when there is room again.
-func kept(t *testing.T, s *store.Store) {
+// keepLimit: a place with Limits.Keep rejects what does not fit, and accepts it when there is room again.
+func keepLimit(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
 	few := must[*store.Bucket](t)(s.Bucket("kept_few", store.Limits{Records: 2, Keep: true}))
@@ -238,8 +238,8 @@ func kept(t *testing.T, s *store.Store) {
 	must[uint64](t)(small.AppendAfter(ctx, store.Key{"k"}, 0, make([]byte, 1<<10)))
 }
 
-// removed: a removed key leaves no records, and other keys are unaffected.
-func removed(t *testing.T, s *store.Store) {
+// removal: a removed key leaves no records, and other keys are unaffected.
+func removal(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()
 	l := must[*store.Log](t)(s.Log("removed", store.Limits{}))
@@ -376,7 +376,7 @@ func names(t *testing.T, s *store.Store) {
 	want(t, err, store.ErrNotFound)
 }
 
-func closed(t *testing.T, s *store.Store) {
+func closing(t *testing.T, s *store.Store) {
 	t.Helper()
 	b := must[*store.Bucket](t)(s.Bucket("basic", store.Limits{}))
 	_, err := b.Get(context.Background(), store.Key{"k"})

@@ -200,8 +200,8 @@ func (c *Collector) Requests() int {
 	return len(c.headers)
 }
 
-// Saw reports whether the received data contains a text.
-func (c *Collector) Saw(text string) bool {
+// Contains reports whether the received data contains a text.
+func (c *Collector) Contains(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return bytes.Contains(c.bodies, []byte(text))

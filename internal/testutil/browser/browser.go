@@ -18,8 +18,8 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// patience is the timeout of every operation, generous for a loaded machine.
-const patience = 30 * time.Second
+// timeout is the timeout of every operation, generous for a loaded machine.
+const timeout = 30 * time.Second
 
 // Browser is one headless Chromium.
 type Browser struct {
@@ -32,7 +32,7 @@ func Open(tb testing.TB) *Browser {
 	tb.Helper()
 	folder := testutil.Browser(tb)
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(filepath.Join(folder, "chromium")), chromedp.UserDataDir(tb.TempDir()), chromedp.WSURLReadTimeout(patience),
+		chromedp.ExecPath(filepath.Join(folder, "chromium")), chromedp.UserDataDir(tb.TempDir()), chromedp.WSURLReadTimeout(timeout),
 		chromedp.Env("LD_LIBRARY_PATH="+filepath.Join(folder, "lib"), "FONTCONFIG_FILE="+fonts(tb, folder), "HOME="+tb.TempDir()),
 		// A test may run as root, and in a container with a small /dev/shm; the pages are ours.
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("no-zygote", true), chromedp.Flag("disable-dev-shm-usage", true),
@@ -66,13 +66,13 @@ func fonts(tb testing.TB, folder string) string {
 func (b *Browser) Page(tb testing.TB) *Page {
 	tb.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	p := &Page{tb: tb, ctx: ctx, folder: b.folder, heard: make(chan struct{}, 1)}
+	p := &Page{tb: tb, ctx: ctx, folder: b.folder, markSeen: make(chan struct{}, 1)}
 	if err := chromedp.Do(ctx); err != nil { // a tab ends with the context that is first used
 		tb.Fatalf("open a tab: %v", err)
 	}
 	messages := chromedp.Console(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { p.hear(messages) })
+	work.Go(func() { p.collectComplaints(messages) })
 	tb.Cleanup(func() {
 		for _, complaint := range p.Complaints() {
 			tb.Errorf("the page complains: %s", complaint)

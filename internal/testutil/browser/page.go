@@ -25,14 +25,14 @@ type Page struct {
 
 	mu         sync.Mutex
 	complaints []string
-	heard      chan struct{} // receives a mark logged by the page
+	markSeen   chan struct{} // receives a mark logged by the page
 }
 
 // mark is a console message that flushes earlier messages: they arrive in order.
 const mark = "browser: all said before this"
 
-// hear collects the page's errors, until it is closed.
-func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
+// collectComplaints collects the page's errors, until it is closed.
+func (p *Page) collectComplaints(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 	for m, err := range messages {
 		if err != nil {
 			return
@@ -40,7 +40,7 @@ func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 		switch m.Type {
 		case chromedp.ConsoleDebug:
 			if m.Text == mark {
-				p.heard <- struct{}{}
+				p.markSeen <- struct{}{}
 			}
 		case "error", "warning", "assert", chromedp.ConsoleException:
 			p.mu.Lock()
@@ -64,20 +64,20 @@ func (p *Page) Complaints() []string {
 // settle waits until the page's earlier messages are collected. A page that cannot log (scripts off, closed) has
 // none.
 func (p *Page) settle() {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void console.debug("+quoted(mark)+")")); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void console.debug("+jsString(mark)+")")); err != nil {
 		return
 	}
 	select {
-	case <-p.heard:
+	case <-p.markSeen:
 	case <-ctx.Done():
 	}
 }
 
 func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.tb.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		p.tb.Fatalf("%s: %v", what, err)
@@ -86,7 +86,7 @@ func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 
 func get[T any](p *Page, what string, action chromedp.Action[T]) T {
 	p.tb.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, action)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *Page) Wait(selector string) {
 func (p *Page) WaitText(selector, text string) {
 	p.tb.Helper()
 	said := p.Text(selector)
-	for end := time.Now().Add(patience); !strings.Contains(said, text); said = p.Text(selector) {
+	for end := time.Now().Add(timeout); !strings.Contains(said, text); said = p.Text(selector) {
 		if time.Now().After(end) {
 			p.tb.Fatalf("%s does not show %q but %.2000s", selector, text, said)
 		}
@@ -158,8 +158,8 @@ func (p *Page) WaitText(selector, text string) {
 // none.
 func (p *Page) Text(selector string) string {
 	p.tb.Helper()
-	expression := "document.querySelector(" + quoted(selector) + ")?.innerText ?? null"
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	expression := "document.querySelector(" + jsString(selector) + ")?.innerText ?? null"
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	for {
 		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](expression))
@@ -182,7 +182,7 @@ func (p *Page) URL() string {
 // Count returns the number of elements that match a CSS selector.
 func (p *Page) Count(selector string) int {
 	p.tb.Helper()
-	return Eval[int](p, "document.querySelectorAll("+quoted(selector)+").length")
+	return Eval[int](p, "document.querySelectorAll("+jsString(selector)+").length")
 }
 
 // Click clicks on the first element that matches a CSS selector.
@@ -195,7 +195,7 @@ func (p *Page) Click(selector string) {
 // replaced the content instead.
 func (p *Page) Follow(selector string) int {
 	p.tb.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	resp, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
 	if err != nil {
@@ -248,7 +248,7 @@ func (p *Page) Overflows() int {
 	return Eval[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
 }
 
-func quoted(text string) string {
+func jsString(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil { // a text
 		return `""`

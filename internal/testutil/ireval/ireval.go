@@ -83,17 +83,17 @@ func Mean(all []Scores) Scores {
 
 // Answers reports whether a tool is one of the gold tools, or an alternative.
 func (q Query) Answers(id string) bool {
-	return slices.ContainsFunc(q.Gold, func(gold string) bool { return q.standsFor(id, gold) })
+	return slices.ContainsFunc(q.Gold, func(gold string) bool { return q.answersFor(id, gold) })
 }
 
-func (q Query) standsFor(id, gold string) bool {
+func (q Query) answersFor(id, gold string) bool {
 	return id == gold || slices.Contains(q.Alts[gold], id)
 }
 
 func (q Query) recall(ranked []string, k int) float64 {
 	found := 0
 	for _, gold := range q.Gold {
-		if slices.ContainsFunc(first(ranked, k), func(id string) bool { return q.standsFor(id, gold) }) {
+		if slices.ContainsFunc(first(ranked, k), func(id string) bool { return q.answersFor(id, gold) }) {
 			found++
 		}
 	}
@@ -111,7 +111,7 @@ func (q Query) ndcg(ranked []string, k int) float64 {
 	got, ideal := 0.0, 0.0
 	missing := slices.Clone(q.Gold)
 	for i, id := range first(ranked, k) {
-		at := slices.IndexFunc(missing, func(gold string) bool { return q.standsFor(id, gold) })
+		at := slices.IndexFunc(missing, func(gold string) bool { return q.answersFor(id, gold) })
 		if at >= 0 {
 			got += q.gain(missing[at]) * discount(i)
 			missing = slices.Delete(missing, at, at+1)

@@ -78,7 +78,7 @@ func TestRead(t *testing.T) {
 	}
 	var got []string
 	for _, e := range s.Entries {
-		got = append(got, e.Tool.ID.String()+" "+e.Tool.Wire+" "+s.Judged(e.Tool.ID))
+		got = append(got, e.Tool.ID.String()+" "+e.Tool.Wire+" "+s.JudgedID(e.Tool.ID))
 	}
 	want := []string{"bfcl.a_b a-b a-b", "bfcl.a_b_2 a-b#2 a-b#2", "my_server.go go s/go"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -34,8 +34,8 @@ type Set struct {
 	judged  map[tool.ID]string
 }
 
-// Judged returns the id that queries use for a tool, "" if it is not in the set.
-func (s *Set) Judged(id tool.ID) string { return s.judged[id] }
+// JudgedID returns the id that queries use for a tool, "" if it is not in the set.
+func (s *Set) JudgedID(id tool.ID) string { return s.judged[id] }
 
 // row is one tool in a set's tools.jsonl, or in a tools/list answer.
 type row struct {

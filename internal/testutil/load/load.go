@@ -98,31 +98,31 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// manner is the behaviour of a client.
-type manner struct {
+// behavior is the behaviour of a client.
+type behavior struct {
 	code, language string
 	stream, slow   bool
 	leave          time.Duration // disconnects after that; 0 means never
 }
 
 // next returns a client's next request.
-func (r *runner) next(dice *rand.Rand) manner {
+func (r *runner) next(dice *rand.Rand) behavior {
 	const long = "for i in range(2000): print(i, 'x' * 100)\n'done'"
 	switch n := dice.IntN(20); {
 	case n < 6:
-		return manner{code: "print('hello')\n6 * 7", language: "python"}
+		return behavior{code: "print('hello')\n6 * 7", language: "python"}
 	case n < 11:
-		return manner{code: "const n: number = 6; console.log('hello'); export default n * 7", language: "typescript"}
+		return behavior{code: "const n: number = 6; console.log('hello'); export default n * 7", language: "typescript"}
 	case n < 14:
-		return manner{code: r.Call, language: "python"}
+		return behavior{code: r.Call, language: "python"}
 	case n < 16:
-		return manner{code: "import time\nfor i in range(5):\n    print(i); time.sleep(0.02)\n'done'", language: "python", stream: true}
+		return behavior{code: "import time\nfor i in range(5):\n    print(i); time.sleep(0.02)\n'done'", language: "python", stream: true}
 	case n < 17:
-		return manner{code: long, language: "python", stream: true, slow: true}
+		return behavior{code: long, language: "python", stream: true, slow: true}
 	case n < 18:
-		return manner{code: long, language: "python", slow: true}
+		return behavior{code: long, language: "python", slow: true}
 	}
-	return manner{code: "import time\ntime.sleep(20)", language: "python", stream: dice.IntN(2) == 0, leave: time.Duration(5+dice.IntN(1500)) * time.Millisecond}
+	return behavior{code: "import time\ntime.sleep(20)", language: "python", stream: dice.IntN(2) == 0, leave: time.Duration(5+dice.IntN(1500)) * time.Millisecond}
 }
 
 // one sends one request, and returns how long the client then waits.
@@ -136,21 +136,21 @@ func (r *runner) one(ctx context.Context, dice *rand.Rand) time.Duration {
 	begin := time.Now()
 	response, err := r.ask(ctx, m)
 	if err != nil {
-		return r.broken(m, err)
+		return r.recordFailure(m, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := read(response.Body, m.slow)
 	switch {
 	case err != nil:
-		return r.broken(m, err)
+		return r.recordFailure(m, err)
 	case response.StatusCode == http.StatusOK:
-		r.ran(m, body, time.Since(begin))
+		r.recordProgram(m, body, time.Since(begin))
 		return 0
 	}
-	return r.refused(response, body)
+	return r.handleRefusal(response, body)
 }
 
-func (r *runner) ask(ctx context.Context, m manner) (*http.Response, error) {
+func (r *runner) ask(ctx context.Context, m behavior) (*http.Response, error) {
 	body, err := json.Marshal(map[string]any{"code": m.code, "language": m.language})
 	if err != nil {
 		return nil, err
@@ -182,8 +182,8 @@ func read(body io.Reader, slow bool) (string, error) {
 	return b.String(), err
 }
 
-// ran records the outcome of a program.
-func (r *runner) ran(m manner, body string, took time.Duration) {
+// recordProgram records the outcome of a program.
+func (r *runner) recordProgram(m behavior, body string, took time.Duration) {
 	events := 0
 	if m.stream {
 		events = strings.Count(body, "\nevent: ")
@@ -205,37 +205,37 @@ func (r *runner) ran(m manner, body string, took time.Duration) {
 	r.report.Streams += events
 	r.report.Took = append(r.report.Took, took)
 	if err != nil || got.Status != "ok" && got.Status != "busy" {
-		r.wrong(fmt.Sprintf("200 with %.300q", body))
+		r.recordWrong(fmt.Sprintf("200 with %.300q", body))
 	}
 }
 
-// refused records a refused request, and returns the delay before the retry.
-func (r *runner) refused(response *http.Response, body string) time.Duration {
+// handleRefusal records a refused request, and returns the delay before the retry.
+func (r *runner) handleRefusal(response *http.Response, body string) time.Duration {
 	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Answers[response.StatusCode]++
 	honest := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
 	if !honest || err != nil || after < 1 || response.Header.Get("Content-Type") != "application/problem+json" {
-		r.wrong(fmt.Sprintf("%d, Retry-After %q: %.300q", response.StatusCode, response.Header.Get("Retry-After"), body))
+		r.recordWrong(fmt.Sprintf("%d, Retry-After %q: %.300q", response.StatusCode, response.Header.Get("Retry-After"), body))
 	}
 	return min(time.Duration(after)*time.Second, r.Patience)
 }
 
-// broken records a request without a response.
-func (r *runner) broken(m manner, err error) time.Duration {
+// recordFailure records a request without a response.
+func (r *runner) recordFailure(m behavior, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m.leave > 0 && errors.Is(err, context.Canceled) {
 		r.report.Left++
 		return 0
 	}
-	r.wrong(fmt.Sprintf("no answer: %v", err))
+	r.recordWrong(fmt.Sprintf("no answer: %v", err))
 	return 100 * time.Millisecond
 }
 
-// wrong is called with mu held.
-func (r *runner) wrong(what string) {
+// recordWrong is called with mu held.
+func (r *runner) recordWrong(what string) {
 	r.report.Failed++
 	if len(r.report.Wrong) < maxWrong {
 		r.report.Wrong = append(r.report.Wrong, what)

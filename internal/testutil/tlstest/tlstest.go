@@ -28,7 +28,7 @@ type authority struct {
 	leaf tls.Certificate
 }
 
-var made = sync.OnceValues(newAuthority)
+var sharedAuthority = sync.OnceValues(newAuthority)
 
 func newAuthority() (a authority, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func template(name string) *x509.Certificate {
 
 func mustMake(t testing.TB) authority {
 	t.Helper()
-	a, err := made()
+	a, err := sharedAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func Start(t testing.TB, server *httptest.Server) {
 	start(t, server, "h2", "http/1.1")
 }
 
-// StartOld is Start for servers with HTTP/1.1 only, such as those whose handlers hijack a connection.
-func StartOld(t testing.TB, server *httptest.Server) {
+// StartHTTP1 is Start for servers with HTTP/1.1 only, such as those whose handlers hijack a connection.
+func StartHTTP1(t testing.TB, server *httptest.Server) {
 	t.Helper()
 	start(t, server, "http/1.1")
 }
@@ -121,7 +121,7 @@ type M struct{ Tests interface{ Run() int } }
 
 // Run runs the tests and returns the exit code.
 func (m M) Run() int {
-	a, err := made()
+	a, err := sharedAuthority()
 	if err != nil {
 		panic(err)
 	}
@@ -131,7 +131,7 @@ func (m M) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "authorities.pem")
-	if err := os.WriteFile(path, a.beside(), 0o600); err != nil {
+	if err := os.WriteFile(path, a.withSystem(), 0o600); err != nil {
 		panic(err)
 	}
 	if err := os.Setenv("SSL_CERT_FILE", path); err != nil {
@@ -140,8 +140,8 @@ func (m M) Run() int {
 	return m.Tests.Run()
 }
 
-// beside returns the authority appended to the system's trusted ones.
-func (a authority) beside() []byte {
+// withSystem returns the authority appended to the system's trusted ones.
+func (a authority) withSystem() []byte {
 	system, _ := os.ReadFile("/etc/ssl/certs/ca-certificates.crt") // may not exist
 	if named := os.Getenv("SSL_CERT_FILE"); named != "" {
 		if data, err := os.ReadFile(named); err == nil {
@@ -155,7 +155,7 @@ func (a authority) beside() []byte {
 func Authority(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "authorities.pem")
-	if err := os.WriteFile(path, mustMake(t).beside(), 0o600); err != nil {
+	if err := os.WriteFile(path, mustMake(t).withSystem(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -38,7 +38,7 @@ func Push(tb testing.TB, layers ...[]byte) string {
 	tb.Helper()
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0))) //nolint:forbidigo // the registry's own log, which goes nowhere
 	server := httptest.NewUnstartedServer(handler)
-	tlstest.StartOld(tb, server) // the handler reads an upload with its lock held, which blocks the other streams of an HTTP/2 connection
+	tlstest.StartHTTP1(tb, server) // the handler reads an upload with its lock held, which blocks the other streams of an HTTP/2 connection
 	tb.Cleanup(server.Close)
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
 	for _, data := range layers {
@@ -65,8 +65,8 @@ func Push(tb testing.TB, layers ...[]byte) string {
 	return reference.String()
 }
 
-// unneeded are parts of Python's library that are large and that no test imports.
-var unneeded = regexp.MustCompile(`/(test|tests|idlelib|lib2to3|ensurepip|distutils|turtledemo|tkinter|pydoc_data|unittest|venv|config-[^/]*|dist-packages|site-packages)$`)
+// skippedDir are parts of Python's library that are large and that no test imports.
+var skippedDir = regexp.MustCompile(`/(test|tests|idlelib|lib2to3|ensurepip|distutils|turtledemo|tkinter|pydoc_data|unittest|venv|config-[^/]*|dist-packages|site-packages)$`)
 
 // Python returns a layer with this machine's Python, as /usr/bin/python3: about 30 MB.
 func Python(tb testing.TB) []byte {
@@ -83,7 +83,7 @@ func Python(tb testing.TB) []byte {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && unneeded.MatchString(path):
+		case entry.IsDir() && skippedDir.MatchString(path):
 			return filepath.SkipDir
 		case entry.Type().IsRegular():
 			a.add(path)
@@ -112,7 +112,7 @@ func Layer(tb testing.TB, paths ...string) []byte {
 	return a.close()
 }
 
-var shared = regexp.MustCompile(`(?m)(/\S+) \(0x`)
+var libraryLine = regexp.MustCompile(`(?m)(/\S+) \(0x`)
 
 // Libraries are the shared libraries that programs of this machine need, the loader too.
 func Libraries(tb testing.TB, programs ...string) []string {
@@ -122,7 +122,7 @@ func Libraries(tb testing.TB, programs ...string) []string {
 		tb.Fatalf("ldd: %v", err)
 	}
 	var found []string
-	for _, match := range shared.FindAllStringSubmatch(string(out), -1) {
+	for _, match := range libraryLine.FindAllStringSubmatch(string(out), -1) {
 		found = append(found, match[1])
 	}
 	slices.Sort(found)

@@ -159,7 +159,7 @@ func (a *app) decide(ctx context.Context, id string, d httpapi.Decision, asJSON 
 	if asJSON {
 		return a.PrintJSON(now)
 	}
-	return a.Print(decided(now, d))
+	return a.Print(decisionText(now, d))
 }
 
 // answer sends a decision to the gateway that has the approval, and stores the new state in now.
@@ -167,8 +167,8 @@ func answer(ctx context.Context, c *cli.Gateways, id string, d httpapi.Decision,
 	return c.Find(ctx, "/approvals/"+url.PathEscape(id), d, now)
 }
 
-// decided returns the message about a decision.
-func decided(now approvals.Approval, d httpapi.Decision) string {
+// decisionText returns the message about a decision.
+func decisionText(now approvals.Approval, d httpapi.Decision) string {
 	if d.Decision == httpapi.Deny {
 		return fmt.Sprintf("denied %s: %s", now.ID, now.Tool)
 	}

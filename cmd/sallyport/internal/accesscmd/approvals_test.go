@@ -22,27 +22,27 @@ import (
 	"sallyport/internal/tool"
 )
 
-// waitingRoom is a gateway in memory where calls wait.
-type waitingRoom struct {
-	httpapi.Verbs // what nobody asks for here
+// stubApprovals is a gateway in memory where calls wait.
+type stubApprovals struct {
+	httpapi.Service // what nobody asks for here
 
 	mu      sync.Mutex
 	list    []approvals.Approval
 	answers []string
 }
 
-func (w *waitingRoom) Upstreams() []catalog.Upstream { return nil }
-func (w *waitingRoom) Records(context.Context) iter.Seq2[history.Record, error] {
+func (w *stubApprovals) Upstreams() []catalog.Upstream { return nil }
+func (w *stubApprovals) Records(context.Context) iter.Seq2[history.Record, error] {
 	return func(func(history.Record, error) bool) {}
 }
 
-func (w *waitingRoom) Approvals(context.Context) ([]approvals.Approval, error) {
+func (w *stubApprovals) Approvals(context.Context) ([]approvals.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]approvals.Approval(nil), w.list...), nil
 }
 
-func (w *waitingRoom) Answer(ctx context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
+func (w *stubApprovals) Answer(ctx context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers = append(w.answers, strings.Join([]string{id, map[bool]string{true: "allow", false: "deny"}[a.Allow], string(a.Scope), a.By, tool.Operator(ctx)}, " "))
@@ -55,14 +55,14 @@ func (w *waitingRoom) Answer(ctx context.Context, id string, a approvals.Answer)
 	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + id}
 }
 
-func (w *waitingRoom) comes(id string) {
+func (w *stubApprovals) add(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, approvals.Approval{ID: id, State: approval.Waiting, Asked: time.Now(),
 		Request: approval.Request{Principal: "token:ann", Tool: "crm.delete\x1b[2J", Arguments: "id: 7\nname: [NAME_1]\x1b[31m", Reason: "deletions are looked at"}})
 }
 
-func (w *waitingRoom) said() string {
+func (w *stubApprovals) answerLog() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Join(w.answers, "; ")
@@ -74,9 +74,9 @@ func TestWatch(t *testing.T) {
 	person, terminal := ptytest.Open(t)
 	before := ptytest.Flags(t, terminal)
 	a := &app{App: &cli.App{Env: os.LookupEnv, Stdin: terminal, Stdout: terminal, Stderr: io.Discard, DataPath: data}}
-	room := &waitingRoom{}
+	room := &stubApprovals{}
 	defer a.OpenControl(slog.New(slog.DiscardHandler), httpapi.New(room, nil))()
-	room.comes("a-1")
+	room.add("a-1")
 	ended := make(chan error, 1)
 	go func() { ended <- a.watchApprovals(t.Context()) }()
 	shown := ptytest.ReadUntil(t, person, "space later")
@@ -89,21 +89,21 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said := room.said(); said != "" {
+	if said := room.answerLog(); said != "" {
 		t.Errorf("answered unasked: %s", said)
 	}
 	testutil.Eventually(t, "a key counts", 10*time.Second, func() bool { // those of its first 50 ms do not
 		press("y")
-		return room.said() != ""
+		return room.answerLog() != ""
 	})
 	press("yyyyy") // nobody has been asked
-	room.comes("a-2")
+	room.add("a-2")
 	ptytest.ReadUntil(t, person, "space later")
 	testutil.Eventually(t, "the second is answered", 10*time.Second, func() bool {
 		press("xn")
-		return strings.Contains(room.said(), "a-2")
+		return strings.Contains(room.answerLog(), "a-2")
 	})
-	if got, want := room.said(), "a-1 allow once cli cli; a-2 deny  cli cli"; got != want {
+	if got, want := room.answerLog(), "a-1 allow once cli cli; a-2 deny  cli cli"; got != want {
 		t.Errorf("answers %q, want %q", got, want)
 	}
 	testutil.Eventually(t, "q ends it", 10*time.Second, func() bool {

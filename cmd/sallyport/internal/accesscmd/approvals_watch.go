@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/terminal"
 )
 
-// watchEvery is the interval at which approvals watch polls.
-const watchEvery = 500 * time.Millisecond
+// watchInterval is the interval at which approvals watch polls.
+const watchInterval = 500 * time.Millisecond
 
 func watchCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -43,7 +43,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 		a.Say("waiting for calls to approve; q ends this")
 	}
 	for {
-		over, err := w.look(ctx)
+		over, err := w.poll(ctx)
 		if over || err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 			if key == 'q' {
 				return nil
 			}
-		case <-time.After(watchEvery):
+		case <-time.After(watchInterval):
 		}
 	}
 }
@@ -66,8 +66,8 @@ type watch struct {
 	keys <-chan byte // nil without a terminal: it only lists
 }
 
-// look shows new approvals and asks about them. Over reports that the user has quit.
-func (w *watch) look(ctx context.Context) (over bool, err error) {
+// poll shows new approvals and asks about them. Over reports that the user has quit.
+func (w *watch) poll(ctx context.Context) (over bool, err error) {
 	err = w.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		list, err := cli.PendingApprovals(ctx, c, false)
 		if err != nil {
@@ -90,12 +90,12 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 func (w *watch) ask(ctx context.Context, c *cli.Gateways, one approvals.Approval) (over bool, err error) {
 	text := cli.DescribeApproval(one)
 	if w.keys != nil {
-		text += "\n" + keysFor(one)
+		text += "\n" + keyHelp(one)
 	}
 	if err := w.Print(text); err != nil || w.keys == nil {
 		return false, err
 	}
-	w.forget()
+	w.drainKeys()
 	for {
 		select {
 		case <-ctx.Done():
@@ -108,14 +108,14 @@ func (w *watch) ask(ctx context.Context, c *cli.Gateways, one approvals.Approval
 			case key == ' ':
 				return false, nil
 			case known:
-				return false, w.tell(ctx, c, one, d)
+				return false, w.submit(ctx, c, one, d)
 			}
 		}
 	}
 }
 
-// keysFor returns the question with the possible answers.
-func keysFor(one approvals.Approval) string {
+// keyHelp returns the question with the possible answers.
+func keyHelp(one approvals.Approval) string {
 	switch {
 	case one.Single:
 		return "go on? y yes, n no, space later"
@@ -125,8 +125,8 @@ func keysFor(one approvals.Approval) string {
 	return "allow? y this call, e this program, s this session, n no, space later"
 }
 
-// forget drops keys that were pressed before a question was shown.
-func (w *watch) forget() {
+// drainKeys drops keys that were pressed before a question was shown.
+func (w *watch) drainKeys() {
 	for read := time.After(50 * time.Millisecond); ; { // too short for an answer to the new question
 		select {
 		case <-w.keys:
@@ -136,12 +136,12 @@ func (w *watch) forget() {
 	}
 }
 
-// tell sends the answer. It reports an error, such as an approval that was already answered, and continues.
-func (w *watch) tell(ctx context.Context, c *cli.Gateways, one approvals.Approval, d httpapi.Decision) error {
+// submit sends the answer. It reports an error, such as an approval that was already answered, and continues.
+func (w *watch) submit(ctx context.Context, c *cli.Gateways, one approvals.Approval, d httpapi.Decision) error {
 	var now approvals.Approval
 	if err := answer(ctx, c, one.ID, d, &now); err != nil {
 		w.Report(err)
 		return nil
 	}
-	return w.Print(decided(now, d))
+	return w.Print(decisionText(now, d))
 }

@@ -129,9 +129,9 @@ func (a *app) policyTry(ctx context.Context, name, args string) error {
 		return &tool.Error{Kind: tool.Invalid, Message: "the arguments are not JSON", Hint: `write an object, such as '{"name":"x"}'`}
 	}
 	id.Upstream = tool.Identifier(id.Upstream)
-	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, NoPool: true}, func(ctx context.Context, g *gateway.Gateway) error {
-		g.Catalog.Settle(ctx)
-		d, err := g.Guard.PolicyWhy(ctx, tool.Call{Tool: id, Args: json.RawMessage(args)})
+	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout, NoPool: true}, func(ctx context.Context, g *gateway.Gateway) error {
+		g.Catalog.WaitConnected(ctx)
+		d, err := g.Guard.ExplainPolicy(ctx, tool.Call{Tool: id, Args: json.RawMessage(args)})
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func tokenCreateCommand(a *app) *cobra.Command {
 		Example: "  sallyport token create ci --scope execute,read --expires 90d --rate 60/m",
 		Args:    cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wish, err := wishOf(args[0], scopes, expires, rate)
+			wish, err := parseTokenSpec(args[0], scopes, expires, rate)
 			if err != nil {
 				return cli.Misuse(cmd, "%s", err.Error())
 			}
@@ -69,14 +69,14 @@ func tokenCreateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// wishOf returns the token to create for the flags of create.
-func wishOf(name string, scopes []string, expires, rate string) (w access.Wish, err error) {
+// parseTokenSpec returns the token to create for the flags of create.
+func parseTokenSpec(name string, scopes []string, expires, rate string) (w access.TokenSpec, err error) {
 	w.Name = name
 	if w.Scopes, err = access.ParseScopes(scopes); err != nil {
 		return w, err
 	}
 	if expires != "" {
-		if w.Life, err = parseLife(expires); err != nil {
+		if w.Lifetime, err = parseLifetime(expires); err != nil {
 			return w, err
 		}
 	}
@@ -86,8 +86,8 @@ func wishOf(name string, scopes []string, expires, rate string) (w access.Wish, 
 	return w, err
 }
 
-// parseLife parses a lifetime: a Go duration, or days such as 90d.
-func parseLife(text string) (time.Duration, error) {
+// parseLifetime parses a lifetime: a Go duration, or days such as 90d.
+func parseLifetime(text string) (time.Duration, error) {
 	wrong := errors.New("--expires is a time, such as 90d, 12h or 30m")
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
@@ -103,7 +103,7 @@ func parseLife(text string) (time.Duration, error) {
 	return life, nil
 }
 
-func (a *app) createToken(w access.Wish) error {
+func (a *app) createToken(w access.TokenSpec) error {
 	dir, err := a.NeedDataDir()
 	if err != nil {
 		return err
@@ -117,15 +117,15 @@ func (a *app) createToken(w access.Wish) error {
 	if err != nil {
 		return err
 	}
-	if err := a.RecordEvents(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), lifeOf(made))}); err != nil {
+	if err := a.RecordEvents(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), expiryText(made))}); err != nil {
 		return errors.Join(err, access.Revoke(dir, w.Name)) // the token was not shown yet
 	}
-	note := "it is shown this once; " + lifeOf(made)
+	note := "it is shown this once; " + expiryText(made)
 	a.Say(note)
 	return a.Print(text)
 }
 
-func lifeOf(t access.Token) string {
+func expiryText(t access.Token) string {
 	if t.Expires == nil {
 		return "it is valid until: sallyport token revoke " + t.Name
 	}

@@ -49,7 +49,7 @@ of the gateways that run on the data directory, and the stored ones.`,
 func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
 	list := httpapi.ExecutionList{Executions: []httpapi.ExecutionSummary{}}
 	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		return cli.Everywhere(ctx, c, fmt.Sprint("/executions?limit=", limit), func(more httpapi.ExecutionList) {
+		return cli.GetFromAll(ctx, c, fmt.Sprint("/executions?limit=", limit), func(more httpapi.ExecutionList) {
 			list.Executions = append(list.Executions, more.Executions...)
 		})
 	})

@@ -43,20 +43,20 @@ func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(r)
 	}
-	text, err := explained(r)
+	text, err := explanation(r)
 	if err != nil {
 		return err
 	}
 	return a.Print(text)
 }
 
-// explained returns the calls of an execution with their decisions, and the origins of its labels.
-func explained(r history.Record) (string, error) {
+// explanation returns the calls of an execution with their decisions, and the origins of its labels.
+func explanation(r history.Record) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cli.Cell(r.ID, 40), cli.Cell(r.Language, 20), cli.Cell(string(r.Status), 20), cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i, c := range r.Calls {
-		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s%s\n", i+1, cli.Cell(c.Tool.String(), 80), decision(c), cli.Cell(c.Rule, 60), cli.Cell(c.Outcome, 20), brought(c.Labels))
+		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s%s\n", i+1, cli.Cell(c.Tool.String(), 80), decision(c), cli.Cell(c.Rule, 60), cli.Cell(c.Outcome, 20), labelsNote(c.Labels))
 	}
 	if err := table.Flush(); err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func explained(r history.Record) (string, error) {
 		if c.Decision == "" || c.Decision == "allow" && c.Approval == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cli.Cell(c.Tool.String(), 80), told(c), cli.Cell(c.Reason, 300))
+		fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cli.Cell(c.Tool.String(), 80), decisionDetail(c), cli.Cell(c.Reason, 300))
 	}
 	for _, o := range r.Read {
 		fmt.Fprintf(&b, "read %s: %s\n", cli.Cell(o.Label, 64), origin(o, r.ID))
@@ -84,8 +84,8 @@ func decision(c toolcall.RecordedCall) string {
 	return cmp.Or(c.Decision, "-")
 }
 
-// told describes the decision about a call that was refused or needed approval.
-func told(c toolcall.RecordedCall) string {
+// decisionDetail describes the decision about a call that was refused or needed approval.
+func decisionDetail(c toolcall.RecordedCall) string {
 	text := "approved"
 	switch c.Decision {
 	case "deny":
@@ -99,8 +99,8 @@ func told(c toolcall.RecordedCall) string {
 	return text
 }
 
-// brought returns the table cell with the labels of a result.
-func brought(labels []string) string {
+// labelsNote returns the table cell with the labels of a result.
+func labelsNote(labels []string) string {
 	if len(labels) == 0 {
 		return ""
 	}

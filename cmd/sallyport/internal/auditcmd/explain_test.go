@@ -15,7 +15,7 @@ import (
 func TestExplained(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
 	id := func(up, name string) tool.ID { return tool.ID{Upstream: up, Name: name} }
-	text, err := explained(history.Record{
+	text, err := explanation(history.Record{
 		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 8,
 		Calls: []toolcall.RecordedCall{
 			{Tool: id("web", "fetch"), Decision: "allow", Rule: "read-only", Outcome: "ok", Labels: []string{"untrusted"}},

@@ -43,7 +43,7 @@ func (f *logFilter) flags(cmd *cobra.Command) {
 // check returns an error for a filter that no record can match.
 func (f *logFilter) check() error {
 	for _, kind := range f.kinds {
-		if !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(kind, k) }) {
+		if !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return matchGlob(kind, k) }) {
 			hint := "the kinds are " + strings.Join(audit.Kinds(), ", ")
 			if near := suggest.Of(kind, audit.Kinds()); near != "" {
 				hint = "did you mean " + near + "?"
@@ -54,17 +54,17 @@ func (f *logFilter) check() error {
 	if f.decision == "denied" {
 		f.decision = "deny"
 	}
-	_, err := f.from(time.Now())
+	_, err := f.startTime(time.Now())
 	return err
 }
 
-func globbed(glob, text string) bool {
+func matchGlob(glob, text string) bool {
 	ok, err := path.Match(glob, text)
 	return err == nil && ok
 }
 
-// from returns the time of the first selected record, the zero time for all.
-func (f *logFilter) from(now time.Time) (time.Time, error) {
+// startTime returns the time of the first selected record, the zero time for all.
+func (f *logFilter) startTime(now time.Time) (time.Time, error) {
 	if f.since == "" {
 		return time.Time{}, nil
 	}
@@ -83,18 +83,18 @@ func (f *logFilter) from(now time.Time) (time.Time, error) {
 	return time.Time{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("invalid --since %.40q", f.since), Hint: "write 90m, 12h, 7d, 2026-11-22 or 2026-11-22T14:00:00Z"}
 }
 
-// wants reports whether the filter selects a record written at from or later.
-func (f *logFilter) wants(r audit.Record, from time.Time) bool {
+// matches reports whether the filter selects a record written at from or later.
+func (f *logFilter) matches(r audit.Record, from time.Time) bool {
 	any := func(globs []string, text string) bool {
-		return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool { return globbed(g, text) })
+		return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool { return matchGlob(g, text) })
 	}
 	same := func(want, has string) bool { return want == "" || want == has }
 	return !r.Time.Before(from) && same(f.execution, r.Execution) && same(f.principal, r.Principal) && same(f.decision, r.Decision) &&
 		any(f.tools, r.Tool) && any(f.kinds, string(r.Kind))
 }
 
-// logging holds the flags of log.
-type logging struct {
+// logOptions holds the flags of log.
+type logOptions struct {
 	logFilter
 	limit        int
 	asJSON, tail bool
@@ -103,7 +103,7 @@ type logging struct {
 // LogCommand returns the verb.
 func LogCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	var l logging
+	var l logOptions
 	cmd := &cobra.Command{
 		Use:   "log [flags]",
 		Short: "show the audit record",
@@ -131,7 +131,7 @@ directory, also while a gateway runs. They have no arguments, results or secrets
 }
 
 func logExportCommand(a *app) *cobra.Command {
-	var l logging
+	var l logOptions
 	cmd := &cobra.Command{
 		Use:   "export [flags]",
 		Short: "print the record as JSON lines",
@@ -157,11 +157,11 @@ func (a *app) auditDir() (string, error) {
 	return audit.Dir(dir), nil
 }
 
-func noRecord(dir string) error {
+func noRecordError(dir string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "no audit record in " + dir, Hint: "name its data directory with --data DIR"}
 }
 
-func (a *app) showLog(ctx context.Context, l logging) error {
+func (a *app) showLog(ctx context.Context, l logOptions) error {
 	dir, err := a.auditDir()
 	if err == nil {
 		err = l.check()
@@ -169,13 +169,13 @@ func (a *app) showLog(ctx context.Context, l logging) error {
 	if err != nil {
 		return err
 	}
-	from, err := l.from(time.Now())
+	from, err := l.startTime(time.Now())
 	if err != nil {
 		return err
 	}
 	first, err := audit.Since(dir, from)
 	if errors.Is(err, fs.ErrNotExist) && !l.tail {
-		return noRecord(dir)
+		return noRecordError(dir)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -193,8 +193,8 @@ func (a *app) showLog(ctx context.Context, l logging) error {
 
 // lastRecords keeps the last limit records.
 type lastRecords struct {
-	limit int
-	kept  []recordOrError
+	limit   int
+	records []recordOrError
 }
 
 // recordOrError is a record, or why a line is not a record.
@@ -204,15 +204,15 @@ type recordOrError struct {
 }
 
 func (l *lastRecords) add(r recordOrError) {
-	if l.kept = append(l.kept, r); len(l.kept) >= 2*l.limit {
-		l.kept = slices.Clone(l.kept[len(l.kept)-l.limit:])
+	if l.records = append(l.records, r); len(l.records) >= 2*l.limit {
+		l.records = slices.Clone(l.records[len(l.records)-l.limit:])
 	}
 }
 
-func (l *lastRecords) all() []recordOrError { return l.kept[max(0, len(l.kept)-l.limit):] }
+func (l *lastRecords) all() []recordOrError { return l.records[max(0, len(l.records)-l.limit):] }
 
 // printLast prints the last selected records, and returns the number of the record that follows the log's end.
-func (a *app) printLast(ctx context.Context, dir string, first uint64, from time.Time, l logging) (next uint64, err error) {
+func (a *app) printLast(ctx context.Context, dir string, first uint64, from time.Time, l logOptions) (next uint64, err error) {
 	last := lastRecords{limit: l.limit}
 	next = first
 	for r, damaged := range audit.Read(dir, first) {
@@ -227,7 +227,7 @@ func (a *app) printLast(ctx context.Context, dir string, first uint64, from time
 		one := recordOrError{r, damaged}
 		if l.limit == 0 {
 			err = a.printRecord(one, from, l)
-		} else if damaged != nil || l.wants(r, from) {
+		} else if damaged != nil || l.matches(r, from) {
 			last.add(one)
 		}
 		if err != nil {
@@ -239,19 +239,19 @@ func (a *app) printLast(ctx context.Context, dir string, first uint64, from time
 			return 0, err
 		}
 	}
-	if len(last.kept) == 0 && l.limit > 0 && !l.tail {
+	if len(last.records) == 0 && l.limit > 0 && !l.tail {
 		a.Say("no matching records")
 	}
 	return next, nil
 }
 
 // printRecord prints one record, if the filter selects it.
-func (a *app) printRecord(r recordOrError, from time.Time, l logging) error {
+func (a *app) printRecord(r recordOrError, from time.Time, l logOptions) error {
 	if r.damaged != nil {
 		a.Say(cli.Clean(r.damaged.Error()) + "; see sallyport log verify")
 		return nil //nolint:nilerr // a damaged line is reported, and the rest is shown
 	}
-	if !l.wants(r.Record, from) {
+	if !l.matches(r.Record, from) {
 		return nil
 	}
 	if !l.asJSON {

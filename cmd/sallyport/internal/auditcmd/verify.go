@@ -61,7 +61,7 @@ log verify --head that no record up to there was changed.`,
 			}
 			head, err := audit.HeadOf(dir)
 			if errors.Is(err, fs.ErrNotExist) {
-				return noRecord(dir)
+				return noRecordError(dir)
 			}
 			if err != nil {
 				return err
@@ -76,8 +76,8 @@ log verify --head that no record up to there was changed.`,
 	return cmd
 }
 
-// keptHead parses a --head argument: a head, or the name of a file with one.
-func keptHead(text string) (audit.Head, error) {
+// parseHeadArg parses a --head argument: a head, or the name of a file with one.
+func parseHeadArg(text string) (audit.Head, error) {
 	head, err := audit.ParseHead(text)
 	if err == nil {
 		return head, nil
@@ -99,18 +99,18 @@ func (a *app) verifyLog(ctx context.Context, heads []string, asJSON bool) error 
 	}
 	checks := &audit.Checks{}
 	for _, text := range heads {
-		head, err := keptHead(text)
+		head, err := parseHeadArg(text)
 		if err != nil {
 			return err
 		}
 		checks.Heads = append(checks.Heads, head)
 	}
-	report, err := a.verified(ctx, dir, checks)
+	report, err := a.verify(ctx, dir, checks)
 	if err != nil {
 		return err
 	}
 	if report.Count == 0 && report.OK() {
-		return noRecord(dir)
+		return noRecordError(dir)
 	}
 	if asJSON {
 		err = a.PrintJSON(report)
@@ -123,8 +123,8 @@ func (a *app) verifyLog(ctx context.Context, heads []string, asJSON bool) error 
 	return err
 }
 
-// verified verifies the hash chain of the log, and compares the log with its copy in the store.
-func (a *app) verified(ctx context.Context, dir string, checks *audit.Checks) (report audit.Report, err error) {
+// verify verifies the hash chain of the log, and compares the log with its copy in the store.
+func (a *app) verify(ctx context.Context, dir string, checks *audit.Checks) (report audit.Report, err error) {
 	records, closeRecords, err := a.CopyRecords(ctx)
 	if err != nil {
 		a.Say("the copy in the records is not compared: " + cli.Clean(err.Error()))

@@ -75,11 +75,11 @@ func (o *benchOptions) check(cmd *cobra.Command, m modelOptions) error {
 	case o.runs < 0 || o.runs == 0 && cmd.Flags().Changed("runs"):
 		return cli.Misuse(cmd, "--runs must be at least 1")
 	}
-	return aboutModel(cmd, m)
+	return checkModelFlags(cmd, m)
 }
 
-// aboutModel refuses model flags without --model, and other flags with it.
-func aboutModel(cmd *cobra.Command, m modelOptions) (err error) {
+// checkModelFlags refuses model flags without --model, and other flags with it.
+func checkModelFlags(cmd *cobra.Command, m modelOptions) (err error) {
 	of := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&modelOptions{}).flags(of)
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -74,19 +74,19 @@ func (a *app) benchModel(ctx context.Context, o modelOptions) (err error) {
 		return fmt.Errorf("make world: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := b.furnish(ctx, filepath.Join(dir, "world")); err != nil {
+	if err := b.prepare(ctx, filepath.Join(dir, "world")); err != nil {
 		return err
 	}
 	b.announce()
-	stopped := b.all(ctx)
+	stopped := b.runAll(ctx)
 	if !o.JSON && len(b.runs) > 0 {
 		return errors.Join(b.print(), stopped)
 	}
 	return stopped
 }
 
-// wrong returns the error for an invalid model flag.
-func wrong(hint, format string, args ...any) error {
+// invalidFlag returns the error for an invalid model flag.
+func invalidFlag(hint, format string, args ...any) error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
@@ -94,7 +94,7 @@ func wrong(hint, format string, args ...any) error {
 func (b *modelBench) choose() error {
 	only, err := regexp.Compile(b.Tasks)
 	if err != nil {
-		return wrong("it is a regular expression, such as 'hours|join'", "--tasks: %v", err)
+		return invalidFlag("it is a regular expression, such as 'hours|join'", "--tasks: %v", err)
 	}
 	var names []string
 	for _, t := range suite.Tasks() {
@@ -104,12 +104,12 @@ func (b *modelBench) choose() error {
 		}
 	}
 	if len(b.tasks) == 0 {
-		return wrong("there are "+strings.Join(names, ", "), "no task matches %.80q", b.Tasks)
+		return invalidFlag("there are "+strings.Join(names, ", "), "no task matches %.80q", b.Tasks)
 	}
 	for name := range strings.SplitSeq(b.Modes, ",") {
 		mode := suite.Mode(strings.TrimSpace(name))
 		if !slices.Contains(suite.Modes(), mode) {
-			return wrong("there are direct, search and code", "unknown mode %.40q", name)
+			return invalidFlag("there are direct, search and code", "unknown mode %.40q", name)
 		}
 		if !slices.Contains(b.modes, mode) {
 			b.modes = append(b.modes, mode)
@@ -117,9 +117,9 @@ func (b *modelBench) choose() error {
 	}
 	switch {
 	case b.Turns < 1 || b.Time <= 0:
-		return wrong("a task takes two turns or more", "--turns and --time must be more than 0")
+		return invalidFlag("a task takes two turns or more", "--turns and --time must be more than 0")
 	case b.Upstreams != "all" && b.Upstreams != "needed":
-		return wrong("use all, or needed for the servers that a task needs alone", "unknown --upstreams %.40q", b.Upstreams)
+		return invalidFlag("use all, or needed for the servers that a task needs alone", "unknown --upstreams %.40q", b.Upstreams)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (b *modelBench) key(api endpoint.API) (string, error) {
 	key = strings.TrimSpace(key)
 	switch {
 	case b.KeyEnv != "" && key == "":
-		return "", wrong("export it first", "the variable %.80s of --key-env is not set", b.KeyEnv)
+		return "", invalidFlag("export it first", "the variable %.80s of --key-env is not set", b.KeyEnv)
 	case b.KeyEnv != "" || key == "" || endpoint.Private(b.URL):
 		return key, nil
 	}
@@ -155,9 +155,9 @@ func (b *modelBench) key(api endpoint.API) (string, error) {
 	return "", nil
 }
 
-// furnish checks and installs everything that the tasks need, before any request costs money.
-func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
-	if err := b.app.programsFor(ctx, b.modes); err != nil {
+// prepare checks and installs everything that the tasks need, before any request costs money.
+func (b *modelBench) prepare(ctx context.Context, dir string) (err error) {
+	if err := b.app.requirePrograms(ctx, b.modes); err != nil {
 		return err
 	}
 	modules := b.Servers
@@ -172,7 +172,7 @@ func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 	b.versions = modelVersions{Sallyport: cli.BuildVersion(), Servers: map[string]string{}}
 	if slices.Contains(b.modes, suite.Code) {
 		if b.versions.Runsc, _, err = sandbox.Runtime(ctx, ""); err != nil {
-			return wrong("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)
+			return invalidFlag("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)
 		}
 	}
 	return b.checkServers()
@@ -186,20 +186,20 @@ func (b *modelBench) announce() {
 		cli.Count(len(b.tasks), "task"), cli.Count(len(b.modes), "mode"), cli.Count(b.Runs, "run"), n, b.Turns, b.Time))
 }
 
-// all runs each task in each mode, and stops when the endpoint keeps failing. If no request was ever answered, it returns the last fault.
-func (b *modelBench) all(ctx context.Context) (err error) {
+// runAll runs each task in each mode, and stops when the endpoint keeps failing. If no request was ever answered, it returns the last fault.
+func (b *modelBench) runAll(ctx context.Context) (err error) {
 	failed := 0
 	var fault *tool.Error
 	for _, task := range b.tasks {
 		for _, mode := range b.modes {
 			for run := range b.Runs {
-				if fault, err = b.next(ctx, task, mode, run+1); err != nil {
+				if fault, err = b.runNext(ctx, task, mode, run+1); err != nil {
 					return err
 				}
 				if failed++; fault == nil || fault.Kind == tool.Invalid && b.answered() {
 					failed = 0
 				}
-				if fault != nil && (failed == 3 || b.hopeless(fault)) {
+				if fault != nil && (failed == 3 || b.isFatal(fault)) {
 					return fault
 				}
 			}
@@ -211,15 +211,15 @@ func (b *modelBench) all(ctx context.Context) (err error) {
 	return nil
 }
 
-// next runs a task once and reports its result.
-func (b *modelBench) next(ctx context.Context, task *suite.Task, mode suite.Mode, run int) (*tool.Error, error) {
-	r, fault, err := b.once(ctx, task, mode)
+// runNext runs a task once and reports its result.
+func (b *modelBench) runNext(ctx context.Context, task *suite.Task, mode suite.Mode, run int) (*tool.Error, error) {
+	r, fault, err := b.runOnce(ctx, task, mode)
 	if err != nil {
 		return nil, err
 	}
 	r.Run = run
 	b.runs = append(b.runs, r)
-	return fault, b.tell(r)
+	return fault, b.report(r)
 }
 
 // answered reports whether the endpoint has answered any request. If so, a refused request may be the task's fault, such as its size.
@@ -227,9 +227,9 @@ func (b *modelBench) answered() bool {
 	return slices.ContainsFunc(b.runs, func(r modelRun) bool { return r.Turns > 0 })
 }
 
-// hopeless reports whether the endpoint will fail all further requests too. For a rate limit, the request was retried
+// isFatal reports whether the endpoint will fail all further requests too. For a rate limit, the request was retried
 // five times, or the wait is too long: the next tasks would fail because of the limit.
-func (b *modelBench) hopeless(fault *tool.Error) bool {
+func (b *modelBench) isFatal(fault *tool.Error) bool {
 	switch fault.Kind {
 	case tool.Denied, tool.NotFound, tool.Limit:
 		return true

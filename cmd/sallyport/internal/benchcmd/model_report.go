@@ -14,8 +14,8 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// tell reports the result of a run: as JSON on stdout, or as a line on stderr.
-func (b *modelBench) tell(r modelRun) error {
+// report reports the result of a run: as JSON on stdout, or as a line on stderr.
+func (b *modelBench) report(r modelRun) error {
 	if b.JSON {
 		return b.app.PrintLine(r)
 	}
@@ -25,7 +25,7 @@ func (b *modelBench) tell(r modelRun) error {
 	}
 	n := len(b.tasks) * len(b.modes) * b.Runs
 	b.app.Say(fmt.Sprintf("[%d/%d] %s, %s: %s (%s, %s tokens in, %s out, %.1f s)",
-		len(b.runs), n, r.Task, r.Mode, what, cli.Count(r.Turns, "turn"), grouped(r.Tokens.Input), grouped(r.Tokens.Output), r.Seconds))
+		len(b.runs), n, r.Task, r.Mode, what, cli.Count(r.Turns, "turn"), groupDigits(r.Tokens.Input), groupDigits(r.Tokens.Output), r.Seconds))
 	return nil
 }
 
@@ -47,7 +47,7 @@ func (b *modelBench) print() error {
 		}
 		out.WriteString("\n")
 	}
-	b.notes(&out)
+	b.writeNotes(&out)
 	return b.app.Print(out.String())
 }
 
@@ -90,16 +90,16 @@ func (b *modelBench) byMode(w io.Writer) {
 		}
 		u := t.tokens
 		fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\t%s\t%s\t%s\t%s\n", mode, t.right, t.runs, t.turns,
-			billed(u, u.Input), billed(u, u.Cached), billed(u, u.Stored), billed(u, u.Output), time.Duration(t.seconds*1e9).Round(100*time.Millisecond))
+			tokenText(u, u.Input), tokenText(u, u.Cached), tokenText(u, u.Stored), tokenText(u, u.Output), time.Duration(t.seconds*1e9).Round(100*time.Millisecond))
 	}
 }
 
-// billed formats a count of tokens, "-" if the endpoint does not report usage.
-func billed(u agent.Usage, n int) string {
+// tokenText formats a count of tokens, "-" if the endpoint does not report usage.
+func tokenText(u agent.Usage, n int) string {
 	if u == (agent.Usage{}) {
 		return "-"
 	}
-	return grouped(n)
+	return groupDigits(n)
 }
 
 // byTask writes a line for each task with the tokens, in and out, and the turns in each mode.
@@ -124,7 +124,7 @@ func taskCell(t total) string {
 	if t.runs == 0 {
 		return "-"
 	}
-	text := fmt.Sprintf("%s, %s", billed(t.tokens, t.tokens.Input+t.tokens.Output), cli.Count(t.turns, "turn"))
+	text := fmt.Sprintf("%s, %s", tokenText(t.tokens, t.tokens.Input+t.tokens.Output), cli.Count(t.turns, "turn"))
 	switch {
 	case t.runs > 1:
 		return fmt.Sprintf("%d/%d right: %s", t.right, t.runs, text)
@@ -134,9 +134,9 @@ func taskCell(t total) string {
 	return text
 }
 
-// notes writes remarks below the tables.
-func (b *modelBench) notes(w io.Writer) {
-	b.fair(w)
+// writeNotes writes remarks below the tables.
+func (b *modelBench) writeNotes(w io.Writer) {
+	b.writeCommonTokens(w)
 	whole := b.total(func(modelRun) bool { return true })
 	if whole.turns > 0 && whole.tokens == (agent.Usage{}) {
 		fmt.Fprintln(w, "The endpoint does not report token usage.")
@@ -151,8 +151,8 @@ func (b *modelBench) notes(w io.Writer) {
 	}
 }
 
-// fair compares the modes by the tasks that were right in all of them, as a wrong answer saves nothing.
-func (b *modelBench) fair(w io.Writer) {
+// writeCommonTokens compares the modes by the tasks that were right in all of them, as a wrong answer saves nothing.
+func (b *modelBench) writeCommonTokens(w io.Writer) {
 	var common []string
 	for _, task := range b.tasks {
 		t := b.total(func(r modelRun) bool { return r.Task == task.Name })
@@ -166,7 +166,7 @@ func (b *modelBench) fair(w io.Writer) {
 	var parts []string
 	for _, mode := range b.modes {
 		t := b.total(func(r modelRun) bool { return r.Mode == mode && slices.Contains(common, r.Task) })
-		parts = append(parts, fmt.Sprintf("%s %s", mode, billed(t.tokens, t.tokens.Input+t.tokens.Output)))
+		parts = append(parts, fmt.Sprintf("%s %s", mode, tokenText(t.tokens, t.tokens.Input+t.tokens.Output)))
 	}
 	fmt.Fprintf(w, "Tokens, in and out, of the %s that were right in all modes: %s.\n", cli.Count(len(common), "task"), strings.Join(parts, ", "))
 }

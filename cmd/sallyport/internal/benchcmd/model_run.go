@@ -54,9 +54,9 @@ type modelVersions struct {
 	Servers map[string]string `json:"servers"`
 }
 
-// once runs a task in a new world. It returns a fault of the endpoint, and as err what ends the whole benchmark.
-func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
-	tools, err := b.open(ctx, task, mode)
+// runOnce runs a task in a new world. It returns a fault of the endpoint, and as err what ends the whole benchmark.
+func (b *modelBench) runOnce(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
+	tools, err := b.openTools(ctx, task, mode)
 	if err != nil && stopped(ctx) {
 		err = ctx.Err()
 	}
@@ -75,20 +75,20 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	if closed != nil {
 		b.app.Say(fmt.Sprintf("%s, %s: end servers: %v", task.Name, mode, closed))
 	}
-	failed = b.silent(talk, failed)
-	r = b.record(task, t, talk)
+	failed = b.timeoutFault(talk, failed)
+	r = b.newRun(task, t, talk)
 	r.Seconds, r.Waited = seconds(took), seconds(talk.Waited)
 	fault, _ = errors.AsType[*tool.Error](failed)
 	if fault != nil && fault.Kind == tool.Failed {
 		fault = nil // the model's fault: its answer is too long
 	}
-	r.Why = b.why(task, t, failed)
+	r.Why = b.failureReason(task, t, failed)
 	r.Right = r.Why == ""
 	return r, fault, nil
 }
 
-// silent turns a limit that was reached before the first answer into a timeout of the endpoint. It returns other errors unchanged.
-func (b *modelBench) silent(talk *endpoint.Conversation, failed error) error {
+// timeoutFault turns a limit that was reached before the first answer into a timeout of the endpoint. It returns other errors unchanged.
+func (b *modelBench) timeoutFault(talk *endpoint.Conversation, failed error) error {
 	if !errors.Is(failed, agent.ErrLimit) || talk.Turns > 0 {
 		return failed
 	}
@@ -99,8 +99,8 @@ func (b *modelBench) silent(talk *endpoint.Conversation, failed error) error {
 	return fault
 }
 
-// open resets the world and starts the servers of a task.
-func (b *modelBench) open(ctx context.Context, task *suite.Task, mode suite.Mode) (agent.Open, error) {
+// openTools resets the world and starts the servers of a task.
+func (b *modelBench) openTools(ctx context.Context, task *suite.Task, mode suite.Mode) (agent.Open, error) {
 	if err := b.world.Reset(); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func stopped(ctx context.Context) bool {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
-func (b *modelBench) record(task *suite.Task, t *tokencount.Transcript, talk *endpoint.Conversation) modelRun {
+func (b *modelBench) newRun(task *suite.Task, t *tokencount.Transcript, talk *endpoint.Conversation) modelRun {
 	r := modelRun{
 		Endpoint: b.endpoint.Host(), API: b.endpoint.API(), Model: b.endpoint.Model(), Served: talk.Served,
 		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Upstreams: b.upstreams(task),
@@ -135,8 +135,8 @@ func (b *modelBench) record(task *suite.Task, t *tokencount.Transcript, talk *en
 	return r
 }
 
-// why returns why a run failed, "" if it succeeded.
-func (b *modelBench) why(task *suite.Task, t *tokencount.Transcript, failed error) string {
+// failureReason returns why a run failed, "" if it succeeded.
+func (b *modelBench) failureReason(task *suite.Task, t *tokencount.Transcript, failed error) string {
 	want := task.Want(b.world)
 	fault, known := errors.AsType[*tool.Error](failed)
 	switch {

@@ -21,8 +21,8 @@ import (
 	"sallyport/tools/upstreams"
 )
 
-// programsFor checks that the programs are installed that the servers of the tasks need.
-func (a *app) programsFor(_ context.Context, modes []suite.Mode) error {
+// requirePrograms checks that the programs are installed that the servers of the tasks need.
+func (a *app) requirePrograms(_ context.Context, modes []suite.Mode) error {
 	for _, need := range []struct{ name, how string }{
 		{"node", "install Node.js 20 or later"},
 		{"git", "install git"},
@@ -32,7 +32,7 @@ func (a *app) programsFor(_ context.Context, modes []suite.Mode) error {
 		}
 	}
 	if err := sandbox.Platform(); err != nil && slices.Contains(modes, suite.Code) {
-		return wrong("--modes direct,search needs no sandbox", "code mode cannot run here: %v", err)
+		return invalidFlag("--modes direct,search needs no sandbox", "code mode cannot run here: %v", err)
 	}
 	return nil
 }
@@ -41,9 +41,9 @@ func (a *app) programsFor(_ context.Context, modes []suite.Mode) error {
 func (a *app) installServers(ctx context.Context) (modules string, err error) {
 	cache := a.CacheDir()
 	if cache == "" {
-		return "", wrong("set HOME or XDG_CACHE_HOME, or give a node_modules with --servers", "no folder to install the servers of the tasks in")
+		return "", invalidFlag("set HOME or XDG_CACHE_HOME, or give a node_modules with --servers", "no folder to install the servers of the tasks in")
 	}
-	files, pin, err := pinned()
+	files, pin, err := pinnedFiles()
 	if err != nil {
 		return "", err
 	}
@@ -53,14 +53,14 @@ func (a *app) installServers(ctx context.Context) (modules string, err error) {
 		return modules, nil
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
-		return "", wrong("install npm, or give a node_modules with --servers", "npm is not in PATH, which installs the servers of the tasks")
+		return "", invalidFlag("install npm, or give a node_modules with --servers", "npm is not in PATH, which installs the servers of the tasks")
 	}
 	a.Say("installing the servers of the tasks with npm, once, in " + dir)
-	return modules, install(ctx, files, dir)
+	return modules, npmInstall(ctx, files, dir)
 }
 
-// pinned returns the files that npm ci needs, and their digest.
-func pinned() (files map[string][]byte, pin string, err error) {
+// pinnedFiles returns the files that npm ci needs, and their digest.
+func pinnedFiles() (files map[string][]byte, pin string, err error) {
 	files = map[string][]byte{}
 	sum := sha256.New()
 	err = fs.WalkDir(upstreams.Files, ".", func(path string, d fs.DirEntry, err error) error {
@@ -74,8 +74,8 @@ func pinned() (files map[string][]byte, pin string, err error) {
 	return files, fmt.Sprintf("%x", sum.Sum(nil)[:6]), err
 }
 
-// install installs next to dir and moves it there when it is complete. No script of any package runs.
-func install(ctx context.Context, files map[string][]byte, dir string) error {
+// npmInstall installs next to dir and moves it there when it is complete. No script of any package runs.
+func npmInstall(ctx context.Context, files map[string][]byte, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("install servers: %w", err)
 	}
@@ -118,7 +118,7 @@ func (b *modelBench) checkServers() error {
 			if found.Version == "" {
 				has = "it has none"
 			}
-			return wrong("it is the node_modules of npm ci in tools/upstreams; without --servers they are installed", "%s does not have %s %s: %s", b.world.Modules, s.Package, s.Version, has)
+			return invalidFlag("it is the node_modules of npm ci in tools/upstreams; without --servers they are installed", "%s does not have %s %s: %s", b.world.Modules, s.Package, s.Version, has)
 		}
 		b.versions.Servers[s.Name] = s.Package + "@" + s.Version
 	}

@@ -17,14 +17,14 @@ import (
 // writeTokens writes the tokens per turn, first the totals.
 func writeTokens(b *strings.Builder, t *local.Tokens) {
 	direct, here := t.PerTurn.Direct.O200k, t.PerTurn.Here.O200k
-	fmt.Fprintf(b, "direct: %s tokens per turn; here: %s\n", grouped(direct), grouped(here))
+	fmt.Fprintf(b, "direct: %s tokens per turn; here: %s\n", groupDigits(direct), groupDigits(here))
 	switch {
 	case t.Tools == 0:
 		b.WriteString("The upstreams have no tools to save on.\n")
 	case here >= direct:
 		fmt.Fprintf(b, "With %s direct calling reads fewer tokens a turn than here: nothing is saved on definitions.\n", toolsOfUpstreams(t))
 	case direct > local.Window:
-		fmt.Fprintf(b, "All definitions together fit no context of %s tokens: direct calling is not possible with all of them, and not a saving either.\n", grouped(local.Window))
+		fmt.Fprintf(b, "All definitions together fit no context of %s tokens: direct calling is not possible with all of them, and not a saving either.\n", groupDigits(local.Window))
 	}
 	b.WriteString("\n")
 	writeUpstreams(b, t)
@@ -53,11 +53,11 @@ func writeUpstreams(b *strings.Builder, t *local.Tokens) {
 		if up.Quarantined > 0 {
 			held = fmt.Sprintf(" (%d more quarantined, not counted)", up.Quarantined)
 		}
-		fmt.Fprintf(table, "%d\t%s\t  %s%s\n", up.Tools, grouped(up.Tokens.O200k), sanitize.Line(up.ID, 80), held)
+		fmt.Fprintf(table, "%d\t%s\t  %s%s\n", up.Tools, groupDigits(up.Tokens.O200k), sanitize.Line(up.ID, 80), held)
 	}
-	fmt.Fprintf(table, "%d\t%s\t  together: what direct calling reads at every turn\n", t.Tools, grouped(t.PerTurn.Direct.O200k))
-	fmt.Fprintf(table, "\t%s\t  a client with a tool search, which defers all of them\n", grouped(t.PerTurn.Search.O200k))
-	fmt.Fprintf(table, "\t%s\t  here, with instructions\n", grouped(t.PerTurn.Here.O200k))
+	fmt.Fprintf(table, "%d\t%s\t  together: what direct calling reads at every turn\n", t.Tools, groupDigits(t.PerTurn.Direct.O200k))
+	fmt.Fprintf(table, "\t%s\t  a client with a tool search, which defers all of them\n", groupDigits(t.PerTurn.Search.O200k))
+	fmt.Fprintf(table, "\t%s\t  here, with instructions\n", groupDigits(t.PerTurn.Here.O200k))
 	_ = table.Flush() // to a Builder, which cannot fail
 }
 
@@ -66,7 +66,7 @@ func writeSearch(b *strings.Builder, t *local.Tokens) {
 		return
 	}
 	s, c := t.Search, t.Conversations[0]
-	fmt.Fprintf(b, "\nA search here costs %s tokens (median of %d; %s at most); %d of %d had the tool.\n", whole(s.Tokens.P50), s.Queries, whole(s.Tokens.Max), s.Found, s.Queries)
+	fmt.Fprintf(b, "\nA search here costs %s tokens (median of %d; %s at most); %d of %d had the tool.\n", roundedText(s.Tokens.P50), s.Queries, roundedText(s.Tokens.Max), s.Found, s.Queries)
 	fmt.Fprintf(b, "A conversation of %d turns reads, and writes, of definitions and one search:\n\n", c.Turns)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "NO CACHE\tCACHED\t  ")
@@ -74,7 +74,7 @@ func writeSearch(b *strings.Builder, t *local.Tokens) {
 		name string
 		cost local.Cost
 	}{{"direct", c.Direct}, {"tool search", c.Search}, {"here", c.Here}} {
-		fmt.Fprintf(table, "%s\t%s\t  %s\n", whole(row.cost.Plain), whole(row.cost.Cached), row.name)
+		fmt.Fprintf(table, "%s\t%s\t  %s\n", roundedText(row.cost.Plain), roundedText(row.cost.Cached), row.name)
 	}
 	_ = table.Flush()
 	if t.PerTurn.Direct.O200k > local.Window {
@@ -82,11 +82,11 @@ func writeSearch(b *strings.Builder, t *local.Tokens) {
 		return
 	}
 	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g, in contexts of %s tokens or more) %s.\n",
-		from(c.Even.Plain, c.Last.Plain), local.Cached, grouped(tokencount.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
+		breakEvenText(c.Even.Plain, c.Last.Plain), local.Cached, groupDigits(tokencount.CacheMinimum), breakEvenText(c.Even.Cached, c.Last.Cached))
 }
 
-// from describes from which turn on sallyport is cheaper, or else at which turn it last was.
-func from(turn, last int) string {
+// breakEvenText describes from which turn on sallyport is cheaper, or else at which turn it last was.
+func breakEvenText(turn, last int) string {
 	switch {
 	case turn == 1:
 		return "from the first turn on"
@@ -116,23 +116,23 @@ func writeCalls(b *strings.Builder, t *local.Tokens) {
 		fmt.Fprintf(b, "No tool was called: %s.\n", left)
 		return
 	}
-	fmt.Fprintf(b, "%s called for real (not the others: %s).\n", was(len(c.Made)), left)
+	fmt.Fprintf(b, "%s called for real (not the others: %s).\n", toolsWere(len(c.Made)), left)
 	if c.Problem != "" {
 		fmt.Fprintf(b, "None was called from a program: %s\n", c.Problem)
 	}
 	b.WriteString("\n")
-	writeMade(b, c)
-	writeSums(b, t)
+	writeCallTable(b, c)
+	writeCallTotals(b, t)
 }
 
-func was(n int) string {
+func toolsWere(n int) string {
 	if n == 1 {
 		return "1 tool was"
 	}
 	return fmt.Sprintf("%d tools were", n)
 }
 
-func writeMade(b *strings.Builder, c *local.Calls) {
+func writeCallTable(b *strings.Builder, c *local.Calls) {
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "DIRECT\tPROGRAM\t  CALL AND RESULT; CODE AND WHAT IT PRINTS")
 	for _, call := range c.Made {
@@ -146,19 +146,19 @@ func writeMade(b *strings.Builder, c *local.Calls) {
 		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", direct, program, sanitize.Line(call.Tool, 150), note)
 	}
 	if c.Counted > 1 {
-		fmt.Fprintf(table, "%s\t%s\t  together\n", grouped(c.Direct.O200k), grouped(c.Program.O200k))
+		fmt.Fprintf(table, "%s\t%s\t  together\n", groupDigits(c.Direct.O200k), groupDigits(c.Program.O200k))
 	}
 	_ = table.Flush()
 }
 
-// writeSums writes the total of the calls including the searches before them.
-func writeSums(b *strings.Builder, t *local.Tokens) {
+// writeCallTotals writes the total of the calls including the searches before them.
+func writeCallTotals(b *strings.Builder, t *local.Tokens) {
 	c := t.Calls
 	if c.Counted == 0 || t.Search == nil {
 		return
 	}
 	searches := float64(c.Counted) * t.Search.Tokens.P50
-	fmt.Fprintf(b, "\nWith a search before each program: %s tokens in place of %s.\n", whole(float64(c.Program.O200k)+searches), grouped(c.Direct.O200k))
+	fmt.Fprintf(b, "\nWith a search before each program: %s tokens in place of %s.\n", roundedText(float64(c.Program.O200k)+searches), groupDigits(c.Direct.O200k))
 }
 
 // writeLatency writes the table of latencies.
@@ -176,9 +176,9 @@ func writeLatency(b *strings.Builder, l *local.Latency) {
 	for _, r := range l.Rows {
 		beside, ratio, what := "-", "-", r.What
 		if r.Bare != nil {
-			beside, ratio, what = millis(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio), what+"; beside: "+r.Beside
+			beside, ratio, what = formatMillis(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio), what+"; beside: "+r.Baseline
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", millis(r.Min), millis(r.P50), millis(r.P99), beside, ratio, sanitize.Line(what, 200))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", formatMillis(r.Min), formatMillis(r.P50), formatMillis(r.P99), beside, ratio, sanitize.Line(what, 200))
 	}
 	_ = table.Flush()
 	if slices.ContainsFunc(l.Rows, func(r local.Row) bool { return r.N < 100 }) {
@@ -191,21 +191,21 @@ func writeLatency(b *strings.Builder, l *local.Latency) {
 
 func writeMissing(w io.Writer, what string) { fmt.Fprintf(w, "Not measured: %s.\n", what) }
 
-// millis formats milliseconds with a sensible number of digits.
-func millis(ms float64) string {
+// formatMillis formats milliseconds with a sensible number of digits.
+func formatMillis(ms float64) string {
 	switch {
 	case ms >= 100:
-		return grouped(int(ms + .5))
+		return groupDigits(int(ms + .5))
 	case ms >= 1:
 		return fmt.Sprintf("%.1f", ms)
 	}
 	return fmt.Sprintf("%.3f", ms)
 }
 
-func whole(f float64) string { return grouped(int(f + .5)) }
+func roundedText(f float64) string { return groupDigits(int(f + .5)) }
 
-// grouped formats a number with commas between thousands.
-func grouped(n int) string {
+// groupDigits formats a number with commas between thousands.
+func groupDigits(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

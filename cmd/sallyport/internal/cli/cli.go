@@ -99,12 +99,12 @@ func Platform(cfg *config.Config) error {
 	return sandbox.Platform()
 }
 
-// Patience bounds the wait for the connections to upstreams, for commands that need them.
-const Patience = 2 * time.Minute
+// ConnectTimeout bounds the wait for the connections to upstreams, for commands that need them.
+const ConnectTimeout = 2 * time.Minute
 
-// Settle waits until the upstreams are connected or have failed, and prints their names if that takes long.
-func (a *App) Settle(ctx context.Context, g *gateway.Gateway) error {
-	return a.WaitFor(ctx, g, g.Catalog.Settle)
+// WaitConnected waits until the upstreams are connected or have failed, and prints their names if that takes long.
+func (a *App) WaitConnected(ctx context.Context, g *gateway.Gateway) error {
+	return a.WaitFor(ctx, g, g.Catalog.WaitConnected)
 }
 
 // WaitFor calls wait, and prints the upstreams that are still connecting if that takes long.
@@ -117,7 +117,7 @@ func (a *App) WaitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx con
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		if late := Unsettled(g); len(late) > 0 {
+		if late := ConnectingUpstreams(g); len(late) > 0 {
 			a.Say("waiting for " + strings.Join(late, ", "))
 		}
 		<-done
@@ -125,8 +125,8 @@ func (a *App) WaitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx con
 	return ctx.Err()
 }
 
-// Unsettled returns the upstreams that are still connecting.
-func Unsettled(g *gateway.Gateway) []string {
+// ConnectingUpstreams returns the upstreams that are still connecting.
+func ConnectingUpstreams(g *gateway.Gateway) []string {
 	var ids []string
 	for _, up := range g.Catalog.Upstreams() {
 		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle && !up.Cached {
@@ -136,8 +136,8 @@ func Unsettled(g *gateway.Gateway) []string {
 	return ids
 }
 
-// Problem returns why an upstream is not available, "" if it is, or would be when it is called.
-func Problem(up catalog.Upstream) string {
+// UpstreamProblem returns why an upstream is not available, "" if it is, or would be when it is called.
+func UpstreamProblem(up catalog.Upstream) string {
 	switch {
 	case up.State.Status == upstream.Ready, up.State.Error == "" && up.Known:
 		return ""
@@ -147,8 +147,8 @@ func Problem(up catalog.Upstream) string {
 	return "still connecting to upstream " + up.ID
 }
 
-// Standing returns the state of an upstream in a word or two.
-func Standing(up catalog.Upstream) string {
+// UpstreamStatus returns the state of an upstream in a word or two.
+func UpstreamStatus(up catalog.Upstream) string {
 	if up.Cached && (up.State.Status == upstream.Idle) {
 		return "cached, not started"
 	}
@@ -179,17 +179,17 @@ func BuildVersion() string {
 	return info.Main.Version
 }
 
-// WithoutLogin returns an error if an upstream cannot have an OAuth login.
-func WithoutLogin(up config.Upstream) error {
+// CheckLogin returns an error if an upstream cannot have an OAuth login.
+func CheckLogin(up config.Upstream) error {
 	var why string
 	switch {
 	case up.Problem != "":
 		why = up.Problem
 	case up.URL == "":
 		why = "it is not an HTTP upstream"
-	case AuthOf(up) == "none":
+	case AuthType(up) == "none":
 		why = "its auth.type is none"
-	case AuthOf(up) == "header":
+	case AuthType(up) == "header":
 		why = "it has an Authorization header in the settings"
 	default:
 		return nil
@@ -205,20 +205,20 @@ func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
 	}, &oauth.Options{Dir: oauth.Dir(a.Env)})
 }
 
-// askRelease asks standby processes to release the records, and reports whether one does.
-func (a *App) askRelease(ctx context.Context) (given bool) {
+// requestRelease asks standby processes to release the records, and reports whether one does.
+func (a *App) requestRelease(ctx context.Context) (given bool) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *Gateways) error {
 		for _, gate := range c.All {
 			var nothing struct{}
-			given = Ask(ctx, gate, http.MethodPost, "/release", nothing, &nothing) == nil || given
+			given = DoJSON(ctx, gate, http.MethodPost, "/release", nothing, &nothing) == nil || given
 		}
 		return nil
 	})
 	return given
 }
 
-// releasePatience bounds the wait for a standby to release the records.
-const releasePatience = 20 * time.Second
+// releaseTimeout bounds the wait for a standby to release the records.
+const releaseTimeout = 20 * time.Second
 
 // RecordsFolder is the folder of the records in the data directory.
 const RecordsFolder = "records"
@@ -248,8 +248,8 @@ func OneID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// AuthOf returns how the gateway authenticates to an upstream over HTTP: auth.type, header, or "" for neither.
-func AuthOf(up config.Upstream) string {
+// AuthType returns how the gateway authenticates to an upstream over HTTP: auth.type, header, or "" for neither.
+func AuthType(up config.Upstream) string {
 	if up.URL == "" {
 		return ""
 	}

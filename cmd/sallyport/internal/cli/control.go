@@ -41,10 +41,10 @@ type Gateways struct{ All []*http.Client }
 func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c *Gateways) error) (err error) {
 	return a.WithGateways(ctx, func(ctx context.Context, c *Gateways) (err error) {
 		dir := a.DataDir()
-		if _, err := os.Stat(filepath.Join(dir, RecordsFolder)); err != nil || c.kept(ctx) {
+		if _, err := os.Stat(filepath.Join(dir, RecordsFolder)); err != nil || c.hasRecords(ctx) {
 			return use(ctx, c)
 		}
-		own, closing, err := a.openKept(dir)
+		own, closing, err := a.openStored(dir)
 		if err != nil {
 			return err
 		}
@@ -69,20 +69,20 @@ func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c 
 	return use(ctx, c)
 }
 
-// kept reports whether one of the gateways has the stored records.
-func (c *Gateways) kept(ctx context.Context) bool {
+// hasRecords reports whether one of the gateways has the stored records.
+func (c *Gateways) hasRecords(ctx context.Context) bool {
 	return slices.ContainsFunc(c.All, func(gate *http.Client) bool {
 		var health httpapi.Health
-		return Ask(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
+		return DoJSON(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
 	})
 }
 
-// openKept opens the stored records in a gateway without upstreams and sandboxes.
-func (a *App) openKept(dir string) (own *http.Client, closing func() error, err error) {
+// openStored opens the stored records in a gateway without upstreams and sandboxes.
+func (a *App) openStored(dir string) (own *http.Client, closing func() error, err error) {
 	log := a.Logger(slog.LevelError)
-	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: SharePatience})
+	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: ShareTimeout})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
-		return nil, nil, Unanswering(used, dir)
+		return nil, nil, UnresponsiveError(used, dir)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -98,12 +98,12 @@ func (a *App) openKept(dir string) (own *http.Client, closing func() error, err 
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
-	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: BuildVersion(), Kept: true, Logger: log})
+	api := httpapi.New(g.Service(), &httpapi.Options{Version: BuildVersion(), Kept: true, Logger: log})
 	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
 }
 
-// Unanswering returns the error for a process that has the records and does not answer as a gateway.
-func Unanswering(used *store.InUseError, dir string) error {
+// UnresponsiveError returns the error for a process that has the records and does not answer as a gateway.
+func UnresponsiveError(used *store.InUseError, dir string) error {
 	return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d uses the data directory %s and does not answer", used.PID, dir), Err: used,
 		Hint: "does it belong to another user, or is it an older version?"}
 }
@@ -118,27 +118,27 @@ func (w inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	answer := &inMemory{status: http.StatusOK, header: http.Header{}}
+	answer := &responseBuffer{status: http.StatusOK, header: http.Header{}}
 	w.ServeHTTP(answer, r)
 	return &http.Response{StatusCode: answer.status, Status: http.StatusText(answer.status), Header: answer.header, Body: io.NopCloser(&answer.body), Request: r}, nil
 }
 
-// inMemory is a response writer that collects the response.
-type inMemory struct {
+// responseBuffer is a response writer that collects the response.
+type responseBuffer struct {
 	status int
 	header http.Header
 	body   bytes.Buffer
 }
 
-func (m *inMemory) Header() http.Header            { return m.header }
-func (m *inMemory) WriteHeader(status int)         { m.status = status }
-func (m *inMemory) Write(data []byte) (int, error) { return m.body.Write(data) }
+func (m *responseBuffer) Header() http.Header            { return m.header }
+func (m *responseBuffer) WriteHeader(status int)         { m.status = status }
+func (m *responseBuffer) Write(data []byte) (int, error) { return m.body.Write(data) }
 
-// Everywhere sends the same GET request to every gateway, and calls use with each response.
-func Everywhere[T any](ctx context.Context, c *Gateways, path string, use func(T)) error {
+// GetFromAll sends the same GET request to every gateway, and calls use with each response.
+func GetFromAll[T any](ctx context.Context, c *Gateways, path string, use func(T)) error {
 	for _, gate := range c.All {
 		var got T
-		if err := Ask(ctx, gate, http.MethodGet, path, nil, &got); err != nil {
+		if err := DoJSON(ctx, gate, http.MethodGet, path, nil, &got); err != nil {
 			return err
 		}
 		use(got)
@@ -153,7 +153,7 @@ func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err e
 		method = http.MethodPost
 	}
 	for _, gate := range c.All {
-		err = Ask(ctx, gate, method, path, body, into)
+		err = DoJSON(ctx, gate, method, path, body, into)
 		if e, ok := errors.AsType[*tool.Error](err); !ok || e.Kind != tool.NotFound {
 			return err
 		}
@@ -161,11 +161,11 @@ func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err e
 	return err
 }
 
-// maxAnswer bounds a response, in bytes.
-const maxAnswer = 64 << 20
+// maxResponse bounds a response, in bytes.
+const maxResponse = 64 << 20
 
-// Ask sends one request and decodes the JSON response into into. An error of the gateway is returned as *tool.Error.
-func Ask(ctx context.Context, gate *http.Client, method, path string, body, into any) error {
+// DoJSON sends one request and decodes the JSON response into into. An error of the gateway is returned as *tool.Error.
+func DoJSON(ctx context.Context, gate *http.Client, method, path string, body, into any) error {
 	var data []byte
 	if body != nil {
 		var err error
@@ -184,7 +184,7 @@ func Ask(ctx context.Context, gate *http.Client, method, path string, body, into
 		return fmt.Errorf("ask gateway: %w", err)
 	}
 	defer resp.Body.Close()
-	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
 		return fmt.Errorf("ask gateway: %w", err)
 	}

@@ -23,7 +23,7 @@ func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 	opts.Logger, opts.Version, opts.CacheDir, opts.DataDir = log, BuildVersion(), a.CacheDir(), a.DataDir()
 	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
 	opts.Auth = func(up config.Upstream) upstream.Authorizer {
-		if WithoutLogin(up) != nil {
+		if CheckLogin(up) != nil {
 			return nil
 		}
 		return a.NewAuthorizer(up)
@@ -55,11 +55,11 @@ func (a *App) WithGateway(ctx context.Context, opts gateway.Options, use func(ct
 	return use(tool.WithClient(ctx, "sallyport "+cmp.Or(opts.Purpose, "cli")), g)
 }
 
-// recordsPatience is how long serve waits for the records while another process closes them: clients start a new process before the old one has ended.
-const recordsPatience = 3 * time.Second
+// recordsTimeout is how long serve waits for the records while another process closes them: clients start a new process before the old one has ended.
+const recordsTimeout = 3 * time.Second
 
-// SharePatience bounds the wait for the records by a verb that can do without them.
-const SharePatience = 300 * time.Millisecond
+// ShareTimeout bounds the wait for the records by a verb that can do without them.
+const ShareTimeout = 300 * time.Millisecond
 
 // OpenRecords opens the stored records for serve. It returns nil if records are kept in memory only. One process has
 // the store at a time; with share, the others keep their records in memory.
@@ -68,13 +68,13 @@ func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	patience := recordsPatience
+	patience := recordsTimeout
 	if share {
-		patience = SharePatience
+		patience = ShareTimeout
 	}
-	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: patience})
-	if errors.Is(err, store.ErrInUse) && !share && a.askRelease(context.Background()) {
-		records, err = store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: releasePatience})
+	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: patience})
+	if errors.Is(err, store.ErrInUse) && !share && a.requestRelease(context.Background()) {
+		records, err = store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: releaseTimeout})
 	}
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		if share {

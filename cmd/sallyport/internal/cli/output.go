@@ -51,7 +51,7 @@ func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(lists.Filled(v)); err != nil {
+	if err := enc.Encode(lists.FillNil(v)); err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
 	_, err := io.WriteString(a.Stdout, EscapeHidden(b.String()))
@@ -60,7 +60,7 @@ func (a *App) PrintJSON(v any) error {
 
 // PrintLine writes one JSON value to stdout, in one line.
 func (a *App) PrintLine(v any) error {
-	data, err := json.Marshal(lists.Filled(v))
+	data, err := json.Marshal(lists.FillNil(v))
 	if err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 // PendingApprovals returns the pending approvals of the gateways, the oldest first; with all, also those that are no longer pending.
 func PendingApprovals(ctx context.Context, c *Gateways, all bool) ([]approvals.Approval, error) {
 	list := []approvals.Approval{}
-	err := Everywhere(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
+	err := GetFromAll(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
 	if !all {
 		list = slices.DeleteFunc(list, func(one approvals.Approval) bool { return one.State != approval.Waiting && one.State != approval.Lost })
 	}

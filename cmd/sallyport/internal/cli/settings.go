@@ -65,7 +65,7 @@ func (a *App) newSettings(missing error) (string, error) {
 // UnsetVariables returns the variables without a default that the entries name and neither the environment nor the env_file has.
 func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 	var names []string
-	vars := a.envFileOf(f)
+	vars := a.readEnvFile(f)
 	for _, e := range entries {
 		if e.Disabled {
 			continue
@@ -84,8 +84,8 @@ func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 	return names
 }
 
-// envFileOf returns the variables of the env_file. If it cannot be read, it prints the error and returns none.
-func (a *App) envFileOf(f *config.File) config.Secrets {
+// readEnvFile returns the variables of the env_file. If it cannot be read, it prints the error and returns none.
+func (a *App) readEnvFile(f *config.File) config.Secrets {
 	file := f.EnvFile()
 	if file == "" {
 		return nil

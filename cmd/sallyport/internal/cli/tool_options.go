@@ -12,8 +12,8 @@ import (
 // ToolOptions returns the options of the MCP server of a gateway with these settings.
 func ToolOptions(cfg *config.Config, g *gateway.Gateway, log *slog.Logger) *mcpserver.Options {
 	return &mcpserver.Options{
-		Version: BuildVersion(), Logger: ProtocolLog(log), Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Verbs(), Stats: g.Verbs(), Choices: g.Environments,
-		Profiles: cfg.Profiles, Workspaces: cfg.Workspaces, Files: g.Workspaces, Skills: g.Verbs(), Privacy: g.Privacy,
+		Version: BuildVersion(), Logger: ProtocolLog(log), Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Service(), Stats: g.Service(), Choices: g.Environments,
+		Profiles: cfg.Profiles, Workspaces: cfg.Workspaces, Files: g.Workspaces, Skills: g.Service(), Privacy: g.Privacy,
 	}
 }
 

@@ -63,13 +63,13 @@ func clientList() []string {
 
 func clientNames() string { return strings.Join(clientList(), ", ") }
 
-// place returns the system on which the settings of clients are searched.
-func (a *app) place() (clients.Place, error) {
+// system returns the system on which the settings of clients are searched.
+func (a *app) system() (clients.System, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return clients.Place{}, err
+		return clients.System{}, err
 	}
-	p := clients.Place{OS: runtime.GOOS, Dir: dir, Getenv: a.Env}
+	p := clients.System{OS: runtime.GOOS, Dir: dir, Getenv: a.Env}
 	if p.Home, _ = a.Env("HOME"); p.Home == "" {
 		p.Home, _ = a.Env("USERPROFILE")
 	}
@@ -86,7 +86,7 @@ type source struct {
 }
 
 func (a *app) importServers(args []string, envFile string, dryRun bool) error {
-	p, err := a.place()
+	p, err := a.system()
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
 }
 
 // importSources returns the files to import: those that args name, or without args all that exist.
-func importSources(args []string, p clients.Place) ([]source, error) {
+func importSources(args []string, p clients.System) ([]source, error) {
 	if len(args) == 0 {
 		var all []source
 		for _, c := range clients.All() {
-			all = append(all, existing(c, p)...)
+			all = append(all, existingFiles(c, p)...)
 		}
 		return all, nil
 	}
@@ -153,8 +153,8 @@ func importSources(args []string, p clients.Place) ([]source, error) {
 	return all, nil
 }
 
-// existing returns the settings files of a client that exist.
-func existing(c clients.Client, p clients.Place) []source {
+// existingFiles returns the settings files of a client that exist.
+func existingFiles(c clients.Client, p clients.System) []source {
 	var all []source
 	for _, file := range []string{c.UserFile(p), c.ProjectFile(p)} {
 		if file == "" {
@@ -167,9 +167,9 @@ func existing(c clients.Client, p clients.Place) []source {
 	return all
 }
 
-func importSource(arg string, p clients.Place) ([]source, error) {
+func importSource(arg string, p clients.System) ([]source, error) {
 	if c, ok := clients.Find(arg); ok {
-		all := existing(c, p)
+		all := existingFiles(c, p)
 		if len(all) == 0 {
 			return nil, &tool.Error{Kind: tool.NotFound, Message: c.Title + " has no settings here",
 				Hint: "looked for " + strings.Trim(c.UserFile(p)+" and "+c.ProjectFile(p), " and")}
@@ -229,7 +229,7 @@ func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.
 func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
 	secrets := clients.SecretsOf(rows)
 	if envFile != "" && len(secrets) > 0 { // first, so that references never lack their values
-		if err := a.keepSecrets(f, envFile, secrets); err != nil {
+		if err := a.storeSecrets(f, envFile, secrets); err != nil {
 			return err
 		}
 	}
@@ -244,11 +244,11 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) e
 	if err := a.Print(text); err != nil {
 		return err
 	}
-	return a.tellVariables(f, rows, secrets, envFile)
+	return a.reportVariables(f, rows, secrets, envFile)
 }
 
-// keepSecrets writes the env file, and sets env_file in the settings to it.
-func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets) error {
+// storeSecrets writes the env file, and sets env_file in the settings to it.
+func (a *app) storeSecrets(f *config.File, envFile string, secrets config.Secrets) error {
 	file, err := filepath.Abs(envFile)
 	if err != nil {
 		return err
@@ -265,8 +265,8 @@ func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets
 	return writeSecrets(envFile, secrets)
 }
 
-// tellVariables prints where the secrets are, and which variables still have to be set.
-func (a *app) tellVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
+// reportVariables prints where the secrets are, and which variables still have to be set.
+func (a *app) reportVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
 	var entries []config.Entry
 	for _, row := range rows {
 		if row.Outcome != clients.Skipped {
@@ -332,7 +332,7 @@ func importCounts(rows []clients.Row) string {
 	for _, row := range rows {
 		counts[row.Outcome]++
 	}
-	return fmt.Sprintf("%d added, %d already there, %d skipped", counts[clients.Added], counts[clients.There], counts[clients.Skipped])
+	return fmt.Sprintf("%d added, %d already there, %d skipped", counts[clients.Added], counts[clients.Existing], counts[clients.Skipped])
 }
 
 // writeSecrets adds secrets to an env file with mode 0600.
@@ -348,7 +348,7 @@ func writeSecrets(path string, secrets config.Secrets) error {
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
 	}
-	if _, err := atomicfile.File(path, old, data, &atomicfile.Options{Mode: 0o600, Force: true}); err != nil {
+	if _, err := atomicfile.Write(path, old, data, &atomicfile.Options{Mode: 0o600, Force: true}); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil

@@ -19,15 +19,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// installation holds the flags of install.
-type installation struct {
+// installFlags holds the flags of install.
+type installFlags struct {
 	project, dryRun, replace, keep bool
 }
 
 // InstallCommand returns the verb.
 func InstallCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	var opts installation
+	var opts installFlags
 	cmd := &cobra.Command{
 		Use:   "install CLIENT [flags]",
 		Short: "put sallyport into the settings of a client",
@@ -60,12 +60,12 @@ entries; otherwise they stay, unless --replace is given.`,
 	return cmd
 }
 
-func (a *app) install(ctx context.Context, name string, opts installation) error {
+func (a *app) install(ctx context.Context, name string, opts installFlags) error {
 	c, ok := clients.Find(name)
 	if !ok {
 		return unknownClient(name)
 	}
-	p, err := a.place()
+	p, err := a.system()
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (a *app) install(ctx context.Context, name string, opts installation) error
 			return &tool.Error{Kind: tool.Invalid, Message: c.Title + " has no settings of a project", Hint: "leave --project out"}
 		}
 	}
-	settings, err := a.ourSettings()
+	settings, err := a.servedSettings()
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (a *app) install(ctx context.Context, name string, opts installation) error
 	return a.writeClient(ctx, e, opts)
 }
 
-// ourSettings opens the settings that the client's sallyport will serve. They must exist.
-func (a *app) ourSettings() (*config.File, error) {
+// servedSettings opens the settings that the client's sallyport will serve. They must exist.
+func (a *app) servedSettings() (*config.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err == nil {
 		path, err = filepath.Abs(path)
@@ -101,18 +101,18 @@ func (a *app) ourSettings() (*config.File, error) {
 	return a.OpenSettings(path)
 }
 
-// edition is one edit of a client's settings.
-type edition struct {
+// clientEdit is one edit of a client's settings.
+type clientEdit struct {
 	client clients.Client
 	file   string
 	// old is the current file, nil if there is none; with is the file with sallyport's entry added, without the same with
 	// the replaced servers removed.
-	old, with, without []byte
-	servers, replaced  []clients.Server
+	old, withEntry, withoutReplaced []byte
+	servers, replaced               []clients.Server
 }
 
-func (a *app) editClient(c clients.Client, p clients.Place, file string, settings *config.File) (*edition, error) {
-	e := &edition{client: c, file: file}
+func (a *app) editClient(c clients.Client, p clients.System, file string, settings *config.File) (*clientEdit, error) {
+	e := &clientEdit{client: c, file: file}
 	var err error
 	if e.old, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -124,21 +124,21 @@ func (a *app) editClient(c clients.Client, p clients.Place, file string, setting
 		return nil, err
 	}
 	us := clients.Self{Command: self, Args: []string{"serve", "--share", "--config", settings.Path}}
-	if e.with, err = c.Install(e.old, us, p); err != nil {
+	if e.withEntry, err = c.Install(e.old, us, p); err != nil {
 		return nil, err
 	}
 	if e.servers, _, err = clients.NewReader(p).Read(c, file, e.old); err != nil {
 		return nil, err
 	}
-	if e.replaced, err = clients.Replaced(settings, e.servers); err != nil {
+	if e.replaced, err = clients.FindReplaced(settings, e.servers); err != nil {
 		return nil, err
 	}
-	e.without, err = c.Remove(e.with, e.replaced...)
+	e.withoutReplaced, err = c.Remove(e.withEntry, e.replaced...)
 	return e, err
 }
 
 // names returns the names of the replaced servers.
-func (e *edition) names() string {
+func (e *clientEdit) names() string {
 	var names []string
 	for _, s := range e.replaced {
 		names = append(names, s.Label)
@@ -146,10 +146,10 @@ func (e *edition) names() string {
 	return cli.Clean(strings.Join(names, ", "))
 }
 
-func (a *app) printDiff(e *edition, opts installation) error {
-	made := e.with
+func (a *app) printDiff(e *clientEdit, opts installFlags) error {
+	made := e.withEntry
 	if opts.replace {
-		made = e.without
+		made = e.withoutReplaced
 	}
 	if string(made) == string(e.old) {
 		a.Say("nothing would change in " + e.file)
@@ -162,18 +162,18 @@ func (a *app) printDiff(e *edition, opts installation) error {
 	return nil
 }
 
-func (a *app) writeClient(ctx context.Context, e *edition, opts installation) error {
-	made := e.with
-	switch remove, err := a.mayRemove(ctx, e, opts); {
+func (a *app) writeClient(ctx context.Context, e *clientEdit, opts installFlags) error {
+	made := e.withEntry
+	switch remove, err := a.confirmRemove(ctx, e, opts); {
 	case err != nil:
 		return err
 	case remove:
-		made = e.without
+		made = e.withoutReplaced
 	}
 	if string(made) == string(e.old) {
 		return a.Print(e.client.Title + " has sallyport already; nothing was changed in " + e.file)
 	}
-	backup, err := atomicfile.File(e.file, e.old, made, &atomicfile.Options{Backup: true, Mode: 0o600})
+	backup, err := atomicfile.Write(e.file, e.old, made, &atomicfile.Options{Backup: true, Mode: 0o600})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *app) writeClient(ctx context.Context, e *edition, opts installation) er
 	}
 	switch {
 	case len(e.replaced) == 0:
-	case string(made) == string(e.without):
+	case string(made) == string(e.withoutReplaced):
 		text += "\nremoved, as upstreams.yaml has them: " + e.names()
 	default:
 		text += "\nkept, though upstreams.yaml has them too: " + e.names() + " (--replace removes them)"
@@ -191,8 +191,8 @@ func (a *app) writeClient(ctx context.Context, e *edition, opts installation) er
 	return a.Print(text)
 }
 
-// mayRemove reports whether to remove the replaced servers: by the flags, else it asks if stdin is a terminal.
-func (a *app) mayRemove(ctx context.Context, e *edition, opts installation) (bool, error) {
+// confirmRemove reports whether to remove the replaced servers: by the flags, else it asks if stdin is a terminal.
+func (a *app) confirmRemove(ctx context.Context, e *clientEdit, opts installFlags) (bool, error) {
 	if len(e.replaced) == 0 || opts.keep || opts.replace {
 		return opts.replace, nil
 	}

@@ -13,8 +13,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// littleSpace is the free disk space below which doctor warns, in bytes. A workspace takes up to 256 MiB, records up to 2 GiB.
-const littleSpace = 256 << 20
+// minFreeSpace is the free disk space below which doctor warns, in bytes. A workspace takes up to 256 MiB, records up to 2 GiB.
+const minFreeSpace = 256 << 20
 
 // checkData checks that the data directory can be written and has free space.
 func (a *app) checkData() []finding {
@@ -35,8 +35,8 @@ func (a *app) checkData() []finding {
 	case err != nil:
 		check.OK, check.Detail = false, dir+": "+sanitize.Line(err.Error(), 200)
 		check.Fix = "check the permissions; until then serve only searches, and runs programs only with audit: {enabled: false}, without storing anything"
-	case known && space < littleSpace:
-		check.Warn, check.Fix = true, fmt.Sprintf("free disk space: at least %d MiB should be free", littleSpace>>20)
+	case known && space < minFreeSpace:
+		check.Warn, check.Fix = true, fmt.Sprintf("free disk space: at least %d MiB should be free", minFreeSpace>>20)
 	}
 	return []finding{{Check: check}}
 }

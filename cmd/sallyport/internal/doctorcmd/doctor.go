@@ -69,7 +69,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		}
 		return errors.Join(a.Print(f.String()), ctx.Err())
 	}
-	if err := a.examine(ctx, note); err != nil {
+	if err := a.runChecks(ctx, note); err != nil {
 		return err
 	}
 	if asJSON {
@@ -83,8 +83,8 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// examine runs the checks one after the other, and passes each finding to note immediately.
-func (a *app) examine(ctx context.Context, note func(finding) error) (err error) {
+// runChecks runs the checks one after the other, and passes each finding to note immediately.
+func (a *app) runChecks(ctx context.Context, note func(finding) error) (err error) {
 	cfg, configErr := a.Load()
 	if configErr != nil {
 		standard := config.Default()
@@ -115,8 +115,8 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 			return err
 		}
 	}
-	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, Fresh: true}, func(ctx context.Context, g *gateway.Gateway) error {
-		if err := a.Settle(ctx, g); err != nil {
+	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout, Fresh: true}, func(ctx context.Context, g *gateway.Gateway) error {
+		if err := a.WaitConnected(ctx, g); err != nil {
 			return err
 		}
 		for _, up := range g.Catalog.Upstreams() {
@@ -134,7 +134,7 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 		return sandbox.Checks(ctx, opts)
 	}
 	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/remote.md)"}
-	version, found, took, err := a.askWorker(ctx, cfg.Sandbox.Remote)
+	version, found, took, err := a.connectWorker(ctx, cfg.Sandbox.Remote)
 	if err != nil {
 		check.Detail = sanitize.Line(err.Error(), 400)
 		return []sandbox.Check{check}
@@ -148,8 +148,8 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	return all
 }
 
-// askWorker connects to the worker on a machine as a gateway would, and returns its version, its checks and the time to connect.
-func (a *app) askWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
+// connectWorker connects to the worker on a machine as a gateway would, and returns its version, its checks and the time to connect.
+func (a *app) connectWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
 	address, err := sshurl.Parse(machine)
 	if err != nil {
 		return "", nil, 0, err
@@ -160,7 +160,7 @@ func (a *app) askWorker(ctx context.Context, machine string) (version string, fo
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	start := time.Now()
-	if version, err = client.Worker(ctx); err != nil {
+	if version, err = client.WorkerVersion(ctx); err != nil {
 		return "", nil, 0, err
 	}
 	took = time.Since(start)
@@ -208,13 +208,13 @@ func checkConfig(cfg *config.Config, err error) finding {
 
 func checkUpstream(up catalog.Upstream) finding {
 	check := sandbox.Check{Name: "upstream " + up.ID}
-	if why := cli.Problem(up); why != "" {
+	if why := cli.UpstreamProblem(up); why != "" {
 		why, _, _ = strings.Cut(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), ": run `sallyport auth login ")
-		check.Detail, check.Fix = why, cli.Remedy(cli.Problem(up))
+		check.Detail, check.Fix = why, cli.Remedy(cli.UpstreamProblem(up))
 		return finding{Check: check, Stderr: cli.LastLines(up.State.Stderr)}
 	}
 	check.OK = true
-	check.Detail = fmt.Sprintf("%s from %s, protocol %s", cli.Count(up.State.Tools, "tool"), server(up), sanitize.Line(up.State.Protocol, 20))
+	check.Detail = fmt.Sprintf("%s from %s, protocol %s", cli.Count(up.State.Tools, "tool"), serverLabel(up), sanitize.Line(up.State.Protocol, 20))
 	if up.Held > 0 {
 		check.Detail += fmt.Sprintf(", %d quarantined", up.Held)
 		check.Warn, check.Fix = true, "look at it with `sallyport upstreams review "+up.Name+"`"
@@ -224,7 +224,7 @@ func checkUpstream(up catalog.Upstream) finding {
 	return finding{Check: check}
 }
 
-func server(up catalog.Upstream) string {
+func serverLabel(up catalog.Upstream) string {
 	name := sanitize.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
 	if name == "" {
 		return "a server without a name"

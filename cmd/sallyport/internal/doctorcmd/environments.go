@@ -23,7 +23,7 @@ func checkEnvironments(ctx context.Context, g *gateway.Gateway, cfg *config.Conf
 
 // checkEnvironment prepares an environment, as its first program would, and describes its content.
 func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Config, name string) finding {
-	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
+	ctx, cancel := context.WithTimeout(ctx, cli.ConnectTimeout)
 	defer cancel()
 	check := sandbox.Check{Name: "environment " + name}
 	inside, err := g.Environments.CheckEnvironment(ctx, name)
@@ -33,14 +33,14 @@ func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Confi
 		return finding{Check: check}
 	}
 	check.OK, check.Detail = true, inside
-	if of := madeOf(cfg.Environments[name]); of != "" {
+	if of := environmentSummary(cfg.Environments[name]); of != "" {
 		check.Detail += " (" + of + ")"
 	}
 	return finding{Check: check}
 }
 
-// madeOf describes in a few words what an environment consists of.
-func madeOf(e config.Environment) string {
+// environmentSummary describes in a few words what an environment consists of.
+func environmentSummary(e config.Environment) string {
 	var parts []string
 	for _, part := range []struct{ what, value string }{{"image", e.Image}, {"root", e.Root}, {"base", e.Python.Base}} {
 		if part.value != "" {

@@ -19,8 +19,8 @@ import (
 	"sallyport/sandbox"
 )
 
-// settleTime is the longest delay of a record between the audit log and the store.
-const settleTime = 5 * time.Second
+// recordDelay is the longest delay of a record between the audit log and the store.
+const recordDelay = 5 * time.Second
 
 // checkRecords finds damaged records, and records of the audit log that are missing in the store.
 func (a *app) checkRecords(ctx context.Context) []finding {
@@ -31,7 +31,7 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 	began := time.Now()
 	all, err := store.Check(ctx, dir)
 	if err != nil {
-		return []finding{badRecords(err)}
+		return []finding{recordsProblem(err)}
 	}
 	found, fresh := damageFinding(dir, all, began)
 	if fresh { // a copy is not meaningful before the repair
@@ -39,12 +39,12 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 	}
 	missing, err := a.missingRecords(ctx)
 	if err != nil {
-		return append(found, badRecords(err))
+		return append(found, recordsProblem(err))
 	}
 	return append(found, missing)
 }
 
-func badRecords(err error) finding {
+func recordsProblem(err error) finding {
 	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or check the permissions of the data directory"}}
 }
 
@@ -61,7 +61,7 @@ func damageFinding(dir string, all []store.Damage, began time.Time) (found []fin
 	if len(lost) == 0 {
 		return nil, false
 	}
-	check := sandbox.Check{Name: "damaged records", OK: !fresh, Warn: true, Detail: cli.Count(len(lost), "record") + ": " + some(lost)}
+	check := sandbox.Check{Name: "damaged records", OK: !fresh, Warn: true, Detail: cli.Count(len(lost), "record") + ": " + summarizeList(lost)}
 	check.Fix = "start sallyport serve: it restores what the journals, run logs and the audit log have, and lists the rest"
 	if !fresh {
 		check.Fix = "everything possible was restored; remove " + filepath.Join(dir, "damaged") + " to forget the rest, or restore a backup"
@@ -69,8 +69,8 @@ func damageFinding(dir string, all []store.Damage, began time.Time) (found []fin
 	return []finding{{Check: check}}, fresh
 }
 
-// some returns the first items of a list, and how many more there are.
-func some(list []string) string {
+// summarizeList returns the first items of a list, and how many more there are.
+func summarizeList(list []string) string {
 	const shown = 8
 	if len(list) <= shown {
 		return strings.Join(list, ", ")
@@ -81,22 +81,22 @@ func some(list []string) string {
 // missingRecords compares the records with the audit log, and workflow runs with their list.
 func (a *app) missingRecords(ctx context.Context) (finding, error) {
 	missing, names, err := a.compareRecords(ctx)
-	if err == nil && young(missing) { // they may not have reached the store yet
-		time.Sleep(settleTime)
+	if err == nil && anyRecent(missing) { // they may not have reached the store yet
+		time.Sleep(recordDelay)
 		_, names, err = a.compareRecords(ctx)
 	}
 	check := sandbox.Check{Name: "records", OK: true, Detail: "all records of the audit log are present"}
 	if len(names) > 0 {
-		check.Warn, check.Detail = true, "missing: "+some(names)
+		check.Warn, check.Detail = true, "missing: "+summarizeList(names)
 		check.Fix = "they are lost unless a backup has them; a call with a missing approval asks again"
 	}
 	return finding{Check: check}, err
 }
 
-func young(m history.Missing) bool {
+func anyRecent(m history.Missing) bool {
 	for _, list := range [][]audit.Event{m.Executions, m.Approvals} {
 		for _, e := range list {
-			if time.Since(e.Time) < settleTime {
+			if time.Since(e.Time) < recordDelay {
 				return true
 			}
 		}

@@ -40,7 +40,7 @@ func TestDoctorRecords(t *testing.T) {
 	want("ok", "records: all records of the audit log are present")
 	flipRecord(t, data, "bucket_executions", `{"id":"`+id)
 	want("FAIL", "damaged records: 1 record: bucket_executions")
-	withKept(t, data, func(g *gateway.Gateway) {
+	withRecords(t, data, func(g *gateway.Gateway) {
 		for ctx := tool.WithOperator(t.Context(), cli.OperatorName); ; time.Sleep(20 * time.Millisecond) {
 			if page, err := g.History.Executions(ctx, history.Filter{}); err != nil || page.Total > 0 {
 				return
@@ -49,7 +49,7 @@ func TestDoctorRecords(t *testing.T) {
 	})
 	want("warn", "damaged records: 1 record: bucket_executions")
 	want("ok", "records: all records of the audit log are present")
-	lonelyLog(t, data)
+	addUnmatchedLog(t, data)
 	l, err := audit.Open(audit.Dir(data), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestDoctorRecords(t *testing.T) {
 // failedExecution runs a program.
 func failedExecution(t *testing.T, data string) (id string) {
 	t.Helper()
-	withKept(t, data, func(g *gateway.Gateway) {
+	withRecords(t, data, func(g *gateway.Gateway) {
 		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 		if err != nil {
 			t.Fatal(err)
@@ -81,8 +81,8 @@ func failedExecution(t *testing.T, data string) (id string) {
 	return id
 }
 
-// withKept opens a gateway with records for the time that use takes.
-func withKept(t *testing.T, data string, use func(*gateway.Gateway)) {
+// withRecords opens a gateway with records for the time that use takes.
+func withRecords(t *testing.T, data string, use func(*gateway.Gateway)) {
 	t.Helper()
 	records, err := store.Open(filepath.Join(data, cli.RecordsFolder), nil)
 	if err != nil {
@@ -100,8 +100,8 @@ func withKept(t *testing.T, data string, use func(*gateway.Gateway)) {
 	}
 }
 
-// lonelyLog makes a run whose summary is gone.
-func lonelyLog(t *testing.T, data string) {
+// addUnmatchedLog makes a run whose summary is gone.
+func addUnmatchedLog(t *testing.T, data string) {
 	t.Helper()
 	records, err := store.Open(filepath.Join(data, cli.RecordsFolder), nil)
 	if err != nil {

@@ -17,18 +17,18 @@ func checkTypes(box config.Sandbox) []finding {
 		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: programs run on another machine"}}}
 	}
 	return []finding{
-		checkChecker(typecheck.Python, "pyright", box.Pyright, "npm install --global pyright"),
-		checkChecker(typecheck.TypeScript, "tsc", box.Tsc, "npm install --global typescript@7"),
+		checkTypeChecker(typecheck.Python, "pyright", box.Pyright, "npm install --global pyright"),
+		checkTypeChecker(typecheck.TypeScript, "tsc", box.Tsc, "npm install --global typescript@7"),
 	}
 }
 
-func checkChecker(language typecheck.Language, command, path, install string) finding {
+func checkTypeChecker(language typecheck.Language, command, path, install string) finding {
 	check := sandbox.Check{Name: "types of " + string(language), OK: true}
 	found, err := typecheck.Find(language, path)
 	switch {
 	case err == nil:
 		check.Detail = command + " " + found.Version + " at " + found.Folder
-	case errors.Is(err, typecheck.ErrNone) && path == "":
+	case errors.Is(err, typecheck.ErrNotFound) && path == "":
 		check.Detail = "not checked: no " + command + " in PATH (`" + install + "` would put it there)"
 	default:
 		check.Warn, check.Detail = true, "not checked: "+err.Error()

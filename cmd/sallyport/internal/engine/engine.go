@@ -32,8 +32,8 @@ type Engine struct {
 	Library *library.Library
 	policy  lint.Policy
 	env     func(string) (string, bool)
-	// Changed tells the gateway that the definitions have changed, as it offers exposed workflows to programs.
-	Changed func()
+	// NotifyChanged tells the gateway that the definitions have changed, as it offers exposed workflows to programs.
+	NotifyChanged func()
 }
 
 // Plan returns what a run would do. Errors are *tool.Error.
@@ -72,15 +72,15 @@ func ByName(all []*spec.Definition) map[string]*spec.Definition {
 
 // Open opens an engine on a gateway. With alone it does not resume runs by itself.
 func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*Engine, error) {
-	m := &Engine{Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, Changed: func() {}}
+	m := &Engine{Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, NotifyChanged: func() {}}
 	var err error
-	m.Engine, err = workflow.Open(g.Verbs(), &workflow.Options{Records: records, Definitions: m.Library.Definitions, Logger: log, Env: a.Env,
-		People: g.Approver, Catalog: g.Verbs(), Labels: g.Guard, Telemetry: g.Telemetry, Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
+	m.Engine, err = workflow.Open(g.Service(), &workflow.Options{Records: records, Definitions: m.Library.Definitions, Logger: log, Env: a.Env,
+		Approvals: g.Approver, Catalog: g.Service(), Labels: g.Guard, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err
 	}
-	if m.Changed, err = g.Catalog.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g.Verbs())); err != nil {
+	if m.NotifyChanged, err = g.Catalog.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.AsUpstream(g.Service())); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -89,18 +89,18 @@ func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Sto
 // Client sends requests to the engine of the data directory.
 type Client struct {
 	*http.Client
-	// Own reports that the engine is in this process, and ends with it.
-	Own bool
+	// InProcess reports that the engine is in this process, and ends with it.
+	InProcess bool
 }
 
 // Get sends a GET request and decodes the response into into.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
-	return cli.Ask(ctx, c.Client, http.MethodGet, path, nil, into)
+	return cli.DoJSON(ctx, c.Client, http.MethodGet, path, nil, into)
 }
 
 // Post sends a POST request with body and decodes the response into into.
 func (c *Client) Post(ctx context.Context, path string, body, into any) error {
-	return cli.Ask(ctx, c.Client, http.MethodPost, path, body, into)
+	return cli.DoJSON(ctx, c.Client, http.MethodPost, path, body, into)
 }
 
 // Use calls use with the engine of the data directory: that of a running gateway, else a temporary one in this
@@ -110,7 +110,7 @@ func Use(ctx context.Context, a *cli.App, working bool, use func(ctx context.Con
 	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		for _, one := range c.All {
 			var health httpapi.Health
-			if cli.Ask(ctx, one, http.MethodGet, "/health", nil, &health) == nil && health.Workflows {
+			if cli.DoJSON(ctx, one, http.MethodGet, "/health", nil, &health) == nil && health.Workflows {
 				found = true
 				return use(ctx, &Client{Client: one})
 			}
@@ -120,11 +120,11 @@ func Use(ctx context.Context, a *cli.App, working bool, use func(ctx context.Con
 	if found || err != nil {
 		return err
 	}
-	return useOwn(ctx, a, working, use)
+	return useInProcess(ctx, a, working, use)
 }
 
-func useOwn(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) (err error) {
-	cfg, err := settings(a, working)
+func useInProcess(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) (err error) {
+	cfg, err := loadSettings(a, working)
 	if err != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func useOwn(ctx context.Context, a *cli.App, working bool, use func(ctx context.
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: m, Logger: log})
+	api := httpapi.New(g.Service(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: m, Logger: log})
 	if working { // so that other processes find the runs here
 		defer a.OpenControl(log, api)()
 	}
-	return use(ctx, &Client{Client: &http.Client{Transport: cli.InProcess(cli.AsOperator(api))}, Own: true})
+	return use(ctx, &Client{Client: &http.Client{Transport: cli.InProcess(cli.AsOperator(api))}, InProcess: true})
 }
 
-// settings returns the settings for an engine in this process. Unless working is set, it works without a settings file.
-func settings(a *cli.App, working bool) (*config.Config, error) {
+// loadSettings returns the settings for an engine in this process. Unless working is set, it works without a settings file.
+func loadSettings(a *cli.App, working bool) (*config.Config, error) {
 	cfg, err := a.Load()
 	switch {
 	case working:
@@ -171,9 +171,9 @@ func openRecords(a *cli.App, log *slog.Logger, working bool) (*store.Store, erro
 	if _, err := os.Stat(dir); err != nil && !working {
 		return store.Memory(), nil
 	}
-	records, err := store.Open(dir, &store.Options{Logger: log, Patience: cli.SharePatience})
+	records, err := store.Open(dir, &store.Options{Logger: log, LockTimeout: cli.ShareTimeout})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
-		return nil, cli.Unanswering(used, a.DataDir())
+		return nil, cli.UnresponsiveError(used, a.DataDir())
 	}
 	return records, err
 }

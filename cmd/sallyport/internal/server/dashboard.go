@@ -35,7 +35,7 @@ func (a *app) dashboard(ctx context.Context, printOnly bool) error {
 	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		err := error(&tool.Error{Kind: tool.NotFound})
 		for _, gate := range c.All {
-			if err = cli.Ask(ctx, gate, http.MethodPost, "/dashboard/codes", struct{}{}, &code); err == nil {
+			if err = cli.DoJSON(ctx, gate, http.MethodPost, "/dashboard/codes", struct{}{}, &code); err == nil {
 				return nil
 			}
 		}
@@ -47,7 +47,7 @@ func (a *app) dashboard(ctx context.Context, printOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Print(code.URL); err != nil || printOnly || !cli.IsTerminal(a.Stdout) || !canShow(a.Env) {
+	if err := a.Print(code.URL); err != nil || printOnly || !cli.IsTerminal(a.Stdout) || !hasDisplay(a.Env) {
 		return err
 	}
 	if err := cli.OpenBrowser(ctx, code.URL); err != nil {
@@ -56,8 +56,8 @@ func (a *app) dashboard(ctx context.Context, printOnly bool) error {
 	return nil
 }
 
-// canShow reports whether there is likely a display.
-func canShow(env func(string) (string, bool)) bool {
+// hasDisplay reports whether there is likely a display.
+func hasDisplay(env func(string) (string, bool)) bool {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return true
 	}

@@ -16,18 +16,18 @@ import (
 // TestDashboardCodes: the control socket gives an address that opens the dashboard once, where a browser can reach it.
 func TestDashboardCodes(t *testing.T) {
 	t.Parallel()
-	ask := func(d *door) (status int, code dashboardCode) {
+	ask := func(d *httpListener) (status int, code dashboardCode) {
 		w := httptest.NewRecorder()
-		d.withCodes(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/codes", nil))
+		d.withLoginCodes(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/codes", nil))
 		_ = json.Unmarshal(w.Body.Bytes(), &code) // what is none has no URL
 		return w.Code, code
 	}
-	listening := func(addr string) *door {
+	listening := func(addr string) *httpListener {
 		listener, err := httpserver.Listen(t.Context(), addr, config.HTTP{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &door{listener: listener, sessions: access.NewSessions(nil)}
+		d := &httpListener{listener: listener, sessions: access.NewSessions(nil)}
 		t.Cleanup(d.close)
 		return d
 	}
@@ -44,7 +44,7 @@ func TestDashboardCodes(t *testing.T) {
 	if _, ok := d.sessions.Redeem(code); ok {
 		t.Error("it opens twice")
 	}
-	for name, d := range map[string]*door{"over stdio": nil, "a socket": listening("unix:" + testutil.ShortDir(t) + "/s")} {
+	for name, d := range map[string]*httpListener{"over stdio": nil, "a socket": listening("unix:" + testutil.ShortDir(t) + "/s")} {
 		if status, got := ask(d); status != http.StatusNotFound || got.URL != "" {
 			t.Errorf("%s: %d %q", name, status, got.URL)
 		}

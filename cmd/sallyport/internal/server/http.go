@@ -19,50 +19,50 @@ import (
 	"sallyport/internal/tool"
 )
 
-// door is the listener of serve --http, with the tokens and sessions that it accepts.
-type door struct {
+// httpListener is the listener of serve --http, with the tokens and sessions that it accepts.
+type httpListener struct {
 	listener net.Listener
 	tokens   *access.Tokens
 	sessions *access.Sessions
-	// by is the supervisor to notify, nil for none.
-	by *supervisor
+	// supervisor is the supervisor to notify, nil for none.
+	supervisor *supervisor
 }
 
-// openDoor listens at an address.
-func (a *app) openDoor(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*door, error) {
+// openListener listens at an address.
+func (a *app) openListener(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*httpListener, error) {
 	tokens := access.OpenTokens(a.DataDir(), log)
 	listener, err := httpserver.Listen(ctx, addr, settings, tokens)
 	if err != nil {
 		return nil, err
 	}
-	return &door{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), by: a.supervised(log)}, nil
+	return &httpListener{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), supervisor: a.newSupervisor(log)}, nil
 }
 
 // close closes the listener, if it is open.
-func (d *door) close() {
+func (d *httpListener) close() {
 	if d != nil {
 		_ = d.listener.Close()
 	}
 }
 
 // serve serves HTTP until ctx ends.
-func (d *door) serve(ctx context.Context, s *service) error {
+func (d *httpListener) serve(ctx context.Context, s *service) error {
 	direct := s.direct()
 	defer direct.Close()
 	endpoints := &mcpserver.EndpointOptions{Body: s.cfg.HTTP.Body, Logger: s.log}
 	if s.mode == modeTools {
-		endpoints.Tools = mcpserver.New(s.rationed(), s.tools())
+		endpoints.Tools = mcpserver.New(s.rateLimitedService(), s.tools())
 		defer endpoints.Tools.Close()
 	}
 	opts := &httpserver.Options{
-		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway.Auditor,
-		Dashboard: dashboard.New(s.gateway.Verbs(), s.pages()),
+		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
+		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),
 	}
-	if s.flows != nil {
-		opts.Hooks = s.flows.hooks
+	if s.workflows != nil {
+		opts.Hooks = s.workflows.hooks
 	}
 	s.log.Info("listening", "address", httpserver.Address(d.listener))
-	defer d.by.tell(ctx, s.api)()
+	defer d.supervisor.notify(ctx, s.api)()
 	return httpserver.New(d.listener, opts).Serve(ctx)
 }
 
@@ -72,8 +72,8 @@ type dashboardCode struct {
 	URL string `json:"url"`
 }
 
-// withCodes adds the endpoint for login codes to the API of the control socket.
-func (d *door) withCodes(api http.Handler) http.Handler {
+// withLoginCodes adds the endpoint for login codes to the API of the control socket.
+func (d *httpListener) withLoginCodes(api http.Handler) http.Handler {
 	site := ""
 	if d != nil {
 		site = httpserver.Site(d.listener)
@@ -86,41 +86,41 @@ func (d *door) withCodes(api http.Handler) http.Handler {
 	mux.HandleFunc("POST /dashboard/codes", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(dashboardCode{URL: site + "/login?code=" + d.sessions.Code()})
+		_ = json.NewEncoder(w).Encode(dashboardCode{URL: site + "/login?code=" + d.sessions.NewCode()})
 	})
 	return mux
 }
 
-// rationed returns the gateway with a rate limit on programs, for callers over HTTP.
-func (s *service) rationed() rationed {
+// rateLimitedService returns the gateway with a rate limit on programs, for callers over HTTP.
+func (s *service) rateLimitedService() rateLimitedService {
 	if s.executions == nil {
 		s.executions = access.NewLimits(s.cfg.HTTP.Limits.Executions)
 	}
-	return rationed{s.gateway.Verbs(), s.executions}
+	return rateLimitedService{s.gateway.Service(), s.executions}
 }
 
-type rationed struct {
-	gateway.Verbs
+type rateLimitedService struct {
+	gateway.Service
 	executions *access.Limits
 }
 
 // Execute runs a program unless the rate limit of its principal is exceeded.
-func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	if !tool.Remote(ctx) {
 		return r.Executor.Execute(ctx, p)
 	}
 	if s := r.executions.Take(tool.Principal(ctx), access.Rate{}); !s.OK {
-		return execution.Result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
-			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
+		return execution.Result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.RetryAfter,
+			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.RetryAfter)}
 	}
 	return r.Executor.Execute(ctx, p)
 }
 
-// pages returns the options of the dashboard.
-func (s *service) pages() *dashboard.Options {
+// dashboardOptions returns the options of the dashboard.
+func (s *service) dashboardOptions() *dashboard.Options {
 	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log}
-	if s.flows != nil {
-		opts.Workflows = s.flows.Engine
+	if s.workflows != nil {
+		opts.Workflows = s.workflows.Engine
 	}
 	return opts
 }

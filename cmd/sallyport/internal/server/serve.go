@@ -23,8 +23,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// serving holds the flags of serve.
-type serving struct {
+// serveOptions holds the flags of serve.
+type serveOptions struct {
 	http   string
 	mode   string
 	prefix bool
@@ -42,7 +42,7 @@ const (
 // ServeCommand returns the verb.
 func ServeCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	s := serving{}
+	s := serveOptions{}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "be an MCP server on stdin and stdout, or over HTTP",
@@ -84,7 +84,7 @@ memory (--share). All other verbs work at the same time.`,
 }
 
 // check refuses an unknown mode.
-func (s serving) check() error {
+func (s serveOptions) check() error {
 	if s.mode == modeTools || s.mode == modeDirect {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s serving) check() error {
 }
 
 // load reads the settings and applies --profiles.
-func (s serving) load(a *app) (*config.Config, error) {
+func (s serveOptions) load(a *app) (*config.Config, error) {
 	cfg, err := a.Load()
 	if err != nil || len(s.profiles) == 0 {
 		return cfg, err
@@ -107,7 +107,7 @@ func (s serving) load(a *app) (*config.Config, error) {
 	return cfg, nil
 }
 
-func (a *app) serve(ctx context.Context, s serving) (err error) {
+func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		return err
 	}
 	log := a.Logger(slog.LevelInfo)
-	serve, d, err := a.way(ctx, s, cfg, log)
+	serve, d, err := a.listenerFor(ctx, s, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	}
 	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", Asks: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", PeerRequests: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
@@ -143,69 +143,69 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
-	a.warn(cfg, log)
+	a.warnMissing(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
-	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, watched: watched, log: log, listed: make(chan struct{})}
+	sv := &service{serveOptions: s, cfg: cfg, gateway: g, notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
 	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
 	if records != nil {
-		if sv.flows, err = a.openFlows(sv, records); err != nil {
+		if sv.workflows, err = a.openWorkflows(sv, records); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, sv.flows.Close()) }()
-		opts.Workflows = sv.flows.Engine
+		defer func() { err = errors.Join(err, sv.workflows.Close()) }()
+		opts.Workflows = sv.workflows.Engine
 	} else if s.share && a.DataDir() != "" {
 		sv.standby = &standby{app: a, load: load, log: log}
 	}
-	opts.Guides = func() map[string]string { return mcpserver.Guides(g.Verbs(), sv.tools()) }
-	sv.api = httpapi.New(sv.rationed(), opts)
-	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
+	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(g.Service(), sv.tools()) }
+	sv.api = httpapi.New(sv.rateLimitedService(), opts)
+	sv.signalReady = sync.OnceFunc(func() { close(sv.clientReady) })
 	if sv.key, err = mcpserver.StateKey(a.DataDir()); err != nil {
 		log.Warn("answers of clients are lost at a restart", "error", err)
 	}
-	defer a.beside(ctx, sv, d, load)()
+	defer a.startBackground(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
-// way returns the function that serves clients over stdio or HTTP; d is the HTTP listener, nil for stdio.
-func (a *app) way(ctx context.Context, s serving, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *door, err error) {
+// listenerFor returns the function that serves clients over stdio or HTTP; d is the HTTP listener, nil for stdio.
+func (a *app) listenerFor(ctx context.Context, s serveOptions, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *httpListener, err error) {
 	if s.http == "" {
 		if cli.IsTerminal(a.Stdin) {
-			a.Say(invitation(cfg))
+			a.Say(stdioHint(cfg))
 		}
-		return a.overStdio, nil, nil
+		return a.serveStdio, nil, nil
 	}
 	if cfg.HTTP.Problem != "" {
 		return nil, nil, &cli.ConfigError{Err: errors.New(cfg.HTTP.Problem)}
 	}
-	if d, err = a.openDoor(ctx, s.http, cfg.HTTP, log); err != nil {
+	if d, err = a.openListener(ctx, s.http, cfg.HTTP, log); err != nil {
 		return nil, nil, err
 	}
 	return d.serve, d, nil
 }
 
-// beside starts the background work of a gateway that serves, until stop is called.
-func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*config.Config, error)) (stop func()) {
+// startBackground starts the background work of a gateway that serves, until stop is called.
+func (a *app) startBackground(ctx context.Context, s *service, d *httpListener, load func() (*config.Config, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { s.gateway.Follow(ctx, load) })
-	work.Go(func() { s.gateway.Auditor.KeepAudit(ctx) })
+	work.Go(func() { s.gateway.WatchSettings(ctx, load) })
+	work.Go(func() { s.gateway.Auditor.MaintainAudit(ctx) })
 	work.Go(func() {
 		select {
-		case <-s.listed:
+		case <-s.clientReady:
 			s.gateway.Executor.Warm(ctx)
 		case <-ctx.Done():
 		}
 	})
-	if s.flows != nil {
-		work.Go(func() { s.flows.run(ctx) })
+	if s.workflows != nil {
+		work.Go(func() { s.workflows.run(ctx) })
 	}
 	if s.standby != nil {
 		work.Go(func() { s.standby.run(ctx) })
 	}
-	closeControl := a.OpenControl(s.log, d.withCodes(s.api))
+	closeControl := a.OpenControl(s.log, d.withLoginCodes(s.api))
 	return func() {
 		closeControl()
 		cancel()
@@ -213,8 +213,8 @@ func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*con
 	}
 }
 
-// warn logs what is not available.
-func (a *app) warn(cfg *config.Config, log *slog.Logger) {
+// warnMissing logs what is not available.
+func (a *app) warnMissing(cfg *config.Config, log *slog.Logger) {
 	if a.DataDir() == "" {
 		log.Warn("no audit record: there is no data directory")
 	}
@@ -225,50 +225,50 @@ func (a *app) warn(cfg *config.Config, log *slog.Logger) {
 
 // service is a running gateway with the options of its servers.
 type service struct {
-	serving
+	serveOptions
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
 	// executions counts the programs of each principal over HTTP.
 	executions *access.Limits
-	// flows are the workflows, nil if this process does not have the records.
-	flows *flows
+	// workflows are the workflows, nil if this process does not have the records.
+	workflows *workflowService
 	// standby takes over the records when another process ends, nil if this process has them.
 	standby *standby
 	// key signs the state that clients return with an answer.
 	key     []byte
 	notices *mcpserver.Notices
-	// watched collects traces and metrics.
-	watched *telemetry.Telemetry
-	log     *slog.Logger
-	// ready closes listed. It is called when a client has listed the tools, and is likely to run programs soon.
-	ready  func()
-	listed chan struct{}
+	// telemetry collects traces and metrics.
+	telemetry *telemetry.Telemetry
+	log       *slog.Logger
+	// signalReady closes listed. It is called when a client has listed the tools, and is likely to run programs soon.
+	signalReady func()
+	clientReady chan struct{}
 }
 
 func (s *service) tools() *mcpserver.Options {
 	opts := cli.ToolOptions(s.cfg, s.gateway, s.log)
-	opts.OnReady, opts.StateKey, opts.Telemetry = s.ready, s.key, s.watched
+	opts.OnReady, opts.StateKey, opts.Telemetry = s.signalReady, s.key, s.telemetry
 	return opts
 }
 
 func (s *service) direct() *mcpserver.Direct {
-	return mcpserver.NewDirect(s.gateway.Verbs(), &mcpserver.DirectOptions{
-		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.watched,
+	return mcpserver.NewDirect(s.gateway.Service(), &mcpserver.DirectOptions{
+		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.telemetry,
 	})
 }
 
-func (a *app) overStdio(ctx context.Context, s *service) error {
+func (a *app) serveStdio(ctx context.Context, s *service) error {
 	if s.mode == modeDirect {
 		direct := s.direct()
 		defer direct.Close()
 		return direct.ServeStdio(ctx)
 	}
-	return mcpserver.ServeStdio(ctx, s.gateway.Verbs(), s.tools())
+	return mcpserver.ServeStdio(ctx, s.gateway.Service(), s.tools())
 }
 
-// invitation is the message for a person who starts serve in a terminal.
-func invitation(cfg *config.Config) string {
+// stdioHint is the message for a person who starts serve in a terminal.
+func stdioHint(cfg *config.Config) string {
 	self, err := os.Executable()
 	if err != nil {
 		self = "sallyport"

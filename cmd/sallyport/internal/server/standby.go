@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// standbyEvery is how often a standby checks whether the records are free. It takes them over after standbyGrace, so that
+	// standbyInterval is how often a standby checks whether the records are free. It takes them over after standbyGrace, so that
 	// a restarted serve without --share gets them first.
-	standbyEvery = 2 * time.Second
-	standbyGrace = 10 * time.Second
+	standbyInterval = 2 * time.Second
+	standbyGrace    = 10 * time.Second
 )
 
 // standby waits in a process of serve --share while another process has the records. When that process has ended, it takes over the
@@ -35,7 +35,7 @@ type standby struct {
 // run waits for the records and takes them over, until ctx ends.
 func (b *standby) run(ctx context.Context) {
 	dir := filepath.Join(b.app.DataDir(), cli.RecordsFolder)
-	for b.await(ctx, dir) {
+	for b.waitFree(ctx, dir) {
 		records, err := store.Open(dir, &store.Options{Logger: b.log})
 		if errors.Is(err, store.ErrInUse) {
 			continue
@@ -45,16 +45,16 @@ func (b *standby) run(ctx context.Context) {
 			return
 		}
 		b.log.Info("took over the records: the process that had them has ended", "directory", dir)
-		if err := b.lead(ctx, records); err != nil && ctx.Err() == nil {
+		if err := b.takeOver(ctx, records); err != nil && ctx.Err() == nil {
 			b.log.Error("cannot take over the schedules", "error", err)
 			return
 		}
 	}
 }
 
-// await returns true when no process has held the records for standbyGrace, or false when ctx ends.
-func (b *standby) await(ctx context.Context, dir string) bool {
-	tick := time.NewTicker(standbyEvery)
+// waitFree returns true when no process has held the records for standbyGrace, or false when ctx ends.
+func (b *standby) waitFree(ctx context.Context, dir string) bool {
+	tick := time.NewTicker(standbyInterval)
 	defer tick.Stop()
 	free := time.Time{}
 	for {
@@ -78,8 +78,8 @@ func (b *standby) await(ctx context.Context, dir string) bool {
 	}
 }
 
-// lead runs workflows and the control socket on the records, in a separate gateway, until ctx ends or another process requests them.
-func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
+// takeOver runs workflows and the control socket on the records, in a separate gateway, until ctx ends or another process requests them.
+func (b *standby) takeOver(ctx context.Context, records *store.Store) (err error) {
 	defer func() { err = errors.Join(err, records.Close()) }()
 	cfg, err := b.load()
 	if err != nil {
@@ -90,25 +90,25 @@ func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	f, err := b.app.openFlows(&service{cfg: cfg, gateway: g, log: b.log}, records)
+	f, err := b.app.openWorkflows(&service{cfg: cfg, gateway: g, log: b.log}, records)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	ctx, release := context.WithCancel(ctx)
 	defer release()
-	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: f.Engine, Logger: b.log})
-	defer b.app.OpenControl(b.log, releasing(api, release))()
+	api := httpapi.New(g.Service(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: f.Engine, Logger: b.log})
+	defer b.app.OpenControl(b.log, withRelease(api, release))()
 	var work sync.WaitGroup
-	work.Go(func() { g.Follow(ctx, b.load) })
-	work.Go(func() { g.Auditor.KeepAudit(ctx) })
+	work.Go(func() { g.WatchSettings(ctx, b.load) })
+	work.Go(func() { g.Auditor.MaintainAudit(ctx) })
 	work.Go(func() { f.run(ctx) })
 	work.Wait()
 	return nil
 }
 
-// releasing adds the endpoint to api by which another process requests the records.
-func releasing(api http.Handler, release func()) http.Handler {
+// withRelease adds the endpoint to api by which another process requests the records.
+func withRelease(api http.Handler, release func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("POST /release", func(w http.ResponseWriter, _ *http.Request) {

@@ -17,13 +17,13 @@ import (
 // supervisor is systemd, or another supervisor with its notification protocol (sd_notify(3)).
 type supervisor struct {
 	socket string
-	// pulse is the interval of watchdog messages; 0 if there is no watchdog.
-	pulse time.Duration
-	log   *slog.Logger
+	// interval is the interval of watchdog messages; 0 if there is no watchdog.
+	interval time.Duration
+	log      *slog.Logger
 }
 
-// supervised returns the supervisor of the environment's NOTIFY_SOCKET, nil for none.
-func (a *app) supervised(log *slog.Logger) *supervisor {
+// newSupervisor returns the supervisor of the environment's NOTIFY_SOCKET, nil for none.
+func (a *app) newSupervisor(log *slog.Logger) *supervisor {
 	socket, _ := a.Env("NOTIFY_SOCKET")
 	if socket == "" || socket[0] != '/' && socket[0] != '@' {
 		return nil
@@ -32,14 +32,14 @@ func (a *app) supervised(log *slog.Logger) *supervisor {
 	micros, _ := a.Env("WATCHDOG_USEC")
 	whom, _ := a.Env("WATCHDOG_PID")
 	if n, err := strconv.ParseInt(micros, 10, 64); err == nil && n > 0 && (whom == "" || whom == strconv.Itoa(os.Getpid())) {
-		s.pulse = time.Duration(n) * time.Microsecond / 2
+		s.interval = time.Duration(n) * time.Microsecond / 2
 	}
 	return s
 }
 
-// tell sends READY, then watchdog messages while the API answers, and STOPPING when ctx ends. Nothing is sent after stop has
+// notify sends READY, then watchdog messages while the API answers, and STOPPING when ctx ends. Nothing is sent after stop has
 // returned.
-func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
+func (s *supervisor) notify(ctx context.Context, api http.Handler) (stop func()) {
 	if s == nil {
 		return func() {}
 	}
@@ -50,8 +50,8 @@ func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
 		<-ctx.Done()
 		s.send("STOPPING=1")
 	})
-	if s.pulse > 0 {
-		work.Go(func() { s.beat(ctx, api) })
+	if s.interval > 0 {
+		work.Go(func() { s.sendHeartbeats(ctx, api) })
 	}
 	return func() {
 		cancel()
@@ -59,9 +59,9 @@ func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
 	}
 }
 
-// beat sends a watchdog message at each interval if the API answers.
-func (s *supervisor) beat(ctx context.Context, api http.Handler) {
-	ticker := time.NewTicker(s.pulse)
+// sendHeartbeats sends a watchdog message at each interval if the API answers.
+func (s *supervisor) sendHeartbeats(ctx context.Context, api http.Handler) {
+	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()
 	for client := (&http.Client{Transport: cli.InProcess(api)}); ; {
 		select {
@@ -69,7 +69,7 @@ func (s *supervisor) beat(ctx context.Context, api http.Handler) {
 			return
 		case <-ticker.C:
 		}
-		if err := cli.Ask(ctx, client, http.MethodGet, "/health", nil, &httpapi.Health{}); err == nil {
+		if err := cli.DoJSON(ctx, client, http.MethodGet, "/health", nil, &httpapi.Health{}); err == nil {
 			s.send("WATCHDOG=1")
 		}
 	}

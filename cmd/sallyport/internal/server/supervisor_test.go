@@ -19,7 +19,7 @@ import (
 
 // idle is a gateway without upstreams and programs.
 type idle struct {
-	httpapi.Verbs // what nobody asks for here
+	httpapi.Service // what nobody asks for here
 }
 
 func (*idle) Upstreams() []catalog.Upstream { return nil }
@@ -59,7 +59,7 @@ func TestSupervisor(t *testing.T) {
 		return string(buf[:n])
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := a.supervised(testutil.Logger(t)).tell(ctx, api)
+	stop := a.newSupervisor(testutil.Logger(t)).notify(ctx, api)
 	for i, want := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
 		if got := heard(); got != want {
 			t.Errorf("message %d is %s, want %s", i, got, want)
@@ -98,10 +98,10 @@ func TestNoSupervisor(t *testing.T) {
 		"no watch at all": {map[string]string{"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "-5"}, true},
 	} {
 		a := &app{App: &cli.App{Env: func(name string) (string, bool) { value, ok := test.env[name]; return value, ok }}}
-		s := a.supervised(testutil.Logger(t))
-		if (s != nil) != test.started || s != nil && s.pulse != 0 {
+		s := a.newSupervisor(testutil.Logger(t))
+		if (s != nil) != test.started || s != nil && s.interval != 0 {
 			t.Errorf("%s: %+v", name, s)
 		}
-		s.tell(t.Context(), nil)()
+		s.notify(t.Context(), nil)()
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sallyport/internal/telemetry"
 )
 
-// lastSend bounds sending the remaining telemetry when serve ends.
-const lastSend = 3 * time.Second
+// flushTimeout bounds sending the remaining telemetry when serve ends.
+const flushTimeout = 3 * time.Second
 
 // openTelemetry starts telemetry with the exporters of the settings or the OTEL_ variables.
 func (a *app) openTelemetry(ctx context.Context, cfg *config.Config, log *slog.Logger) (*telemetry.Telemetry, error) {
@@ -23,7 +23,7 @@ func (a *app) openTelemetry(ctx context.Context, cfg *config.Config, log *slog.L
 
 // closeTelemetry sends the remaining telemetry.
 func closeTelemetry(t *telemetry.Telemetry, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastSend)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
 		log.Debug("cannot close telemetry", "error", err)

@@ -53,19 +53,19 @@ func (a *app) work(ctx context.Context, opts sandbox.Options) error {
 	if dir := a.CacheDir(); dir != "" {
 		opts.Snapshots = filepath.Join(dir, "snapshots")
 	}
-	stream := &standard{Reader: a.Stdin, Writer: a.Stdout}
+	stream := &stdioStream{Reader: a.Stdin, Writer: a.Stdout}
 	return remote.ServeWorker(ctx, stream, remote.WorkerOptions{Version: cli.BuildVersion(), Host: opts})
 }
 
-// standard combines stdin and stdout into one stream.
-type standard struct {
+// stdioStream combines stdin and stdout into one stream.
+type stdioStream struct {
 	io.Reader
 	io.Writer
 	once sync.Once
 }
 
 // Close closes both, if they can be closed.
-func (s *standard) Close() (err error) {
+func (s *stdioStream) Close() (err error) {
 	s.once.Do(func() {
 		for _, end := range []any{s.Reader, s.Writer} {
 			if c, ok := end.(io.Closer); ok {

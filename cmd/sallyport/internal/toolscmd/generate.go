@@ -21,7 +21,7 @@ import (
 // GenerateCommand returns the verb.
 func GenerateCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	var g generation
+	var g generateFlags
 	cmd := &cobra.Command{
 		Use:   "generate [flags]",
 		Short: "write wrappers of all tools for your own programs",
@@ -57,20 +57,20 @@ reported on stderr, and the exit status is then 1.`,
 	return cmd
 }
 
-// generation holds the flags of generate.
-type generation struct {
+// generateFlags holds the flags of generate.
+type generateFlags struct {
 	out, lang string
 	force     bool
 	refresh   bool
 }
 
-// endings returns the file extensions of the wrappers in the language, nil if it is unknown.
-func (g generation) endings() []string {
+// extensions returns the file extensions of the wrappers in the language, nil if it is unknown.
+func (g generateFlags) extensions() []string {
 	return map[string][]string{"all": {".py", ".ts", ".js"}, "python": {".py"}, "typescript": {".ts", ".js"}, "json": {".json"}}[g.lang]
 }
 
-func (a *app) generate(ctx context.Context, opts generation) error {
-	endings := opts.endings()
+func (a *app) generate(ctx context.Context, opts generateFlags) error {
+	endings := opts.extensions()
 	if endings == nil {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown language %.40q", opts.lang), Hint: "use python, typescript, all or json"}
 	}
@@ -79,8 +79,8 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 		return err
 	}
 	defer target.close()
-	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, Fresh: opts.refresh}, func(ctx context.Context, g *gateway.Gateway) error {
-		if err := a.Settle(ctx, g); err != nil {
+	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout, Fresh: opts.refresh}, func(ctx context.Context, g *gateway.Gateway) error {
+		if err := a.WaitConnected(ctx, g); err != nil {
 			return err
 		}
 		ups := g.Catalog.Upstreams()
@@ -106,7 +106,7 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 }
 
 // files returns the generated files by path.
-func (g generation) files(gw *gateway.Gateway, ups []catalog.Upstream) (map[string][]byte, error) {
+func (g generateFlags) files(gw *gateway.Gateway, ups []catalog.Upstream) (map[string][]byte, error) {
 	if g.lang == "json" {
 		files := map[string][]byte{}
 		for _, t := range gw.Catalog.Tools() {
@@ -128,7 +128,7 @@ func absent(ups []catalog.Upstream, path string) bool {
 	folder, _, _ := strings.Cut(path, "/")
 	for _, up := range ups {
 		if up.ID == folder {
-			return cli.Problem(up) != "" && up.State.Tools == 0
+			return cli.UpstreamProblem(up) != "" && up.State.Tools == 0
 		}
 	}
 	return false

@@ -29,11 +29,11 @@ type manifest struct {
 // target is a folder that generate writes to. All access goes through an os.Root, so
 // that no path of a tool or of a manifest leads out of it.
 type target struct {
-	name  string
-	root  *os.Root
-	ours  []string // the folders in it that are written to
-	owned map[string]string
-	force bool
+	name    string
+	root    *os.Root
+	folders []string // the folders in it that are written to
+	owned   map[string]string
+	force   bool
 }
 
 // openTarget opens the folder, or creates it. Without force it returns an error if the folders ours have files of others.
@@ -45,7 +45,7 @@ func openTarget(name string, force bool, ours ...string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{name: name, root: root, ours: ours, force: force}
+	t := &target{name: name, root: root, folders: ours, force: force}
 	if err := t.readManifest(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -76,14 +76,14 @@ func (t *target) readManifest() error {
 // folder are refused where they are used.
 func (t *target) mayOwn(name string) bool {
 	folder, _, _ := strings.Cut(name, "/")
-	return !fs.ValidPath(name) && !filepath.IsLocal(name) || fs.ValidPath(name) && slices.Contains(t.ours, folder)
+	return !fs.ValidPath(name) && !filepath.IsLocal(name) || fs.ValidPath(name) && slices.Contains(t.folders, folder)
 }
 
 func (t *target) checkEmpty() error {
 	if t.force {
 		return nil
 	}
-	for _, folder := range t.ours {
+	for _, folder := range t.folders {
 		entries, err := fs.ReadDir(t.root.FS(), folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -114,7 +114,7 @@ func (c counts) String() string {
 // and again after the removals, so that the manifest is never missing a generated
 // file, even if the process is killed.
 func (t *target) replace(files map[string][]byte, keep func(path string) bool) (counts, error) {
-	if err := t.checkStrangers(files); err != nil {
+	if err := t.checkForeign(files); err != nil {
 		return counts{}, err
 	}
 	next := map[string]string{}
@@ -149,8 +149,8 @@ func (t *target) replace(files map[string][]byte, keep func(path string) bool) (
 	return c, t.writeManifest(next)
 }
 
-// checkStrangers returns an error if files would overwrite files that generate did not write. It is called before any write.
-func (t *target) checkStrangers(files map[string][]byte) error {
+// checkForeign returns an error if files would overwrite files that generate did not write. It is called before any write.
+func (t *target) checkForeign(files map[string][]byte) error {
 	if t.force {
 		return nil
 	}

@@ -28,13 +28,13 @@ func (a *app) tokens(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	return a.WithGateway(ctx, gateway.Options{NoPool: true}, func(_ context.Context, g *gateway.Gateway) error {
-		costs, err := mcpserver.Costs(g.Verbs(), cli.ToolOptions(cfg, g, a.Logger(0)))
+		costs, err := mcpserver.Costs(g.Service(), cli.ToolOptions(cfg, g, a.Logger(0)))
 		if err != nil {
 			return err
 		}
 		list := costsJSON{Encoding: "o200k_base", Costs: costs, Profiles: append([]string{config.ProfileCore}, cfg.Profiles...)}
 		for _, c := range costs {
-			list.Here += c.Here
+			list.Here += c.Current
 		}
 		if asJSON {
 			return a.PrintJSON(list)
@@ -51,12 +51,12 @@ func (a *app) printCosts(list costsJSON) error {
 	for at := 0; at < len(list.Costs); {
 		profile, sum, here, end := list.Costs[at].Profile, 0, 0, at
 		for ; end < len(list.Costs) && list.Costs[end].Profile == profile; end++ {
-			sum, here = sum+list.Costs[end].Tokens, here+list.Costs[end].Here
+			sum, here = sum+list.Costs[end].Tokens, here+list.Costs[end].Current
 		}
 		fmt.Fprintf(table, "%d\t%s\t  %s\n", sum, cli.OrDash(here), profile)
 		for ; at < end; at++ {
 			c := list.Costs[at]
-			fmt.Fprintf(table, "%d\t%s\t    %s\n", c.Tokens, cli.OrDash(c.Here), c.Name)
+			fmt.Fprintf(table, "%d\t%s\t    %s\n", c.Tokens, cli.OrDash(c.Current), c.Name)
 		}
 	}
 	if err := table.Flush(); err != nil {

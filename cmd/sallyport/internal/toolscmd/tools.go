@@ -52,24 +52,24 @@ the tools that clients of serve see, for each profile.`,
 }
 
 func (a *app) tools(ctx context.Context, only string, asJSON, refresh bool) error {
-	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, Fresh: refresh}, func(ctx context.Context, g *gateway.Gateway) error {
-		ups, err := cli.ChosenUpstreams(g.Catalog.Upstreams(), only)
+	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout, Fresh: refresh}, func(ctx context.Context, g *gateway.Gateway) error {
+		ups, err := cli.SelectUpstreams(g.Catalog.Upstreams(), only)
 		if err != nil {
 			return err // before waiting for connections
 		}
-		wait := g.Catalog.Settle
+		wait := g.Catalog.WaitConnected
 		if only != "" {
 			wait = func(ctx context.Context) { g.Catalog.Await(ctx, ups[0].ID) }
 		}
 		if err := a.WaitFor(ctx, g, wait); err != nil {
 			return err
 		}
-		if ups, err = cli.ChosenUpstreams(g.Catalog.Upstreams(), only); err != nil {
+		if ups, err = cli.SelectUpstreams(g.Catalog.Upstreams(), only); err != nil {
 			return err
 		}
 		tools := toolsOf(g.Catalog.Tools(), ups)
 		if asJSON {
-			err = a.PrintJSON(listing(tools, ups))
+			err = a.PrintJSON(newListing(tools, ups))
 		} else {
 			err = a.printTable(tools)
 		}
@@ -86,8 +86,8 @@ func toolsOf(tools []tool.Tool, ups []catalog.Upstream) []tool.Tool {
 	})
 }
 
-// aboutLength is how wide the last column of the table may be, in characters.
-const aboutLength = 72
+// summaryLength is how wide the last column of the table may be, in characters.
+const summaryLength = 72
 
 func (a *app) printTable(tools []tool.Tool) error {
 	if len(tools) == 0 {
@@ -98,7 +98,7 @@ func (a *app) printTable(tools []tool.Tool) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "UPSTREAM\tTOOL\tABOUT")
 	for _, t := range tools {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", sanitize.Line(t.ID.Upstream, 80), sanitize.Line(t.ID.Name, 80), about(t))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", sanitize.Line(t.ID.Upstream, 80), sanitize.Line(t.ID.Name, 80), summary(t))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -106,13 +106,13 @@ func (a *app) printTable(tools []tool.Tool) error {
 	return a.Print(b.String())
 }
 
-// about returns the first sentence of a tool's description, or its title, in one line.
-func about(t tool.Tool) string {
-	text := cmp.Or(sanitize.Line(t.Description, 4*aboutLength), sanitize.Line(t.Title, 4*aboutLength))
+// summary returns the first sentence of a tool's description, or its title, in one line.
+func summary(t tool.Tool) string {
+	text := cmp.Or(sanitize.Line(t.Description, 4*summaryLength), sanitize.Line(t.Title, 4*summaryLength))
 	if sentence, _, ok := strings.Cut(text, ". "); ok {
 		text = sentence
 	}
-	return strings.TrimSuffix(sanitize.Line(text, aboutLength), ".")
+	return strings.TrimSuffix(sanitize.Line(text, summaryLength), ".")
 }
 
 // listingJSON is what tools --json prints.
@@ -145,7 +145,7 @@ type upstreamJSON struct {
 	Protocol      string `json:"protocol,omitempty"`
 }
 
-func listing(tools []tool.Tool, ups []catalog.Upstream) listingJSON {
+func newListing(tools []tool.Tool, ups []catalog.Upstream) listingJSON {
 	list := listingJSON{Tools: []toolJSON{}, Upstreams: []upstreamJSON{}}
 	for _, t := range tools {
 		list.Tools = append(list.Tools, toolJSON{
@@ -155,7 +155,7 @@ func listing(tools []tool.Tool, ups []catalog.Upstream) listingJSON {
 	}
 	for _, up := range ups {
 		list.Upstreams = append(list.Upstreams, upstreamJSON{
-			ID: up.ID, Name: up.Name, Status: cli.Standing(up), Problem: cli.Problem(up), Tools: up.State.Tools, Quarantined: up.Held,
+			ID: up.ID, Name: up.Name, Status: cli.UpstreamStatus(up), Problem: cli.UpstreamProblem(up), Tools: up.State.Tools, Quarantined: up.Held,
 			ServerName: up.State.ServerName, ServerVersion: up.State.ServerVersion, Protocol: up.State.Protocol,
 		})
 	}

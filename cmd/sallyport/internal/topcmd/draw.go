@@ -15,31 +15,31 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// paper is the size, in characters, and the colour support of the output.
-type paper struct {
+// viewport is the size, in characters, and the colour support of the output.
+type viewport struct {
 	width, height int
 	colours       bool
 }
 
-// usualPaper is the size for output that is not a terminal.
-var usualPaper = paper{width: 100, height: 40}
+// defaultViewport is the size for output that is not a terminal.
+var defaultViewport = viewport{width: 100, height: 40}
 
-// ink is a text style: an SGR parameter, "" for plain.
-type ink string
+// style is a text style: an SGR parameter, "" for plain.
+type style string
 
 const (
-	noInk    ink = ""
-	bold     ink = "1"
-	dim      ink = "2"
-	reversed ink = "7"
-	red      ink = "31"
-	green    ink = "32"
-	yellow   ink = "33"
-	cyan     ink = "36"
+	noStyle  style = ""
+	bold     style = "1"
+	dim      style = "2"
+	reversed style = "7"
+	red      style = "31"
+	green    style = "32"
+	yellow   style = "33"
+	cyan     style = "36"
 )
 
-// inkOf returns the style of a state.
-func inkOf(state string) ink {
+// styleOf returns the style of a state.
+func styleOf(state string) style {
 	switch state {
 	case "running", "ready", "ok":
 		return green
@@ -50,31 +50,31 @@ func inkOf(state string) ink {
 	case "failed", "parked", "timeout", "quarantined":
 		return red
 	}
-	return noInk
+	return noStyle
 }
 
 // column is a column of a table. Cells are truncated to most characters; right aligns them right.
 type column struct {
-	title string
-	right bool
-	most  int
+	title    string
+	right    bool
+	maxWidth int
 }
 
-// entry is one cell of a table.
-type entry struct {
-	text string
-	ink  ink
+// cell is one cell of a table.
+type cell struct {
+	text  string
+	style style
 }
 
 // frame returns the lines of a view, at most as many as the paper's height.
-func (s *screen) frame(v topView, p paper) []string {
-	lines := s.head(v, p)
+func (s *screen) frame(v topView, p viewport) []string {
+	lines := s.header(v, p)
 	room := max(0, p.height-len(lines)-1)
 	switch {
 	case s.help:
 		lines = append(lines, helpLines...)
 	case len(v.Gateways) == 0:
-		lines = append(lines, "", s.nobody)
+		lines = append(lines, "", s.emptyText)
 	default:
 		lines = append(lines, s.tables(v, p, room)...)
 	}
@@ -82,7 +82,7 @@ func (s *screen) frame(v topView, p paper) []string {
 		lines = lines[:max(0, p.height-1)]
 	}
 	for i, line := range lines {
-		lines[i] = fit(line, p.width)
+		lines[i] = truncate(line, p.width)
 	}
 	return lines
 }
@@ -100,8 +100,8 @@ var helpLines = []string{
 	"  Tokens saved: tokens of results that programs read, minus those of their answers.",
 }
 
-// head returns the lines of the summary above the tables.
-func (s *screen) head(v topView, p paper) []string {
+// header returns the lines of the summary above the tables.
+func (s *screen) header(v topView, p viewport) []string {
 	title := p.paint("sallyport top", bold)
 	if n := len(v.Gateways); n > 0 {
 		longest, versions := int64(0), []string{}
@@ -110,7 +110,7 @@ func (s *screen) head(v topView, p paper) []string {
 			versions = append(versions, sanitize.Line(g.Version, 40))
 		}
 		slices.Sort(versions)
-		title += fmt.Sprintf("  %s, %s, up %s", cli.Count(n, "gateway"), strings.Join(slices.Compact(versions), " and "), span(time.Duration(longest)*time.Millisecond))
+		title += fmt.Sprintf("  %s, %s, up %s", cli.Count(n, "gateway"), strings.Join(slices.Compact(versions), " and "), formatDuration(time.Duration(longest)*time.Millisecond))
 	}
 	if v.Silent > 0 {
 		title += p.paint(fmt.Sprintf("  %s without an answer", cli.Count(v.Silent, "gateway")), red)
@@ -128,15 +128,15 @@ func (s *screen) head(v topView, p paper) []string {
 		programs += p.paint(fmt.Sprintf(", %d waiting for a person", states["waiting"]), yellow)
 	}
 	today := fmt.Sprintf("today      %s, %d failed, %s; tokens: %s answered, %s saved", cli.Count(v.Today.Executions, "program"), v.Today.Failed,
-		cli.Count(v.Today.Calls, "call"), short(v.Today.Answered), short(v.Today.Saved()))
+		cli.Count(v.Today.Calls, "call"), formatCount(v.Today.Answered), formatCount(v.Today.SavedTokens()))
 	approvals := "approvals  none waiting"
 	if v.Approvals > 0 {
 		approvals = p.paint(fmt.Sprintf("approvals  %d waiting: sallyport approvals", v.Approvals), yellow)
 	}
-	return []string{title, programs, today, approvals + "  " + upstreamsInWords(v.Upstreams)}
+	return []string{title, programs, today, approvals + "  " + upstreamsText(v.Upstreams)}
 }
 
-func upstreamsInWords(list []topUpstream) string {
+func upstreamsText(list []topUpstream) string {
 	states := map[string]int{}
 	for _, up := range list {
 		states[up.Status]++
@@ -150,7 +150,7 @@ func upstreamsInWords(list []topUpstream) string {
 }
 
 // tables returns the tables of programs and upstreams, in at most room lines.
-func (s *screen) tables(v topView, p paper, room int) []string {
+func (s *screen) tables(v topView, p viewport, room int) []string {
 	ups := min(len(v.Upstreams), max(3, room/3-2))
 	if s.upstreams {
 		return append([]string{""}, s.upstreamTable(v, p, room-2)...)
@@ -159,22 +159,22 @@ func (s *screen) tables(v topView, p paper, room int) []string {
 	return append(append([]string{""}, programs...), append([]string{""}, s.upstreamTable(v, p, room-len(programs)-3)...)...)
 }
 
-func (s *screen) programTable(v topView, p paper, most int) []string {
+func (s *screen) programTable(v topView, p viewport, most int) []string {
 	columns := []column{{"", false, 1}, {"PROGRAM", false, 20}, {"STATE", false, 10}, {"TIME", true, 8}, {"WHO", false, 24}, {"LANGUAGE", false, 10}, {"CALLS", true, 6}, {"PRINTED", true, 8}, {"CALLING", false, 60}}
-	live := s.sorted(v.Executions)
-	rows, marked := [][]entry{}, -1
-	first := max(0, min(slices.IndexFunc(live, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })-most+1, len(live)-1))
+	live := s.sortedExecutions(v.Executions)
+	rows, marked := [][]cell{}, -1
+	first := max(0, min(slices.IndexFunc(live, func(e httpapi.LiveExecution) bool { return e.ID == s.selected })-most+1, len(live)-1))
 	for _, e := range live[min(first, len(live)):] {
 		mark := ""
-		if e.ID == s.chosen {
+		if e.ID == s.selected {
 			mark, marked = ">", len(rows)
 		}
-		rows = append(rows, []entry{{mark, bold}, {e.ID, noInk}, {e.State, inkOf(e.State)}, {span(v.At.Sub(e.Started)), noInk}, {cmp.Or(e.Principal, "-"), noInk}, {e.Language, noInk},
-			{fmt.Sprint(e.Made), noInk}, {short(e.Bytes), noInk}, {calling(e, v.At), noInk}})
+		rows = append(rows, []cell{{mark, bold}, {e.ID, noStyle}, {e.State, styleOf(e.State)}, {formatDuration(v.At.Sub(e.Started)), noStyle}, {cmp.Or(e.Principal, "-"), noStyle}, {e.Language, noStyle},
+			{fmt.Sprint(e.Made), noStyle}, {formatCount(e.Bytes), noStyle}, {currentCall(e, v.At), noStyle}})
 	}
 	for _, e := range v.Ended {
 		took := time.Duration(e.DurationMS) * time.Millisecond
-		rows = append(rows, []entry{{"", noInk}, {e.ID, dim}, {e.Status, inkOf(e.Status)}, {span(took), dim}, {cmp.Or(e.Principal, "-"), dim}, {e.Language, dim}, {fmt.Sprint(e.Calls), dim}, {"", dim}, {"ended " + cli.Age(e.Started.Add(took)) + " ago", dim}})
+		rows = append(rows, []cell{{"", noStyle}, {e.ID, dim}, {e.Status, styleOf(e.Status)}, {formatDuration(took), dim}, {cmp.Or(e.Principal, "-"), dim}, {e.Language, dim}, {fmt.Sprint(e.Calls), dim}, {"", dim}, {"ended " + cli.Age(e.Started.Add(took)) + " ago", dim}})
 	}
 	if len(rows) == 0 {
 		return []string{"no program has run yet"}
@@ -182,8 +182,8 @@ func (s *screen) programTable(v topView, p paper, most int) []string {
 	return p.table(columns, rows[:min(len(rows), max(1, most))], marked)
 }
 
-// calling describes the pending calls of a program.
-func calling(e httpapi.LiveExecution, now time.Time) string {
+// currentCall describes the pending calls of a program.
+func currentCall(e httpapi.LiveExecution, now time.Time) string {
 	var open []string
 	var since time.Time
 	for _, c := range e.Calls {
@@ -198,24 +198,24 @@ func calling(e httpapi.LiveExecution, now time.Time) string {
 	case 0:
 		return "-"
 	case 1:
-		return open[0] + " " + span(now.Sub(since))
+		return open[0] + " " + formatDuration(now.Sub(since))
 	}
 	return fmt.Sprintf("%s and %d more", open[0], len(open)-1)
 }
 
-func (s *screen) upstreamTable(v topView, p paper, most int) []string {
+func (s *screen) upstreamTable(v topView, p viewport, most int) []string {
 	list := slices.Clone(v.Upstreams)
 	slices.SortStableFunc(list, func(x, y topUpstream) int { return cmp.Compare(urgency(y), urgency(x)) })
 	if len(list) == 0 {
 		return nil
 	}
-	var rows [][]entry
+	var rows [][]cell
 	for _, up := range list {
 		reason := up.Reason
 		if up.Held > 0 {
 			reason = strings.TrimPrefix(reason+fmt.Sprintf("; %d held back: sallyport upstreams review", up.Held), "; ")
 		}
-		rows = append(rows, []entry{{"", noInk}, {up.ID, noInk}, {up.Status, inkOf(up.Status)}, {fmt.Sprint(up.Tools), noInk}, {reason, noInk}})
+		rows = append(rows, []cell{{"", noStyle}, {up.ID, noStyle}, {up.Status, styleOf(up.Status)}, {fmt.Sprint(up.Tools), noStyle}, {reason, noStyle}})
 	}
 	more := len(rows) - max(1, most)
 	if more > 0 {
@@ -240,20 +240,20 @@ func urgency(up topUpstream) int {
 }
 
 // table returns the lines of a table with aligned columns. The row with the index marked is highlighted.
-func (p paper) table(columns []column, rows [][]entry, marked int) []string {
+func (p viewport) table(columns []column, rows [][]cell, marked int) []string {
 	wide := make([]int, len(columns))
 	for i, c := range columns {
-		wide[i] = cells(c.title)
+		wide[i] = displayWidth(c.title)
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i].text = sanitize.Line(row[i].text, columns[i].most)
-			wide[i] = max(wide[i], cells(row[i].text))
+			row[i].text = sanitize.Line(row[i].text, columns[i].maxWidth)
+			wide[i] = max(wide[i], displayWidth(row[i].text))
 		}
 	}
-	titles := make([]entry, len(columns))
+	titles := make([]cell, len(columns))
 	for i, c := range columns {
-		titles[i] = entry{c.title, bold}
+		titles[i] = cell{c.title, bold}
 	}
 	lines := []string{p.row(columns, wide, titles)}
 	for i, row := range rows {
@@ -266,15 +266,15 @@ func (p paper) table(columns []column, rows [][]entry, marked int) []string {
 	return lines
 }
 
-func (p paper) row(columns []column, wide []int, row []entry) string {
+func (p viewport) row(columns []column, wide []int, row []cell) string {
 	var b strings.Builder
 	for i, e := range row {
-		pad := strings.Repeat(" ", max(0, wide[i]-cells(e.text)))
+		pad := strings.Repeat(" ", max(0, wide[i]-displayWidth(e.text)))
 		if columns[i].right {
 			b.WriteString(pad)
 			pad = ""
 		}
-		b.WriteString(p.paint(e.text, e.ink))
+		b.WriteString(p.paint(e.text, e.style))
 		if i < len(row)-1 {
 			b.WriteString(pad + "  ")
 		}
@@ -283,22 +283,22 @@ func (p paper) row(columns []column, wide []int, row []entry) string {
 }
 
 // paint returns text in a style. The text must not have escape sequences.
-func (p paper) paint(text string, as ink) string {
-	if !p.colours || as == noInk || text == "" {
+func (p viewport) paint(text string, as style) string {
+	if !p.colours || as == noStyle || text == "" {
 		return text
 	}
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// cells returns the width of text in terminal columns. The text must not have escape sequences.
-func cells(text string) (n int) {
+// displayWidth returns the width of text in terminal columns. The text must not have escape sequences.
+func displayWidth(text string) (n int) {
 	for _, r := range text {
-		n += cellsOf(r)
+		n += runeWidth(r)
 	}
 	return n
 }
 
-func cellsOf(r rune) int {
+func runeWidth(r rune) int {
 	if r < 0x300 {
 		return 1
 	}
@@ -312,14 +312,14 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// fit truncates a line to a width. Escape sequences of paint do not count.
-func fit(line string, most int) string {
+// truncate truncates a line to a width. Escape sequences of paint do not count.
+func truncate(line string, most int) string {
 	var b strings.Builder
 	used, escape := 0, false
 	for _, r := range line {
 		if escape || r == '\x1b' {
 			escape = r != 'm'
-		} else if used += cellsOf(r); used > most {
+		} else if used += runeWidth(r); used > most {
 			continue
 		}
 		b.WriteRune(r)
@@ -327,8 +327,8 @@ func fit(line string, most int) string {
 	return b.String()
 }
 
-// span formats a duration in its two largest units.
-func span(d time.Duration) string {
+// formatDuration formats a duration in its two largest units.
+func formatDuration(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -342,8 +342,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// short formats a count in at most five characters.
-func short(n int64) string {
+// formatCount formats a count in at most five characters.
+func formatCount(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string

@@ -57,7 +57,7 @@ Without a terminal, or with --once, it prints the state once.`,
 
 // topOnce prints the current state once, as wide as the terminal if stdout is one.
 func (a *app) topOnce(ctx context.Context, asJSON bool) error {
-	v, err := (&topper{app: a}).look(ctx)
+	v, err := (&poller{app: a}).poll(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *app) topOnce(ctx context.Context, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(v)
 	}
-	p := usualPaper
+	p := defaultViewport
 	if f, ok := a.Stdout.(*os.File); ok && terminal.IsTerminal(f) {
 		width, _ := terminal.Size(f)
 		p.width = cmp.Or(width, p.width)
@@ -82,11 +82,11 @@ type screen struct {
 	colours  bool
 	view     topView
 	sort     func(x, y httpapi.LiveExecution) int
-	// chosen is the id of the selected program, asked that of a program whose cancellation must be confirmed.
-	chosen, asked string
-	// said is the message about the last action.
-	said            string
-	nobody          string
+	// selected is the id of the selected program, asked that of a program whose cancellation must be confirmed.
+	selected, confirming string
+	// message is the message about the last action.
+	message         string
+	emptyText       string
 	help, upstreams bool
 	keys            keyReader
 }
@@ -104,12 +104,12 @@ func (a *app) top(ctx context.Context, every time.Duration) error {
 	if term, _ := a.Env("TERM"); !isFile || !terminal.IsTerminal(out) || term == "dumb" || a.DataDir() == "" {
 		return a.topOnce(ctx, false)
 	}
-	s := &screen{app: a, terminal: out, nobody: "no gateway runs on " + plainDir(a.DataDir()) + "; waiting for one"}
+	s := &screen{app: a, terminal: out, emptyText: "no gateway runs on " + displayDir(a.DataDir()) + "; waiting for one"}
 	none, _ := a.Env("NO_COLOR")
 	s.colours = none == ""
 	var pressed <-chan byte
 	if hasKeys && terminal.IsTerminal(in) {
-		restore, err := terminal.HeldKeys(in)
+		restore, err := terminal.SingleKeysNoSuspend(in)
 		if err != nil {
 			return err
 		}
@@ -140,13 +140,13 @@ func (s *screen) run(ctx context.Context, every time.Duration, pressed <-chan by
 		case <-ctx.Done():
 			return ctx.Err()
 		case v := <-views:
-			s.see(v)
+			s.update(v)
 		case <-resized:
 		case key := <-pressed:
 			switch s.press(ctx, s.keys.feed(key)) {
-			case endKey:
+			case quitAction:
 				return nil
-			case lookKey:
+			case refreshAction:
 				select {
 				case now <- struct{}{}:
 				default:
@@ -163,8 +163,8 @@ func (s *screen) run(ctx context.Context, every time.Duration, pressed <-chan by
 func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views <-chan topView, now chan<- struct{}) {
 	out, wake := make(chan topView), make(chan struct{}, 1)
 	go func() {
-		for t := (&topper{app: s.app}); ctx.Err() == nil; {
-			v, err := t.look(ctx)
+		for t := (&poller{app: s.app}); ctx.Err() == nil; {
+			v, err := t.poll(ctx)
 			if err != nil {
 				v = topView{At: time.Now()}
 			}
@@ -176,7 +176,7 @@ func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views 
 			select {
 			case <-time.After(every):
 			case <-wake:
-				t.slowly = time.Time{}
+				t.lastSlow = time.Time{}
 			case <-ctx.Done():
 			}
 		}
@@ -184,20 +184,20 @@ func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views 
 	return out, wake
 }
 
-// see sets the view. The selection is kept as long as its program runs.
-func (s *screen) see(v topView) {
+// update sets the view. The selection is kept as long as its program runs.
+func (s *screen) update(v topView) {
 	if len(s.view.Gateways) > 0 && len(v.Gateways) == 0 {
-		s.nobody = "the gateway has ended; waiting for another on " + plainDir(s.DataDir())
+		s.emptyText = "the gateway has ended; waiting for another on " + displayDir(s.DataDir())
 	}
 	s.view = v
-	if !slices.ContainsFunc(v.Executions, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen }) {
-		s.chosen = ""
+	if !slices.ContainsFunc(v.Executions, func(e httpapi.LiveExecution) bool { return e.ID == s.selected }) {
+		s.selected = ""
 	}
 }
 
 // draw writes the whole screen with one write, to avoid flicker.
 func (s *screen) draw() error {
-	var p paper
+	var p viewport
 	p.width, p.height = terminal.Size(s.terminal)
 	p.colours = s.colours
 	if p.width <= 0 || p.height <= 0 {
@@ -212,47 +212,47 @@ func (s *screen) draw() error {
 		}
 		b.WriteString("\x1b[K\r\n")
 	}
-	b.WriteString(fit(s.foot(p), p.width) + "\x1b[K")
+	b.WriteString(truncate(s.footer(p), p.width) + "\x1b[K")
 	_, err := io.WriteString(s.terminal, b.String())
 	return err
 }
 
-// foot returns the last line: a confirmation, a message, or the keys.
-func (s *screen) foot(p paper) string {
+// footer returns the last line: a confirmation, a message, or the keys.
+func (s *screen) footer(p viewport) string {
 	switch {
-	case s.asked != "":
-		return p.paint("cancel "+cli.Cell(s.asked, 40)+"? y cancels it, any other key does not", yellow)
-	case s.said != "":
-		return p.paint(cli.OneLine(s.said, 200), bold)
+	case s.confirming != "":
+		return p.paint("cancel "+cli.Cell(s.confirming, 40)+"? y cancels it, any other key does not", yellow)
+	case s.message != "":
+		return p.paint(cli.OneLine(s.message, 200), bold)
 	}
 	return p.paint("q ends  ? keys  up/down choose  c cancel  u upstreams", dim)
 }
 
 // What the loop does after a key.
 const (
-	noKey = iota
-	endKey
-	lookKey
+	noAction = iota
+	quitAction
+	refreshAction
 )
 
 // press handles a key and returns what the loop does next.
 func (s *screen) press(ctx context.Context, key rune) int {
 	if key == 0 {
-		return noKey
+		return noAction
 	}
-	if asked := s.asked; asked != "" {
-		s.asked, s.said = "", "nothing was canceled"
+	if asked := s.confirming; asked != "" {
+		s.confirming, s.message = "", "nothing was canceled"
 		if key == 'y' {
-			s.said = s.cancel(ctx, asked)
+			s.message = s.cancel(ctx, asked)
 		}
-		return lookKey
+		return refreshAction
 	}
-	s.said = ""
+	s.message = ""
 	switch key {
 	case 'q':
-		return endKey
+		return quitAction
 	case ' ':
-		return lookKey
+		return refreshAction
 	case '?':
 		s.help = !s.help
 	case 'u':
@@ -262,16 +262,16 @@ func (s *screen) press(ctx context.Context, key rune) int {
 	case 'k', keyUp:
 		s.choose(-1)
 	case 'c':
-		s.asked = s.chosen
-		if s.chosen == "" {
-			s.said = "choose a program that runs, with up and down"
+		s.confirming = s.selected
+		if s.selected == "" {
+			s.message = "choose a program that runs, with up and down"
 		}
 	default:
 		if by, known := orders()[key]; known {
 			s.sort = by
 		}
 	}
-	return noKey
+	return noAction
 }
 
 // orders returns the sort functions by their keys.
@@ -284,8 +284,8 @@ func orders() map[rune]func(x, y httpapi.LiveExecution) int {
 	}
 }
 
-// sorted returns the programs in the selected order.
-func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
+// sortedExecutions returns the programs in the selected order.
+func (s *screen) sortedExecutions(list []httpapi.LiveExecution) []httpapi.LiveExecution {
 	list = slices.Clone(list)
 	if s.sort != nil {
 		slices.SortStableFunc(list, s.sort)
@@ -295,20 +295,20 @@ func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
 
 // choose moves the selection up or down in the running programs.
 func (s *screen) choose(step int) {
-	list := s.sorted(s.view.Executions)
+	list := s.sortedExecutions(s.view.Executions)
 	if len(list) == 0 {
 		return
 	}
-	at := slices.IndexFunc(list, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })
+	at := slices.IndexFunc(list, func(e httpapi.LiveExecution) bool { return e.ID == s.selected })
 	if at < 0 && step < 0 {
 		at = len(list)
 	}
-	s.chosen = list[min(max(at+step, 0), len(list)-1)].ID
+	s.selected = list[min(max(at+step, 0), len(list)-1)].ID
 }
 
 // cancel cancels a program and returns the message about the result.
 func (s *screen) cancel(ctx context.Context, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	err := s.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		var answer httpapi.Canceling
@@ -320,8 +320,8 @@ func (s *screen) cancel(ctx context.Context, id string) string {
 	return "canceled " + id
 }
 
-// plainDir returns a path that is safe to show.
-func plainDir(dir string) string { return cli.Cell(dir, 200) }
+// displayDir returns a path that is safe to show.
+func displayDir(dir string) string { return cli.Cell(dir, 200) }
 
 // The keys that a terminal sends as several bytes.
 const (
@@ -330,27 +330,27 @@ const (
 )
 
 // keyReader decodes the bytes from a terminal into keys.
-type keyReader struct{ seen []byte }
+type keyReader struct{ buffer []byte }
 
 // feed takes a byte and returns the key that it completes, 0 for none.
 func (k *keyReader) feed(b byte) rune {
-	k.seen = append(k.seen, b)
+	k.buffer = append(k.buffer, b)
 	switch {
-	case len(k.seen) == 1 && b != '\x1b':
-	case len(k.seen) == 1, len(k.seen) == 2 && (b == '[' || b == 'O'):
+	case len(k.buffer) == 1 && b != '\x1b':
+	case len(k.buffer) == 1, len(k.buffer) == 2 && (b == '[' || b == 'O'):
 		return 0
-	case len(k.seen) > 2 && (b < 0x40 || b > 0x7e) && len(k.seen) < 16: // its parameters
+	case len(k.buffer) > 2 && (b < 0x40 || b > 0x7e) && len(k.buffer) < 16: // its parameters
 		return 0
-	case len(k.seen) == 3 && b == 'A':
-		k.seen = nil
+	case len(k.buffer) == 3 && b == 'A':
+		k.buffer = nil
 		return keyUp
-	case len(k.seen) == 3 && b == 'B':
-		k.seen = nil
+	case len(k.buffer) == 3 && b == 'B':
+		k.buffer = nil
 		return keyDown
-	case len(k.seen) > 2: // another key
-		k.seen = nil
+	case len(k.buffer) > 2: // another key
+		k.buffer = nil
 		return 0
 	}
-	k.seen = nil
+	k.buffer = nil
 	return rune(b)
 }

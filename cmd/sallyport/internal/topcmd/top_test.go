@@ -26,8 +26,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// crowd is what a gateway says that has much to tell, some of it hostile.
-func crowd(now time.Time) topView {
+// sampleView is what a gateway says that has much to tell, some of it hostile.
+func sampleView(now time.Time) topView {
 	v := topView{At: now, Approvals: 2, Silent: 1, Today: history.SavingsStep{Executions: 1412, Failed: 3, Calls: 20417, Answered: 34_000, Read: 1_234_567},
 		Gateways: []topGateway{{Version: "v1.2", Status: "ok", UptimeMS: 3 * 3600_000}, {Version: "dev\x1b]0;evil\a", UptimeMS: 9000}}}
 	for i, state := range []string{"running", "waiting", "queued"} {
@@ -48,19 +48,19 @@ func crowd(now time.Time) topView {
 // TestTopFrame: a picture as it is, and that nothing in it is larger than the paper or speaks to the terminal.
 func TestTopFrame(t *testing.T) {
 	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
-	s := &screen{chosen: "e-2"}
-	lines := s.frame(crowd(now), paper{width: 110, height: 22})
+	s := &screen{selected: "e-2"}
+	lines := s.frame(sampleView(now), viewport{width: 110, height: 22})
 	golden.Check(t, "testdata/golden/top.txt", strings.Join(lines, "\n")+"\n")
 	ours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	for width := range 130 {
 		for height := range 26 {
-			lines := s.frame(crowd(now), paper{width: width, height: height, colours: true})
+			lines := s.frame(sampleView(now), viewport{width: width, height: height, colours: true})
 			if len(lines) > max(0, height-1) {
 				t.Fatalf("%d lines on paper of %d", len(lines), height)
 			}
 			for _, line := range lines {
 				seen := ours.ReplaceAllString(line, "")
-				if cells(seen) > width || strings.ContainsAny(seen, "\x1b\a\r\n\u202e") {
+				if displayWidth(seen) > width || strings.ContainsAny(seen, "\x1b\a\r\n\u202e") {
 					t.Fatalf("on paper of %dx%d: %q", width, height, line)
 				}
 			}
@@ -68,14 +68,14 @@ func TestTopFrame(t *testing.T) {
 	}
 }
 
-// stage is a gateway's API as far as top asks for it.
-type stage struct {
+// stubGateway is a gateway's API as far as top asks for it.
+type stubGateway struct {
 	mu       sync.Mutex
 	live     []httpapi.LiveExecution
 	canceled []string
 }
 
-func (g *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *stubGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	answers := map[string]any{"/health": httpapi.Health{Status: "ok", Version: "v9"}, "/executions/live": httpapi.LiveList{Executions: g.live}, "/approvals": httpapi.ApprovalList{}, "/executions": httpapi.ExecutionList{}, "/savings": httpapi.SavingsReport{}}
@@ -101,7 +101,7 @@ func TestTop(t *testing.T) {
 	before := ptytest.Flags(t, terminal)
 	env := func(name string) (string, bool) { return map[string]string{"NO_COLOR": "1"}[name], name == "NO_COLOR" }
 	a := &app{App: &cli.App{Env: env, Stdin: terminal, Stdout: terminal, Stderr: io.Discard, DataPath: data}}
-	g := &stage{live: []httpapi.LiveExecution{{ID: "e-1", State: "running", Started: time.Now(), Principal: "ann\x1b]0;x\a"}, {ID: "e-2", State: "queued", Started: time.Now()}}}
+	g := &stubGateway{live: []httpapi.LiveExecution{{ID: "e-1", State: "running", Started: time.Now(), Principal: "ann\x1b]0;x\a"}, {ID: "e-2", State: "queued", Started: time.Now()}}}
 	closeControl := a.OpenControl(slog.New(slog.DiscardHandler), g)
 	ended := make(chan error, 1)
 	go func() { ended <- a.top(t.Context(), 200*time.Millisecond) }()
@@ -162,7 +162,7 @@ func TestTopOnce(t *testing.T) {
 	if err := a.top(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "no gateway runs") || out.String() != "" {
 		t.Errorf("%v, and printed %q", err, out.String())
 	}
-	defer a.OpenControl(slog.New(slog.DiscardHandler), &stage{live: []httpapi.LiveExecution{{ID: "e-1\x1b[2J", State: "running", Started: time.Now()}}})()
+	defer a.OpenControl(slog.New(slog.DiscardHandler), &stubGateway{live: []httpapi.LiveExecution{{ID: "e-1\x1b[2J", State: "running", Started: time.Now()}}})()
 	if err := errors.Join(a.top(t.Context(), time.Second), a.topOnce(t.Context(), true)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// topPatience bounds one poll of the gateways, topSlow is the least interval of requests that are expensive for them.
-const topPatience, topSlow = 3 * time.Second, 10 * time.Second
+// pollTimeout bounds one poll of the gateways, topSlow is the least interval of requests that are expensive for them.
+const pollTimeout, slowInterval = 3 * time.Second, 10 * time.Second
 
 // topView is the state of the gateways of a data directory at a time; top --json prints it.
 type topView struct {
@@ -52,20 +52,20 @@ type topUpstream struct {
 	Held   int    `json:"held,omitempty"`
 }
 
-// topper polls the gateways.
-type topper struct {
+// poller polls the gateways.
+type poller struct {
 	*app
-	last   topView
-	slowly time.Time // of the last expensive requests
+	last     topView
+	lastSlow time.Time // of the last expensive requests
 }
 
-// look polls every gateway. A gateway that does not answer is only counted, as it may just have ended.
-func (t *topper) look(ctx context.Context) (topView, error) {
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
+// poll polls every gateway. A gateway that does not answer is only counted, as it may just have ended.
+func (t *poller) poll(ctx context.Context) (topView, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	v := topView{At: time.Now(), Gateways: []topGateway{}, Upstreams: []topUpstream{}, Executions: []httpapi.LiveExecution{}, Ended: []httpapi.ExecutionSummary{}}
 	err := t.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		slow := t.due()
+		slow := t.slowDue()
 		if !slow {
 			v.Ended, v.Today = t.last.Ended, t.last.Today
 		}
@@ -82,23 +82,23 @@ func (t *topper) look(ctx context.Context) (topView, error) {
 	})
 	v.sort()
 	if t.ended(v) {
-		t.slowly = v.At.Add(time.Second - topSlow) // to show ended executions soon
+		t.lastSlow = v.At.Add(time.Second - slowInterval) // to show ended executions soon
 	}
 	t.last = v
 	return v, err
 }
 
-// due reports whether it is time for the expensive requests.
-func (t *topper) due() bool {
-	if time.Since(t.slowly) < topSlow {
+// slowDue reports whether it is time for the expensive requests.
+func (t *poller) slowDue() bool {
+	if time.Since(t.lastSlow) < slowInterval {
 		return false
 	}
-	t.slowly = time.Now()
+	t.lastSlow = time.Now()
 	return true
 }
 
 // ended reports whether an execution has ended since the last view.
-func (t *topper) ended(now topView) bool {
+func (t *poller) ended(now topView) bool {
 	return slices.ContainsFunc(t.last.Executions, func(before httpapi.LiveExecution) bool {
 		return !slices.ContainsFunc(now.Executions, func(e httpapi.LiveExecution) bool { return e.ID == before.ID })
 	})
@@ -107,7 +107,7 @@ func (t *topper) ended(now topView) bool {
 // add adds the state of one gateway.
 func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 	var health httpapi.Health
-	if err := cli.Ask(ctx, gate, http.MethodGet, "/health", nil, &health); err != nil {
+	if err := cli.DoJSON(ctx, gate, http.MethodGet, "/health", nil, &health); err != nil {
 		return err
 	}
 	v.Gateways = append(v.Gateways, topGateway{Version: health.Version, Status: health.Status, UptimeMS: health.UptimeMS})
@@ -115,12 +115,12 @@ func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 		v.merge(topUpstream{ID: up.ID, Status: up.Status, Reason: up.Reason, Tools: up.Tools, Held: up.Held})
 	}
 	var live httpapi.LiveList
-	if err := known(cli.Ask(ctx, gate, http.MethodGet, "/executions/live", nil, &live)); err != nil {
+	if err := ignoreNotFound(cli.DoJSON(ctx, gate, http.MethodGet, "/executions/live", nil, &live)); err != nil {
 		return err
 	}
 	v.Executions = append(v.Executions, live.Executions...)
 	var approvals httpapi.ApprovalList
-	if err := cli.Ask(ctx, gate, http.MethodGet, "/approvals", nil, &approvals); err != nil {
+	if err := cli.DoJSON(ctx, gate, http.MethodGet, "/approvals", nil, &approvals); err != nil {
 		return err
 	}
 	for _, one := range approvals.Approvals {
@@ -131,20 +131,20 @@ func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 	if !slow {
 		return nil
 	}
-	return v.addSlowly(ctx, gate)
+	return v.addRecords(ctx, gate)
 }
 
-// addSlowly adds what a gateway must read from its records.
-func (v *topView) addSlowly(ctx context.Context, gate *http.Client) error {
+// addRecords adds what a gateway must read from its records.
+func (v *topView) addRecords(ctx context.Context, gate *http.Client) error {
 	var ended httpapi.ExecutionList
-	if err := cli.Ask(ctx, gate, http.MethodGet, "/executions?limit=30", nil, &ended); err != nil {
+	if err := cli.DoJSON(ctx, gate, http.MethodGet, "/executions?limit=30", nil, &ended); err != nil {
 		return err
 	}
 	v.Ended = append(v.Ended, ended.Executions...)
 	year, month, day := time.Now().Date()
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.Local)
 	var savings httpapi.SavingsReport
-	if err := known(cli.Ask(ctx, gate, http.MethodGet, "/savings?days=1", nil, &savings)); err != nil {
+	if err := ignoreNotFound(cli.DoJSON(ctx, gate, http.MethodGet, "/savings?days=1", nil, &savings)); err != nil {
 		return err
 	}
 	for _, step := range savings.Steps {
@@ -159,8 +159,8 @@ func (v *topView) addSlowly(ctx context.Context, gate *http.Client) error {
 	return nil
 }
 
-// known ignores not found errors, which gateways of older versions return for unknown endpoints.
-func known(err error) error {
+// ignoreNotFound ignores not found errors, which gateways of older versions return for unknown endpoints.
+func ignoreNotFound(err error) error {
 	if e, ok := errors.AsType[*tool.Error](err); ok && e.Kind == tool.NotFound {
 		return nil
 	}

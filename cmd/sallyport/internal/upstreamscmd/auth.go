@@ -113,7 +113,7 @@ func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 	var names []string
 	for _, up := range cfg.Upstreams {
 		if up.Name == name || up.ID == name {
-			err := cli.WithoutLogin(up)
+			err := cli.CheckLogin(up)
 			return a.NewAuthorizer(up), up, err
 		}
 		names = append(names, up.Name)
@@ -189,12 +189,12 @@ func (a *app) authStatus(args []string, asJSON bool) error {
 }
 
 func loginOf(h *oauth.Handler, up config.Upstream) loginJSON {
-	l := loginJSON{Name: up.Name, Auth: cmp.Or(cli.AuthOf(up), "oauth")}
+	l := loginJSON{Name: up.Name, Auth: cmp.Or(cli.AuthType(up), "oauth")}
 	if up.Problem != "" {
 		l.State = up.Problem
 		return l
 	}
-	if cli.WithoutLogin(up) != nil || l.Auth == "client_credentials" {
+	if cli.CheckLogin(up) != nil || l.Auth == "client_credentials" {
 		l.State = "needs no login"
 		return l
 	}
@@ -218,7 +218,7 @@ func (a *app) printLogins(list []loginJSON) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tAUTH\tSTATE\tSINCE\tTOKEN UNTIL\tSTORE\tSCOPES")
 	for _, l := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Auth, l.State, clock(l.Since), clock(l.Expires),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Auth, l.State, formatTime(l.Since), formatTime(l.Expires),
 			cmp.Or(l.Store, "-"), cmp.Or(strings.Join(l.Scopes, " "), "-"))
 	}
 	if err := table.Flush(); err != nil {
@@ -227,7 +227,7 @@ func (a *app) printLogins(list []loginJSON) error {
 	return a.Print(b.String())
 }
 
-func clock(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
@@ -301,8 +301,8 @@ func (a *app) readSecret(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r"), err
 }
 
-// longestLine is the longest line that a terminal accepts, in bytes. It drops the rest without an error.
-const longestLine = 4095
+// maxTerminalLine is the longest line that a terminal accepts, in bytes. It drops the rest without an error.
+const maxTerminalLine = 4095
 
 // readHidden calls ask and reads a line from a terminal without echo. It restores the
 // terminal's mode.
@@ -329,7 +329,7 @@ func readHidden(ctx context.Context, tty *os.File, ask func()) (string, error) {
 		if got.err != nil && !errors.Is(got.err, io.EOF) {
 			return "", got.err
 		}
-		if len(got.line) >= longestLine {
+		if len(got.line) >= maxTerminalLine {
 			return "", errors.New("a terminal takes no line that long; put it into a file and use: sallyport auth set NAME < FILE")
 		}
 		return strings.TrimRight(got.line, "\r\n"), nil

@@ -109,7 +109,7 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 	if err := f.Save(); err != nil {
 		return err
 	}
-	a.tellUnset(f, e)
+	a.reportUnset(f, e)
 	a.warnOfSecrets(e)
 	return a.Print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
 }
@@ -187,8 +187,8 @@ func editError(f *config.File, name string, err error) error {
 	return fault
 }
 
-// tellUnset prints the variables that have no value yet.
-func (a *app) tellUnset(f *config.File, entries ...config.Entry) {
+// reportUnset prints the variables that have no value yet.
+func (a *app) reportUnset(f *config.File, entries ...config.Entry) {
 	if names := a.UnsetVariables(f, entries...); len(names) > 0 {
 		a.Say("set before you start sallyport: " + strings.Join(names, ", "))
 	}

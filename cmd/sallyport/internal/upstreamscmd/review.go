@@ -63,8 +63,8 @@ of a tool, as review prints it, only the definition that you have seen is approv
 	return cmd
 }
 
-// heldJSON is one quarantined definition, as review --json prints it.
-type heldJSON struct {
+// quarantinedJSON is one quarantined definition, as review --json prints it.
+type quarantinedJSON struct {
 	ID       string          `json:"id"`
 	Upstream string          `json:"upstream"`
 	Wire     string          `json:"wire"`
@@ -77,13 +77,13 @@ type heldJSON struct {
 
 func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON bool) error {
 	if refresh {
-		if err := a.WithGateway(ctx, gateway.Options{Settle: cli.Patience}, func(ctx context.Context, g *gateway.Gateway) error {
-			return a.Settle(ctx, g)
+		if err := a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout}, func(ctx context.Context, g *gateway.Gateway) error {
+			return a.WaitConnected(ctx, g)
 		}); err != nil {
 			return err
 		}
 	}
-	cfg, _, held, err := a.openHeld()
+	cfg, _, held, err := a.openQuarantine()
 	if err != nil {
 		return err
 	}
@@ -95,31 +95,31 @@ func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON 
 		held = slices.DeleteFunc(held, func(h trust.Held) bool { return h.Upstream != up })
 	}
 	if asJSON {
-		return a.printHeld(cfg, held)
+		return a.printQuarantineJSON(cfg, held)
 	}
-	return a.showHeld(cfg, held)
+	return a.printQuarantine(cfg, held)
 }
 
-// openHeld opens the lock file next to the settings and returns the quarantined definitions.
-func (a *app) openHeld() (*config.Config, *trust.Book, []trust.Held, error) {
+// openQuarantine opens the lock file next to the settings and returns the quarantined definitions.
+func (a *app) openQuarantine() (*config.Config, *trust.Store, []trust.Held, error) {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	book, err := trust.Beside(cfg, a.CacheDir(), a.Logger(slog.LevelError))
+	book, err := trust.OpenForConfig(cfg, a.CacheDir(), a.Logger(slog.LevelError))
 	if err != nil {
 		return nil, nil, nil, &cli.ConfigError{Err: err}
 	}
-	held, err := book.Held()
+	held, err := book.Pending()
 	return cfg, book, held, err
 }
 
-func (a *app) printHeld(cfg *config.Config, held []trust.Held) error {
+func (a *app) printQuarantineJSON(cfg *config.Config, held []trust.Held) error {
 	list := struct {
-		Held []heldJSON `json:"held"`
-	}{[]heldJSON{}}
+		Held []quarantinedJSON `json:"held"`
+	}{[]quarantinedJSON{}}
 	for _, h := range held {
-		list.Held = append(list.Held, heldJSON{
+		list.Held = append(list.Held, quarantinedJSON{
 			ID: h.ID(cfg).String(), Upstream: h.Upstream, Wire: h.Name, Digest: h.Digest, Reason: h.Reason,
 			Findings: append([]trust.Finding{}, h.Findings...), Old: h.Old, New: h.New,
 		})
@@ -127,7 +127,7 @@ func (a *app) printHeld(cfg *config.Config, held []trust.Held) error {
 	return a.PrintJSON(list)
 }
 
-func (a *app) showHeld(cfg *config.Config, held []trust.Held) error {
+func (a *app) printQuarantine(cfg *config.Config, held []trust.Held) error {
 	if len(held) == 0 {
 		a.Say("no tool waits for approval")
 		return nil
@@ -165,13 +165,13 @@ func namedUpstream(cfg *config.Config, name string) (string, error) {
 }
 
 func (a *app) upstreamsApprove(names []string) error {
-	cfg, book, held, err := a.openHeld()
+	cfg, book, held, err := a.openQuarantine()
 	if err != nil {
 		return err
 	}
 	chosen := held
 	if len(names) > 0 {
-		if chosen, err = chooseHeld(cfg, held, names); err != nil {
+		if chosen, err = selectQuarantined(cfg, held, names); err != nil {
 			return err
 		}
 	}
@@ -199,8 +199,8 @@ func (a *app) upstreamsApprove(names []string) error {
 // withDigest matches NAME@DIGEST on the command line.
 var withDigest = regexp.MustCompile(`^(.+)@([0-9a-f]{6,32})$`)
 
-// chooseHeld returns the quarantined definitions that names on the command line select. A name that selects none is an error.
-func chooseHeld(cfg *config.Config, held []trust.Held, names []string) ([]trust.Held, error) {
+// selectQuarantined returns the quarantined definitions that names on the command line select. A name that selects none is an error.
+func selectQuarantined(cfg *config.Config, held []trust.Held, names []string) ([]trust.Held, error) {
 	var chosen []trust.Held
 	for _, name := range names {
 		digest, full := "", name

@@ -34,8 +34,8 @@ Exit status: 0 if all answer, 1 if one does not.`,
 	return cmd
 }
 
-// trial is the result of a connection to one upstream.
-type trial struct {
+// testResult is the result of a connection to one upstream.
+type testResult struct {
 	Name      string `json:"name"`
 	OK        bool   `json:"ok"`
 	Problem   string `json:"problem,omitempty"`
@@ -51,28 +51,28 @@ type trial struct {
 }
 
 func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) error {
-	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience}, func(ctx context.Context, g *gateway.Gateway) error {
+	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout}, func(ctx context.Context, g *gateway.Gateway) error {
 		var ups []catalog.Upstream
 		for _, name := range names {
-			one, err := cli.ChosenUpstreams(g.Catalog.Upstreams(), name)
+			one, err := cli.SelectUpstreams(g.Catalog.Upstreams(), name)
 			if err != nil {
-				return a.disabledOr(name, err)
+				return a.explainMissing(name, err)
 			}
 			ups = append(ups, one...)
 		}
 		if len(names) == 0 {
 			ups = g.Catalog.Upstreams()
 		}
-		trials := a.tryAll(ctx, g, ups, !asJSON)
+		trials := a.testAll(ctx, g, ups, !asJSON)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return a.tellTrials(trials, asJSON)
+		return a.printResults(trials, asJSON)
 	})
 }
 
-// disabledOr returns a better error than err if an upstream was not found because it is disabled.
-func (a *app) disabledOr(name string, err error) error {
+// explainMissing returns a better error than err if an upstream was not found because it is disabled.
+func (a *app) explainMissing(name string, err error) error {
 	cfg, glance := a.ReadSettings()
 	if glance != nil {
 		return err
@@ -85,16 +85,16 @@ func (a *app) disabledOr(name string, err error) error {
 	return err
 }
 
-// tryAll connects to all upstreams concurrently and returns the results. With tell it prints which ones take long.
-func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upstream, tell bool) []trial {
-	trials := make([]trial, len(ups))
+// testAll connects to all upstreams concurrently and returns the results. With tell it prints which ones take long.
+func (a *app) testAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upstream, tell bool) []testResult {
+	trials := make([]testResult, len(ups))
 	var all sync.WaitGroup
 	done := make(chan struct{})
 	for i, up := range ups {
 		all.Go(func() {
 			start := time.Now()
 			err := g.Catalog.Test(ctx, up.ID)
-			trials[i] = trial{Name: up.Name, OK: err == nil, Millis: time.Since(start).Milliseconds()}
+			trials[i] = testResult{Name: up.Name, OK: err == nil, Millis: time.Since(start).Milliseconds()}
 			if err != nil {
 				trials[i].Problem = cli.Clean(err.Error())
 			}
@@ -104,20 +104,20 @@ func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upst
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		if late := cli.Unsettled(g); tell && len(late) > 0 {
+		if late := cli.ConnectingUpstreams(g); tell && len(late) > 0 {
 			a.Say("waiting for " + strings.Join(late, ", "))
 		}
 		<-done
 	}
-	g.Catalog.Settle(ctx)
+	g.Catalog.WaitConnected(ctx)
 	for i, up := range ups {
-		trials[i].look(g, up.ID)
+		trials[i].addState(g, up.ID)
 	}
 	return trials
 }
 
-// look fills in the state and the offer of the upstream.
-func (t *trial) look(g *gateway.Gateway, id string) {
+// addState fills in the state and the offer of the upstream.
+func (t *testResult) addState(g *gateway.Gateway, id string) {
 	for _, up := range g.Catalog.Offers() {
 		if up.ID != id {
 			continue
@@ -130,7 +130,7 @@ func (t *trial) look(g *gateway.Gateway, id string) {
 	}
 }
 
-func (a *app) tellTrials(trials []trial, asJSON bool) error {
+func (a *app) printResults(trials []testResult, asJSON bool) error {
 	var err error
 	for _, t := range trials {
 		if !t.OK {
@@ -139,7 +139,7 @@ func (a *app) tellTrials(trials []trial, asJSON bool) error {
 	}
 	if asJSON {
 		return errors.Join(a.PrintJSON(struct {
-			Upstreams []trial `json:"upstreams"`
+			Upstreams []testResult `json:"upstreams"`
 		}{trials}), err)
 	}
 	if len(trials) == 0 {
@@ -154,7 +154,7 @@ func (a *app) tellTrials(trials []trial, asJSON bool) error {
 }
 
 // String formats the result as text: a line, with details of a failure below it.
-func (t trial) String() string {
+func (t testResult) String() string {
 	const indent = "\n      "
 	if !t.OK {
 		text := fmt.Sprintf("FAIL  %s: %s", t.Name, strings.ReplaceAll(t.Problem, "\n", indent))

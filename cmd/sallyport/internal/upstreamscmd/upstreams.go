@@ -71,7 +71,7 @@ func (a *app) upstreamsList(asJSON bool) error {
 		Upstreams []settingJSON `json:"upstreams"`
 	}{[]settingJSON{}}
 	for _, up := range cfg.Upstreams {
-		list.Upstreams = append(list.Upstreams, setting(up))
+		list.Upstreams = append(list.Upstreams, newSettingJSON(up))
 	}
 	if asJSON {
 		return a.PrintJSON(list)
@@ -83,10 +83,10 @@ func (a *app) upstreamsList(asJSON bool) error {
 	return a.printSettings(list.Upstreams)
 }
 
-func setting(up config.Upstream) settingJSON {
+func newSettingJSON(up config.Upstream) settingJSON {
 	return settingJSON{
 		Name: up.Name, ID: up.ID, Description: up.Description, Transport: cli.Transport(up),
-		Trust: string(up.Trust), Auth: cli.AuthOf(up), Eager: up.Eager, Disabled: up.Disabled,
+		Trust: string(up.Trust), Auth: cli.AuthType(up), Eager: up.Eager, Disabled: up.Disabled,
 	}
 }
 

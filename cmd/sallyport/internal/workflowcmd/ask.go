@@ -18,22 +18,22 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errLeft reports that the user left before the form was complete.
-var errLeft = errors.New("the form is not complete")
+// errAborted reports that the user left before the form was complete.
+var errAborted = errors.New("the form is not complete")
 
 // maxLine is how long a line of an answer may be, in bytes.
 const maxLine = 128 << 10
 
-// asker asks the questions of forms on a terminal, line by line.
-type asker struct {
-	// line reads the next line.
-	line func(ctx context.Context) (string, error)
-	out  io.Writer
-	met  bool // introduce was called
+// prompter asks the questions of forms on a terminal, line by line.
+type prompter struct {
+	// readLine reads the next line.
+	readLine   func(ctx context.Context) (string, error)
+	out        io.Writer
+	introduced bool // introduce was called
 }
 
-// newAsker returns an asker that reads from in and writes to out. Its reader goroutine ends with the process: a read of a terminal cannot be canceled.
-func newAsker(in io.Reader, out io.Writer) *asker {
+// newPrompter returns an asker that reads from in and writes to out. Its reader goroutine ends with the process: a read of a terminal cannot be canceled.
+func newPrompter(in io.Reader, out io.Writer) *prompter {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -43,13 +43,13 @@ func newAsker(in io.Reader, out io.Writer) *asker {
 			lines <- scanner.Text()
 		}
 	}()
-	return &asker{out: out, line: func(ctx context.Context) (string, error) {
+	return &prompter{out: out, readLine: func(ctx context.Context) (string, error) {
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
 		case line, more := <-lines:
 			if !more {
-				return "", errLeft
+				return "", errAborted
 			}
 			return line, nil
 		}
@@ -58,7 +58,7 @@ func newAsker(in io.Reader, out io.Writer) *asker {
 
 // fill asks until the form is complete. If ctx or the input ends before, it submits the answers so far, unless they
 // would complete the form, and returns the error of ctx or errLeft.
-func (a *asker) fill(ctx context.Context, f forms.Filler) error {
+func (a *prompter) fill(ctx context.Context, f forms.Filler) error {
 	for {
 		ask, err := f.Next(ctx)
 		if err != nil || ask == nil {
@@ -90,15 +90,15 @@ func stillOpen(ask *forms.Ask, values map[string]any) bool {
 }
 
 // ask asks all questions, and returns the answers so far if the user leaves.
-func (a *asker) ask(ctx context.Context, ask *forms.Ask) (values map[string]any, err error) {
-	if !a.met {
-		a.met = true
+func (a *prompter) ask(ctx context.Context, ask *forms.Ask) (values map[string]any, err error) {
+	if !a.introduced {
+		a.introduced = true
 		a.introduce(ask)
 	}
 	values = map[string]any{}
 	for i := range ask.Fields {
 		q := &ask.Fields[i]
-		value, err := a.question(ctx, q)
+		value, err := a.askQuestion(ctx, q)
 		if err != nil {
 			return values, err
 		}
@@ -110,7 +110,7 @@ func (a *asker) ask(ctx context.Context, ask *forms.Ask) (values map[string]any,
 }
 
 // introduce prints the title of the form, and the values that are already filled in.
-func (a *asker) introduce(ask *forms.Ask) {
+func (a *prompter) introduce(ask *forms.Ask) {
 	if ask.Title != "" {
 		a.say(ask.Title)
 	}
@@ -122,23 +122,23 @@ func (a *asker) introduce(ask *forms.Ask) {
 	a.say("? shows help, Ctrl-C leaves and saves your answers")
 }
 
-func (a *asker) say(text string) { fmt.Fprintln(a.out, cli.Clean(text)) }
+func (a *prompter) say(text string) { fmt.Fprintln(a.out, cli.Clean(text)) }
 
-// question asks until the answer is valid; nil is no answer.
-func (a *asker) question(ctx context.Context, q *forms.Question) (any, error) {
+// askQuestion asks until the answer is valid; nil is no answer.
+func (a *prompter) askQuestion(ctx context.Context, q *forms.Question) (any, error) {
 	if q.Problem != "" {
 		a.say("! " + q.Problem)
 	}
-	numbers := a.list(q)
+	numbers := a.listOptions(q)
 	for {
 		fmt.Fprint(a.out, cli.Clean(prompt(q)))
-		line, err := a.answer(ctx, q)
+		line, err := a.readAnswer(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		switch typed := strings.TrimSpace(line); {
 		case typed == "?":
-			a.say(more(q))
+			a.say(helpText(q))
 			continue
 		case typed == "" && q.Default != nil:
 			return q.Default, nil
@@ -153,23 +153,23 @@ func (a *asker) question(ctx context.Context, q *forms.Question) (any, error) {
 	}
 }
 
-// answer reads one line, or for a text all lines up to an empty one.
-func (a *asker) answer(ctx context.Context, q *forms.Question) (string, error) {
-	line, err := a.line(ctx)
+// readAnswer reads one line, or for a text all lines up to an empty one.
+func (a *prompter) readAnswer(ctx context.Context, q *forms.Question) (string, error) {
+	line, err := a.readLine(ctx)
 	if err != nil || q.Type != "text" || line == "" || line == "?" {
 		return line, err
 	}
 	text := line
 	for {
-		if line, err = a.line(ctx); err != nil || line == "" {
+		if line, err = a.readLine(ctx); err != nil || line == "" {
 			return text, err
 		}
 		text += "\n" + line
 	}
 }
 
-// list prints the options of a choice, numbered unless one of them is a number. It returns a function that converts a typed line into options.
-func (a *asker) list(q *forms.Question) func(line string) any {
+// listOptions prints the options of a choice, numbered unless one of them is a number. It returns a function that converts a typed line into options.
+func (a *prompter) listOptions(q *forms.Question) func(line string) any {
 	asIs := func(line string) any { return line }
 	if len(q.Options) == 0 {
 		return asIs
@@ -223,11 +223,11 @@ func prompt(q *forms.Question) string {
 	if len(q.Options) > 0 {
 		text = q.Name // the title stands above the options
 	}
-	if wanted := wanted(q); wanted != "" {
+	if wanted := expectedText(q); wanted != "" {
 		text += " (" + wanted + ")"
 	}
 	if q.Default != nil {
-		text += " [" + cli.Cell(valueText(shownDefault(q)), 60) + "]"
+		text += " [" + cli.Cell(valueText(displayDefault(q)), 60) + "]"
 	}
 	if q.Type == "text" {
 		return text + ":\n"
@@ -235,7 +235,7 @@ func prompt(q *forms.Question) string {
 	return text + ": "
 }
 
-func shownDefault(q *forms.Question) any {
+func displayDefault(q *forms.Question) any {
 	switch v := q.Default.(type) {
 	case bool:
 		if v {
@@ -252,15 +252,15 @@ func shownDefault(q *forms.Question) any {
 	return q.Default
 }
 
-var wantedTypes = map[string]string{
+var typeHints = map[string]string{
 	"text": "an empty line ends it", "integer": "a whole number", "number": "a number", "boolean": "yes or no", "date": "such as 2026-11-22",
 	"datetime": "such as 2026-11-22T09:30:00Z", "email": "an email address", "uri": "a URI", "choices": "with commas between", "json": "as JSON",
 }
 
-// wanted describes the expected answer in a few words.
-func wanted(q *forms.Question) string {
+// expectedText describes the expected answer in a few words.
+func expectedText(q *forms.Question) string {
 	parts := []string{}
-	for _, part := range []string{wantedTypes[q.Type], q.Range(), length(q)} {
+	for _, part := range []string{typeHints[q.Type], q.Range(), lengthHint(q)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -274,7 +274,7 @@ func wanted(q *forms.Question) string {
 	return strings.Join(parts, ", ")
 }
 
-func length(q *forms.Question) string {
+func lengthHint(q *forms.Question) string {
 	unit := " characters"
 	if q.Type == "choices" {
 		unit = " of them"
@@ -290,8 +290,8 @@ func length(q *forms.Question) string {
 	return ""
 }
 
-// more returns the help for "?".
-func more(q *forms.Question) string {
+// helpText returns the help for "?".
+func helpText(q *forms.Question) string {
 	text := q.Name + ": " + q.Type
 	if q.Description != "" {
 		text += "\n" + q.Description
@@ -302,8 +302,8 @@ func more(q *forms.Question) string {
 	return text
 }
 
-// answers parses NAME=VALUE arguments. The form parses the values.
-func answers(given []string) (map[string]any, error) {
+// parseValues parses NAME=VALUE arguments. The form parses the values.
+func parseValues(given []string) (map[string]any, error) {
 	values := map[string]any{}
 	for _, one := range given {
 		name, value, ok := strings.Cut(one, "=")

@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/testutil/golden"
 )
 
-// filling is a form with a field of each kind, some of which depend on others.
-func filling(t *testing.T) *forms.Filling {
+// newFilling is a form with a field of each kind, some of which depend on others.
+func newFilling(t *testing.T) *forms.Filling {
 	t.Helper()
 	text := func(s string) spec.Text { return spec.Text{Text: s} }
 	val := func(s string) *spec.Value { return &spec.Value{Kind: spec.String, Text: text(s)} }
@@ -40,12 +40,12 @@ func filling(t *testing.T) *forms.Filling {
 	return &forms.Filling{Form: f, Env: forms.Env{Vars: vars}, State: &forms.State{}}
 }
 
-// typing is an asker that is answered with these lines, which are seen among what is shown.
-func typing(lines ...string) (*asker, *strings.Builder) {
+// newTyping is an asker that is answered with these lines, which are seen among what is shown.
+func newTyping(lines ...string) (*prompter, *strings.Builder) {
 	var shown strings.Builder
-	return &asker{out: &shown, line: func(ctx context.Context) (string, error) {
+	return &prompter{out: &shown, readLine: func(ctx context.Context) (string, error) {
 		if len(lines) == 0 {
-			return "", errLeft
+			return "", errAborted
 		}
 		line := lines[0]
 		lines = lines[1:]
@@ -55,8 +55,8 @@ func typing(lines ...string) (*asker, *strings.Builder) {
 }
 
 func TestAskForm(t *testing.T) {
-	f := filling(t)
-	a, shown := typing(
+	f := newFilling(t)
+	a, shown := newTyping(
 		"3", "2", // no such kind; a trip
 		"?", "ab", "Paris",
 		"8", "19",
@@ -82,9 +82,9 @@ func TestAskForm(t *testing.T) {
 
 // Who leaves has answered what was answered, unless that would complete the form.
 func TestAskFormLeft(t *testing.T) {
-	f := filling(t)
-	a, shown := typing("1", "Lunch", "7", "-")
-	if err := a.fill(t.Context(), f); !errors.Is(err, errLeft) || !strings.HasSuffix(shown.String(), "your answers are saved\n") {
+	f := newFilling(t)
+	a, shown := newTyping("1", "Lunch", "7", "-")
+	if err := a.fill(t.Context(), f); !errors.Is(err, errAborted) || !strings.HasSuffix(shown.String(), "your answers are saved\n") {
 		t.Errorf("%v %s", err, shown)
 	}
 	if want := map[string]any{"kind": "meal", "what": "Lunch", "rate": int64(7), "with": nil}; !cmp.Equal(f.State.Answers, want) {
@@ -93,27 +93,27 @@ func TestAskFormLeft(t *testing.T) {
 	before := len(f.State.Answers)
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	a = newAsker(strings.NewReader(""), io.Discard)
+	a = newPrompter(strings.NewReader(""), io.Discard)
 	if err := a.fill(ended, f); err == nil || len(f.State.Answers) != before {
 		t.Errorf("%v %v", err, f.State.Answers)
 	}
-	a, _ = typing("", "2026-11-22")
-	if err := a.fill(t.Context(), f); !errors.Is(err, errLeft) || len(f.State.Answers) != before {
+	a, _ = newTyping("", "2026-11-22")
+	if err := a.fill(t.Context(), f); !errors.Is(err, errAborted) || len(f.State.Answers) != before {
 		t.Errorf("only what is optional is left, and would be left empty: %v %v", err, f.State.Answers)
 	}
-	a = newAsker(strings.NewReader("\r\n2026-11-22\n\n"), io.Discard)
+	a = newPrompter(strings.NewReader("\r\n2026-11-22\n\n"), io.Discard)
 	if err := a.fill(t.Context(), f); err != nil {
 		t.Errorf("from a pipe: %v", err)
 	}
 }
 
 func TestAnswerFlags(t *testing.T) {
-	got, err := answers([]string{"a=1", "b=x=y", "c="})
+	got, err := parseValues([]string{"a=1", "b=x=y", "c="})
 	if want := map[string]any{"a": "1", "b": "x=y", "c": ""}; err != nil || !cmp.Equal(got, want) {
 		t.Error(err, got)
 	}
 	for _, wrong := range [][]string{{"a"}, {"=1"}, {"a=1", "a=2"}} {
-		if _, err := answers(wrong); err == nil {
+		if _, err := parseValues(wrong); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
 	}

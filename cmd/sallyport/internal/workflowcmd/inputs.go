@@ -24,7 +24,7 @@ import (
 const maxInput = 1 << 20
 
 // inputs returns the inputs of the command line. In a terminal it asks for missing ones.
-func (w *watcher) inputs(ctx context.Context, g *engine.Client, l launch) (json.RawMessage, error) {
+func (w *watcher) inputs(ctx context.Context, g *engine.Client, l runFlags) (json.RawMessage, error) {
 	var info workflow.Info
 	if err := g.Get(ctx, "/workflows/"+url.PathEscape(l.workflow), &info); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (w *watcher) askInputs(ctx context.Context, info workflow.Info, given map[s
 		return nil
 	}
 	filling := &forms.Filling{Form: f, State: &forms.State{}}
-	if err := w.person().fill(ctx, filling); err != nil {
+	if err := w.userPrompter().fill(ctx, filling); err != nil {
 		return err
 	}
 	values, err := f.Result(ctx, filling.Env, filling.State)

@@ -67,15 +67,15 @@ type findingJSON struct {
 	Message  string `json:"message"`
 }
 
-// linting collects findings.
-type linting struct {
+// lintResult collects findings.
+type lintResult struct {
 	texts    []string
 	findings []findingJSON
 	errors   int
 	warnings int
 }
 
-func (l *linting) add(e *yamlstrict.Error, severity lint.Severity, text string) {
+func (l *lintResult) add(e *yamlstrict.Error, severity lint.Severity, text string) {
 	l.findings = append(l.findings, findingJSON{e.File, e.Line, e.Column, string(severity), e.Message})
 	l.texts = append(l.texts, text)
 	if severity == lint.Error {
@@ -85,11 +85,11 @@ func (l *linting) add(e *yamlstrict.Error, severity lint.Severity, text string) 
 	}
 }
 
-// fault adds the errors of a file that cannot be read.
-func (l *linting) fault(err error) {
+// addError adds the errors of a file that cannot be read.
+func (l *lintResult) addError(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
-			l.fault(one)
+			l.addError(one)
 		}
 		return
 	}
@@ -105,14 +105,14 @@ func (a *app) lintWorkflows(ctx context.Context, files []string, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	l := &linting{}
+	l := &lintResult{}
 	all, faults := spec.LoadDir(cfg.Workflows.Path)
 	checked := all
 	if len(files) > 0 {
 		checked, faults = readFiles(files, engine.ByName(all))
 	}
 	for _, fault := range faults {
-		l.fault(fault)
+		l.addError(fault)
 	}
 	if len(checked) > 0 {
 		if err := a.checkDefinitions(ctx, l, all, checked); err != nil {
@@ -148,9 +148,9 @@ func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.
 }
 
 // checkDefinitions checks definitions against the tools of the upstreams.
-func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*spec.Definition) error {
+func (a *app) checkDefinitions(ctx context.Context, l *lintResult, all, checked []*spec.Definition) error {
 	return a.WithGateway(ctx, gateway.Options{NoPool: true, Purpose: "lint"}, func(ctx context.Context, g *gateway.Gateway) error {
-		if err := a.Settle(ctx, g); err != nil {
+		if err := a.WaitConnected(ctx, g); err != nil {
 			return err
 		}
 		cfg, err := a.Load()
@@ -195,7 +195,7 @@ func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
 	return tools
 }
 
-func (a *app) printLinting(l *linting, looked string, asJSON bool) error {
+func (a *app) printLinting(l *lintResult, looked string, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(struct {
 			OK       bool          `json:"ok"`
@@ -211,8 +211,8 @@ func (a *app) printLinting(l *linting, looked string, asJSON bool) error {
 	return nil
 }
 
-// definitions returns the definitions that can be read; none if the settings cannot be read.
-func (a *app) definitions() []*spec.Definition {
+// loadDefinitions returns the definitions that can be read; none if the settings cannot be read.
+func (a *app) loadDefinitions() []*spec.Definition {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// launch holds the arguments and flags of workflow run.
-type launch struct {
+// runFlags holds the arguments and flags of workflow run.
+type runFlags struct {
 	workflow string
 	inputs   []string
 	answers  []string
@@ -31,7 +31,7 @@ type launch struct {
 }
 
 func workflowRunCommand(a *app) *cobra.Command {
-	var l launch
+	var l runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME",
 		Short: "run a workflow, and print its outputs",
@@ -70,7 +70,7 @@ Exit status: 0 success; 1 it failed; 2 wrong usage, inputs or settings;
 	return cmd
 }
 
-func (a *app) runWorkflow(ctx context.Context, l launch) error {
+func (a *app) runWorkflow(ctx context.Context, l runFlags) error {
 	given, err := parseAnswers(l.answers)
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (a *app) runWorkflow(ctx context.Context, l launch) error {
 	return a.watchRun(ctx, w, func(ctx context.Context, g *engine.Client) (bool, error) { return w.start(ctx, g, l) })
 }
 
-// errLost reports that the process with the engine has ended.
-var errLost = errors.New("the gateway has ended")
+// errGatewayGone reports that the process with the engine has ended.
+var errGatewayGone = errors.New("the gateway has ended")
 
 // watchRun calls begin, which starts or continues a run, and watches the run to its end. If the gateway ends in the meantime,
 // another gateway or an engine in this process continues the run.
@@ -96,12 +96,12 @@ func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.C
 				if err != nil || !watch {
 					return err
 				}
-			} else if err := w.goOn(ctx, g); err != nil {
+			} else if err := w.resume(ctx, g); err != nil {
 				return err
 			}
 			return w.watch(ctx, g)
 		})
-		if !errors.Is(err, errLost) || try == 3 {
+		if !errors.Is(err, errGatewayGone) || try == 3 {
 			return err
 		}
 		a.Say("the gateway has ended; continuing run " + w.run.ID)
@@ -109,8 +109,8 @@ func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.C
 }
 
 // start starts the run, or prints the plan for --dry-run. It reports whether to watch the run.
-func (w *watcher) start(ctx context.Context, g *engine.Client, l launch) (watch bool, err error) {
-	if l.detach && g.Own {
+func (w *watcher) start(ctx context.Context, g *engine.Client, l runFlags) (watch bool, err error) {
+	if l.detach && g.InProcess {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "no running gateway to continue the run", Hint: "start one: sallyport serve --http 127.0.0.1:8080; or leave --detach out"}
 	}
 	inputs, err := w.inputs(ctx, g, l)
@@ -145,12 +145,12 @@ func (w *watcher) plan(ctx context.Context, g *engine.Client, path string, input
 	return w.Print(planned.Text())
 }
 
-// goOn has another gateway continue the run.
-func (w *watcher) goOn(ctx context.Context, g *engine.Client) error {
+// resume has another gateway continue the run.
+func (w *watcher) resume(ctx context.Context, g *engine.Client) error {
 	if err := g.Get(ctx, runPath(w.run.ID), &w.run); err != nil || w.run.Status.Over() {
 		return err
 	}
-	if !g.Own {
+	if !g.InProcess {
 		return nil // a gateway resumes runs by itself
 	}
 	return g.Post(ctx, runPath(w.run.ID)+"/resume", httpapi.Nothing{}, &w.run)
@@ -175,11 +175,11 @@ func (w *watcher) outcome() error {
 		w.Say("run " + w.run.ID + " was canceled")
 		return cli.Status(cli.ExitInterrupted)
 	case workflow.Failed:
-		w.Complain(failure(w.run))
+		w.ReportToolError(failure(w.run))
 		return cli.Status(cli.ExitFailed)
 	case workflow.Queued, workflow.Running, workflow.Waiting:
 	}
-	return cli.Status(cli.ExitHeld)
+	return cli.Status(cli.ExitSuspended)
 }
 
 // failure returns the error of a failed run with a hint.

@@ -65,7 +65,7 @@ func (a *app) listRuns(ctx context.Context, query url.Values, asJSON bool) error
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tWORKFLOW\tSTATUS\tAGE\tTOOK\tBY\tNOTE")
 	for _, run := range list.Runs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cli.Cell(run.ID, 40), cli.Cell(run.Workflow, 64), cli.Cell(string(run.Status), 12), cli.Age(run.Started), cli.Cell(took(run), 12),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cli.Cell(run.ID, 40), cli.Cell(run.Workflow, 64), cli.Cell(string(run.Status), 12), cli.Age(run.Started), cli.Cell(durationText(run), 12),
 			cli.Cell(strings.TrimSpace(run.Trigger+" "+run.Principal), 40), cli.Cell(note(run), 80))
 	}
 	if err := table.Flush(); err != nil {
@@ -74,12 +74,12 @@ func (a *app) listRuns(ctx context.Context, query url.Values, asJSON bool) error
 	return a.Print(b.String())
 }
 
-// took returns how long a run took, "" while it continues.
-func took(run workflow.Run) string {
+// durationText returns how long a run took, "" while it continues.
+func durationText(run workflow.Run) string {
 	if run.Ended.IsZero() {
 		return ""
 	}
-	return brief(run.Ended.Sub(run.Started))
+	return formatDuration(run.Ended.Sub(run.Started))
 }
 
 // note returns the remark on a run in a list.
@@ -152,7 +152,7 @@ func (a *app) logPage(ctx context.Context, id string, after, limit int, asJSON b
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", e.N, e.Time.Local().Format(time.DateTime), cli.Cell(string(e.Kind), 20), cli.Cell(e.Path, 100), cli.Cell(strings.TrimSpace(e.Outcome+string(e.Status)+because(e.Error)), 300))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", e.N, e.Time.Local().Format(time.DateTime), cli.Cell(string(e.Kind), 20), cli.Cell(e.Path, 100), cli.Cell(strings.TrimSpace(e.Outcome+string(e.Status)+faultText(e.Error)), 300))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (l *runLog) next(ctx context.Context, g *engine.Client, id string) (over bo
 		if err := g.Get(ctx, runPath(id), &run); err != nil {
 			return false, err
 		}
-		if err := l.Print(l.run(run, l.follow)); err != nil {
+		if err := l.Print(l.runText(run, l.follow)); err != nil {
 			return false, err
 		}
 	}
@@ -208,7 +208,7 @@ func (l *runLog) read(ctx context.Context, g *engine.Client, id string, waiting 
 		path += "&values=none"
 	}
 	if waiting {
-		path += fmt.Sprint("&wait=", watchFor)
+		path += fmt.Sprint("&wait=", pollWait)
 	}
 	var list httpapi.EventList
 	if err := g.Get(ctx, path, &list); err != nil {
@@ -226,8 +226,8 @@ func (l *runLog) read(ctx context.Context, g *engine.Client, id string, waiting 
 	return more, list.Over, nil
 }
 
-// run formats a run with its timeline.
-func (c *chart) run(run workflow.Run, following bool) string {
+// runText formats a run with its timeline.
+func (c *chart) runText(run workflow.Run, following bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s", run.ID, cli.Cell(run.Workflow, 64), run.Status, cli.Cell(strings.TrimSpace(run.Trigger+" "+run.Principal), 60), run.Started.Local().Format(time.DateTime))
 	if run.Of != "" {

@@ -16,17 +16,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// happened makes the events of a run, in the milliseconds after its start.
-type happened struct{ events []workflow.Event }
+// eventLog makes the events of a run, in the milliseconds after its start.
+type eventLog struct{ events []workflow.Event }
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func (h *happened) at(ms int, e workflow.Event) {
+func (h *eventLog) at(ms int, e workflow.Event) {
 	e.Time = noon.Add(time.Duration(ms) * time.Millisecond)
 	h.events = append(h.events, e)
 }
 
-func (h *happened) step(from, to int, path, outcome string) {
+func (h *eventLog) step(from, to int, path, outcome string) {
 	h.at(from, workflow.Event{Kind: runlog.Began, Path: path, Attempt: 1})
 	end := workflow.Event{Kind: runlog.Ended, Path: path, Outcome: outcome}
 	if outcome == "failed" {
@@ -49,7 +49,7 @@ steps:
 // TestTimeline: retries, waits, passes of a long loop, what was taken over, what is under way, what was done to a run.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
-	h := &happened{}
+	h := &eventLog{}
 	h.at(0, workflow.Event{Kind: runlog.Created, Start: &workflow.Started{Path: "w.yaml", Source: timelineSource}})
 	h.step(-5000, -4000, "before", "ok")
 	h.at(10, workflow.Event{Kind: runlog.Began, Path: "fetch", Attempt: 1})
@@ -84,7 +84,7 @@ func TestBrief(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 1499 * time.Microsecond: "1ms", 12340 * time.Millisecond: "12.34s", 61 * time.Second: "1m01s", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d02h",
 	} {
-		if got := brief(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}

@@ -27,42 +27,42 @@ func newChart() *chart { return &chart{timeline.New()} }
 func (c *chart) text(now time.Time) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	d := drawing{Chart: c.Chart, out: table, end: now}
+	d := timelineWriter{Chart: c.Chart, out: table, end: now}
 	d.total = max(now.Sub(c.Start), time.Millisecond)
 	fmt.Fprintln(table, "  START\t\tSTEP\tDOES\tOUTCOME\tTOOK\t")
-	d.all(c.Tree(), "")
+	d.writeAll(c.Tree(), "")
 	_ = table.Flush() // to a builder
 	for _, note := range c.Notes {
 		fmt.Fprintf(&b, "  %s %s by %s\n", offset(note.At.Sub(c.Start)), note.What, cli.Cell(note.By, 60))
 	}
-	return blanks.ReplaceAllString(b.String(), "")
+	return trailingSpaces.ReplaceAllString(b.String(), "")
 }
 
-// blanks matches spaces at the ends of lines.
-var blanks = regexp.MustCompile(`(?m) +$`)
+// trailingSpaces matches spaces at the ends of lines.
+var trailingSpaces = regexp.MustCompile(`(?m) +$`)
 
-// drawing writes the rows of a timeline.
-type drawing struct {
+// timelineWriter writes the rows of a timeline.
+type timelineWriter struct {
 	*timeline.Chart
 	out   *tabwriter.Writer
 	end   time.Time
 	total time.Duration
 }
 
-// all writes steps with their substeps; of a long loop only some passes.
-func (d *drawing) all(marks []*timeline.Mark, indent string) {
+// writeAll writes steps with their substeps; of a long loop only some passes.
+func (d *timelineWriter) writeAll(marks []*timeline.Mark, indent string) {
 	shown, hidden := timeline.Pick(marks)
 	for _, m := range shown {
 		if m == nil {
 			fmt.Fprintf(d.out, "  \t\t%s%s\t\t\t\t\n", indent, passesText(hidden))
 			continue
 		}
-		if only := m.Only(); only != nil {
-			d.row(only, indent)
+		if only := m.Collapse(); only != nil {
+			d.writeRow(only, indent)
 			continue
 		}
-		d.row(m, indent)
-		d.all(m.Kids, indent+"  ")
+		d.writeRow(m, indent)
+		d.writeAll(m.Kids, indent+"  ")
 	}
 }
 
@@ -84,15 +84,15 @@ func passesText(hidden []*timeline.Mark) string {
 	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprint(counts[outcome], " ", outcome))
 	}
-	return fmt.Sprintf("... %d more: %s; %s to %s each", len(hidden), strings.Join(parts, ", "), brief(least), brief(most))
+	return fmt.Sprintf("... %d more: %s; %s to %s each", len(hidden), strings.Join(parts, ", "), formatDuration(least), formatDuration(most))
 }
 
-func (d *drawing) row(m *timeline.Mark, indent string) {
+func (d *timelineWriter) writeRow(m *timeline.Mark, indent string) {
 	end, took := m.Ended, ""
 	if end.IsZero() {
 		end = d.end
 	} else {
-		took = brief(end.Sub(m.Began))
+		took = formatDuration(end.Sub(m.Began))
 	}
 	outcome := m.Outcome
 	if outcome == "" {
@@ -105,7 +105,7 @@ func (d *drawing) row(m *timeline.Mark, indent string) {
 	if m.Began.Before(d.Start) && !m.Ended.IsZero() {
 		start, bar = "taken over", strings.Repeat(" ", barWidth+2)
 	}
-	fmt.Fprintf(d.out, "  %s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", start, bar, indent, cli.Cell(m.Name, 60), d.does(m.Path), outcome, took, remarks(m))
+	fmt.Fprintf(d.out, "  %s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", start, bar, indent, cli.Cell(m.Name, 60), d.describeStep(m.Path), outcome, took, remarks(m))
 }
 
 // waitsFor describes what a step waits for.
@@ -123,8 +123,8 @@ func waitsFor(what string) string {
 	return cli.Cell(what, 40)
 }
 
-// does describes what a step does, by its definition.
-func (d *drawing) does(path string) string {
+// describeStep describes what a step does, by its definition.
+func (d *timelineWriter) describeStep(path string) string {
 	if d.Source == nil {
 		return ""
 	}
@@ -149,7 +149,7 @@ func remarks(m *timeline.Mark) string {
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(waited)) {
-		parts = append(parts, fmt.Sprintf("waited %s for %s", brief(waited[what]), waitsFor(what)))
+		parts = append(parts, fmt.Sprintf("waited %s for %s", formatDuration(waited[what]), waitsFor(what)))
 	}
 	if m.Fault != nil {
 		parts = append(parts, cli.Cell(string(m.Fault.Kind)+": "+m.Fault.Message, 120))
@@ -158,7 +158,7 @@ func remarks(m *timeline.Mark) string {
 }
 
 // bar draws when a step was running, and when it waited.
-func (d *drawing) bar(m *timeline.Mark, end time.Time) string {
+func (d *timelineWriter) bar(m *timeline.Mark, end time.Time) string {
 	place := func(t time.Time) int {
 		return min(barWidth-1, max(0, int(int64(barWidth)*int64(t.Sub(d.Start))/int64(d.total))))
 	}
@@ -182,10 +182,10 @@ func (d *drawing) bar(m *timeline.Mark, end time.Time) string {
 }
 
 // offset formats a time since the start of a run.
-func offset(d time.Duration) string { return "+" + brief(d) }
+func offset(d time.Duration) string { return "+" + formatDuration(d) }
 
-// brief writes a duration with three digits or so.
-func brief(d time.Duration) string {
+// formatDuration writes a duration with three digits or so.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0s"

@@ -25,8 +25,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// watchFor is how long one request waits for events, in seconds.
-const watchFor = 20
+// pollWait is how long one request waits for events, in seconds.
+const pollWait = 20
 
 // watcher watches one run, and asks the user for forms and approvals.
 type watcher struct {
@@ -38,30 +38,30 @@ type watcher struct {
 	// given are answers to forms, by step and field. Sent answers are removed.
 	given map[string]map[string]any
 	// signals receives the signals, including the one that ends ctx.
-	signals <-chan os.Signal
-	asker   *asker
+	signals  <-chan os.Signal
+	prompter *prompter
 	// asking is set while the user is asked. An interrupt then leaves the run waiting.
-	asking atomic.Bool
-	after  int // number of events that were printed
-	began  map[string]time.Time
-	told   map[string]bool // waits that were already printed
+	asking   atomic.Bool
+	after    int // number of events that were printed
+	began    map[string]time.Time
+	reported map[string]bool // waits that were already printed
 }
 
 // watch prints the progress of the run until it is over or waits for another person. When ctx ends, it cancels the
 // run; with the next signal it stops watching.
 func (w *watcher) watch(ctx context.Context, g *engine.Client) error {
 	if w.began == nil {
-		w.began, w.told = map[string]time.Time{}, map[string]bool{}
+		w.began, w.reported = map[string]time.Time{}, map[string]bool{}
 	}
 	following, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	defer context.AfterFunc(ctx, func() { w.stop(following, g, leave) })()
 	for {
-		over, err := w.look(following, g)
+		over, err := w.poll(following, g)
 		if err == nil && !over && ctx.Err() == nil {
 			var held bool
-			if held, err = w.help(ctx, g); held && err == nil {
-				return w.held()
+			if held, err = w.answerPending(ctx, g); held && err == nil {
+				return w.reportSuspended()
 			}
 		}
 		switch {
@@ -76,8 +76,8 @@ func (w *watcher) watch(ctx context.Context, g *engine.Client) error {
 	}
 }
 
-// asks sets asking until over is called. It stays set if ctx has ended then.
-func (w *watcher) asks(ctx context.Context) (over func()) {
+// startAsking sets asking until over is called. It stays set if ctx has ended then.
+func (w *watcher) startAsking(ctx context.Context) (over func()) {
 	w.asking.Store(true)
 	return func() { w.asking.Store(ctx.Err() != nil) }
 }
@@ -103,38 +103,38 @@ func (w *watcher) stop(ctx context.Context, g *engine.Client, leave func()) {
 	}
 }
 
-// look fetches the next events and the run, and prints the events.
-func (w *watcher) look(ctx context.Context, g *engine.Client) (over bool, err error) {
+// poll fetches the next events and the run, and prints the events.
+func (w *watcher) poll(ctx context.Context, g *engine.Client) (over bool, err error) {
 	var list httpapi.EventList
-	wait := watchFor
-	if w.run.Status == workflow.Waiting && len(w.told) == 0 {
+	wait := pollWait
+	if w.run.Status == workflow.Waiting && len(w.reported) == 0 {
 		wait = 1 // it may wait for this user
 	}
 	err = g.Get(ctx, fmt.Sprintf("%s/events?values=none&after=%d&wait=%d", runPath(w.run.ID), w.after, wait), &list)
 	if err != nil {
-		return false, lost(err)
+		return false, gatewayError(err)
 	}
 	for _, e := range list.Events {
-		w.tell(e)
+		w.printEvent(e)
 	}
 	w.after = list.Next
 	path := runPath(w.run.ID)
 	if list.Over { // the run's status is updated soon
 		path += "?wait=10"
 	}
-	return list.Over, lost(g.Get(ctx, path, &w.run))
+	return list.Over, gatewayError(g.Get(ctx, path, &w.run))
 }
 
-// lost returns errLost for an error of the connection, and other errors unchanged.
-func lost(err error) error {
+// gatewayError returns errLost for an error of the connection, and other errors unchanged.
+func gatewayError(err error) error {
 	if _, refused := errors.AsType[*tool.Error](err); err == nil || refused || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errLost
+	return errGatewayGone
 }
 
-// tell prints an event.
-func (w *watcher) tell(e workflow.Event) {
+// printEvent prints an event.
+func (w *watcher) printEvent(e workflow.Event) {
 	if e.Time.Before(w.run.Started) { // taken over from another run
 		return
 	}
@@ -144,26 +144,26 @@ func (w *watcher) tell(e workflow.Event) {
 			w.began[e.Path] = e.Time
 		}
 	case runlog.Retrying:
-		w.line("again", e.Path, because(e.Error))
+		w.printProgress("again", e.Path, faultText(e.Error))
 	case runlog.Ended:
-		if (farIn(e.Path) || strings.HasSuffix(e.Path, "]")) && e.Outcome != "failed" {
+		if (isLaterPass(e.Path) || strings.HasSuffix(e.Path, "]")) && e.Outcome != "failed" {
 			return
 		}
 		took := ""
 		if began, ok := w.began[e.Path]; ok {
-			took = "  " + brief(e.Time.Sub(began))
+			took = "  " + formatDuration(e.Time.Sub(began))
 		}
-		w.line(e.Outcome, e.Path, took+because(e.Error))
+		w.printProgress(e.Outcome, e.Path, took+faultText(e.Error))
 	case runlog.Created, runlog.Claimed, runlog.Waits, runlog.Answered, runlog.Reentered, runlog.Stopping, runlog.Over:
 	}
 }
 
-// line prints a line of progress.
-func (w *watcher) line(word, path, rest string) {
+// printProgress prints a line of progress.
+func (w *watcher) printProgress(word, path, rest string) {
 	fmt.Fprintf(w.Stderr, "%-9s %s%s\n", cli.Cell(word, 20), cli.Cell(path, 200), cli.Clean(rest))
 }
 
-func because(fault *workflow.Fault) string {
+func faultText(fault *workflow.Fault) string {
 	if fault == nil {
 		return ""
 	}
@@ -172,8 +172,8 @@ func because(fault *workflow.Fault) string {
 
 var pass = regexp.MustCompile(`\[(\d+)\]`)
 
-// farIn reports whether a step is in a later pass of a loop, whose steps are not printed.
-func farIn(path string) bool {
+// isLaterPass reports whether a step is in a later pass of a loop, whose steps are not printed.
+func isLaterPass(path string) bool {
 	for _, m := range pass.FindAllStringSubmatch(path, -1) {
 		if n, err := strconv.Atoi(m[1]); err != nil || n >= timeline.ShownPasses {
 			return true
@@ -182,8 +182,8 @@ func farIn(path string) bool {
 	return false
 }
 
-// help answers what the run waits for. Held reports that this user cannot.
-func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err error) {
+// answerPending answers what the run waits for. Held reports that this user cannot.
+func (w *watcher) answerPending(ctx context.Context, g *engine.Client) (held bool, err error) {
 	if w.run.Status != workflow.Waiting {
 		return false, nil
 	}
@@ -195,7 +195,7 @@ func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err er
 		case "approval":
 			done, err = w.answerApproval(ctx, g, p)
 		default:
-			w.tellOnce(p, "until "+p.Until.Local().Format(time.DateTime))
+			w.reportWait(p, "until "+p.Until.Local().Format(time.DateTime))
 			continue
 		}
 		if done || err != nil {
@@ -206,22 +206,22 @@ func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err er
 	return held, nil
 }
 
-// tellOnce prints what a step waits for, once.
-func (w *watcher) tellOnce(p workflow.Pending, what string) {
-	if key := p.Step + " " + what; !w.told[key] {
-		w.told[key] = true
-		w.line("waits", p.Step, "  "+what)
+// reportWait prints what a step waits for, once.
+func (w *watcher) reportWait(p workflow.Pending, what string) {
+	if key := p.Step + " " + what; !w.reported[key] {
+		w.reported[key] = true
+		w.printProgress("waits", p.Step, "  "+what)
 	}
 }
 
-// held prints how to resume a run that waits for another person.
-func (w *watcher) held() error {
+// reportSuspended prints how to resume a run that waits for another person.
+func (w *watcher) reportSuspended() error {
 	for _, p := range w.run.Waiting {
 		switch p.For {
 		case "form":
 			var ask forms.Ask
 			_ = json.Unmarshal(p.Form, &ask) // as far as it can be decoded
-			w.Say(fmt.Sprintf("%s waits at %s for %s: sallyport workflow answer %s %s NAME=VALUE...", w.run.ID, p.Step, fields(&ask), w.run.ID, p.Step))
+			w.Say(fmt.Sprintf("%s waits at %s for %s: sallyport workflow answer %s %s NAME=VALUE...", w.run.ID, p.Step, fieldNames(&ask), w.run.ID, p.Step))
 		case "approval":
 			w.Say(fmt.Sprintf("%s waits at %s for approval: sallyport approvals approve %s, then sallyport workflow resume %s", w.run.ID, p.Step, p.Approval, w.run.ID))
 		}
@@ -231,11 +231,11 @@ func (w *watcher) held() error {
 			return err
 		}
 	}
-	return cli.Status(cli.ExitHeld)
+	return cli.Status(cli.ExitSuspended)
 }
 
-// fields returns the names of the fields of a form.
-func fields(ask *forms.Ask) string {
+// fieldNames returns the names of the fields of a form.
+func fieldNames(ask *forms.Ask) string {
 	var names []string
 	for _, q := range ask.Fields {
 		names = append(names, q.Name)
@@ -246,12 +246,12 @@ func fields(ask *forms.Ask) string {
 	return cli.Cell(strings.Join(names, ", "), 200)
 }
 
-// person returns the asker for the user at the terminal, nil without a terminal.
-func (w *watcher) person() *asker {
-	if w.asker == nil && cli.IsTerminal(w.Stdin) {
-		w.asker = newAsker(w.Stdin, w.Stderr)
+// userPrompter returns the asker for the user at the terminal, nil without a terminal.
+func (w *watcher) userPrompter() *prompter {
+	if w.prompter == nil && cli.IsTerminal(w.Stdin) {
+		w.prompter = newPrompter(w.Stdin, w.Stderr)
 	}
-	return w.asker
+	return w.prompter
 }
 
 // answerForm answers with the values of the command line, else asks the user.
@@ -265,13 +265,13 @@ func (w *watcher) answerForm(ctx context.Context, g *engine.Client, p workflow.P
 		}
 		return true, err
 	}
-	who := w.person()
+	who := w.userPrompter()
 	if who == nil {
 		return false, nil
 	}
-	defer w.asks(ctx)()
+	defer w.startAsking(ctx)()
 	err = who.fill(ctx, f)
-	if errors.Is(err, errLeft) || ctx.Err() != nil {
+	if errors.Is(err, errAborted) || ctx.Err() != nil {
 		return false, nil
 	}
 	return err == nil, err
@@ -288,7 +288,7 @@ type remoteForm struct {
 func (f *remoteForm) Next(ctx context.Context) (*forms.Ask, error) {
 	var now workflow.Run
 	if err := f.gate.Get(ctx, runPath(f.run.ID), &now); err != nil {
-		return nil, lost(err)
+		return nil, gatewayError(err)
 	}
 	*f.run = now
 	for _, p := range now.Waiting {
@@ -306,7 +306,7 @@ func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]forms
 	if err != nil {
 		return nil, err
 	}
-	err = lost(f.gate.Post(ctx, runPath(f.run.ID)+"/answer", httpapi.FormAnswer{Step: f.step, Values: data}, f.run))
+	err = gatewayError(f.gate.Post(ctx, runPath(f.run.ID)+"/answer", httpapi.FormAnswer{Step: f.step, Values: data}, f.run))
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && wrong.Kind == tool.Invalid {
 		return []forms.Problem{{Field: f.step, Message: wrong.Message, Hint: wrong.Hint}}, nil
 	}
@@ -317,21 +317,21 @@ func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]forms
 func (w *watcher) answerApproval(ctx context.Context, g *engine.Client, p workflow.Pending) (done bool, err error) {
 	var one approvals.Approval
 	if err := g.Get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
-		return false, lost(err)
+		return false, gatewayError(err)
 	}
 	if one.State != approval.Waiting {
 		return true, nil // the run continues soon
 	}
-	who := w.person()
+	who := w.userPrompter()
 	if who == nil {
 		return false, nil
 	}
-	defer w.asks(ctx)()
+	defer w.startAsking(ctx)()
 	who.say(cli.DescribeApproval(one))
 	for {
 		fmt.Fprint(w.Stderr, "allow? y this call, e this whole run, n no: ")
-		line, err := who.line(ctx)
-		if errors.Is(err, errLeft) || ctx.Err() != nil {
+		line, err := who.readLine(ctx)
+		if errors.Is(err, errAborted) || ctx.Err() != nil {
 			return false, nil
 		}
 		if err != nil {
@@ -342,7 +342,7 @@ func (w *watcher) answerApproval(ctx context.Context, g *engine.Client, p workfl
 			continue
 		}
 		var now approvals.Approval
-		return true, lost(g.Post(ctx, "/approvals/"+url.PathEscape(p.Approval), d, &now))
+		return true, gatewayError(g.Post(ctx, "/approvals/"+url.PathEscape(p.Approval), d, &now))
 	}
 }
 

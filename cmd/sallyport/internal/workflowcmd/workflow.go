@@ -115,7 +115,7 @@ next, and its steps. For a run (r-...) it prints the same as log.`,
 		Example: "  sallyport workflow show digest",
 		Args:    cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if isRun(args[0]) {
+			if isRunID(args[0]) {
 				return a.workflowLog(cmd.Context(), args[0], false, asJSON)
 			}
 			return a.showWorkflow(cmd.Context(), args[0], asJSON)
@@ -126,8 +126,8 @@ next, and its steps. For a run (r-...) it prints the same as log.`,
 	return cmd
 }
 
-// isRun reports whether name is the id of a run. Names of workflows have no "-".
-func isRun(name string) bool { return strings.HasPrefix(name, "r-") }
+// isRunID reports whether name is the id of a run. Names of workflows have no "-".
+func isRunID(name string) bool { return strings.HasPrefix(name, "r-") }
 
 func (a *app) showWorkflow(ctx context.Context, name string, asJSON bool) error {
 	var info workflow.Info
@@ -150,7 +150,7 @@ func (a *app) showWorkflow(ctx context.Context, name string, asJSON bool) error 
 	triggers(&b, info)
 	fmt.Fprintln(&b, "\nsteps")
 	outline(&b, info.Steps, "  ")
-	return a.Print(blanks.ReplaceAllString(b.String(), ""))
+	return a.Print(trailingSpaces.ReplaceAllString(b.String(), ""))
 }
 
 // properties lists the members of an object's schema, in the order of the file.
@@ -263,7 +263,7 @@ func outline(b *strings.Builder, steps []workflow.Outline, indent string) {
 func (a *app) completeWorkflows(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if len(args) == 0 {
-		for _, d := range a.definitions() {
+		for _, d := range a.loadDefinitions() {
 			names = append(names, d.Name+"\t"+cli.OneLine(d.Description, 60))
 		}
 	}

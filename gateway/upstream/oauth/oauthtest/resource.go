@@ -138,18 +138,18 @@ func (r *Resource) verify(ctx context.Context, as *authserver.Server, token stri
 	return &auth.TokenInfo{Scopes: claims.Scopes, Expiration: claims.Expires, UserID: claims.Subject}, nil
 }
 
-type counted struct {
+type refusalCounter struct {
 	http.ResponseWriter
 	refused *atomic.Int64
 }
 
 // Unwrap is for [http.ResponseController].
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *refusalCounter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // Flush implements [http.Flusher].
-func (c *counted) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
+func (c *refusalCounter) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
 
-func (c *counted) WriteHeader(status int) {
+func (c *refusalCounter) WriteHeader(status int) {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		c.refused.Add(1)
 	}
@@ -157,7 +157,7 @@ func (c *counted) WriteHeader(status int) {
 }
 
 func (r *Resource) count(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { next.ServeHTTP(&counted{w, &r.Refused}, req) })
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { next.ServeHTTP(&refusalCounter{w, &r.Refused}, req) })
 }
 
 // stepUp requires the scope write for the tool admin.

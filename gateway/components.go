@@ -1,0 +1,163 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/environments"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
+	"sallyport/gateway/guard"
+	"sallyport/gateway/history"
+	"sallyport/gateway/privacy"
+	"sallyport/gateway/replay"
+	"sallyport/gateway/skills"
+	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/workspaces"
+	"sallyport/internal/config"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// openComponents opens the components that need no upstream, in order of dependency.
+func (g *Gateway) openComponents(cfg *config.Config) (err error) {
+	if g.Privacy, err = privacy.New(cfg, g.log); err != nil {
+		return err
+	}
+	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
+	g.adopt(cfg)
+	g.openSandboxes()
+	if g.Auditor, err = auditor.New(auditor.Options{
+		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
+		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) },
+		Redact: func(text string) string { return g.Privacy.Redact(g.opts.secrets.For("").Text(text)) }, CountApproval: g.Telemetry.RecordApproval,
+	}); err != nil {
+		return err
+	}
+	if err = g.openRecords(g.opts.Records); err != nil {
+		return err
+	}
+	rules, err := g.Guard.Compile(cfg)
+	if err != nil {
+		return err
+	}
+	g.Guard.Apply(rules)
+	return nil
+}
+
+// openSandboxes creates the components that programs run in. The sandboxes themselves are opened when the first program needs them.
+func (g *Gateway) openSandboxes() {
+	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
+		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, CacheDir: g.opts.CacheDir, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool, Open: g.opts.openHost,
+	})
+	g.Workspaces = workspaces.New(workspaces.Options{
+		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
+		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
+			return g.Guard.WatchFiles(ctx, ws, name, nil)
+		},
+	})
+	g.Environments = environments.New(environments.Options{
+		Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage,
+		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
+	})
+}
+
+// openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
+func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
+	if g.Catalog, err = catalog.Open(catalog.Options{
+		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
+		Auth: g.opts.Auth, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets,
+		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
+	}); err != nil {
+		return err
+	}
+	g.Guard.Catalog = g.Catalog
+	g.Skills = skills.New(skills.Options{
+		DataDir: g.opts.DataDir, Settings: &g.cfg, Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard,
+	})
+	g.Replay = replay.New(replay.Options{Settings: &g.cfg, Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
+	g.Searcher, err = toolsearch.New(toolsearch.Options{
+		Catalog: g.Catalog, Guard: g.Guard, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
+		Problem: func() string { return g.Settings().summary() },
+	}, cfg.Search)
+	if err != nil {
+		return err
+	}
+	g.Executor, err = executor.New(executor.Options{
+		Settings: &g.cfg, Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
+		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
+		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Call: g.Call,
+	})
+	g.Skills.Executor = g.Executor
+	return err
+}
+
+// closeComponents stops running programs and then closes the components in reverse order of dependency.
+func (g *Gateway) closeComponents() error {
+	g.Executor.Close()
+	g.Privacy.Close()
+	g.Environments.Close()
+	err := g.Sandboxes.Close()
+	g.Approver.Close()
+	g.History.Close()
+	return errors.Join(err, g.Catalog.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
+}
+
+// redactLogs wraps pass: it removes personal data from log messages of upstreams first.
+func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, params json.RawMessage)) func(id, method string, params json.RawMessage) {
+	if pass == nil {
+		return nil
+	}
+	return func(id, method string, params json.RawMessage) {
+		if method == "notifications/message" {
+			params = tokenizer.RedactNotice(id, params)
+		}
+		pass(id, method, params)
+	}
+}
+
+// openRecords opens the components that use the store; nil keeps their records in memory.
+func (g *Gateway) openRecords(in *store.Store) (err error) {
+	if err = g.Privacy.ShareNumbers(in); err != nil {
+		return err
+	}
+	if g.History, err = history.Open(history.Options{
+		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, EstimateTokens: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
+		OnTokens: func(answered, read int) { // called some time after the execution, when its tokens are counted
+			g.Telemetry.RecordTokens(context.Background(), "execute", answered, read)
+		},
+		Resources: resources(g),
+	}); err != nil {
+		return err
+	}
+	if g.Approver, err = approvals.Open(approvals.Options{
+		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
+	}); err != nil {
+		return err
+	}
+	g.History.RebuildWith(g.Approver.Book)
+	g.Guard, err = guard.New(guard.Options{
+		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
+	})
+	return err
+}
+
+// resources returns a function that lists, one per line, the resources that a caller uses now.
+func resources(g *Gateway) func(ctx context.Context) []string {
+	return func(ctx context.Context) (lines []string) {
+		if used, err := g.Workspaces.Usage(ctx, g.Executor.Limits(execution.Program{})); err == nil && used != "" {
+			lines = append(lines, used)
+		}
+		if n := len(g.Skills.Modules(ctx)); n > 0 {
+			lines = append(lines, fmt.Sprintf("skills: %d", n))
+		}
+		return append(lines, fmt.Sprintf("idle sandboxes: %d Python, %d TypeScript", g.Sandboxes.Waiting(sandbox.Python), g.Sandboxes.Waiting(sandbox.Node)))
+	}
+}

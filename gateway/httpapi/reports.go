@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sallyport/gateway/auditor"
+	"sallyport/gateway/history"
+	"sallyport/internal/audit"
+	"sallyport/internal/tool"
+)
+
+// Reports are the savings and the audit log.
+type Reports interface {
+	// Savings returns those of the caller, or of all principals for an operator.
+	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
+	// AuditLog is for operators.
+	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
+}
+
+// defaultDays is the default number of days of savings, maxDays the maximum, for which records are kept.
+const defaultDays, maxDays = 7, 30
+
+// SavingsReport is what GET /savings gives.
+type SavingsReport struct {
+	history.Savings
+	// Saved is the total number of tokens that stayed out of models' contexts.
+	Saved int64 `json:"saved_tokens"`
+}
+
+func (a *api) savings(r *http.Request) (SavingsReport, error) {
+	days := queryOf(r).number("days")
+	step := 24 * time.Hour
+	if days == 1 {
+		step = time.Hour
+	}
+	s, err := a.service.Savings(r.Context(), time.Now().Add(-time.Duration(days)*24*time.Hour), step)
+	return SavingsReport{Savings: s, Saved: s.Total.SavedTokens()}, err
+}
+
+// defaultEvents is the default limit of audit records, maxEvents the maximum.
+const defaultEvents, maxEvents = 100, 1000
+
+// AuditEvents is what GET /audit gives.
+type AuditEvents struct {
+	// Events are sorted, the newest first.
+	Events []AuditEvent `json:"events"`
+	// Next is the cursor of the next page, omitted on the last one.
+	Next string `json:"next,omitempty"`
+	// Damaged is the number of scanned lines that are invalid or were modified, Unchained the number of records that do not follow the one before.
+	Damaged   int `json:"damaged"`
+	Unchained int `json:"unchained"`
+	// Head is the signed end of the log.
+	Head audit.Head `json:"head"`
+}
+
+// AuditEvent is one record of the audit log. Fields that do not apply are omitted.
+type AuditEvent struct{ audit.Event }
+
+func (a *api) audit(r *http.Request) (AuditEvents, error) {
+	query := queryOf(r)
+	filter := auditor.Filter{
+		Since: query.time("since"), Execution: query.text("execution"), Principal: query.text("principal"), Decision: query.text("decision"),
+		Tool: query.text("tool"), Kind: query.text("kind"), Limit: query.number("limit"),
+	}
+	if cursor := query.text("cursor"); cursor != "" {
+		before, err := strconv.ParseUint(cursor, 10, 64)
+		if err != nil || before == 0 {
+			return AuditEvents{}, invalid("cursor must be next of the page before")
+		}
+		filter.Before = before
+	}
+	page, err := a.service.AuditLog(r.Context(), filter)
+	if err != nil {
+		return AuditEvents{}, err
+	}
+	list := AuditEvents{Events: make([]AuditEvent, len(page.Events)), Damaged: page.Damaged, Unchained: page.Unchained, Head: page.Head}
+	for i, e := range page.Events {
+		list.Events[i] = AuditEvent{e}
+	}
+	if page.Next > 0 {
+		list.Next = strconv.FormatUint(page.Next, 10)
+	}
+	return list, nil
+}
+
+// metrics answers in the Prometheus text format, or in OpenMetrics if requested.
+func (a *api) metrics(w http.ResponseWriter, r *http.Request) error {
+	if a.opts.Telemetry == nil {
+		return &tool.Error{Kind: tool.NotFound, Message: "this process measures nothing", Hint: "a sallyport serve does"}
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	a.opts.Telemetry.Metrics().ServeHTTP(w, r)
+	return nil
+}

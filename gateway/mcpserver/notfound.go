@@ -1,0 +1,38 @@
+package mcpserver
+
+import (
+	"io"
+	"net/http"
+)
+
+// notFoundWriter turns 403 into 404 for a request for another principal's session, as MCP specifies for unknown sessions: the SDK's 403, which
+// has no other cause here, would reveal that the session exists.
+type notFoundWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *notFoundWriter) WriteHeader(status int) {
+	if a.refused = status == http.StatusForbidden; !a.refused {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.Header().Del("Content-Length")
+	a.ResponseWriter.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(a.ResponseWriter, "session not found\n") // as http.Error writes it
+}
+
+// Write implements [http.ResponseWriter].
+func (a *notFoundWriter) Write(p []byte) (int, error) {
+	if a.refused {
+		return len(p), nil
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Flush implements [http.Flusher].
+func (a *notFoundWriter) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// Unwrap is for [http.ResponseController].
+func (a *notFoundWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }

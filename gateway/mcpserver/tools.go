@@ -1,0 +1,94 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/execution"
+	"sallyport/internal/tool"
+)
+
+// Tools is the MCP server that New makes. Close it.
+type Tools struct {
+	*mcp.Server
+	pending *pendingCalls
+	close   func()
+}
+
+// Close cancels the programs that wait for their client, and waits for them. It is idempotent.
+func (t *Tools) Close() { t.close() }
+
+func newTools(server *mcp.Server, key []byte) *Tools {
+	t := &Tools{Server: server, pending: newPendingCalls(key)}
+	t.close = sync.OnceFunc(t.pending.close)
+	server.AddSendingMiddleware(sendRaw)
+	return t
+}
+
+// request is one call of a tool that runs programs.
+type request struct {
+	*mcp.CallToolRequest
+	client  *client
+	pending *pendingCalls
+}
+
+func (t *Tools) newRequest(ctx context.Context, req *mcp.CallToolRequest) *request {
+	c := newClient(ctx, req.Session, object{"_meta": encode(req.Params.Meta)}, req)
+	c.typed = true
+	return &request{req, c, t.pending}
+}
+
+// run runs a program. The program can send requests to its client if the client supports that.
+func (r *request) run(ctx context.Context, verbs Service, p execution.Program) (*mcp.CallToolResult, error) {
+	defer r.client.out.flush()
+	asks := r.client.answers[methodElicit] || r.client.answers[methodSample]
+	switch {
+	case r.client.modern && (asks || r.Params.RequestState != ""):
+		return r.runModern(ctx, verbs, p)
+	case asks:
+		p.Peer = programClient{r.client}
+	}
+	return runProgram(ctx, verbs, p, r.CallToolRequest)
+}
+
+// runModern runs a program for a modern client, or resumes a pending one.
+func (r *request) runModern(ctx context.Context, verbs Service, p execution.Program) (*mcp.CallToolResult, error) {
+	params := object{
+		"name": encode(r.Params.Name), "arguments": orEmptyObject(r.Params.Arguments),
+		"requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses),
+	}
+	if state := r.Params.RequestState; state != "" && !isTicket(state) {
+		return nil, errTicket
+	}
+	result, err := r.pending.callOrResume(ctx, r.client, "tools/call", params, func(ctx context.Context, peer tool.Peer) (any, error) {
+		p.Peer = programClient{peer}
+		return runProgram(ctx, verbs, p, r.CallToolRequest)
+	})
+	if gone, ok := errors.AsType[*notPendingError](err); ok {
+		return textResult(gone.Error(), true), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	asked, ok := result.(inputRequired)
+	if !ok {
+		done, _ := result.(*mcp.CallToolResult)
+		return done, nil
+	}
+	more := &mcp.CallToolResult{RequestState: asked.ticket}
+	if err := json.Unmarshal(asked.requests(), &more.InputRequests); err != nil {
+		return nil, err
+	}
+	return more, nil
+}
+
+// programClient is the client of a program, which gets the requests of the gateway and of upstreams. It drops
+// notifications: those of the upstreams go to the program.
+type programClient struct{ tool.Peer }
+
+// Notify implements [tool.Peer].
+func (programClient) Notify(string, json.RawMessage) {}

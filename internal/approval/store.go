@@ -1,0 +1,454 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+const (
+	// maxWaiting bounds the pending questions of one principal, maxKept all stored questions.
+	maxWaiting = 64
+	maxKept    = 8192
+	// maxResult is the longest result that a person can give.
+	maxResult = 32 << 10
+	// maxAge is how long a question is stored.
+	maxAge = 8 * 24 * time.Hour
+	// sessionIdle is the time without a call after which an approval for a session ends.
+	sessionIdle = 30 * time.Minute
+	// MaxOwn bounds the stored questions of one principal.
+	MaxOwn = 256
+	// storeTimeout bounds an operation of the store.
+	storeTimeout = 2 * time.Second
+)
+
+// Limits returns the limits for the bucket of a [Store].
+func Limits() store.Limits {
+	return store.Limits{Records: 2 * maxKept, Age: maxAge, Bytes: 32 << 20, Record: 64 << 10}
+}
+
+// Options configure a book; nil means all defaults.
+type Options struct {
+	// Expire is how long a question can be answered, and then how long an approval for once can be used; nil is an hour.
+	Expire func() time.Duration
+	// Record is called before each question, answer and use; its error cancels the operation. nil does nothing.
+	Record func(ctx context.Context, a Approval) error
+}
+
+// Store stores approvals in memory and in a bucket that only it writes. It is safe for concurrent use.
+type Store struct {
+	bucket *store.Bucket
+	opts   Options
+
+	mu          sync.Mutex
+	loaded      bool
+	records     map[string]*record
+	sessionUses map[string]time.Time // last use of approvals for a session, in this process
+	changed     chan struct{}        // closed at the next change
+}
+
+type record struct {
+	Approval
+	key      store.Key
+	revision uint64
+	// hasWaiter: a call of this process waits for it, and only that call can use an approval for once.
+	hasWaiter bool
+}
+
+// NewStore returns a book with the approvals of a bucket, which it reads on first use.
+func NewStore(kept *store.Bucket, opts *Options) *Store {
+	b := &Store{bucket: kept, records: map[string]*record{}, sessionUses: map[string]time.Time{}, changed: make(chan struct{})}
+	if opts != nil {
+		b.opts = *opts
+	}
+	if b.opts.Expire == nil {
+		b.opts.Expire = func() time.Duration { return time.Hour }
+	}
+	if b.opts.Record == nil {
+		b.opts.Record = func(context.Context, Approval) error { return nil }
+	}
+	return b
+}
+
+// Changes returns a channel that is closed at the next new question or answer.
+func (b *Store) Changes() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// signalChange wakes those that wait for a change. It is called with mu held.
+func (b *Store) signalChange() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// load reads the bucket, once. It is called with mu held.
+func (b *Store) load(ctx context.Context) error {
+	if b.loaded {
+		return nil
+	}
+	for entry, err := range b.bucket.List(ctx, nil) {
+		if err != nil {
+			return fmt.Errorf("read approvals: %w", err)
+		}
+		p := &record{key: entry.Key, revision: entry.Revision}
+		if err := json.Unmarshal(entry.Value, &p.Approval); err != nil {
+			return fmt.Errorf("read approval: %w", err)
+		}
+		b.records[p.ID] = p
+	}
+	b.loaded = true
+	return nil
+}
+
+// lockLoaded locks mu, loads the book and drops old entries. The caller must call done, which unlocks mu, even after an error.
+func (b *Store) lockLoaded(ctx context.Context) (limited context.Context, done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
+	b.mu.Lock()
+	err = b.load(limited)
+	b.evict(time.Now())
+	return limited, func() { b.mu.Unlock(); cancel() }, err
+}
+
+// evict drops expired entries. It is called with mu held.
+func (b *Store) evict(now time.Time) {
+	for id, used := range b.sessionUses {
+		if now.Sub(used) >= sessionIdle {
+			delete(b.sessionUses, id)
+		}
+	}
+	for id, p := range b.records {
+		if now.Sub(p.Asked) > maxAge {
+			delete(b.records, id)
+		}
+	}
+}
+
+// newRecord returns the page for a new question, nil if too many are pending. A principal with MaxOwn questions overwrites
+// its own oldest, so that it does not evict those of others. It is called with mu held.
+func (b *Store) newRecord(principal string, now time.Time) *record {
+	var own, over []*record
+	for _, p := range b.records {
+		if p.Principal == principal {
+			own = append(own, p)
+		}
+		if p.asOf(now).State != Waiting {
+			over = append(over, p)
+		}
+	}
+	older := func(a, b *record) int { return a.Asked.Compare(b.Asked) }
+	rest := slices.DeleteFunc(slices.Clone(own), func(p *record) bool { return p.asOf(now).State == Waiting })
+	switch {
+	case len(own)-len(rest) >= maxWaiting, len(b.records) >= maxKept && len(over) == 0:
+		return nil
+	case len(own) >= MaxOwn:
+		oldest := slices.MinFunc(rest, older)
+		delete(b.records, oldest.ID)
+		return &record{key: oldest.key, revision: oldest.revision}
+	case len(b.records) >= maxKept:
+		delete(b.records, slices.MinFunc(over, older).ID)
+	}
+	return &record{}
+}
+
+// Ask adds a request for approval; its caller waits until Leave. An earlier one for the same call that has no waiting caller
+// is reused. Errors are ErrMany, and those of the store and of Options.Record.
+func (b *Store) Ask(ctx context.Context, r Request) (Approval, error) {
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, err
+	}
+	now := time.Now()
+	for _, p := range b.records {
+		if p.asOf(now).State == Waiting && !p.hasWaiter && p.isSame(r) && p.Rule == r.Rule {
+			next := p.Approval
+			next.Execution = r.Execution
+			err := b.write(ctx, p, next)
+			p.hasWaiter = err == nil
+			return next, err
+		}
+	}
+	p := b.newRecord(r.Principal, now)
+	if p == nil {
+		return Approval{}, ErrMany
+	}
+	expire := min(cmp.Or(r.Expire, b.opts.Expire()), MaxExpire)
+	a := Approval{ID: "a-" + strings.ToLower(rand.Text()), Request: r, State: Waiting, Asked: now.UTC(), Expires: now.Add(expire).UTC()}
+	if p.key == nil {
+		p.key = store.Key{workspace.Folder(r.Principal), a.ID}
+	}
+	if err := b.write(ctx, p, a); err != nil {
+		return Approval{}, err
+	}
+	p.hasWaiter = true
+	b.records[p.ID] = p
+	return p.Approval, nil
+}
+
+// AskDetached adds a request without a waiting caller. An earlier one for the same call is returned as it is,
+// with its answer if it has one; an expired one is ignored. Errors are those of Ask.
+func (b *Store) AskDetached(ctx context.Context, r Request) (Approval, error) {
+	if a, ok, err := b.findLast(ctx, r); ok || err != nil {
+		return a, err
+	}
+	a, err := b.Ask(ctx, r)
+	b.StopWaiting(a.ID)
+	return a, err
+}
+
+// findLast returns the last question for the same call that is pending or answered.
+func (b *Store) findLast(ctx context.Context, r Request) (last Approval, ok bool, err error) {
+	_, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, false, err
+	}
+	for _, p := range b.records {
+		if now := p.asOf(time.Now()); now.isSame(r) && now.Rule == r.Rule && slices.Contains([]State{Waiting, Allowed, Denied, Done}, now.State) && !now.Asked.Before(last.Asked) {
+			last, ok = now, true
+		}
+	}
+	return last, ok, nil
+}
+
+// StopWaiting marks that the caller no longer waits. The request stays pending: the same call, made again, finds the answer.
+func (b *Store) StopWaiting(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.records[id]; p != nil {
+		p.hasWaiter = false
+	}
+}
+
+// isFinal reports whether the answer is that the call is not to be made.
+func (a *Approval) isFinal() bool { return a.State == Denied || a.State == Done }
+
+// write records a change and writes it to the store, and then to the book. It is called with mu held.
+func (b *Store) write(ctx context.Context, p *record, next Approval) error {
+	if err := b.opts.Record(ctx, next); err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	data, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("keep approval: %w", err)
+	}
+	revision, err := b.put(ctx, p.key, data, p.revision)
+	if errors.Is(err, store.ErrConflict) {
+		b.loaded = false // another process has written it
+		return ErrAnswered
+	}
+	if err != nil {
+		return fmt.Errorf("keep approval: %w", err)
+	}
+	p.Approval, p.revision = next, revision
+	b.signalChange()
+	return nil
+}
+
+func (b *Store) put(ctx context.Context, key store.Key, data []byte, revision uint64) (uint64, error) {
+	if revision == 0 {
+		return b.bucket.Create(ctx, key, data)
+	}
+	return b.bucket.Update(ctx, key, data, revision)
+}
+
+// Answer answers a question, once. Errors are ErrNotFound, ErrAnswered, ErrExpired, ErrInvalid, and those of the store
+// and of Options.Record.
+func (b *Store) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
+	answer.Scope = cmp.Or(answer.Scope, Once)
+	if answer.Scope != Once && answer.Scope != Execution && answer.Scope != Session {
+		return Approval{}, ErrInvalid
+	}
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, err
+	}
+	p, now := b.records[id], time.Now()
+	if p == nil {
+		return Approval{}, ErrNotFound
+	}
+	if err := p.checkAnswer(answer, now); err != nil {
+		return p.asOf(now), err
+	}
+	next := p.Approval
+	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(p.Expires.Sub(p.Asked)).UTC()
+	switch {
+	case answer.Done:
+		next.State, next.Result = Done, answer.Result
+	case answer.Allow:
+		next.State, next.Scope = Allowed, answer.Scope
+	}
+	next.By, next.Note = sanitize.Line(answer.By, 100), sanitize.Line(answer.Note, 300)
+	if next.Scope == Session {
+		b.sessionUses[id] = now
+	}
+	if err := b.write(ctx, p, next); err != nil {
+		delete(b.sessionUses, id)
+		return p.Approval, err
+	}
+	return next, nil
+}
+
+// checkAnswer returns what is wrong with an answer, nil if it is valid.
+func (p *record) checkAnswer(answer Answer, now time.Time) error {
+	switch state := p.asOf(now).State; {
+	case state == Expired:
+		return ErrExpired
+	case state != Waiting:
+		return ErrAnswered
+	case answer.Done && (answer.Allow || !p.Doubt), len(answer.Result) > maxResult, answer.Result != nil && (!answer.Done || !json.Valid(answer.Result)):
+		return fmt.Errorf("%w: done is only for a call that may have been done, with a JSON result of at most %d bytes", ErrInvalid, maxResult)
+	case answer.Allow && answer.Scope == Execution && p.Root == "":
+		return fmt.Errorf("%w: it belongs to no execution", ErrInvalid)
+	case answer.Allow && answer.Scope != Once && p.Single:
+		return fmt.Errorf("%w: it can only be allowed once", ErrInvalid)
+	}
+	return nil
+}
+
+// MarkLost adds an approval with a damaged record as Lost, unless the book has it. It allows no call.
+func (b *Store) MarkLost(ctx context.Context, a Approval) error {
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil || b.records[a.ID] != nil {
+		return err
+	}
+	p := &record{key: store.Key{workspace.Folder(a.Principal), a.ID}}
+	a.State = Lost
+	if err := b.write(ctx, p, a); err != nil {
+		return err
+	}
+	b.records[a.ID] = p
+	return nil
+}
+
+// Withdraw marks that an answer is no longer needed.
+func (b *Store) Withdraw(ctx context.Context, id string) error {
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	p := b.records[id]
+	if err != nil || p == nil || p.asOf(time.Now()).State != Waiting {
+		return err
+	}
+	next := p.Approval
+	next.State = Withdrawn
+	return b.write(ctx, p, next)
+}
+
+// Find returns the answer that allows or denies a call; decided is false if an approval is needed. It uses up an approval
+// for once, so only one of two concurrent calls gets it. own is the id of the question that the caller waits for, ""
+// for none.
+func (b *Store) Find(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, false, err
+	}
+	now := time.Now()
+	p := b.find(r, own, now)
+	if p == nil {
+		return Approval{}, false, nil
+	}
+	if p.State == Allowed && p.Scope == Session {
+		b.sessionUses[p.ID] = now
+	}
+	if p.isFinal() && (p.Doubt || !p.Standing) || p.State == Allowed && p.Scope != Once {
+		return p.Approval, true, nil
+	}
+	found, next := p.Approval, p.Approval
+	if next.Told = next.isFinal(); !next.Told {
+		next.State = Used
+	}
+	if err := b.write(ctx, p, next); err != nil {
+		return Approval{}, false, err
+	}
+	return found, true, nil
+}
+
+// Restore makes a used approval available again, as its call was not made.
+func (b *Store) Restore(ctx context.Context, id string) error {
+	ctx, done, err := b.lockLoaded(ctx)
+	defer done()
+	p := b.records[id]
+	if err != nil || p == nil || p.State != Used {
+		return err
+	}
+	next := p.Approval
+	next.State, p.hasWaiter = Allowed, false
+	return b.write(ctx, p, next)
+}
+
+// find returns the answer for a call: a denial of exactly this call first, then an approval with a wide scope, then one
+// for once. It is called with mu held.
+func (b *Store) find(r Request, own string, now time.Time) (best *record) {
+	for _, p := range b.records {
+		switch {
+		case p.isFinal() && !p.Told && p.Doubt == r.Doubt && (p.ID == own || r.Root != "" && p.isSame(r)):
+			return p
+		case !b.usable(p, r, own, now):
+		case best == nil, best.Scope == Once && p.Scope != Once:
+			best = p
+		}
+	}
+	return best
+}
+
+// usable reports whether a page allows a call now. It is called with mu held.
+func (b *Store) usable(p *record, r Request, own string, now time.Time) bool {
+	_, alive := b.sessionUses[p.ID]
+	switch {
+	case !p.Covers(r):
+		return false
+	case p.Scope == Session:
+		return alive
+	case p.Scope == Once && p.hasWaiter && p.ID != own:
+		return false
+	}
+	return now.Before(p.Expires)
+}
+
+// Get returns one question with its current state. The error is ErrNotFound or that of the store.
+func (b *Store) Get(ctx context.Context, id string) (Approval, error) {
+	_, done, err := b.lockLoaded(ctx)
+	defer done()
+	p := b.records[id]
+	switch {
+	case err != nil:
+		return Approval{}, err
+	case p == nil:
+		return Approval{}, ErrNotFound
+	}
+	return p.asOf(time.Now()), nil
+}
+
+// List returns all stored questions, the newest first.
+func (b *Store) List(ctx context.Context) ([]Approval, error) {
+	_, done, err := b.lockLoaded(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	list := make([]Approval, 0, len(b.records))
+	for _, p := range b.records {
+		list = append(list, p.asOf(now))
+	}
+	slices.SortFunc(list, func(a, b Approval) int {
+		return cmp.Or(b.Asked.Compare(a.Asked), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/internal/redact"
+)
+
+// SecretValues returns the secret values in the settings, by the ID of the upstream whose entry has them,
+// "" for all others. Values from a file or a keyring are always secret.
+func (c *Config) SecretValues() map[string][]string {
+	all := map[string][]string{"": c.ownSecrets()}
+	for _, up := range c.Upstreams {
+		all[up.ID] = append(all[up.ID], up.secrets()...)
+	}
+	for owner, references := range c.References {
+		all[owner] = append(all[owner], secretsIn(references)...)
+	}
+	for owner := range all {
+		slices.Sort(all[owner])
+		all[owner] = slices.DeleteFunc(slices.Compact(all[owner]), func(s string) bool { return s == "" })
+	}
+	return all
+}
+
+// secretsIn returns the secret values of references.
+func secretsIn(references Secrets) (secrets []string) {
+	for name, value := range references {
+		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") {
+			secrets = append(secrets, value)
+		}
+		secrets = append(secrets, redact.Value(name, value)...)
+	}
+	return secrets
+}
+
+// secrets returns the secrets in an upstream's entry.
+func (u Upstream) secrets() []string {
+	return slices.Concat(redact.Values(u.Env), redact.Values(u.Headers), redact.Args(u.Args), redact.OfURL(u.URL), []string{string(u.Auth.ClientSecret)})
+}
+
+// ownSecrets returns the secrets that belong to no upstream.
+func (c *Config) ownSecrets() []string {
+	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), redact.OfURL(c.Sandbox.Remote))
+	if e := c.Search.Embeddings; e != nil {
+		all = slices.Concat(all, redact.Values(e.Headers), redact.OfURL(e.URL))
+	}
+	if r := c.Privacy.Recognizer; r != nil {
+		all = append(all, r.secretValues()...)
+	}
+	return slices.Concat(all, c.Audit.Sinks.SecretValues(), c.Telemetry.SecretValues())
+}
