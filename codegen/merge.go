@@ -42,7 +42,7 @@ func (c *converter) join(flat, o *object, depth int) *object {
 	return merge(flat, collectConditions(c.flatten(o, depth+1)))
 }
 
-// allowAdditional returns a schema that allows further members, for an object whose members are not all known.
+// allowAdditional returns a schema that allows further members, for an object with members that are not known.
 func allowAdditional(o *object) *object {
 	if o.has("additionalProperties") {
 		return o

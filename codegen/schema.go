@@ -36,7 +36,7 @@ type place struct {
 
 func (p place) in(hint string) place { return place{hint: hint, depth: p.depth + 1} }
 
-// newConverter returns a converter whose definitions do not use the names in taken.
+// newConverter returns a converter that does not use the names in taken for its definitions.
 func newConverter(taken ...string) *converter {
 	c := &converter{takenNames: map[string]bool{}, byKey: map[string]*def{}}
 	for _, name := range taken {

@@ -26,7 +26,7 @@ type Settings struct {
 	Loaded time.Time
 	// Problem says why the current content of the file is not in force, "" if it is.
 	Problem string
-	// Restart lists the keys whose new values take effect only after a restart.
+	// Restart lists the keys with new values that take effect only after a restart.
 	Restart []string
 }
 

@@ -67,7 +67,7 @@ func (r confidence) measure() {
 }
 
 // matchesShortQuery reports whether a document has all words of a query of one or two words in
-// its name or first sentence. Of a verb and a noun only the noun has to be there.
+// its name or first sentence. Of a verb and a noun only the noun is required.
 func (r confidence) matchesShortQuery(ord int32) bool {
 	asked := r.req.contentWords()
 	if len(asked) > shortQuery {

@@ -152,7 +152,7 @@ func (d *decoder) bytes(n int) []byte {
 	return b
 }
 
-// facts reads facts whose term numbers must be below limit.
+// facts reads facts. Their term numbers must be below limit.
 func (d *decoder) facts(limit int) *facts {
 	f := &facts{numSpellChecked: int(min(d.number(), 1<<31))}
 	for _, list := range []*[]uint32{&f.terms, &f.words, &f.nameStems, &f.lead} {

@@ -57,7 +57,7 @@ type request struct {
 	nameKeys []string
 	// upstream restricts the search; unknown is a requested upstream that does not exist.
 	upstream, unknown string
-	// addressed holds the upstreams whose ids precede a colon at the start of the query.
+	// addressed holds the upstreams named before a colon at the start of the query.
 	addressed []string
 	// text is the query without what restricts it.
 	text string

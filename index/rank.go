@@ -17,9 +17,9 @@ const (
 	feedbackBelow = 0.45
 	feedbackDocs  = 10
 	feedbackTerms = 10
-	// coverDocs is the number of first documents whose coverage is computed.
+	// coverDocs is the number of first documents to compute the coverage of.
 	coverDocs = 3
-	// fitDocs is the number of first documents whose names are compared with the query.
+	// fitDocs is the number of first documents to compare with the query by name.
 	fitDocs = 50
 	// duplicateDocs is the number of first documents in which duplicates by name are demoted.
 	duplicateDocs = 50

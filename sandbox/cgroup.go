@@ -368,7 +368,7 @@ func (g *cgroup) removeLater() {
 	}
 }
 
-// clear kills and removes all cgroups of the host whose directory was dir.
+// clear kills and removes all cgroups of the host with directory dir.
 func (c cgroups) clear(dir string) error {
 	if c.memory == "" {
 		return nil

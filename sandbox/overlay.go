@@ -43,7 +43,7 @@ func (l *layout) overlay(view *os.Root) error {
 	return makeReadable(l.dir)
 }
 
-// overlayDir does so for one folder that contains mount points of ours.
+// overlayDir does so for one folder that contains mount points.
 func (l *layout) overlayDir(view *os.Root, at string) error {
 	dir, err := view.Open(path.Join(".", at))
 	if err != nil {

@@ -92,7 +92,7 @@ func (p *pool) signal() {
 	}
 }
 
-// get returns a sandbox whose guest is ready for a program: an idle one, or a new one.
+// get returns a sandbox that is ready for a program: an idle one, or a new one.
 // waited is true for an idle one.
 func (p *pool) get(ctx context.Context, job Job) (b *instance, waited bool, err error) {
 	k := kindOf(job)

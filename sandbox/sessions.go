@@ -14,7 +14,7 @@ import (
 // maxSessions is the maximum number of open sessions. Beyond it the session that has been idle longest is closed.
 const maxSessions = 16
 
-// sessions keeps the sandboxes whose interpreters outlive a program.
+// sessions keeps the sandboxes with interpreters that outlive a program.
 type sessions struct {
 	host *Host
 	idle time.Duration

@@ -20,7 +20,7 @@ import (
 // staleLimit is how long processes of a killed gateway may take to end after SIGKILL.
 const staleLimit = 5 * time.Second
 
-// clearHost removes everything that a killed host left, whose directory was dir: processes, cgroups, mounts, files.
+// clearHost removes everything that the killed host with directory dir left: processes, cgroups, mounts, files.
 // It does not call runsc, which may be what hung. If a mount cannot be removed, the files stay,
 // because they may belong to another process. killed is the number of killed processes.
 func clearHost(c cgroups, dir string) (killed int, err error) {
@@ -63,7 +63,7 @@ func loadCgroups(dir string) cgroups {
 	return cgroups{mode: LimitMode(lines[0]), memory: lines[1], cpu: lines[2]}
 }
 
-// processesOf returns the runsc processes whose state is in dir, regardless of their parents.
+// processesOf returns the runsc processes with state in dir, regardless of their parents.
 // The processes that run programs die with them.
 func processesOf(dir string) []int {
 	own := []byte("\x00--root=" + filepath.Join(dir, "runsc") + "\x00")

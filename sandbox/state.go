@@ -74,7 +74,7 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // withDirLock runs f with an exclusive lock on parent, so that no other process creates,
-// inspects or removes a host's directory meanwhile. The lock is held briefly.
+// inspects or removes a host's directory at the same time. The lock is held briefly.
 func withDirLock(parent string, f func() error) error {
 	dir, err := os.Open(parent)
 	if err != nil {

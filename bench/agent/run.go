@@ -14,7 +14,7 @@ import (
 // ErrLimit is the error of a task without an answer within its limits.
 var ErrLimit = errors.New("no answer within the limits")
 
-// Run runs m on the task of t until it makes a turn without calls, whose text is the answer. t has task, mode and
+// Run runs m on the task of t until it makes a turn without calls. The text of that turn is the answer. t has task, mode and
 // prompt; Run fills the rest, also when it returns an error. A limit of zero means none.
 func Run(ctx context.Context, m Model, tools Tools, t *tokencount.Transcript, limits Limits) (used Usage, err error) {
 	if limits.Time > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // linkSnapshots hard-links the snapshots of one folder into another: each is a folder that is named by its inputs and
-// immutable once it has its name. Nothing else of a cache is shared, since the rest is learned. Where links are
+// immutable once it has its name. The rest of a cache is not shared, since the rest is learned. Where links are
 // impossible, as between file systems, snapshots are made again.
 func linkSnapshots(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {

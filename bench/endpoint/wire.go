@@ -313,7 +313,7 @@ func (w *wire) hide(text string) string {
 // modelHint is a hint for an unknown model.
 const modelHint = "--name MODEL says which model"
 
-// onlyModel is the model that there is, if there is but one, and it has a name that can be shown as it is.
+// onlyModel is the model of the endpoint, if it has just one, and it has a name that can be shown as it is.
 func (w *wire) onlyModel(ctx context.Context) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, w.listing)
 	defer cancel()

@@ -54,7 +54,7 @@ func (b *bench) searching(ctx context.Context, p *pair) error {
 		})
 }
 
-// throughGateway asks a gateway whose upstreams, in this process, have the tools: what search_tools answers, as text.
+// throughGateway asks a gateway with upstreams in this process: what search_tools answers, as text.
 func (b *bench) throughGateway(ctx context.Context, p *pair) (err error) {
 	g, done, err := b.openMany(ctx, p)
 	if err != nil {

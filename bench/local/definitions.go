@@ -27,7 +27,7 @@ func definitions(tools []tool.Tool) []tokencount.Definition {
 	return list
 }
 
-// ownTranscript returns what a client of ours is shown, obtained as a client.
+// ownTranscript returns what a client of the gateway is shown.
 func (b *Bench) ownTranscript(ctx context.Context) (shown tokencount.Transcript, err error) {
 	server := mcpserver.New(b.gateway.Service(), b.options)
 	defer server.Close()

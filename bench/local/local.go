@@ -19,7 +19,7 @@ type Bench struct {
 	cl100k  *tokencount.Memo
 }
 
-// New returns a Bench for g, whose upstreams have been tried, as seen by clients with the options face. It is for one
+// New returns a Bench for g, after its upstreams have been tried, as seen by clients with the options face. It is for one
 // goroutine.
 func New(g *gateway.Gateway, face *mcpserver.Options) (*Bench, error) {
 	newer, err := tokens.O200k()

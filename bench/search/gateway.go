@@ -88,7 +88,7 @@ type gatewayOptions struct {
 	out    io.Writer // there
 }
 
-// defaultBudget is the tokens that an answer of the gateway has unless it is told.
+// defaultBudget is the default size of an answer of the gateway, in tokens.
 const defaultBudget = 400
 
 // measure fills in what the answers to the rows' queries cost: the tokens of the

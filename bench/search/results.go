@@ -43,7 +43,7 @@ type mean struct {
 	// Answered is how many queries have a gold tool among the first five, Denied the share of them that the engine says nothing fits to.
 	Answered int     `json:"answered,omitempty"`
 	Denied   float64 `json:"denied,omitempty"`
-	// First is the tokens of an answer, Until those until a right tool is told of; 0 where no one counted.
+	// First is the tokens of an answer, Until those until a right tool is named; 0 where no one counted.
 	First float64 `json:"first_tokens,omitempty"`
 	Until float64 `json:"until_tokens,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// writingJoins are joins whose result is written back: to a file, to the database, to the graph.
+// writingJoins are joins that write their result back: to a file, to the database, to the graph.
 func writingJoins() []*Task { return []*Task{bestCustomers(), unpaidOrders(), categoryRevenue()} }
 
 // bestCustomers goes from files by the database to the graph. Of the database it looks at a row first: what it writes is to be right at once.

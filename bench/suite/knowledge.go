@@ -80,7 +80,7 @@ var (
 	field    = regexp.MustCompile(`(\w+)\??: `)
 )
 
-// missingFields returns the wrappers whose signatures leave out what a program takes from their results.
+// missingFields returns the wrappers with signatures that leave out what a program takes from their results.
 func (k *knowledge) missingFields(s *source) (ids []string) {
 	told := map[string]bool{}
 	for _, id := range s.imports {

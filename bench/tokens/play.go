@@ -74,7 +74,7 @@ func newBench(o *options) *bench {
 	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*tokencount.Memo{}, shown: map[string]shownTools{}, costs: map[string]cost{}}
 }
 
-// open makes world and counters, and reads the catalogues, whose digests it returns.
+// open makes world and counters, reads the catalogues, and returns their digests.
 func (b *bench) open() (digests map[string]string, err error) {
 	if b.world, err = suite.NewWorld(b.worldDir(), b.upstreams); err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func (f *Files) Merge(principal string, known, learned Pairs) (Pairs, error) {
 	return all, f.folder.Write(fileName(principal), body)
 }
 
-// fileName returns the file name for a principal, whose name may be any text.
+// fileName returns the file name for a principal. A principal's name may be any text.
 func fileName(principal string) string {
 	sum := sha256.Sum256([]byte(principal))
 	return hex.EncodeToString(sum[:16])

@@ -151,7 +151,7 @@ func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
 	return g.ExpectedAction(ctx, id, true) == policy.Deny
 }
 
-// ReasonDenied is the reason of a FoundHeld whose tool the policy denies.
+// ReasonDenied is the reason of a FoundHeld with a tool that the policy denies.
 const ReasonDenied = "denied"
 
 // PolicyLabel returns the text for an action in search results.

@@ -158,7 +158,7 @@ func (rt route) withName(name string) route {
 	return rt
 }
 
-// withParams sets the query parameters of a route, whose values [queryOf] returns.
+// withParams sets the query parameters of a route; [queryOf] returns their values.
 func (rt route) withParams(params ...param) route {
 	rt.params = params
 	return rt

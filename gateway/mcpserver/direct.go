@@ -181,7 +181,7 @@ func (d *Direct) refresh() {
 	}
 }
 
-// registerTools registers with the SDK's server the tools whose arguments it compares
+// registerTools registers with the SDK's server the tools with arguments that it compares
 // with HTTP headers, and notifies clients of the change.
 func (d *Direct) registerTools(old, next *roster) {
 	var gone []string

@@ -27,7 +27,7 @@ const (
 	// parkedTime is how long.
 	maxPending     = 64
 	pendingTimeout = 5 * time.Minute
-	// ticketLifetime is how long a ticket tells how to resume a program whose call is no longer pending.
+	// ticketLifetime is how long a ticket tells how to resume a program without a pending call.
 	ticketLifetime = 24 * time.Hour
 )
 

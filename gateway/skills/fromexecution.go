@@ -18,7 +18,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// lastExecution stands for the last successful execution of the caller.
+// lastExecution means the last successful execution of the caller.
 const lastExecution = "last"
 
 // fromExecution makes a function of a successful program. The notes describe the new parameters.

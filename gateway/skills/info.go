@@ -130,7 +130,7 @@ func (s *Library) SkillOf(ctx context.Context, name string, version int) (SkillD
 	return d, nil
 }
 
-// PendingSkill returns a skill whose sharing is pending, for operators only. Errors are *tool.Error.
+// PendingSkill returns a skill that waits to be shared, for operators only. Errors are *tool.Error.
 func (s *Library) PendingSkill(ctx context.Context, name string) (SkillDetail, error) {
 	switch {
 	case s.store == nil:

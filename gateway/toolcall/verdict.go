@@ -15,7 +15,7 @@ type Verdict struct {
 	// Rule names the rule that decided: one of the settings, "default", or "flow" for a
 	// data-flow rule; "" for none.
 	Rule string
-	// Reason is for people, Message for the model whose call is refused.
+	// Reason is for people, Message for the model that made the refused call.
 	Reason, Message string
 	// Approval is the id of the approval that was requested, "" for none.
 	Approval string

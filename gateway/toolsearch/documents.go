@@ -128,7 +128,7 @@ func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Langu
 	return found, nil
 }
 
-// offersByURI returns the resources whose URI is the query, which an index of words cannot match.
+// offersByURI returns the resources with the query as URI, which an index of words cannot match.
 func offersByURI(known map[catalog.DocumentKey]catalog.Document, s Request) (hits []index.Hit) {
 	if !strings.Contains(s.Query, ":") || strings.ContainsAny(s.Query, " \t\n") {
 		return nil

@@ -99,7 +99,7 @@ func (s *Session) backoffError(wait time.Duration) *tool.Error {
 	return e
 }
 
-// problemError is the error of a session whose settings have a problem.
+// problemError is the error of a session with invalid settings.
 func (s *Session) problemError() *tool.Error {
 	return &tool.Error{
 		Kind: tool.Upstream, Message: "cannot connect to upstream " + s.settings.ID + ": " + sanitize.Line(s.settings.Problem, maxShownReason),

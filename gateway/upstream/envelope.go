@@ -121,7 +121,7 @@ func (e *envelope) failure() *jsonrpc.Error {
 	return failure
 }
 
-// malformedError is the error of a call whose response is malformed.
+// malformedError is the error of a call with a malformed response.
 type malformedError struct{ why string }
 
 func (g *malformedError) Error() string { return g.why }

@@ -257,7 +257,7 @@ func (s faults) closedError() *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Message: "the session with upstream " + s.settings.ID + " is closed", Err: errClosed}
 }
 
-// contextError is the error of a caller whose ctx has ended.
+// contextError is the error of a caller after its ctx has ended.
 func (s faults) contextError(ctx context.Context) *tool.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Kind: tool.Timeout, Message: "time ran out waiting for upstream " + s.settings.ID, Err: ctx.Err()}

@@ -128,7 +128,7 @@ func (s *Session) answerInput(ctx context.Context, r *request, asked *inputRequi
 	return err
 }
 
-// inputError is the error of a call whose upstream requires input and gets none.
+// inputError is the error of a call to an upstream that requires input and gets none.
 func (s *Session) inputError(r *request, what string, err error) *tool.Error {
 	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream requires input (%s)",
 		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, what)}

@@ -22,7 +22,7 @@ var (
 	errClosed = errors.New("the session was closed")
 	// errNoHandshake is the error of a link without any response after server/discover.
 	errNoHandshake = errors.New("no answer to either server/discover or initialize")
-	// errFlood is the error of a link whose upstream sent more requests than could be answered.
+	// errFlood is the error of a link to an upstream that sent more requests than could be answered.
 	errFlood = errors.New("sends requests without reading the answers")
 )
 
@@ -262,7 +262,7 @@ func (w *wire) request(ctx context.Context, method string, params json.RawMessag
 	return w.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: method, Params: params})
 }
 
-// stream is request for a long-lived response, whose failure does not end the wire.
+// stream is request for a long-lived response. A failed stream does not end the wire.
 func (w *wire) stream(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	n, answer := w.expect()
 	req := &jsonrpc.Request{ID: numericID(n), Method: method, Params: params}

@@ -107,7 +107,7 @@ func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEa
 	return result{status: outcomeOK, value: values}, err
 }
 
-// choose runs the steps of the first case whose condition is true, else the default.
+// choose runs the steps of the first case with a true condition, else the default.
 func (r blockRun) choose(ctx context.Context, f *frame, n *node, at location) (result, error) {
 	chosen := len(n.blocks) - 1
 	for i, when := range n.when {

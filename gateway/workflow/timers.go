@@ -30,7 +30,7 @@ func (e *Engine) setTimer(ctx context.Context, run, path string, at time.Time) (
 	}
 }
 
-// watchTimers continues runs whose timers fire and that are not in the queue.
+// watchTimers continues runs that are not in the queue when their timers fire.
 func (e *Engine) watchTimers() {
 	<-e.queue.loaded
 	err := e.timers.Listen(e.base, func(f store.Firing) error {

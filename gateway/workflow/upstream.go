@@ -25,7 +25,7 @@ type Host interface {
 // maxChain limits chains of runs that start each other.
 const maxChain = 8
 
-// toolUpstream is an in-process upstream whose tools are the exposed workflows.
+// toolUpstream is an in-process upstream. Its tools are the exposed workflows.
 type toolUpstream struct {
 	engine *Engine
 	host   Host

@@ -25,7 +25,7 @@ const unit = 256
 // Vector is the embedding of a text. It has length 1, up to rounding.
 type Vector [Dim]int8
 
-// Word identifies a word of the table; Unknown stands for all others.
+// Word identifies a word of the table; Unknown means all others.
 type Word uint16
 
 // Unknown is the zero value of Word.

@@ -91,7 +91,7 @@ func newCaller(t Token) Caller {
 	return v
 }
 
-// Alive reports whether the token with an id is still valid. It is true for "", which stands for sessions without a token.
+// Alive reports whether the token with an id is still valid. It is true for "", which means sessions without a token.
 func (t *Tokens) Alive(id string) bool {
 	if id == "" {
 		return true

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// System describes the system and user whose settings are read: home directory and environment.
+// System describes the system and the user of the settings: home directory and environment.
 type System struct {
 	// OS is as runtime.GOOS.
 	OS string

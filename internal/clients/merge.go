@@ -83,7 +83,7 @@ func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
 	return config.Entry{}, false
 }
 
-// FindReplaced returns the servers whose definitions f has.
+// FindReplaced returns the servers that f defines.
 func FindReplaced(f *config.File, servers []Server) ([]Server, error) {
 	entries, err := f.Entries()
 	if err != nil {

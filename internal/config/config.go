@@ -154,7 +154,7 @@ type HTTPLimits struct {
 
 // ResourceServer configures which access tokens (JWT, RFC 9068) are accepted over HTTP.
 type ResourceServer struct {
-	// Issuer is the URL of the authorization server, whose keys are found by discovery.
+	// Issuer is the URL of the authorization server. Its keys are found by discovery.
 	Issuer string
 	// Audience is the required audience of a token: the URL of the gateway's /mcp.
 	Audience string

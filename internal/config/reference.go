@@ -34,7 +34,7 @@ type resolver struct {
 	// lenient: files and the keyring are not read, and values may be missing.
 	lenient   bool
 	noKeyring error // the error of an unusable keyring
-	// owner is the ID of the upstream whose entry is decoded, "" for all others; noted are the values of references by owner.
+	// owner is the ID of the upstream of the decoded entry, "" for all others; noted are the values of references by owner.
 	owner  string
 	values map[string]Secrets
 }

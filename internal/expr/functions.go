@@ -35,7 +35,7 @@ func dataFunctions() []cel.EnvOption {
 	}
 }
 
-// isDataFunction reports whether overload is a data function, whose cost CEL does not know.
+// isDataFunction reports whether overload is a data function. CEL does not know the cost of these.
 func isDataFunction(overload string) bool {
 	return slices.Contains([]string{textOf, jsonOf, parseJSON, sumOf}, overload)
 }

@@ -119,7 +119,7 @@ func number(n json.Number) (any, error) {
 	return f, nil
 }
 
-// Unknown is a value that is not known yet. An evaluation whose result depends on it ends with [ErrUnknown].
+// Unknown is a value that is not known yet. An evaluation that depends on it ends with [ErrUnknown].
 type Unknown struct{}
 
 // ErrUnknown means that an expression needs a value that is [Unknown].

@@ -264,7 +264,7 @@ func (f *File) Resume(by string) error {
 	return f.write(isResumed, head)
 }
 
-// End records the end of an execution whose process died before it could.
+// End records the end of an execution after its process died without doing so.
 func (f *File) End(record json.RawMessage) error {
 	f.Over = record
 	return f.write(isProgramEnd, record)

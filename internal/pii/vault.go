@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// ErrForgotten is the error for a token whose value was evicted.
+// ErrForgotten is the error for a token with an evicted value.
 var ErrForgotten = errors.New("its value is no longer kept")
 
 const (

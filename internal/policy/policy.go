@@ -65,7 +65,7 @@ type Rule struct {
 	// When is a CEL expression that must be true; "" means always.
 	When string
 	Then Action
-	// Message is shown to a model whose call is refused, with the rule's name.
+	// Message is shown to a model when its call is refused, with the rule's name.
 	Message string
 	// Limit applies if Then is limit.
 	Limit *Limits

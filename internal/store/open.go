@@ -117,7 +117,7 @@ func ownerOf(dir string) int {
 	return pid
 }
 
-// start returns a store whose engine starts in the background.
+// start returns a store. Its engine starts in the background.
 func start(dir string, opts Options, steps []migration, unlock func()) *Store {
 	var (
 		up      = make(chan struct{})

@@ -38,7 +38,7 @@ func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool)
 	}
 }
 
-// ShortDir is tb.TempDir with a path short enough for a Unix socket, whose path is limited to 108 bytes.
+// ShortDir is tb.TempDir with a path short enough for a Unix socket: at most 108 bytes.
 func ShortDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of TempDir are too long for sockets

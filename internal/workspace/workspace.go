@@ -148,7 +148,7 @@ func (d *Dir) sweep() error {
 	return nil
 }
 
-// isTemp reports whether a folder of that name is one of ours.
+// isTemp reports whether a folder of that name is a temporary folder of this package.
 func (d *Dir) isTemp(name string) bool {
 	return tempName.MatchString(name) || !d.opts.Existing && strings.HasPrefix(name, tempPrefix)
 }

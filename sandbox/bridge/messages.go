@@ -148,7 +148,7 @@ func (m *Messages) WriteMessage(kind int, data []byte) error {
 	return err
 }
 
-// Attach returns a bridge whose guest is the [Relay] at the other end of m. Closing the bridge closes m.
+// Attach returns a bridge with the [Relay] at the other end of m as guest. Closing the bridge closes m.
 func Attach(m *Messages, opts Options) *Bridge {
 	b := &Bridge{log: orDiscard(opts.Logger), connected: make(chan struct{}), closed: make(chan struct{}), conn: m}
 	close(b.connected)

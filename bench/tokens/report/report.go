@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Summary and Section are the names of the sections of the page that are ours: what it comes to, and all tables.
+// Summary and Section are the names of the sections of the page that are ours: the summary, and all tables.
 const (
 	Summary = "tokens-in-short"
 	Section = "tokens"

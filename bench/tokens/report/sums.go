@@ -63,7 +63,7 @@ func (r *Results) pairs(other string, servers int, encoding, kind string, w weig
 	return p
 }
 
-// codeCost returns the cost of a task in code mode. An invalid one has to be done again in the other mode.
+// codeCost returns the cost of a task in code mode. An invalid one is repeated in the other mode.
 func codeCost(code, other *Line, w weighing) float64 {
 	if code.Valid() {
 		return code.WeightedCost(w.rates)

@@ -156,7 +156,7 @@ func (b *Budget) hold(data *byte, n int) {
 	runtime.AddCleanup(data, b.free, int64(n))
 }
 
-// Keep counts the large copies in a result whose message is dropped.
+// Keep counts the large copies in a result after its message is dropped.
 func (b *Budget) Keep(result tool.Result) {
 	for _, c := range result.Content {
 		if len(c.Text) > largeMessage {

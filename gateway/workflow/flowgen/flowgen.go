@@ -50,7 +50,7 @@ type drafter struct {
 	tools map[tool.ID]tool.Tool
 	calls []*call
 	steps []*step
-	// failed are the failed calls, lost the calls whose results were too large to be stored.
+	// failed are the failed calls, lost the calls with results that were too large to be stored.
 	failed, lost []string
 	// methods says that the program made requests other than tool calls.
 	methods bool

@@ -42,7 +42,7 @@ type Planned struct {
 	Outputs  map[string]any `json:"outputs,omitempty"`
 }
 
-// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression whose value is not known before the run.
+// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression with a value that is not known before the run.
 type PlannedStep struct {
 	// Path is as in events; the steps of a loop are shown once, as its first iteration.
 	Path string `json:"path"`

@@ -8,7 +8,7 @@ import (
 // Block is one list of steps within a step.
 type Block struct {
 	// Name is the path element between the ids of the step and of its inner steps: a branch's name, "case[0]", "default",
-	// "try", "catch", "finally"; "" for a loop, whose iterations have numbers.
+	// "try", "catch", "finally"; "" for a loop: its iterations have numbers.
 	Name  string
 	Steps []Step
 }

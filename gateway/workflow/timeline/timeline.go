@@ -188,7 +188,7 @@ func (m *Mark) Collapse() *Mark {
 	return &one
 }
 
-// Pick selects the steps to show. A nil mark in shown stands for the hidden ones.
+// Pick selects the steps to show. A nil mark in shown represents the hidden ones.
 func Pick(marks []*Mark) (shown, hidden []*Mark) {
 	passes := 0
 	for _, m := range marks {

@@ -150,7 +150,7 @@ func (m *benchRun) canRun(ctx context.Context) string {
 	return m.bench.CanRun(ctx)
 }
 
-// chooseTimedTool chooses the tool whose calls are timed, nil for none, and reports it.
+// chooseTimedTool chooses the tool to time, nil for none, and reports it.
 func (m *benchRun) chooseTimedTool(ctx context.Context) (call *tool.ID, err error) {
 	switch {
 	case m.options.noCalls || m.programsProblem != "":

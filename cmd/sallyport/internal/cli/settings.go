@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// ReadSettings reads the settings without resolving references, whose values may not exist yet.
+// ReadSettings reads the settings without resolving references: their values may not exist yet.
 func (a *App) ReadSettings() (*config.Config, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if err != nil {

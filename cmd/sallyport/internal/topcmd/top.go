@@ -82,7 +82,7 @@ type screen struct {
 	colours  bool
 	view     topView
 	sort     func(x, y httpapi.LiveExecution) int
-	// selected is the id of the selected program, asked that of a program whose cancellation must be confirmed.
+	// selected is the id of the selected program, asked that of a program with a cancellation to be confirmed.
 	selected, confirming string
 	// message is the message about the last action.
 	message         string

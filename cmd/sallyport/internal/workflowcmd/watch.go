@@ -172,7 +172,7 @@ func faultText(fault *workflow.Fault) string {
 
 var pass = regexp.MustCompile(`\[(\d+)\]`)
 
-// isLaterPass reports whether a step is in a later pass of a loop, whose steps are not printed.
+// isLaterPass reports whether a step is in a later pass of a loop. Such steps are not printed.
 func isLaterPass(path string) bool {
 	for _, m := range pass.FindAllStringSubmatch(path, -1) {
 		if n, err := strconv.Atoi(m[1]); err != nil || n >= timeline.ShownPasses {
