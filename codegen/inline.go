@@ -6,7 +6,7 @@ import (
 )
 
 // maxLevel is the maximum nesting of objects that is written out. On level 0 an
-// object shows only its required members, on bareLevel none.
+// object shows only its required members, on untypedLevel none.
 const (
 	maxLevel     = 4
 	untypedLevel = -1

@@ -114,7 +114,7 @@ var pyDirective = regexp.MustCompile(`(?i)#(\s*(?:type|pyright|pyre|pytype|mypy|
 
 func withoutDirectives(text string) string { return pyDirective.ReplaceAllString(text, "#_$1") }
 
-// tsEnd escapes the end of a comment; tsOrder matches directives to a compiler, or references to files that it reads.
+// tsEnd escapes the end of a comment; tsDirective matches directives to a compiler, or references to files that it reads.
 var (
 	tsEnd       = strings.NewReplacer("*/", `*\/`)
 	tsDirective = regexp.MustCompile(`(?i)([@#])(ts-|__|jsx|license|preserve|source(?:mapping)?url)`)

@@ -10,7 +10,7 @@ import (
 // A logistic model decides whether the best hit is weak, after words and vectors
 // are scored. It was fitted on the odd queries of the judged sets: queries that a
 // tool fits against queries that none fits, and queries whose upstreams with the
-// right tools were removed. A hit below honestBelow is only the nearest, not an
+// right tools were removed. A hit below confidenceThreshold is only the nearest, not an
 // answer. bench/results/ranking-steps.txt has its accuracy on the even queries.
 const (
 	// Of the hit's score, in units of two rare words.
@@ -45,7 +45,7 @@ const (
 
 const (
 	// A hit is an answer too if its favour is at least sureFavour, or if the other ranking also has it first and it
-	// misses honestBelow by at most alsoShort.
+	// misses confidenceThreshold by at most alsoShort.
 	sureFavour = 0.5
 	alsoShort  = 1.0
 )
@@ -53,7 +53,7 @@ const (
 // confidence estimates whether the best hit is an answer.
 type confidence struct{ *search }
 
-// measure records the best hit and by how much it misses honestBelow.
+// measure records the best hit and by how much it misses confidenceThreshold.
 func (r confidence) measure() {
 	top := r.best(1)
 	if len(top) == 0 {

@@ -21,7 +21,7 @@ const (
 	analysisVersion = 3
 
 	maxSnapshot = 256 << 20 // bytes
-	// maxSnapshotFiles is the maximum number of files, keptFor the maximum age of an unused one.
+	// maxSnapshotFiles is the maximum number of files, maxSnapshotAge the maximum age of an unused one.
 	maxSnapshotFiles = 8
 	maxSnapshotAge   = 30 * 24 * time.Hour
 	// writeDelay is how long a catalog must be unchanged before it is written.
@@ -30,7 +30,7 @@ const (
 
 // diskCache caches analyzed documents in a folder. The name of a file is the digest of
 // the analysis and of all documents. One goroutine writes files, once the catalog
-// has not changed for restFor and on close. Failures are only logged: documents that
+// has not changed for writeDelay and on close. Failures are only logged: documents that
 // cannot be read are analyzed again. A nil saved disables the cache.
 type diskCache struct {
 	folder   *checksumfile.Folder

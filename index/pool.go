@@ -37,7 +37,7 @@ type batch struct {
 	texts   []string
 }
 
-// pooledDoc is an entry as a bleve document. It has no fields: listsPlugin reads the batch itself.
+// pooledDoc is an entry as a bleve document. It has no fields: segmentPlugin reads the batch itself.
 type pooledDoc struct {
 	*batch
 	key string

@@ -160,7 +160,7 @@ func (g *wordCache) analyzeWord(word string) *wordTerms {
 	for _, p := range parts {
 		part := strings.ToLower(string(p))
 		g.addPart(&s, part, false)
-		if part[0] >= 'a' { // see meaningWords
+		if part[0] >= 'a' { // see embeddingWords
 			s.vector = append(s.vector, g.analyzers.model.Find(part))
 		}
 	}

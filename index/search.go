@@ -19,7 +19,7 @@ type search struct {
 	// used holds the terms that are already scored.
 	used map[string]bool
 	// matchedPhrases holds the phrases of the query, inPhrase the length of the longest phrase that
-	// a stem is in, wishOf the index of a stem's term in asked.
+	// a stem is in, termIndex the index of a stem's term in asked.
 	matchedPhrases      []phraseMatch
 	concepts            []queryConcept // the concepts of said
 	inPhrase, termIndex map[string]int
@@ -29,7 +29,7 @@ type search struct {
 	// evidence is the mean score of the best tools of each upstream.
 	evidence []float64
 	// bestHit is the best hit by words and meaning, short by how much it misses the
-	// confidence threshold; partFits reports that a tool fits a subquery well.
+	// confidence threshold; subqueryFits reports that a tool fits a subquery well.
 	bestHit      int32
 	shortfall    float64
 	subqueryFits bool

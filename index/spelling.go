@@ -83,7 +83,7 @@ func withPrefix(sorted []string, start string) []string {
 }
 
 // fuzzyCandidates returns the sorted words to compare word with: those that share its first
-// letter or, if these are more than maxAlike, a longer prefix.
+// letter or, if these are more than maxCandidates, a longer prefix.
 func fuzzyCandidates(sorted []string, word string) []string {
 	for n := 1; n <= len(word); n++ {
 		if sorted = withPrefix(sorted, word[:n]); len(sorted) <= maxCandidates {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxSubqueries is the maximum number of subqueries of one query, needWords the minimum
+	// maxSubqueries is the maximum number of subqueries of one query, minSubqueryWords the minimum
 	// number of content words of a subquery.
 	maxSubqueries    = 6
 	minSubqueryWords = 2
 	// subqueryThreshold is the confidence from which on a part of a query counts as a subquery.
 	subqueryThreshold = 7.0
-	// subqueryShare and needSecond are the minimum scores of the two best documents of a subquery, as shares of the best
+	// subqueryShare and subquerySecondShare are the minimum scores of the two best documents of a subquery, as shares of the best
 	// score.
 	subqueryShare, subquerySecondShare = 0.95, 0.8
 )

@@ -25,7 +25,7 @@ type generation struct {
 	retired bool
 }
 
-// acquireServers returns the newest tree. The caller releases it with dropServers.
+// acquireServers returns the newest tree. The caller releases it with releaseServers.
 func (h *Host) acquireServers() (*generation, error) {
 	g := &h.generations
 	g.mu.Lock()
@@ -53,7 +53,7 @@ func (h *Host) releaseServers(used *generation) error {
 	return nil
 }
 
-// retire retires the current tree, so that the next useServers makes a new one. It is called with mu held.
+// retire retires the current tree, so that the next acquireServers makes a new one. It is called with mu held.
 func (g *generations) retire() error {
 	last := g.current
 	g.current = nil

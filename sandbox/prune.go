@@ -18,11 +18,11 @@ const (
 	outputShare = 4
 )
 
-// outputName matches files that keepOutput made. Other files in the folder belong to programs.
+// outputName matches files that saveOutput made. Other files in the folder belong to programs.
 var outputName = regexp.MustCompile(`^\.out/[a-z0-9-]{1,40}\.(stdout|stderr)\.txt$`)
 
 // pruneOutput removes saved output of earlier programs if there is new output to save: files that are older than
-// outputAge, and the oldest ones that would exceed output's share of the workspace.
+// maxOutputAge, and the oldest ones that would exceed output's share of the workspace.
 func pruneOutput(w Workspace, quota int64, now time.Time, clips ...*outputBuffer) error {
 	room, fresh := quota/outputShare, false
 	for _, c := range clips {

@@ -42,7 +42,7 @@ type snapshot struct {
 const (
 	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
 	snapshotFormat = "2"
-	// keepSnapshots is how long an unused snapshot is kept, keepHalf an unfinished one.
+	// keepSnapshots is how long an unused snapshot is kept, keepPartial an unfinished one.
 	keepSnapshots = 30 * 24 * time.Hour
 	keepPartial   = time.Hour
 	manifestName  = "manifest.json"

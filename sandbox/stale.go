@@ -53,7 +53,7 @@ func saveCgroups(c cgroups, dir string) error {
 	return nil
 }
 
-// loadCgroups returns the cgroups that noteCgroups recorded, none without a valid record. Only the host's user can write there.
+// loadCgroups returns the cgroups that saveCgroups recorded, none without a valid record. Only the host's user can write there.
 func loadCgroups(dir string) cgroups {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
 	lines := strings.Split(string(data), "\n")

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// hits is how many hits are asked for, doorMost the most tools that a gateway is opened with here.
+	// hits is how many hits are asked for, gatewayMost the most tools that a gateway is opened with here.
 	hits        = 10
 	gatewayMost = 2000
 )

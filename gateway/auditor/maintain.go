@@ -88,7 +88,7 @@ func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
 
 // RecordReload records other settings before they take effect.
 func (a *Auditor) RecordReload(cfg *config.Config) error {
-	if a.recorded.settings == "" { // KeepAudit does not run
+	if a.recorded.settings == "" { // MaintainAudit does not run
 		return nil
 	}
 	return a.recordSettings(cfg)

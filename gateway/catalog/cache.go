@@ -24,7 +24,7 @@ import (
 const (
 	// cacheVersion changes when a file of another version would be misread.
 	cacheVersion = 1
-	// cacheMaxAge is how long an unused file is kept, cacheTouched how often
+	// cacheMaxAge is how long an unused file is kept, cacheTouchInterval how often
 	// the time of its last use is updated.
 	cacheMaxAge        = 30 * 24 * time.Hour
 	cacheTouchInterval = 24 * time.Hour
@@ -188,7 +188,7 @@ func (c *cache) store(up config.Upstream, offer tool.Offer) error {
 	return checksumfile.Write(c.root, c.name(up), data)
 }
 
-// sweep removes files that have not been used for cacheKept: offers of old settings,
+// sweep removes files that have not been used for cacheMaxAge: offers of old settings,
 // and temporary files of killed processes.
 func (c *cache) sweep() {
 	if c == nil {

@@ -57,7 +57,7 @@ type RunPage struct {
 	// Forms are the open ones, Approvals those that it requested.
 	Forms     []RunForm
 	Approvals []approvals.Approval
-	// From are the steps where a replay can begin. MaySteer says that the user may control the run.
+	// From are the steps where a replay can begin. MayControl says that the user may control the run.
 	From       []string
 	MayControl bool
 	// Inputs and Outputs are in JSON.

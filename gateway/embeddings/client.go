@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxDim is the maximum length of a vector, maxPerVector that of its JSON in bytes,
-	// maxAnswer that of a response.
+	// maxResponse that of a response.
 	maxDim       = 8192
 	maxPerVector = 256 << 10
 	maxResponse  = 32 << 20

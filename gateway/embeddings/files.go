@@ -20,7 +20,7 @@ import (
 const (
 	// maxFile bounds the vectors of one model on disk, in bytes.
 	maxFile = 128 << 20
-	// maxAgeDays is how many days an unused vector is kept, touchedDays how often the
+	// maxAgeDays is how many days an unused vector is kept, touchDays how often the
 	// day of its last use is updated.
 	maxAgeDays = 30
 	touchDays  = 7

@@ -16,7 +16,7 @@ import (
 const (
 	// maxText is how much of a text is embedded, in bytes.
 	maxText = 2000
-	// maxInflight is how many queries are in flight at once, maxFlight how long one may
+	// maxInflight is how many queries are in flight at once, maxQueryTime how long one may
 	// take: a search does not wait that long, but a later one uses the vector.
 	maxInflight  = 4
 	maxQueryTime = 10 * time.Second
@@ -268,7 +268,7 @@ func (r *Ranker) runQuery(f *pendingQuery, name digest, query string) {
 }
 
 // checkLength rejects a query's vector that has another length than the documents'. After
-// maxOdd in a row the model must have changed: all documents are embedded again.
+// maxMismatches in a row the model must have changed: all documents are embedded again.
 func (r *Ranker) checkLength(v vector) error {
 	items := r.items.Load()
 	if items == nil || len((*items)[0].values) == len(v.values) {

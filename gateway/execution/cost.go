@@ -12,7 +12,7 @@ import (
 // maxAnswerCounted is the maximum length of an answer that is counted, in bytes.
 const maxAnswerCounted = 64 << 10
 
-// TypicalBytes and UsualTokens give the bytes per token of typical results. Estimates use it before anything is counted.
+// TypicalBytes and TypicalTokens give the bytes per token of typical results. Estimates use it before anything is counted.
 const (
 	TypicalBytes  = 3200
 	TypicalTokens = 1000

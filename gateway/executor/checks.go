@@ -23,7 +23,7 @@ import (
 
 const (
 	// maxCheckWait is how long the result of a failed program waits for its type check, and
-	// checkTime the minimum time for a check that begins then.
+	// minCheckTime the minimum time for a check that begins then.
 	maxCheckWait = 150 * time.Millisecond
 	minCheckTime = 350 * time.Millisecond
 	// checkDelay is when the check of a program begins that is still running. Most have ended by
@@ -76,7 +76,7 @@ func (k *check) drop() {
 	}
 }
 
-// warnings waits for the warnings, up to checkPatience or checkTime.
+// warnings waits for the warnings, up to maxCheckWait or minCheckTime.
 func (k *check) warnings(ctx context.Context) []typecheck.Warning {
 	if k == nil {
 		return nil

@@ -78,7 +78,7 @@ func (o *output) appendLocked(s sandbox.Stream, text string) {
 	}
 }
 
-// tail returns the end of the output, at most keptOutput bytes of whole characters, and the size of all output.
+// tail returns the end of the output, at most maxLiveOutput bytes of whole characters, and the size of all output.
 func (o *output) tail() ([]execution.Printed, int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

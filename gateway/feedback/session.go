@@ -12,12 +12,12 @@ import (
 const (
 	// searchTTL is how long after a search a call counts for it.
 	searchTTL = 10 * time.Minute
-	// maxPrograms is how many programs may follow a search, callsOfOne how many direct
+	// maxPrograms is how many programs may follow a search, callsPerProgram how many direct
 	// calls count as one program.
 	maxPrograms     = 5
 	callsPerProgram = 4
 	// maxSearches is how many searches of a session are pending at once, maxRuns how many
-	// programs are distinguished, maxLate how many unmatched tools a search may have.
+	// programs are distinguished, maxUnmatched how many unmatched tools a search may have.
 	maxSearches  = 8
 	maxRuns      = 16
 	maxUnmatched = 8

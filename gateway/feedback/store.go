@@ -13,7 +13,7 @@ import (
 const (
 	// saveDelay is how long changes are collected before they are saved.
 	saveDelay = 5 * time.Second
-	// maxProfiles and maxTrails are how many principals, and sessions, are in memory.
+	// maxProfiles and maxSessions are how many principals, and sessions, are in memory.
 	maxProfiles = 32
 	maxSessions = 256
 )

@@ -24,7 +24,7 @@ const (
 	// ticketPrefix marks a requestState as one of the gateway.
 	ticketPrefix = "sallyport."
 	// maxPending is how many calls of one principal may wait for their client;
-	// parkedTime is how long.
+	// pendingTimeout is how long.
 	maxPending     = 64
 	pendingTimeout = 5 * time.Minute
 	// ticketLifetime is how long a ticket tells how to resume a program without a pending call.

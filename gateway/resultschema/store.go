@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// maxWaiting is how many results may be queued, waitingBytes their total size. Results
+	// maxWaiting is how many results may be queued, maxWaitingBytes their total size. Results
 	// beyond that are dropped.
 	maxWaiting      = 64
 	maxWaitingBytes = 32 << 20
 	// pauseFactor is the ratio of the pause after a result to the time spent on it, which limits
-	// the CPU share of learning; maxRest bounds the pause.
+	// the CPU share of learning; maxPause bounds the pause.
 	pauseFactor = 4
 	maxPause    = time.Second
 	// alwaysSampled is how many results of a definition are all used; of further ones, one in
 	// seldom is.
 	alwaysSampled, sampleInterval = 100, 16
-	// notifyDelay and saveAfter are how long changes are collected before OnChange is
+	// notifyDelay and saveDelay are how long changes are collected before OnChange is
 	// called, and before they are saved.
 	notifyDelay = 200 * time.Millisecond
 	saveDelay   = 5 * time.Second

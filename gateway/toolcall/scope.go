@@ -102,7 +102,7 @@ func ExecutionID(ctx context.Context) string {
 }
 
 // WithRun returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
-// does not wait: its error wraps a *approvals.Waits, the approval stays pending, and a retry of the same call finds the answer.
+// does not wait: its error wraps a *approvals.PendingError, the approval stays pending, and a retry of the same call finds the answer.
 // Approvals and limits apply to the run. Its programs are suspended immediately if no client can be asked.
 func WithRun(ctx context.Context, run string) context.Context {
 	s := ScopeOf(ctx)

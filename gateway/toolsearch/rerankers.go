@@ -145,7 +145,7 @@ func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
 }
 
 const (
-	// maxToolText and aboutUpstream are how much of the descriptions of a tool and its
+	// maxToolText and maxUpstreamText are how much of the descriptions of a tool and its
 	// upstream is embedded, in characters.
 	maxToolText     = 400
 	maxUpstreamText = 120

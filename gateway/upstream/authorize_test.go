@@ -135,7 +135,7 @@ func TestAuthorizeFails(t *testing.T) {
 	}
 }
 
-// loginWanted is an error that only a person can mend.
+// loginRequired is an error that only a person can mend.
 type loginWanted string
 
 func (e loginWanted) Error() string    { return string(e) }

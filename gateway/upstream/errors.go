@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxShownReason and shownAnswer bound, in runes, the text of an upstream in an error.
+	// maxShownReason and maxShownAnswer bound, in runes, the text of an upstream in an error.
 	maxShownReason = 300
 	maxShownAnswer = 2000
 	// maxInspected bounds the text that is cleaned before it is truncated, in bytes.

@@ -228,7 +228,7 @@ type link struct {
 	name, version, protocol string
 	server                  tool.Server
 	capabilities            map[string]json.RawMessage // of the server
-	// meta is sent in every request from revision 2026-07-28 on, metaAsking in
+	// meta is sent in every request from revision 2026-07-28 on, peerMeta in
 	// calls with a peer and in lists; both are nil before that revision.
 	meta, peerMeta json.RawMessage
 	peerRequests   bool

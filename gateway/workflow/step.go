@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// step runs one step, or returns its result from the log. Errors are *failure or errGone.
+// step runs one step, or returns its result from the log. Errors are *failure or errReleased.
 func (r *run) step(ctx context.Context, f *frame, n *node, at location) (result, error) {
 	if before, ok, err := at.history.endResult(); ok || err != nil {
 		return before, before.error(err)

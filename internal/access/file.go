@@ -81,7 +81,7 @@ func readChecked(dir, name string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// writeChecked replaces a file. It is synced to the disk when writeSealed returns.
+// writeChecked replaces a file. It is synced to the disk when writeChecked returns.
 func writeChecked(dir, name string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {

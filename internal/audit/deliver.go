@@ -54,10 +54,10 @@ const (
 	maxBatchBytes = 512 << 10
 	// batchDelay is how long a record may wait to be sent together with others.
 	batchDelay = 250 * time.Millisecond
-	// sendTimeout bounds one attempt, lastTime the final attempt when delivery ends.
+	// sendTimeout bounds one attempt, finalTimeout the final attempt when delivery ends.
 	sendTimeout  = 30 * time.Second
 	finalTimeout = 2 * time.Second
-	// minBackoff and longestRest are the least and the greatest delay between attempts.
+	// minBackoff and maxBackoff are the least and the greatest delay between attempts.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
 	// lockInterval is how often a process checks whether the one that delivers has ended.

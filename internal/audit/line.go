@@ -60,7 +60,7 @@ func encode(e Event, prev string) (line []byte, hash string, err error) {
 	return b.Bytes(), hash, nil
 }
 
-// decode decodes a line without its newline. The error is errEdited, with the record, if the hash is wrong, and errNoRecord if
+// decode decodes a line without its newline. The error is errEdited, with the record, if the hash is wrong, and errNotRecord if
 // the line has another form.
 func decode(line []byte) (Record, error) {
 	if len(line) > maxLine || len(line) <= tailSize || line[0] != '{' || bytes.IndexByte(line, '\n') >= 0 {

@@ -41,7 +41,7 @@ func NewSinks(set config.AuditSinks, version string) (map[string]Sink, error) {
 }
 
 const (
-	// requestTimeout bounds one request to a sink, maxAnswer its response in bytes.
+	// requestTimeout bounds one request to a sink, maxResponse its response in bytes.
 	requestTimeout = 20 * time.Second
 	maxResponse    = 1 << 20
 )

@@ -18,7 +18,7 @@ import (
 const (
 	// maxDatagram is the largest message over UDP or a Unix datagram socket, in bytes; a longer one is sent without its texts.
 	maxDatagram = 8 << 10
-	// dialTimeout bounds a dial, writeTime the write of one batch.
+	// dialTimeout bounds a dial, writeTimeout the write of one batch.
 	dialTimeout  = 10 * time.Second
 	writeTimeout = 20 * time.Second
 )

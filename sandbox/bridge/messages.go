@@ -34,7 +34,7 @@ type Stream interface {
 }
 
 // Messages frames messages on a stream: each has a byte for its kind, a four-byte big-endian
-// length, and its data. Text and binary are the bridge's kinds; kinds from FirstAside on are
+// length, and its data. Text and binary are the bridge's kinds; kinds from FirstExtension on are
 // defined by the creator of the Messages. One goroutine may read, any may write.
 type Messages struct {
 	stream      Stream
@@ -53,7 +53,7 @@ const extensionLimit = 2 << 20
 var errBadMessage = errors.New("invalid message")
 
 // NewMessages returns the messages of a stream. aside receives messages of kinds from
-// FirstAside on during NextReader, which returns its error; if aside is nil, they are errors.
+// FirstExtension on during NextReader, which returns its error; if aside is nil, they are errors.
 func NewMessages(stream Stream, aside func(kind byte, data []byte) error) *Messages {
 	if aside == nil {
 		aside = func(byte, []byte) error { return errBadMessage }

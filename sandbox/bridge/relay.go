@@ -129,7 +129,7 @@ func (r *Relay) dispatch(data []byte) {
 	}
 }
 
-// parseResult parses a frame that appendPassed encoded.
+// parseResult parses a frame that appendRawResult encoded.
 func parseResult(frame []byte) (id int64, value json.RawMessage, ok bool) {
 	rest, ok := bytes.CutPrefix(frame, []byte(resultHead))
 	if !ok {

@@ -291,7 +291,7 @@ type meteredConn struct {
 	proxy *Proxy
 }
 
-// Read returns errSpent when the byte limit is used up.
+// Read returns errExhausted when the byte limit is used up.
 func (m *meteredConn) Read(b []byte) (int, error) {
 	if m.proxy.Exhausted() {
 		return 0, errExhausted
@@ -302,7 +302,7 @@ func (m *meteredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write returns errSpent when the byte limit is used up.
+// Write returns errExhausted when the byte limit is used up.
 func (m *meteredConn) Write(b []byte) (int, error) {
 	if m.proxy.up.Add(-int64(len(b))) < 0 {
 		return 0, errExhausted

@@ -63,7 +63,7 @@ func checkName(name string) error {
 var errExists = errors.New("is there already")
 
 // write writes one file, readable for all and writable for none. The name must have been
-// checked. If the file exists, write returns errThere without reading from.
+// checked. If the file exists, write returns errExists without reading from.
 func (u *unpacker) write(name string, executable bool, from io.Reader) error {
 	if err := u.makeFolder(path.Dir(name)); err != nil {
 		return err

@@ -43,7 +43,7 @@ const (
 	kindStderr
 	// kindPause tells the worker that the program's clock is paused ("1") or resumed ("0").
 	kindPause
-	// kindLiveStdout and kindPrintedErr carry output while the program runs, if the gateway asked for it.
+	// kindLiveStdout and kindLiveStderr carry output while the program runs, if the gateway asked for it.
 	kindLiveStdout
 	kindLiveStderr
 )

@@ -93,7 +93,7 @@ func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox
 	return seen, errors.Join(err, b.Close())
 }
 
-// pauseFlag encodes the data of a kindStill message.
+// pauseFlag encodes the data of a kindPause message.
 func pauseFlag(still bool) []byte {
 	if still {
 		return []byte("1")

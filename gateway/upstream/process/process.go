@@ -125,7 +125,7 @@ func startError(err error) error {
 // The kernel sends the parent-death signal when the thread that forked ends, not
 // the whole parent, and Go may end threads at any time. So the goroutine locks its
 // thread until the process has ended. The signal reaches only the direct child; the
-// group is killed by the shell that startHeir starts.
+// group is killed by the shell that startReaper starts.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup starts a process in its own group. It ends with the gateway by the shell that startHeir starts.
+// ownGroup starts a process in its own group. It ends with the gateway by the shell that startReaper starts.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // awaitExit waits until the process has ended, without reaping it, see process_linux.go.

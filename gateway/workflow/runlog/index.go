@@ -84,7 +84,7 @@ func (l *Logs) reader(run string, after int) *reader {
 	return &reader{decoder: decoder{seen: from.seen, skip: after}, marks: &l.marks, run: run, from: from}
 }
 
-// next decodes the next record. The first must be the marked one: else this is another log with the same id, and next returns errAnother.
+// next decodes the next record. The first must be the marked one: else this is another log with the same id, and next returns errOtherLog.
 func (r *reader) next(record store.Entry, do func(Event) error) error {
 	if r.from.revision != 0 && r.from.revision != record.Revision {
 		return errOtherLog

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// pollTimeout bounds one poll of the gateways, topSlow is the least interval of requests that are expensive for them.
+// pollTimeout bounds one poll of the gateways, slowInterval is the least interval of requests that are expensive for them.
 const pollTimeout, slowInterval = 3 * time.Second, 10 * time.Second
 
 // topView is the state of the gateways of a data directory at a time; top --json prints it.

@@ -57,7 +57,7 @@ func newPrompter(in io.Reader, out io.Writer) *prompter {
 }
 
 // fill asks until the form is complete. If ctx or the input ends before, it submits the answers so far, unless they
-// would complete the form, and returns the error of ctx or errLeft.
+// would complete the form, and returns the error of ctx or errAborted.
 func (a *prompter) fill(ctx context.Context, f forms.Filler) error {
 	for {
 		ask, err := f.Next(ctx)

@@ -125,7 +125,7 @@ func (w *watcher) poll(ctx context.Context, g *engine.Client) (over bool, err er
 	return list.Over, gatewayError(g.Get(ctx, path, &w.run))
 }
 
-// gatewayError returns errLost for an error of the connection, and other errors unchanged.
+// gatewayError returns errGatewayGone for an error of the connection, and other errors unchanged.
 func gatewayError(err error) error {
 	if _, refused := errors.AsType[*tool.Error](err); err == nil || refused || errors.Is(err, context.Canceled) {
 		return err
