@@ -100,10 +100,29 @@ func (c *cache) readKey() ([]byte, error) {
 	return key, err
 }
 
+// offerSettings are the settings that can change the offer of an upstream. Its JSON is part of the names of cache
+// files: a new field must have omitempty, or all files of earlier versions are ignored.
+type offerSettings struct {
+	ID, Problem, Command string
+	Args                 []string
+	Env                  map[string]string
+	Dir, URL             string
+	Headers              map[string]string
+	Socket, Transport    string
+	Include, Exclude     []string
+	Rename               map[string]string
+	Timeout, Concurrency int // always 0, as in the files of earlier versions
+	MaxMessage           int64
+	Idle                 int // always 0
+	NoTraceContext       bool
+}
+
 // name returns the file name of an upstream: a digest of all settings that can change its offer.
 func (c *cache) name(up config.Upstream) string {
-	s := settings(up)
-	s.Timeout, s.Concurrency, s.Idle = 0, 0, 0
+	s := offerSettings{
+		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket,
+		Transport: up.Transport, Include: up.Include, Exclude: up.Exclude, Rename: up.Rename, MaxMessage: int64(up.MaxMessage), NoTraceContext: up.NoTraceContext,
+	}
 	auth := map[string]any{
 		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"sallyport/codegen"
 	"sallyport/gateway/toolcall"
@@ -93,7 +92,7 @@ func (m *member) boot(c *Catalog) {
 		m.tried.Store(!c.opts.Fresh)
 	}
 	m.unsaved.Store(known == nil)
-	m.session = upstream.New(settings(up), membership{c}.sessionOptions(m, known))
+	m.session = upstream.New(up, membership{c}.sessionOptions(m, known))
 	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)
 }
@@ -132,23 +131,6 @@ func (m *member) authorize(c *Catalog) {
 			c.opts.Secrets.Learn(m.id, token)
 		}
 	}
-}
-
-func settings(up config.Upstream) upstream.Settings {
-	return upstream.Settings{
-		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir,
-		URL: up.URL, Headers: up.Headers, Socket: up.Socket, Transport: up.Transport,
-		Include: up.Include, Exclude: up.Exclude, Rename: up.Rename,
-		Timeout: up.Timeout, Concurrency: up.Concurrency, MaxMessage: int64(up.MaxMessage), Idle: idle(up), NoTraceContext: up.NoTraceContext,
-	}
-}
-
-// idle returns how long a session may be without a call; 0, for an eager upstream, is no limit.
-func idle(up config.Upstream) time.Duration {
-	if up.Eager {
-		return 0
-	}
-	return up.Idle
 }
 
 // setOffer replaces the view with one of the offer, and reports whether it differs

@@ -55,7 +55,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	base, sockets := newTransport(d.settings.Socket)
 	errands := &backgroundTasks{life: life}
 	door := &originTransport{
-		base: base, origin: originOf(endpoint), headers: d.settings.Headers, maxMessage: d.settings.MaxMessage, budget: d.opts.Budget, join: contextJoiner(life),
+		base: base, origin: originOf(endpoint), headers: d.settings.Headers, maxMessage: int64(d.settings.MaxMessage), budget: d.opts.Budget, join: contextJoiner(life),
 		guard: &guard{
 			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), redactor: d.redactor,
 			spawn: errands.run,

@@ -171,7 +171,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 			return nil, err
 		}
 		d.process.Store(p)
-		return &carrier{conn: newStdioConn(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.redactor), stop: p.Stop}, nil
+		return &carrier{conn: newStdioConn(p, int64(d.settings.MaxMessage), d.opts.Budget, d.log, d.redactor), stop: p.Stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
 		return d.dialHTTP(ctx)
 	}

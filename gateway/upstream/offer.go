@@ -185,7 +185,7 @@ func (c *catalog) clone() tool.Offer {
 // nameTools removes the tools that the settings exclude, assigns the others their
 // IDs, and sorts by ID.
 func (l *link) nameTools(found []tool.Tool) []tool.Tool {
-	found = slices.DeleteFunc(found, func(t tool.Tool) bool { return !l.settings.takes(t.Wire) })
+	found = slices.DeleteFunc(found, func(t tool.Tool) bool { return !includes(l.settings, t.Wire) })
 	ids := tool.Identifiers(l.applyRenames(found))
 	for i := range found {
 		found[i].ID = tool.ID{Upstream: l.settings.ID, Name: ids[i]}
@@ -202,8 +202,8 @@ func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 	})
 }
 
-// takes reports whether the settings include a tool with that name on the wire.
-func (s Settings) takes(wire string) bool {
+// includes reports whether the settings include a tool with that name on the wire.
+func includes(s Settings, wire string) bool {
 	fits := func(glob string) bool {
 		ok, err := path.Match(glob, wire)
 		return err == nil && ok // invalid patterns are rejected when the configuration is read

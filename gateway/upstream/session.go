@@ -33,54 +33,17 @@ import (
 
 	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/upstream/process"
+	"sallyport/internal/config"
 	"sallyport/internal/redact"
 	"sallyport/internal/tool"
 )
 
 // Settings say how to reach one upstream: over stdio if Command is set, over
-// streamable HTTP if URL is set; exactly one of them must be.
-type Settings struct {
-	// ID is the upstream's part of every tool id.
-	ID string
-	// Problem says what is wrong with these settings; "" is nothing. With a problem the
-	// session never connects: it is Parked with that reason.
-	Problem string
-
-	// Command is the program to start, looked up in PATH if it has no slash.
-	Command string
-	// Args are its arguments, without the program's name.
-	Args []string
-	// Env is added to the few variables of the gateway that every upstream gets.
-	Env map[string]string
-	// Dir is its working directory, "" for the gateway's own.
-	Dir string
-
-	// URL is the endpoint of a streamable HTTP server, or of a legacy SSE one.
-	URL string
-	// Headers go out with every request, but only to the origin of URL.
-	Headers map[string]string
-	// Socket is the path of a Unix socket to reach URL through; "" is TCP.
-	Socket string
-	// Transport is "auto" (streamable, and SSE where that is refused), "streamable" or "sse"; "" is auto.
-	Transport string
-
-	// Include and Exclude are globs (as path.Match) over the tools' names on the
-	// wire; an empty Include takes all, and Exclude wins.
-	Include, Exclude []string
-	// Rename gives tools other names in their ids, by their names on the wire.
-	Rename map[string]string
-
-	// Timeout bounds one call of one tool; 0 means 60 s.
-	Timeout time.Duration
-	// Concurrency is how many calls may be in flight at once, more wait; 0 means 32.
-	Concurrency int
-	// MaxMessage bounds one message of the upstream, in bytes; 0 means 64 MiB.
-	MaxMessage int64
-	// Idle is how long it may be without a call before it is stopped; 0 is never.
-	Idle time.Duration
-	// NoTraceContext disables sending the trace context of calls.
-	NoTraceContext bool
-}
+// streamable HTTP if URL is set; exactly one of them must be. Zero limits mean the
+// defaults: 60 s per call, 32 concurrent calls, 64 MiB per message. With a Problem
+// the session never connects: it is Parked with that reason. Description, Trust,
+// Privacy and labels are not used here.
+type Settings = config.Upstream
 
 // Authorizer provides the access token of HTTP requests, and gets a new one when
 // the server refuses it.
@@ -237,6 +200,9 @@ func New(settings Settings, opts *Options) *Session {
 	}
 	if settings.MaxMessage <= 0 {
 		settings.MaxMessage = defaultMaxMessage
+	}
+	if settings.Eager {
+		settings.Idle = 0
 	}
 	s := &Session{
 		settings:      settings,
