@@ -56,9 +56,9 @@ func TestAuditLog(t *testing.T) {
 		t.Errorf("%+v %v", page, err)
 	}
 	_, err = g.Auditor.AuditLog(operator, auditor.Filter{Kind: "calls"})
-	wantError(t, err, tool.Invalid, "no kind")
+	wantError(t, err, tool.Invalid, "unknown kind")
 	_, err = g.Auditor.AuditLog(operator, auditor.Filter{Decision: "allowed"})
-	wantError(t, err, tool.Invalid, "no decision")
+	wantError(t, err, tool.Invalid, "unknown decision")
 
 	files, _ := filepath.Glob(filepath.Join(audit.Dir(data), "records-*"))
 	text, err := os.ReadFile(files[0])

@@ -217,7 +217,7 @@ func checkClean(t *testing.T, text string, limit int) {
 func TestNoUpstreamsAtAll(t *testing.T) {
 	g := open(t, settings(nil), nil)
 	begin := time.Now()
-	if text := search(t, g, toolsearch.Request{}).Text(); !strings.Contains(text, "no upstreams") {
+	if text := search(t, g, toolsearch.Request{}).Text(); !strings.Contains(text, "No upstreams") {
 		t.Errorf("text: %s", text)
 	}
 	if text := search(t, g, toolsearch.Request{Query: "note"}).Text(); !strings.Contains(text, "No tool matches") {

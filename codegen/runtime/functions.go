@@ -134,7 +134,7 @@ func listSkills() Function {
 
 func progress() Function {
 	return Function{
-		Name: "progress", Summary: "Reports the progress of the calls inside.", Words: "status percent long running listener notification",
+		Name: "progress", Summary: "Reports how far the calls inside are.", Words: "status percent long running listener notification",
 		Python:     Form{Signature: "progress(listener: Callable[[Progress], Any])", Doc: "with progress(lambda p: print(p.progress, p.total, p.message)): f(...)"},
 		TypeScript: Form{Signature: "progress(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T>", Doc: "await progress((p) => console.log(p.progress, p.total, p.message), () => f({ ... }))"},
 	}

@@ -139,7 +139,7 @@ export function load<T = any>(name: string): T {
   return runtime.load(name);
 }
 
-/** Reports the progress of the calls in body: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
+/** Reports how far the calls in body are: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
 export async function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
   return runtime.progress(listener, body);
 }

@@ -94,7 +94,7 @@ func (f *Filter) check() error {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown kind %.40q", f.Kind), Hint: hint}
 	}
 	if f.Decision != "" && !slices.Contains([]string{"allow", "deny", "ask"}, f.Decision) {
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no decision %.40q", f.Decision), Hint: "use allow, deny or ask"}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown decision %.40q", f.Decision), Hint: "use allow, deny or ask"}
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ async function checked(tool, args, text, spec, at) {
 
 let listeners; // created on first use, since it slows down every promise
 
-// Reports the progress of the calls in body.
+// Reports how far the calls in body are.
 export function progress(listener, body) {
   if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
   listeners ??= new AsyncLocalStorage();

@@ -74,7 +74,7 @@ _listener = contextvars.ContextVar("listener", default=None)
 
 
 class progress:
-    """Reports the progress of the calls inside: with progress(lambda p: print(p.progress, p.total)): f(...)"""
+    """Reports how far the calls inside are: with progress(lambda p: print(p.progress, p.total)): f(...)"""
 
     def __init__(self, listener):
         self._listener, self._tokens = listener, []
