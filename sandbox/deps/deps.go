@@ -97,6 +97,8 @@ type Options struct {
 	Timeout time.Duration
 	// Keep is how long an unused layer is kept; 0 is 30 days.
 	Keep time.Duration
+	// InUse reports whether a process uses a layer, which is then kept however old its last use is; nil: none does.
+	InUse func(digest string) bool
 	// Certificates is a file of the authorities that are trusted for the indexes, in PEM; "" is the system's.
 	Certificates string
 	// Logger gets each installation and each host that it reached; nil discards.

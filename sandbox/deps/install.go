@@ -40,7 +40,7 @@ func New(host Host, dir string, opts *Options) (*Installer, error) {
 	if i.dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("open packages: %w", err)
 	}
-	for _, name := range []string{"requests", "layers", "busy", "tmp"} {
+	for _, name := range []string{"requests", layerFolder, "busy", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(i.dir, name), 0o700); err != nil {
 			return nil, fmt.Errorf("open packages: %w", err)
 		}
@@ -214,7 +214,7 @@ func (i *Installer) makeLayer(ctx context.Context, request Request, all []parsed
 	if err != nil {
 		return Layer{}, err
 	}
-	defer removeAll(staging)
+	defer removeTree(staging)
 	files := filepath.Join(staging, "files")
 	if err := os.Mkdir(files, 0o700); err != nil {
 		return Layer{}, err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"sallyport/sandbox"
@@ -55,12 +54,12 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 		err = u.seal()
 	}
 	if err == nil {
-		err = writeAtomic(filepath.Join(made, "layer.json"), encode(layerMetadata{Lock: lock, Notes: u.notes}, ""))
+		err = writeAtomic(metadataPath(made), encode(layerMetadata{Lock: lock, Notes: u.notes}, ""))
 	}
 	if err != nil {
 		return Layer{}, err
 	}
-	err = os.Rename(made, filepath.Join(i.dir, "layers", digest))
+	err = os.Rename(made, layerPath(i.dir, digest))
 	layer, ok := i.load(digest) // perhaps made by another request with the same lock
 	if !ok {
 		return Layer{}, errors.Join(errors.New("the layer is not where it was put"), err)
@@ -144,19 +143,26 @@ func (i *Installer) find(key string) (Layer, bool) {
 
 // load reads a layer's metadata, and updates its time of last use.
 func (i *Installer) load(digest string) (Layer, bool) {
-	dir := filepath.Join(i.dir, "layers", digest)
-	data, err := os.ReadFile(filepath.Join(dir, "layer.json"))
+	unlock, err := lockLayers(i.dir)
+	if err != nil {
+		i.log.Warn("lock packages", "error", err)
+		return Layer{}, false
+	}
+	defer unlock()
+	dir := layerPath(i.dir, digest)
+	data, err := os.ReadFile(metadataPath(dir))
 	var a layerMetadata
 	if err != nil || json.Unmarshal(data, &a) != nil || a.Lock.validate() != nil || a.Lock.digest(a.Lock.target()) != digest {
 		return Layer{}, false
 	}
-	inside := filepath.Join(dir, contentDir(a.Lock.Interpreter))
-	if !isFolder(inside) {
+	layer := Layer{Interpreter: a.Lock.Interpreter, Dir: filepath.Join(dir, contentDir(a.Lock.Interpreter)), Digest: digest, Packages: a.Lock.packages(), Lock: a.Lock, Notes: a.Notes}
+	if !isFolder(layer.Dir) {
 		return Layer{}, false
 	}
-	now := time.Now()
-	_ = os.Chtimes(filepath.Join(dir, "layer.json"), now, now)
-	return Layer{Interpreter: a.Lock.Interpreter, Dir: inside, Digest: digest, Packages: a.Lock.packages(), Lock: a.Lock, Notes: a.Notes}, true
+	if err := MarkUsed(layer); err != nil {
+		i.log.Warn("use packages", "error", err)
+	}
+	return layer, true
 }
 
 func (i *Installer) lockFile(key string) string { return filepath.Join(i.dir, "requests", key+".json") }
@@ -191,40 +197,38 @@ func writeAtomic(path string, data []byte) error {
 	return err
 }
 
-// sweep removes layers that have been unused for long, and partial files of killed
-// processes. Locks stay, so that an equal request gives the same layer again.
+// sweep removes layers that have been unused for long, and partial files of killed processes.
 func (i *Installer) sweep() {
-	for folder, limit := range map[string]time.Duration{"layers": i.opts.Keep, "tmp": max(time.Hour, 2*i.opts.Timeout)} {
-		entries, err := os.ReadDir(filepath.Join(i.dir, folder))
-		if err != nil {
-			i.log.Warn("sweep packages", "error", err)
-		}
-		for _, entry := range entries {
-			dir := filepath.Join(i.dir, folder, entry.Name())
-			if age := time.Since(lastUse(dir)); age > limit {
-				i.log.Info("packages swept", "layer", entry.Name(), "unused", age)
-				removeAll(dir)
-			}
+	if _, err := PruneLayers(context.Background(), i.dir, PruneOptions{Before: time.Now().Add(-i.opts.Keep), Keep: i.opts.InUse, Logger: i.log}); err != nil {
+		i.log.Warn("sweep packages", "error", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(i.dir, "tmp"))
+	if err != nil {
+		i.log.Warn("sweep packages", "error", err)
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(i.dir, "tmp", entry.Name())
+		if age := time.Since(lastUse(dir)); age > max(time.Hour, 2*i.opts.Timeout) {
+			i.log.Info("packages swept", "folder", entry.Name(), "unused", age)
+			removeTree(dir)
 		}
 	}
 }
 
+// lastUse returns when a layer, or a folder of partial work, was last used; now if there is none.
 func lastUse(dir string) time.Time {
-	info, err := os.Stat(filepath.Join(dir, "layer.json"))
+	info, err := os.Stat(metadataPath(dir))
 	if err != nil {
 		info, err = os.Stat(dir)
 	}
 	if err != nil {
-		return time.Now() // it is gone
+		return time.Now()
 	}
 	return info.ModTime()
 }
 
-// removeAll removes a folder with read-only subfolders. It first moves the folder away, so that it is never visible partially removed.
-func removeAll(dir string) {
-	if gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), "tmp", "gone-"+filepath.Base(dir)); !strings.HasPrefix(filepath.Base(dir), "gone-") && os.Rename(dir, gone) == nil {
-		dir = gone
-	}
+// removeTree removes a folder with read-only subfolders.
+func removeTree(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			return os.Chmod(path, 0o700)

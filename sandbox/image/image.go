@@ -61,6 +61,8 @@ func DefaultLimits() Limits {
 type Root struct {
 	// Dir is the directory, an absolute path. It must not be written to.
 	Dir string `json:"-"`
+	// Reference is the reference that the image was first pulled by; "" if an older version pulled it.
+	Reference string `json:"reference,omitempty"`
 	// Digest is the digest of the unpacked image, "sha256:...". It differs from the reference's if that names an index.
 	Digest string `json:"digest"`
 	// Path is the PATH that the image sets, absolute folders.
@@ -133,15 +135,12 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 		return Root{}, err
 	}
 	s := imageDir(filepath.Join(opts.Dir, ref.Hex+"-"+opts.Architecture+"-"+unpackVersion))
-	if root, err := s.load(); err == nil {
-		return root, nil
-	}
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return Root{}, err
 	}
 	defer unlock()
-	if root, err := s.load(); err == nil { // another pull has finished meanwhile
+	if root, err := s.load(); err == nil { // with the lock held, so that no removal has begun
 		return root, nil
 	}
 	if err := s.sweep(); err != nil {
@@ -180,8 +179,13 @@ func (s imageDir) load() (Root, error) {
 	if _, err := os.Stat(root.Dir); err != nil {
 		return Root{}, err
 	}
+	return root, s.markUsed()
+}
+
+// markUsed updates the time of last use.
+func (s imageDir) markUsed() error {
 	now := time.Now()
-	return root, os.Chtimes(filepath.Join(string(s), metadataFile), now, now)
+	return os.Chtimes(filepath.Join(string(s), metadataFile), now, now)
 }
 
 // lock waits for the lock until ctx ends.
@@ -237,6 +241,7 @@ func (s imageDir) populate(ctx context.Context, ref reference, opts Options) (Ro
 	if err := makeMountPoints(into, opts.MountPoints); err != nil {
 		return Root{}, err
 	}
+	root.Reference = ref.name.Name()
 	root.Python, root.Node = findExecutable(into, root.Path, "python3", "python"), findExecutable(into, root.Path, "node", "nodejs")
 	data, err := json.Marshal(root)
 	if err != nil {
