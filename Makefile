@@ -19,10 +19,17 @@ need = $(if $(lack),$(error $(lack)))
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # Tested without the race detector, under which they take minutes and which finds nothing in them: packages that start no
-# goroutine, what looks at thousands of tools or megabytes one after the other, and the scripts, which start a process per line.
-PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$$
-PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
-PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./bench/search
+# goroutine, what looks at thousands of tools or megabytes one after the other, and the command, whose tests start a process
+# per line. Of the command's tests those that load one gateway are run with it too.
+PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$$
+PLAINS_IN := ./gateway ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
+PLAINPKGS := ./cmd/sallyport ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./bench/search
+
+# RACED_IN_CMD are the tests of the command that are run with the race detector as well.
+RACED_IN_CMD := ^(TestBesieged|TestClient|TestStandby|TestOverHTTP)$$
+
+# Many tests wait for timers and processes: three packages at a time keep two processors busy.
+AT_ONCE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # `make check` has vetted everything; nobody debugs a binary of tests, and linking one without what debuggers need takes two thirds of the time.
 QUICK := -vet=off -ldflags=-w
@@ -47,9 +54,16 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 .PHONY: test
 test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
-	@go test $(QUICK) $(RACE) -timeout 30m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
+	@go test $(QUICK) $(AT_ONCE) $(RACE) -timeout 30m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
+	@go test $(QUICK) $(RACE) -timeout 15m -run '$(RACED_IN_CMD)' ./cmd/sallyport
 	@echo "==> go test ./... (what is tested without the race detector)"
-	@go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN) && go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
+	@go test $(QUICK) $(AT_ONCE) $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
+	@go test $(QUICK) $(AT_ONCE) $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN)
+
+.PHONY: quick
+quick: prereq-go fmt-check ## tests of everything that needs no sandbox, browser or type checker, without the race detector (minutes)
+	@echo "==> go test -short ./..."
+	@go test -ldflags=-w $(AT_ONCE) -short -timeout 10m ./...
 
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client

@@ -30,7 +30,7 @@ import (
 // soakClients run programs at the same time, soakUsual is for how long if SALLYPORT_SOAK says nothing.
 const (
 	soakClients = 20
-	soakUsual   = 20 * time.Second
+	soakUsual   = 8 * time.Second
 )
 
 // resources is what a host could leave behind, counted.
