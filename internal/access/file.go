@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/checksumfile"
 	"sallyport/internal/filelock"
 	"sallyport/internal/tool"
@@ -90,34 +90,7 @@ func writeChecked(dir, name string, body any) error {
 	if data, err = checksumfile.Encode(fileVersion, data); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	temp, err := checksumfile.Temp(root, func(w io.Writer) error {
-		_, err := w.Write(data)
-		if f, ok := w.(interface{ Sync() error }); ok && err == nil {
-			err = f.Sync()
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := root.Rename(temp, name); err != nil {
-		return errors.Join(err, root.Remove(temp))
-	}
-	return syncFolder(dir)
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = f.Sync() // not supported by every file system
-	return f.Close()
+	return atomicfile.Replace(filepath.Join(dir, name), data, 0o600)
 }
 
 // editTokens changes the tokens of a data directory, with the folder locked.

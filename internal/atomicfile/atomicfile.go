@@ -112,9 +112,10 @@ func writeBackup(path string, data []byte, mode fs.FileMode, now time.Time) (str
 }
 
 // Replace atomically replaces the file at path with one of that content and mode: a
-// reader gets the old or the new content, also after a crash.
+// reader gets the old or the new content, also after a crash. When Replace
+// returns, the content is on the disk. A killed process leaves a file ".NAME.*.tmp" next to it.
 func Replace(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
@@ -127,5 +128,16 @@ func Replace(path string, data []byte, mode fs.FileMode) (err error) {
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err = os.Rename(f.Name(), path); err == nil {
+		syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+// syncDir syncs a directory's entries, if the system can: Windows and some file systems cannot.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sallyport/internal/atomicfile"
 )
 
 // headFile is the file with the published head.
@@ -80,5 +82,5 @@ func writeHead(dir string, h Head) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, headFile), append(text, '\n'))
+	return atomicfile.Replace(filepath.Join(dir, headFile), append(text, '\n'), 0o600)
 }

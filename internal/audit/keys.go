@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sallyport/internal/atomicfile"
 )
 
 // keyFile is the file with the seed of all keys of a log, in hex. Only its owner can read it.
@@ -45,7 +47,7 @@ func makeKey(dir string) ([]byte, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	_, _ = rand.Read(seed) // it never fails
 	text := []byte(hex.EncodeToString(seed) + "\n")
-	return text, replace(filepath.Join(dir, keyFile), text)
+	return text, atomicfile.Replace(filepath.Join(dir, keyFile), text, 0o600)
 }
 
 func derive(seed []byte, purpose string) []byte {
@@ -64,22 +66,4 @@ func (k keys) digestOf(data []byte) string {
 	mac := hmac.New(sha256.New, k.digest)
 	mac.Write(data)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
-}
-
-// replace atomically replaces a file with one that only its owner can read, and syncs it. Calls for the same path must not be concurrent.
-func replace(path string, data []byte) error {
-	temporary := path + ".tmp"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return nil
 }

@@ -66,7 +66,7 @@ func copyFiles(ctx context.Context, from, to string) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case e.Name() == "index.db" || e.Name() == ownerFile || strings.HasSuffix(e.Name(), ".tmp") || strings.HasSuffix(e.Name(), ".new"):
+		case e.Name() == "index.db" || e.Name() == ownerFile || isPartial(e.Name()):
 			continue
 		case e.IsDir():
 			err = copyFiles(ctx, source, target)

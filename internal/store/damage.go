@@ -188,7 +188,7 @@ func lostStreams(dir string, streams []string, restore bool) (all []Damage, err 
 	}
 	for _, mark := range made {
 		at := slices.IndexFunc(streams, func(folder string) bool { return filepath.Base(folder) == mark.Name() })
-		if strings.HasSuffix(mark.Name(), ".new") || at >= 0 && hasMetadata(streams[at]) {
+		if isPartial(mark.Name()) || at >= 0 && hasMetadata(streams[at]) {
 			continue
 		}
 		d := Damage{Found: time.Now().UTC(), Place: mark.Name(), Whole: true}

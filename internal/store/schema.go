@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sallyport/internal/atomicfile"
 )
 
 // migration migrates the store from one schema version to the next. An interrupted step is rerun from its start, so it
@@ -78,28 +80,9 @@ func migrate(dir string, e *engine, steps []migration) error {
 }
 
 // writeFile replaces a file atomically and durably.
-func writeFile(path string, data []byte) error {
-	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
+func writeFile(path string, data []byte) error { return atomicfile.Replace(path, data, 0o600) }
 
-// syncDir syncs a directory's entries, if the system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync() // Windows and some file systems cannot
-	return d.Close()
+// isPartial reports whether a file is what a killed process left of [writeFile], which earlier versions named ".new".
+func isPartial(name string) bool {
+	return strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".new")
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/atomicfile"
 	"sallyport/internal/secret"
 )
 
@@ -250,19 +251,7 @@ func (s *store) writeFile(r *record) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(dir, s.name()+".*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // unless it was renamed
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), filepath.Join(dir, s.name()+".json")); err != nil {
-		return err
-	}
-	return syncFolder(dir)
+	return atomicfile.Replace(filepath.Join(dir, s.name()+".json"), data, 0o600)
 }
 
 func (s *store) makeFolder() (string, error) {
@@ -274,14 +263,6 @@ func (s *store) makeFolder() (string, error) {
 		return "", err
 	}
 	return dir, checkFolder(dir)
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // remove deletes the record from file and keyring, also an unreadable one.
