@@ -84,7 +84,7 @@ func TestAwkwardTools(t *testing.T) {
 	if last := l.Rows[len(l.Rows)-1]; len(l.Rows) != 9 || last.What != "call of some.one from Python" || last.N != 2 || called.Load() != 5 {
 		t.Errorf("rows %+v after %d calls", l.Rows, called.Load())
 	}
-	if missing := strings.Join(l.Missing, "\n"); !strings.Contains(missing, "call of some.one from TypeScript: the tool failed: words and more") || !strings.Contains(missing, "the bare interpreter of Python: there is none") {
+	if missing := strings.Join(l.Missing, "\n"); !strings.Contains(missing, "call of some.one from TypeScript: the tool failed: words and more") || !strings.Contains(missing, "the bare interpreter of Python: this machine has no interpreter") {
 		t.Errorf("missing %q", l.Missing)
 	}
 }

@@ -159,9 +159,9 @@ func TestListen(t *testing.T) {
 		"8080":                 "write HOST:PORT",
 		"unix:":                "needs the path",
 		taken.Addr().String():  "another process listens",
-		"unix:" + os.Args[0]:   "is no socket",
+		"unix:" + os.Args[0]:   "is not a socket",
 		"unix:/no/such/dir/s":  "no such file",
-		"no.such.host.test:80": "is no address",
+		"no.such.host.test:80": "invalid listen address",
 	} {
 		if l, err := httpserver.Listen(t.Context(), addr, config.HTTP{}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", addr, l, err)

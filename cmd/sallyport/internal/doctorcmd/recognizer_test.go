@@ -28,7 +28,7 @@ func TestCheckRecognizer(t *testing.T) {
 		detail, fix string
 	}{
 		{"well", func(*config.Recognizer) {}, true, false, "answers in ", ""},
-		{"local", func(r *config.Recognizer) { *r = config.Recognizer{Local: true} }, true, false, "built in", ""},
+		{"local", func(r *config.Recognizer) { *r = config.Recognizer{Local: true} }, true, false, "built-in", ""},
 		{"other entity", func(r *config.Recognizer) { r.Entities = map[string]string{"LOCATION": "address"} }, true, true, `it found nothing in "Please write to Anna`, "/supportedentities"},
 		{"unknown entity", func(r *config.Recognizer) { r.Entities = map[string]string{"PESRON": "name"} }, false, false, "refused: it answered HTTP 500", "language or entities"},
 		{"unknown language", func(r *config.Recognizer) { r.Language = "tlh" }, false, false, "refused: it answered HTTP 500", "language or entities"},
