@@ -31,10 +31,8 @@ var looseNote = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} char
 
 // Hints returns constraints that the signature of a tool does not show: those on the
 // arguments as a whole, then formats, units and ranges of single parameters, required
-// ones first. Each is one line; together they have at most max bytes.
-func Hints(t tool.Tool, lang Language, max int) []string { return Usual(nil).Hints(t, lang, max) }
-
-// Hints is [Hints] without hints about optional usual parameters.
+// ones first, without optional usual ones. Each is one line; together they have at most
+// max bytes.
 func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 	fn := model(t)
 	add := func(hint string) bool {

@@ -16,10 +16,10 @@ func TestHints(t *testing.T) {
 		"title":{"type":"string","description":"What it is about."},"minutes":{"type":"integer","description":"How long it lasts. In minutes, e.g. 30.","minimum":0},
 		"at":{"type":"string","format":"date-time"},"page":{"type":"integer","minimum":1},"of":{"type":"string","description":"Only used if by is given. Must be an address."}}}`)}
 	want := []string{"at: date-time", "minutes: In minutes, e.g. 30", "of: Must be an address"}
-	if diff := cmp.Diff(want, codegen.Hints(meet, codegen.Python, 200)); diff != "" {
+	if diff := cmp.Diff(want, codegen.Usual(nil).Hints(meet, codegen.Python, 200)); diff != "" {
 		t.Error(diff)
 	}
-	if got := codegen.Hints(meet, codegen.TypeScript, 20); len(got) != 1 {
+	if got := codegen.Usual(nil).Hints(meet, codegen.TypeScript, 20); len(got) != 1 {
 		t.Errorf("in 20 bytes: %q", got)
 	}
 }

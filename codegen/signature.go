@@ -28,19 +28,13 @@ func Import(id tool.ID, lang Language) string {
 	return "from servers." + up + " import " + name
 }
 
-// Signature returns the signature of a tool on one line, with nested types written out
-// as far as they fit and "..." for the rest:
+// signature returns the signature of a tool on one line, and whether it is complete. Nested types are written out as far
+// as they fit, with "..." for the rest; the last usual parameters have no types:
 //
 //	memory.open_nodes(names: list[str], *, depth: int = 1) -> {entities: list[{name: str}]}
 //	memory.open_nodes({names: string[], depth?: number}): Promise<{entities: {name: string}[]}>
 //
 // It has at most 1,400 runes.
-func Signature(t tool.Tool, lang Language) string {
-	text, _ := signature(t, model(t), lang, maxParams, maxResult, 0)
-	return text
-}
-
-// signature returns the signature, and whether it is complete. The last usual parameters have no types.
 func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usual int) (text string, whole bool) {
 	l := newParamList(fn, lang, room, usual)
 	params, whole := l.text, !l.cut

@@ -43,7 +43,8 @@ const maxSpec = 48 << 10
 // maxSpecSignature bounds the signature, in runes: it is used as the hint of an error, which has at most 500.
 const maxSpecSignature = 480
 
-// Spec returns a tool's description for the runtime, as JSON text.
+// Spec returns a tool's description for the runtime, as JSON text. The files of [Generate] have it; tests of the runtime
+// read it here.
 func Spec(t tool.Tool, lang Language) string { return toolSpec(t, model(t), lang) }
 
 func toolSpec(t tool.Tool, fn function, lang Language) string {

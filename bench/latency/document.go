@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -71,27 +67,4 @@ func line(r row) string {
 		bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
 	}
 	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.barResults())
-}
-
-// readResults reads what write wrote.
-func readResults(path string) (m machine, rows []row, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return m, nil, err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for first := true; lines.Scan(); first = false {
-		var r row
-		into := any(&r)
-		if first {
-			into = &m
-		}
-		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
-			return m, nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if !first {
-			rows = append(rows, r)
-		}
-	}
-	return m, rows, nil
 }

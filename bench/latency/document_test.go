@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,4 +62,27 @@ func TestSection(t *testing.T) {
 			t.Errorf("want %q once in:\n%s", part, text)
 		}
 	}
+}
+
+// readResults reads what write wrote.
+func readResults(path string) (m machine, rows []row, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return m, nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for first := true; lines.Scan(); first = false {
+		var r row
+		into := any(&r)
+		if first {
+			into = &m
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return m, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if !first {
+			rows = append(rows, r)
+		}
+	}
+	return m, rows, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -172,26 +171,4 @@ func trimLines(text string) string {
 		lines[i] = strings.TrimRight(line, " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// readMeans reads what keep wrote.
-func readMeans(path string) (o origin, all []mean, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return o, nil, err
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var m mean
-		into := any(&m)
-		if o.Go == "" {
-			into = &o
-		}
-		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
-			return o, nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if into == any(&m) {
-			all = append(all, m)
-		}
-	}
-	return o, all, nil
 }

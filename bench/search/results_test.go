@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,4 +125,26 @@ func partsKeepNothing(t *testing.T, f flags) {
 			t.Error(name, "counts as the whole")
 		}
 	}
+}
+
+// readMeans reads what keep wrote.
+func readMeans(path string) (o origin, all []mean, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return o, nil, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var m mean
+		into := any(&m)
+		if o.Go == "" {
+			into = &o
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return o, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if into == any(&m) {
+			all = append(all, m)
+		}
+	}
+	return o, all, nil
 }

@@ -13,21 +13,15 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Digest identifies the parts of a definition that influence a model or a policy: its
-// wire name, title, description, both schemas and annotations. Icons, _meta and
-// execution are left out: no program sees them, and servers put time stamps and
-// versions there. So are the tool's id and a rename in the settings. The order of
-// keys and white space do not matter. It is 32 hexadecimal digits.
-func Digest(t tool.Tool) string {
-	return digestOf(Canonical(t))
-}
-
+// digestOf identifies a definition in canonical form. It is 32 hexadecimal digits.
 func digestOf(definition []byte) string {
 	sum := sha256.Sum256(definition)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Canonical returns the input of Digest as JSON with sorted keys and no white space.
+// Canonical returns the parts of a definition that influence a model or a policy, as JSON with sorted keys and no white
+// space: its wire name, title, description, both schemas and annotations. Icons, _meta and execution are left out: no
+// program sees them, and servers put time stamps and versions there. So are the tool's id and a rename in the settings.
 func Canonical(t tool.Tool) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteString(`{"annotations":`)

@@ -86,7 +86,7 @@ func TestWhatCounts(t *testing.T) {
 	base := parse(t, []byte(`{"name":"add","title":"Add","description":"Adds <b>.","inputSchema":{"type":"object","properties":{"b":{"type":"number"},"a":{"maximum":9007199254740993}}},"annotations":{"readOnlyHint":true}}`))
 	same := parse(t, []byte(`{"name":"add","title":"Add","description":"Adds <b>.","inputSchema":{ "properties":{"a":{"maximum":9007199254740993},"b":{"type":"number"}},"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"t":1},"icons":[],"execution":{}}`))
 	same.ID.Name = "renamed"
-	if Digest(base) != Digest(same) {
+	if digestOf(Canonical(base)) != digestOf(Canonical(same)) {
 		t.Errorf("%s\n%s", Canonical(base), Canonical(same))
 	}
 	for _, change := range []string{
@@ -103,7 +103,7 @@ func TestWhatCounts(t *testing.T) {
 		for key, value := range changed {
 			raw = fmt.Appendf(raw, "%q:%s,", key, value)
 		}
-		if other := parse(t, append(raw[:len(raw)-1], '}')); Digest(other) == Digest(base) {
+		if other := parse(t, append(raw[:len(raw)-1], '}')); digestOf(Canonical(other)) == digestOf(Canonical(base)) {
 			t.Errorf("%s does not count", change)
 		}
 	}
@@ -229,7 +229,7 @@ func TestLockFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lockHeader + "up \"a b\" " + Digest(a("a b", "A.")) + "\nup \"q\\\"\\\\\" " + Digest(a("q\"\\", "Q.")) + "\nup \"z\" " + Digest(a("z", "Z.")) + "\nup \"日本\" " + Digest(a("日本", "J.")) + "\n"
+	want := lockHeader + "up \"a b\" " + digestOf(Canonical(a("a b", "A."))) + "\nup \"q\\\"\\\\\" " + digestOf(Canonical(a("q\"\\", "Q."))) + "\nup \"z\" " + digestOf(Canonical(a("z", "Z."))) + "\nup \"日本\" " + digestOf(Canonical(a("日本", "J."))) + "\n"
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -304,7 +304,7 @@ func TestKeptDefinitionsMayBeLostOrDamaged(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("kept: %v", files)
 	}
-	if err := os.WriteFile(files[0], []byte("{}\n{\"name\":\"add\",\"digest\":\""+Digest(a("add", "Adds."))+"\",\"definition\":{\"name\":\"forged\"}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(files[0], []byte("{}\n{\"name\":\"add\",\"digest\":\""+digestOf(Canonical(a("add", "Adds.")))+"\",\"definition\":{\"name\":\"forged\"}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := open(t, path, cache)

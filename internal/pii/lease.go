@@ -52,13 +52,3 @@ func (n *numbers) place(number int) int {
 	}
 	return 0
 }
-
-// sequentialLease returns a lease for a vault that shares no numbers.
-func sequentialLease() func(size int) int {
-	next := 0
-	return func(size int) int {
-		base := next
-		next += size
-		return base
-	}
-}

@@ -69,9 +69,6 @@ type entry struct {
 	part    bool     // of a value: found through the whole value
 }
 
-// NewVault returns an empty vault.
-func NewVault() *Vault { return newVault(maxValues, sequentialLease()) }
-
 func newVault(limit int, lease func(size int) int) *Vault {
 	return &Vault{limit: limit, given: numbers{lease: lease}, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
 }

@@ -223,19 +223,6 @@ func parseSpan(n *yaml.Node) (time.Duration, string) {
 	return span, wrong
 }
 
-// ParseDuration parses a duration as in definitions: 300ms, 30s, 1h30m, 7d; from 1ms to 366d. The error text follows the
-// name of the value.
-func ParseDuration(text string) (time.Duration, error) {
-	span, wrong := parseSpan(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text})
-	if wrong == "" && (span < time.Millisecond || span > longest) {
-		wrong = "must be from 1ms to 366d"
-	}
-	if wrong != "" {
-		return 0, fmt.Errorf("%s", wrong)
-	}
-	return span, nil
-}
-
 // shortForm reads a mapping or its short form: scalars with scalar, everything else with other.
 func shortForm(scalar, other yamlstrict.Reader) yamlstrict.Reader {
 	return func(at yamlstrict.Path, n *yaml.Node) {

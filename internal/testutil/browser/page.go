@@ -179,18 +179,6 @@ func (p *Page) URL() string {
 	return get(p, "read the URL", chromedp.Location())
 }
 
-// Count returns the number of elements that match a CSS selector.
-func (p *Page) Count(selector string) int {
-	p.tb.Helper()
-	return Eval[int](p, "document.querySelectorAll("+jsString(selector)+").length")
-}
-
-// Click clicks on the first element that matches a CSS selector.
-func (p *Page) Click(selector string) {
-	p.tb.Helper()
-	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-}
-
 // Follow clicks on a link or a submit button, and waits for the next page. It returns the status, 0 if a script has
 // replaced the content instead.
 func (p *Page) Follow(selector string) int {
