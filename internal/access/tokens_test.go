@@ -136,11 +136,11 @@ func TestWishes(t *testing.T) {
 	dir := t.TempDir()
 	create(t, dir, "ci", 0, tool.ScopeRead)
 	for want, w := range map[string]access.TokenSpec{
-		"is no name":              {Name: "A B", Scopes: tool.Scopes()},
-		`"oauth:ann" is no`:       {Name: "oauth:ann", Scopes: tool.Scopes()},
-		"at least one scope":      {Name: "x"},
-		"token ci already exists": {Name: "ci", Scopes: tool.Scopes()},
-		`invalid token name`:      {Name: "\x1b[2J", Scopes: tool.Scopes()},
+		`invalid token name "A B"`:       {Name: "A B", Scopes: tool.Scopes()},
+		`invalid token name "oauth:ann"`: {Name: "oauth:ann", Scopes: tool.Scopes()},
+		"at least one scope":             {Name: "x"},
+		"token ci already exists":        {Name: "ci", Scopes: tool.Scopes()},
+		`invalid token name`:             {Name: "\x1b[2J", Scopes: tool.Scopes()},
 	} {
 		if _, _, err := access.Create(dir, w); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: %v", want, err)
