@@ -2,6 +2,7 @@
 package environments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type Options struct {
 	Sandboxes Sandboxes
 	// MayInstall returns an error if the caller may not send names of packages to an index.
 	MayInstall func(ctx context.Context) error
+	// MarkInterval is the time between two marks of the images and packages in use; 0 is a day.
+	MarkInterval time.Duration
 	// Usage describes the usage of the caller's workspace, "" for none.
 	Usage func(ctx context.Context, limits sandbox.Limits) (string, error)
 }
@@ -66,6 +69,7 @@ func (e *Environments) limits() sandbox.Limits {
 type Environments struct {
 	opts    Options
 	choices choices
+	lease   *lease
 	work    sync.WaitGroup
 	quit    context.Context //nolint:containedctx // ends with the gateway: a build belongs to no request
 	stop    context.CancelFunc
@@ -111,14 +115,16 @@ func (m *building) ready() bool {
 // New returns the environments of the settings. Close it.
 func New(opts Options) *Environments {
 	e := &Environments{opts: opts, builds: map[recipe]*building{}, extras: map[extraKey][]string{}, installLocks: map[extraKey]chan struct{}{}}
+	e.lease = &lease{cacheDir: opts.CacheDir, log: opts.Logger}
 	e.quit, e.stop = context.WithCancel(context.Background())
 	return e
 }
 
-// Close cancels builds and waits for them.
+// Close cancels builds and waits for them. Other processes may then remove what this one has used, once it is old.
 func (e *Environments) Close() {
 	e.stop()
 	e.work.Wait()
+	e.lease.close()
 }
 
 // Find returns the settings of an environment by its name, "" being the default one.
@@ -228,6 +234,9 @@ func (e *Environments) startBuild(r recipe) *building {
 			e.opts.Logger.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
 		}
 		close(m.done)
+		if m.err == nil && e.opts.Settings.Load().Environments[r.name].Image != "" {
+			e.pruneUnused(e.quit)
+		}
 	})
 	return m
 }
@@ -314,6 +323,7 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	if err != nil {
 		return env, err
 	}
+	e.lease.add(imageKey(root), func() error { return image.MarkUsed(root) })
 	env.Root, env.Digest = root.Dir, root.Digest
 	if env.Python == "" {
 		env.Python = root.Python
@@ -360,7 +370,11 @@ func (e *Environments) install(ctx context.Context, host *sandbox.Host, request 
 	if err != nil {
 		return deps.Layer{}, err
 	}
-	return installer.Install(ctx, request)
+	layer, err := installer.Install(ctx, request)
+	if err == nil {
+		e.lease.add(layerKey(layer.Digest), func() error { return deps.MarkUsed(layer) })
+	}
+	return layer, err
 }
 
 // open returns the installer, which it creates on first use.
@@ -374,13 +388,18 @@ func (e *Environments) open(host *sandbox.Host) (*deps.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.installer, err = deps.New(host, dir, &deps.Options{Logger: e.opts.Logger})
+	e.installer, err = deps.New(host, dir, &deps.Options{Logger: e.opts.Logger, InUse: e.layerInUse})
 	return e.installer, err
 }
 
+// folder returns a folder in the cache directory. The lease starts before anything in there is used, and what is in
+// use is marked from then on. It is called by builds only.
 func (e *Environments) folder(name string) (string, error) {
 	if e.opts.CacheDir == "" {
 		return "", errors.New("no cache directory: set HOME or XDG_CACHE_HOME")
+	}
+	if e.lease.start() {
+		e.work.Go(func() { e.markLoop(cmp.Or(e.opts.MarkInterval, markInterval)) })
 	}
 	return filepath.Join(e.opts.CacheDir, name), nil
 }

@@ -14,7 +14,7 @@ var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...",
 
 // commandRules returns the rules of the packages with verbs, which do not import each other.
 func commandRules() (all []importRule) {
-	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "doctorcmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "doctorcmd", "environmentscmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
 		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
@@ -78,7 +78,7 @@ var importRules = append(commandRules(), []importRule{
 		"a program and its result are plain values that all higher packages may use"},
 	{"gateway/workspaces", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"it opens files by name for a caller; higher packages read and run them"},
-	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
+	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, []string{"codegen/runtime"}, // the real guest
 		"an environment is built in sandboxes that the gateway provides"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
 		"executions are recorded from their results and calls only"},
