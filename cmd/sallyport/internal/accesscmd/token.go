@@ -3,7 +3,6 @@ package accesscmd
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -86,19 +85,11 @@ func parseTokenSpec(name string, scopes []string, expires, rate string) (w acces
 	return w, err
 }
 
-// parseLifetime parses a lifetime: a Go duration, or days such as 90d.
+// parseLifetime parses a lifetime of at least a second.
 func parseLifetime(text string) (time.Duration, error) {
-	wrong := errors.New("--expires is a time, such as 90d, 12h or 30m")
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n < 1 || n > 36500 {
-			return 0, wrong
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	life, err := time.ParseDuration(text)
-	if err != nil || life < time.Second {
-		return 0, wrong
+	life, ok := cli.ParseSpan(text)
+	if !ok || life < time.Second {
+		return 0, errors.New("--expires is a time, such as 90d, 12h or 30m")
 	}
 	return life, nil
 }
