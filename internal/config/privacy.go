@@ -99,16 +99,21 @@ func kindProblems(at path, named []string) []problem {
 	}
 	var all []problem
 	for i, k := range named {
-		if slices.Contains(kinds, k) {
-			continue
-		}
-		hint := "the kinds are " + strings.Join(kinds, ", ")
-		if near := suggest.Of(k, kinds); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("unknown kind %.40q; %s", k, hint)})
+		all = append(all, kindProblem(at.Item(i), k, kinds)...)
 	}
 	return all
+}
+
+// kindProblem returns the problem of a kind that is none of kinds.
+func kindProblem(at path, kind string, kinds []string) []problem {
+	if slices.Contains(kinds, kind) {
+		return nil
+	}
+	hint := "the kinds are " + strings.Join(kinds, ", ")
+	if near := suggest.Of(kind, kinds); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return []problem{{at: at, message: fmt.Sprintf("unknown kind %.40q; %s", kind, hint)}}
 }
 
 func customProblems(at path, custom map[string]string) []problem {

@@ -9,12 +9,10 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"sallyport/internal/pii"
 	"sallyport/internal/redact"
-	"sallyport/internal/suggest"
 	"sallyport/internal/yamlstrict"
 
 	"gopkg.in/yaml.v3"
@@ -155,14 +153,7 @@ func (r Recognizer) entityProblems(at path, custom map[string]string) (all []pro
 		if !entityName.MatchString(name) {
 			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%.40q cannot name an entity", name)})
 		}
-		if slices.Contains(kinds, kind) {
-			continue
-		}
-		hint := "the kinds are " + strings.Join(kinds, ", ")
-		if near := suggest.Of(kind, kinds); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		all = append(all, problem{at: at.To(name), message: fmt.Sprintf("unknown kind %.40q; %s", kind, hint)})
+		all = append(all, kindProblem(at.To(name), kind, kinds)...)
 	}
 	return all
 }

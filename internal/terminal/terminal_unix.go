@@ -24,10 +24,17 @@ func HideInput(terminal *os.File) (restore func(), err error) {
 // SingleKeys makes a terminal deliver each key at once, without echo, until restore is called. Ctrl-C keeps its
 // function. It discards pending input.
 func SingleKeys(terminal *os.File) (restore func(), err error) {
-	return withMode(terminal, func(t *unix.Termios) {
-		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
-		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	})
+	return withMode(terminal, deliverKeys)
+}
+
+// SingleKeysNoSuspend is [SingleKeys] for full-screen programs: Ctrl-Z does not suspend the process.
+func SingleKeysNoSuspend(terminal *os.File) (restore func(), err error) {
+	return withMode(terminal, func(t *unix.Termios) { deliverKeys(t); t.Cc[unix.VSUSP] = 0 })
+}
+
+func deliverKeys(t *unix.Termios) {
+	t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
 }
 
 // Size returns the size of a terminal, 0 if unknown.
@@ -48,14 +55,6 @@ func SizeChanges() (changes <-chan os.Signal, stop func()) {
 
 // FullScreen enables drawing sequences until restore is called. On Unix they are always enabled.
 func FullScreen(*os.File) (restore func(), err error) { return func() {}, nil }
-
-// SingleKeysNoSuspend is [SingleKeys] for full-screen programs: Ctrl-Z does not suspend the process.
-func SingleKeysNoSuspend(terminal *os.File) (restore func(), err error) {
-	return withMode(terminal, func(t *unix.Termios) {
-		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
-		t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VSUSP] = 1, 0, 0
-	})
-}
 
 // withMode changes the input mode of a terminal.
 func withMode(terminal *os.File, change func(*unix.Termios)) (restore func(), err error) {

@@ -26,11 +26,16 @@ func (c caller) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
+// with returns ctx with a changed copy of its caller.
+func with(ctx context.Context, change func(*caller)) context.Context {
+	c := callerOf(ctx)
+	change(&c)
+	return c.in(ctx)
+}
+
 // WithPrincipal returns ctx with its principal: the name or the subject of a token, as authenticated by the API.
 func WithPrincipal(ctx context.Context, name string) context.Context {
-	c := callerOf(ctx)
-	c.principal = name
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.principal = name })
 }
 
 // Principal returns the name set by WithPrincipal, "" without authentication.
@@ -38,9 +43,7 @@ func Principal(ctx context.Context) string { return callerOf(ctx).principal }
 
 // WithSession returns ctx with the principal's session.
 func WithSession(ctx context.Context, id string) context.Context {
-	c := callerOf(ctx)
-	c.session = id
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.session = id })
 }
 
 // Session returns the session that was set by WithSession, "" for none.
@@ -48,9 +51,7 @@ func Session(ctx context.Context) string { return callerOf(ctx).session }
 
 // WithWorkspace sets the default workspace. The name is not checked.
 func WithWorkspace(ctx context.Context, name string) context.Context {
-	c := callerOf(ctx)
-	c.workspace = name
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.workspace = name })
 }
 
 // Workspace returns the workspace that was set by WithWorkspace, "" for none.
@@ -58,9 +59,7 @@ func Workspace(ctx context.Context) string { return callerOf(ctx).workspace }
 
 // WithRemote marks the caller as connected over HTTP, not stdio.
 func WithRemote(ctx context.Context) context.Context {
-	c := callerOf(ctx)
-	c.remote = true
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.remote = true })
 }
 
 // Remote reports whether WithRemote was called.
@@ -70,9 +69,7 @@ func Remote(ctx context.Context) bool { return callerOf(ctx).remote }
 // approvals. The name is for the record, such as "cli" or "token:ops". Only the APIs set it, for callers from the
 // control socket or those that http.operators names.
 func WithOperator(ctx context.Context, name string) context.Context {
-	c := callerOf(ctx)
-	c.operator = name
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.operator = name })
 }
 
 // Operator returns the name set by WithOperator, "" for other callers.
@@ -80,9 +77,7 @@ func Operator(ctx context.Context) string { return callerOf(ctx).operator }
 
 // WithClient sets the caller's client program: a name and a version, as reported by the client and not checked.
 func WithClient(ctx context.Context, name string) context.Context {
-	c := callerOf(ctx)
-	c.client = name
-	return c.in(ctx)
+	return with(ctx, func(c *caller) { c.client = name })
 }
 
 // Client returns the value set by WithClient, "" for none.
