@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"sallyport/internal/atomicfile"
 	"sallyport/sandbox"
 )
 
@@ -54,7 +55,7 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 		err = u.seal()
 	}
 	if err == nil {
-		err = writeAtomic(metadataPath(made), encode(layerMetadata{Lock: lock, Notes: u.notes}, ""))
+		err = atomicfile.Replace(metadataPath(made), encode(layerMetadata{Lock: lock, Notes: u.notes}, ""), 0o600)
 	}
 	if err != nil {
 		return Layer{}, err
@@ -178,23 +179,7 @@ func (i *Installer) loadLock(key string) (Lock, bool) {
 }
 
 func (i *Installer) saveLock(key string, lock Lock) error {
-	return writeAtomic(i.lockFile(key), lock.JSON())
-}
-
-// writeAtomic writes a file atomically.
-func writeAtomic(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	return atomicfile.Replace(i.lockFile(key), lock.JSON(), 0o600)
 }
 
 // sweep removes layers that have been unused for long, and partial files of killed processes.
