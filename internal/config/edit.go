@@ -89,8 +89,11 @@ func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 }
 
 // placeholderValue is the value of every reference without a value while a file is edited. It
-// is valid wherever a reference is allowed.
-const placeholderValue = "http://unset"
+// is valid wherever a reference is allowed, except where [isPlaceholder] is asked.
+const placeholderValue = "http://reference-without-value.invalid"
+
+// isPlaceholder reports whether a value is not known because the file is only edited: its length and characters say nothing.
+func isPlaceholder(value string) bool { return strings.Contains(value, placeholderValue) }
 
 // check parses data as it would be loaded if every reference had a value.
 func (f *File) check(data []byte) error {

@@ -80,3 +80,27 @@ func TestEditOurOwn(t *testing.T) {
 		t.Errorf("%v:\n%s", err, f.Data)
 	}
 }
+
+// TestEditSecretsElsewhere: secrets whose values have rules may be references, whose values are not read for an edit.
+func TestEditSecretsElsewhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "upstreams.yaml")
+	settings := "upstreams: {}\nhttp: {tokens: {laptop: \"${keyring:laptop}\", ci: \"${CI_TOKEN}\"}}\nworkflows: {secrets: {builds: \"${BUILDS_SECRET}\"}}\n"
+	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Add(Entry{Name: "a", Command: "x"}); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{"http: {tokens: {laptop: short}}\n", "http: {tokens: {\"\": \"${X}\"}}\n", "workflows: {secrets: {builds: short}}\n"} {
+		if err := os.WriteFile(path, []byte("upstreams: {}\n"+wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, nil); err == nil {
+			t.Errorf("no error for %s", wrong)
+		}
+	}
+}

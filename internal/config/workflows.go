@@ -97,7 +97,7 @@ func (w Workflows) problems(at path) []problem {
 		switch {
 		case !secretName.MatchString(name):
 			all = append(all, problem{at: under, onKey: true, message: `a secret's name is a letter, then letters, digits, "_" and "-"`})
-		case len(w.Secrets[name]) < minSigningSecret:
+		case len(w.Secrets[name]) < minSigningSecret && !isPlaceholder(w.Secrets[name]):
 			all = append(all, problem{at: under, message: fmt.Sprintf("secret %.40q is shorter than %d characters; make one with: openssl rand -hex 32", name, minSigningSecret)})
 		}
 	}
