@@ -28,8 +28,8 @@ PLAINPKGS := ./cmd/sallyport ./codegen ./codegen/runtime ./internal/pii ./intern
 # RACED_IN_CMD are the tests of the command that are run with the race detector as well.
 RACED_IN_CMD := ^(TestBesieged|TestClient|TestStandby|TestOverHTTP)$$
 
-# Many tests wait for timers and processes: three packages at a time keep two processors busy.
-AT_ONCE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Many tests wait for timers and processes: more packages and tests at a time than processors keep these busy.
+AT_ONCE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) -parallel 6
 
 # `make check` has vetted everything; nobody debugs a binary of tests, and linking one without what debuggers need takes two thirds of the time.
 QUICK := -vet=off -ldflags=-w

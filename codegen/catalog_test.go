@@ -71,6 +71,7 @@ func upstream(t testing.TB, name string, data []byte) codegen.Upstream {
 }
 
 func TestCatalogTextsAreBounded(t *testing.T) {
+	testutil.Long(t)
 	t.Parallel()
 	for _, up := range catalog(t) {
 		for _, tl := range up.Tools {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -214,6 +215,7 @@ func toolList(t *testing.T, data []byte) []tool.Tool {
 }
 
 func TestTypesAcceptWhatTheCatalogAccepts(t *testing.T) {
+	testutil.Long(t)
 	t.Parallel()
 	paths, _ := filepath.Glob("../../shared/catalog/*.json")
 	if len(paths) == 0 {

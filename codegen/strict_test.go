@@ -227,6 +227,7 @@ func wrongLines(t *testing.T, dir, ending string) map[string]bool {
 // TestEverythingLoads lets the interpreters load each module, not only compile
 // it, and read it as the oldest Python that it is made for.
 func TestEverythingLoads(t *testing.T) {
+	testutil.Long(t)
 	dir := guest(t, codegen.Generate(allUpstreams(t)))
 	if out := run(t, dir, python3, "-B", "-W", "error", "audit.py", dir); out != "" {
 		t.Errorf("audit: %.4000s", out)

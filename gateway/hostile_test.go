@@ -22,6 +22,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
@@ -95,6 +96,7 @@ func (c *tally) get(method string) int {
 // healthy one beside it must answer; after each trap goroutines, processes and
 // file descriptors are back to where they were.
 func TestHostileUpstream(t *testing.T) {
+	testutil.Long(t)
 	wantEveryMode(t, upstreamtest.Modes(), overStdio, onBoth)
 	wantEveryMode(t, upstreamtest.HTTPModes(), overHTTP)
 	for _, group := range []struct {

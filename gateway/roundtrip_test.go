@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -284,6 +285,7 @@ func send(t *testing.T, g *gateway.Gateway, list []meant, lang codegen.Language)
 // of the catalogue, through their wrappers in real sandboxes: what fits arrives
 // as it was written, and what does not never reaches the upstream.
 func TestArgumentsArriveAsTheyWereMeant(t *testing.T) {
+	testutil.Long(t)
 	for _, test := range []struct {
 		name   string
 		tools  []tool.Tool

@@ -101,6 +101,7 @@ func (r *modelRig) run(hung <-chan struct{}, args ...string) (stdout, stderr str
 }
 
 func TestBenchModel(t *testing.T) {
+	testutil.Long(t)
 	r := newModelRig(t)
 	t.Run("interrupted", r.interrupted)
 	t.Run("refused", r.refused)

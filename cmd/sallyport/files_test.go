@@ -13,6 +13,7 @@ import (
 // TestFilesEndToEnd is how a model works with files: write the test, see it fail, write the code, see it pass; in
 // both languages, over MCP, with the built binary, in two processes one after the other.
 func TestFilesEndToEnd(t *testing.T) {
+	testutil.Long(t)
 	binary := filepath.Join(t.TempDir(), "sallyport")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

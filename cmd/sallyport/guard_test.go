@@ -21,6 +21,7 @@ import (
 // the operator's commands say. Each era has one gateway, first with a client that can be asked; it is killed, and
 // started again with one that cannot.
 func TestGuard(t *testing.T) {
+	testutil.Long(t)
 	binary := filepath.Join(t.TempDir(), "sallyport")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

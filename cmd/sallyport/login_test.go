@@ -140,6 +140,7 @@ const callTickets = "from servers.tickets import echo\necho()"
 // TestLoginBesideServe logs in and out with the built binary while it serves, in
 // another process of it.
 func TestLoginBesideServe(t *testing.T) {
+	testutil.Long(t)
 	d := newDesk(t)
 	stop := d.serve()
 	const missing = "run `sallyport auth login tickets`"

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/testutil"
 )
 
 // TestStandby: when the process that has the records is killed, one of serve --share starts runs on a schedule in its place; it gives the
 // records back to a serve without --share.
 func TestStandby(t *testing.T) {
+	testutil.Long(t)
 	t.Parallel()
 	s := newFlowsSite(t)
 	s.serve(t, "--share")

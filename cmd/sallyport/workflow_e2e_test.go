@@ -97,6 +97,7 @@ func signatureHeaders(id, body string) []string {
 // TestWorkflowsServed: a gateway starts runs by request, webhook and clock; killed in the middle of one it goes on with it at the
 // next start, and does nothing twice.
 func TestWorkflowsServed(t *testing.T) {
+	testutil.Long(t)
 	t.Parallel()
 	s := newFlowsSite(t)
 	s.serve(t)

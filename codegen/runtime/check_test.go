@@ -156,6 +156,7 @@ func schemas(t testing.TB) []tool.Tool {
 // as the checker of the gateway sees it, and values that do not: both languages
 // say the same of them.
 func TestCheckRefusesNothingThatFits(t *testing.T) {
+	testutil.Long(t)
 	var asks, asksTS []ask
 	var from []tool.Tool
 	var fit []bool

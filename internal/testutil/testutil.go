@@ -80,7 +80,7 @@ func NoProcesses(tb testing.TB, text string) {
 // Browser do: starting these takes most of the time of all tests.
 func Runsc(tb testing.TB) string {
 	tb.Helper()
-	skipShort(tb)
+	Long(tb)
 	return component(tb, "SALLYPORT_TEST_RUNSC", ".cache/bin/runsc", "make runsc")
 }
 
@@ -93,21 +93,21 @@ func Upstreams(tb testing.TB) string {
 // Checkers returns the node_modules folder that `make checkers` fills: pyright, typescript, @types/node.
 func Checkers(tb testing.TB) string {
 	tb.Helper()
-	skipShort(tb)
+	Long(tb)
 	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
 }
 
 // Clients returns the node_modules folder that `make clients` fills, for running the examples.
 func Clients(tb testing.TB) string {
 	tb.Helper()
-	skipShort(tb)
+	Long(tb)
 	return component(tb, "SALLYPORT_TEST_CLIENTS", "tools/clients/node_modules", "make clients")
 }
 
 // Browser returns the folder of the Chromium that `make browser` unpacks.
 func Browser(tb testing.TB) string {
 	tb.Helper()
-	skipShort(tb)
+	Long(tb)
 	return component(tb, "SALLYPORT_TEST_BROWSER", ".cache/browser", "make browser")
 }
 
@@ -134,8 +134,8 @@ func component(tb testing.TB, variable, path, target string) string {
 	return found
 }
 
-// skipShort skips a test with -short.
-func skipShort(tb testing.TB) {
+// Long skips a test with -short: one that takes seconds.
+func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("skipped with -short")
