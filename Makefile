@@ -63,7 +63,7 @@ test: prereq-test build runsc upstreams checkers clients browser check ## all ch
 .PHONY: quick
 quick: prereq-go fmt-check ## tests of everything that needs no sandbox, browser or type checker, without the race detector (minutes)
 	@echo "==> go test -short ./..."
-	@go test -ldflags=-w $(AT_ONCE) -short -timeout 10m ./...
+	@go test $(QUICK) $(AT_ONCE) -short -timeout 10m ./...
 
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client
