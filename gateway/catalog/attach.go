@@ -86,7 +86,7 @@ func (m *member) refreshInProcess(c *Catalog) {
 		t.ID, t.Raw = tool.ID{Upstream: m.id, Name: name}, definition(*t)
 		named[name] = t.Wire
 	}
-	if s, ok := m.session.(*inProcessSession); ok {
+	if s, ok := m.session.(interface{ rename(wires map[string]string) }); ok {
 		s.rename(named)
 	}
 	if (membership{c}).setOffer(m, offer) {

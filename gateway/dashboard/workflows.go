@@ -21,6 +21,7 @@ import (
 // Workflows are what the pages need of the engine. Runs are those of the caller, or of all for an operator.
 type Workflows interface {
 	Runs
+	RunControl
 	Definitions() []workflow.Info
 	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
@@ -31,6 +32,10 @@ type Runs interface {
 	Run(ctx context.Context, id string) (workflow.Run, error)
 	Runs(ctx context.Context, filter workflow.Filter) ([]workflow.Run, error)
 	Events(ctx context.Context, id string, after int) iter.Seq2[workflow.Event, error]
+}
+
+// RunControl changes runs.
+type RunControl interface {
 	Cancel(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) (workflow.Run, error)
 	Replay(ctx context.Context, id, step string) (workflow.Run, error)

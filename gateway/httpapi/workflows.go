@@ -17,9 +17,15 @@ import (
 
 // Workflows is the workflow engine. Runs are those of the caller, or of all principals for an operator.
 type Workflows interface {
+	Runs
+	RunControl
 	Definitions() []workflow.Info
 	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
+}
+
+// Runs are the runs of workflows.
+type Runs interface {
 	// WaitSettled returns the run when it is over or waits for a person, or its current state with the error of ctx.
 	WaitSettled(ctx context.Context, id string) (workflow.Run, error)
 	Run(ctx context.Context, id string) (workflow.Run, error)
@@ -28,6 +34,10 @@ type Workflows interface {
 	Events(ctx context.Context, id string, from int) iter.Seq2[workflow.Event, error]
 	// Follow calls do with the events from number from on, and with new ones, until the run is over, ctx ends or do fails.
 	Follow(ctx context.Context, id string, from int, do func(workflow.Event) error) error
+}
+
+// RunControl changes runs.
+type RunControl interface {
 	Cancel(ctx context.Context, id string) error
 	Resume(ctx context.Context, id string) (workflow.Run, error)
 	Replay(ctx context.Context, id, step string) (workflow.Run, error)

@@ -104,7 +104,7 @@ func realPath(path string) string {
 
 // CheckSize returns an error for a mapped folder that exceeds the limits of programs.
 func CheckSize(ws Space, name string, limits sandbox.Limits) error {
-	m, ok := ws.(*workspace.Mapped)
+	m, ok := ws.(interface{ Measure() error })
 	if !ok {
 		return nil
 	}

@@ -238,8 +238,13 @@ func (r *Relay) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Structured: value}, err
 }
 
+// rawCaller is a [Caller] that returns results as they are encoded in a frame, as [Relay] does.
+type rawCaller interface {
+	request(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error)
+}
+
 // relayCall forwards a guest's call to the other end of a relay.
-func (s *session) relayCall(ctx context.Context, r *Relay, frame guestFrame, id tool.ID, p *peer) {
+func (s *session) relayCall(ctx context.Context, r rawCaller, frame guestFrame, id tool.ID, p *peer) {
 	result, err := p.callWithProgress(func() (tool.Result, error) {
 		value, err := r.request(ctx, tool.Call{Tool: id, Args: frame.Args, Peer: p}, frame.Progress)
 		return tool.Result{Raw: value}, err

@@ -207,8 +207,8 @@ func (s *session) call(ctx context.Context, frame guestFrame) {
 		ctx = tool.WithClock(ctx, s.Clock)
 	}
 	p := s.peer(frame)
-	if relay, ok := s.Caller.(*Relay); ok {
-		s.relayCall(ctx, relay, frame, id, p)
+	if raw, ok := s.Caller.(rawCaller); ok {
+		s.relayCall(ctx, raw, frame, id, p)
 		return
 	}
 	result, err := p.callWithProgress(func() (tool.Result, error) {
