@@ -18,22 +18,6 @@ need = $(if $(lack),$(error $(lack)))
 # Without a readable repository (sudo in another user's checkout, a source archive) go build has no revision to stamp.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
-# Tested without the race detector, under which they take minutes and which finds nothing in them: packages that start no
-# goroutine, what looks at thousands of tools or megabytes one after the other, and the command, whose tests start a process
-# per line. Of the command's tests those that load one gateway are run with it too.
-PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$$
-PLAINS_IN := ./gateway ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
-PLAINPKGS := ./cmd/sallyport ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./bench/search
-
-# RACED_IN_CMD are the tests of the command that are run with the race detector as well.
-RACED_IN_CMD := ^(TestBesieged|TestClient|TestStandby|TestOverHTTP)$$
-
-# Many tests wait for timers and processes: more packages and tests at a time than processors keep these busy.
-AT_ONCE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) -parallel 6
-
-# `make check` has vetted everything; nobody debugs a binary of tests, and linking one without what debuggers need takes two thirds of the time.
-QUICK := -vet=off -ldflags=-w
-
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
 test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
 test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
@@ -53,17 +37,12 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 
 .PHONY: test
 test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
-	@echo "==> go test $(RACE) ./..."
-	@go test $(QUICK) $(AT_ONCE) $(RACE) -timeout 30m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
-	@go test $(QUICK) $(RACE) -timeout 15m -run '$(RACED_IN_CMD)' ./cmd/sallyport
-	@echo "==> go test ./... (what is tested without the race detector)"
-	@go test $(QUICK) $(AT_ONCE) $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
-	@go test $(QUICK) $(AT_ONCE) $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN)
+	@./tools/test.sh $(RACE)
 
 .PHONY: quick
 quick: prereq-go fmt-check ## tests of everything that needs no sandbox, browser or type checker, without the race detector (minutes)
 	@echo "==> go test -short ./..."
-	@go test $(QUICK) $(AT_ONCE) -short -timeout 10m ./...
+	@go test -vet=off -ldflags=-w -p 3 -parallel 6 -short -timeout 10m ./...
 
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client
@@ -201,8 +180,11 @@ names: prereq-node prereq-go ## make internal/names/names.bin anew (a minute) an
 
 PREFIX ?= /usr/local
 
+# Under sudo, whose PATH may lack Go, what `make build runsc` left is copied as it is.
+BUILT := $(and $(SUDO_USER),$(wildcard $(BIN)/sallyport),$(wildcard $(BIN)/runsc))
+
 .PHONY: install
-install: build runsc ## put the program, runsc, manual pages and completions below PREFIX (/usr/local), with DESTDIR before it
+install: $(if $(BUILT),,build runsc) ## put the program, runsc, manual pages and completions below PREFIX (/usr/local), with DESTDIR before it
 	@./tools/install.sh "$(BIN)" "$(DESTDIR)$(PREFIX)"
 
 .PHONY: clean
