@@ -130,6 +130,8 @@ var importRules = append(commandRules(), []importRule{
 		"internal/tool has the types that all packages share, so it uses only the standard library and internal/jsontype"},
 	{"internal/argcheck", []string{"internal/suggest", "internal/sanitize", "internal/tool"}, nil,
 		"arguments are checked from the schema and the arguments only"},
+	{"internal/testutil/refpage", []string{"internal/testutil", "internal/testutil/golden"}, nil,
+		"a page of the reference is written from the facts that a test gives it"},
 	{"internal/...", []string{"internal/..."}, nil,
 		"internal is the lowest layer: it imports no higher package"},
 }...)
