@@ -67,6 +67,8 @@ func celType(t Type) *cel.Type {
 type Var struct {
 	Name string
 	Type Type
+	// Doc describes the variable to people; "" is none.
+	Doc string
 	// Shape is the known structure of a variable of type Any; nil means unknown. An expression that selects a member
 	// which does not exist, or uses one with the wrong type, does not compile.
 	Shape *Shape

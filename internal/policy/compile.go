@@ -15,10 +15,19 @@ import (
 // Variables returns the variables of expressions.
 func Variables() []expr.Var {
 	return []expr.Var{
-		{Name: "upstream", Type: expr.String}, {Name: "tool", Type: expr.String}, {Name: "method", Type: expr.String},
-		{Name: "annotations", Type: expr.Bools}, {Name: "args", Type: expr.Map},
-		{Name: "principal", Type: expr.String}, {Name: "session", Type: expr.String}, {Name: "execution", Type: expr.String}, {Name: "remote", Type: expr.Bool},
-		{Name: "labels", Type: expr.Strings}, {Name: "read", Type: expr.Strings}, {Name: "calls", Type: expr.Counts}, {Name: "time", Type: expr.Time},
+		{Name: "upstream", Type: expr.String, Doc: "the name of the upstream in programs"},
+		{Name: "tool", Type: expr.String, Doc: "the name of the tool in programs, without the upstream; for another method its name with a dot, as in resources.read"},
+		{Name: "method", Type: expr.String, Doc: "the method of MCP: tools/call, resources/read, prompts/get and others"},
+		{Name: "annotations", Type: expr.Bools, Doc: "readOnly, destructive, idempotent and openWorld of the tool; one that the upstream did not send is absent"},
+		{Name: "args", Type: expr.Map, Doc: "the arguments, as the upstream would get them"},
+		{Name: "principal", Type: expr.String, Doc: "the identity of the client, as in the log; empty without authentication"},
+		{Name: "session", Type: expr.String, Doc: "the session of the client"},
+		{Name: "execution", Type: expr.String, Doc: "the id of the program, or of the run of a workflow; empty for other calls"},
+		{Name: "remote", Type: expr.Bool, Doc: "true if the request came over HTTP"},
+		{Name: "labels", Type: expr.Strings, Doc: "the labels of the tool"},
+		{Name: "read", Type: expr.Strings, Doc: "the labels of all data that was read before"},
+		{Name: "calls", Type: expr.Counts, Doc: "how often each tool and each upstream was called in the execution before, as in calls[\"github.push\"] and calls[\"github\"]"},
+		{Name: "time", Type: expr.Time, Doc: "the time of the call, in UTC"},
 	}
 }
 
