@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// To add a metric: add an instrument here, a method that records it, and a row in docs/telemetry.md, which a test
-// compares with /metrics. External data is a label only if it is bounded: an upstream by its id, never a tool, a
+// To add a metric: add an instrument here and a method that records it. A test with -update adds it to
+// docs/reference/metrics.md. External data is a label only if it is bounded: an upstream by its id, never a tool, a
 // principal or a path.
 
 // instruments are all metric instruments.

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/telemetry/telemetrytest"
+	"sallyport/internal/testutil/refpage"
 )
 
 func env(pairs ...string) func(string) (string, bool) {
@@ -256,31 +257,53 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestDocs holds the table of metrics and the dashboard to what there is.
-func TestDocs(t *testing.T) {
+// TestReference holds docs/reference/metrics.md to the metrics.
+func TestReference(t *testing.T) {
 	t.Parallel()
 	m := open(t, telemetry.Options{})
 	everything(t, m)
+	m.RecordRequest(t.Context(), "tools/call", "failed", time.Millisecond)
 	said := page(t, m, "")
+	kinds := kindsOf(said)
+	labels := regexp.MustCompile(`(\w+)="`)
+	var rows [][]string
+	for _, match := range regexp.MustCompile(`(?m)^# HELP ((?:sallyport|http|mcp)_\S+) (.*)$`).FindAllStringSubmatch(said, -1) {
+		name := match[1]
+		lines := strings.Join(regexp.MustCompile(`(?m)^`+name+`(?:_count)?\{.*\} \S+$`).FindAllString(said, -1), "")
+		var of []string
+		for _, label := range labels.FindAllStringSubmatch(lines, -1) {
+			of = append(of, label[1])
+		}
+		slices.Sort(of)
+		of = slices.Compact(of)
+		rows = append(rows, []string{refpage.Quote(name), kinds[name], refpage.QuoteAll(of), refpage.Escape(match[2])})
+	}
+	if len(rows) < 20 {
+		t.Errorf("%d metrics", len(rows))
+	}
+	p := refpage.New("metrics.md", "Metrics", "internal/telemetry", "TestReference")
+	p.Text("The metrics of the gateway at `GET /metrics`, under their names for Prometheus. Metrics of Go (`go_*`), of the process " +
+		"(`process_*`) and `target_info` are there too. [Telemetry](../telemetry.md) explains how to collect them.")
+	p.Table([]string{"Metric", "Type", "Labels", "Meaning"}, rows)
+	p.Check(t)
+}
+
+// kindsOf returns the types of metrics by name.
+func kindsOf(said string) map[string]string {
 	kinds := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(said, -1) {
 		kinds[match[1]] = match[2]
 	}
-	labels := regexp.MustCompile(`(\w+)="`)
-	var want []string
-	for _, match := range regexp.MustCompile(`(?m)^# HELP ((?:sallyport|http|mcp)_\S+) (.*)$`).FindAllStringSubmatch(said, -1) {
-		name := match[1]
-		line := regexp.MustCompile(`(?m)^` + name + `(?:_count)?(\{.*\})? \S+$`).FindString(said)
-		var of []string
-		for _, label := range labels.FindAllStringSubmatch(line, -1) {
-			of = append(of, "`"+label[1]+"`")
-		}
-		want = append(want, "| `"+name+"` | "+kinds[name]+" | "+strings.Join(of, " ")+" | "+match[2]+" |")
-	}
-	doc := read(t, "../../docs/telemetry.md")
-	if table := strings.Join(want, "\n"); len(want) < 20 || !strings.Contains(doc, table+"\n") {
-		t.Errorf("docs/telemetry.md needs this table:\n%s", table)
-	}
+	return kinds
+}
+
+// TestDashboard checks that the dashboard names metrics that exist.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	m := open(t, telemetry.Options{})
+	everything(t, m)
+	said := page(t, m, "")
+	kinds := kindsOf(said)
 	board := read(t, "../../docs/grafana.json")
 	named := regexp.MustCompile(`\b(?:sallyport|http|mcp|go|process)_[a-z_]+\b`).FindAllString(board, -1)
 	for _, name := range named {
