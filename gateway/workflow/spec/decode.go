@@ -15,7 +15,7 @@ import (
 )
 
 // To add a key to a definition: the field in spec.go, and one line in the table of its mapping (definition.go, steps.go, form.go),
-// from which decoding, the schema for editors and the reference in docs/workflows.md are generated.
+// from which decoding, the schema for editors and docs/reference/workflow-keys.md are generated.
 
 // decoder decodes the nodes of a file into a Definition.
 type decoder struct {

@@ -8,28 +8,37 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/testutil/golden"
+	"sallyport/internal/testutil/refpage"
 )
 
 const (
 	docs       = "../../../docs/workflows.md"
-	keysBegin  = "<!-- keys: made by go test ./gateway/workflow/spec -update -->\n"
-	keysEnd    = "<!-- end of keys -->\n"
 	exampleTag = "```yaml\n"
 )
 
-// TestReference holds the tables of docs/workflows.md to the keys that there are.
+// TestReference holds docs/reference/workflow-keys.md to the tables of keys.
 func TestReference(t *testing.T) {
-	data, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
+	p := refpage.New("workflow-keys.md", "Workflow keys", "gateway/workflow/spec", "TestReference")
+	p.Text("Every key of a definition. A key in bold is required. " +
+		"[Workflows](../workflows.md) explains them; [the schema](../workflow.schema.json) is for editors (`sallyport workflow schema`).")
+	for _, s := range sections() {
+		title := s.name
+		if kind, ok := strings.CutPrefix(title, "step_"); ok {
+			title = "step: " + kind
+		}
+		p.Heading(2, title)
+		p.Text(s.doc)
+		var items []string
+		for _, k := range s.keys {
+			name := refpage.Quote(k.name)
+			if k.required {
+				name = "**" + name + "**"
+			}
+			items = append(items, name+" ("+valueWords(k.shape)+"): "+refpage.Escape(refpage.Sentence(k.doc)))
+		}
+		p.List(items)
 	}
-	before, rest, begins := strings.Cut(string(data), keysBegin)
-	_, after, ends := strings.Cut(rest, keysEnd)
-	if !begins || !ends {
-		t.Fatal("docs/workflows.md has no place for the keys")
-	}
-	golden.Check(t, docs, before+keysBegin+reference()+keysEnd+after)
+	p.Check(t)
 }
 
 // TestExamples: definitions in the documentation, and steps of them, can be loaded.
@@ -56,26 +65,6 @@ func TestExamples(t *testing.T) {
 	if tried < 2 {
 		t.Errorf("%d examples", tried)
 	}
-}
-
-// reference is all tables.
-func reference() string {
-	var out strings.Builder
-	for _, s := range sections() {
-		title := s.name
-		if kind, ok := strings.CutPrefix(title, "step_"); ok {
-			title = "step: " + kind
-		}
-		fmt.Fprintf(&out, "\n### %s\n%s\n\n| key | value | what it is for |\n| --- | --- | --- |\n", title, s.doc)
-		for _, k := range s.keys {
-			name := "`" + k.name + "`"
-			if k.required {
-				name = "**" + name + "**"
-			}
-			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, valueWords(k.shape), k.doc)
-		}
-	}
-	return out.String() + "\n"
 }
 
 // valueWords says what a shape is.
