@@ -216,18 +216,18 @@ func (rt route) statuses() []int {
 var descriptions = map[int]string{
 	http.StatusBadRequest:            "The request is wrong; another must differ",
 	http.StatusUnauthorized:          "A token is needed, or this one is not known",
-	http.StatusForbidden:             "The token has not the scope, or the policy says no",
-	http.StatusNotFound:              "There is no such thing for whoever asks",
-	http.StatusPreconditionFailed:    "The file is not as it was",
-	http.StatusInsufficientStorage:   "The workspace does not take the file",
-	http.StatusConflict:              "It cannot be done as things stand",
+	http.StatusForbidden:             "The token lacks the scope, or the policy denies it",
+	http.StatusNotFound:              "It does not exist, or the requester may not see it",
+	http.StatusPreconditionFailed:    "The file has changed",
+	http.StatusInsufficientStorage:   "The workspace has no room for the file",
+	http.StatusConflict:              "It is not possible in the current state",
 	http.StatusRequestEntityTooLarge: "The body is too large",
 	http.StatusUnsupportedMediaType:  "The body is of another type",
 	http.StatusTooManyRequests:       "A limit is reached",
-	http.StatusInternalServerError:   "Our fault",
-	http.StatusBadGateway:            "The upstream is not there, or speaks nonsense",
-	http.StatusServiceUnavailable:    "Not now",
-	http.StatusGatewayTimeout:        "It took longer than it may",
+	http.StatusInternalServerError:   "The gateway has failed",
+	http.StatusBadGateway:            "The upstream cannot be reached, or its answer is invalid",
+	http.StatusServiceUnavailable:    "The gateway is busy or not ready; retry later",
+	http.StatusGatewayTimeout:        "It exceeded its time limit",
 }
 
 // refusal is a problem with a status.

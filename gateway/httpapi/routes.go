@@ -50,7 +50,7 @@ type route struct {
 func (a *api) routes() []route {
 	return []route{
 		raw("/openapi.json", "the OpenAPI document", a.serveOpenAPI, "application/json").withName("get_openapi").
-			withParams(choice("profile", "for whom: tools names all that a model should have and nothing else, clients names all", profiles...)),
+			withParams(choice("profile", "which operations have an operationId: tools, only those that a model should have; clients, all", profiles...)),
 		public(get("/health", "how the gateway is", a.health)).withName("get_health"),
 		public(get("/readyz", "whether it can do its work: 503 where it cannot", a.ready)).withName("get_readiness").failsWith(http.StatusServiceUnavailable),
 		get("/approvals", "pending and recently answered approvals", a.approvals).withName("list_approvals"),
@@ -91,7 +91,7 @@ func (a *api) routes() []route {
 		changes(http.MethodDelete, "/workspaces/{name}/files/{path...}", "remove a file", a.removeFile).withName("remove_file").failsWith(http.StatusPreconditionFailed),
 		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).withName("get_savings").withParams(number("days", 1, maxDays, defaultDays, "how many days back; 1 is by the hour")),
 		forOperators(get("/audit", "the audit log, the newest first", a.audit)).withName("list_audit").failsWith(http.StatusNotFound).
-			withParams(word("kind", "only of this kind; * stands for any text"), word("tool", "only of this tool; * stands for any text"), word("principal", "only of this one"), word("execution", "only of this one"),
+			withParams(word("kind", "only of this kind; * matches any text"), word("tool", "only of this tool; * matches any text"), word("principal", "only of this one"), word("execution", "only of this one"),
 				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only at or after this time"), limit(defaultEvents, maxEvents), word("cursor", "next of the previous page")),
 		forMetrics(raw("/metrics", "metrics for Prometheus", a.metrics, "text/plain")).withName("get_metrics").failsWith(http.StatusNotFound),
 		forEngine(get("/workflows", "the available workflows", workflowAPI{a}.listWorkflows)).withName("list_workflows"),
