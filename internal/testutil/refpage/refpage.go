@@ -132,10 +132,10 @@ func QuoteAll(texts []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// Escape returns plain text as Markdown.
+// Escape returns text as Markdown. It may have code spans.
 func Escape(text string) string { return escaper.Replace(text) }
 
-var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `<`, `\<`, "`", "\\`")
+var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `<`, `\<`)
 
 // Sentence returns text with a capital letter and a period.
 func Sentence(text string) string {
