@@ -22,7 +22,7 @@ type Audit struct {
 	Off bool
 	// Required reports that the settings have enabled: true. Then the gateway does not start without a record.
 	Required bool
-	// Code is what is recorded of programs: AuditDigest (default) or AuditText.
+	// Code is what is recorded of programs: their digest, or their text; default digest.
 	Code string
 	// Keep is how long a record is kept; default 90 days.
 	Keep time.Duration
@@ -40,8 +40,11 @@ const (
 
 // AuditSinks are destinations of records in addition to the files; each is nil if it is not configured.
 type AuditSinks struct {
-	Syslog    *Syslog
-	OTLP      *OTLP
+	// Syslog is a syslog server (RFC 5424).
+	Syslog *Syslog
+	// OTLP is a collector for OTLP over HTTP.
+	OTLP *OTLP
+	// SurrealDB is a database that gets a record of each execution, in the table execution_log.
 	SurrealDB *SurrealDB
 	// Problem describes references without a value, "" if all have one. Unless it is "", nothing may be sent.
 	Problem string
@@ -49,7 +52,7 @@ type AuditSinks struct {
 
 // Syslog is a syslog server (RFC 5424).
 type Syslog struct {
-	// Address is unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
+	// Address is the address of the server: unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
 	Address string
 	// Facility is a number from 0 to 23; default 13 (log audit).
 	Facility int
@@ -57,27 +60,33 @@ type Syslog struct {
 
 // OTLP is a collector for OTLP over HTTP.
 type OTLP struct {
-	// URL is the URL of the endpoint. "/v1/logs" is appended unless it ends with that.
+	// URL is the URL of the endpoint. "/v1/logs" for records, "/v1/traces" and "/v1/metrics" for telemetry are
+	// appended unless it ends with that.
 	URL string
-	// Headers go out with every request.
+	// Headers are sent with every request.
 	Headers Secrets
 }
 
 // SurrealDB is a database that gets a record of each execution, in the table execution_log.
 type SurrealDB struct {
-	// URL is that of the server, as in http://127.0.0.1:8000.
+	// URL is the URL of the server, as in http://127.0.0.1:8000.
 	URL string
-	// Namespace and Database name the database.
-	Namespace, Database string
-	// User and Password, or Token, are the credentials.
-	User     string
+	// Namespace is the namespace of the database.
+	Namespace string
+	// Database is the name of the database.
+	Database string
+	// User is the name of the user.
+	User string
+	// Password is the password of the user.
 	Password Secret
-	Token    Secret
+	// Token is a token to use instead of user and password.
+	Token Secret
 	// Output also sends the output of programs, up to 4 KiB of each, which is then part of the record. Default false.
 	Output bool
 }
 
 func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
+	// Whether there is a record; default true. If the file has it, the gateway does not start without a record.
 	enabled := true
 	seen := d.Fields(at, n, []key{
 		{"enabled", scalar(d, &enabled, yamlstrict.Bool)},

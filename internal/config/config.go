@@ -17,7 +17,8 @@ import (
 //  3. add one line to the table of keys in decode.go, which gives it its type;
 //  4. if not every value is valid, add its check to validate.go or its neighbours;
 //  5. show it, as a comment, in the upstreams.yaml at the root;
-//  6. add a bad value of it to testdata/errors and run go test -update.
+//  6. add a bad value of it to testdata/errors;
+//  7. run go test -update, which also writes docs/reference/settings.md from the table and the comments.
 
 // Config is the content of upstreams.yaml, with every default filled in. Printing or
 // logging it shows no value of an environment variable or header. It is safe
@@ -28,9 +29,9 @@ type Config struct {
 	// Dir is the absolute directory of that file; relative paths in the file start there.
 	Dir string
 	// EnvFile is the absolute path of the file with the values of variables that
-	// the process's environment does not have; "" is none.
+	// the process's environment does not have; default none.
 	EnvFile string
-	// Upstreams are in the file's order, the disabled ones too.
+	// Upstreams are the MCP servers, in the order of the file, with the disabled ones.
 	Upstreams []Upstream
 	// Sandbox limits every execution.
 	Sandbox Sandbox
@@ -60,7 +61,7 @@ type Config struct {
 	Audit Audit
 	// Telemetry configures the export of traces and metrics; default none.
 	Telemetry Telemetry
-	// HTTP is for serve --http.
+	// HTTP configures serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
@@ -99,7 +100,7 @@ type Search struct {
 	// Learn ranks tools higher that were called after similar searches. The learned data
 	// stays on this machine; default true.
 	Learn bool
-	// Embeddings is an endpoint for embeddings; nil: none.
+	// Embeddings is an endpoint for embeddings; default none.
 	Embeddings *Embeddings
 }
 
@@ -109,7 +110,7 @@ type Embeddings struct {
 	URL string
 	// Model is the name of the model at the endpoint.
 	Model string
-	// Headers go out with every request.
+	// Headers are sent with every request.
 	Headers Secrets
 	// Timeout bounds the wait for the vector of a query. After that search uses words only; default 300ms.
 	Timeout time.Duration
@@ -122,7 +123,7 @@ type Embeddings struct {
 type HTTP struct {
 	// Tokens are bearer tokens that clients may present, by a name for the log.
 	Tokens Secrets
-	// Operators are the principals that may see and answer approvals of all principals, at /api: names of Tokens, or
+	// Operators are the principals that may see and answer approvals of all principals, at /api: names of tokens, or
 	// oauth:SUBJECT for the subject of an access token. Default none.
 	Operators []string
 	// Origins are further Origin values that browsers may send; loopback ones may always.
@@ -137,7 +138,7 @@ type HTTP struct {
 	RequireToken bool
 	// Limits are the rate limits of each token, and of each address without one.
 	Limits HTTPLimits
-	// OAuth makes the gateway an OAuth 2.1 resource server; nil does not.
+	// OAuth makes the gateway an OAuth 2.1 resource server; default none.
 	OAuth *ResourceServer
 	// Problem describes references without a value, in the form of an Error, "" if all have
 	// one. Unless it is "", HTTP must not be served; other sections are not affected.
@@ -146,9 +147,9 @@ type HTTP struct {
 
 // HTTPLimits are rates, each of one token or address. 0 of one is no limit.
 type HTTPLimits struct {
-	// Requests are of all kinds; default 6000/m.
+	// Requests bounds requests of all kinds; default 6000/m.
 	Requests access.Rate
-	// Executions are programs that are run; default 600/m.
+	// Executions bounds the programs that are run; default 600/m.
 	Executions access.Rate
 }
 
@@ -158,7 +159,7 @@ type ResourceServer struct {
 	Issuer string
 	// Audience is the required audience of a token: the URL of the gateway's /mcp.
 	Audience string
-	// Scopes are the required scopes of a token; may be empty.
+	// Scopes are the required scopes of a token; default none.
 	Scopes []string
 }
 
@@ -169,42 +170,43 @@ type Upstream struct {
 	Name string
 	// ID is tool.Identifier(Name), unique among the upstreams.
 	ID string
-	// Description is a short description for models; optional.
+	// Description is a short description for models, of at most 200 characters.
 	Description string
 
-	// Command is the program to start, looked up in PATH if it has no slash.
+	// Command is the program to start, looked up in PATH if it has no slash. An upstream has a command or a URL.
 	Command string
 	// Args are its arguments, without the program's name.
 	Args []string
 	// Env is added to the minimal environment of every upstream.
 	Env Secrets
-	// Dir is its working directory (key cwd), absolute; default: Config.Dir.
+	// Dir is its working directory (key cwd), absolute; default the directory of the file.
 	Dir string
 
 	// URL is the endpoint of a server that speaks streamable HTTP or legacy SSE.
 	URL string
-	// Headers go out with every request.
+	// Headers are sent with every request.
 	Headers Secrets
-	// Socket is the path of a Unix socket to reach URL through, absolute; "" is TCP.
+	// Socket is the path of a Unix socket to reach the URL through, absolute; default TCP.
 	Socket string
-	// Transport is the transport for URL: auto (default), streamable or sse.
+	// Transport is the transport for the URL; default auto.
 	Transport string
-	// Auth configures how to get an OAuth token for URL. The zero value: by discovery,
-	// when the server requires one and someone has logged in.
+	// Auth configures how to get an OAuth token for the URL; default by discovery, when the
+	// server requires one and a person has logged in.
 	Auth Auth
 
-	// Include and Exclude are globs (as path.Match) over wire names of tools; an
-	// empty Include takes all, and Exclude wins.
-	Include, Exclude []string
+	// Include are globs (as path.Match) of the wire names of tools to take; default all.
+	Include []string
+	// Exclude are globs of tools to leave out. They have precedence.
+	Exclude []string
 	// Rename gives tools other names in programs, by wire name.
 	Rename map[string]string
-	// Trust is Config.Trust unless the entry has its own.
+	// Trust is the policy for the definitions of its tools; default that of the file.
 	Trust Trust
 
-	// Privacy is the mode of this upstream; "" is Config.Privacy.Mode.
+	// Privacy is the mode of this upstream; default that of the section privacy.
 	Privacy PrivacyMode
 
-	// Labels classify the data that is read from it, or sent to it: private, untrusted, external, or a custom word.
+	// Labels are words for the data that is read from it, or sent to it: private, untrusted, external, or a custom word.
 	Labels []string
 	// ToolLabels are further labels of tools, by globs (as path.Match) over their names, on the wire or in programs, and of methods (resources/read).
 	ToolLabels map[string][]string
@@ -214,13 +216,13 @@ type Upstream struct {
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration
-	// Concurrency bounds concurrent calls, more wait; default 32.
+	// Concurrency bounds concurrent calls. More wait; default 32.
 	Concurrency int
 	// MaxMessage bounds one message of the upstream; default 64MiB.
 	MaxMessage Size
 	// Eager starts it with the gateway, and restarts it when it ends; default: at the first call.
 	Eager bool
-	// Idle is how long it may be without a call before it is stopped; 0 is never; default 10m.
+	// Idle is how long it may be without a call before it is stopped, 0 for never; default 10m.
 	Idle time.Duration
 	// Disabled keeps the entry in the file but leaves it out of the gateway.
 	Disabled bool
@@ -231,20 +233,21 @@ type Upstream struct {
 
 // Auth configures how to get an access token for an upstream over HTTP.
 type Auth struct {
-	// Type is "" or oauth (authorization code with PKCE, by `sallyport auth login`),
-	// client_credentials, or none (never try).
+	// Type is the way to a token: oauth is the authorization code with PKCE, by `sallyport auth
+	// login`; none is never to try; default oauth.
 	Type string
-	// ClientID and ClientSecret are of a pre-registered client; "" registers one.
-	ClientID     string
+	// ClientID is the id of a pre-registered client; default: a client is registered.
+	ClientID string
+	// ClientSecret is the secret of that client.
 	ClientSecret Secret
-	// Issuer is the URL of the only authorization server to use; "" is the one that the
+	// Issuer is the URL of the only authorization server to use; default the one that the
 	// upstream names.
 	Issuer string
 	// ClientMetadata is the URL of a client id metadata document to use as client id.
 	ClientMetadata string
-	// Scopes are the requested scopes; empty: those in the server's metadata.
+	// Scopes are the requested scopes; default those in the server's metadata.
 	Scopes []string
-	// RedirectPort is the loopback port of the login's redirect; 0 is any.
+	// RedirectPort is the loopback port of the login's redirect; default any.
 	RedirectPort int
 	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
 	Store string
@@ -257,34 +260,37 @@ type Secrets map[string]string
 
 // Sandbox holds the limits of one execution and the paths of its programs.
 type Sandbox struct {
-	// Timeout is wall clock time; default 60s.
+	// Timeout bounds the wall clock time; default 60s.
 	Timeout time.Duration
 	// Memory bounds the memory of the sandbox, including the interpreter; default 512MiB.
 	Memory Size
-	// Processes counts threads too; default 32.
+	// Processes bounds the processes and threads together; default 32.
 	Processes int
-	// OpenFiles is per process; default 256.
+	// OpenFiles bounds the open files of each process; default 256.
 	OpenFiles int
-	// CPU is processor time of all processes together; default 60s.
+	// CPU bounds the processor time of all processes together; default 60s.
 	CPU time.Duration
 	// FileSize bounds each file that a program writes; default 256MiB.
 	FileSize Size
-	// Workspace bounds the size of /workspace, Inodes its files and folders; default 256MiB and 50000.
+	// Workspace bounds the size of /workspace; default 256MiB.
 	Workspace Size
-	Inodes    int
+	// Inodes bounds the files and folders of /workspace; default 50000.
+	Inodes int
 	// Output bounds stdout and stderr together that the model gets; default 16KiB.
 	Output Size
 	// Calls bounds the tool calls of one execution; default 1000.
 	Calls int
-	// Concurrency bounds its concurrent calls; default 16.
+	// Concurrency bounds the concurrent calls of one execution; default 16.
 	Concurrency int
 	// Traffic bounds the bytes between a program and its tools, in both directions together; default 1GiB.
 	Traffic Size
 
-	// Parallel bounds concurrent programs, without those that wait for a person; default 4. Queue bounds the programs that
-	// wait in the queue, each for at most QueueWait; defaults 64 and 30s. Programs of workflows do not count and wait without a limit.
-	Parallel, Queue int
-	QueueWait       time.Duration
+	// Parallel bounds concurrent programs, without those that wait for a person; default 4.
+	Parallel int
+	// Queue bounds the programs that wait in the queue; default 64. Programs of workflows do not count.
+	Queue int
+	// QueueWait bounds the time of a program in the queue; default 30s. Programs of workflows wait without a limit.
+	QueueWait time.Duration
 	// Pool configures the pool of started sandboxes.
 	Pool Pool
 	// SessionIdle is how long the interpreter of an idle session is kept; default 10m.
@@ -295,24 +301,26 @@ type Sandbox struct {
 	// Remote is the machine that programs run on, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]; default "": this
 	// machine.
 	Remote string
-	// Runsc is the path of runsc; default "": look it up.
+	// Runsc is the path of runsc; default the one that is found.
 	Runsc string
-	// Python is the path of the Python interpreter; default "": look it up.
+	// Python is the path of the Python interpreter; default the one that is found.
 	Python string
-	// Node is the path of node; default "": look it up.
+	// Node is the path of node; default the one that is found.
 	Node string
 
 	// Typecheck type-checks programs while they run, if a checker is found; default true.
 	Typecheck bool
-	// Pyright and Tsc are the paths of the checkers of Python and TypeScript; default "": look them up.
-	Pyright, Tsc string
+	// Pyright is the path of the checker of Python; default the one that is found.
+	Pyright string
+	// Tsc is the path of the checker of TypeScript; default the one that is found.
+	Tsc string
 }
 
 // Pool bounds the started sandboxes that wait for programs.
 type Pool struct {
 	// Min is the number of waiting sandboxes of each interpreter when the gateway is idle; default 1.
 	Min int
-	// Max is the greatest number of waiting sandboxes; 0 is no pool; default 4.
+	// Max is the greatest number of waiting sandboxes, 0 for no pool; default 4.
 	Max int
 	// Memory bounds the memory of all waiting sandboxes together; default 512MiB.
 	Memory Size
@@ -320,12 +328,15 @@ type Pool struct {
 
 // Environment is an interpreter plus dependencies that executions can select by name.
 type Environment struct {
-	// Description is a short description for models; optional.
+	// Description is a short description for models, of at most 200 characters.
 	Description string
-	// Image is an OCI image by digest, Root a directory; at most one is set, and neither is the host's /usr.
-	Image, Root string
-	// Python and TypeScript are the packages of each language.
-	Python     PythonPackages
+	// Image is an OCI image by digest, NAME@sha256:DIGEST; default the host's /usr.
+	Image string
+	// Root is a directory to use instead of an image; default the host's /usr.
+	Root string
+	// Python are the packages for Python.
+	Python PythonPackages
+	// TypeScript are the packages for TypeScript.
 	TypeScript NodePackages
 	// Install lets the model install what is missing, by install_dependencies; default false.
 	Install bool
@@ -333,21 +344,21 @@ type Environment struct {
 
 // PythonPackages are the packages of an environment for Python.
 type PythonPackages struct {
-	// Interpreter is the path of the interpreter; "" looks it up.
+	// Interpreter is the path of the interpreter; default the one that is found.
 	Interpreter string
 	// Base is a venv, a uv environment or a conda prefix of the host, which is used unchanged.
 	Base string
-	// Requirements are in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
+	// Requirements are packages in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
 	Requirements []string
 	// Index is the URL of the package index; default "": that of PyPI.
 	Index string
-	// Source allows source distributions, whose build runs code in the sandbox that installs; default false.
+	// Source allows source distributions; default false. Their build runs code in the sandbox that installs.
 	Source bool
 }
 
 // NodePackages are the packages of an environment for TypeScript.
 type NodePackages struct {
-	// Interpreter is the path of node; "" looks it up.
+	// Interpreter is the path of node; default the one that is found.
 	Interpreter string
 	// Packages are names with versions, as in "zod@3.25.0".
 	Packages []string

@@ -65,6 +65,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	d.refs.lenient, d.refs.owner = disabled(n), u.ID
 	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
 	defer func() { d.refs.lenient, d.refs.owner, d.onMissing = false, "", nil }()
+	// It gets the trace context (traceparent) of calls, also that of a client; default true.
 	traced := true
 	seen := d.Fields(at, n, []key{
 		{"description", d.Text(&u.Description)},
@@ -119,6 +120,7 @@ func (d *decoder) search(at path, n *yaml.Node, s *Search) {
 }
 
 func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
+	// Private skills are for the principal that saved them; with shared they can be offered to all. Default private.
 	scope := "private"
 	d.Fields(at, n, []key{
 		{"scope", d.OneOf(&scope, "private", "shared")},

@@ -14,10 +14,10 @@ type Journal struct {
 	// Keep is how long the calls and results of a failed program are kept; default 24h. With 0 no results are kept and
 	// nothing can be resumed.
 	Keep time.Duration
-	// Size bounds all journals on the disk; the oldest are removed; default 256MiB.
+	// Size bounds all journals on the disk; default 256MiB. The oldest are removed.
 	Size Size
 	// Successes also keeps journals of successful programs, with the arguments of calls, to create workflows from them; default true.
-	// They are removed first when Size is exceeded.
+	// They are removed first when the size is exceeded.
 	Successes bool
 	// Sync syncs a call to the disk before it is sent, unless its tool is read-only or idempotent, so that after a power failure it is
 	// known that the call may have been done; default true.

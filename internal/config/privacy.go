@@ -34,9 +34,9 @@ const RestoreToModel = "model"
 
 // Privacy configures the handling of personal data.
 type Privacy struct {
-	// Mode is the mode of upstreams without their own; "" is off, the default.
+	// Mode is the mode of upstreams without their own; default off.
 	Mode PrivacyMode
-	// Kinds are the kinds to find, see pii.Kinds; default all.
+	// Kinds are the kinds of personal data to find; default all.
 	Kinds []string
 	// Custom are regular expressions (RE2) of further kinds, by name.
 	Custom map[string]string
@@ -45,9 +45,11 @@ type Privacy struct {
 	// Allow are values, domains and globs that are not personal data.
 	Allow []string
 	// RestoreTo are globs of tools that get values back, in addition to those of the upstream that a
-	// value came from; "model" is restore_pii. RestoreNever are tools that get none; it has precedence.
-	RestoreTo, RestoreNever []string
-	// Recognizer is a service that finds names and addresses in prose; nil: none.
+	// value came from; "model" is restore_pii.
+	RestoreTo []string
+	// RestoreNever are globs of tools that get no value back. They have precedence.
+	RestoreNever []string
+	// Recognizer is a service that finds names and addresses in prose, or the built-in model; default none.
 	Recognizer *Recognizer
 }
 

@@ -24,9 +24,9 @@ type Recognizer struct {
 	Local bool
 	// URL is the URL of the service. "/analyze" is appended unless its path ends with that.
 	URL string
-	// Headers go out with every request.
+	// Headers are sent with every request.
 	Headers Secrets
-	// CA is a file with the certificates to trust, absolute; "" for those of the system.
+	// CA is a file with the certificates to trust, absolute; default those of the system.
 	CA string
 	// Plain allows http for a service on another machine; key insecure.
 	Plain bool
@@ -34,7 +34,7 @@ type Recognizer struct {
 	Language string
 	// Threshold is the minimum score; default 0.5.
 	Threshold float64
-	// Entities maps the requested entity types to kinds; default PERSON: name, LOCATION: address.
+	// Entities maps the requested entity types to kinds; default name for PERSON, address for LOCATION.
 	Entities map[string]string
 	// Batch sends many texts in one request, which newer analyzers support; default true.
 	Batch bool

@@ -15,11 +15,11 @@ import (
 
 // Telemetry configures the export of traces and metrics. Metrics are always at /metrics.
 type Telemetry struct {
-	// Service is the service name of the gateway; "" is OTEL_SERVICE_NAME, or sallyport.
+	// Service is the service name of the gateway; default OTEL_SERVICE_NAME, or sallyport.
 	Service string
-	// OTLP is a collector for OTLP over HTTP, as protobuf; nil: the one of the OTEL_ variables, if any.
+	// OTLP is a collector for OTLP over HTTP, as protobuf; default the one of the OTEL_ variables, if any.
 	OTLP *OTLP
-	// Sample is the ratio of sampled traces, 0 to 1, unless the caller has decided; nil: OTEL_TRACES_SAMPLER, or all.
+	// Sample is the ratio of sampled traces, 0 to 1, unless the caller has decided; default OTEL_TRACES_SAMPLER, or all.
 	Sample *float64
 	// Problem describes references without a value, "" if all have one. Unless it is "", nothing may be sent.
 	Problem string

@@ -17,12 +17,12 @@ import (
 type Workflows struct {
 	// Path is the absolute folder of the definitions; default "workflows" next to the file. It need not exist.
 	Path string
-	// Secrets are the signing secrets of webhooks, by their names in definitions. Those whose references have no value
+	// Secrets are the signing secrets of webhooks, by their names in definitions. Those with a reference without a value
 	// are omitted.
 	Secrets Secrets
 	// Keep is how long a run is kept after its end; default 30 days.
 	Keep time.Duration
-	// Runs bounds concurrent runs, more wait in a queue; default 64.
+	// Runs bounds concurrent runs. More wait in a queue; default 64.
 	Runs int
 	// Limits bound each run.
 	Limits RunLimits
@@ -32,13 +32,13 @@ type Workflows struct {
 
 // RunLimits bound one run of a workflow, including nested workflows and the runs that its steps start.
 type RunLimits struct {
-	// Items bounds the passes of all its loops (for_each, while) together; default 10000.
+	// Items bounds the passes of all loops (for_each, while) of a run together; default 10000.
 	Items int
-	// Steps bounds its steps, including retries; default 100000.
+	// Steps bounds the steps of a run, including retries; default 100000.
 	Steps int
-	// Bytes bounds its log; default 64MiB.
+	// Bytes bounds the log of a run; default 64MiB.
 	Bytes Size
-	// Time bounds its duration, without waiting times; default 1d.
+	// Time bounds the duration of a run, without waiting times; default 1d.
 	Time time.Duration
 }
 

@@ -18,10 +18,10 @@ import (
 type MappedFolder struct {
 	// Path is the absolute path of the folder. In the file it may begin with "~/".
 	Path string
-	// Mode is ModeRead, the default, or ModeWrite.
+	// Mode is what happens to changes of programs: with ro they are discarded, with rw written; default ro.
 	Mode string
-	// Principals may use it in addition to local clients over stdio: names of http.tokens, or principals as in the
-	// log; "*" is everybody.
+	// Principals are those that may use it in addition to local clients over stdio: names of http.tokens, or principals as in the
+	// log; "*" is all.
 	Principals []string
 	// Ignore are globs (as path.Match) of paths in the folder, or of names anywhere in it, that
 	// programs can neither see nor change.

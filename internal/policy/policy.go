@@ -45,29 +45,30 @@ const (
 type Settings struct {
 	// On enables the rules; without it Default and Rules are ignored.
 	On bool
-	// Default is the action for a call that no rule decides and whose tool is not declared read-only; "" means ask.
+	// Default is the action for a call that no rule decides, unless its tool is declared read-only; default ask.
 	Default Action
 	// Rules are evaluated in order; the first allow, deny or ask that matches decides.
 	Rules []Rule
-	// Flow is the action for a call to an external tool after private and untrusted data was read; "" means ask.
+	// Flow is the action for a call to an external tool after private and untrusted data was read; default ask.
 	Flow Flow
-	// Tests are example calls, for [Policy.Test].
+	// Tests are example calls with the decisions that are expected.
 	Tests []Test
 }
 
 // Rule is one rule.
 type Rule struct {
-	// Name is shown to people and models; "" means "rule N", counted from 1.
+	// Name is shown to people and models; default "rule N", counted from 1.
 	Name string
-	// Tools are globs of upstream.tool; none means all. A method that is not a tool is upstream.resources.read and the
+	// Tools are globs of upstream.tool; default all. A method that is not a tool is upstream.resources.read and the
 	// like.
 	Tools []string
-	// When is a CEL expression that must be true; "" means always.
+	// When is a CEL expression that must be true; default: the rule always matches.
 	When string
+	// Then is the action.
 	Then Action
-	// Message is shown to a model when its call is refused, with the rule's name.
+	// Message is shown to a model when its call is refused, with the name of the rule.
 	Message string
-	// Limit applies if Then is limit.
+	// Limit bounds the calls if the action is limit.
 	Limit *Limits
 }
 
@@ -75,31 +76,36 @@ type Rule struct {
 type Limits struct {
 	// Calls is the maximum number, or total cost, of calls.
 	Calls int
-	// Per is minute, hour, day, execution or session.
+	// Per is the period of a count.
 	Per string
-	// By is the scope of a count: principal, session, execution or everyone; "" means the execution or the session if
-	// Per is that, else the principal.
+	// By is the scope of a count; default the execution or the session if the period is that, else the principal.
 	By string
-	// Cost is an expression for the cost of one call, a whole number; "" means 1.
+	// Cost is an expression for the cost of one call, a whole number; default 1.
 	Cost string
 }
 
 // Test is an example call with the expected decision.
 type Test struct {
-	// Call is a tool's id, Args its arguments, a JSON object; nil means none.
+	// Call is the id of a tool.
 	Call string
+	// Args are the arguments, a JSON object; default none.
 	Args json.RawMessage
-	// Principal, Remote, Annotations, Read and Calls are inputs of rules, see [Call].
-	Principal   string
-	Remote      bool
+	// Principal is the identity of the client.
+	Principal string
+	// Remote is true for a client over HTTP.
+	Remote bool
+	// Annotations are the annotations of the tool.
 	Annotations map[string]bool
-	// Labels are the tool's; nil means those of the settings.
+	// Labels are the labels of the tool; default those of the settings.
 	Labels []string
-	Read   []string
-	Calls  map[string]int64
-	// Expect is the expected action, Rule the rule that must decide; "" means any.
+	// Read are the labels of all data that was read before.
+	Read []string
+	// Calls are the numbers of earlier calls, by tool and by upstream.
+	Calls map[string]int64
+	// Expect is the expected action.
 	Expect Action
-	Rule   string
+	// Rule is the rule that must decide; default any.
+	Rule string
 	// Line is the line in the settings.
 	Line int
 }
