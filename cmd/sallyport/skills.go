@@ -26,8 +26,8 @@ func skillsCommand(a *app) *cobra.Command {
 		Short: "see skills that programs saved, and decide which are shared",
 		Long: `Skills are code that programs saved to import it again. Each principal has their
 own. With skills.scope: shared in upstreams.yaml a skill can be offered to all
-principals, once it is approved here. An approval is for the current files: a
-shared skill whose files change is not used until it is approved again.`,
+principals, once it is approved here. An approval is for the current files: if
+they change, the shared skill is not used until it is approved again.`,
 		Example: `  sallyport skills review
   sallyport skills approve weekly-report@9f86d081884c`,
 		Args: cli.NoArguments,
@@ -87,7 +87,7 @@ func skillsShowCommand(a *app) *cobra.Command {
 func skillsReviewCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "review [NAME]", Short: "show the skills that wait to be shared",
-		Long: `Review shows each skill that somebody wants to share, and each shared one whose files have
+		Long: `Review shows each skill that waits to be shared, and each shared one with files that have
 changed since they were approved, as a difference to what is shared now.
 Characters that do not show are written as <U+200B>.`,
 		Example: "  sallyport skills review\n  sallyport skills review weekly-report",

@@ -28,8 +28,8 @@ func ApprovalsCommand(shared *cli.App) *cobra.Command {
 		Short: "answer calls of tools that wait for a person",
 		Long: `Approvals lists the calls that wait for a person, of all clients, because a rule in
 upstreams.yaml says so: those of the gateways that run on the data directory,
-and stored ones whose gateway has ended. Personal data in arguments is shown as
-tokens.
+and stored ones of gateways that have ended. Personal data in arguments is shown
+as tokens.
 
 A waiting program continues with the answer. A program that was stopped in the
 meantime can be resumed by its model, without another question.`,

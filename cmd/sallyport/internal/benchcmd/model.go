@@ -39,7 +39,7 @@ func (m *modelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Name, "name", "", "use the model `NAME` (default the only one of the endpoint)")
 	flags.StringVar(&m.API, "api", "", "use its `API`: openai or anthropic (default by the URL)")
 	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
-	flags.StringVar(&m.Tasks, "tasks", "", "only tasks whose name has a match of `REGEXP`")
+	flags.StringVar(&m.Tasks, "tasks", "", "only tasks with a name that matches `REGEXP`")
 	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
 	flags.StringVar(&m.Upstreams, "upstreams", "all", "use `WHICH` servers in each mode: all of them, or needed, only those\nof the task")
 	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")

@@ -76,7 +76,7 @@ func pruneCommand(a *app) *cobra.Command {
 	var dryRun, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
-		Short: "remove images and packages that nobody uses",
+		Short: "remove images and packages that are not in use",
 		Long: `Prune removes images and packages that were not used for 30 days, or the time of
 --unused, and prints them and the disk space that is freed. It keeps what a
 running gateway uses. While a gateway runs, the time is at least 48h.`,

@@ -25,9 +25,9 @@ func upstreamsReviewCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [flags] [UPSTREAM]",
 		Short: "show the tools that wait for approval, and why",
-		Long: `Review shows each tool that is held back: one whose definition has changed since it
-was first seen, or whose text looks like an attack on a model. Programs cannot
-call it before it is approved. Invisible characters are shown as <U+200B>.
+		Long: `Review shows each tool that is held back: its definition has changed since it was
+first seen, or its text looks like an attack on a model. Programs cannot call it
+before it is approved. Invisible characters are shown as <U+200B>.
 
 It shows the last state that a gateway found; --refresh connects to the upstreams first.`,
 		Example: `  sallyport upstreams review
