@@ -9,19 +9,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestReadmeMoving runs the two commands of "Coming from another client".
+// TestReadmeMoving runs the two commands of the README that import the servers of a client and replace them.
 func TestReadmeMoving(t *testing.T) {
 	var script strings.Builder
 	script.WriteString("env HOME=$WORK/home\nenv XDG_CONFIG_HOME=\n")
-	for _, example := range examples(t, "sh") {
-		for line := range strings.Lines(example) {
-			if command, _, _ := strings.Cut(line, " #"); strings.HasPrefix(command, "sallyport import ") || strings.HasPrefix(command, "sallyport install ") {
-				script.WriteString("exec sh -c '" + strings.TrimSpace(command) + "'\n")
-			}
-		}
-	}
-	if strings.Count(script.String(), "exec ") != 2 {
-		t.Fatalf("not two commands:\n%s", &script)
+	for _, prefix := range []string{"sallyport import ", "sallyport install "} {
+		script.WriteString("exec sh -c '" + command(t, "README.md", prefix) + "'\n")
 	}
 	script.WriteString(`stdout 'removed, as upstreams.yaml has them: github$'
 grep '"sallyport"' home/.claude.json
