@@ -35,6 +35,6 @@ In the order of one call, from a client to a tool and back:
     untrusted text safe to show, internal/suggest finds the name that was meant.
 
 Packages import only those below them, which internal/archtest checks. The diagram is
-in docs/architecture.md.
+in docs/explanation/architecture.md.
 */
 package main

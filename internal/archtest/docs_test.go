@@ -32,6 +32,8 @@ func TestDocsNameWhatExists(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	paths := tree(t, root)
 	docs, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	explanation, _ := filepath.Glob(filepath.Join(root, "docs", "explanation", "*.md"))
+	docs = append(docs, explanation...)
 	checked := 0
 	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(doc)
@@ -52,6 +54,101 @@ func TestDocsNameWhatExists(t *testing.T) {
 	if checked < 50 {
 		t.Errorf("only %d names were found in the docs", checked)
 	}
+}
+
+var (
+	packageRow = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\| ([^|]*[^| ][^|]*) \\| (`[^|]+`)? ?\\|$")
+	testCell   = regexp.MustCompile("`((?:Test|Fuzz)\\w+)(?:\\.\\.\\.)?`")
+)
+
+// TestExplanationIsShort checks the length of the pages in docs/explanation, and of their lines and those of CONTRIBUTING.md.
+func TestExplanationIsShort(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	for page, most := range map[string]int{
+		"docs/explanation/architecture.md": 2500, "docs/explanation/limits.md": 2500, "docs/explanation/security-model.md": 3500,
+		"docs/explanation/libraries.md": 1000, "CONTRIBUTING.md": 2500,
+	} {
+		text := readDoc(t, filepath.Join(root, page))
+		if words := len(strings.Fields(text)); words > most {
+			t.Errorf("%s has %d words, not at most %d", page, words, most)
+		}
+		for line := range strings.Lines(text) {
+			if len([]rune(strings.TrimSuffix(line, "\n"))) > 120 && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s has a line of more than 120 characters: %.60s", page, line)
+			}
+		}
+	}
+}
+
+// TestArchitecturePage checks that each main type in the table of packages exists in its package.
+func TestArchitecturePage(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	text := readDoc(t, filepath.Join(root, "docs", "explanation", "architecture.md"))
+	table, _, found := strings.Cut(text, "\n## The way of one call")
+	rows := packageRow.FindAllStringSubmatch(table, -1)
+	if !found || len(rows) < 40 {
+		t.Fatalf("only %d packages", len(rows))
+	}
+	for _, row := range rows {
+		var code strings.Builder
+		for _, name := range inBackticks.FindAllStringSubmatch(row[1], -1) {
+			code.WriteString(packageCode(t, filepath.Join(root, name[1])))
+		}
+		for _, name := range inBackticks.FindAllStringSubmatch(row[3], -1) {
+			if !strings.Contains(code.String(), "\ntype "+name[1]+" ") {
+				t.Errorf("%s has no type %s", row[1], name[1])
+			}
+		}
+	}
+}
+
+// TestSecurityModelNamesTests checks that the tests and fuzzers that the security model names exist.
+func TestSecurityModelNamesTests(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	var tests strings.Builder
+	for _, path := range tree(t, root) {
+		if strings.HasSuffix(path, "_test.go") {
+			tests.WriteString(readDoc(t, filepath.Join(root, path)))
+		}
+	}
+	named := testCell.FindAllStringSubmatch(readDoc(t, filepath.Join(root, "docs", "explanation", "security-model.md")), -1)
+	if len(named) < 50 {
+		t.Fatalf("only %d tests", len(named))
+	}
+	for _, name := range named {
+		end := "("
+		if strings.HasSuffix(name[0], "...`") {
+			end = ""
+		}
+		if !strings.Contains(tests.String(), "\nfunc "+name[1]+end) {
+			t.Errorf("there is no %s", name[0])
+		}
+	}
+}
+
+func readDoc(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// packageCode returns the Go files of a folder, tests left out.
+func packageCode(t *testing.T, folder string) string {
+	t.Helper()
+	var code strings.Builder
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Errorf("%s is no package", folder)
+	}
+	for _, path := range files {
+		if !strings.HasSuffix(path, "_test.go") {
+			code.WriteString(readDoc(t, path))
+		}
+	}
+	return code.String()
 }
 
 // tree returns all files and folders below the root, each as "/path".

@@ -42,7 +42,7 @@ function stateless() {
   return process.arch === "x64" && process.execArgv.some((flag) => flag.startsWith("--openssl-config=")) && /\brdrand\b/.test(readFileSync("/proc/cpuinfo", "latin1"));
 }
 
-// Replaces the functions that get random bytes from OpenSSL. It does not cover keys and other internal uses: docs/rough-edges.md.
+// Replaces the functions that get random bytes from OpenSSL. It does not cover keys and other internal uses: docs/explanation/limits.md.
 function replace() {
   const { randomBytes, randomFill, randomFillSync, randomInt } = crypto;
   const part = (view, offset = 0, size = (view.length ?? view.byteLength) - offset) => {
