@@ -32,7 +32,8 @@ const (
 
 // cgroups describes where cgroups of sandboxes can be made. We make them ourselves and start runsc
 // inside them: runsc itself would touch every hierarchy of the machine, need all controllers of a unified
-// one, and remove the cgroup with its events before we can read why a sandbox ended.
+// one, and remove the cgroup with its events before we can read why a sandbox ended. The pids controller is not used:
+// at its limit, gVisor's kernel dies without a message.
 type cgroups struct {
 	mode LimitMode
 	// memory and cpu are the folders of our own cgroup; on v2 they are the same. cpu is "" if CPU time is not counted.
