@@ -27,7 +27,10 @@ func Dir(dir string, patience time.Duration) (unlock func(), err error) {
 		_ = f.Close()
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
-	return func() { _ = f.Close() }, nil // closing it unlocks it
+	return func() {
+		Unlock(f)
+		_ = f.Close()
+	}, nil
 }
 
 // lock polls: a blocking wait in the kernel could not be cancelled.
