@@ -126,7 +126,7 @@ fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer f
 bench: bench-latency
 bench-latency: prereq-demo build runsc checkers ## how long everything takes beside something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency beside something bare (make bench-latency)" -out bench/results/latency -doc docs/benchmarks.md $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency beside something bare (make bench-latency)" -out bench/results/latency -doc docs/explanation/benchmarks.md $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks
@@ -159,7 +159,7 @@ bench-pii: prereq-go ## judge the detector of personal data on made text and on 
 
 .PHONY: bench-search
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
-	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -doc docs/benchmarks.md)
+	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -doc docs/explanation/benchmarks.md)
 
 .PHONY: vectors
 vectors: prereq-node prereq-go ## make index/wordvec/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this

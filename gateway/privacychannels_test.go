@@ -125,7 +125,7 @@ func TestEchoByEveryWay(t *testing.T) {
 	}
 }
 
-// TestPartsSentApart is the border of docs/privacy.md: parts that come back in later calls are not found, whole values are.
+// TestPartsSentApart is the border of docs/how-to/privacy.md: parts that come back in later calls are not found, whole values are.
 func TestPartsSentApart(t *testing.T) {
 	t.Parallel()
 	call := openMill(t, config.PrivacyTokenize)

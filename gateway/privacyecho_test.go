@@ -176,7 +176,7 @@ func TestGluedTokens(t *testing.T) {
 			call("web.keep", map[string]any{"text": "a" + token + "b"})
 			for form := range forms {
 				if len(value) < 8 && (form == "spaced" || form == "signs") {
-					continue // the border: docs/privacy.md
+					continue // the border: docs/how-to/privacy.md
 				}
 				check(form, call("web.mill", map[string]any{"form": form, "text": "a" + token + "b"}))
 				if form != "halves" && form != "signs" && form != "cut" {

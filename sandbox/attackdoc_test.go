@@ -13,7 +13,7 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// listedAttacks are the groups of the list of attacks that docs/attacks.md tells of.
+// listedAttacks are the groups of the list of attacks that docs/explanation/attacks.md tells of.
 const listedAttacks = `A01 A02 A04 A05 A07 A08 A10 A11 A13 A14 A16 A17 A19 A20 B01 B02 B04 B05 B07 B08 B10 B11 B13 B14
 C01 C02 C04 C05 C07 C08 C10 C11 C13 C14 C16 C17 E01 E02 E04 E05 E07 E08 E10 E11 E13 E14 E16 F01 F02 F04 F05 F07 F08 F10 F11
 G01 G02 G04 G05 G07 G08 G10 G11 G13 G14 G16 G17
@@ -24,10 +24,10 @@ var (
 	testReference = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 )
 
-// TestAttacksAreListed: docs/attacks.md has a line for every attack, and what it names exists.
+// TestAttacksAreListed: docs/explanation/attacks.md has a line for every attack, and what it names exists.
 func TestAttacksAreListed(t *testing.T) {
 	root := testutil.ModuleRoot(t)
-	page, err := os.ReadFile(filepath.Join(root, "docs", "attacks.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "explanation", "attacks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func Platform() error {
 	if name == "" {
 		name = runtime.GOOS
 	}
-	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/remote.md); all but programs works here, and no program runs without a sandbox", name)
+	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/how-to/remote-sandboxes.md); all but programs works here, and no program runs without a sandbox", name)
 }
 
 // errUnsupported is returned by the methods of a host, which cannot exist on this system.

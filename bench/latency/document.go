@@ -31,12 +31,12 @@ func (c chapter) has(r row) bool {
 	return false
 }
 
-// section is what a reader of docs/benchmarks.md sees.
+// section is what a reader of docs/explanation/benchmarks.md sees.
 func section(m machine, rows []row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d x %s, Linux %s, load %s at the start%s; commit %s, %s; tools: %s. Below 1 the ratio of the medians says that Sallyport is faster than the bare twin,\n", m.Cores, m.CPU, m.Kernel, load(m), m.busyNote(), m.Versions["commit"], m.Date, m.Versions["tools"])
 	b.WriteString("which was measured by turns with it; of rates, too. A row without a ratio has no twin that does the same work. Where a sandbox waits, a program uses it up, and the next one starts when another waits:\n" +
-		"what that takes is in no time, but in the rows on processor time, and in those of programs one right after the other. What each row is stands in [latency.txt](../bench/results/latency.txt).\n")
+		"what that takes is in no time, but in the rows on processor time, and in those of programs one right after the other. What each row is stands in [latency.txt](../../bench/results/latency.txt).\n")
 	fmt.Fprintf(&b, "Of the %s.\n", tally(rows))
 	for _, c := range chapters() {
 		var table strings.Builder

@@ -18,7 +18,7 @@ import (
 	"sallyport/bench/stats"
 )
 
-// TestDocument holds docs/benchmarks.md to the results beside it; before the first whole run both are missing.
+// TestDocument holds docs/explanation/benchmarks.md to the results beside it; before the first whole run both are missing.
 func TestDocument(t *testing.T) {
 	want := ""
 	switch m, rows, err := readResults("../results/latency.jsonl"); {
@@ -27,12 +27,12 @@ func TestDocument(t *testing.T) {
 	case !errors.Is(err, fs.ErrNotExist):
 		t.Fatal(err)
 	}
-	got, err := doc.Section("../../docs/benchmarks.md", "latency")
+	got, err := doc.Section("../../docs/explanation/benchmarks.md", "latency")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/benchmarks.md is not what make bench-latency has found (-results +document):\n%s", diff)
+		t.Errorf("docs/explanation/benchmarks.md is not what make bench-latency has found (-results +document):\n%s", diff)
 	}
 }
 

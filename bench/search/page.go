@@ -39,7 +39,7 @@ func quotes() (all []quote, err error) {
 	return all, nil
 }
 
-// section is what a reader of docs/benchmarks.md sees: what is found in the half that
+// section is what a reader of docs/explanation/benchmarks.md sees: what is found in the half that
 // checks, with the others next to it; the bars, met or missed; other engines; and where we are worse.
 func section(o origin, all []mean) (string, error) {
 	beside, err := quotes()
@@ -51,7 +51,7 @@ func section(o origin, all []mean) (string, error) {
 	pageBars(&b, all)
 	pageEngines(&b, all, beside)
 	pageBelow(&b, all)
-	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [search.txt](../bench/results/search.txt).\n", o.Commit)
+	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [search.txt](../../bench/results/search.txt).\n", o.Commit)
 	return b.String(), nil
 }
 

@@ -16,13 +16,13 @@ import (
 	"sallyport/internal/testutil/ireval"
 )
 
-// TestDocument holds docs/benchmarks.md to the results beside it.
+// TestDocument holds docs/explanation/benchmarks.md to the results beside it.
 func TestDocument(t *testing.T) {
 	o, all, err := readMeans("../results/search.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := doc.Section("../../docs/benchmarks.md", "search")
+	got, err := doc.Section("../../docs/explanation/benchmarks.md", "search")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
-		t.Errorf("docs/benchmarks.md is not what make bench-search has found (-results +document):\n%s", diff)
+		t.Errorf("docs/explanation/benchmarks.md is not what make bench-search has found (-results +document):\n%s", diff)
 	}
 }
 

@@ -77,7 +77,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.upstreams, "upstreams", "tools/upstreams/node_modules", "node_modules with the pinned servers")
 	flags.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it, 1 and 5 servers are all there is")
 	flags.StringVar(&o.out, "out", "", "where results go, as FILE.jsonl and FILE.txt; nowhere when only a part is measured")
-	flags.StringVar(&o.docs, "docs", "docs", "folder of benchmarks.md and benchmarks/, which are made from a whole run")
+	flags.StringVar(&o.docs, "docs", "docs/explanation", "folder of benchmarks.md and benchmarks/, which are made from a whole run")
 	flags.StringVar(&o.folder, "folder", "/tmp/sallyport-bench", "where the tasks' world is; models read its path, so it counts")
 	flags.StringVar(&o.transcripts, "transcripts", "", "folder to write down all that was said, a file for each task, mode and size")
 	flags.BoolVar(&o.levels, "levels", false, "only print what tools cost at each level of detail")

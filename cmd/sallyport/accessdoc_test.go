@@ -13,9 +13,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// TestAccessDoc runs the commands of docs/access.md, reads its settings, and finds each scope in its table.
+// TestAccessDoc runs the commands of docs/how-to/access.md, reads its settings, and finds each scope in its table.
 func TestAccessDoc(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "access.md"))
+	text, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "how-to", "access.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

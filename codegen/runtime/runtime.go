@@ -1,6 +1,6 @@
 // Package runtime embeds the code that runs inside a sandbox: the bootstrap of each
 // language and the module `sallyport` that programs and wrappers import. It has no
-// dependencies; docs/bridge.md describes its protocol.
+// dependencies; docs/reference/bridge.md describes its protocol.
 package runtime
 
 import (

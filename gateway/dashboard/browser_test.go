@@ -81,7 +81,7 @@ func TestAnswerInBrowser(t *testing.T) {
 	}
 }
 
-// TestScreenshots makes the pictures of docs/dashboard.md: go test ./gateway/dashboard -run TestScreenshots -artifacts -outputdir DIR.
+// TestScreenshots makes the pictures of docs/how-to/dashboard.md: go test ./gateway/dashboard -run TestScreenshots -artifacts -outputdir DIR.
 func TestScreenshots(t *testing.T) {
 	p := browser.Open(t).Page(t)
 	at := startServer(t, fair{})

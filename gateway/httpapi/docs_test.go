@@ -21,9 +21,9 @@ var (
 	example = regexp.MustCompile("(?ms)^```json ([a-z]+)\n(.*?)^```$")
 )
 
-// TestDocumentOfRoutes: docs/api.md has every route and no other, and its examples are of the routes' types.
+// TestDocumentOfRoutes: docs/how-to/use-the-api.md has every route and no other, and its examples are of the routes' types.
 func TestDocumentOfRoutes(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "api.md"))
+	page, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "how-to", "use-the-api.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,14 @@ func TestDocumentOfRoutes(t *testing.T) {
 		}
 		index := slices.IndexFunc((&api{}).routes(), func(r route) bool { return r.method+" "+r.path == name })
 		if index < 0 {
-			t.Errorf("docs/api.md has %s, which is no route", name)
+			t.Errorf("docs/how-to/use-the-api.md has %s, which is no route", name)
 			continue
 		}
 		checkExamples(t, (&api{}).routes()[index], page[at[1]:end])
 	}
 	for _, r := range (&api{}).routes() {
 		if !slices.Contains(told, r.method+" "+r.path) {
-			t.Errorf("docs/api.md does not have %s %s: %s", r.method, r.path, r.summary)
+			t.Errorf("docs/how-to/use-the-api.md does not have %s %s: %s", r.method, r.path, r.summary)
 		}
 	}
 	for _, problem := range example.FindAllSubmatch(page[:sections[0][0]], -1) {

@@ -99,7 +99,7 @@ func New(verbs Service, opts *Options) http.Handler {
 		mux.Handle(path, a.opts.Telemetry.Route(path, isPoll(path), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, routes) })))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + sanitize.Line(r.URL.Path, 100), Hint: "docs/api.md lists what there is"})
+		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + sanitize.Line(r.URL.Path, 100), Hint: "docs/how-to/use-the-api.md lists what there is"})
 	})
 	return mux
 }

@@ -55,7 +55,7 @@ type operation struct {
 	Responses   object   `json:"responses"`
 }
 
-const about = "The JSON API of a Sallyport gateway: docs/api.md."
+const about = "The JSON API of a Sallyport gateway: docs/how-to/use-the-api.md."
 
 // generate makes the document from the table.
 func generate(t *testing.T) openDocument {

@@ -68,7 +68,7 @@ func TestReference(t *testing.T) {
 	}
 	p := refpage.New("http-api.md", "HTTP API", "gateway/httpapi", "TestReference")
 	p.Text("Every route of the JSON API below `/api`. The same document for programs is at `/api/openapi.json`. " +
-		"[The guide](../api.md) has examples. A request needs a token with the scope of its route; [access](../access.md) explains tokens.")
+		"[The guide](../how-to/use-the-api.md) has examples. A request needs a token with the scope of its route; [access](../how-to/access.md) explains tokens.")
 	p.Heading(2, "Errors")
 	p.Text("The body of an error is a `Problem` (RFC 9457, `application/problem+json`). Every status means the same on every route.")
 	p.List(doc.errors())

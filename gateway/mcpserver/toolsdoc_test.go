@@ -24,7 +24,7 @@ var (
 	docProfile = regexp.MustCompile(`(?m)^## ([a-z]+) \(([0-9]+) tokens\)$`)
 )
 
-// TestToolsDoc holds docs/tools.md to the definitions: each tool, its parameters, an example of
+// TestToolsDoc holds docs/reference/tools.md to the definitions: each tool, its parameters, an example of
 // them, and what it costs. With -update the numbers are put right.
 func TestToolsDoc(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestToolsDoc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(testutil.ModuleRoot(t), "docs", "tools.md")
+	file := filepath.Join(testutil.ModuleRoot(t), "docs", "reference", "tools.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestToolsDoc(t *testing.T) {
 	for _, def := range allTools(t, g.Service(), *opts) {
 		row, ok := documented[def.Name]
 		if !ok {
-			t.Errorf("docs/tools.md has no row for %s", def.Name)
+			t.Errorf("docs/reference/tools.md has no row for %s", def.Name)
 			continue
 		}
 		delete(documented, def.Name)
@@ -80,7 +80,7 @@ func TestToolsDoc(t *testing.T) {
 		}
 	}
 	for name := range documented {
-		t.Errorf("docs/tools.md has %s, which is no tool", name)
+		t.Errorf("docs/reference/tools.md has %s, which is no tool", name)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package privacy keeps personal data away from models and their programs: they see tokens, and upstreams get the values
-// (see docs/privacy.md for the guarantees).
+// (see docs/how-to/privacy.md for the guarantees).
 package privacy
 
 import (

@@ -16,6 +16,7 @@ import (
 var otherNames = map[string]string{
 	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
 	"workflows/hello.yaml": "an example of a definition", "NAME_test.yaml": "how tests are called",
+	".mcp.json": "settings of a client", ".cursor/mcp.json": "settings of a client", ".vscode/mcp.json": "settings of a client",
 	"A.txt": "an example of a name", "a.txt": "an example of a name",
 	"getUser.py": "an example of a name", "getuser.py": "an example of a name",
 }
@@ -31,9 +32,7 @@ var (
 func TestDocsNameWhatExists(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	paths := tree(t, root)
-	docs, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	explanation, _ := filepath.Glob(filepath.Join(root, "docs", "explanation", "*.md"))
-	docs = append(docs, explanation...)
+	docs, _ := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
 	checked := 0
 	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(doc)

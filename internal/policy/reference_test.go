@@ -12,7 +12,7 @@ func TestReference(t *testing.T) {
 	p := refpage.New("policy-variables.md", "Policy variables", "internal/policy", "TestReference")
 	p.Text("The variables of `when` and `limit.cost` in `policy.rules`. Both are expressions in " +
 		"[CEL](https://cel.dev). `has(annotations.destructive)` tests whether a key exists. " +
-		"[The policy](../policy.md) explains rules, limits and errors.")
+		"[The policy](../how-to/policy.md) explains rules, limits and errors.")
 	var rows [][]string
 	for _, v := range policy.Variables() {
 		if v.Doc == "" {

@@ -283,7 +283,7 @@ func TestReference(t *testing.T) {
 	}
 	p := refpage.New("metrics.md", "Metrics", "internal/telemetry", "TestReference")
 	p.Text("The metrics of the gateway at `GET /metrics`, under their names for Prometheus. Metrics of Go (`go_*`), of the process " +
-		"(`process_*`) and `target_info` are there too. [Telemetry](../telemetry.md) explains how to collect them.")
+		"(`process_*`) and `target_info` are there too. [Telemetry](../how-to/telemetry.md) explains how to collect them.")
 	p.Table([]string{"Metric", "Type", "Labels", "Meaning"}, rows)
 	p.Check(t)
 }

@@ -153,9 +153,9 @@ var (
 	notWords = regexp.MustCompile(`[^\w]+`)
 )
 
-// TestDocumentOfNames holds docs/names.md to the code: each table is the list of one upstream.
+// TestDocumentOfNames holds docs/reference/names.md to the code: each table is the list of one upstream.
 func TestDocumentOfNames(t *testing.T) {
-	page, err := os.ReadFile("../../docs/names.md")
+	page, err := os.ReadFile("../../docs/reference/names.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestDocumentOfNames(t *testing.T) {
 			wires, want = append(wires, wire), append(want, row[2])
 		}
 		if diff := cmp.Diff(want, tool.Identifiers(wires)); diff != "" {
-			t.Errorf("docs/names.md (-says +is):\n%s", diff)
+			t.Errorf("docs/reference/names.md (-says +is):\n%s", diff)
 		}
 		rows += len(wires)
 	}

@@ -1,7 +1,7 @@
 // Package bridge is the host's side of the only connection out of a sandbox: a
 // websocket over a Unix socket that is mounted into that one sandbox. The socket
 // identifies the sandbox, so no frame names an execution, a session or a
-// principal. docs/bridge.md describes the frames.
+// principal. docs/reference/bridge.md describes the frames.
 //
 // The guest is untrusted: frames are bounded, calls are counted and limited,
 // a second connection is refused, and an invalid frame ends the bridge.

@@ -14,7 +14,7 @@ import (
 
 var exampleBlock = regexp.MustCompile("(?m)^```json (host|guest)\n(.*)\n```$")
 
-// TestDocumentExamples holds docs/bridge.md to the code: what it shows is what is sent.
+// TestDocumentExamples holds docs/reference/bridge.md to the code: what it shows is what is sent.
 func TestDocumentExamples(t *testing.T) {
 	page := document(t)
 	examples := exampleBlock.FindAllStringSubmatch(page, -1)
@@ -180,19 +180,19 @@ func TestDocumentNumbers(t *testing.T) {
 		"\nGET " + endpoint + " HTTP/1.1\n",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("docs/bridge.md does not say %q", want)
+			t.Errorf("docs/reference/bridge.md does not say %q", want)
 		}
 	}
 	for _, kind := range []tool.Kind{tool.Invalid, tool.NotFound, tool.Denied, tool.Limit, tool.Timeout, tool.Canceled, tool.Upstream, tool.Failed, tool.Internal} {
 		if !strings.Contains(page, "| `"+string(kind)+"` | ") {
-			t.Errorf("docs/bridge.md does not name the kind %q", kind)
+			t.Errorf("docs/reference/bridge.md does not name the kind %q", kind)
 		}
 	}
 }
 
 func document(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/bridge.md")
+	page, err := os.ReadFile("../../docs/reference/bridge.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type Program struct {
 }
 
 // ProgramResult is the guest's report of its program's end. It comes from untrusted code,
-// but every field is bounded: see docs/bridge.md.
+// but every field is bounded: see docs/reference/bridge.md.
 type ProgramResult struct {
 	// Value is nil if the program has no value.
 	Value *Value `json:"value,omitempty"`

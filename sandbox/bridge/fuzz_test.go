@@ -134,7 +134,7 @@ func checkEmitted(t *testing.T, items []tool.Content) {
 	}
 }
 
-// wellFormed says again, from docs/bridge.md, which calls the messages of a guest ask for.
+// wellFormed says again, from docs/reference/bridge.md, which calls the messages of a guest ask for.
 func wellFormed(messages [][]byte) (calls []madeCall, done bool) {
 	for _, message := range messages {
 		var frame struct {

@@ -7,7 +7,7 @@
 // executions share it without blocking each other. The gateway is the HTTP client:
 // the worker can only answer requests. Each execution is one request with both bodies
 // open, which carry the frames of the bridge. So a worker may do what a guest may,
-// and the same code checks and counts it. docs/remote.md describes the protocol.
+// and the same code checks and counts it. docs/how-to/remote-sandboxes.md describes the protocol.
 package remote
 
 import (

@@ -9,7 +9,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// Attack is one row of docs/attacks.md, or a variant of one: a hostile program in one
+// Attack is one row of docs/explanation/attacks.md, or a variant of one: a hostile program in one
 // language or both, and its exact expected outcome.
 type Attack struct {
 	// ID is the row's, such as "A01". Several attacks may have the same.

@@ -1,6 +1,6 @@
 // Package sandboxtest is the conformance suite for sandboxes: it runs hostile and
 // faulty programs and checks the outcome from inside and outside. IDs such as A01
-// in the names of cases are rows of docs/attacks.md.
+// in the names of cases are rows of docs/explanation/attacks.md.
 package sandboxtest
 
 import (

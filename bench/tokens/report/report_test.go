@@ -172,17 +172,17 @@ func TestPageIsMadeOfResults(t *testing.T) {
 	const root = "../../.."
 	r, _ := read(t, filepath.Join(root, "bench/results/tokens.jsonl"))
 	for name, want := range map[string]string{report.Summary: r.Short(), report.Section: r.Markdown()} {
-		section, err := doc.Section(filepath.Join(root, "docs/benchmarks.md"), name)
+		section, err := doc.Section(filepath.Join(root, "docs/explanation/benchmarks.md"), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, section); diff != "" {
-			t.Errorf("docs/benchmarks.md (make bench-tokens ARGS=-report):\n%s", diff)
+			t.Errorf("docs/explanation/benchmarks.md (make bench-tokens ARGS=-report):\n%s", diff)
 		}
 	}
 	made := map[string]string{filepath.Join(root, "bench/results/tokens.txt"): r.Text()}
 	for name, plot := range r.Plots() {
-		made[filepath.Join(root, "docs/benchmarks", name)] = plot
+		made[filepath.Join(root, "docs/explanation/benchmarks", name)] = plot
 	}
 	for path, want := range made {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {

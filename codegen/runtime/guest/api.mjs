@@ -52,7 +52,7 @@ export function provide(more) {
 let link;
 
 // Sets the transport of calls: link.call(tool, args as JSON, progress listener or undefined)
-// resolves to a frame of docs/bridge.md, a result or an error.
+// resolves to a frame of docs/reference/bridge.md, a result or an error.
 export function use(transport) {
   link = transport;
 }

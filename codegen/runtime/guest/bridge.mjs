@@ -1,4 +1,4 @@
-// The guest's end of the bridge (docs/bridge.md).
+// The guest's end of the bridge (docs/reference/bridge.md).
 
 import { createConnection } from "node:net";
 import { tell } from "./api.mjs";

@@ -1,5 +1,5 @@
 // Synchronizes /workspace with the host: receives files before a program, and sends its changes afterwards.
-// docs/bridge.md describes the frames. Run as a program, it reads /workspace of a sandbox whose program was
+// docs/reference/bridge.md describes the frames. Run as a program, it reads /workspace of a sandbox whose program was
 // stopped, and writes the same frames to stdout. sallyport_files.py does the same.
 
 import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, readSync, readdirSync, readFileSync, rmdirSync, unlinkSync, writeSync, constants } from "node:fs";

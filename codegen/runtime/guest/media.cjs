@@ -4,7 +4,7 @@ const fs = require("node:fs");
 const { basename } = require("node:path");
 const { inspect } = require("node:util");
 
-const MOST = 4 << 20; // bytes of one block, and of a text: docs/bridge.md
+const MOST = 4 << 20; // bytes of one block, and of a text: docs/reference/bridge.md
 const MOST_TEXT = 64 << 10;
 const ROWS = 50;
 const COLUMNS = 20;

@@ -1,6 +1,6 @@
 """Synchronizes /workspace with the host: receives files before a program, and sends its changes afterwards.
 
-docs/bridge.md describes the frames. As a program of its own it reads /workspace
+docs/reference/bridge.md describes the frames. As a program of its own it reads /workspace
 of a sandbox whose program was stopped, and writes the same frames to stdout.
 Its name is one that no module of a program has.
 """

@@ -102,9 +102,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDocsExamples runs the test of docs/workflows.md on the definition of its quick start.
+// TestDocsExamples runs the test of docs/how-to/workflows.md on the definition of its quick start.
 func TestDocsExamples(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/workflows.md")
+	data, err := os.ReadFile("../../../docs/how-to/workflows.md")
 	if err != nil {
 		t.Fatal(err)
 	}

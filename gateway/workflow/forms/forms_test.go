@@ -363,9 +363,9 @@ func TestCompileProblems(t *testing.T) {
 	}
 }
 
-// The form of docs/workflows.md is one, and asks what is said there.
+// The form of docs/how-to/workflows.md is one, and asks what is said there.
 func TestDocs(t *testing.T) {
-	docs, err := os.ReadFile("../../../docs/workflows.md")
+	docs, err := os.ReadFile("../../../docs/how-to/workflows.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	docs       = "../../../docs/workflows.md"
+	docs       = "../../../docs/how-to/workflows.md"
 	exampleTag = "```yaml\n"
 )
 
@@ -20,7 +20,7 @@ const (
 func TestReference(t *testing.T) {
 	p := refpage.New("workflow-keys.md", "Workflow keys", "gateway/workflow/spec", "TestReference")
 	p.Text("Every key of a definition. A key in bold is required. " +
-		"[Workflows](../workflows.md) explains them; [the schema](../workflow.schema.json) is for editors (`sallyport workflow schema`).")
+		"[Workflows](../how-to/workflows.md) explains them; [the schema](../workflow.schema.json) is for editors (`sallyport workflow schema`).")
 	for _, s := range sections() {
 		title := s.name
 		if kind, ok := strings.CutPrefix(title, "step_"); ok {

@@ -11,9 +11,9 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestPolicyDoc runs the examples of docs/policy.md with the tests that stand in them.
+// TestPolicyDoc runs the examples of docs/how-to/policy.md with the tests that stand in them.
 func TestPolicyDoc(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "policy.md"))
+	text, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "how-to", "policy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	if cfg.Sandbox.Remote == "" {
 		return sandbox.Checks(ctx, opts)
 	}
-	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/remote.md)"}
+	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/how-to/remote-sandboxes.md)"}
 	version, found, took, err := a.connectWorker(ctx, cfg.Sandbox.Remote)
 	if err != nil {
 		check.Detail = sanitize.Line(err.Error(), 400)

@@ -29,7 +29,7 @@ func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Confi
 	inside, err := g.Environments.CheckEnvironment(ctx, name)
 	if err != nil {
 		check.Detail = cli.Clean(err.Error())
-		check.Fix = "correct environments." + name + " in upstreams.yaml, see docs/environments.md; programs in other environments run"
+		check.Fix = "correct environments." + name + " in upstreams.yaml, see docs/how-to/environments.md; programs in other environments run"
 		return finding{Check: check}
 	}
 	check.OK, check.Detail = true, inside

@@ -27,7 +27,7 @@ func WorkerCommand(shared *cli.App) *cobra.Command {
 		Long: `Worker runs sandboxes on this machine, which must be Linux, for a gateway on
 another machine that runs "serve --sandbox ssh://HOST" and starts it over ssh. It
 reads no settings and has no upstreams and no credentials. It ends, with all its
-sandboxes, when its stdin is closed. See docs/remote.md for the setup.`,
+sandboxes, when its stdin is closed. See docs/how-to/remote-sandboxes.md for the setup.`,
 		Example: "  ssh -T linuxbox sallyport worker --stdio\n  sallyport worker --stdio --runsc /opt/gvisor/runsc",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

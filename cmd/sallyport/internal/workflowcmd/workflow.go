@@ -26,7 +26,7 @@ func Command(shared *cli.App) *cobra.Command {
 		Aliases: []string{"wf"},
 		Short:   "run workflows, and show their results",
 		Long: `Workflows are programs made of steps, in files in the folder workflows/ next to
-upstreams.yaml (docs/workflows.md).
+upstreams.yaml (docs/how-to/workflows.md).
 
 These commands use the gateway that runs on the data directory. If there is none,
 they start a temporary one.`,

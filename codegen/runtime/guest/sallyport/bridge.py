@@ -1,4 +1,4 @@
-"""The guest's end of the bridge: a websocket over a Unix socket, using only the standard library (docs/bridge.md)."""
+"""The guest's end of the bridge: a websocket over a Unix socket, using only the standard library (docs/reference/bridge.md)."""
 
 import collections
 import gc
@@ -298,7 +298,7 @@ def _parse(payload):
 
 def _undecoded(payload, why):
     """Returns an error as the answer to a call whose result cannot be decoded. A JSON result is saved to a file."""
-    number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
+    number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/reference/bridge.md: type and id come first
     error = {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}", "hint": "ask for less: a page, a filter, fewer fields"}
     head = b'{"type":"result","id":%d,"value":{"json":' % number
     path = f"{WORKSPACE}/result-{os.urandom(4).hex()}.json"

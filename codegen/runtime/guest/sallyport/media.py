@@ -2,7 +2,7 @@
 
 import os
 
-MOST, MOST_TEXT = 4 << 20, 64 << 10  # bytes of one block: docs/bridge.md
+MOST, MOST_TEXT = 4 << 20, 64 << 10  # bytes of one block: docs/reference/bridge.md
 ROWS, COLUMNS, CELL, TABLE = 50, 20, 200, 20_000  # limits of a table; TABLE is in characters
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
