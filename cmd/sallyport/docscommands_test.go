@@ -64,7 +64,7 @@ func exists(args []string, usage, help string) bool {
 // shellLines returns the commands of the shell examples: parts of lines and pipes, without comments and redirection.
 func shellLines(t *testing.T, root string) (lines []string) {
 	t.Helper()
-	pages := []string{"README.md", "CONTRIBUTING.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md", "workflows/README.md"}
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			pages = append(pages, path)

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway/workflow/flowtest"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/golden"
 )
 
@@ -104,15 +105,14 @@ func FuzzParse(f *testing.F) {
 
 // TestDocsExamples runs the test of docs/how-to/workflows.md on the definition of its quick start.
 func TestDocsExamples(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/how-to/workflows.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	example := func(section string) []byte {
-		_, rest, _ := strings.Cut(string(data), "\n## "+section+"\n")
-		_, rest, _ = strings.Cut(rest, "```yaml\n")
-		text, _, _ := strings.Cut(rest, "```")
-		return []byte(text)
+		for _, e := range testutil.Examples(t, "docs/how-to/workflows.md") {
+			if e.Section == section && e.Language == "yaml" {
+				return []byte(e.Text)
+			}
+		}
+		t.Fatalf("%s has no example", section)
+		return nil
 	}
 	d, err := spec.Parse("hello.yaml", example("Quick start"), nil)
 	if err != nil {

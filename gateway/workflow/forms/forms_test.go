@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"sallyport/gateway/workflow/spec"
 	"sallyport/gateway/workflow/template"
 	"sallyport/internal/expr"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -365,15 +365,14 @@ func TestCompileProblems(t *testing.T) {
 
 // The form of docs/how-to/workflows.md is one, and asks what is said there.
 func TestDocs(t *testing.T) {
-	docs, err := os.ReadFile("../../../docs/how-to/workflows.md")
-	if err != nil {
-		t.Fatal(err)
+	var block string
+	for _, e := range testutil.Examples(t, "docs/how-to/workflows.md") {
+		if e.Section == "Forms" && e.Language == "yaml" {
+			block = e.Text
+		}
 	}
-	_, section, _ := strings.Cut(string(docs), "\n## Forms\n")
-	_, block, _ := strings.Cut(section, "```yaml\n")
-	block, _, found := strings.Cut(block, "```")
 	d, err := spec.Parse("docs.yaml", []byte("name: docs\nsteps:\n"+block), nil)
-	if err != nil || !found {
+	if err != nil {
 		t.Fatal(err)
 	}
 	do, ok := d.Steps[0].Do.(*spec.Form)
@@ -390,7 +389,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("first: %+v", ask)
 	}
 	said := answer(t, f, e, s, `{"country": "DE", "city": "Ulm", "days": 20, "visa": "x", "mail": "a@b.org", "until": "2025-01-01"}`)
-	if said != "visa: two letters and six digits\nuntil: it has to be in the future" {
+	if said != "visa: two letters and six digits\nuntil: it must be in the future" {
 		t.Error(said)
 	}
 	if ask := next(t, f, e, s); fieldNames(ask) != "visa until notes" {

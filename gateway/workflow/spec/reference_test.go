@@ -4,16 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/refpage"
-)
-
-const (
-	docs       = "../../../docs/how-to/workflows.md"
-	exampleTag = "```yaml\n"
 )
 
 // TestReference holds docs/reference/workflow-keys.md to the tables of keys.
@@ -41,29 +38,47 @@ func TestReference(t *testing.T) {
 	p.Check(t)
 }
 
-// TestExamples: definitions in the documentation, and steps of them, can be loaded.
+// TestExamples loads the definitions of docs/how-to/workflows.md, with the steps and triggers that are shown alone.
 func TestExamples(t *testing.T) {
-	data, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tried := 0
-	for _, example := range strings.Split(string(data), exampleTag)[1:] {
-		text, _, _ := strings.Cut(example, "\n```")
+	for _, example := range testutil.Examples(t, "docs/how-to/workflows.md") {
+		text := example.Text
 		switch {
+		case example.Language != "yaml":
+			continue
 		case strings.HasPrefix(text, "- "):
 			text = "steps:\n" + text
-		case !strings.Contains(text, "\nsteps:"):
-			continue // of another file
+		case strings.HasPrefix(text, "on:"):
+			text += "steps: [{id: one, wait: 1s}]\n"
+		case strings.HasPrefix(text, "workflows:"), example.Section == "Testing":
+			continue // settings and tests are loaded by TestDocsSettings and TestDocsExamples of other packages
 		}
 		tried++
 		files := func(string) ([]byte, error) { return []byte("result = 1"), nil }
-		if _, err := Parse("example.yaml", []byte(text+"\n"), files); err != nil {
+		if _, err := Parse("example.yaml", []byte(text), files); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
-	if tried < 2 {
+	if tried < 5 {
 		t.Errorf("%d examples", tried)
+	}
+}
+
+// TestExampleWorkflows checks that workflows/README.md lists each definition, and no other.
+func TestExampleWorkflows(t *testing.T) {
+	folder := filepath.Join(testutil.ModuleRoot(t), "workflows")
+	defs, faults := LoadDir(folder)
+	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	if err != nil || len(faults) > 0 {
+		t.Fatal(err, faults)
+	}
+	for _, d := range defs {
+		if !strings.Contains(string(page), "\n| `"+d.Name+"` | ") {
+			t.Errorf("it does not list %s", d.Name)
+		}
+	}
+	if rows := strings.Count(string(page), "\n| `"); rows != len(defs) {
+		t.Errorf("it has %d rows for %d definitions", rows, len(defs))
 	}
 }
 
