@@ -3,13 +3,15 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"sallyport/internal/testutil"
@@ -17,7 +19,7 @@ import (
 )
 
 var (
-	heading = regexp.MustCompile("(?m)^### `([A-Z]+) (/[^`]*)`$")
+	heading = regexp.MustCompile("(?m)^(?:### |- )`([A-Z]+) (/[^`]*)`(?:$|: )")
 	example = regexp.MustCompile("(?ms)^```json ([a-z]+)\n(.*?)^```$")
 )
 
@@ -106,9 +108,79 @@ func fits(t *testing.T, what string, kind reflect.Type, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range strings.SplitSeq(string(text), `"`) {
-		if !strings.Contains(string(again), name) && !strings.ContainsAny(name, "\n,") {
-			t.Errorf("%s loses %q: %s", what, name, again)
+	var given, kept any
+	if err := errors.Join(json.Unmarshal(text, &given), json.Unmarshal(again, &kept)); err != nil {
+		t.Fatal(err)
+	}
+	if lost := missing(given, kept); lost != "" {
+		t.Errorf("%s loses %s: %s", what, lost, again)
+	}
+}
+
+// missing returns a value of an example that another value does not have at the same place, "" if there is none. An empty value is
+// the same as none.
+func missing(given, kept any) string {
+	switch g := given.(type) {
+	case map[string]any:
+		k, _ := kept.(map[string]any)
+		for name, member := range g {
+			if lost := missing(member, k[name]); lost != "" {
+				return name + " " + lost
+			}
 		}
+		return ""
+	case []any:
+		k, _ := kept.([]any)
+		if len(k) != len(g) {
+			return fmt.Sprint(g)
+		}
+		for i := range g {
+			if lost := missing(g[i], k[i]); lost != "" {
+				return lost
+			}
+		}
+		return ""
+	}
+	if given == nil || reflect.ValueOf(given).IsZero() || reflect.DeepEqual(given, kept) {
+		return ""
+	}
+	return fmt.Sprint(given)
+}
+
+// TestDocumentedRequests checks the requests of the shell examples: their routes exist, and their bodies are of the routes' types.
+func TestDocumentedRequests(t *testing.T) {
+	request := regexp.MustCompile(`(?ms)^curl (.*?)https?://(?:control|[\w.]+/api)(/[^\s"]*)"?$`)
+	body := regexp.MustCompile(`-d '([^']*)'`)
+	tried := 0
+	for _, e := range testutil.Examples(t, "docs/how-to/use-the-api.md") {
+		if e.Language != "sh" {
+			continue
+		}
+		found := request.FindStringSubmatch(e.Text)
+		if found == nil {
+			t.Errorf("no request: %s", e.Text)
+			continue
+		}
+		tried++
+		method, data := http.MethodGet, body.FindStringSubmatch(found[1])
+		if data != nil {
+			method = http.MethodPost
+		}
+		mux := http.NewServeMux()
+		for _, r := range (&api{}).routes() {
+			mux.HandleFunc(r.method+" "+r.path, func(http.ResponseWriter, *http.Request) {
+				if data != nil {
+					fits(t, r.path, r.in, []byte(data[1]))
+				}
+			})
+		}
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, found[2], nil))
+		if answer.Code != http.StatusOK {
+			t.Errorf("%d: %s %s", answer.Code, method, found[2])
+		}
+	}
+	if tried < 4 {
+		t.Errorf("only %d requests", tried)
 	}
 }
