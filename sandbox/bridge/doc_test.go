@@ -12,24 +12,28 @@ import (
 	"sallyport/internal/tool"
 )
 
-var exampleBlock = regexp.MustCompile("(?m)^```json (host|guest)\n(.*)\n```$")
+var exampleBlock = regexp.MustCompile("(?ms)^```json (host|guest)\n(.*?)\n```$")
 
 // TestDocumentExamples holds docs/reference/bridge.md to the code: what it shows is what is sent.
 func TestDocumentExamples(t *testing.T) {
 	page := document(t)
 	examples := exampleBlock.FindAllStringSubmatch(page, -1)
 	if blocks := strings.Count(page, "```json"); blocks != len(examples) {
-		t.Errorf("%d of %d examples are of one line and say whose they are", len(examples), blocks)
+		t.Errorf("%d of %d JSON examples are marked host or guest", len(examples), blocks)
 	}
 	seen := map[string]int{}
 	for _, example := range examples {
 		encode := map[string]func([]byte) ([]byte, error){"host": encodeHost, "guest": encodeGuest}[example[1]]
-		back, err := encode([]byte(example[2]))
-		if err != nil || string(back) != example[2] {
-			t.Errorf("%s\nbecame\n%s %v", example[2], back, err)
+		var sent bytes.Buffer // frames have no white space; examples are broken into lines
+		if err := json.Compact(&sent, []byte(example[2])); err != nil {
+			t.Fatalf("%s: %v", example[2], err)
+		}
+		back, err := encode(sent.Bytes())
+		if err != nil || string(back) != sent.String() {
+			t.Errorf("%s\nbecame\n%s %v", &sent, back, err)
 		}
 		var frame struct{ Type string }
-		_ = json.Unmarshal([]byte(example[2]), &frame)
+		_ = json.Unmarshal(sent.Bytes(), &frame)
 		seen[frame.Type]++
 	}
 	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 2, "emit": 3, "done": 5, "ping": 1, "pong": 1} {
@@ -158,25 +162,25 @@ func TestDocumentNumbers(t *testing.T) {
 		fmt.Sprintf("| time to send them | %.0f s |", headerTimeout.Seconds()),
 		fmt.Sprintf("| frame of the guest | %d MiB |", limits.Frame>>20),
 		fmt.Sprintf("| calls of one program | %d |", limits.Calls),
-		fmt.Sprintf("| calls at once | %d |", limits.Concurrency),
-		fmt.Sprintf("| time that the guest lets an answer wait | %.0f s |", limits.Write.Seconds()),
+		fmt.Sprintf("| concurrent calls | %d |", limits.Concurrency),
+		fmt.Sprintf("| time for the guest to read an answer | %.0f s |", limits.Write.Seconds()),
 		fmt.Sprintf("| description of a fault | %d MiB |", maxFault>>20),
 		fmt.Sprintf("| type of a fault, function of a line | %d bytes |", maxName),
-		fmt.Sprintf("| frames about the progress of one call | one in %d ms |", progressInterval.Milliseconds()),
-		fmt.Sprintf("| message of one | %d KiB |", maxProgressMessage>>10),
-		fmt.Sprintf("| message | %d KiB |", maxMessage>>10),
-		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
-		fmt.Sprintf("| lines | %d |", maxLines),
+		fmt.Sprintf("| progress frames of one call | one in %d ms |", progressInterval.Milliseconds()),
+		fmt.Sprintf("| message of a progress frame | %d KiB |", maxProgressMessage>>10),
+		fmt.Sprintf("| message of a fault | %d KiB |", maxMessage>>10),
+		fmt.Sprintf("| hint of a fault | %d KiB |", maxHint>>10),
+		fmt.Sprintf("| lines of a fault | %d |", maxLines),
 		fmt.Sprintf("| source of a line | %d KiB |", maxSource>>10),
 		fmt.Sprintf("| bytes of a program's frames, both ways | %d GiB |", limits.Traffic>>30),
-		fmt.Sprintf("| bytes that a guest goes on beyond that | %d MiB |", trafficAllowance>>20),
-		fmt.Sprintf("| frame of a guest that has no program | %d KiB |", pingLimit>>10),
-		fmt.Sprintf("| things that a program emits | %d |", limits.Emits),
-		fmt.Sprintf("| one of them | %d MiB |", limits.Emit>>20),
-		fmt.Sprintf("| a text among them | %d KiB |", maxEmitText>>10),
-		fmt.Sprintf("| all of them | %d MiB |", limits.Emitted>>20),
-		fmt.Sprintf("| name of one | %d characters |", maxEmitName),
-		fmt.Sprintf("| URI of one | %d KiB |", maxEmitURI>>10),
+		fmt.Sprintf("| further bytes of the guest | %d MiB |", trafficAllowance>>20),
+		fmt.Sprintf("| frame of a guest without a program | %d KiB |", pingLimit>>10),
+		fmt.Sprintf("| emitted contents of a program | %d |", limits.Emits),
+		fmt.Sprintf("| one emitted content | %d MiB |", limits.Emit>>20),
+		fmt.Sprintf("| one emitted text | %d KiB |", maxEmitText>>10),
+		fmt.Sprintf("| all emitted contents | %d MiB |", limits.Emitted>>20),
+		fmt.Sprintf("| name of emitted content | %d characters |", maxEmitName),
+		fmt.Sprintf("| URI of emitted content | %d KiB |", maxEmitURI>>10),
 		"\nGET " + endpoint + " HTTP/1.1\n",
 	} {
 		if !strings.Contains(page, want) {
