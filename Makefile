@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/, tools/vectors/ and tools/names/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/, tools/vectors/, tools/names/ and tools/site/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -83,6 +83,16 @@ browser: prereq-node ## install the Chromium that the dashboard is tested in, on
 	@./tools/npm.sh tools/browser "installing Chromium for the tests (a few seconds, once)"
 	@./tools/browser/unpack.sh
 
+SITE := $(CURDIR)/.cache/site
+
+.PHONY: docs
+docs: prereq-node prereq-go browser ## check the spelling of the Markdown, and build the site of docs/ in .cache/site; dead links fail
+	@./tools/npm.sh tools/site "installing VitePress and cspell (some seconds, once)"
+	@$(STEP) "spelling" tools/site/node_modules/.bin/cspell lint --config tools/site/cspell.yaml --root . --no-progress --no-summary "*.md" "docs/**/*.md"
+	@$(STEP) "building the site" tools/site/node_modules/.bin/vitepress build tools/site
+	@$(STEP) "the site in a browser" env SALLYPORT_REQUIRE=1 SALLYPORT_TEST_SITE="$(SITE)" SALLYPORT_TEST_BROWSER="$(CURDIR)/.cache/browser" go test -count=1 -vet=off -run '^TestSite$$' ./tools
+	@echo "the site is in .cache/site"
+
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
 	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"
@@ -124,9 +134,9 @@ fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer f
 
 .PHONY: bench bench-latency
 bench: bench-latency
-bench-latency: prereq-demo build runsc checkers ## how long everything takes beside something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
+bench-latency: prereq-demo build runsc checkers ## how long everything takes, next to something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency beside something bare (make bench-latency)" -out bench/results/latency -doc docs/explanation/benchmarks.md $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency next to something bare (make bench-latency)" -out bench/results/latency -docs docs/explanation $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks
@@ -159,7 +169,7 @@ bench-pii: prereq-go ## judge the detector of personal data on made text and on 
 
 .PHONY: bench-search
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
-	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -doc docs/explanation/benchmarks.md)
+	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -docs docs/explanation)
 
 .PHONY: vectors
 vectors: prereq-node prereq-go ## make index/wordvec/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this
@@ -189,7 +199,7 @@ install: $(if $(BUILT),,build runsc) ## put the program, runsc, manual pages and
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules tools/site/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test prereq-bench
 prereq: prereq-test ## say what this machine lacks for make demo and make test

@@ -2,6 +2,8 @@ module sallyport
 
 go 1.26.0
 
+ignore node_modules
+
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/RoaringBitmap/roaring/v2 v2.14.5
