@@ -184,7 +184,11 @@ func TestDocumentOfNames(t *testing.T) {
 	if rows < 30 {
 		t.Errorf("%d rows were found", rows)
 	}
-	for _, word := range reservedWords(string(page)) {
+	reserved := reservedWords(string(page))
+	if len(reserved) < 60 {
+		t.Errorf("%d reserved words were found", len(reserved))
+	}
+	for _, word := range reserved {
 		if tool.Identifier(word) != word+"_" {
 			t.Errorf("%s is not reserved", word)
 		}
@@ -193,8 +197,8 @@ func TestDocumentOfNames(t *testing.T) {
 
 // reservedWords are those that the page lists after "Reserved:".
 func reservedWords(page string) []string {
-	_, after, _ := strings.Cut(page, "\nReserved:")
-	list, _, _ := strings.Cut(after, "\n\n")
+	_, after, _ := strings.Cut(page, "\nReserved:\n\n```text\n")
+	list, _, _ := strings.Cut(after, "```")
 	return strings.Fields(notWords.ReplaceAllString(list, " "))
 }
 
