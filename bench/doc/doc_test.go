@@ -3,6 +3,7 @@ package doc_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sallyport/bench/doc"
@@ -51,5 +52,33 @@ func TestReplaceLeavesAlone(t *testing.T) {
 	}
 	if doc.Replace(filepath.Join(t.TempDir(), "no.md"), "one", "") == nil {
 		t.Error("a missing file was taken")
+	}
+}
+
+func TestTexts(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "benchmarks"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"benchmarks.md":     "<!-- begin one-losses --><!-- end one-losses -->\n<!-- begin one --><!-- end one -->\n",
+		"benchmarks/one.md": "<!-- begin one --><!-- end one -->\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	word := strings.Repeat("x", 50)
+	row := "| " + word + " | " + word + " | " + word + " |"
+	made := doc.Texts{Losses: "- " + word + " " + word + " " + word + "\n- x\n", Summary: row, Tables: "\n### A\n" + word + " " + word + " " + word}
+	if err := made.Write(folder, "one"); err != nil {
+		t.Fatal(err)
+	}
+	want := doc.Texts{Losses: "- " + word + " " + word + "\n  " + word + "\n- x", Summary: row, Tables: "### A\n" + word + " " + word + "\n" + word}
+	if got, err := doc.ReadTexts(folder, "one"); err != nil || got != want || made.Wrapped() != want {
+		t.Errorf("the texts are %+v, %v; want %+v", got, err, want)
+	}
+	if err := made.Write(folder, "two"); err == nil {
+		t.Error("files without marks were taken")
 	}
 }

@@ -1,24 +1,36 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
+
+	"sallyport/bench/doc"
 )
 
-// chapter is a part of what readers see: rows with a case that begins with one of some words.
+// page is the name of the sections and of the page that are made from the results.
+const page = "latency"
+
+// chapter is a table of the page: rows with a case that begins with one of some words.
 type chapter struct {
-	heading string
-	begins  []string
+	title, note string
+	begins      []string
 }
 
 func chapters() []chapter {
 	return []chapter{
-		{"A program in the sandbox, beside the interpreter alone (and what client and pipe cost)", []string{"protocol", "warm pool", "processor time", "empty pool", "snapshot", "from nothing", "20 sessions"}},
-		{"A call of a tool by a program, beside one by the MCP SDK's client (a Go function in place of a server has nothing beside it); with the guard, beside one without", []string{"tool call", "1,000 calls", "10 MB result", "guarded call"}},
-		{"A start with 60 upstreams: the first answers, beside those of the SDK's least server; the first search of all, where nothing is known, beside the SDK's client that connects to the same 60", []string{"60 upstreams"}},
-		{"Wrappers in both languages, beside reading and writing the same definitions as JSON", []string{"wrappers"}},
-		{"The search index, beside bleve at its leanest and, where it says so, as it is by default", []string{"index", "query", "search_tools"}},
-		{"Memory of sandboxes that wait", []string{"waiting"}},
+		{"Programs in the sandbox", "Twin: the interpreter alone. \"protocol alone\" is what client and pipe cost; its twin is the SDK's smallest server.",
+			[]string{"protocol", "warm pool", "processor time", "empty pool", "snapshot", "from nothing", "20 sessions"}},
+		{"Calls by a program", "Twin: a call by the client of the MCP SDK. A Go function in place of a server has no twin. For a guarded call: the same call without the guard.",
+			[]string{"tool call", "1,000 calls", "10 MB result", "guarded call"}},
+		{"A start with 60 upstreams", "Twin of the first answers: the SDK's smallest server. Twin of the first search without a cache: the SDK's client, connected to the same 60 upstreams.",
+			[]string{"60 upstreams"}},
+		{"Wrappers in both languages", "Twin: the same definitions, read and written as JSON.", []string{"wrappers"}},
+		{"The search index", "Twin: bleve in its smallest form, or where a row says so, with its default mapping.", []string{"index", "query", "search_tools"}},
+		{"Memory of waiting sandboxes", "Twin: the interpreter alone.", []string{"waiting"}},
 	}
 }
 
@@ -31,13 +43,131 @@ func (c chapter) has(r row) bool {
 	return false
 }
 
-// section is what a reader of docs/explanation/benchmarks.md sees.
-func section(m machine, rows []row) string {
+// texts returns what is written into the documents.
+func texts(m machine, rows []row) doc.Texts {
+	return doc.Texts{Losses: losses(rows), Summary: summary(rows), Tables: tables(m, rows)}
+}
+
+// losses returns what isolation costs, and the missed targets.
+func losses(rows []row) string {
+	slower, twins := 0, 0
+	var missed strings.Builder
+	for _, r := range rows {
+		if r.Bare != nil {
+			twins++
+		}
+		if r.Bare != nil && r.Ratio > 1 {
+			slower++
+		}
+		for _, b := range r.Bars {
+			if !b.Met {
+				fmt.Fprintf(&missed, "| %s | %s %.4g | %s %g |\n", r.name(), b.What, b.Got, b.sign(), b.Limit)
+			}
+		}
+	}
+	text := isolation(rows) + fmt.Sprintf("- In %d of %d rows with a bare twin, Sallyport is slower or larger than the twin.\n- %s.\n", slower, twins, tally(rows))
+	if missed.Len() == 0 {
+		return text
+	}
+	return text + "\n| missed | measured | target |\n| --- | --- | --- |\n" + missed.String()
+}
+
+// isolation returns what a sandbox costs where none is ready, as a line of a list.
+func isolation(rows []row) string {
+	python, typescript := find(rows, "empty pool", "python"), find(rows, "empty pool", "typescript")
+	sessions := find(rows, "20 sessions at once: programs a second", "")
+	if python.Bare == nil || typescript.Bare == nil || sessions.Bare == nil {
+		return ""
+	}
+	return fmt.Sprintf("- A program of one line takes %.0f (Python) or %.1f (TypeScript) times as long as the interpreter alone if no sandbox waits; 20 sessions run %.1f programs a second, bare interpreters %.1f.\n",
+		python.Ratio, typescript.Ratio, sessions.P50, sessions.Bare.P50)
+}
+
+// load is a row of the table of the summary: a case, and what it says about the load.
+type load struct{ name, about string }
+
+func loads() []load {
+	return []load{
+		{"warm pool (one waits, each run uses one up)", "at rest: a sandbox waits"},
+		{"warm pool, one right after the other", "back to back: ten without a pause"},
+		{"empty pool", "empty pool: no sandbox waits"},
+		{"from nothing, since the call", "first program on a machine"},
+		{"processor time a program, refill included", "processor time, with the refill"},
+	}
+}
+
+// summary returns times of programs at rest and under load, and the main rows about everything else.
+func summary(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d x %s, Linux %s, load %s at the start%s; commit %s, %s; tools: %s. Below 1 the ratio of the medians says that Sallyport is faster than the bare twin,\n", m.Cores, m.CPU, m.Kernel, load(m), m.busyNote(), m.Versions["commit"], m.Date, m.Versions["tools"])
-	b.WriteString("which was measured by turns with it; of rates, too. A row without a ratio has no twin that does the same work. Where a sandbox waits, a program uses it up, and the next one starts when another waits:\n" +
-		"what that takes is in no time, but in the rows on processor time, and in those of programs one right after the other. What each row is stands in [latency.txt](../../bench/results/latency.txt).\n")
-	fmt.Fprintf(&b, "Of the %s.\n", tally(rows))
+	b.WriteString("| a program of one line, ms: median (p99 or maximum) | Python | interpreter alone | TypeScript | interpreter alone |\n| --- | ---: | ---: | ---: | ---: |\n")
+	for _, l := range loads() {
+		python, typescript := find(rows, l.name, "python"), find(rows, l.name, "typescript")
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.about, spread(python), spread(typescript))
+	}
+	one, rate := find(rows, "20 sessions at once: one program", ""), find(rows, "20 sessions at once: programs a second", "")
+	fmt.Fprintf(&b, "| 20 sessions at once, both languages | %s | | |\n", spread(one))
+	if rate.Bare != nil {
+		fmt.Fprintf(&b, "\nTogether, 20 sessions run %.1f programs a second; 20 bare interpreters run %.1f.\n", rate.P50, rate.Bare.P50)
+	}
+	b.WriteString("\n| at rest, one client | unit | median | bare twin | ratio |\n| --- | --- | ---: | ---: | ---: |\n")
+	for _, r := range rows {
+		if inSummary(r) {
+			bare, ratio := "", ""
+			if r.Bare != nil {
+				bare, ratio = rounded(r.Bare.P50), rounded(r.Ratio)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.name(), r.Unit, rounded(r.P50), bare, ratio)
+		}
+	}
+	return b.String()
+}
+
+// inSummary reports whether a row is in the second table of the summary.
+func inSummary(r row) bool {
+	switch r.Case {
+	case "tool call, function", "tool call, MCP server", "1,000 calls by parallel, MCP server",
+		"guarded call, 1 KB result, 2 e-mails",
+		"60 upstreams, stdio, no cache: search of all", "60 upstreams, stdio, cache, connects to none: search of all", "60 upstreams, HTTP, no cache: search of all",
+		"index of 2,000 tools", "index of 100,000 tools", "query of 2,000 tools", "search_tools with 2,000 tools",
+		"waiting sandbox, PSS", "waiting sandbox, MemAvailable":
+		return true
+	}
+	return false
+}
+
+// find returns the row of a case, or an empty one.
+func find(rows []row, name, language string) row {
+	for _, r := range rows {
+		if r.Case == name && r.Language == language {
+			return r
+		}
+	}
+	return row{}
+}
+
+// spread returns two cells: median and p99 of a row, and the median of its twin.
+func spread(r row) string {
+	if r.N == 0 || r.Bare == nil {
+		return "|"
+	}
+	return fmt.Sprintf("%s (%s) | %s", rounded(r.P50), rounded(r.P99), rounded(r.Bare.P50))
+}
+
+// rounded returns a figure with two digits, or all before the point.
+func rounded(f float64) string {
+	switch {
+	case f < 1:
+		return fmt.Sprintf("%.2f", f)
+	case f < 10:
+		return fmt.Sprintf("%.1f", f)
+	}
+	return fmt.Sprintf("%.0f", f)
+}
+
+// tables returns all rows.
+func tables(m machine, rows []row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s at commit %s, on %d x %s with Linux %s, load %s at the start%s. Tools: %s. %s.\n", m.Date, m.Versions["commit"], m.Cores, m.CPU, m.Kernel, firstLoad(m), m.busyNote(), m.Versions["tools"], tally(rows))
 	for _, c := range chapters() {
 		var table strings.Builder
 		for _, r := range rows {
@@ -46,25 +176,67 @@ func section(m machine, rows []row) string {
 			}
 		}
 		if table.Len() > 0 {
-			fmt.Fprintf(&b, "\n**%s**\n\n| | unit | n | min | median | p99 (max if n < 100) | bare median | ratio | bar |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n%s", c.heading, table.String())
+			fmt.Fprintf(&b, "\n### %s\n%s\n\n| | unit | n | min | median | p99 (max if n < 100) | bare median | ratio | target |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n%s", c.title, c.note, table.String())
 		}
 	}
 	return b.String()
 }
 
-// load is the first of the three figures.
-func load(m machine) string {
+// firstLoad is the first of the three figures.
+func firstLoad(m machine) string {
 	first, _, _ := strings.Cut(m.Load, " ")
 	return first
 }
 
 func line(r row) string {
-	name, bare, ratio := r.Case, "", ""
-	if r.Language != "" {
-		name += ", " + r.Language
+	bare, ratio := r.twin()
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", r.name(), r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.barResults())
+}
+
+// name is the case with its language.
+func (r row) name() string {
+	if r.Language == "" {
+		return r.Case
 	}
-	if r.Bare != nil {
-		bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
+	return r.Case + ", " + r.Language
+}
+
+// twin returns the cells of the bare twin and of the ratio, empty if there is none.
+func (r row) twin() (bare, ratio string) {
+	if r.Bare == nil {
+		return "", ""
 	}
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", name, r.Unit, r.N, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio, r.barResults())
+	return figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
+}
+
+// readResults reads what write wrote.
+func readResults(path string) (m machine, rows []row, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return m, nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for first := true; lines.Scan(); first = false {
+		var r row
+		into := any(&r)
+		if first {
+			into = &m
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return m, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if !first {
+			rows = append(rows, r)
+		}
+	}
+	return m, rows, nil
+}
+
+// rewrite makes text and documents from FILE.jsonl.
+func (o *options) rewrite() error {
+	m, rows, err := readResults(o.out + ".jsonl")
+	if err != nil {
+		return err
+	}
+	return o.show(&m, rows)
 }

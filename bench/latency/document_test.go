@@ -1,13 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,25 +11,46 @@ import (
 	"sallyport/bench/stats"
 )
 
-// TestDocument holds docs/explanation/benchmarks.md to the results beside it; before the first whole run both are missing.
+// TestDocument compares the documents with the results.
 func TestDocument(t *testing.T) {
-	want := ""
-	switch m, rows, err := readResults("../results/latency.jsonl"); {
-	case err == nil:
-		want = strings.TrimSpace(section(m, rows))
-	case !errors.Is(err, fs.ErrNotExist):
-		t.Fatal(err)
-	}
-	got, err := doc.Section("../../docs/explanation/benchmarks.md", "latency")
+	m, rows, err := readResults("../results/latency.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/explanation/benchmarks.md is not what make bench-latency has found (-results +document):\n%s", diff)
+	got, err := doc.ReadTexts("../../docs/explanation", page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(texts(m, rows).Wrapped(), got); diff != "" {
+		t.Errorf("docs/explanation/benchmarks.md and benchmarks/latency.md (make bench-latency ARGS=-report; -results +documents):\n%s", diff)
 	}
 }
 
-// TestSection: what was written is read again, and each row stands in one table with its ratio.
+// TestSummaryHasAllRows checks that the rows that the summary names are measured.
+func TestSummaryHasAllRows(t *testing.T) {
+	_, rows, err := readResults("../results/latency.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range loads() {
+		for _, language := range []string{"python", "typescript"} {
+			if find(rows, l.name, language).Bare == nil {
+				t.Errorf("no row %s, %s", l.name, language)
+			}
+		}
+	}
+	n := 0
+	for _, r := range rows {
+		if inSummary(r) {
+			n++
+		}
+	}
+	if n != 16 {
+		t.Errorf("%d rows are in the second table, want 16", n)
+	}
+}
+
+// TestSection: what was written is read again, and each row is in one table with its ratio.
 func TestSection(t *testing.T) {
 	rows := []row{
 		{Case: "warm pool", Language: "python", Unit: "ms", Compared: stats.Compare([]float64{6, 5, 24}, []float64{12, 15, 30}), Note: "so it was", Bars: []bar{atMost("ratio", 1, .4)}},
@@ -52,37 +66,18 @@ func TestSection(t *testing.T) {
 	if diff := cmp.Diff(rows, read); err != nil || diff != "" {
 		t.Errorf("%v, other rows (-written +read):\n%s", err, diff)
 	}
-	text := section(back, read)
+	made := texts(back, read)
+	text := made.Tables
 	for _, part := range []string{
 		"2 x a processor", "load 0.25 at", "commit 0123456789ab",
 		"| warm pool, python | ms | 3 | 5.00 | 6.00 | 24.00 | 15.00 | 0.40 | ratio 0.4 <= 1 met |", "| query of 2,000 tools | ms | 1 | 0.50 | 0.50 | 0.50 | 0.10 | 5.00 | p50 ms 0.5 <= 0.1 MISSED |",
-		"| waiting sandbox, PSS | MB | 1 | 34.00 | 34.00 | 34.00 |  |  |  |", "tools: a catalogue", "Of the bars: 1 of 2 met.",
+		"| waiting sandbox, PSS | MB | 1 | 34.00 | 34.00 | 34.00 |  |  |  |", "Tools: a catalogue", "1 of 2 targets are met.",
 	} {
 		if strings.Count(text, part) != 1 {
 			t.Errorf("want %q once in:\n%s", part, text)
 		}
 	}
-}
-
-// readResults reads what write wrote.
-func readResults(path string) (m machine, rows []row, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return m, nil, err
+	if want := "| query of 2,000 tools | p50 ms 0.5 | <= 0.1 |\n"; !strings.HasSuffix(made.Losses, want) || !strings.HasPrefix(made.Losses, "- In 1 of 2 rows") {
+		t.Errorf("want one loss, %q, in:\n%s", want, made.Losses)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for first := true; lines.Scan(); first = false {
-		var r row
-		into := any(&r)
-		if first {
-			into = &m
-		}
-		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
-			return m, nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if !first {
-			rows = append(rows, r)
-		}
-	}
-	return m, rows, nil
 }

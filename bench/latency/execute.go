@@ -260,7 +260,7 @@ func snapshotStart(ctx context.Context, b *bench, l language) error {
 		return err
 	}
 	first := comparedRow("snapshot on disk, since the call", l, called, bare)
-	first.Note = "serve was started anew"
+	first.Note = "serve was restarted"
 	b.add(first)
 	b.add(comparedRow("snapshot on disk, since serve's start", l, begun, bare))
 	return nil

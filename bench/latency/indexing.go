@@ -202,7 +202,7 @@ func (b *bench) againstDefault(ctx context.Context, size int) error {
 	if err != nil {
 		return err
 	}
-	name := indexName(size) + ", beside bleve's default mapping"
+	name := indexName(size) + ", against bleve's default mapping"
 	b.add(row{Case: name, Unit: "ms", Compared: stats.Compare(ours, bare),
 		Note: fmt.Sprintf("bare does more than is asked of it: every field by itself and all of them once more, stored, with the places of words; scorch in memory, in batches of %d", batch)})
 	b.add(row{Case: name + ", memory", Unit: "MB", Compared: stats.Compare(p.held, p.bareHeld), Note: "the same two"})
@@ -222,7 +222,7 @@ func (b *bench) indexAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.release(); err != nil { // nothing else is to be alive
+	if err := b.release(); err != nil { // the memory of other pairs must not count
 		return err
 	}
 	docs := documents(from.Tools(againSize))

@@ -33,13 +33,14 @@ func main() {
 		return
 	}
 	var o options
-	flag.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the sallyport binary; runsc lies beside it")
+	flag.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the sallyport binary; runsc is in the same folder")
 	flag.StringVar(&o.modules, "checkers", "tools/typecheck/node_modules", "folder with the type checkers")
 	flag.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it tools are made up")
 	flag.StringVar(&o.queries, "queries", "bench/search/queries.jsonl", "what search is asked")
 	sizes := flag.String("sizes", allSizes, "how many tools are indexed and searched, with commas between")
 	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, if the run is a whole one")
-	flag.StringVar(&o.doc, "doc", "", "with -out: the document whose section says what was measured")
+	flag.StringVar(&o.docs, "docs", "", "with -out: `FOLDER` of benchmarks.md and benchmarks/latency.md, which a whole run updates")
+	flag.BoolVar(&o.report, "report", false, "only make text and documents from FILE.jsonl")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
 	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
@@ -49,7 +50,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	missed, err := o.measure(ctx, *only, *sizes)
+	missed, err := o.run(ctx, *only, *sizes)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 	}
@@ -68,14 +69,23 @@ const allSizes = "100,2000,100000"
 // options are what to measure, and how often.
 type options struct {
 	sallyport, modules string
-	out, doc, title    string
+	out, docs, title   string
 	catalog, queries   string
 	sizes              []int
 	n                  int
 	strict, poolless   bool
+	report             bool
 	busy               bool
 	// partialReason is why this run must not replace the results; empty if it may.
 	partialReason string
+}
+
+// run measures, or makes the documents again.
+func (o *options) run(ctx context.Context, only, sizes string) (missed int, err error) {
+	if o.report {
+		return 0, o.rewrite()
+	}
+	return o.measure(ctx, only, sizes)
 }
 
 // measure checks what was asked for, and runs it.
@@ -227,7 +237,7 @@ func (o *options) mayWrite(m *machine) error {
 		fmt.Fprintf(os.Stderr, "latency: %s: %s.txt and .jsonl stay as they are\n", o.partialReason, o.out)
 		return nil
 	}
-	mean, err := strconv.ParseFloat(load(*m), 64)
+	mean, err := strconv.ParseFloat(firstLoad(*m), 64)
 	busy := err == nil && mean > float64(m.Cores) // where the load is not known it is not judged
 	if m.Busy = busy && o.busy; busy && !o.busy {
 		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)

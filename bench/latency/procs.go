@@ -54,7 +54,7 @@ func look(stat, folder string) (process, bool) {
 	}
 	name, _, _ := strings.Cut(string(cmdline), "\x00")
 	if name == "" {
-		name = "program" // gVisor's stubs, in whose address spaces the sandbox's processes are, have no name
+		name = "program" // gVisor's stubs, which hold the address spaces of the sandbox's processes, have no name
 	}
 	p := process{name: filepath.Base(name), ours: strings.Contains(string(cmdline), folder+"/")}
 	number := func(i int) uint64 {

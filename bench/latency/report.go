@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/bench/doc"
 	host "sallyport/bench/machine"
 )
 
@@ -113,10 +112,7 @@ func table(rows []row, heading bool) string {
 		fmt.Fprintf(&b, columns, "case", "language", "unit", "min", "p50", "p99/max", "n", "bare p50", "ratio", "bars")
 	}
 	for _, r := range rows {
-		bare, ratio := "", ""
-		if r.Bare != nil {
-			bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
-		}
+		bare, ratio := r.twin()
 		fmt.Fprintf(&b, columns, r.Case, r.Language, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), fmt.Sprint(r.N), bare, ratio, r.barResults())
 	}
 	return b.String()
@@ -168,7 +164,7 @@ func tally(rows []row) string {
 	for _, r := range rows {
 		count += len(r.Bars)
 	}
-	return fmt.Sprintf("bars: %d of %d met", count-misses(rows), count)
+	return fmt.Sprintf("%d of %d targets are met", count-misses(rows), count)
 }
 
 // writePartial writes the rows of a run that failed to FILE.partial, and says so; it is no result.
@@ -183,18 +179,23 @@ func writePartial(o *options, m *machine, rows []row) error {
 	return fmt.Errorf("the %d rows before that are in %s", len(rows), name)
 }
 
-// write writes the table, a line of JSON for the machine and for each row, and the section of the document.
+// write writes a line of JSON for the machine and for each row, the table, and the documents.
 func write(o *options, m *machine, rows []row) error {
-	text := m.head(o.title) + table(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	errs := []error{encoder.Encode(m)}
 	for _, r := range rows {
 		errs = append(errs, encoder.Encode(r))
 	}
-	errs = append(errs, os.WriteFile(o.out+".txt", []byte(text), 0o644), os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644))
-	if o.doc != "" {
-		errs = append(errs, doc.Replace(o.doc, "latency", section(*m, rows)))
+	return errors.Join(append(errs, os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644), o.show(m, rows))...)
+}
+
+// show writes the table and the documents.
+func (o *options) show(m *machine, rows []row) error {
+	text := m.head(o.title) + table(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
+	err := os.WriteFile(o.out+".txt", []byte(text), 0o644)
+	if o.docs == "" {
+		return err
 	}
-	return errors.Join(errs...)
+	return errors.Join(err, texts(*m, rows).Write(o.docs, page))
 }

@@ -16,7 +16,7 @@ type row struct {
 	Note string `json:"note,omitempty"`
 }
 
-// bar is what a figure should come to.
+// bar is a target for a figure.
 type bar struct {
 	What  string  `json:"what"`
 	Limit float64 `json:"limit"`
@@ -26,16 +26,20 @@ type bar struct {
 	Met     bool `json:"met"`
 }
 
-// String is what it came to, what it should have come to, and which of the two it is.
+// String returns what was measured, the target, and whether it is met.
 func (b bar) String() string {
-	sign, word := "<=", "met"
-	if b.AtLeast {
-		sign = ">="
-	}
+	word := "met"
 	if !b.Met {
 		word = "MISSED"
 	}
-	return fmt.Sprintf("%s %.4g %s %g %s", b.What, b.Got, sign, b.Limit, word)
+	return fmt.Sprintf("%s %.4g %s %g %s", b.What, b.Got, b.sign(), b.Limit, word)
+}
+
+func (b bar) sign() string {
+	if b.AtLeast {
+		return ">="
+	}
+	return "<="
 }
 
 func atMost(what string, limit, got float64) bar {

@@ -46,11 +46,11 @@ func measureSustained(ctx context.Context, b *bench) (err error) {
 	b.add(row{Case: name + "one program", Unit: "ms", Compared: stats.Compare(ours.took, bare.took), Bars: []bar{atMost("errors", 0, float64(len(ours.errs)))},
 		Note: fmt.Sprintf("both languages by turns, serve --http; bare: the one line in as many interpreters, %d at once%s", sessions, firstOf(ours.errs))})
 	b.add(row{Case: name + "programs a second", Unit: "1/s", Compared: stats.CompareRates(ours.rates, bare.rates),
-		Note: fmt.Sprintf("the same, in blocks of %d programs, ours and bare by turns; at the beginning of each of ours sandboxes wait, and those that it needs more are made while its clock runs", sessions*each)})
+		Note: fmt.Sprintf("the same, in blocks of %d programs, ours and bare by turns; when a block begins, sandboxes wait; the clock runs while more are made", sessions*each)})
 	return nil
 }
 
-// round is what many sessions at once came to, block by block.
+// round holds the times and rates of many sessions at once, block by block.
 type round struct {
 	took, rates []float64
 	errs        []error

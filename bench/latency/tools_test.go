@@ -128,7 +128,7 @@ func TestIndexAndSearch(t *testing.T) {
 			continue
 		}
 		if r.Bare == nil || r.P50 <= 0 || r.Bare.P50 <= 0 || r.Ratio <= 0 {
-			t.Errorf("%s: %+v beside %+v", r.Case, r.Summary, r.Bare)
+			t.Errorf("%s: %+v next to %+v", r.Case, r.Summary, r.Bare)
 		}
 	}
 	if diff := cmp.Diff([]string{"index of 150 tools", "index of 150 tools: index.FromTool", "index of 150 tools: index.New", "index of 150 tools, memory", "query of 150 tools", "wrappers of 150 tools"}, cases); diff != "" {

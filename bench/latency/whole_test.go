@@ -36,7 +36,7 @@ func without(r row) string {
 	return ""
 }
 
-// TestTwins: each row of the results has something bare beside it, but for those that are listed with a reason.
+// TestTwins: each row of the results has a bare twin, except those that are listed with a reason.
 func TestTwins(t *testing.T) {
 	_, rows, err := readResults("../results/latency.jsonl")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestPartsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestBusyMachine: results are not made of a busy machine unless somebody insists, and then they say so.
+// TestBusyMachine: results are not made of a busy machine unless -busy insists, and then they say so.
 func TestBusyMachine(t *testing.T) {
 	for _, test := range []struct {
 		load                 string
@@ -107,7 +107,7 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
-// TestPartialIsKept: the rows of a run that fails stay, beside the results and not in their place.
+// TestPartialIsKept: the rows of a run that fails stay, next to the results and not in their place.
 func TestPartialIsKept(t *testing.T) {
 	o := &options{out: filepath.Join(t.TempDir(), "out")}
 	rows := []row{{Case: "warm pool", Unit: "ms", Compared: stats.Compare([]float64{7}, []float64{14})}}
@@ -186,7 +186,7 @@ func TestSearchThatFindsNothing(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	if _, err := p.bare.Search(t.Context(), "a", 1); err == nil {
-		t.Error("the pair of the size before is alive beside the next one")
+		t.Error("the pair of the size before is alive next to the next one")
 	}
 	if p, err = b.pair(30); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ type bar struct {
 	reached func(all []mean, half string) (value float64, n int)
 }
 
-// Of queries that nothing fits, leastHonest are to be told so; of good ones, mostRefused at most.
+// Search reports that no tool fits for at least leastHonest of the queries that none fits, and for at most mostRefused of the others.
 const (
 	leastHonest = .70
 	mostRefused = .03
@@ -31,7 +31,7 @@ func bars() []bar {
 		scoreBar("bfcl/pooled", "ndcg@10", .80), scoreBar("bfcl/pooled", "recall@5", .85),
 		scoreBar("mcpproxygold/golden", "ndcg@10", .78), scoreBar("mcpproxygold/golden", "recall@5", .85),
 		scoreBar("catalog/paraphrase", "ndcg@10", .50), scoreBar("catalog/oblique", "ndcg@10", .50),
-		{queries: "nothing fits", metric: "said so", bound: leastHonest, reached: pooledShare(func(m mean) bool { return m.None }, refusedShare)},
+		{queries: "no tool fits", metric: "reported", bound: leastHonest, reached: pooledShare(func(m mean) bool { return m.None }, refusedShare)},
 		{queries: "good queries", metric: "refused", bound: mostRefused, most: true, reached: pooledShare(good, refusedShare)},
 		{queries: "good, gold in the first 5", metric: "refused", bound: mostRefused, most: true, ours: true, reached: pooledShare(good, deniedShare)},
 	}
@@ -74,12 +74,12 @@ func (b bar) target() string {
 		way = "at most"
 	}
 	if b.ours {
-		return fmt.Sprintf("ours, not asked for: %s %.2f", way, b.bound)
+		return fmt.Sprintf("internal: %s %.2f", way, b.bound)
 	}
 	return fmt.Sprintf("%s %.2f", way, b.bound)
 }
 
-// barTable prints what the bars are and what one engine reaches in each half; a "-" is behind what is short of it.
+// barTable prints what the bars are and what one engine reaches in each half; a "-" marks what is short of it.
 func barTable(w io.Writer, all []mean, halves []half) {
 	fmt.Fprintf(w, "\t\nbar\t metric\t asked for\t")
 	for _, h := range halves {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestNoSetFallsBelowBleve holds our search to bleve's default, on every metric
-// of every set but BFCL, whose 700 queries take too long here: index's own test has
+// of every set but BFCL, which has 700 queries that take too long here: index's own test has
 // a floor for it.
 func TestNoSetFallsBelowBleve(t *testing.T) {
 	for _, name := range []string{"livemcp", "mcpproxygold", "catalog"} {

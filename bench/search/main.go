@@ -1,7 +1,7 @@
 // Command search measures how well search finds the right tool: recall, nDCG, MRR
 // and hits on judged sets of queries, how often it refuses a good query or answers
 // one that nothing fits, and the tokens that a model reads until the right tool is
-// among them. Beside our own engine it runs bleve's default and mcpproxy-go's
+// among them. Next to our own engine it runs bleve's default and mcpproxy-go's
 // configuration of it. README.md says how the queries were written.
 package main
 
@@ -25,7 +25,8 @@ type flags struct {
 	sets, engines string
 	half          string
 	json, compare string
-	out, doc      string
+	out, docs     string
+	report        bool
 	worst         int
 	tokens        bool
 	budget        int
@@ -44,7 +45,8 @@ func main() {
 	flag.StringVar(&f.json, "json", "", "write every query's result to this file")
 	flag.StringVar(&f.compare, "compare", "", "compare query by query with an earlier -json file")
 	flag.StringVar(&f.out, "out", "", "write the report to `FILE`.txt and the means of each group to FILE.jsonl, if all sets are judged by all engines, with -tokens")
-	flag.StringVar(&f.doc, "doc", "", "with -out: the document whose section says what was found")
+	flag.StringVar(&f.docs, "docs", "", "with -out: `FOLDER` of benchmarks.md and benchmarks/search.md, which a whole run updates")
+	flag.BoolVar(&f.report, "report", false, "only make the documents from FILE.jsonl")
 	flag.IntVar(&f.worst, "worst", 0, "print the N queries that were answered worst")
 	flag.BoolVar(&f.tokens, "tokens", false, "count tokens through a real gateway as well (takes about half a minute)")
 	flag.IntVar(&f.budget, "budget", 0, "with -tokens: the tokens of an answer, 0 is the gateway's default")
@@ -57,6 +59,9 @@ func main() {
 }
 
 func run(ctx context.Context, f flags, out io.Writer) error {
+	if f.report {
+		return f.rewrite()
+	}
 	halves, err := halvesOf(f.half)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/bench/doc"
 	"sallyport/internal/testutil/ireval"
 )
 
@@ -39,20 +40,75 @@ func quotes() (all []quote, err error) {
 	return all, nil
 }
 
-// section is what a reader of docs/explanation/benchmarks.md sees: what is found in the half that
-// checks, with the others next to it; the bars, met or missed; other engines; and where we are worse.
-func section(o origin, all []mean) (string, error) {
-	beside, err := quotes()
+// pageName is the name of the sections and of the page that are made from the results.
+const pageName = "search"
+
+// texts returns what is written into the documents.
+func texts(o origin, all []mean) (doc.Texts, error) {
+	quoted, err := quotes()
 	if err != nil {
-		return "", err
+		return doc.Texts{}, err
 	}
+	return doc.Texts{Losses: losses(all), Summary: summary(all), Tables: tables(o, all, quoted)}, nil
+}
+
+// tables returns what is found in the validation half, with the others next to it; the
+// targets; other engines; and where another engine is better.
+func tables(o origin, all []mean, quoted []quote) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "Measured at commit %s. [search.txt](../../../bench/results/search.txt) has every half, metric and engine, and tokens.\n\n", o.Commit)
 	foundTable(&b, ofEngine(all, ours))
 	pageBars(&b, all)
-	pageEngines(&b, all, beside)
+	pageEngines(&b, all, quoted)
 	pageBelow(&b, all)
-	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [search.txt](../../bench/results/search.txt).\n", o.Commit)
-	return b.String(), nil
+	return b.String()
+}
+
+// losses returns the missed targets, and how often another engine is better.
+func losses(all []mean) string {
+	var b strings.Builder
+	met, missed := 0, 0
+	for _, bar := range bars() {
+		switch even, whole, n := bar.halves(all); {
+		case n == 0:
+		case bar.met(even) && bar.met(whole):
+			met++
+		default:
+			missed++
+			fmt.Fprintf(&b, "| %s | %s | %s | %.3f | %.3f |\n", bar.queries, bar.metric, bar.target(), even, whole)
+		}
+	}
+	if even, whole := worse(all, plain, validationHalf), worse(all, plain, "all"); even+whole == 0 {
+		met++
+	} else {
+		missed++
+		fmt.Fprintf(&b, "| every set | metrics below bleve's default | none | %d | %d |\n", even, whole)
+	}
+	text := fmt.Sprintf("- %d of %d targets are met.\n- In %d figures (a metric of a set and half) another engine is better.\n", met, met+missed, len(worseThan(all)))
+	if missed == 0 {
+		return text
+	}
+	return text + "\n| missed: queries | metric | target | even queries | all |\n| --- | --- | --- | ---: | ---: |\n" + b.String()
+}
+
+// summary returns the main metrics of each set, with the best other engine.
+func summary(all []mean) string {
+	var b strings.Builder
+	b.WriteString("| even queries | n | recall@5 | nDCG@10 | best other engine, nDCG@10 |\n| --- | ---: | ---: | ---: | --- |\n")
+	for _, m := range ofEngine(all, ours) {
+		if m.Half == validationHalf && !m.None {
+			cells(&b, m.Group, fmt.Sprint(m.N), three(m.Recall5), three(m.NDCG10), best(all, m.Group, validationHalf, "ndcg@10"))
+		}
+	}
+	return b.String()
+}
+
+// halves returns what is reached in the validation half and in all queries, and the number of queries.
+func (b bar) halves(all []mean) (even, whole float64, n int) {
+	mine := ofEngine(all, ours)
+	even, n = b.reached(mine, validationHalf)
+	whole, _ = b.reached(mine, "all")
+	return even, whole, n
 }
 
 // ofEngine returns the means of one engine.
@@ -89,7 +145,7 @@ func pageMetrics() []string {
 }
 
 func foundTable(b *strings.Builder, mine []mean) {
-	fmt.Fprintf(b, "**What search finds**, of the %s queries of each set; weights were fitted to the odd ones\n\n", validationHalf)
+	fmt.Fprintf(b, "### Metrics\nOf the %s queries of each set; weights were fitted to the odd ones.\n\n", validationHalf)
 	columns(b, slices.Concat([]string{"queries", "n"}, pageMetrics(), []string{"ndcg@10, odd: fitted", "ndcg@10, all", "ndcg@10, apart", "n apart"})...)
 	for _, m := range mine {
 		if m.Half != validationHalf || m.None {
@@ -121,11 +177,10 @@ func three(v float64) string { return fmt.Sprintf("%.3f", v) }
 // pageBars says which bars are met: by the half that checks and by all queries.
 func pageBars(b *strings.Builder, all []mean) {
 	mine := ofEngine(all, ours)
-	b.WriteString("\n**The bars for search**; met: by the even queries and by all\n\n")
-	columns(b, "queries", "n even", "metric", "asked for", "even", "odd: fitted", "all", "")
+	b.WriteString("\n### Targets\nA target is met if the even queries and all queries reach it.\n\n")
+	columns(b, "queries", "n even", "metric", "target", "even", "odd: fitted", "all", "")
 	for _, bar := range bars() {
-		even, n := bar.reached(mine, validationHalf)
-		whole, _ := bar.reached(mine, "all")
+		even, whole, n := bar.halves(all)
 		if n == 0 {
 			continue
 		}
@@ -160,8 +215,8 @@ func worse(all []mean, engine, half string) (n int) {
 }
 
 // pageEngines has the best of the others for each metric, by name, and what is quoted.
-func pageEngines(b *strings.Builder, all []mean, beside []quote) {
-	b.WriteString("\n**Beside others**: the best of those that ran on the same queries, by name, and what is quoted\n\n")
+func pageEngines(b *strings.Builder, all []mean, quoted []quote) {
+	b.WriteString("\n### Other engines\nThe best of those that ran on the same queries, by name, and quoted figures.\n\n")
 	columns(b, "queries", "metric", "ours, even", "best other, even", "ours, all", "best other, all", "quoted, all")
 	for _, m := range ofEngine(all, ours) {
 		if m.Half != validationHalf || m.None {
@@ -173,11 +228,11 @@ func pageEngines(b *strings.Builder, all []mean, beside []quote) {
 				mine, _ := find(ofEngine(all, ours), m.Group, half)
 				row = append(row, three(value(mine.Scores, metric)), best(all, m.Group, half, metric))
 			}
-			cells(b, append(row, quotedText(beside, m.Group, metric))...)
+			cells(b, append(row, quotedText(quoted, m.Group, metric))...)
 		}
 	}
 	var sources []string
-	for _, q := range beside {
+	for _, q := range quoted {
 		if !slices.Contains(sources, q.Source) {
 			sources = append(sources, q.Source)
 			fmt.Fprintf(b, "\n%s\n", q.Source)
@@ -200,9 +255,9 @@ func best(all []mean, group, half, metric string) string {
 }
 
 // quotedText returns the quoted value for a group and a metric.
-func quotedText(beside []quote, group, metric string) string {
+func quotedText(quoted []quote, group, metric string) string {
 	var all []string
-	for _, q := range beside {
+	for _, q := range quoted {
 		if q.Group == group && q.Metric == metric {
 			all = append(all, three(q.Value)+" "+q.Engine)
 		}
@@ -212,20 +267,24 @@ func quotedText(beside []quote, group, metric string) string {
 
 // pageBelow names every metric of a group and a half in which another engine is better.
 func pageBelow(b *strings.Builder, all []mean) {
-	b.WriteString("\n**Worse than another engine**, any metric, any half:\n\n")
-	lines := 0
+	b.WriteString("\n### Worse than another engine\nIn any metric and any half.\n\n")
+	lines := worseThan(all)
+	if len(lines) == 0 {
+		lines = []string{"- none"}
+	}
+	b.WriteString(strings.Join(lines, "\n") + "\n")
+}
+
+// worseThan returns a line of a list for each figure in which another engine is better.
+func worseThan(all []mean) (lines []string) {
 	for _, m := range ofEngine(all, ours) {
 		for _, metric := range ireval.Metrics() {
 			if better := betterEngines(all, m, metric); better != "" && !m.None {
-				fmt.Fprintf(b, "- %s, %s (%d queries), %s: %s, against %s\n", m.Group, m.Half, m.N, metric, three(value(m.Scores, metric)), better)
-				lines++
+				lines = append(lines, fmt.Sprintf("- %s, %s (%d queries), %s: %s, against %s", m.Group, m.Half, m.N, metric, three(value(m.Scores, metric)), better))
 			}
 		}
 	}
-	if lines == 0 {
-		b.WriteString("none\n")
-	}
-	b.WriteString("\n")
+	return lines
 }
 
 // betterEngines returns the engines that are better than m in a metric.

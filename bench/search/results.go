@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +17,6 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/bench/doc"
 	"sallyport/bench/machine"
 	"sallyport/internal/testutil/ireval"
 )
@@ -138,7 +139,7 @@ func (o origin) head() string {
 	return b.String() + "\n"
 }
 
-// keep writes the report, the means as lines of JSON below the origin, and the section of the document.
+// keep writes the report, the means as lines of JSON below the origin, and the documents.
 func (f flags) keep(ctx context.Context, report string, rows []row) error {
 	o, err := originOf(ctx, f.sources)
 	if err != nil {
@@ -151,17 +152,54 @@ func (f flags) keep(ctx context.Context, report string, rows []row) error {
 	for _, m := range all {
 		errs = append(errs, encoder.Encode(m))
 	}
-	errs = append(errs,
+	return errors.Join(append(errs,
 		os.WriteFile(f.out+".txt", []byte(o.head()+trimLines(report)), 0o644),
-		os.WriteFile(f.out+".jsonl", lines.Bytes(), 0o644))
-	if f.doc != "" {
-		text, err := section(o, all)
-		errs = append(errs, err)
-		if err == nil {
-			errs = append(errs, doc.Replace(f.doc, "search", text))
+		os.WriteFile(f.out+".jsonl", lines.Bytes(), 0o644),
+		f.document(o, all))...)
+}
+
+// document writes the documents.
+func (f flags) document(o origin, all []mean) error {
+	if f.docs == "" {
+		return nil
+	}
+	t, err := texts(o, all)
+	if err != nil {
+		return err
+	}
+	return t.Write(f.docs, pageName)
+}
+
+// rewrite makes the documents from FILE.jsonl, by default from the results that are kept.
+func (f flags) rewrite() error {
+	o, all, err := readMeans(cmp.Or(f.out, "bench/results/search") + ".jsonl")
+	if err != nil {
+		return err
+	}
+	f.docs = cmp.Or(f.docs, "docs/explanation")
+	return f.document(o, all)
+}
+
+// readMeans reads what keep wrote.
+func readMeans(path string) (o origin, all []mean, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return o, nil, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var m mean
+		into := any(&m)
+		if o.Go == "" {
+			into = &o
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return o, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if into == any(&m) {
+			all = append(all, m)
 		}
 	}
-	return errors.Join(errs...)
+	return o, all, nil
 }
 
 // trimLines removes white space at the ends of lines.

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,29 +12,31 @@ import (
 	"sallyport/internal/testutil/ireval"
 )
 
-// TestDocument holds docs/explanation/benchmarks.md to the results beside it.
+// TestDocument compares the documents with the results.
 func TestDocument(t *testing.T) {
 	o, all, err := readMeans("../results/search.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := doc.Section("../../docs/explanation/benchmarks.md", "search")
+	got, err := doc.ReadTexts("../../docs/explanation", pageName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := section(o, all)
+	want, err := texts(o, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
-		t.Errorf("docs/explanation/benchmarks.md is not what make bench-search has found (-results +document):\n%s", diff)
+	if diff := cmp.Diff(want.Wrapped(), got); diff != "" {
+		t.Errorf("docs/explanation/benchmarks.md and benchmarks/search.md (make bench-search ARGS=-report; -results +documents):\n%s", diff)
 	}
 }
 
 // TestKeep writes what a run has found and reads it again.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "doc.md"), "# Search\n<!-- begin search -->\n<!-- end search -->\n")
+	section := "<!-- begin search -->\n<!-- end search -->\n"
+	write(t, filepath.Join(dir, "benchmarks.md"), "# Search\n<!-- begin search-losses -->\n<!-- end search-losses -->\n"+section)
+	write(t, filepath.Join(dir, "benchmarks", "search.md"), section)
 	write(t, filepath.Join(dir, "livemcp", "tools.jsonl"), "{}\n")
 	rows := []row{
 		{Engine: ours, Group: "livemcp/step", ID: "1", Tuned: true, Scores: ireval.Scores{Recall1: 1, NDCG10: 1, MRR: 1, Hit5: 1}, First: 300, Until: 300},
@@ -48,7 +46,7 @@ func TestKeep(t *testing.T) {
 		{Engine: plain, Group: "livemcp/step", ID: "2", Scores: ireval.Scores{NDCG10: .625}, First: -1, Until: -1},
 		{Engine: informed, Group: "livemcp/step", ID: "2", Scores: ireval.Scores{NDCG10: .75}, First: -1, Until: -1},
 	}
-	f := flags{sources: sources{retrieval: dir, catalog: dir, queries: dir}, engines: strings.Join(engineNames(), ","), half: "each", out: filepath.Join(dir, "out"), doc: filepath.Join(dir, "doc.md"), tokens: true}
+	f := flags{sources: sources{retrieval: dir, catalog: dir, queries: dir}, engines: strings.Join(engineNames(), ","), half: "each", out: filepath.Join(dir, "out"), docs: dir, tokens: true}
 	if f.whole(rows) {
 		t.Error("two of four sets count as the whole")
 	}
@@ -67,17 +65,18 @@ func TestKeep(t *testing.T) {
 	if err != nil || !strings.HasSuffix(string(text), "\n\nthe tables\n") || !strings.Contains(string(text), "# bfcl          sha256 not here\n") {
 		t.Errorf("%s %v", text, err)
 	}
-	got, err := doc.Section(f.doc, "search")
+	made, err := doc.ReadTexts(f.docs, pageName)
+	got := made.Losses + "\n" + made.Summary + "\n" + made.Tables
 	for _, part := range []string{
 		"| livemcp/step | 1 | 0.000 | 0.000 | 0.000 | 0.500 | 0.000 | 1.000 | 1.000 | 0.750 | 0.500 | 1 |",
 		"| livemcp/step | 1 | ndcg@10 | at least 0.82 | 0.500 short | 1.000 | 0.750 short | **MISSED** |",
-		"| nothing fits | 1 | said so | at least 0.70 | 1.000 |  | 1.000 | met |",
+		"| no tool fits | 1 | reported | at least 0.70 | 1.000 |  | 1.000 | met |",
 		"| good queries | 1 | refused | at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
 		"| every set |  | metrics below bleve's default | none | 1 | 0 | 0 | **MISSED** |",
-		"| good, gold in the first 5 | 1 | refused | ours, not asked for: at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
+		"| good, gold in the first 5 | 1 | refused | internal: at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
 		"| livemcp/step | ndcg@10 | 0.500 | 0.750 bleve+about | 0.750 | 0.750 bleve+about | 0.724 FTS5 |",
 		"\nFTS5: SQLite's",
-		"\n- livemcp/step, even (1 queries), ndcg@10: 0.500, against 0.625 bleve, 0.750 bleve+about\n",
+		"\n- livemcp/step, even (1 queries), ndcg@10: 0.500, against 0.625 bleve, 0.750 bleve+about",
 	} {
 		if err != nil || !strings.Contains(got, part) {
 			t.Errorf("the document does not say %q, %v:\n%s", part, err, got)
@@ -125,26 +124,4 @@ func partsKeepNothing(t *testing.T, f flags) {
 			t.Error(name, "counts as the whole")
 		}
 	}
-}
-
-// readMeans reads what keep wrote.
-func readMeans(path string) (o origin, all []mean, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return o, nil, err
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var m mean
-		into := any(&m)
-		if o.Go == "" {
-			into = &o
-		}
-		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
-			return o, nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if into == any(&m) {
-			all = append(all, m)
-		}
-	}
-	return o, all, nil
 }

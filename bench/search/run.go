@@ -18,7 +18,7 @@ type row struct {
 	Query  string        `json:"query"`
 	Tuned  bool          `json:"tuned"` // of the half that weights were chosen by
 	Apart  bool          `json:"apart"` // of the other one, with nothing in common with this one
-	None   bool          `json:"none"`  // nothing fits, so that there is nothing to rank
+	None   bool          `json:"none"`  // no tool fits, so there is no ranking
 	Weak   bool          `json:"weak"`  // the engine said that nothing fits well
 	Scores ireval.Scores `json:"scores"`
 	Gold   []string      `json:"gold,omitempty"`

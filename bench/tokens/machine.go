@@ -26,7 +26,7 @@ func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]str
 		Versions: map[string]string{}, Digests: map[string]string{}, Catalogues: catalogues,
 	}
 	if len(b.more) == 0 {
-		h.Note = fmt.Sprintf("There is no catalogue of real tools in %s, so nothing is beside the five servers that the tasks are about.", b.catalog)
+		h.Note = fmt.Sprintf("No catalogue of real tools in %s: only the five servers of the tasks were measured.", b.catalog)
 	}
 	var err error
 	if h.Levels, err = levels(ctx, b.catalog); err != nil {

@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/bench/doc"
 	"sallyport/bench/tokens/report"
 )
 
@@ -73,16 +72,16 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{progress: stderr}
 	flags := flag.NewFlagSet("tokens", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the binary; runsc lies beside it")
+	flags.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the binary; runsc is in the same folder")
 	flags.StringVar(&o.upstreams, "upstreams", "tools/upstreams/node_modules", "node_modules with the pinned servers")
 	flags.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it, 1 and 5 servers are all there is")
 	flags.StringVar(&o.out, "out", "", "where results go, as FILE.jsonl and FILE.txt; nowhere when only a part is measured")
-	flags.StringVar(&o.docs, "docs", "docs/explanation", "folder of benchmarks.md and benchmarks/, which are made from a whole run")
+	flags.StringVar(&o.docs, "docs", "docs/explanation", "folder of benchmarks.md and benchmarks/, which a whole run updates")
 	flags.StringVar(&o.folder, "folder", "/tmp/sallyport-bench", "where the tasks' world is; models read its path, so it counts")
 	flags.StringVar(&o.transcripts, "transcripts", "", "folder to write down all that was said, a file for each task, mode and size")
 	flags.BoolVar(&o.levels, "levels", false, "only print what tools cost at each level of detail")
-	flags.BoolVar(&o.report, "report", false, "only make text and documents anew from FILE.jsonl")
-	only := flags.String("only", "", "only tasks whose name matches this regular expression")
+	flags.BoolVar(&o.report, "report", false, "only make text and documents from FILE.jsonl")
+	only := flags.String("only", "", "only tasks with a name that matches this regular expression")
 	sizes := flags.String("sizes", "", "only these numbers of servers, such as 1,5,10,25,all")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -163,7 +162,7 @@ func keep(o *options, r *report.Results) error {
 	return show(o, r)
 }
 
-// rewrite makes everything again that is made from the lines of JSON.
+// rewrite makes text and documents from the lines of JSON.
 func rewrite(o *options) error {
 	f, err := os.Open(o.out + ".jsonl")
 	if err != nil {
@@ -177,8 +176,7 @@ func rewrite(o *options) error {
 	return show(o, r)
 }
 
-// show makes the text, and of a whole run that is right the documents: where something was answered wrong there is
-// something to mend, and nothing to tell people.
+// show makes the text, and the documents if the run is whole and all answers are right.
 func show(o *options, r *report.Results) error {
 	if err := os.WriteFile(o.out+".txt", []byte(r.Text()), 0o644); err != nil || o.part() {
 		return err
@@ -195,14 +193,13 @@ func show(o *options, r *report.Results) error {
 			return err
 		}
 	}
-	page := filepath.Join(o.docs, "benchmarks.md")
-	return errors.Join(doc.Replace(page, report.Summary, r.Short()), doc.Replace(page, report.Section, r.Markdown()))
+	return r.Texts().Write(o.docs, report.Name)
 }
 
 // wrong is an error when something was answered wrong: it is in the results, and is to be seen.
 func wrong(r *report.Results) error {
 	if n, of := r.Wrong(); n > 0 {
-		return fmt.Errorf("%d of %d answers are wrong; the text names them, and no document is made of it", n, of)
+		return fmt.Errorf("%d of %d answers are wrong; the text names them, and documents are not updated", n, of)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (l Levels) Text() string { return l.table(true).text() }
 func (l Levels) table(servers bool) *table {
 	t := &table{
 		title: "What one tool costs to read",
-		note: "Tokens of " + Encoding + ": as its server sends it, as a client shows it that calls it directly (which is what is counted above), and what search_tools prints where it is all that is found, " +
+		note: "Tokens of " + Encoding + ": as the server sends it, as a client shows it for direct calls (which is counted above), and as search_tools prints it as the only result, " +
 			"at each level of detail.",
 		head: append([]string{"mean of a server's tools", "tools"}, l.Columns...),
 	}

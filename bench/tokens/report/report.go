@@ -6,13 +6,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sallyport/bench/doc"
 )
 
-// Summary and Section are the names of the sections of the page that are ours: the summary, and all tables.
-const (
-	Summary = "tokens-in-short"
-	Section = "tokens"
-)
+// Name is the name of the sections and of the page that are made from the results.
+const Name = "tokens"
+
+// Texts returns what is written into the documents.
+func (r *Results) Texts() doc.Texts {
+	return doc.Texts{Losses: r.Losses(), Summary: r.Short(), Tables: r.Markdown()}
+}
 
 // Text is all tables, for people at a terminal.
 func (r *Results) Text() string {
@@ -21,7 +25,7 @@ func (r *Results) Text() string {
 	if wrong := r.warning(); wrong != "" {
 		b.WriteString("\n" + strings.ReplaceAll(wrong, "**", "") + "\n")
 	}
-	b.WriteString("\n" + r.short(Encoding).text())
+	b.WriteString("\n" + r.Losses() + "\n" + r.short(Encoding).text())
 	if len(r.Levels.Rows) > 0 {
 		b.WriteString("\n" + r.Levels.Text())
 	}
@@ -34,33 +38,38 @@ func (r *Results) Text() string {
 	return b.String()
 }
 
-// Short is the section of the page that begins it.
+// Losses returns where code mode costs more than another mode, as a list.
+func (r *Results) Losses() string { return strings.Join(r.lossFindings(Encoding), "\n") }
+
+// Short returns the summary: what code mode saves, and one plot.
 func (r *Results) Short() string {
 	var b strings.Builder
 	if wrong := r.warning(); wrong != "" {
 		b.WriteString(wrong + "\n\n")
 	}
-	b.WriteString(r.short(Encoding).markdown() + "\n")
-	for _, p := range (drawing{r}).pictures() {
-		fmt.Fprintf(&b, "![%s](benchmarks/%s)\n\n", p.about, p.name)
-	}
-	return strings.TrimSpace(b.String())
+	b.WriteString(r.short(Encoding).markdown())
+	plot := drawing{r}.pictures()[0]
+	fmt.Fprintf(&b, "\n![%s](benchmarks/%s)", plot.about, plot.name)
+	return b.String()
 }
 
-// warning is for anyone who reads results that are not to be kept.
+// warning returns a warning if the results have wrong answers.
 func (r *Results) warning() string {
 	wrong, of := r.Wrong()
 	if wrong == 0 {
 		return ""
 	}
-	return fmt.Sprintf("**%d of %d counts have no right answer; what follows is not to be relied on.**", wrong, of)
+	return fmt.Sprintf("**%d of %d counts have no right answer; these results are unreliable.**", wrong, of)
 }
 
-// Markdown is the section of the page that has all tables.
+// Markdown returns all tables, and the other plots.
 func (r *Results) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s\n",
+	fmt.Fprintf(&b, "Measured on %s at commit %s: %s tasks, each in three modes with %s servers. %s\n",
 		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), strings.TrimSpace(r.wrong(Encoding)[0]+" "+r.Note))
+	for _, p := range (drawing{r}).pictures()[1:] {
+		fmt.Fprintf(&b, "\n![%s](%s)\n", p.about, p.name)
+	}
 	for _, t := range r.tables(Encoding, sections{r}.pageSizes()) {
 		b.WriteString("\n" + t.markdown())
 	}

@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("written again, the lines are\n%s\n%v", again.String(), err)
 	}
 	made := r.Plots()
-	made["small.txt"], made["small.md"], made["short.md"] = r.Text(), r.Markdown()+"\n", r.Short()+"\n"
+	made["small.txt"], made["small.md"], made["short.md"], made["losses.md"] = r.Text(), r.Markdown()+"\n", r.Short()+"\n", r.Losses()+"\n"
 	for name, got := range made {
 		golden.Check(t, filepath.Join("testdata", name), got)
 	}
@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 // What the golden files show was worked out by hand here, once.
 func TestFigures(t *testing.T) {
 	r, _ := read(t, "testdata/small.jsonl")
-	page := r.Markdown() + r.Short()
+	page := r.Markdown() + r.Losses() + r.Short()
 	for what, row := range map[string]string{
 		// Direct: two turns, 1,020 + 30 and 1,060 + 5; the 1,020 are too few to be cached, and all of code mode's contexts are. Of the tool
 		// search's 2,865 the second turn's 1,230 are read again, at a tenth.
@@ -68,15 +68,15 @@ func TestFigures(t *testing.T) {
 		"where code mode loses":             "| 1 | no cache | 1 of 1 | 0 of 1 | small |  |",
 		// 1.25 * 2,150 + 5 * 75 in code mode, 1.25 * 2,080 + 5 * 35 by direct calls, and 123 + 1.25 * 1,590 + 5 * 45 with a search.
 		"where it loses at real prices": "| 1 | and storing at 1.25 | 1 of 1 | 1 of 1 | small | small |",
-		"in words":                      "code mode costs more than direct calls in 1 of 1 tasks with one server and in 0 to 1 of 2 tasks with 5 servers.",
-		"break-even in words":           "like prices: in 1 of 2 tasks code mode is cheaper even beside no definitions at all; in 1 from 14,990 tokens of them on (75 tools).",
+		"in words":                      "Code mode costs more than direct calls in 1 of 1 tasks with one server and in 0 to 1 of 2 tasks with 5 servers.",
+		"break-even in words":           "like prices: in 1 of 2 tasks code mode is cheaper even without definitions; in 1 from 14,990 tokens of definitions (75 tools).",
 		"what it saves":                 "| 5 servers | 50 | 91 % / 88 % | 86 % / **-44 %** | 85 % / 17 % | 86 % / **-39 %** |",
-		"what is not counted":           "it is 312 tokens with 5 servers",
+		"what is not counted":           "they have 312 tokens with 5 servers",
 		"what a tool search shows":      "Tool search showed 3 tools a search in 3 and 5 tools a search in 2, of 5 counts",
 		"plays are no counts":           "17 plays, 15 counts (",
 		"which servers":                 "| x, shown | @acme/x | 2.0.0 | 5 | 700 | 36 |",
 		"a wrong answer is named":       `- Wrong: large, tool search, 36 servers: check large: answered "41", not "42"`,
-		"it is said on top":             "**1 of 15 counts have no right answer; what follows is not to be relied on.**",
+		"it is said on top":             "**1 of 15 counts have no right answer; these results are unreliable.**",
 		"windows":                       "- direct, 36 servers: contexts of up to 950,085 tokens do not fit 200,000: 2, all of 2.",
 		"a second search":               "large (2 tries; servers: 5, 36)",
 		"failed programs":               "large (one call, 240 tokens; servers: 5, 36)",
@@ -167,18 +167,16 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Nobody edits figures: text, page and plots are those that the committed lines of JSON make.
+// Text, pages and plots are those that the committed lines of JSON make.
 func TestPageIsMadeOfResults(t *testing.T) {
 	const root = "../../.."
 	r, _ := read(t, filepath.Join(root, "bench/results/tokens.jsonl"))
-	for name, want := range map[string]string{report.Summary: r.Short(), report.Section: r.Markdown()} {
-		section, err := doc.Section(filepath.Join(root, "docs/explanation/benchmarks.md"), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, section); diff != "" {
-			t.Errorf("docs/explanation/benchmarks.md (make bench-tokens ARGS=-report):\n%s", diff)
-		}
+	texts, err := doc.ReadTexts(filepath.Join(root, "docs/explanation"), report.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r.Texts().Wrapped(), texts); diff != "" {
+		t.Errorf("docs/explanation/benchmarks.md and benchmarks/tokens.md (make bench-tokens ARGS=-report):\n%s", diff)
 	}
 	made := map[string]string{filepath.Join(root, "bench/results/tokens.txt"): r.Text()}
 	for name, plot := range r.Plots() {

@@ -26,16 +26,16 @@ func (r sections) pageSizes() (sizes []int) {
 func legendOf() *table {
 	return &table{
 		title: "Each task",
-		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode; cached: what a turn has read before counts a tenth, if it is %s tokens or more. "+
-			"**Bold**: code mode costs more than another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(tokencount.CacheMinimum), number(Window)),
+		note: fmt.Sprintf("All tokens that are read and written. Turns: direct, tool search, code mode. Cached: what an earlier turn has read counts 0.1, from %s tokens. "+
+			"**Bold**: code mode costs more than another mode. Parentheses: the context exceeds %s tokens, and the task is in no sum. \"wrong\": the answer is wrong.", number(tokencount.CacheMinimum), number(Window)),
 	}
 }
 
 // definitionsTable is the table of what a client shows of its servers at each size.
 func (r sections) definitionsTable(encoding string) *table {
 	t := &table{
-		title: "What a model reads before the first word",
-		note:  "Tokens of definitions, in each turn, and in code mode of our instructions. With one server, those of the task's; here the mean over the tasks." + r.uncountedInstructions(encoding),
+		title: "Definitions in each turn",
+		note:  "Tokens of tool definitions, and in code mode of Sallyport's instructions, that each turn reads: the mean over the tasks. With one server, it is the task's." + r.uncountedInstructions(encoding),
 		head:  []string{"servers", "tools", "direct", "tool search", "code mode"},
 	}
 	for _, s := range r.Sizes {
@@ -52,7 +52,7 @@ func (r sections) definitionsTable(encoding string) *table {
 func (r sections) uncountedInstructions(encoding string) string {
 	for _, s := range r.Sizes {
 		if n := s.Instructions[encoding]; n > 0 {
-			return fmt.Sprintf(" What servers ask clients to show beside their tools is not counted in direct and tool search: it is %s tokens with %s.", number(n), count(s.Servers, "server"))
+			return fmt.Sprintf(" The instructions of upstream servers are not counted in direct and tool search; they have %s tokens with %s.", number(n), count(s.Servers, "server"))
 		}
 	}
 	return ""
@@ -62,8 +62,8 @@ func (r sections) uncountedInstructions(encoding string) string {
 func (r sections) servers(encoding string) *table {
 	t := &table{
 		title: "The servers",
-		note: "In the order in which they are added, and from how many servers on each is there: those that run, then those that are only shown, which cost the least first. " +
-			"A package that is there twice, with other settings, comes the second time at the end.",
+		note: "In the order in which they are added; \"from\" is the number of servers from which each is included. Servers that run come first, then those that are only shown, by number of tokens. " +
+			"A second variant of a package comes last.",
 		head: []string{"server", "npm package", "version", "tools", "tokens", "from"},
 	}
 	for _, s := range r.Servers {
@@ -181,10 +181,10 @@ func count(n int, what string) string {
 func (r sections) sums(encoding string) *table {
 	t := &table{
 		title: "All tasks together",
-		note: fmt.Sprintf("Sums over the tasks that direct calls, or the tool search, answer right in a context that fits; where code mode does not, it is charged what the other mode takes to do "+
-			"the task again. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth (endpoints cache nothing shorter than %s tokens); "+
-			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25. "+
-			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.", number(tokencount.CacheMinimum)),
+		note: fmt.Sprintf("Sums over the tasks that direct calls, or the tool search, answer correctly in a context that fits. A task that code mode answers wrong is charged the other mode's cost as well. "+
+			"Each row adds one rule to the row above: what an earlier turn has read comes from a cache at 0.1 (endpoints cache nothing shorter than %s tokens); "+
+			"definitions and instructions are cached before the first turn, by an earlier conversation; a written token counts 5; a token that is stored in the cache counts 1.25. "+
+			"Large tasks dominate a sum; \"by task\" is the median saving per task.", number(tokencount.CacheMinimum)),
 		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "by task", "tasks", "tool search", "code mode", "saved", "by task"},
 	}
 	for _, s := range r.Sizes {
@@ -211,7 +211,7 @@ func (r sections) compareCells(other string, servers int, encoding, kind string,
 func (r sections) byKind(encoding string, sizes []int) *table {
 	t := &table{
 		title: "By kind of task",
-		note:  "The same sums without a cache, and what is saved of them with cached reads at a tenth.",
+		note:  "The same sums without a cache; \"cached\" is the saving with cached reads at 0.1.",
 		head:  []string{"kind", "servers", "tasks", "direct", "code mode", "saved", "by task", "cached", "tasks", "tool search", "code mode", "saved", "by task", "cached"},
 	}
 	for _, kind := range r.kinds() {
@@ -232,8 +232,8 @@ func (r sections) breakEven(servers int, encoding string) *table {
 	each := r.each(servers, encoding)
 	t := &table{
 		title: "Break-even",
-		note: fmt.Sprintf("From so many tokens of definitions on, direct calling costs as much as code mode does with %s; in parentheses, so many tools are that at the mean of these servers' tools, %s tokens each. "+
-			"\"always\": code mode is cheaper even if definitions cost nothing. The last columns are what code mode saves over a tool search, without a cache.", count(servers, "server"), number(each)),
+		note: fmt.Sprintf("With this many tokens of definitions, direct calls cost as much as code mode does with %s; in parentheses the number of tools, at these servers' mean of %s tokens per tool. "+
+			"\"always\": code mode is cheaper even without definitions. The last columns are what code mode saves over a tool search, without a cache.", count(servers, "server"), number(each)),
 		head: []string{"task"},
 	}
 	for _, w := range weighings() {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// short is the summary: where code mode loses, in words, and what it saves.
+// short is the summary: what code mode saves.
 func (r *Results) short(encoding string) *table {
 	t := &table{
-		title: "In short",
-		note:  strings.Join(r.findings(encoding), "\n"),
-		head:  []string{"saved by code mode, all tasks / median task", "tools", "over direct, no cache", "like prices", "over tool search, no cache", "like prices"},
+		note: strings.Join(r.findings(encoding), "\n"),
+		head: []string{"saved by code mode, all tasks / median task", "tools", "over direct, no cache", "like prices", "over tool search, no cache", "like prices"},
 	}
 	for _, s := range r.Sizes {
 		row := []string{count(s.Servers, "server"), number(sections{r}.mean(s.Servers, direct, encoding, func(l *Line) int { return l.Tools }))}
@@ -33,21 +32,26 @@ func (r *Results) saves(other string, servers int, encoding string, w weighing) 
 	return savedPercent(p.other, p.code) + " / " + savedPercent(1, 1-middle(p.parts))
 }
 
-// findings are sentences, each a line of a list.
+// lossFindings returns where code mode loses, each sentence a line of a list.
+func (r *Results) lossFindings(encoding string) []string {
+	return []string{
+		"- Code mode costs more than direct calls " + r.lossSummary(direct, encoding) + ".",
+		"- Code mode costs more than a tool search " + r.lossSummary(search, encoding) + ".",
+		"- The ranges cover five ways to weigh tokens; the table \"Where code mode loses\" has each way and each task.",
+	}
+}
+
+// findings returns sentences, each a line of a list.
 func (r *Results) findings(encoding string) (lines []string) {
-	lines = append(lines,
-		"- **It loses**: code mode costs more than direct calls "+r.lossSummary(direct, encoding)+".",
-		"- It costs more than a tool search "+r.lossSummary(search, encoding)+".",
-		"- How many depends on how tokens are weighed: each way and each task stands under \"Where code mode loses\".")
 	if slices.Contains(r.sizes(), 5) {
 		lines = append(lines, "- "+r.evens(5, encoding, plain()), "- "+r.evens(5, encoding, priceWeighing()))
 	}
 	for _, s := range r.Sizes {
 		if names, of, _ := r.tooLarge(direct, s.Servers, encoding); len(names) > 0 {
-			lines = append(lines, fmt.Sprintf("- With %s direct calls need a context of more than %s tokens in %d of %d tasks: nothing is saved there over what cannot be done.", count(s.Servers, "server"), number(Window), len(names), of))
+			lines = append(lines, fmt.Sprintf("- With %s, direct calls need a context of more than %s tokens in %d of %d tasks. These tasks are in no saving over direct calls.", count(s.Servers, "server"), number(Window), len(names), of))
 		}
 	}
-	return append(lines, "- \"Like prices\": what is cached at a tenth, definitions among it from the first turn on, storing at 1.25, output at five. Without a cache every token counts one.")
+	return append(lines, "- \"Like prices\": a cached token counts 0.1, definitions are cached before the first turn, storing counts 1.25, output 5. Without a cache every token counts 1.")
 }
 
 // lossSummary returns in how many tasks code mode costs more than another mode: from the weighing with the fewest to that
@@ -89,13 +93,13 @@ func (r *Results) evens(servers int, encoding string, w weighing) string {
 			at = append(at, n)
 		}
 	}
-	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even beside no definitions at all", weighingName(w), always, of)
+	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even without definitions", weighingName(w), always, of)
 	if len(at) > 0 {
 		each, low, high := max(1, sections{r}.each(servers, encoding)), slices.Min(at), slices.Max(at)
-		text += fmt.Sprintf("; in %d from %s tokens of them on (%s tools)", len(at), span(low, high), span(int(float64(low)/each+.5), int(float64(high)/each+.5)))
+		text += fmt.Sprintf("; in %d from %s tokens of definitions (%s tools)", len(at), span(low, high), span(int(float64(low)/each+.5), int(float64(high)/each+.5)))
 	}
 	if never > 0 {
-		text += fmt.Sprintf("; in %d never", never)
+		text += fmt.Sprintf("; in %d it is never cheaper", never)
 	}
 	return text + "."
 }

@@ -9,7 +9,7 @@ import (
 // table is shown as Markdown or as plain text. A cell in ** is one that stands out.
 type table struct {
 	title string
-	// note is below the title, in one paragraph.
+	// note is below the title: a paragraph, or a list.
 	note string
 	head []string
 	rows [][]string
@@ -20,7 +20,9 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // markdown has the first column to the left, all others to the right.
 func (t *table) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n", t.title)
+	if t.title != "" {
+		fmt.Fprintf(&b, "### %s\n", t.title)
+	}
 	if t.note != "" {
 		fmt.Fprintf(&b, "%s\n", t.note)
 	}
@@ -37,7 +39,9 @@ func (t *table) markdown() string {
 // text marks what stands out with an asterisk.
 func (t *table) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", t.title)
+	if t.title != "" {
+		fmt.Fprintf(&b, "%s\n", t.title)
+	}
 	if t.note != "" {
 		fmt.Fprintf(&b, "%s\n", strings.ReplaceAll(t.note, "**", ""))
 	}
@@ -102,7 +106,7 @@ func savedPercent(a, b float64) string {
 	percent := 100 * (1 - b/a)
 	text := fmt.Sprintf("%.0f %%", percent)
 	if percent > 99 {
-		text = fmt.Sprintf("%.1f %%", percent) // nobody saves all
+		text = fmt.Sprintf("%.1f %%", percent) // it is never 100 %
 	}
 	if percent < 0 {
 		return "**" + text + "**"

@@ -13,7 +13,7 @@ import (
 func (r *Results) losses(encoding string) *table {
 	t := &table{
 		title: "Where code mode loses",
-		note:  "The tasks that cost more in code mode than in another one, or have no right answer in it, of those that the other one gets right in a context that fits.",
+		note:  "Tasks that cost more in code mode than in the other mode, or that code mode answers wrong, of those that the other mode answers correctly in a context that fits.",
 		head:  []string{"servers", "counted", "than direct", "than tool search", "which, than direct", "which, than tool search"},
 	}
 	for _, s := range r.Sizes {
@@ -45,7 +45,7 @@ func (r *Results) failures(encoding string) *table {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
 	}
-	return &table{title: "Failures, and what did not go well at once", note: strings.TrimSpace(b.String())}
+	return &table{title: "Failures and retries", note: strings.TrimSpace(b.String())}
 }
 
 // wrong says how much was played and counted, and what came out wrong.
@@ -62,7 +62,7 @@ func (r *Results) wrong(encoding string) (lines []string) {
 		}
 		lines = append(lines, fmt.Sprintf("Wrong: %s, %s, %s: %s", l.Task, nameOf(l.Mode), count(l.Servers, "server"), l.Error))
 	}
-	return append([]string{fmt.Sprintf("%s plays, %s counts (a play by direct calls is counted at each size, and of two plays with a tool search the better one is); the answers of %s are right.", number(r.Plays), number(n), number(right))}, lines...)
+	return append([]string{fmt.Sprintf("%s plays, %s counts (a play by direct calls counts at each size; of two plays with a tool search the better one counts); %s answers are right.", number(r.Plays), number(n), number(right))}, lines...)
 }
 
 // Wrong is how many counts have no right answer, of how many.
