@@ -1,9 +1,7 @@
 package accesscmd
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
+	"fmt"
 	"testing"
 
 	"sallyport/internal/config"
@@ -11,15 +9,17 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestPolicyDoc runs the examples of docs/how-to/policy.md with the tests that stand in them.
+// TestPolicyDoc runs the examples of docs/how-to/policy.md with the tests in them. The page has the output for the first.
 func TestPolicyDoc(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "how-to", "policy.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(text, -1) {
-		cfg, err := config.Parse("policy.md", block[1], nil)
+	ran, printed, first := 0, "", 0
+	for _, e := range testutil.Examples(t, "docs/how-to/policy.md") {
+		if e.Language == "text" {
+			printed = e.Text
+		}
+		if e.Language != "yaml" {
+			continue
+		}
+		cfg, err := config.Parse("policy.md", []byte(e.Text), nil)
 		if err != nil {
 			t.Errorf("an example is refused: %v", err)
 			continue
@@ -28,15 +28,21 @@ func TestPolicyDoc(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, unreachable := range cfg.Policy.Unreachable(t.Context(), p) {
+			t.Error(unreachable)
+		}
 		for _, example := range cfg.Policy.Tests {
 			d, err := p.Run(t.Context(), example, labelsFor(cfg, example.Call))
 			if why := example.Failure(d); why != "" || err != nil {
 				t.Errorf("line %d, %s: %s %v", example.Line, example.Call, why, err)
 			}
-			ran++
+		}
+		ran += len(cfg.Policy.Tests)
+		if first == 0 {
+			first = ran
 		}
 	}
-	if ran < 10 {
-		t.Errorf("only %d examples were run", ran)
+	if ran < 10 || printed != fmt.Sprintf("%d tests passed\n", first) {
+		t.Errorf("%d examples were run, and the page says %s", ran, printed)
 	}
 }
