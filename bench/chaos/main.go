@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	sallyport := flag.String("sallyport", ".cache/bin/sallyport", "the binary, with runsc beside it")
+	sallyport := flag.String("sallyport", ".cache/bin/sallyport", "the binary, with runsc in the same folder")
 	kills := flag.Int("kills", 40, "how many times the gateway is killed")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is chosen by chance") //nolint:gosec // any number will do
 	upstream := flag.String("upstream", "", "be the upstream that writes what it does to this file")

@@ -36,7 +36,7 @@ type attempt struct {
 	output   string
 	killed   bool
 	ended    bool // no further try would do anything
-	approved int  // times that somebody said during it that the call be made
+	approved int  // times that a person approved the call during it
 }
 
 // scenario calls the tool in one round: the first try starts something, the others resume it.
@@ -95,7 +95,7 @@ func (c *chaos) newScenario(key string) (w scenario, name string) {
 	case 3:
 		return &run{chaos: c, key: key, workflow: "typescript_step"}, "a step in TypeScript"
 	case 4, 5:
-		return &program{chaos: c, key: key, elicits: true}, "a program whose client is asked"
+		return &program{chaos: c, key: key, elicits: true}, "a program with a client that is asked"
 	}
 	return &program{chaos: c, key: key}, "a program"
 }

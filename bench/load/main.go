@@ -33,7 +33,7 @@ import (
 const token = "token-of-the-load-1"
 
 func main() {
-	sallyport := flag.String("sallyport", ".cache/bin/sallyport", "the binary, with runsc beside it")
+	sallyport := flag.String("sallyport", ".cache/bin/sallyport", "the binary, with runsc in the same folder")
 	clients := flag.Int("clients", 200, "clients at once")
 	lasts := flag.Duration("for", time.Minute, "how long they ask")
 	out := flag.String("out", "", "a file for the results as well")

@@ -1,5 +1,5 @@
 // Package stats says what many measurements of one thing come to, alone and
-// beside those of something bare that was measured in the same run.
+// next to those of something bare that was measured in the same run.
 package stats
 
 import (

@@ -114,7 +114,7 @@ func TestSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Trim(fmt.Sprint(sizesOf(test.task, o.chooseSizes(test.more))), "[]"); got != test.want {
-			t.Errorf("-sizes %q beside %d: %v, want %s", test.flag, test.more, got, test.want)
+			t.Errorf("-sizes %q with %d: %v, want %s", test.flag, test.more, got, test.want)
 		}
 	}
 }

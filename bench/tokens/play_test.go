@@ -68,7 +68,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// Who is connected to a server connects to no other variant of it before all else is there.
+// Who is connected to a server connects to no other variant of it before all others are.
 func TestVariantsLast(t *testing.T) {
 	var got []string
 	for _, c := range variantsLast([]agent.Catalogue{{Name: "a", Package: "x"}, {Name: "a-full", Package: "x"}, {Name: "b"}, {Name: "c"}, {Name: "d", Package: "y"}}) {

@@ -61,8 +61,8 @@ func TestFigures(t *testing.T) {
 		// 1.1 of them and 97, as soon as 1,004 with the prompt can be cached, and 2,375 in code mode as before: 2,278 / 1.1; with one that is
 		// warm .2 of them and 97; with output at five .2 and 237, against 2,675; with storing at 1.25 .2 and 252, against 3,250.
 		"break-even": "| small | 1,130 (6) | 2,071 (10) | 11,390 (57) | 12,190 (61) | 14,990 (75) | 17 % | 12 % |",
-		// Small: at a tenth, 20,020 tokens of direct calls and 1,230 of the tool search are 2,002 and 123, with 95 and 1,635 beside them; code
-		// mode caches nothing. Large: 52,147 and 51,808; code mode has 2,820 at a tenth, and 3,325 beside them.
+		// Small: at a tenth, 20,020 tokens of direct calls and 1,230 of the tool search are 2,002 and 123, with 95 and 1,635 next to them; code
+		// mode caches nothing. Large: 52,147 and 51,808; code mode has 2,820 at a tenth, and 3,325 next to them.
 		"a warm cache favours direct calls": "|  | definitions cached before | 2 | 54,244 | 5,982 | 89 % | **-13 %** | 2 | 53,566 | 5,982 | 89 % | **-35 %** |",
 		"no saving where nothing fits":      "| 36 | no cache | none |  |  |  |  | 1 | 2,865 | 2,525 | 12 % | 12 % |",
 		"where code mode loses":             "| 1 | no cache | 1 of 1 | 0 of 1 | small |  |",
@@ -91,7 +91,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// What code mode gets wrong is done again by whoever gets it right: 2,375 and 20,115 tokens, beside 6,145 of the other task.
+// What code mode gets wrong is done again by the mode that gets it right: 2,375 and 20,115 tokens, next to 6,145 of the other task.
 func TestWrongAnswersCost(t *testing.T) {
 	r, _ := read(t, "testdata/small.jsonl")
 	lines := slices.Clone(r.Lines)
@@ -108,7 +108,7 @@ func TestWrongAnswersCost(t *testing.T) {
 	}
 }
 
-// The break-even is what trying every number of definitions comes to.
+// The break-even equals the result of trying every number of definitions.
 func TestBreakEven(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 2))
 	const most = 9000
@@ -130,7 +130,7 @@ func TestBreakEven(t *testing.T) {
 	}
 }
 
-// turn is what a turn reads beside what was there before, and what it writes.
+// turn is what a turn reads in addition to what was there before, and what it writes.
 type turn struct{ new, written int }
 
 func conversation(random *rand.Rand) (turns []turn) {
@@ -140,7 +140,7 @@ func conversation(random *rand.Rand) (turns []turn) {
 	return turns
 }
 
-// with is a conversation beside so many tokens of definitions.
+// with returns a conversation with a number of tokens of definitions.
 func with(turns []turn, definitions int) tokencount.Counts {
 	c := tokencount.Counts{Definitions: definitions}
 	context, before := definitions, 0
@@ -298,7 +298,7 @@ func corners(t *testing.T, e xml.StartElement) (list [][2]float64) {
 			}
 		}
 	default:
-		t.Errorf("a plot has a %s, of which nobody knows where it is", e.Name.Local)
+		t.Errorf("a plot has a %s at an unknown place", e.Name.Local)
 	}
 	return list
 }
