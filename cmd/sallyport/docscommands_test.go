@@ -82,7 +82,7 @@ func shellLines(t *testing.T, root string) (lines []string) {
 		}
 		for _, block := range shellBlock.FindAllSubmatch(text, -1) {
 			for line := range strings.Lines(strings.ReplaceAll(string(block[1]), "\\\n", " ")) {
-				for _, part := range separator.Split(line, -1) {
+				for _, part := range separator.Split(strings.TrimSpace(line), -1) {
 					if part = strings.TrimPrefix(strings.TrimSpace(part), "sudo "); part != "" {
 						lines = append(lines, part)
 					}
