@@ -24,12 +24,21 @@ func (writes) ExplainPolicy(_ context.Context, call tool.Call) (policy.Decision,
 	return policy.Decision{Action: policy.Allow}, nil
 }
 
-// TestDocs checks that the definition in docs/how-to/workflows.md has no faults, and that lint and a dry run print what the page shows.
+// TestDocs checks that the definitions in docs/how-to/workflows.md have no faults, and that lint and a dry run print what the page shows.
 func TestDocs(t *testing.T) {
 	shown := map[string]string{}
 	for _, e := range testutil.Examples(t, "docs/how-to/workflows.md") {
-		if e.Language == "text" || e.Section == "Quick start" && e.Language == "yaml" {
+		switch {
+		case e.Language == "text", e.Language == "yaml" && e.Section == "Quick start":
 			shown[e.Section] = e.Text
+		case e.Language == "yaml" && e.Section == "Steps":
+			d, err := spec.Parse("steps.yaml", []byte(e.Text), func(string) ([]byte, error) { return []byte("result = 1"), nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := lint.Check(d, lint.Options{}); len(found) > 0 {
+				t.Errorf("faults of the steps: %v", found)
+			}
 		}
 	}
 	one := func(name, output string) tool.Tool {
