@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,14 +14,18 @@ import (
 )
 
 var (
-	shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
-	usageLine  = regexp.MustCompile(`(?m)^Usage:\n  (.*)$`)
-	verbsOf    = regexp.MustCompile(`^sallyport( [a-z-]+)*`)
-	makeTarget = regexp.MustCompile(`^make ((?:[a-z-]+ ?)+)`)
+	fencedBlock = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+	inlineCode  = regexp.MustCompile("`((?:sallyport|make) [^`]*)`")
+	usageLine   = regexp.MustCompile(`(?m)^Usage:\n  (.*)$`)
+	verbsOf     = regexp.MustCompile(`^sallyport( [a-z][a-z-]*)*`)
+	makeTarget  = regexp.MustCompile(`^make ((?:[a-z-]+ ?)+)`)
 )
 
-// TestDocsCommands checks that each sallyport command of a shell example in the docs exists, with its flags, and each
-// target of make.
+// notCommands are texts that begin like a command: flags that are named without their value, and an error.
+var notCommands = []string{"sallyport serve --http", "sallyport bench --model", "sallyport is not the same on both machines"}
+
+// TestDocsCommands checks that each sallyport command in the Markdown pages exists, with its flags, and each target of
+// make: in shell examples and in text.
 func TestDocsCommands(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -47,7 +52,7 @@ func TestDocsCommands(t *testing.T) {
 			checked++
 		}
 	}
-	if checked < 40 {
+	if checked < 200 {
 		t.Errorf("only %d commands were found", checked)
 	}
 }
@@ -61,11 +66,46 @@ func exists(args []string, usage, help string) bool {
 	return len(args) == len(verbs) || strings.HasPrefix(args[len(verbs)], "-") || !strings.Contains(help, "\nCommands:\n")
 }
 
-// shellLines returns the commands of the shell examples: parts of lines and pipes, without comments and redirection.
+// shellLines returns the commands of shell examples, and those in text that begin with sallyport or make: parts of lines
+// and pipes, without comments and redirection.
 func shellLines(t *testing.T, root string) (lines []string) {
 	t.Helper()
-	pages := []string{"README.md", "CONTRIBUTING.md", "workflows/README.md"}
-	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
+	separator := regexp.MustCompile(`\s(?:#.*|>.*|<.*)$|\s(?:\||&&|;)\s`)
+	for _, page := range markdownPages(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code []string
+		for _, block := range fencedBlock.FindAllStringSubmatch(string(text), -1) {
+			if language, _, _ := strings.Cut(block[1], " "); language == "sh" || language == "console" {
+				code = append(code, strings.Split(strings.ReplaceAll(block[2], "\\\n", " "), "\n")...)
+			}
+		}
+		for _, found := range inlineCode.FindAllStringSubmatch(fencedBlock.ReplaceAllString(string(text), ""), -1) {
+			text := strings.ReplaceAll(found[1], "\n", " ")
+			if !slices.ContainsFunc(notCommands, func(prefix string) bool { return text == prefix || strings.HasPrefix(text, prefix+" (") }) {
+				code = append(code, text)
+			}
+		}
+		for _, line := range code {
+			for _, part := range separator.Split(strings.TrimSpace(line), -1) {
+				if part = strings.TrimPrefix(strings.TrimSpace(part), "sudo "); part != "" {
+					lines = append(lines, part)
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// markdownPages returns the Markdown files of the repository, except test data and installed packages.
+func markdownPages(t *testing.T, root string) (pages []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || path != "." && strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
 		if strings.HasSuffix(path, ".md") {
 			pages = append(pages, path)
 		}
@@ -74,21 +114,5 @@ func shellLines(t *testing.T, root string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	separator := regexp.MustCompile(`\s(?:#.*|>.*|<.*)$|\s(?:\||&&|;)\s`)
-	for _, page := range pages {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range shellBlock.FindAllSubmatch(text, -1) {
-			for line := range strings.Lines(strings.ReplaceAll(string(block[1]), "\\\n", " ")) {
-				for _, part := range separator.Split(strings.TrimSpace(line), -1) {
-					if part = strings.TrimPrefix(strings.TrimSpace(part), "sudo "); part != "" {
-						lines = append(lines, part)
-					}
-				}
-			}
-		}
-	}
-	return lines
+	return pages
 }

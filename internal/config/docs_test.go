@@ -1,32 +1,67 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sallyport/internal/testutil"
 )
 
-// TestDocsSettings loads each settings block of these pages. A page about workflows also has definitions.
+var (
+	yamlBlock = regexp.MustCompile("(?ms)^```yaml[^\n]*\n(.*?)^```$")
+	// notSettings matches workflows and their tests, settings of Prometheus, and front matter of skills.
+	notSettings = regexp.MustCompile(`(?m)^(?:steps|on|workflow|scrape_configs):|^(?:- |---$)`)
+	// otherYAML are the pages with such blocks. Workflows are loaded by tests of gateway/workflow, front matter by one
+	// of internal/skill.
+	otherYAML = []string{"docs/how-to/workflows.md", "docs/how-to/telemetry.md", "docs/how-to/skills.md"}
+)
+
+// TestDocsSettings loads each settings block of the Markdown pages.
 func TestDocsSettings(t *testing.T) {
-	env := func(name string) (string, bool) { return "value-of-" + name, true }
-	for _, page := range []string{"privacy", "approvals", "resume", "workflows"} {
-		tried := 0
-		for _, e := range testutil.Examples(t, "docs/how-to/"+page+".md") {
-			if e.Language != "yaml" || page == "workflows" && !strings.HasPrefix(e.Text, "workflows:") {
-				continue
-			}
-			tried++
-			text := e.Text
-			if !strings.Contains(text, "upstreams:") { // it is a part of the file
-				text += "upstreams: {crm: {command: crm-mcp}}\n"
-			}
-			if _, err := Parse(page+".md", []byte(text), env); err != nil {
-				t.Errorf("%s: %v", page, err)
+	root := testutil.ModuleRoot(t)
+	pages := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	tried := 0
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(page, root+string(filepath.Separator)))
+		for _, block := range yamlBlock.FindAllSubmatch(data, -1) {
+			text := string(block[1])
+			switch {
+			case !notSettings.MatchString(text):
+				tried++
+				loadPart(t, name, text)
+			case !slices.Contains(otherYAML, name):
+				t.Errorf("%s has a block that no test loads:\n%s", name, text)
 			}
 		}
-		if tried == 0 {
-			t.Errorf("%s has no settings", page)
-		}
+	}
+	if tried < 15 {
+		t.Errorf("only %d blocks were found", tried)
+	}
+}
+
+// loadPart loads settings; where they are a part of the file, the upstreams are added.
+func loadPart(t *testing.T, page, text string) {
+	t.Helper()
+	if !strings.Contains(text, "upstreams:") {
+		text += "upstreams: {crm: {command: crm-mcp}}\n"
+	}
+	env := func(name string) (string, bool) { return "/long-value-of-" + name, true }
+	if _, err := Parse(filepath.Base(page), []byte(text), env); err != nil {
+		t.Errorf("%s: %v", page, err)
 	}
 }
