@@ -1,0 +1,239 @@
+package doc_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/bench/stats"
+	"sallyport/internal/testutil"
+)
+
+// claim is a figure that a page states as measured.
+type claim struct {
+	page, text string
+	// command measures the figure; the page names it.
+	command string
+	// result returns the figure of the results, rounded as on the page; it is nil if no results are kept.
+	result func(t *testing.T) (figure string)
+}
+
+// claims are the measured figures of the README and of the pages that people write.
+func claims() []claim {
+	const (
+		waits, series, empty = "warm pool (one waits, each run uses one up)", "warm pool, one right after the other", "empty pool"
+		sessions             = "20 sessions at once: programs a second"
+	)
+	const readme, benchmarks, limits, libraries = "README.md", "docs/explanation/benchmarks.md", "docs/explanation/limits.md", "docs/explanation/libraries.md"
+	const policy, privacy, resume, workflows = "docs/how-to/policy.md", "docs/how-to/privacy.md", "docs/how-to/resume.md", "docs/how-to/workflows.md"
+	const demo, timing, load, search, builds = "make demo", "make bench-latency", "make bench-load", "make bench-search", "results are not kept"
+	return []claim{
+		{readme, "6 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
+		{readme, "28 ms in a series without pauses", timing, latency(series, "python", median, "%.0f ms")},
+		{readme, "276 ms at worst", timing, latency(series, "python", worst, "%.0f ms")},
+		{readme, "196 ms when none waits", timing, latency(empty, "python", median, "%.0f ms")},
+		{readme, "20 sessions at once run 7 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
+		{readme, "bare interpreters 39", timing, latency(sessions, "", bare, "%.0f")},
+		{readme, "| tool definitions | 410 | 4,059 |", demo, kept("demo.txt", "tool definitions 410 4059", "410 | 4,059")},
+		{readme, "| calls and results | 708 | 13,047 |", demo, kept("demo.txt", "calls and results 708 13047", "708 | 13,047")},
+		{readme, "| together | 1,118 | 17,106 |", demo, kept("demo.txt", "together 1118 17106", "1,118 | 17,106")},
+
+		{benchmarks, "ran 7.2 programs a second", load, kept("load.txt", "programs a second 7.2", "7.2")},
+		{benchmarks, "the median program took 11.2 s", load, kept("load.txt", "p50 of those that ran 11.183s", "11.2 s")},
+		{benchmarks, "3,958 requests were refused", load, kept("load.txt", "answers 503 3958", "3,958")},
+
+		{limits, "28 to 41 MB", timing, span(latency("waiting sandbox, MemAvailable", "", median, "%.0f"), latency("waiting sandbox, PSS", "", median, "%.0f MB"))},
+		{limits, "1,000 files of 1 kB add 0.3 s", "go test ./sandbox -bench Workspace", kept("workspace.txt", "1,000 files of 1 kB 801 1040 294", "0.3 s")},
+		{limits, "7.2 % of good queries", search, kept("search.txt", "all good queries all 1363 7.2%", "7.2 %")},
+		{limits, "15.8 % of those that use other words", search, kept("search.txt", "catalog/paraphrase all 139 15.8%", "15.8 %")},
+
+		{libraries, "2,000 tools in 173 ms", timing, latency("index of 2,000 tools", "", median, "%.0f ms")},
+		{libraries, "lean bleve: 311 ms", timing, latency("index of 2,000 tools", "", bare, "%.0f ms")},
+		{libraries, "100,000 in 7.6 s", timing, latency("index of 100,000 tools", "", seconds(median), "%.1f s")},
+		{libraries, "(27.1 s)", timing, latency("index of 100,000 tools", "", seconds(bare), "%.1f s")},
+		{libraries, "17 MB of the binary", builds, nil},
+		{libraries, "7 MB of the binary", builds, nil},
+		{libraries, "326 kB", builds, nil},
+
+		{policy, "take 14 µs per call", "go test -bench Decide ./internal/policy", kept("go.txt", "24866 13788 ns/op", "14 µs")},
+		{policy, "up to 63 µs on a busy machine", "go test -bench Decide ./internal/policy", kept("go.txt", "10000 62517 ns/op", "63 µs")},
+		{privacy, "77% found, 92% of its findings right | 95% found, 97% right | 0.2 ms per KB; 2 MB of memory", "make names", nil},
+		{privacy, "70 in 2.4 MB of tool descriptions, 73 in 1 MB of code", "make names", nil},
+		{resume, "0.7 to 0.8 ms", "go test ./internal/journal -bench Begin", span(kept("go.txt", "798 687468 ns/op", "0.7"), kept("go.txt", "579 819960 ns/op", "0.8 ms"))},
+		{workflows, "about 0.8 ms", "go test ./gateway/workflow -bench Step", kept("workflow-engine.txt", "sequence 642 819 934", "0.8 ms")},
+		{workflows, "1.7 to 2.8 ms on a busy machine", "go test ./gateway/workflow -bench Step", kept("workflow-engine.txt", "sequence p50 1,656 to 2,750", "1.7 to 2.8 ms")},
+	}
+}
+
+// settings are figures that are not measured, by page: defaults, limits and intervals of the
+// code, sizes of test data, and token counts that have a test of their own.
+func settings() map[string][]string {
+	return map[string][]string{
+		"docs/deploy/README.md":                 {"15 s", "25 s", "30 s"},
+		"docs/explanation/architecture.md":      {"4 s"},
+		"docs/explanation/attacks.md":           {"1 GB"},
+		"docs/explanation/benchmarks/tokens.md": {"1,024 tokens"},
+		"docs/explanation/limits.md":            {"20 ms", "2 GB", "40 MB", "100 ms", "4 s", "3 s", "4 MB", "200 ms", "10 s"},
+		"docs/explanation/security-model.md":    {"20 ms"},
+		"docs/how-to/access.md":                 {"10 s", "30 s"},
+		"docs/how-to/approvals.md":              {"5 s"},
+		"docs/how-to/measure-with-a-model.md":   {"8 s", "15 s"},
+		"docs/how-to/measure-your-savings.md":   {"200,000 tokens", "1,024 tokens", "10 s"},
+		"docs/how-to/privacy.md":                {"5 s"},
+		"docs/how-to/remote-sandboxes.md":       {"1 s", "2 s", "4 s", "30 s"},
+		"docs/how-to/troubleshooting.md":        {"60 s"},
+		"docs/how-to/workflows.md":              {"20 s", "30 s", "5 requests a second"},
+		"docs/reference/bridge.md":              {"10 s", "30 s", "100 ms"},
+		"docs/reference/tools.md":               {"399 tokens", "554 tokens", "297 tokens", "135 tokens", "53 tokens", "127 tokens", "283 tokens", "0 tokens"},
+	}
+}
+
+// figure is a number with a unit of measurements. KiB, MiB and GiB are units of settings.
+var figure = regexp.MustCompile(`\d[\d,.]*(?: to \d[\d,.]*)? ?(?:ms|us|µs|s|%|tokens|kB|KB|MB|GB)\b|\d[\d,.]*(?: to \d[\d,.]*)? ?%|\d[\d,.]*(?: \w+)? a second\b`)
+
+// TestClaims checks that each measured figure is the one of the results, and that its page names the command.
+func TestClaims(t *testing.T) {
+	for _, c := range claims() {
+		text := read(t, c.page)
+		if !strings.Contains(text, c.text) {
+			t.Errorf("%s no longer has %q: update claims", c.page, c.text)
+			continue
+		}
+		if !strings.Contains(text, c.command) {
+			t.Errorf("%s does not name %q, which measures %q", c.page, c.command, c.text)
+		}
+		if c.result == nil {
+			continue
+		}
+		if want := c.result(t); !strings.Contains(c.text, want) {
+			t.Errorf("%s has %q, the results have %s", c.page, c.text, want)
+		}
+	}
+}
+
+// TestFigures checks that the README and the pages that people write have no other figure: each
+// is measured, and in claims, or a default or limit, and in settings.
+func TestFigures(t *testing.T) {
+	for _, page := range written(t) {
+		text := prose(read(t, page))
+		for _, c := range claims() {
+			if c.page == page {
+				text = strings.ReplaceAll(text, prose(c.text), strings.Repeat("_", len(prose(c.text))))
+			}
+		}
+		for _, at := range figure.FindAllStringIndex(text, -1) {
+			found := text[at[0]:at[1]]
+			if !slices.Contains(settings()[page], found) {
+				t.Errorf("%s: %q is neither in claims nor in settings of figures_test.go: ...%s...", page, found, text[max(0, at[0]-40):min(len(text), at[1]+40)])
+			}
+		}
+	}
+}
+
+// written returns the README and the pages of docs that people write.
+func written(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"README.md"}
+	root := testutil.ModuleRoot(t)
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		page, err := filepath.Rel(root, path)
+		if page = filepath.ToSlash(page); !strings.Contains(read(t, page), "<!-- Generated.") {
+			pages = append(pages, page)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+var (
+	generated = regexp.MustCompile(`(?s)<!-- begin [\w-]+ -->.*?<!-- end [\w-]+ -->`)
+	fenced    = regexp.MustCompile("(?s)```.*?```")
+	code      = regexp.MustCompile("`[^`]*`")
+	image     = regexp.MustCompile(`\]\([^)]*\)`)
+)
+
+// prose returns a text without generated sections, code and link targets.
+func prose(text string) string {
+	for _, leave := range []*regexp.Regexp{generated, fenced, code, image} {
+		text = leave.ReplaceAllString(text, "_")
+	}
+	return text
+}
+
+// read returns a file of the project with single spaces in place of white space.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(data)), " ")
+}
+
+// kept returns a figure that was rounded by hand from a line of a file of bench/results.
+func kept(file, line, rounded string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		if !strings.Contains(read(t, "bench/results/"+file), line) {
+			t.Errorf("bench/results/%s has no line %q", file, line)
+		}
+		return rounded
+	}
+}
+
+// span returns a range from one figure to another.
+func span(from, to func(*testing.T) string) func(*testing.T) string {
+	return func(t *testing.T) string { t.Helper(); return from(t) + " to " + to(t) }
+}
+
+// latencyRow is a row of bench/results/latency.jsonl.
+type latencyRow struct {
+	Case     string `json:"case"`
+	Language string `json:"language"`
+	stats.Compared
+}
+
+func median(r latencyRow) float64 { return r.P50 }
+func worst(r latencyRow) float64  { return r.P99 }
+func bare(r latencyRow) float64   { return r.Bare.P50 }
+
+// seconds is of in seconds, of a row in milliseconds.
+func seconds(of func(latencyRow) float64) func(latencyRow) float64 {
+	return func(r latencyRow) float64 { return of(r) / 1000 }
+}
+
+// latency returns a figure of a row, rounded by format.
+func latency(name, language string, of func(latencyRow) float64, format string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "bench/results/latency.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+			var r latencyRow
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Case == name && r.Language == language {
+				return fmt.Sprintf(format, of(r))
+			}
+		}
+		t.Fatalf("latency.jsonl has no row %q %s", name, language)
+		return ""
+	}
+}
