@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"sallyport/bench/stats"
 	"sallyport/internal/testutil"
@@ -37,7 +38,7 @@ func claims() []claim {
 	const demo, timing, load, search, builds = "make demo", "make bench-latency", "make bench-load", "make bench-search", "results are not kept"
 	return []claim{
 		{readme, "6 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
-		{readme, "28 ms in a series without pauses", timing, latency(series, "python", median, "%.0f ms")},
+		{readme, "28 ms back to back", timing, latency(series, "python", median, "%.0f ms")},
 		{readme, "276 ms at worst", timing, latency(series, "python", worst, "%.0f ms")},
 		{readme, "196 ms when none waits", timing, latency(empty, "python", median, "%.0f ms")},
 		{readme, "20 sessions at once run 7 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
@@ -133,6 +134,24 @@ func TestFigures(t *testing.T) {
 			found := text[at[0]:at[1]]
 			if !slices.Contains(settings()[page], found) {
 				t.Errorf("%s: %q is neither in claims nor in settings of figures_test.go: ...%s...", page, found, text[max(0, at[0]-40):min(len(text), at[1]+40)])
+			}
+		}
+	}
+}
+
+// TestPagesOfBenchmarks checks the length of the page of benchmarks, and the lines of all its pages.
+func TestPagesOfBenchmarks(t *testing.T) {
+	if words := len(strings.Fields(read(t, "docs/explanation/benchmarks.md"))); words > 2500 {
+		t.Errorf("docs/explanation/benchmarks.md has %d words, not at most 2,500", words)
+	}
+	for _, page := range []string{"benchmarks.md", "benchmarks/tokens.md", "benchmarks/latency.md", "benchmarks/search.md"} {
+		data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs/explanation", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if utf8.RuneCountInString(strings.TrimSpace(line)) > 120 && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s has a line of more than 120 characters: %.60s", page, line)
 			}
 		}
 	}
