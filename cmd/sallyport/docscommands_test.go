@@ -18,7 +18,9 @@ var (
 	inlineCode  = regexp.MustCompile("`((?:sallyport|make) [^`]*)`")
 	usageLine   = regexp.MustCompile(`(?m)^Usage:\n  (.*)$`)
 	verbsOf     = regexp.MustCompile(`^sallyport( [a-z][a-z-]*)*`)
-	makeTarget  = regexp.MustCompile(`^make ((?:[a-z-]+ ?)+)`)
+	// startsCommand matches what another command begins with that starts one of the commands that are checked.
+	startsCommand = regexp.MustCompile(`^(?:sudo (?:-u \S+ )?|ssh (?:-T )?[a-z]+ |claude mcp add sallyport -- (?:/path/to/)?)`)
+	makeTarget    = regexp.MustCompile(`^make ((?:[a-z-]+ ?)+)`)
 )
 
 // notCommands are texts that begin like a command: flags that are named without their value, and an error.
@@ -90,7 +92,7 @@ func shellLines(t *testing.T, root string) (lines []string) {
 		}
 		for _, line := range code {
 			for _, part := range separator.Split(strings.TrimSpace(line), -1) {
-				if part = strings.TrimPrefix(strings.TrimSpace(part), "sudo "); part != "" {
+				if part = startsCommand.ReplaceAllString(strings.TrimSpace(part), ""); part != "" {
 					lines = append(lines, part)
 				}
 			}
