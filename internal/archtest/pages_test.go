@@ -28,7 +28,7 @@ func TestLinks(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	headings := map[string][]string{} // the anchors of each page that a link with an anchor leads to
 	anchors := 0
-	for _, page := range append(markdown(t, root), "llms.txt") {
+	for _, page := range append(pages(t, root), "llms.txt") {
 		for _, to := range links(t, filepath.Join(root, page)) {
 			if _, err := os.Stat(to.path); err != nil {
 				t.Errorf("%s links to a missing file: %v", page, err)
@@ -51,7 +51,7 @@ func TestLinks(t *testing.T) {
 	for _, to := range links(t, filepath.Join(root, "docs", "README.md")) {
 		mapped = append(mapped, to.path)
 	}
-	for _, page := range markdown(t, root) {
+	for _, page := range pages(t, root) {
 		if path := filepath.Join(root, page); strings.HasPrefix(page, "docs/") && page != "docs/README.md" && !slices.Contains(mapped, path) {
 			t.Errorf("docs/README.md does not link %s", page)
 		}
@@ -61,7 +61,7 @@ func TestLinks(t *testing.T) {
 // TestLines checks the length of lines in all Markdown files, also in code blocks. Rows of tables may be longer.
 func TestLines(t *testing.T) {
 	root := testutil.ModuleRoot(t)
-	for _, page := range markdown(t, root) {
+	for _, page := range pages(t, root) {
 		n := 0
 		for line := range strings.Lines(read(t, filepath.Join(root, page))) {
 			if n++; utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 120 && !strings.HasPrefix(strings.TrimLeft(line, " "), "|") {
@@ -107,8 +107,8 @@ func TestSymptoms(t *testing.T) {
 	}
 }
 
-// markdown returns the Markdown files of the repository, relative to the root, except test data.
-func markdown(t *testing.T, root string) (found []string) {
+// pages returns the Markdown files of the repository, relative to the root, except test data.
+func pages(t *testing.T, root string) (found []string) {
 	t.Helper()
 	for _, path := range tree(t, root) {
 		if strings.HasSuffix(path, ".md") && !strings.Contains(path, "/testdata/") {
