@@ -55,7 +55,8 @@ func (g *Gateway) openComponents(cfg *config.Config) (err error) {
 // openSandboxes creates the components that programs run in. The sandboxes themselves are opened when the first program needs them.
 func (g *Gateway) openSandboxes() {
 	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
-		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, CacheDir: g.opts.CacheDir, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool, Open: g.opts.openHost,
+		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, Snapshots: g.opts.Snapshots, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool,
+		Open: g.opts.openHost,
 	})
 	g.Workspaces = workspaces.New(workspaces.Options{
 		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,

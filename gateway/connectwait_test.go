@@ -15,17 +15,17 @@ func TestNobodyWaitsForWhomTheyDoNotName(t *testing.T) {
 	t.Parallel()
 	cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
 	cfg.Upstreams = append(cfg.Upstreams, process(t, "mute", "hang"))
-	g := open(t, cfg, &gateway.Options{NoPool: true})
+	g := open(t, cfg, &gateway.Options{NoPool: true, ConnectWait: time.Hour})
 	begun := time.Now()
-	for code, most := range map[string]time.Duration{"1 + 1": 5 * time.Second, "from servers import calc\nprint(calc.add(a=1, b=2))": 5 * time.Second} {
+	for _, code := range []string{"1 + 1", "from servers import calc\nprint(calc.add(a=1, b=2))"} {
 		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: "python"})
-		if err != nil || e.Fault != nil || time.Since(begun) > most {
+		if err != nil || e.Fault != nil || time.Since(begun) > time.Minute {
 			t.Errorf("%q: %v, %+v after %v", code, err, e.Fault, time.Since(begun))
 		}
 	}
 	begun = time.Now()
 	found := search(t, g, toolsearch.Request{Query: "add two numbers"})
-	if len(found.Tools) == 0 || found.Tools[0].ID.String() != "calc.add" || !strings.Contains(found.Text(), "mute") || time.Since(begun) > 9*time.Second {
+	if len(found.Tools) == 0 || found.Tools[0].ID.String() != "calc.add" || !strings.Contains(found.Text(), "mute") || time.Since(begun) > time.Minute {
 		t.Errorf("after %v: %s", time.Since(begun), found.Text())
 	}
 }

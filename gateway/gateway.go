@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,8 @@ type Options struct {
 	ConnectWait time.Duration
 	// CacheDir caches the definitions of each upstream between processes; "" disables the cache.
 	CacheDir string
+	// Snapshots is the directory for snapshots of started interpreters; "" is snapshots/ in CacheDir, if there is one.
+	Snapshots string
 	// DataDir stores user data, such as workspaces in workspaces/; with "" nothing is stored, and /workspace lasts for one program.
 	DataDir string
 	// Journals is the directory of the programs' journals, which hold the results of their calls; "" is below DataDir.
@@ -167,6 +170,9 @@ func (o *Options) complete(cfg *config.Config) {
 	}
 	if o.ConnectWait == 0 {
 		o.ConnectWait = 15 * time.Second
+	}
+	if o.Snapshots == "" && o.CacheDir != "" {
+		o.Snapshots = filepath.Join(o.CacheDir, "snapshots")
 	}
 	o.secrets = &redact.Book{}
 	o.secrets.Set(cfg.SecretValues())

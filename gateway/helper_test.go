@@ -224,6 +224,9 @@ func open(t testing.TB, cfg *config.Config, opts *gateway.Options) *gateway.Gate
 	if opts == nil {
 		opts = &gateway.Options{}
 	}
+	if opts.CacheDir == "" {
+		opts.Snapshots = testutil.Snapshots()
+	}
 	g, err := gateway.Open(cfg, opts)
 	if err != nil {
 		t.Fatal(err)

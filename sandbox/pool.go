@@ -110,8 +110,12 @@ func (p *pool) get(ctx context.Context, job Job) (b *instance, waited bool, err 
 	return b, false, err
 }
 
-// start starts a sandbox: restored from a snapshot if there is one, otherwise from scratch.
+// start starts a sandbox: restored from a snapshot if there is one, otherwise from scratch. Without a pool the process
+// may end with the program, so it makes the snapshot first, or the next process would have none either.
 func (h *Host) start(ctx context.Context, k kind, id string) (*instance, error) {
+	if h.pool.limits.Max == 0 {
+		h.snapshots.wait(ctx, k)
+	}
 	image := h.snapshots.find(k)
 	if image == "" {
 		return h.openReady(ctx, k, id, "")

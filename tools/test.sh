@@ -17,6 +17,11 @@ options="-vet=off -ldflags=-w -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -parallel
 
 raced=$(go list ./... | grep -vxF "$(go list $plain_packages)") || exit 1
 
+# Tests share snapshots of interpreters: the making of one costs two programs.
+SALLYPORT_TEST_SNAPSHOTS=$(mktemp -d) || exit 1
+export SALLYPORT_TEST_SNAPSHOTS
+trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS"' EXIT
+
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
 go test $options $race -skip "$plain_tests" $longest $raced || exit 1

@@ -19,6 +19,7 @@ import (
 
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/gateway/upstream/upstreamtest"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/testutil/tlstest"
@@ -29,7 +30,7 @@ import (
 func TestMain(m *testing.M) {
 	upstreamtest.Main()
 	testscript.Main(tlstest.M{Tests: m}, map[string]func(){
-		"sallyport":  main,
+		"sallyport":  withSharedSnapshots(main),
 		"toyserver":  toyServer,
 		"listserver": listServer,
 		"leaky":      leaky,
@@ -102,6 +103,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to exit
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, ".data"))
+	env.Setenv("SALLYPORT_TEST_SNAPSHOTS", testutil.Snapshots())
 	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
 	env.Setenv("CHECKERS", part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"))
 	env.Setenv("TOOLS", part("", "tools"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
@@ -14,9 +13,6 @@ import (
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/remote"
 )
-
-// snapshotFolder is the folder below the cache folder for snapshots of started interpreters.
-const snapshotFolder = "snapshots"
 
 // Host runs programs: a [sandbox.Host] on this machine, or a [remote.Client] for another machine.
 type Host interface {
@@ -33,8 +29,8 @@ type SandboxOptions struct {
 	Logger   *slog.Logger
 	// Version is the gateway's, as workers on other machines see it.
 	Version string
-	// CacheDir stores snapshots of started interpreters; "" stores none.
-	CacheDir string
+	// Snapshots is the directory for snapshots of started interpreters; "" keeps none.
+	Snapshots string
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 	// NoPool keeps no sandbox ready for programs.
@@ -62,13 +58,10 @@ func (o SandboxOptions) open() (opened Host, local *sandbox.Host, err error) {
 func (o SandboxOptions) openLocal(box config.Sandbox) (*sandbox.Host, error) {
 	opts := sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(),
-		Parallel: maxSandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: o.DebugLog, Logger: o.Logger,
+		Parallel: maxSandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, Snapshots: o.Snapshots, DebugLog: o.DebugLog, Logger: o.Logger,
 	}
 	if !o.NoPool {
 		opts.Pool = poolOptions(box)
-	}
-	if o.CacheDir != "" {
-		opts.Snapshots = filepath.Join(o.CacheDir, snapshotFolder)
 	}
 	return sandbox.New(opts)
 }

@@ -84,6 +84,9 @@ func Runsc(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_RUNSC", ".cache/bin/runsc", "make runsc")
 }
 
+// Snapshots returns the directory where the tests of a run share snapshots of interpreters, "" without one.
+func Snapshots() string { return os.Getenv("SALLYPORT_TEST_SNAPSHOTS") }
+
 // Upstreams returns the node_modules folder that `make upstreams` fills.
 func Upstreams(tb testing.TB) string {
 	tb.Helper()
