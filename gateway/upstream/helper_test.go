@@ -42,7 +42,7 @@ func open(t testing.TB, s upstream.Settings, opts *upstream.Options) *upstream.S
 		if err := session.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(begin); took > 2*time.Second {
+		if took := time.Since(begin); took > 4*time.Second {
 			t.Errorf("Close took %v", took)
 		}
 		noneLeft(t, s)

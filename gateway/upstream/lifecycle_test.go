@@ -62,7 +62,7 @@ func TestCrashFailsPendingCallsAndRecovers(t *testing.T) {
 	begin := time.Now()
 	_, err := callContext(t.Context(), s, "crash", "")
 	pending.Wait()
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("pending calls failed after %v", took)
 	}
 	wantError(t, err, tool.Upstream, "mem.crash: upstream failed: exited with status 7", "may or may not have taken effect")

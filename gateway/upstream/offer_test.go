@@ -130,7 +130,7 @@ func TestEachKindOfListChanged(t *testing.T) {
 				call(t, s, "grow", fmt.Sprintf(`{"kind":%q}`, kind))
 				begin := time.Now()
 				after := <-offers
-				if took := time.Since(begin); took > 1200*time.Millisecond {
+				if took := time.Since(begin); took > 10*time.Second {
 					t.Errorf("seen after %v", took)
 				}
 				var counts map[string]int
