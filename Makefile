@@ -93,6 +93,13 @@ docs: prereq-node prereq-go browser ## check the spelling of the Markdown, and b
 	@$(STEP) "the site in a browser" env SALLYPORT_REQUIRE=1 SALLYPORT_TEST_SITE="$(SITE)" SALLYPORT_TEST_BROWSER="$(CURDIR)/.cache/browser" go test -count=1 -vet=off -run '^TestSite$$' ./tools
 	@echo "the site is in .cache/site"
 
+FREEZE := github.com/charmbracelet/freeze@v0.2.2
+
+.PHONY: pictures
+pictures: prereq-demo build runsc upstreams browser ## make the pictures of the dashboard and of terminals anew, from real runs; look at them before you commit them
+	@$(STEP) "building freeze" env GOBIN="$(BIN)" go install $(FREEZE)
+	@./tools/pictures/pictures.sh "$(BIN)"
+
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
 	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"

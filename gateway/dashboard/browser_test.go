@@ -1,14 +1,18 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/gateway/dashboard"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/browser"
 	"sallyport/internal/tool"
@@ -81,23 +85,43 @@ func TestAnswerInBrowser(t *testing.T) {
 	}
 }
 
-// TestScreenshots makes the pictures of docs/how-to/dashboard.md: go test ./gateway/dashboard -run TestScreenshots -artifacts -outputdir DIR.
+// LiveOf returns a program that runs, for its picture.
+func (fair) LiveOf(_ context.Context, id string) (executor.Live, bool) {
+	begun := time.Now().Add(-3 * time.Second)
+	call := func(upstream, name string, from, took time.Duration, outcome string) executor.LiveCall {
+		return executor.LiveCall{Tool: tool.ID{Upstream: upstream, Name: name}, Begun: begun.Add(from * time.Millisecond), Duration: took * time.Millisecond, Outcome: outcome}
+	}
+	return executor.Live{
+		ID: id, Principal: "token:ada", Language: "python", State: "running", Started: begun, Made: 4, Bytes: 31,
+		Code:   "from servers.github import list_issues\nfrom servers.postgres import query\n\nissues = list_issues(\"acme\", \"billing\", state=\"open\")\nprint(len(issues), \"open issues\")\nfor issue in issues:\n    print(query(f\"select plan from customers where id = {issue['customer']}\"))\n",
+		Output: []execution.Printed{{Stream: "stdout", Text: "17 open issues\n"}, {Stream: "stdout", Text: "team\n"}, {Stream: "stdout", Text: "enterprise\n"}},
+		Calls: []executor.LiveCall{
+			call("github", "list_issues", 140, 720, "ok"), call("postgres", "query", 890, 310, "ok"),
+			call("postgres", "query", 1210, 540, "ok"), call("postgres", "query", 1760, 0, ""),
+		},
+	}, true
+}
+
+// TestScreenshots makes the pictures of docs/how-to/dashboard.md, in both schemes: `make pictures`.
 func TestScreenshots(t *testing.T) {
 	p := browser.Open(t).Page(t)
 	at := startServer(t, fair{})
 	for _, shot := range []struct {
-		name, path, scheme string
-		width, height      int64
+		name, path    string
+		width, height int64
 	}{
-		{"overview", "/", "light", 1120, 700},
-		{"approvals", "/ui/approvals", "dark", 400, 720},
-		{"catalogue", "/ui/catalogue?q=open+issues", "dark", 1120, 560},
-		{"quarantine", "/ui/quarantine", "light", 1120, 620},
+		{"overview", "/", 1120, 700},
+		{"approvals", "/ui/approvals", 400, 720},
+		{"catalogue", "/ui/catalogue?q=open+issues", 1120, 560},
+		{"execution", "/ui/executions/e-7hq4tmnbw2x5", 1120, 940},
+		{"quarantine", "/ui/quarantine", 1120, 620},
 	} {
-		p.Size(shot.width, shot.height)
-		p.Scheme(shot.scheme)
-		p.Go(at + shot.path)
-		p.Wait("main h1")
-		p.Screenshot(filepath.Join(t.ArtifactDir(), shot.name+".png"))
+		for scheme, end := range map[string]string{"light": "", "dark": "-dark"} {
+			p.Size(shot.width, shot.height)
+			p.Scheme(scheme)
+			p.Go(at + shot.path)
+			p.Wait("main h1")
+			p.Screenshot(filepath.Join(t.ArtifactDir(), shot.name+end+".png"))
+		}
 	}
 }
