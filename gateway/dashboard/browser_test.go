@@ -110,7 +110,7 @@ func TestScreenshots(t *testing.T) {
 		name, path    string
 		width, height int64
 	}{
-		{"overview", "/", 1120, 700},
+		{"overview", "/", 1120, 790},
 		{"approvals", "/ui/approvals", 400, 720},
 		{"catalogue", "/ui/catalogue?q=open+issues", 1120, 560},
 		{"execution", "/ui/executions/e-7hq4tmnbw2x5", 1120, 940},

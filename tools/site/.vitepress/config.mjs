@@ -45,8 +45,14 @@ export default defineConfig({
     externalLinkIcon: true,
     search: {
       provider: "local",
-      // A guide comes before the reference.
-      options: { miniSearch: { searchOptions: { boostDocument: (id) => (/\/(reference|changelog)/.test(id) ? 0.3 : 1) } } },
+      // A guide comes before the reference, and a page before its sections.
+      options: {
+        miniSearch: {
+          searchOptions: {
+            boostDocument: (id, _, stored) => (/\/(reference|changelog)/.test(id) ? 0.3 : 1) * (stored.titles?.length ? 1 : 2),
+          },
+        },
+      },
     },
     socialLinks: repository ? [{ icon: "git", link: repository, ariaLabel: "The repository" }] : undefined,
   },
