@@ -38,8 +38,6 @@ func claims() []claim {
 	const demo, timing, load, search, builds = "make demo", "make bench-latency", "make bench-load", "make bench-search", "results are not kept"
 	return []claim{
 		{readme, "6 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
-		{readme, "28 ms back to back", timing, latency(series, "python", median, "%.0f ms")},
-		{readme, "276 ms at worst", timing, latency(series, "python", worst, "%.0f ms")},
 		{readme, "196 ms when none waits", timing, latency(empty, "python", median, "%.0f ms")},
 		{readme, "20 sessions at once run 7 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
 		{readme, "bare interpreters 39", timing, latency(sessions, "", bare, "%.0f")},

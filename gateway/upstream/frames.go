@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,6 +57,8 @@ type stdioConn struct {
 	once    sync.Once
 	written chan struct{} // closed when the first message has been written
 	sender  sync.WaitGroup
+	// ended is true when closed was closed because the output of the process ended.
+	ended atomic.Bool
 }
 
 func newStdioConn(p *process.Process, most int64, room *budget.Budget, log *slog.Logger, v redactor) *stdioConn {
@@ -112,7 +115,10 @@ func (c *stdioConn) endError(err error) error {
 	if isTooLarge(err) {
 		return err
 	}
-	c.once.Do(func() { close(c.closed) })
+	c.once.Do(func() {
+		c.ended.Store(true)
+		close(c.closed)
+	})
 	close(c.process.Drained)
 	return c.process.ExitError()
 }
@@ -127,6 +133,9 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case c.out <- append(data, '\n'):
 		return nil
 	case <-c.closed:
+		if c.ended.Load() {
+			return c.process.ExitError()
+		}
 		return errClosed
 	case <-ctx.Done():
 		return ctx.Err()
