@@ -29,7 +29,7 @@ func TestBars(t *testing.T) {
 		t.Errorf("%d missed, want 2", got)
 	}
 	text := table(rows, true) + verdict(rows)
-	for _, part := range []string{"ratio 2 <= 1 MISSED; p99/p50 3.5 <= 3 MISSED; 1/s 5000 >= 5000 met", "bars: 2 of 4 met"} {
+	for _, part := range []string{"ratio 2 <= 1 MISSED; p99/p50 3.5 <= 3 MISSED; 1/s 5000 >= 5000 met", "2 of 4 targets are met"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the table does not say %q:\n%s", part, text)
 		}

@@ -130,16 +130,26 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return err
 	}
 	select {
+	case <-c.closed:
+		return c.closeError()
+	default:
+	}
+	select {
 	case c.out <- append(data, '\n'):
 		return nil
 	case <-c.closed:
-		if c.ended.Load() {
-			return c.process.ExitError()
-		}
-		return errClosed
+		return c.closeError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// closeError returns why closed was closed.
+func (c *stdioConn) closeError() error {
+	if c.ended.Load() {
+		return c.process.ExitError()
+	}
+	return errClosed
 }
 
 // begun implements [readObserver].
