@@ -9,22 +9,31 @@ plain_tests='^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestCatalogIsCle
 plain_tests_in='./gateway ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow'
 
 # The longest first: go test starts packages in this order. A package that is named twice is tested once.
-longest='./sandbox ./gateway ./sandbox/deps ./gateway/typecheck'
+longest='./gateway ./sandbox/deps ./gateway/typecheck'
+
+# Tests of ./sandbox run one after the other and mostly wait, so they run at the same time as the plain ones.
+alone='./sandbox'
 
 # make check has vetted everything. Without debug information a binary is linked in a third of the time. Many tests wait for
 # timers and processes: more packages and tests at a time than there are processors keep these busy.
-options="-vet=off -ldflags=-w -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -parallel 6 -timeout 30m"
+options="-vet=off -ldflags=-w -timeout 30m -parallel 6"
+cores=$(getconf _NPROCESSORS_ONLN)
 
-raced=$(go list ./... | grep -vxF "$(go list $plain_packages)") || exit 1
+raced=$(go list ./... | grep -vxF "$(go list $plain_packages $alone)") || exit 1
 
 # Tests share snapshots of interpreters: the making of one costs two programs.
 SALLYPORT_TEST_SNAPSHOTS=$(mktemp -d) || exit 1
 export SALLYPORT_TEST_SNAPSHOTS
 trap 'rm -rf "$SALLYPORT_TEST_SNAPSHOTS"' EXIT
+trap 'trap - TERM; kill 0; exit 130' INT TERM # a background command ignores Ctrl-C
 
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
-go test $options $race -skip "$plain_tests" $longest $raced || exit 1
-echo "==> go test ./... (what is tested without the race detector)"
+go test $options -p $((cores + 1)) $race -skip "$plain_tests" $longest $raced || exit 1
+echo "==> go test $race $alone; go test ./... (what is tested without the race detector)"
 # shellcheck disable=SC2086
-go test $options $plain_packages && go test $options -run "$plain_tests" $plain_tests_in
+go test $options $race $alone &
+# shellcheck disable=SC2086
+go test $options -p "$cores" $plain_packages && go test $options -p "$cores" -run "$plain_tests" $plain_tests_in
+plain=$?
+wait $! && exit $plain
