@@ -22,6 +22,21 @@ var (
 
 // TestDocsSettings loads each settings block of the Markdown pages.
 func TestDocsSettings(t *testing.T) {
+	tried := 0
+	for page, blocks := range settingsBlocks(t) {
+		for _, text := range blocks {
+			tried++
+			loadPart(t, page, text)
+		}
+	}
+	if tried < 15 {
+		t.Errorf("only %d blocks were found", tried)
+	}
+}
+
+// settingsBlocks returns the settings blocks of the Markdown pages, by page.
+func settingsBlocks(t *testing.T) map[string][]string {
+	t.Helper()
 	root := testutil.ModuleRoot(t)
 	pages := []string{filepath.Join(root, "README.md")}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
@@ -31,7 +46,7 @@ func TestDocsSettings(t *testing.T) {
 		}
 		pages = append(pages, found...)
 	}
-	tried := 0
+	all := map[string][]string{}
 	for _, page := range pages {
 		data, err := os.ReadFile(page)
 		if err != nil {
@@ -42,26 +57,27 @@ func TestDocsSettings(t *testing.T) {
 			text := string(block[1])
 			switch {
 			case !notSettings.MatchString(text):
-				tried++
-				loadPart(t, name, text)
+				all[name] = append(all[name], text)
 			case !slices.Contains(otherYAML, name):
 				t.Errorf("%s has a block that no test loads:\n%s", name, text)
 			}
 		}
 	}
-	if tried < 15 {
-		t.Errorf("only %d blocks were found", tried)
-	}
+	return all
 }
 
-// loadPart loads settings; where they are a part of the file, the upstreams are added.
+// wholeFile adds upstreams to settings that are a part of a file.
+func wholeFile(text string) string {
+	if strings.Contains(text, "upstreams:") {
+		return text
+	}
+	return text + "upstreams: {crm: {command: crm-mcp}}\n"
+}
+
 func loadPart(t *testing.T, page, text string) {
 	t.Helper()
-	if !strings.Contains(text, "upstreams:") {
-		text += "upstreams: {crm: {command: crm-mcp}}\n"
-	}
 	env := func(name string) (string, bool) { return "/long-value-of-" + name, true }
-	if _, err := Parse(filepath.Base(page), []byte(text), env); err != nil {
+	if _, err := Parse(filepath.Base(page), []byte(wholeFile(text)), env); err != nil {
 		t.Errorf("%s: %v", page, err)
 	}
 }

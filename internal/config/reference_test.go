@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -82,8 +83,9 @@ type book struct {
 	count    int
 }
 
-// TestReference holds docs/reference/settings.md to the tables of the decoder.
-func TestReference(t *testing.T) {
+// newBook returns a book without pages, and the table of the file's keys.
+func newBook(t *testing.T) (*book, []setting) {
+	t.Helper()
 	c, err := Parse("upstreams.yaml", []byte(smallest), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +96,12 @@ func TestReference(t *testing.T) {
 	if !ok {
 		t.Fatal("the decoder has no table of keys")
 	}
+	return b, root.keys
+}
+
+// TestReference holds docs/reference/settings.md to the tables of the decoder.
+func TestReference(t *testing.T) {
+	b, root := newBook(t)
 	b.page.Text("Every key of `upstreams.yaml`. Only `upstreams` is required. Relative paths start at the directory of the file. " +
 		"`${VAR}` in a text is replaced with a variable of the environment or of `env_file`. Types:")
 	b.page.List([]string{
@@ -103,7 +111,7 @@ func TestReference(t *testing.T) {
 		"path: a file or folder; program: a path, or a name to find in `PATH`.",
 	})
 	b.page.Heading(2, "Top level")
-	b.section(t, "", "Config", root.keys)
+	b.section(t, "", "Config", root)
 	if b.count < 150 {
 		t.Errorf("only %d keys", b.count)
 	}
@@ -153,12 +161,7 @@ func (b *book) section(t *testing.T, path, owner string, keys []setting) {
 	var items []string
 	for i := range keys {
 		one := &keys[i]
-		if one.owner == "" && one.doc == "" {
-			one.owner, one.field = owner, b.fieldOf(owner, one.key)
-		}
-		if one.doc == "" {
-			one.doc = b.fields[one.owner][one.field].doc
-		}
+		b.locate(owner, one)
 		items = append(items, b.item(t, path, one))
 	}
 	b.page.List(items)
@@ -168,12 +171,23 @@ func (b *book) section(t *testing.T, path, owner string, keys []setting) {
 		}
 		under := strings.TrimPrefix(path+"."+one.key, ".")
 		b.page.Heading(2, under+one.member())
-		of := b.fields[one.owner][one.field].kind
-		if of == "" {
-			of = owner
-		}
-		b.section(t, under+one.member(), of, one.keys)
+		b.section(t, under+one.member(), b.inside(owner, &one), one.keys)
 	}
+}
+
+// locate finds the field of a key, and its comment, in a struct that holds the values of the table.
+func (b *book) locate(owner string, one *setting) {
+	if one.owner == "" && one.doc == "" {
+		one.owner, one.field = owner, b.fieldOf(owner, one.key)
+	}
+	if one.doc == "" {
+		one.doc = b.fields[one.owner][one.field].doc
+	}
+}
+
+// inside returns the struct that holds the keys of a mapping, by default that of the mapping itself.
+func (b *book) inside(owner string, one *setting) string {
+	return cmp.Or(b.fields[one.owner][one.field].kind, owner)
 }
 
 // member returns what names a member of a mapping or list of mappings.
@@ -208,28 +222,44 @@ var (
 func (b *book) item(t *testing.T, path string, one *setting) string {
 	t.Helper()
 	b.count++
-	full := strings.TrimPrefix(path+"."+one.key, ".")
-	doc := strings.Join(strings.Fields(one.doc), " ")
-	if doc == "" && one.keys == nil {
-		t.Errorf("the field of %s has no comment (%s.%s)", full, one.owner, one.field)
+	f := b.facts(path, one)
+	if f.doc == "" && one.keys == nil {
+		t.Errorf("the field of %s has no comment (%s.%s)", f.full, one.owner, one.field)
 	}
-	said := ""
-	if m := defaultText.FindStringSubmatch(doc); m != nil {
-		said = emptyText.ReplaceAllString(m[1], "")
-	}
-	doc = absoluteText.ReplaceAllString(keyText.ReplaceAllString(defaultText.ReplaceAllString(doc, ""), ""), "$1")
 	facts := kindWords(one)
-	switch value := b.value(one); {
-	case b.required[strings.ReplaceAll(full, "[]", "")]:
+	switch {
+	case f.required:
 		facts += "; required"
-	case value != "" && !strings.HasPrefix(said, "that of"):
-		facts += "; default " + refpage.Quote(value)
-	case slices.Contains(one.words, said) || one.kind == kinds["Bool"] && said != "":
-		facts += "; default " + refpage.Quote(said)
-	case said != "":
-		facts += "; default " + refpage.Escape(said)
+	case f.value != "":
+		facts += "; default " + refpage.Quote(f.value)
+	case f.said != "":
+		facts += "; default " + refpage.Escape(f.said)
 	}
-	return strings.TrimSuffix(refpage.Quote(one.key)+" ("+facts+"): "+sentence(one, doc), ": ")
+	return strings.TrimSuffix(refpage.Quote(one.key)+" ("+facts+"): "+refpage.Escape(f.doc), ": ")
+}
+
+// settingFacts are what the comment of a field and the defaults say of a key: its path, its description, its default
+// as a value, or in words.
+type settingFacts struct {
+	full, doc, value, said string
+	required               bool
+}
+
+func (b *book) facts(path string, one *setting) settingFacts {
+	f := settingFacts{full: strings.TrimPrefix(path+"."+one.key, ".")}
+	doc := strings.Join(strings.Fields(one.doc), " ")
+	if m := defaultText.FindStringSubmatch(doc); m != nil {
+		f.said = emptyText.ReplaceAllString(m[1], "")
+	}
+	f.doc = sentence(one, absoluteText.ReplaceAllString(keyText.ReplaceAllString(defaultText.ReplaceAllString(doc, ""), ""), "$1"))
+	f.required = b.required[strings.ReplaceAll(f.full, "[]", "")]
+	switch value := b.value(one); {
+	case value != "" && !strings.HasPrefix(f.said, "that of"):
+		f.value = value
+	case slices.Contains(one.words, f.said) || one.kind == kinds["Bool"] && f.said != "":
+		f.value = f.said
+	}
+	return f
 }
 
 // kindWords says what values a key has.
@@ -262,7 +292,7 @@ func sentence(one *setting, doc string) string {
 			break
 		}
 	}
-	return refpage.Escape(refpage.Sentence(doc))
+	return refpage.Sentence(doc)
 }
 
 // value returns the default of a key in the decoder, "" if it is empty.

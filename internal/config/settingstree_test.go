@@ -28,6 +28,7 @@ type setting struct {
 type source struct {
 	fields  map[string]map[string]goField // by struct
 	funcs   map[string]*ast.FuncDecl
+	methods []*ast.FuncDecl     // all, as some have the same name
 	words   map[string]ast.Expr // constants and variables
 	returns map[string]string   // types that functions return
 	lines   map[int]string      // the comment that ends in a line, by the position of the line
@@ -73,6 +74,9 @@ func (s *source) file(file *ast.File) {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			s.funcs[decl.Name.Name] = decl
+			if decl.Recv != nil {
+				s.methods = append(s.methods, decl)
+			}
 			if results := decl.Type.Results; results != nil && len(results.List) == 1 {
 				s.returns[decl.Name.Name] = typeName(results.List[0].Type)
 			}

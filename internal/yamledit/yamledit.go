@@ -75,7 +75,10 @@ func (f *file) additions(section, name string, value any, key, mapping *yaml.Nod
 	return places, err
 }
 
-// Put inserts a top-level key with a plain text above the others. The error for an existing key is [ErrExists].
+// forEditors starts the comment that names the schema of a file for editors.
+const forEditors = "# yaml-language-server:"
+
+// Put inserts a top-level key with a plain text above the others, below the comment for editors. The error for an existing key is [ErrExists].
 func Put(data []byte, name, value string) ([]byte, error) {
 	f, err := parse(data)
 	if err != nil {
@@ -92,7 +95,7 @@ func Put(data []byte, name, value string) ([]byte, error) {
 	}
 	first := f.root.Content[0]
 	line := first.Line
-	for line > 1 && commentAt(f.line(line-1)) == 0 {
+	for line > 1 && commentAt(f.line(line-1)) == 0 && !strings.HasPrefix(f.line(line-1), forEditors) {
 		line--
 	}
 	for _, made := range [][]byte{f.insert(line, text), f.insert(first.Line, text)} {
