@@ -374,7 +374,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	inHome := filepath.Join(home, ".config/sallyport/upstreams.yaml")
-	expect(find(""), "find config: file does not exist; tried upstreams.yaml, "+inHome+"; name one with --config or $SALLYPORT_CONFIG")
+	expect(find(""), "no settings yet: run sallyport init (looked for upstreams.yaml and "+inHome+"; --config names another file)")
 	write(t, inHome, "")
 	expect(find(""), inHome)
 	vars["XDG_CONFIG_HOME"] = "relative/is/ignored"
@@ -386,10 +386,10 @@ func TestFind(t *testing.T) {
 	write(t, "upstreams.yaml", "")
 	expect(find(""), "upstreams.yaml")
 	vars["SALLYPORT_CONFIG"] = "named.yaml"
-	expect(find(""), "find config: file does not exist: named.yaml, named by $SALLYPORT_CONFIG")
+	expect(find(""), "no settings: named.yaml, named by $SALLYPORT_CONFIG, does not exist; correct the path, or run sallyport init --config named.yaml")
 	write(t, "named.yaml", "")
 	expect(find(""), "named.yaml")
-	expect(find("flag.yaml"), "find config: file does not exist: flag.yaml, named by --config")
+	expect(find("flag.yaml"), "no settings: flag.yaml, named by --config, does not exist; correct the path, or run sallyport init --config flag.yaml")
 	write(t, "flag.yaml", "")
 	expect(find("flag.yaml"), "flag.yaml")
 }

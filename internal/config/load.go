@@ -104,8 +104,15 @@ func findIn(origin string, paths ...string) (string, error) {
 		}
 	}
 	if origin != "" {
-		return "", fmt.Errorf("find config: %w: %s, named by %s", fs.ErrNotExist, paths[0], origin)
+		return "", missingError(fmt.Sprintf("no settings: %s, named by %s, does not exist; correct the path, or run sallyport init --config %[1]s", paths[0], origin))
 	}
-	return "", fmt.Errorf("find config: %w; tried %s; name one with --config or $SALLYPORT_CONFIG",
-		fs.ErrNotExist, strings.Join(paths, ", "))
+	return "", missingError("no settings yet: run sallyport init (looked for " + strings.Join(paths, " and ") + "; --config names another file)")
 }
+
+// missingError says in one line that there are no settings, and what to do. It is [fs.ErrNotExist].
+type missingError string
+
+func (e missingError) Error() string { return string(e) }
+
+// Is reports whether target is [fs.ErrNotExist].
+func (e missingError) Is(target error) bool { return target == fs.ErrNotExist }
