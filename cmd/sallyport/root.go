@@ -13,6 +13,7 @@ import (
 	"sallyport/cmd/sallyport/internal/clientscmd"
 	"sallyport/cmd/sallyport/internal/doctorcmd"
 	"sallyport/cmd/sallyport/internal/environmentscmd"
+	"sallyport/cmd/sallyport/internal/initcmd"
 	"sallyport/cmd/sallyport/internal/server"
 	"sallyport/cmd/sallyport/internal/toolscmd"
 	"sallyport/cmd/sallyport/internal/topcmd"
@@ -81,6 +82,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.AddCommand(server.ServeCommand(a.App), execCommand(a), toolscmd.SearchCommand(a.App), toolscmd.ToolsCommand(a.App), toolscmd.GenerateCommand(a.App), doctorcmd.Command(a.App), versionCommand(a),
 		upstreamscmd.Command(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
 		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), workflowcmd.Command(a.App), benchcmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App), environmentscmd.Command(a.App))
+	root.AddCommand(initcmd.TryCommand(a.App), initcmd.SampleCommand(a.App))
 	root.SetHelpCommand(helpCommand(root))
 	configureCompletion(root)
 	a.addCompletions(root)

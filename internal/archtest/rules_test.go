@@ -22,6 +22,8 @@ func commandRules() (all []importRule) {
 		}
 		all = append(all, r)
 	}
+	all = append(all, importRule{"cmd/sallyport/internal/initcmd", append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/clientscmd"}, product...), nil,
+		"init asks what import and install need, and lets them do it"})
 	return append(all, importRule{"cmd/sallyport/internal/cli", product, nil,
 		"cli is shared by the verbs, so it imports none of them"})
 }
