@@ -65,6 +65,8 @@ type Config struct {
 	HTTP HTTP
 	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
+	// Warnings are about texts that load, but are probably mistakes, with their positions.
+	Warnings []*Error
 	// Files are the absolute paths of EnvFile and of the files in ${file:...}
 	// references, to be watched together with Path.
 	Files []string

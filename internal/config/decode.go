@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"strings"
+	"sync"
 
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
@@ -18,9 +19,11 @@ type decoder struct {
 	refs *resolver
 	// onMissing is called for references without a value; nil makes them errors of the file.
 	onMissing func(at path, n *yaml.Node, b badReference)
+	warnings  []yamlstrict.Fault
 }
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
+	d.Advice = advice()
 	d.envFile(n, c)
 	seen := d.Fields(path{}, n, []key{
 		{"env_file", func(path, *yaml.Node) {}}, // read already
@@ -47,13 +50,20 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 			u.Trust = c.Trust
 		}
 	}
+	for _, f := range d.warnings {
+		c.Warnings = append(c.Warnings, d.Source.Error(f))
+	}
 	if n.Kind == yaml.MappingNode && !seen["upstreams"] && !d.Bad(path{}.Unknown()) {
 		d.Fail(path{}, n, `the key "upstreams" is missing`)
 	}
 }
 
 func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
+	keys := sync.OnceValue(upstreamKeys)
 	d.Each(at, n, func(at path, key, value *yaml.Node) {
+		if misplaced(d.Decoder, at, key, value, keys) {
+			return
+		}
 		u := defaultUpstream(d.dir)
 		u.Name, u.ID = key.Value, tool.Identifier(key.Value)
 		d.upstream(at, value, &u)
@@ -69,7 +79,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	traced := true
 	seen := d.Fields(at, n, []key{
 		{"description", d.Text(&u.Description)},
-		{"command", d.Text(&u.Command)},
+		{"command", oneProgram(&u.Command, d)},
 		{"args", d.Texts(&u.Args)},
 		{"env", d.secrets(&u.Env)},
 		{"cwd", d.path(&u.Dir)},

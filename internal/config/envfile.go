@@ -63,7 +63,7 @@ func (d *decoder) envFile(root *yaml.Node, c *Config) {
 		return
 	}
 	var name string
-	if d.Text(&name)(at, n); d.Bad(at) {
+	if d.Text(&name)(at, n); d.Bad(at) || !noTilde(d.Decoder, at, n) {
 		return
 	}
 	if name == "" {

@@ -79,7 +79,7 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 	}
 	parts := reference.FindStringSubmatch(inside)
 	if parts == nil {
-		return whole, len(whole), &badReference{message: `between "${" and "}" must be NAME, NAME:-default, file:PATH or keyring:NAME; write "$${" for a plain "${"`}
+		return whole, len(whole), &badReference{message: formMessage(inside)}
 	}
 	name, hasDefault, otherwise := parts[1], parts[2] != "", parts[3]
 	value, set := r.variable(name)
@@ -91,6 +91,16 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 	}
 	r.note(name, value, nil)
 	return value, len(whole), nil
+}
+
+// formMessage says what is wrong with the form of a reference. Several clients write env:NAME and input:NAME.
+func formMessage(inside string) string {
+	for _, scheme := range []string{"env:", "input:"} {
+		if name, ok := strings.CutPrefix(inside, scheme); ok && reference.MatchString(name) {
+			return fmt.Sprintf("references have no %q here; write ${%.60s}", scheme, name)
+		}
+	}
+	return `between "${" and "}" must be NAME, NAME:-default, file:PATH or keyring:NAME; write "$${" for a plain "${"`
 }
 
 func unsetVariable(name string) *badReference {

@@ -94,6 +94,23 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestWarnings shows the warnings of a file that loads.
+func TestWarnings(t *testing.T) {
+	data, err := os.ReadFile("testdata/warnings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := sources.Parse("upstreams.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, w := range c.Warnings {
+		text.WriteString(w.Error() + "\n")
+	}
+	golden.Check(t, "testdata/warnings.txt", text.String())
+}
+
 // allErrors takes a joined error apart.
 func allErrors(err error) []*Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

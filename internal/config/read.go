@@ -32,21 +32,6 @@ func parseRate(n *yaml.Node) (access.Rate, string) {
 	return rate, ""
 }
 
-// foreignKey returns the key for the name that other programs use, "" if there is none.
-func foreignKey(word string) string {
-	switch word {
-	case "mcpServers", "servers":
-		return "upstreams"
-	case "environment":
-		return "env"
-	case "dir", "workdir", "workingDirectory":
-		return "cwd"
-	case "endpoint":
-		return "url"
-	}
-	return ""
-}
-
 func (d *decoder) secrets(into *Secrets) reader {
 	return func(at path, n *yaml.Node) {
 		*into = Secrets{}
@@ -62,7 +47,7 @@ func (d *decoder) secrets(into *Secrets) reader {
 func (d *decoder) path(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
-		if d.Text(&text)(at, n); text != "" {
+		if d.Text(&text)(at, n); text != "" && noTilde(d.Decoder, at, n) {
 			*into = absolute(d.dir, text)
 		}
 	}
@@ -72,7 +57,7 @@ func (d *decoder) path(into *string) reader {
 func (d *decoder) program(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		d.Text(into)(at, n)
-		if strings.ContainsRune(*into, filepath.Separator) {
+		if strings.ContainsRune(*into, filepath.Separator) && noTilde(d.Decoder, at, n) {
 			*into = absolute(d.dir, *into)
 		}
 	}
@@ -87,6 +72,8 @@ func absolute(dir, path string) string {
 
 // expand returns the text of n with its references filled in.
 func (d *decoder) expand(at path, n *yaml.Node) string {
+	noBackslash(d.Decoder, at, n)
+	d.warnings = append(d.warnings, literalWarnings(at, n)...)
 	text, bad := d.refs.expand(n.Value)
 	for _, b := range bad {
 		if d.Full() {

@@ -148,6 +148,8 @@ func patterns(key string) object {
 	switch key {
 	case "url":
 		return object{"pattern": `^[Hh][Tt][Tt][Pp][Ss]?://[^/]|\$\{`}
+	case "command":
+		return object{"not": object{"pattern": commandLine.String()}}
 	case "env":
 		return object{"propertyNames": object{"pattern": "^[^=]+$"}}
 	case "headers":

@@ -22,34 +22,9 @@ func (d *Decoder) Fields(at Path, n *yaml.Node, keys []Key) map[string]bool {
 				return
 			}
 		}
-		d.Fail(at.Unknown(), key, "unknown key %.40q; %s", key.Value, d.suggest(key.Value, keys))
+		d.Fail(at.Unknown(), key, "%s", d.unknownKey(at, n, key, value, keys))
 	})
 	return seen
-}
-
-// maxNamed bounds the keys that a message lists.
-const maxNamed = 30
-
-// suggest returns the key that was probably meant, or lists the keys.
-func (d *Decoder) suggest(word string, keys []Key) string {
-	elsewhere := ""
-	if d.KeyAlias != nil {
-		elsewhere = d.KeyAlias(word)
-	}
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.Name
-		if k.Name == elsewhere {
-			return fmt.Sprintf("did you mean %q?", k.Name)
-		}
-	}
-	if meant := suggest.Of(word, names); meant != "" {
-		return fmt.Sprintf("did you mean %q?", meant)
-	}
-	if len(names) > maxNamed {
-		names = append(names[:maxNamed:maxNamed], "...")
-	}
-	return "the keys here are " + strings.Join(names, ", ")
 }
 
 // Each reads a mapping and calls read for every key that is a string and not a duplicate.
@@ -151,9 +126,9 @@ func (d *Decoder) Kind(at Path, n *yaml.Node, kind yaml.Kind, want string) bool 
 	case n.Kind == kind && n.Tag != "!!null":
 		return true
 	case n.Tag == "!!null":
-		d.Fail(at, n, "%s has no value; %s", d.label(at), emptyHint(kind))
+		d.Fail(at, n, "%s has no value%s", d.label(at), d.fix(at, n, kind))
 	default:
-		d.Fail(at, n, "%s must be %s, not %s", d.label(at), want, Describe(n))
+		d.Fail(at, n, "%s must be %s, not %s%s", d.label(at), want, Describe(n), d.fix(at, n, kind))
 	}
 	return false
 }

@@ -40,8 +40,15 @@ func (s *Source) syntaxError(err error) error {
 	if mark := unquotedMark(message, s.Line(line)); mark > 0 {
 		return s.faultAt(s.starts[line-1]+mark, `a text with a "?" must be in quotes inside of [] and {}`)
 	}
+	if strings.Contains(message, "did not find expected key") || strings.Contains(message, "mapping values are not allowed") {
+		if wrong := s.misindented(line); wrong != "" {
+			return s.faultAt(s.starts[line-1]+indentOf(s.Line(line)), "%s", wrong)
+		}
+	}
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
 }
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // unquotedMark returns the position of an unquoted "?" in a line with a bracket that seems unclosed: the library takes it
 // for a key indicator, while people end questions with it. 0 means none.
@@ -103,8 +110,8 @@ func explain(message string, at []byte) string {
 		return "this bracket is not closed, or a comma is missing"
 	case has("unknown anchor"), has("alphabetic or numeric character"):
 		return `a value that starts with "*" or "&" must be in quotes; aliases are not supported`
-	case has("unknown escape character"):
-		return `invalid escape; write "\\" for a backslash, or use single quotes`
+	case has("unknown escape character"), has("did not find expected hexdecimal number"):
+		return `invalid escape; write "\\" for a backslash, or use single quotes, as in 'C:\tools'`
 	case has("unexpected end of stream"):
 		return "this quote is not closed"
 	}

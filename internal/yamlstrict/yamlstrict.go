@@ -44,6 +44,8 @@ type Decoder struct {
 	Expand func(at Path, n *yaml.Node) string
 	// KeyAlias maps a key of other programs to ours, "" for an unknown one; nil maps none.
 	KeyAlias func(key string) string
+	// Advice says what to do about mistakes that people make.
+	Advice Advice
 
 	faults []Fault
 	// places maps paths to positions, bad holds the paths with a fault.

@@ -85,7 +85,7 @@ func TestDecoder(t *testing.T) {
 		"timeout: 90\n":          `t.yaml:1:10: "timeout" has no unit: write 90s for seconds`,
 		"mode: raed\n":           `t.yaml:1:7: "mode" cannot be "raed"; did you mean "read"?`,
 		"tags: [a, 1]\n":         `t.yaml:1:11: "[1]" must be a string, not a number; put it in quotes`,
-		"tags: a\n":              `t.yaml:1:7: "tags" must be a list of strings, not a string`,
+		"tags: a\n":              `t.yaml:1:7: "tags" must be a list of strings, not a string; write "- " before each item, or put it in [ ]`,
 		"on: yes\n":              `t.yaml:1:5: "on" must be true or false`,
 		"name: x\nname: y\n":     `t.yaml:2:1: the key "name" is here already, on line 1`,
 		"name: [x\n":             `t.yaml:1:8: this bracket is not closed, or a comma is missing`,
