@@ -22,18 +22,19 @@ import (
 // Checks checks all prerequisites for running programs, and finally runs a test
 // program in each language. It takes a few seconds at most.
 func Checks(ctx context.Context, opts Options) []Check {
+	r := readRights("/", os.Geteuid())
 	checks := []Check{
-		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx),
+		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx, r),
 		checkInterpreter(ctx, "python", minVersion{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
 		checkInterpreter(ctx, "node", minVersion{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
-		checkCgroups(opts),
+		checkCgroups(opts, r),
 	}
 	for _, check := range checks {
 		if !check.OK {
 			return checks // a program would fail for the same reason
 		}
 	}
-	return append(checks, checkRun(ctx, opts)...)
+	return append(checks, checkRun(ctx, opts, r)...)
 }
 
 func checkRunsc(ctx context.Context, opts Options) Check {
@@ -65,36 +66,52 @@ func checkPlatform() Check {
 	return check
 }
 
-// checkNamespaces tries to create a user namespace, because many settings can forbid that.
-func checkNamespaces(ctx context.Context) Check {
-	if os.Geteuid() == 0 {
-		return Check{Name: "user namespaces", OK: true, Detail: "not needed as root"}
+// checkNamespaces tries to start a process in the namespaces of a sandbox, because many settings and policies can forbid that.
+func checkNamespaces(ctx context.Context, r rights) Check {
+	if err := tryNamespaces(ctx); err != nil {
+		return namespaceProblem(r, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+	check := Check{Name: "user namespaces", OK: true, Detail: "sandboxes run rootless in one"}
+	switch {
+	case !r.rootless():
+		check.Detail = "available, and root has the capabilities that it needs"
+	case r.user == 0:
+		check.Detail += ": root lacks " + strings.Join(r.missing(needed()...), ", ")
 	}
-	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrNotFound) {
-		return Check{Name: "user namespaces", Detail: fmt.Sprintf("they cannot be made here, and sandboxes of an ordinary user need them: %v", err), Fix: namespaceFix()}
-	}
-	return Check{Name: "user namespaces", OK: true, Detail: "sandboxes run rootless in one"}
+	return check
 }
 
-func namespaceFix() string {
-	for _, setting := range []struct{ path, bad, fix string }{
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=15000"},
-	} {
-		if data, err := os.ReadFile(setting.path); err == nil && strings.TrimSpace(string(data)) == setting.bad {
-			return setting.fix
-		}
+// tryNamespaces starts a process in a user namespace that makes a mount namespace and mounts in it. As root, runsc does that too.
+func tryNamespaces(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = []string{}
+	cmd.SysProcAttr = runsc.Namespace()
+	// The process itself mounts then, which AppArmor can forbid although it permits the user namespace.
+	cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+	err := cmd.Start()
+	if err == nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // what it does does not matter
 	}
-	return "allow them (in a container: --privileged or a seccomp profile that allows unshare), or run as root"
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func namespaceProblem(r rights, err error) Check {
+	check := Check{Name: "user namespaces", Detail: fmt.Sprintf("they cannot be made here, and sandboxes of an ordinary user need them: %v", err)}
+	if r.user == 0 {
+		check.Detail = fmt.Sprintf("root can start no sandbox here: %v", err)
+	}
+	found := r.obstacles()
+	check.Fix = r.remedy(found)
+	if len(found) > 0 {
+		check.Detail += "; " + describe(found)
+	} else {
+		check.Fix = "allow user namespaces; they cannot be made in a chroot, nor by a user without a mapping"
+	}
+	return check
 }
 
 // minVersion is the minimum version, major and minor, of an interpreter.
@@ -133,28 +150,12 @@ func checkInterpreter(ctx context.Context, name string, oldest minVersion, expli
 	return Check{Name: name, OK: true, Detail: version}
 }
 
-func checkCgroups(opts Options) Check {
-	found := cgroups{mode: NoCgroup}
-	if !opts.NoCgroups {
-		found = findCgroups("/proc/self")
-	}
-	check := Check{Name: "limits", OK: true, Detail: string(found.mode)}
-	switch {
-	case found.limitsMemory:
-		check.Detail += " below " + found.memory
-	case found.mode == CgroupV2:
-		check.Warn, check.Detail = true, check.Detail+" below "+found.memory+", without its memory controller: memory is limited by watching it"
-		check.Fix = "nothing needs to be done; in a cgroup of its own (systemd-run --user --scope -p Delegate=yes sallyport ...) the kernel limits memory too"
-	default:
-		check.Warn, check.Detail = true, check.Detail+": memory every 20 ms, processor time every 100 ms"
-		check.Fix = "nothing needs to be done; as root, or in a cgroup of its own (systemd-run --user --scope -p Delegate=yes sallyport ...), the kernel limits memory too"
-	}
-	return check
-}
-
 // checkRun runs a program in each language.
-func checkRun(ctx context.Context, opts Options) []Check {
+func checkRun(ctx context.Context, opts Options, r rights) []Check {
 	fix := "run with --log-level debug; runsc's own reason is in its log"
+	if found := r.obstacles(); len(found) > 0 {
+		fix += "\npossible cause: " + describe(found) + "\n" + r.remedy(found)
+	}
 	host, err := New(opts)
 	if err != nil {
 		return []Check{{Name: "sandbox", Detail: err.Error(), Fix: fix}}

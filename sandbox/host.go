@@ -109,8 +109,7 @@ func (h *Host) findRuntime() error {
 	if err != nil {
 		return err
 	}
-	root := os.Geteuid() == 0
-	h.runsc = &runsc.Runsc{Path: path, Rootless: !root, DebugLog: h.opts.DebugLog}
+	h.runsc = &runsc.Runsc{Path: path, Rootless: readRights("/", os.Geteuid()).rootless(), DebugLog: h.opts.DebugLog}
 	h.cgroups = cgroups{mode: NoCgroup}
 	if !h.opts.NoCgroups {
 		h.cgroups = findCgroups("/proc/self")

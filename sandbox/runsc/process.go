@@ -82,9 +82,20 @@ func (r *Runsc) start(id, bundle string, stdio Stdio, verb ...string) (*Process,
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start runsc: %w", err)
+		return nil, fmt.Errorf("start runsc: %w", namespaceError(err))
 	}
 	return p, nil
+}
+
+// ErrNamespaces means that this process may not make the namespaces that a container needs.
+var ErrNamespaces = errors.New("no user namespace can be made here")
+
+// namespaceError names the likely reason of a start that the kernel refused.
+func namespaceError(err error) error {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS) {
+		return fmt.Errorf("%w: %w", ErrNamespaces, err)
+	}
+	return err
 }
 
 func (p *Process) enterAndStart() error {
@@ -103,11 +114,19 @@ func (p *Process) enterAndStart() error {
 func (r *Runsc) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if r.Rootless {
-		attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
-		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+		own := Namespace()
+		attr.Cloneflags, attr.UidMappings, attr.GidMappings = own.Cloneflags, own.UidMappings, own.GidMappings
 	}
 	return attr
+}
+
+// Namespace returns the attributes of a process that is root of a user namespace that maps only our user, with its own mounts.
+func Namespace() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+	}
 }
 
 // Done is closed when the container has ended and runsc has cleaned up after it.

@@ -247,7 +247,7 @@ func (f finding) String() string {
 		text += indent + "stderr: " + strings.ReplaceAll(f.Stderr, "\n", indent+"        ")
 	}
 	if f.Fix != "" && (!f.OK || f.Warn) {
-		text += indent + "fix: " + f.Fix
+		text += indent + "fix: " + strings.ReplaceAll(f.Fix, "\n", indent+"     ")
 	}
 	return text
 }
