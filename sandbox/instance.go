@@ -108,6 +108,9 @@ func (h *Host) open(k kind, id, image string) (*instance, error) {
 	if err == nil {
 		err = b.launch(b.preamble, image)
 	}
+	if errors.Is(err, runsc.ErrNamespaces) {
+		err = fmt.Errorf("%w; sallyport doctor says what is missing", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", errors.Join(err, b.close()))
 	}

@@ -77,3 +77,22 @@ func TestServeReadOnly(t *testing.T) {
 		})
 	}
 }
+
+// TestExecWithLessRights checks that root without CAP_SYS_ADMIN runs programs, rootless, and that root without
+// any capability is told where to look.
+func TestExecWithLessRights(t *testing.T) {
+	t.Parallel()
+	settings := "upstreams: {}\nsandbox: {pool: {max: 0, min: 0}, runsc: " + testutil.Runsc(t) + "}\n"
+	for name, c := range map[string]struct{ drop, want string }{
+		"no CAP_SYS_ADMIN": {"-sys_admin", "42\n"},
+		"no capability":    {"-all", "no user namespace can be made here: fork/exec " + testutil.Runsc(t) + ": operation not permitted; sallyport doctor says what is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := runMounted(t, settings, "echo '40 + 2' | setpriv --bounding-set "+c.drop+" sallyport exec - || true", "")
+			if !strings.Contains(out, c.want) {
+				t.Errorf("no %q:\n%s", c.want, out)
+			}
+		})
+	}
+}
