@@ -33,7 +33,9 @@ type History struct {
 	opts    Options
 	breaker store.Breaker
 	briefs  briefs
-	rebuild func(ctx context.Context) // rebuilds damaged records; nil does nothing
+	// handover has the records of processes without the store.
+	handover *handover
+	rebuild  func(ctx context.Context) // rebuilds damaged records; nil does nothing
 
 	recovered chan struct{} // closed when the journals of earlier processes are recovered
 	quit      chan struct{} // closed by Close
@@ -95,7 +97,7 @@ func Open(opts Options) (*History, error) {
 		return nil, err
 	}
 	h := &History{
-		records: records, opts: opts, Durable: opts.Records != nil,
+		records: records, opts: opts, Durable: opts.Records != nil, handover: newHandover(opts),
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), recovered: make(chan struct{}), quit: make(chan struct{}),
 	}
 	h.Root = opts.Journals
@@ -159,13 +161,16 @@ func (h *History) rebuildDamaged() {
 	h.rebuild(ctx)
 }
 
-// sweep recovers the journals of processes that are gone, and removes journals beyond the limits.
+// sweep recovers the journals of processes that are gone, takes over the records of others, and removes what is beyond the limits.
 func (h *History) sweep() {
 	if h.Root == "" {
 		return
 	}
 	if h.Durable {
 		h.recoverAll()
+		h.takeOver(context.Background())
+	} else {
+		h.handover.prune()
 	}
 	limits := h.opts.Settings.Load().Journal
 	journal.Sweep(h.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
@@ -235,6 +240,9 @@ func (h *History) removable(record Record, root string) bool {
 func (h *History) finalize(p *pending) {
 	record := h.withTokens(p)
 	err := h.write(context.Background(), record)
+	if err == nil && !h.Durable {
+		err = h.handover.put(record)
+	}
 	if err != nil {
 		h.opts.Logger.Error("execution is not recorded", "execution", record.ID, "error", err)
 	}
@@ -254,9 +262,9 @@ func (h *History) release(p *pending, err error) {
 	switch {
 	case err == nil && h.removable(p.record, p.root):
 		end = p.journal.Remove
-	case err == nil && h.Durable && p.record.Status == sandbox.OK:
+	case err == nil && h.isKept() && p.record.Status == sandbox.OK:
 		end = p.journal.SettleSuccess
-	case err == nil && h.Durable:
+	case err == nil && h.isKept():
 		end = p.journal.Settle
 	}
 	if failed := end(); failed != nil {
@@ -330,6 +338,7 @@ func (h *History) find(ctx context.Context, id string) (Record, error) {
 	if p != nil && (operator || p.record.Principal == tool.Principal(ctx)) {
 		return h.withTokens(p), nil
 	}
+	h.takeOver(ctx)
 	record, err := h.load(ctx, id, operator)
 	if errors.Is(err, store.ErrNotFound) {
 		if left, ok := h.fromJournal(tool.Principal(ctx), id, operator); ok {

@@ -3,6 +3,8 @@ package history
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -167,5 +169,37 @@ func BenchmarkRecord(b *testing.B) {
 		if err := j.write(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestHandover: a record of a process without the store is moved there by the one that has it, once, with the order of their starts;
+// a file that is not a record is removed.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	dir, ada := t.TempDir(), tool.WithPrincipal(t.Context(), "ada")
+	begun := time.Now().UTC()
+	other, owner := openTestHistory(t, nil, dir), openTestHistory(t, store.Memory(), dir)
+	for i, h := range []*History{owner, other} {
+		r := Record{ID: "e-" + strconv.Itoa(i), Principal: "ada", Status: sandbox.OK, Code: "x", Started: begun.Add(-time.Duration(i) * time.Minute)}
+		if err := h.put(ada, r, &toolcall.Execution{Root: r.ID}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.Start()
+		h.Close()
+	}
+	if err := os.WriteFile(filepath.Join(dir, HandoverFolder, "e-other.json"), []byte(`{"id":"e-1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		page, err := owner.Executions(ada, Filter{})
+		if err != nil || len(page.Executions) != 2 || page.Executions[0].ID != "e-0" || page.Executions[1].ID != "e-1" {
+			t.Errorf("executions: %+v, %v", page, err)
+		}
+	}
+	if got, err := owner.Record(ada, "e-1"); err != nil || got.Code != "x" {
+		t.Errorf("record: %+v, %v", got, err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, HandoverFolder)); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -15,11 +15,13 @@ const (
 	// maxExecutions is the maximum number of execution records, executionsAge their maximum age.
 	maxExecutions = 10_000
 	executionsAge = 30 * 24 * time.Hour
+	// maxRecord is the maximum size of a record, in bytes.
+	maxRecord = 4 << 20
 )
 
 // executionsBucket returns the bucket of the execution records.
 func executionsBucket(in *store.Store, bytes int64) (*store.Bucket, error) {
-	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: executionsAge, Bytes: bytes, Record: 4 << 20})
+	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: executionsAge, Bytes: bytes, Record: maxRecord})
 }
 
 // Missing lists events of the audit log that have no record.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -145,6 +146,30 @@ func (b *rebuilder) rebuildAudited(ctx context.Context, lost map[string]string) 
 		}
 	}
 	return nil
+}
+
+// FromAudit returns what the audit log in a folder says about an execution: its calls with decisions and outcomes, no results, and
+// by default no program. One without an end is interrupted. The error for an unknown one is fs.ErrNotExist.
+func FromAudit(ctx context.Context, folder, id string) (Record, error) {
+	running := map[string]*Record{}
+	for r, err := range audit.Read(folder, 1) {
+		if ctx.Err() != nil {
+			return Record{}, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, audit.ErrDamaged) {
+			return Record{}, err
+		}
+		if err == nil && r.Execution == id && addEvent(running, r.Event) {
+			break
+		}
+	}
+	found := running[id]
+	if found == nil {
+		return Record{}, fs.ErrNotExist
+	}
+	found.Status = cmp.Or(found.Status, Interrupted)
+	found.Made = max(found.Made, len(found.Calls))
+	return *found, nil
 }
 
 // addEvent applies an event to the records of running programs, and reports whether it ended one.

@@ -86,6 +86,7 @@ func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 		if operator {
 			whose = nil
 		}
+		h.takeOver(ctx)
 		late, told := h.pendingRecords(tool.Principal(ctx), operator), map[string]bool{}
 		for entry, err := range h.records.List(ctx, whose) {
 			r := Record{}

@@ -1,7 +1,9 @@
 package auditcmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,6 +16,8 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/audit"
+	"sallyport/internal/tool"
 )
 
 // ExecutionsCommand returns the verb.
@@ -25,7 +29,8 @@ func ExecutionsCommand(shared *cli.App) *cobra.Command {
 		Use:   "executions [flags]",
 		Short: "show the programs that ran last",
 		Long: `Executions lists the programs that ran last, of all clients, the newest first: those
-of the gateways that run on the data directory, and the stored ones.`,
+of the gateways that run on the data directory, and the stored ones, also those of
+"sallyport exec" and of gateways that have ended.`,
 		Example: "  sallyport executions\n  sallyport executions show e-2f6qdmnhx3k4c",
 		Args:    cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,7 +61,10 @@ func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(list.Executions, func(x, y httpapi.ExecutionSummary) int { return y.Started.Compare(x.Started) })
+	slices.SortStableFunc(list.Executions, func(x, y httpapi.ExecutionSummary) int {
+		return cmp.Or(y.Started.Compare(x.Started), cmp.Compare(x.ID, y.ID))
+	})
+	list.Executions = slices.CompactFunc(list.Executions, func(x, y httpapi.ExecutionSummary) bool { return x.ID == y.ID }) // handed over by a gateway that runs
 	list.Executions = list.Executions[:min(limit, len(list.Executions))]
 	if asJSON {
 		return a.PrintJSON(list)
@@ -78,12 +86,24 @@ func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
 	return a.Print(b.String())
 }
 
-// execution returns the record of an execution from the gateway that has it.
+// execution returns the record of an execution from the gateway that has it, or what the audit record says about it.
 func (a *app) execution(ctx context.Context, id string) (r history.Record, err error) {
 	err = a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		if len(c.All) == 0 {
+			return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + cli.Cell(id, 60)}
+		}
 		return c.Find(ctx, "/executions/"+url.PathEscape(id), nil, &r)
 	})
-	return r, err
+	missing, ok := errors.AsType[*tool.Error](err)
+	if !ok || missing.Kind != tool.NotFound {
+		return r, err
+	}
+	if audited, err := history.FromAudit(ctx, audit.Dir(a.DataDir()), id); err == nil {
+		a.Say("the record of " + cli.Cell(id, 60) + " is gone; this is what the audit record says")
+		return audited, nil
+	}
+	missing.Hint = "list the last ones: sallyport executions"
+	return r, missing
 }
 
 func (a *app) showExecution(ctx context.Context, id string, asJSON bool) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/adminsock"
 	"sallyport/internal/config"
@@ -41,7 +42,7 @@ type Gateways struct{ All []*http.Client }
 func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c *Gateways) error) (err error) {
 	return a.WithGateways(ctx, func(ctx context.Context, c *Gateways) (err error) {
 		dir := a.DataDir()
-		if _, err := os.Stat(filepath.Join(dir, RecordsFolder)); err != nil || c.hasRecords(ctx) {
+		if !hasRun(dir) || c.hasRecords(ctx) {
 			return use(ctx, c)
 		}
 		own, closing, err := a.openStored(dir)
@@ -51,6 +52,14 @@ func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c 
 		defer func() { err = errors.Join(err, closing()) }()
 		c.All = append(c.All, own)
 		return use(ctx, c)
+	})
+}
+
+// hasRun reports whether a data directory has stored records, or some that are to be stored.
+func hasRun(dir string) bool {
+	return slices.ContainsFunc([]string{RecordsFolder, history.HandoverFolder}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
 	})
 }
 

@@ -77,7 +77,7 @@ memory (--share). All other verbs work at the same time.`,
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second gets it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.SandboxFlag(cmd)
-	flags.BoolVar(&s.share, "share", false, "share the data directory with another serve: workspaces and skills are\nshared, records are in memory and end with this one; it takes over\nschedules when that one ends")
+	flags.BoolVar(&s.share, "share", false, "share the data directory with another serve: workspaces and skills are\nshared, executions are handed over to that one, other records end with\nthis one; it takes over schedules when that one ends")
 	cli.CompleteFlag(cmd, "mode", modeTools, modeDirect)
 	cli.CompleteFlag(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
