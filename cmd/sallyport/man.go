@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/build"
 )
 
 func manCommand(a *app) *cobra.Command {
@@ -74,14 +74,7 @@ func buildDate() string {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range info.Settings {
-			if at, err := time.Parse(time.RFC3339, setting.Value); setting.Key == "vcs.time" && err == nil {
-				return at.Format(time.DateOnly)
-			}
-		}
-	}
-	return ""
+	return build.Read().Date
 }
 
 // pageName returns the name of a command's page: sallyport-exec.

@@ -59,6 +59,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
   sallyport search "read a file"        find tools as a model would
   sallyport exec report.py              run a program as a model would
   claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"`,
+		Version:           cli.BuildVersion(),
 		Args:              cli.UnknownCommand,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.CheckLevel() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,8 +73,10 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetHelpTemplate(helpTemplate)
+	root.SetVersionTemplate("sallyport {{.Version}}\n")
 	root.SetHelpFunc(bufferedHelp(root.HelpFunc()))
 	root.SetFlagErrorFunc(cli.FlagError)
+	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.ConfigPath, "config", "", "read `FILE` (default $SALLYPORT_CONFIG, ./upstreams.yaml,\n~/.config/sallyport/upstreams.yaml)")
 	flags.StringVar(&a.DataPath, "data", "", "keep workspaces and records in `DIR` (default\n$XDG_DATA_HOME/sallyport, ~/.local/share/sallyport)")

@@ -2,25 +2,27 @@ package cli
 
 import (
 	"context"
-	"runtime"
 
+	"sallyport/internal/build"
 	"sallyport/sandbox"
 )
 
 // Versions is what version --json prints.
 type Versions struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
+	build.Info
+
 	// Runsc is empty if runsc is not found or does not run.
 	Runsc     string `json:"runsc,omitempty"`
 	RunscPath string `json:"runsc_path,omitempty"`
 }
 
-// Versions returns the versions of this sallyport and its Go, and the runsc that it would use: the
-// one of the settings, if they can be read.
+// BuildVersion returns the version of this program, "dev" if the build has none.
+func BuildVersion() string { return build.Read().Version }
+
+// Versions returns what this sallyport was built from, and the runsc that it would use: the one of the settings, if
+// they can be read.
 func (a *App) Versions(ctx context.Context) Versions {
-	v := Versions{Version: BuildVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := Versions{Info: build.Read()}
 	v.Runsc, v.RunscPath = a.runscVersion(ctx)
 	return v
 }
