@@ -204,6 +204,20 @@ BUILT := $(and $(SUDO_USER),$(wildcard $(BIN)/sallyport),$(wildcard $(BIN)/runsc
 install: $(if $(BUILT),,build runsc) ## put the program, runsc, manual pages and completions below PREFIX (/usr/local), with DESTDIR before it
 	@./tools/install.sh "$(BIN)" "$(DESTDIR)$(PREFIX)"
 
+DIST := go -C tools/dist run . -root "$(CURDIR)"
+
+.PHONY: dist
+dist: prereq-go ## build the packages of a release in dist/: archives, deb, rpm, npm, OCI image, formula, checksums (a quarter of an hour); ARGS="-version 1.2.3 -targets linux/amd64"
+	@$(DIST) -out "$(CURDIR)/dist" $(ARGS)
+
+.PHONY: dist-repeat
+dist-repeat: prereq-go ## build the packages again in another folder, without a cache, and compare them with dist/ byte by byte; the same ARGS
+	@./tools/dist/repeat.sh $(ARGS)
+
+.PHONY: dist-check
+dist-check: prereq-demo ## install the packages of dist/ for real, and run a program of each as an ordinary user
+	@SALLYPORT_DIST="$(CURDIR)/dist" go -C tools/dist test -count=1 -vet=off -v -timeout 30m $(ARGS) ./...
+
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules tools/site/node_modules

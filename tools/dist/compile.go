@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// smaller are the flags of the compiler that make the program smaller: libraries that are not in the path of a search
+// or of a call are compiled without inlining. The last pattern that matches a package applies.
+func smaller() []string {
+	flags := []string{"-gcflags=all=-l"}
+	for _, fast := range []string{"std", "sallyport/...", "github.com/blevesearch/...", "github.com/RoaringBitmap/...", "github.com/klauspost/...", "github.com/minio/..."} {
+		flags = append(flags, "-gcflags="+fast+"=")
+	}
+	return flags
+}
+
+// compileAll builds the programs of all targets.
+func (r *release) compileAll(ctx context.Context, targets []target) error {
+	for _, t := range targets {
+		if err := r.compileSallyport(ctx, t); err != nil {
+			return err
+		}
+		if t.system != "linux" {
+			continue
+		}
+		if err := r.compileRunsc(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) compileSallyport(ctx context.Context, t target) error {
+	const pkg = "sallyport/internal/build."
+	facts := fmt.Sprintf("-s -w -X %sversion=%s -X %scommit=%s -X %sdate=%s", pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
+	args := append(smaller(), "-ldflags", facts, "-o", r.binary(t, "sallyport"), "./cmd/sallyport")
+	return r.compile(ctx, r.root, t, args...)
+}
+
+func (r *release) compileRunsc(ctx context.Context, t target) error {
+	facts := "-s -w -X gvisor.dev/gvisor/runsc/version.version=" + r.runsc
+	return r.compile(ctx, filepath.Join(r.root, "tools", "runsc"), t, "-ldflags", facts, "-o", r.binary(t, "runsc"), "gvisor.dev/gvisor/runsc")
+}
+
+func (r *release) compile(ctx context.Context, dir string, t target, args ...string) error {
+	start := time.Now()
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
+	cmd.Dir = dir
+	// GOAMD64 and the like would make other files of the same sources.
+	cmd.Env = append(os.Environ(), "GOOS="+t.system, "GOARCH="+t.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", t, err, out)
+	}
+	say(start, "built %s for %s", strings.TrimSuffix(filepath.Base(args[len(args)-1]), "/"), t)
+	return nil
+}
+
+// binary returns the path of a program of a target.
+func (r *release) binary(t target, name string) string {
+	if t.system == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(r.work, t.system+"-"+t.arch, name)
+}
+
+// documents has the program of this machine write its manual pages and completions.
+func (r *release) documents(ctx context.Context) error {
+	program := r.binary(target{runtime.GOOS, runtime.GOARCH}, "sallyport")
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("manual pages and completions need the program of this machine: %w", err)
+	}
+	if _, err := r.runProgram(ctx, program, "man", filepath.Join(r.work, "man")); err != nil {
+		return err
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		script, err := r.runProgram(ctx, program, "completion", shell)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.work, shell), script, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) runProgram(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", r.date.Unix()))
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("run sallyport %s: %w", args[0], err)
+	}
+	return out, nil
+}
