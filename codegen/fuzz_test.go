@@ -63,7 +63,7 @@ func checkTypeScript(t *testing.T, files []codegen.File) {
 }
 
 // tsTop is what is left of a wrapper without its types and comments.
-var tsTop = regexp.MustCompile(`^(import \{ call \} from "sallyport";|const SPEC = ('[^'\n]*'|"[^"\n]*"|` + "`" + `[^` + "`" + `\n]*` + "`" + `);|(export )?async function \w+\(args( = \{\})?\) \{|\}|(im|ex)port \{ \w+ \} from "\./\w+";|export \{|\};|)\n$|^\s*/?\*`)
+var tsTop = regexp.MustCompile(`^(import \{ call \} from "sallyport";|const SPEC = ('[^'\n]*'|"[^"\n]*"|` + "`" + `[^` + "`" + `\n]*` + "`" + `);|(export )?function \w+\(args( = \{\})?\) \{|\}|(im|ex)port \{ \w+ \} from "\./\w+";|export \{|\};|)\n$|^\s*/?\*`)
 
 // checkPython reads Python as tokens: brackets and strings must close, and only
 // the beginnings of lines that a wrapper has may stand at the top level.

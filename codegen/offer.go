@@ -159,7 +159,7 @@ func typescriptOfferModule(doc string, imports ...code) *tsFile {
 func (p *tsFile) offerFunction(head, result code, doc string, id, args code) {
 	p.line()
 	p.lines(tsDoc(doc))
-	p.block("export async function "+head+"Promise<"+result+"> {", func() { p.line("return call<", result, ">(", id, ", ", args, ");") }, "}")
+	p.block("export function "+head+"Promise<"+result+"> {", func() { p.line("return call<", result, ">(", id, ", ", args, ");") }, "}")
 }
 
 func resourcesDoc(up Upstream) string {

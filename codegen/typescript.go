@@ -87,9 +87,9 @@ func tsMember(f field) code {
 func (p *tsFile) function(t tool.Tool) {
 	p.lines(tsDoc(tsFunctionDoc(t, p.fn)))
 	result := tsType(p.fn.result, tsRef)
-	open := "export async function " + ident(t.ID.Name) + "("
+	open := "export function " + ident(t.ID.Name) + "("
 	if tsReserved[t.ID.Name] {
-		open = "async function _" + ident(t.ID.Name) + "("
+		open = "function _" + ident(t.ID.Name) + "("
 	}
 	id := tsString(t.ID.String())
 	switch {

@@ -27,6 +27,13 @@ var bridgeCases = []Case{
 		Python: "from sallyport import call\ncall('test.text'), call('test.mixed')", Value: `["007",[{"a":[1,9007199254740993]},"plain"]]`,
 	},
 	{
+		Name: "integers beyond 2^53 keep their digits in node",
+		Node: nodeImports + `const big = [9007199254740993n, -12345678901234567890n, 9007199254740991, 1.5e30, 0.125];
+const [echoed, [{ a }]] = [(await call('test.echo', { big, text: '[9007199254740993, "a\\": -9007199254740993', deep: { id: 10000000000000001n } })).args, await call('test.mixed')];
+export default [echoed.big.map(String), echoed.text, typeof echoed.deep.id, a[1] === 9007199254740993n, JSON.stringify(a), new Set([a[1], 9007199254740992n]).size]`,
+		Value: `[["9007199254740993","-12345678901234567890","9007199254740991","1.5e+30","0.125"],"[9007199254740993, \"a\\\": -9007199254740993","bigint",true,"[1,\"9007199254740993\"]",2]`,
+	},
+	{
 		Name:   "blobs are bytes with a type",
 		Python: "from sallyport import call\nb = call('test.blob')\nb.mime, list(b.data), repr(b)", Value: `["image/png",[0,1,254,255],"<Blob image/png, 4 bytes>"]`,
 	},

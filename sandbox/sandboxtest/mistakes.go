@@ -92,9 +92,9 @@ var typescriptMistakeList = []mistake{
 	{"parallel(() => 1)", `write: import { parallel } from "sallyport"`},
 	{"print(1)", "in TypeScript: console.log(...)"},
 	{"const x = None", "in TypeScript: null"},
-	{"const r = api.call('test.echo'); r.items.map((i) => i)", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
-	{"const r = api.call('test.echo'); for (const i of r) {}", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
-	{"const r = api.call('test.echo'); r.map((i) => i)", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
+	{"const r = api.call('test.echo'); r.items.map((i) => i)", "write (await echo(...)).items"},
+	{"const r = api.call('test.echo'); for (const i of r) {}", "write await echo(...)"},
+	{"const r = api.call('test.echo'); r.map((i) => i)", "write (await echo(...)).map"},
 	{"const r = await api.call('test.echo'); r.itmes.map((i) => i)", `what ".map" is taken of is undefined: ` + tsShape},
 	{"const r = null; r.id", `what ".id" is taken of is null: ` + tsShape},
 	{"const r = await api.call('test.echo'); for (const i of r) {}", "it is no list: " + tsShape},
@@ -106,7 +106,7 @@ var typescriptMistakeList = []mistake{
 	{"const test = {}; test({})", `write: import { TOOL } from "servers/test"`},
 	{"const r = await api.call('test.echo'); JSON.parse(r)", "results that are JSON are values already: drop JSON.parse"},
 	{"JSON.parse('done')", "results that are JSON are values already: drop JSON.parse"},
-	{"JSON.stringify({ n: 1n })", "make it a number or a text first: Number(value), String(value)"},
+	{"1n + 1", "make it a number or a text first: Number(value), String(value)"},
 	{"await fetch('http://example.com')", noNetwork},
 	{"require('axios')", "only node's own modules, servers and sallyport can be imported"},
 	{"await import('node:fs').then((fs) => fs.readFileSync('/workspace/none'))", "/workspace is empty"},
@@ -119,6 +119,36 @@ var typescriptMistakeList = []mistake{
 	// The second one's calls are under way when the first one fails, and someone waits for them.
 	{"await Promise.all([0, 50].map(async (more) => { const r = await api.call('test.echo'); while (more--) await api.call('test.echo'); return r.none.id }))", `what ".id" is taken of is undefined: ` + tsShape},
 }
+
+const (
+	noAwait = "an error: the call was not awaited"
+	unused  = "not awaited: echo"
+)
+
+// awaitUses are uses of r, the promise of a call, and what is said of each; "" where it is right.
+var awaitUses = []mistake{
+	{"r.length > 100", noAwait}, {"r.none", noAwait}, {"r?.items", noAwait}, {"r + 1", noAwait}, {"r > 3", noAwait}, {"`${r}`", noAwait}, {"[...r]", noAwait},
+	{"({ ...r })", noAwait}, {"Object.entries(r)", noAwait}, {"JSON.stringify([r])", noAwait}, {"'id' in r", noAwait}, {"r.id = 1", noAwait}, {"r[0]", noAwait},
+	{"new Map(r)", noAwait}, {"r == 5", noAwait}, {"for (const x of r) {}", noAwait},
+	{"r ? 1 : 2", unused}, {"r ?? 'none'", unused}, {"!r", unused}, {"r === undefined", unused}, {"typeof r", unused}, {"0", unused},
+	{"await r", ""}, {"await Promise.all([r])", ""}, {"await Promise.race([r])", ""}, {"await r.then((x) => x)", ""}, {"await r.catch(() => 0)", ""},
+	{"await (async () => r)()", ""}, {"r instanceof Promise && await r", ""}, {"await api.parallel([r])", ""}, {"await api.parallel(() => r)", ""},
+	{"for await (const x of [r]) {}", ""}, {"Promise.resolve(r)", ""},
+}
+
+const awaitProgram = `
+const { unawaited } = await import("/opt/sallyport/pending.mjs");
+const AsyncFunction = (async () => {}).constructor;
+async function said(use) {
+  unawaited.clear();
+  const api = globalThis[Symbol.for("sallyport")];
+  try { await new AsyncFunction("api", "const r = api.call('test.echo'); " + use)(api); }
+  catch (error) { return "an error: " + error.message.split(": ").at(-1); }
+  return [...unawaited].map((call) => "not awaited: " + call.name).join();
+}
+const said_of = [];
+for (const use of uses) said_of.push(await said(use));
+export default said_of;`
 
 const typescriptMistakes = `
 const { describe } = await import("/opt/sallyport/fault.mjs");
@@ -138,7 +168,7 @@ var mistakeCases = []Case{
 	{Name: "the usual mistakes in python", Python: "mistakes = " + codes(pythonMistakeList) + pythonMistakes, Limit: largeValueLimit, Check: wantHints(pythonMistakeList)},
 	{Name: "the usual mistakes in node", Node: "const mistakes = " + codes(typescriptMistakeList) + typescriptMistakes, Limit: largeValueLimit, Check: wantHints(typescriptMistakeList)},
 	{
-		Name: "a promise that is made JSON in node", Node: nodeImports + "console.log(JSON.stringify({ got: call('test.echo') }))",
+		Name: "a promise that is made JSON in node", Node: nodeImports + "console.log(JSON.stringify({ got: (async () => 1)() }))",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			wantStdout(t, o, `{"got":{}}`+"\n")
 			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
@@ -147,9 +177,22 @@ var mistakeCases = []Case{
 		},
 	},
 	{
-		Name: "a promise that is printed in node", Node: nodeImports + "console.log('got', call('test.echo')); console.log(`all of ${call('test.echo')}`)",
+		Name: "promises taken for values in node", Node: "const uses = " + codes(awaitUses) + awaitProgram, Limit: largeValueLimit, Check: wantHints(awaitUses),
+	},
+	{
+		Name: "a promise that nobody waits for in node", Node: nodeImports + "if (!call('test.echo')) console.log('none'); export default [1, 2].filter(async (n) => n > 1).length",
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantStdout(t, o, "got Promise { <pending> }\nall of [object Promise]\n")
+			const want = "note: not awaited, so the result was not used: echo\n" +
+				"note: filter does not wait for an async function, whose promise counts as true: await Promise.all(xs.map(...)) first\n"
+			if diff := cmp.Diff(want, o.Stderr.Text); diff != "" {
+				t.Errorf("stderr (-want +got):\n%s", diff)
+			}
+		},
+	},
+	{
+		Name: "a promise that is printed in node", Node: nodeImports + "console.log('got', call('test.echo'))",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			wantStdout(t, o, "got Promise { <pending>, await: [Getter] }\n")
 			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
 				t.Errorf("stderr %q", o.Stderr.Text)
 			}

@@ -5,6 +5,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { inspect } from "node:util";
+import { guarded } from "./pending.mjs";
 
 // A call that failed: its code, tool and upstream, and a hint for a correct call.
 export class ToolError extends Error {
@@ -74,7 +75,7 @@ function plain(key, value) {
   if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
   if (original instanceof Set) return [...original];
   if (original instanceof Map) return Object.fromEntries(original);
-  if (typeof value === "bigint") return (mark ??= `bigint-${randomUUID()}:`) + value;
+  if (typeof original === "bigint") return (mark ??= `bigint-${randomUUID()}:`) + value;
   const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
   if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
   if (original instanceof Promise) throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
@@ -116,9 +117,13 @@ export function iterate(wrapper, args = {}, options = {}) {
   };
 }
 
-export async function call(tool, args = {}, spec = undefined) {
+export function call(tool, args = {}, spec = undefined) {
   if (asking) return asking({ tool, args, spec });
-  const at = new Error();
+  return guarded(made(tool, args, spec, new Error()), tool.slice(tool.indexOf(".") + 1));
+}
+
+// Makes a call; at has the stack of its caller.
+async function made(tool, args, spec, at) {
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
     const hint = spec ? (await checker()).rewrite(tool, args, spec) : `write: await ${tool.split(".")[1]}({ name: value })`;
     throw thrown(at, new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, hint));
@@ -134,6 +139,8 @@ export async function call(tool, args = {}, spec = undefined) {
     unanswered.delete(mine);
   }
 }
+
+export { unawaited } from "./pending.mjs";
 
 // The calls in flight, as { tool }, for a hint about a missing await.
 export const unanswered = new Set();
@@ -193,7 +200,7 @@ function chosen(name, options, known) {
   return options;
 }
 
-export async function search_tools(query, options = {}) {
+export function search_tools(query, options = {}) {
   const asked = typeof query === "object" && query !== null ? query : { query, ...chosen("search_tools", options, ["detail", "upstream", "limit"]) };
   const told = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
@@ -207,23 +214,23 @@ function idOf(source) {
   return CALLS.exec(source)?.[1] ?? (own && "sallyport." + own);
 }
 
-export async function describe(tool) {
+export function describe(tool) {
   const id = typeof tool === "function" ? idOf(Function.prototype.toString.call(tool)) : tool;
   if (typeof id !== "string") throw new TypeError(`describe takes a wrapper or "upstream.name", not a ${typeof tool}`);
   return call("sallyport.describe", { tool: id, language: "typescript" });
 }
 
-export async function save_skill(name, options = {}) {
+export function save_skill(name, options = {}) {
   const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope"]);
   const told = Object.entries({ language: asked.code && "typescript", ...asked }).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.save_skill", { name, ...Object.fromEntries(told) });
 }
 
-export async function load_skill(name, version = undefined) {
+export function load_skill(name, version = undefined) {
   return call("sallyport.load_skill", version === undefined ? { name } : { name, version });
 }
 
-export async function list_skills(query = undefined) {
+export function list_skills(query = undefined) {
   return call("sallyport.list_skills", query === undefined ? {} : { query });
 }
 

@@ -2,6 +2,7 @@
 
 import { createConnection } from "node:net";
 import { tell } from "./api.mjs";
+import { parse } from "./exact.mjs";
 import { writeAll } from "./files.mjs";
 
 const EMPTY = Buffer.alloc(0);
@@ -98,7 +99,7 @@ export class Bridge {
     const data = this.parts.length ? Buffer.concat([...this.parts, payload]) : payload;
     this.parts = [];
     if (this.binary) this.onContent(data);
-    else this.receive(JSON.parse(data.toString("utf8")));
+    else this.receive(parse(data.toString("utf8")));
   }
 
   receive(message) {

@@ -80,10 +80,19 @@ class Program {
     if (process.exitCode && !done.fault) done.exit = Number(process.exitCode) & 0xff;
     process.exitCode = undefined;
     if (this.promised || (this.encoded && !done.fault) || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
+    else if (!done.fault) this.noteMistakes();
     bridge.send(JSON.stringify(done));
     if (this.job.keep) return bridge.rest();
     bridge.socket.end();
     if (done.fault) bridge.socket.once("close", () => process.exit(0));
+  }
+
+  // Prints what a program that succeeded may have got wrong without an error.
+  noteMistakes() {
+    const names = [...new Set([...api.unawaited].map((call) => call.name))];
+    if (names.length) console.error(`note: not awaited, so the result was not used: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", ..." : ""}`);
+    const method = ASYNC_CALLBACK.exec(this.job.code)?.[1];
+    if (method) console.error(`note: ${method} does not wait for an async function, whose promise counts as true: await Promise.all(xs.map(...)) first`);
   }
 
   fail(error) {
@@ -103,7 +112,10 @@ async function load(path, code) {
 const ended = () => current?.idle();
 const copied = () => JSON.stringify({ type: "copied", clock: String(files.clock) });
 
-const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
+// Methods that take the promise of an async callback for its value.
+const ASYNC_CALLBACK = /\.(filter|some|every|find|findIndex|findLast|findLastIndex|sort|toSorted)\(\s*async\b/;
+
+const PROMISED = /Promise \{ <pending>|\[object Promise\]/;
 
 // JSON cannot encode a promise: the program gets a note about it, as for a printed promise, unless it fails.
 Object.defineProperty(Promise.prototype, "toJSON", {
@@ -132,6 +144,7 @@ function message(frame) {
   if (files.clock) bridge.send(copied());
   if (!count) process.chdir("/workspace"); // may be mounted since the start
   current = new Program(frame);
+  api.unawaited.clear();
   process.argv[1] = frame.file ? "/workspace/" + frame.file : "program.ts";
   bridge.go(frame.frame);
   current.run().catch((error) => current.fail(error));
