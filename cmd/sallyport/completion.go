@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/trust"
 	"sallyport/internal/access"
 	"sallyport/internal/clients"
 	"sallyport/internal/skill"
+	"sallyport/internal/tool"
 )
 
 // completionTimeout bounds a lookup of completions, which may ask a running gateway.
@@ -25,7 +28,7 @@ type nameSource func(ctx context.Context) []string
 // addCompletions registers the completion of arguments for all verbs. Verbs without an entry complete no files.
 func (a *app) addCompletions(root *cobra.Command) {
 	one := map[string]nameSource{
-		"auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
+		"call": a.toolIDs, "auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
 		"upstreams remove": a.upstreamNames, "upstreams review": a.upstreamNames,
 		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
 		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
@@ -139,6 +142,42 @@ func (a *app) tokenNames(context.Context) (list []string) {
 func knownClients(context.Context) (list []string) {
 	for _, one := range clients.All() {
 		list = append(list, one.Name)
+	}
+	return list
+}
+
+// toolIDs returns the tools of the gateways that run; else those in the lock file, as it would take too long to connect.
+func (a *app) toolIDs(ctx context.Context) (list []string) {
+	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		return cli.GetFromAll(ctx, c, "/tools?limit=1000", func(got httpapi.ToolList) {
+			for _, t := range got.Tools {
+				list = append(list, cli.Cell(t.ID.String(), 150)+"\t"+cli.Cell(t.Description, 60))
+			}
+		})
+	})
+	if len(list) == 0 {
+		list = a.pinnedTools()
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// pinnedTools returns the tools in the lock file of the upstreams that are not disabled.
+func (a *app) pinnedTools() (list []string) {
+	cfg, err := a.ReadSettings()
+	if err != nil {
+		return nil
+	}
+	names, err := trust.ReadNames(filepath.Join(cfg.Dir, trust.FileName))
+	if err != nil {
+		return nil
+	}
+	for _, up := range cfg.Upstreams {
+		for _, name := range tool.Identifiers(names[up.Name]) {
+			if !up.Disabled {
+				list = append(list, tool.ID{Upstream: up.ID, Name: name}.String())
+			}
+		}
 	}
 	return list
 }

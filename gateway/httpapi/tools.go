@@ -196,7 +196,12 @@ func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 	if err != nil {
 		return ToolResult{}, err
 	}
-	return ToolResult{Status: callDone, Content: contents(result.Content), Structured: result.Structured, IsError: result.IsError}, nil
+	return NewToolResult(result), nil
+}
+
+// NewToolResult returns the response for the result of a call.
+func NewToolResult(r tool.Result) ToolResult {
+	return ToolResult{Status: callDone, Content: contents(r.Content), Structured: r.Structured, IsError: r.IsError}
 }
 
 // heldCall returns the response for a call that waits for approval.

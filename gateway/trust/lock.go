@@ -165,6 +165,16 @@ func readPins(path string) (pins, error) {
 	return p, nil
 }
 
+// ReadNames returns the wire names of the tools in a lock file, by upstream, sorted.
+func ReadNames(path string) (map[string][]string, error) {
+	p, err := readPins(path)
+	names := map[string][]string{}
+	for up, tools := range p {
+		names[up] = slices.Sorted(keys(tools))
+	}
+	return names, err
+}
+
 // updatePins changes the lock file under a lock, and returns its new content.
 func updatePins(path string, change func(pins)) (pins, error) {
 	unlock, err := filelock.Dir(filepath.Dir(path), lockTimeout)

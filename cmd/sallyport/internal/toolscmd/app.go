@@ -1,4 +1,4 @@
-// Package toolscmd has the verbs that show the tools of the upstreams: search, tools and generate.
+// Package toolscmd has the verbs for the tools of the upstreams: search, tools, call and generate.
 package toolscmd
 
 import "sallyport/cmd/sallyport/internal/cli"
