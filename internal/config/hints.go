@@ -2,9 +2,7 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,15 +65,21 @@ func looksLikeUpstream(n *yaml.Node) bool {
 
 // adviseType returns what to do about the type of a server in the settings of clients.
 func adviseType(kind string) string {
-	switch strings.ToLower(kind) {
-	case "stdio", "local":
+	kind = strings.ToLower(kind)
+	switch {
+	case kind == "stdio" || kind == "local":
 		return `unknown key "type"; remove it: an upstream with a "command" uses stdio`
-	case "sse":
+	case kind == "sse":
 		return `unknown key "type"; write "transport: sse"`
-	case "http", "streamable-http", "streamable_http", "streamablehttp", "remote":
+	case isHTTPType(kind):
 		return `unknown key "type"; remove it: an upstream with a "url" uses HTTP`
 	}
 	return `unknown key "type"; remove it: "command" or "url" says how to reach the upstream`
+}
+
+// isHTTPType reports whether a client's name of a type, in lower case, is streamable HTTP.
+func isHTTPType(kind string) bool {
+	return slices.Contains([]string{"http", "streamable-http", "streamable_http", "streamablehttp", "remote"}, kind)
 }
 
 // adviseValue returns what to do about an upstream that is no mapping.
@@ -142,47 +146,6 @@ func pattern(at path) string {
 		at = slices.Concat(at[:1], path{"NAME"}, at[2:])
 	}
 	return itemNumber.ReplaceAllString(at.String(), "[]")
-}
-
-func readSchema() (root schemaNode) {
-	if err := json.Unmarshal(schemaText, &root); err != nil {
-		return schemaNode{}
-	}
-	return root
-}
-
-// upstreamKeys returns the keys of an upstream.
-func upstreamKeys() map[string]schemaNode {
-	var member schemaNode
-	if err := json.Unmarshal(readSchema().Properties["upstreams"].AdditionalProperties, &member); err != nil {
-		return nil
-	}
-	return member.Properties
-}
-
-// A schemaNode is the part of the schema that says which mapping has which keys.
-type schemaNode struct {
-	Properties           map[string]schemaNode
-	AdditionalProperties json.RawMessage
-	Items                json.RawMessage
-}
-
-// owners returns the paths of the mappings that have a key, except for the top level.
-func (n schemaNode) owners(at, word string) (found []string) {
-	if _, ok := n.Properties[word]; ok && at != "" {
-		found = append(found, at)
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
-		found = append(found, n.Properties[name].owners(strings.TrimPrefix(at+"."+name, "."), word)...)
-	}
-	var member, item schemaNode
-	if json.Unmarshal(n.AdditionalProperties, &member) == nil {
-		found = append(found, member.owners(at+".NAME", word)...)
-	}
-	if json.Unmarshal(n.Items, &item) == nil {
-		found = append(found, item.owners(at+"[]", word)...)
-	}
-	return found
 }
 
 // misplaced reports a key of an upstream that is indented like the name of one. It returns whether it did.

@@ -44,6 +44,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 		return nil, fmt.Errorf("parse config: %w", err)
 	}
 	src := yamlstrict.NewSource(path, data)
+	src.All = s.AllErrors
 	root, err := src.Document(`is empty; it needs at least the key "upstreams"`)
 	if err != nil {
 		return nil, err

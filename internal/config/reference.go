@@ -22,6 +22,8 @@ type Sources struct {
 	EnvFile func(path string) ([]byte, error)
 	// Keyring reads the keyring of the system; nil: secret.Get. No error of it may hold a value.
 	Keyring func(name string) (string, error)
+	// AllErrors reports all errors of a file, not only the first ten.
+	AllErrors bool
 }
 
 // resolver looks up references, each at most once, and remembers their files.

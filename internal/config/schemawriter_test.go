@@ -83,6 +83,9 @@ func (w *schemaWriter) property(f settingFacts, owner string, one *setting) obje
 	if doc := strings.TrimSpace(f.doc + defaultSentence(f)); doc != "" {
 		all["description"] = doc
 	}
+	if one.keys != nil && !one.named && f.said != "" { // without the mapping something else counts
+		all["x-absent"] = true
+	}
 	if value, ok := defaultValue(f, one); ok {
 		all["default"] = value
 	}

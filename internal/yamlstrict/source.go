@@ -30,10 +30,12 @@ const (
 	maxLines = 1000
 )
 
-// Source is the text of a file with its line positions. It is immutable.
+// Source is the text of a file with its line positions. It must not change once it is used.
 type Source struct {
 	// Path is the file as it was given, for messages.
 	Path string
+	// All reports all errors that were collected; the default is to report the first MaxErrors.
+	All  bool
 	data []byte
 	// starts holds the offset of each line.
 	starts []int
@@ -106,12 +108,16 @@ func (s *Source) Errors(faults []Fault) error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	var errs []error
-	for _, f := range faults[:min(len(faults), MaxErrors)] {
+	reported := min(len(faults), MaxErrors)
+	if s.All {
+		reported = len(faults)
+	}
+	for _, f := range faults[:reported] {
 		errs = append(errs, s.Error(f))
 	}
 	if len(faults) >= MaxFaults {
 		errs = append(errs, &Error{File: s.Path, Message: "has very many more errors"})
-	} else if more := len(faults) - MaxErrors; more > 0 {
+	} else if more := len(faults) - reported; more > 0 {
 		errs = append(errs, &Error{File: s.Path, Message: fmt.Sprintf("has %d more", more)})
 	}
 	if len(errs) == 1 {

@@ -1,0 +1,171 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/yamlstrict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Effective returns the settings of a file as a document: the keys of the file in their order, then the defaults, each
+// with the comment "default". References that are not secret have their values; secrets are hidden. The errors are
+// those of [Sources.Parse].
+func (s Sources) Effective(file string, data []byte) (*yaml.Node, error) {
+	c, err := s.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	root, err := yamlstrict.NewSource(file, data).Document("is empty")
+	if err != nil {
+		return nil, err
+	}
+	e := effective{refs: newResolver(s, c.Dir)}
+	for _, secrets := range c.SecretValues() {
+		e.secrets = append(e.secrets, secrets...)
+	}
+	slices.SortFunc(e.secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	return e.value(root, readSchema(), path{}), nil
+}
+
+// effective makes a document of the settings in force.
+type effective struct {
+	refs    *resolver
+	secrets []string
+}
+
+// value copies a value with its defaults, without secrets.
+func (e *effective) value(n *yaml.Node, schema schemaNode, at path) *yaml.Node {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return e.mapping(n, schema.asMapping(), at)
+	case n.Kind == yaml.SequenceNode:
+		all := &yaml.Node{Kind: yaml.SequenceNode, Tag: n.Tag}
+		for _, item := range n.Content {
+			all.Content = append(all.Content, e.value(item, schema.item(), at))
+		}
+		return all
+	case n.Tag != "!!str":
+		return &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
+	}
+	return textNode(e.text(at, n.Value))
+}
+
+func textNode(text string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(text)
+	return n
+}
+
+func (e *effective) mapping(n *yaml.Node, schema schemaNode, at path) *yaml.Node {
+	all := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		all.Content = append(all.Content, textNode(name), e.value(n.Content[i+1], schema.member(name), at.To(name)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		value := schema.Properties[name].defaults()
+		if value != nil && yamlstrict.ValueOf(n, name) == nil && fitsUpstream(at, n, name) {
+			all.Content = append(all.Content, textNode(name), value)
+		}
+	}
+	return all
+}
+
+// holdsSecrets reports whether the text at a path is a secret, whatever it looks like.
+func holdsSecrets(at path) bool {
+	last := len(at) - 1
+	return last > 0 && (slices.Contains([]string{"client_secret", "password", "token"}, at[last]) ||
+		slices.Contains([]string{"headers", "tokens", "secrets"}, at[last-1]))
+}
+
+const hiddenText = "[secret]"
+
+// plainReference matches a text that has references and nothing else, but for the word that names a scheme.
+var plainReference = regexp.MustCompile(`^([A-Za-z]+ )?(\$\{[^}]*\})+$`)
+
+// text returns a text with the values of its references, or as it is written where they are secret.
+func (e *effective) text(at path, text string) string {
+	if holdsSecrets(at) {
+		if plainReference.MatchString(text) && !strings.Contains(text, ":-") {
+			return text
+		}
+		return hiddenText
+	}
+	if value, bad := e.refs.expand(text); len(bad) == 0 && e.hide(value) == value {
+		return value
+	}
+	return e.hide(text)
+}
+
+// hide replaces the secrets in a text.
+func (e *effective) hide(text string) string {
+	for _, secret := range e.secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, hiddenText)
+		}
+	}
+	return text
+}
+
+// asMapping returns the schema of a value that is a mapping: itself, or one of those that it may be.
+func (n schemaNode) asMapping() schemaNode {
+	for _, other := range n.AnyOf {
+		if len(other.Properties) > 0 {
+			return other
+		}
+	}
+	return n
+}
+
+// member returns the schema of a member of a mapping.
+func (n schemaNode) member(name string) (member schemaNode) {
+	if known, ok := n.Properties[name]; ok {
+		return known
+	}
+	if json.Unmarshal(n.AdditionalProperties, &member) != nil { // false
+		return schemaNode{}
+	}
+	return member
+}
+
+func (n schemaNode) item() (item schemaNode) {
+	if n.Items == nil || json.Unmarshal(n.Items, &item) != nil {
+		return schemaNode{}
+	}
+	return item
+}
+
+// defaults returns the default of a value that the file does not have, nil for none.
+func (n schemaNode) defaults() *yaml.Node {
+	if len(n.Properties) == 0 {
+		return n.defaultValue()
+	}
+	all := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
+		if value := n.Properties[name].defaults(); value != nil && !n.Absent {
+			all.Content = append(all.Content, textNode(name), value)
+		}
+	}
+	if len(n.Required) > 0 || len(all.Content) == 0 {
+		return nil
+	}
+	return all
+}
+
+func (n schemaNode) defaultValue() *yaml.Node {
+	if n.Default == nil {
+		return nil
+	}
+	var value yaml.Node
+	if yaml.Unmarshal(n.Default, &value) != nil || len(value.Content) != 1 { // JSON is YAML
+		return nil
+	}
+	one := value.Content[0]
+	one.Style, one.LineComment = 0, "default"
+	return one
+}
