@@ -142,6 +142,17 @@ func TestOldSettings(t *testing.T) {
 	h.wants(t, []string{"ok    upstream ledger", "ok    audit"}, "doctor")
 }
 
+// TestOldUpgrade: upgrade --check says that nothing changes, and changes nothing.
+func TestOldUpgrade(t *testing.T) {
+	h := newOldHome(t)
+	h.wants(t, []string{"settings: ", "upstreams.yaml: nothing changes\n", "data: ", "sallyport: nothing changes\n"}, "upgrade", "--check")
+	h.wants(t, []string{"no errors, 3 upstreams"}, "config", "check")
+	h.wants(t, []string{"all.yaml: nothing to change"}, "config", "migrate", "all.yaml")
+	if data, err := os.ReadFile(filepath.Join(h.dir, "config", "upstreams.yaml")); err != nil || !bytes.Equal(data, readCompat(t, "files/upstreams.yaml")) {
+		t.Errorf("the settings were changed: %v\n%s", err, data)
+	}
+}
+
 // TestOldCommands: each command has the flags that it had, and prints the JSON that it printed, from the files of the
 // old version. No upstream is started for it, and no tool has to be reviewed again.
 func TestOldCommands(t *testing.T) {

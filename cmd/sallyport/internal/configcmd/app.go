@@ -1,0 +1,72 @@
+// Package configcmd has the verbs that check, show and migrate the settings: config and upgrade.
+package configcmd
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/config"
+	"sallyport/internal/yamlstrict"
+)
+
+// app has the verbs of this package.
+type app struct{ *cli.App }
+
+// Command returns the verb config.
+func Command(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	cmd := &cobra.Command{
+		Use:   "config COMMAND",
+		Short: "check, show and migrate the settings",
+		Long: `Config checks, shows and migrates upstreams.yaml, and prints its schema for editors.
+It starts nothing.`,
+		Example: `  sallyport config check
+  sallyport config show --json
+  sallyport config migrate --dry-run`,
+		Args: cli.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(a.Stderr)
+			return errors.Join(cmd.Help(), cli.Status(cli.ExitUsage))
+		},
+	}
+	cmd.AddCommand(checkCommand(a), showCommand(a), schemaCommand(a), migrateCommand(a))
+	return cmd
+}
+
+func schemaCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "print the JSON Schema of the settings, for editors",
+		Long: `Schema prints the JSON Schema (2020-12) of upstreams.yaml. Editors that know the YAML
+language server check and complete a file that begins with the comment
+# yaml-language-server: $schema=PATH`,
+		Example: "  sallyport config schema > upstreams.schema.json",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return cli.Write(a.Stdout, string(config.Schema())) },
+	}
+}
+
+// oneFile returns an error for more than one argument.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return cli.Misuse(cmd, "%s takes one FILE, not %d", cmd.Name(), len(args))
+	}
+	return nil
+}
+
+// read reads the settings file that the arguments name, or else the one that every command reads.
+func (a *app) read(args []string) (path string, data []byte, err error) {
+	explicit := a.ConfigPath
+	if len(args) > 0 {
+		explicit = args[0]
+	}
+	if path, err = config.Find(explicit, a.Env); err != nil {
+		return "", nil, &cli.ConfigError{Err: err}
+	}
+	if data, err = yamlstrict.ReadFile(path); err != nil {
+		return path, nil, &cli.ConfigError{Err: err}
+	}
+	return path, data, nil
+}
