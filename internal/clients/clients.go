@@ -3,9 +3,10 @@
 // is [Client]. It converts each server to a [Server] without secrets; what cannot be
 // converted becomes a note. It starts no processes.
 //
-// client.go is the table of clients; read.go, fields.go and template.go read;
-// secret.go and names.go find secrets and assign variables to them; edit.go, json.go
-// and toml.go edit a file without changing other bytes.
+// client.go is the table of clients; read.go, fields.go and template.go read; lists.go
+// finds the servers that a client does not start. secret.go finds secrets, variables.go
+// and naming.go assign variables to them, and merge.go adds servers to the settings.
+// edit.go, permit.go, json.go and toml.go edit a file without changing other bytes.
 package clients
 
 import (
@@ -23,6 +24,9 @@ type System struct {
 	Home, Dir string
 	// Getenv is like os.LookupEnv; nil means an empty environment.
 	Getenv func(string) (string, bool)
+	// ReadFile reads further settings of a client, such as the lists of servers that it
+	// does not start; nil means os.ReadFile.
+	ReadFile func(string) ([]byte, error)
 }
 
 func (p System) env(name string) string {
@@ -84,7 +88,13 @@ type Server struct {
 	// Self reports that it is Sallyport itself.
 	Self bool
 
-	at []string // the keys that lead to it in the file
+	at     []string // the keys that lead to it in the file
+	client string
+	getenv func(string) (string, bool)
+	// entry and notes have marks in place of the names of variables.
+	entry     config.Entry
+	notes     []string
+	variables []variable
 }
 
 // Self is the command by which a client starts sallyport.

@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,7 +17,8 @@ import (
 
 // place is where all tests are.
 func place() clients.System {
-	return clients.System{OS: "linux", Home: "/home/ada", Dir: "/work/shop", Getenv: func(string) (string, bool) { return "", false }}
+	return clients.System{OS: "linux", Home: "/home/ada", Dir: "/work/shop", Getenv: func(string) (string, bool) { return "", false },
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 }
 
 func fixtures(t testing.TB) map[string][]byte {

@@ -12,9 +12,18 @@ import (
 // ErrUnsafe reports that the file cannot be edited without changing something else.
 var ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
 
-// Install returns data with sallyport's entry added or updated, and otherwise
-// unchanged. An entry with that name that does not start sallyport is an error.
+// Install returns data with sallyport's entry added or updated, and on the lists of
+// servers that the client starts. The rest is unchanged. An entry with that name that
+// does not start sallyport is an error.
 func (c Client) Install(data []byte, self Self, p System) ([]byte, error) {
+	made, err := c.installEntry(data, self, p)
+	if err != nil {
+		return nil, err
+	}
+	return c.permit(made, OurName, p)
+}
+
+func (c Client) installEntry(data []byte, self Self, p System) ([]byte, error) {
 	doc, err := c.document(data)
 	if err != nil {
 		return nil, err
@@ -44,7 +53,8 @@ func (c Client) Install(data []byte, self Self, p System) ([]byte, error) {
 	return made, c.verify(data, made, path, c.entry(self))
 }
 
-// Remove returns data without the servers, and otherwise unchanged.
+// Remove returns data without the servers, also on the lists of servers that the client
+// starts, and otherwise unchanged.
 func (c Client) Remove(data []byte, servers ...Server) ([]byte, error) {
 	for _, s := range servers {
 		made, err := c.remove(data, s.at)
@@ -54,9 +64,25 @@ func (c Client) Remove(data []byte, servers ...Server) ([]byte, error) {
 		if err := c.verify(data, made, s.at, nil); err != nil {
 			return nil, err
 		}
-		data = made
+		if data, err = c.forget(made, s.Label); err != nil {
+			return nil, err
+		}
 	}
 	return data, nil
+}
+
+// BlockedBy returns the setting by which the client would not start sallyport from a
+// file with the content made, "" if it starts it. It may be in another file.
+func (c Client) BlockedBy(p System, file string, made []byte, self Self) string {
+	doc, err := c.document(made)
+	if err != nil {
+		return ""
+	}
+	l := c.listsOf(p, file, doc)
+	if c.Name == "claude-code" {
+		l.allowed = nil // it asks for the approval of a server that is in none
+	}
+	return l.blocks(rawServer{name: OurName, fields: c.entry(self)})
 }
 
 // entry returns sallyport's entry in decoded form.

@@ -22,23 +22,26 @@ type serverParser struct {
 	project string // the directory of the project, "" for the user's own settings
 	inputs  map[string]input
 	raw     rawServer
+	blocked string // why the client does not start it, "" if it does
 	prefix  string // of the variables that it gets
 	used    map[string]bool
 	out     Server
+	// local are variables that Goose sets in the entry and reads in its headers, unread those that it does not read.
+	local, unread map[string]string
 	// secretContext: the name of the current text marks it as secret.
 	secretContext bool
 }
 
 func (r *serverParser) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(r.out.Notes, text) {
-		r.out.Notes = append(r.out.Notes, text)
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.out.notes, text) {
+		r.out.notes = append(r.out.notes, text)
 	}
 }
 
 func (r *serverParser) server() Server {
 	r.used = map[string]bool{}
-	r.out = Server{Label: r.raw.name, Secrets: config.Secrets{}, at: r.raw.at}
-	e := &r.out.Entry
+	r.out = Server{Label: r.raw.name, at: r.raw.at, client: r.client.Name, getenv: r.system.Getenv}
+	e := &r.out.entry
 	e.Name = upstreamName(r.raw.name)
 	if e.Name != r.raw.name {
 		r.note("was called %q", sanitize.Line(r.raw.name, 80))
@@ -59,6 +62,10 @@ func (r *serverParser) server() Server {
 	}
 	r.limits(e)
 	r.noteUnread()
+	if r.blocked != "" {
+		e.Disabled = true
+		r.note("%s does not start it (%s): disabled", r.client.Title, r.blocked)
+	}
 	r.out.Self = isSelf(*e)
 	return r.out
 }
@@ -108,8 +115,8 @@ func (r *serverParser) stdio(e *config.Entry) {
 // addPassedEnv adds variables that a client passes on from its own environment or keyring.
 func (r *serverParser) addPassedEnv(env config.Values) {
 	for _, item := range r.items("env_keys") {
-		if name, _ := item.(string); r.mayPass(name) {
-			env[name] = "${" + name + "}"
+		if name, _ := item.(string); r.mayPass(name) && nameOnly.MatchString(name) {
+			env[name] = "${" + r.read(name) + "}"
 			r.note("%s was in Goose's keyring; set the variable", name)
 		}
 	}
@@ -121,8 +128,8 @@ func (r *serverParser) addPassedEnv(env config.Values) {
 				r.note("%s came from elsewhere (%s); set the variable", sanitize.Line(name, 40), sanitize.Line(source, 20))
 			}
 		}
-		if r.mayPass(name) {
-			env[name] = "${" + name + "}"
+		if r.mayPass(name) && nameOnly.MatchString(name) {
+			env[name] = "${" + r.read(name) + "}"
 		}
 	}
 }
@@ -142,6 +149,7 @@ func (r *serverParser) remote(e *config.Entry, kind, address string) {
 	default:
 		r.note("its type %q is not known; the transport is found out", sanitize.Line(kind, 20))
 	}
+	r.readLocal()
 	r.socket(e, address)
 	e.Headers = config.Values{}
 	for _, name := range r.names("headers", "http_headers") {
@@ -151,34 +159,39 @@ func (r *serverParser) remote(e *config.Entry, kind, address string) {
 	}
 	for _, name := range r.names("env_http_headers") {
 		if variable, _ := r.mapping("env_http_headers")[name].(string); nameOnly.MatchString(variable) {
-			e.Headers[name] = "${" + variable + "}"
+			e.Headers[name] = "${" + r.read(variable) + "}"
 		}
 	}
 	if variable := r.firstText("bearer_token_env_var"); nameOnly.MatchString(variable) {
-		e.Headers["Authorization"] = "Bearer ${" + variable + "}"
+		e.Headers["Authorization"] = "Bearer ${" + r.read(variable) + "}"
 	}
-	r.remoteEnv()
+	r.noteLocal()
 	if token := r.firstText("bearer_token"); token != "" {
 		e.Headers["Authorization"] = r.text(headerText, "Authorization", "Bearer "+token)
 	}
 	r.oauth(e)
 }
 
-// remoteEnv imports variables that Goose puts into headers.
-func (r *serverParser) remoteEnv() {
+// readLocal reads the variables that Goose sets in the entry of a remote server.
+func (r *serverParser) readLocal() {
+	r.local, r.unread = map[string]string{}, map[string]string{}
+	for _, name := range r.names("envs") {
+		if value, ok := r.scalar(r.mapping("envs")[name], "env "+name); ok && nameOnly.MatchString(name) && !strings.ContainsRune(value, 0) {
+			r.local[name] = value
+		}
+		r.unread[name] = ""
+	}
+}
+
+// noteLocal adds notes about variables of a remote server that Goose would set or take from its keyring.
+func (r *serverParser) noteLocal() {
 	for _, item := range r.items("env_keys") {
 		if name, _ := item.(string); nameOnly.MatchString(name) {
 			r.note("%s was in Goose's keyring; set the variable", sanitize.Line(name, 60))
 		}
 	}
-	for _, name := range r.names("envs") {
-		value, ok := r.scalar(r.mapping("envs")[name], "env "+name)
-		if !ok || !nameOnly.MatchString(name) || !r.isFree(name, value) {
-			r.note("not carried over: %s of its envs", sanitize.Line(name, 60))
-			continue
-		}
-		r.taken[name], r.out.Secrets[name] = value, value
-		r.note("its env %s is a variable now: set it", sanitize.Line(name, 60))
+	for _, name := range slices.Sorted(maps.Keys(r.unread)) {
+		r.note("not carried over: %s of its envs", sanitize.Line(name, 60))
 	}
 }
 

@@ -31,6 +31,9 @@ func odd() map[string]string {
 		"windows":              "{\r\n  \"KEY\": {\r\n    \"x\": {\"command\": \"x\"}\r\n  }\r\n}\r\n",
 		"byte order mark":      "\ufeff{\n  \"KEY\": {}\n}\n",
 		"escaped key":          "{\"KE\\u0059\": {\"x\": {\"command\": \"\\u0078\"}}, \"KEY\": {\n}}",
+		"lists of Gemini":      "{\n  \"mcp\": {\"allowed\": [\"x\",], \"excluded\": [\"sallyport\", \"y\"]},\n  \"KEY\": {\"x\": {\"command\": \"x\"}}\n}\n",
+		"lists of Claude Code": `{"disabledMcpServers": ["sallyport"], "projects": {"/work/shop": {"disabledMcpServers": [ "sallyport" /* x */, "x"]}}, "KEY": {}}`,
+		"profiles of Zed":      `{"agent": {"profiles": {"p": {"context_servers": {"x": {"tools": {"a": true}}}}}}, "KEY": {"x": {"command": "x"}}}`,
 		"numbers that are big": "{\"n\": 12345678901234567890.10, \"KEY\": {\n}}",
 	}
 }
@@ -55,7 +58,7 @@ func checkInstall(t *testing.T, c clients.Client, data []byte) []byte {
 	if err != nil {
 		return nil
 	}
-	if !within(bytes.TrimSpace(bytes.ReplaceAll(data, []byte("null"), nil)), made) && !bytes.Contains(data, []byte("{}")) && !bytes.Contains(data, []byte(clients.OurName)) {
+	if !within(bytes.TrimSpace(bytes.ReplaceAll(data, []byte("null"), nil)), made) && !bytes.Contains(data, []byte("{}")) && !bytes.Contains(bytes.ToLower(data), []byte(clients.OurName)) {
 		t.Errorf("%s: bytes are lost from\n%s\nin\n%s", c.Name, data, made)
 	}
 	servers, _, err := clients.NewReader(place()).Read(c, "f", made)
@@ -73,6 +76,9 @@ func checkInstall(t *testing.T, c clients.Client, data []byte) []byte {
 	}
 	if again, err := c.Install(made, self(), place()); err != nil || !bytes.Equal(again, made) {
 		t.Errorf("%s: %v, twice is\n%s\nafter\n%s", c.Name, err, again, made)
+	}
+	if by := c.BlockedBy(place(), c.UserFile(place()), made, self()); by != "" {
+		t.Errorf("%s: blocked by %s in\n%s", c.Name, by, made)
 	}
 	if back, err := c.Remove(made, us...); err == nil && !within(bytes.ReplaceAll(back, []byte("{}"), nil), made) {
 		t.Errorf("%s: removed, it is\n%s\nafter\n%s", c.Name, back, made)

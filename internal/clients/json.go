@@ -116,23 +116,63 @@ func findMember(o *hujson.Object, name string) (int, error) {
 	return found, nil
 }
 
-// insert adds a member at the end of an object: on separate lines, unless the object
-// is not empty and on one line. value formats the member's value for an indentation,
-// on one line if eol is "".
+// item is a member of an object or an element of an array: its first value is the name
+// of a member.
+type item struct{ first, last *hujson.Value }
+
+// name returns the name of a member, or an element that is a string.
+func (i item) name() string {
+	if literal, ok := i.first.Value.(hujson.Literal); ok && literal.Kind() == '"' {
+		return literal.String()
+	}
+	return ""
+}
+
+func itemsOf(v *hujson.Value) []item {
+	var all []item
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		for i := range v.Members {
+			all = append(all, item{&v.Members[i].Name, &v.Members[i].Value})
+		}
+	case *hujson.Array:
+		for i := range v.Elements {
+			all = append(all, item{&v.Elements[i], &v.Elements[i]})
+		}
+	}
+	return all
+}
+
+// afterItems returns what is between the last item and the closing bracket.
+func afterItems(v *hujson.Value) hujson.Extra {
+	if list, ok := v.Value.(*hujson.Array); ok {
+		return list.AfterExtra
+	}
+	return v.Value.(*hujson.Object).AfterExtra
+}
+
+// insert adds a member at the end of an object, see insertItem.
 func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol string) string) []byte {
-	o := at.Value.(*hujson.Object)
+	return f.insertItem(at, func(indent, eol string) string { return quote(name) + ": " + value(indent, eol) })
+}
+
+// insertItem adds an item at the end of an object or array: on separate lines, unless it
+// is not empty and on one line. text formats the item for an indentation, on one line if
+// eol is "".
+func (f *jsonFile) insertItem(at *hujson.Value, format func(indent, eol string) string) []byte {
+	items := itemsOf(at)
 	closing := at.EndOffset - 1
-	extra := f.data[closing-len(o.AfterExtra) : closing]
-	n := len(o.Members)
-	trailing := n > 0 && o.Members[n-1].Value.AfterExtra != nil
+	extra := f.data[closing-len(afterItems(at)) : closing]
+	n := len(items)
+	trailing := n > 0 && items[n-1].last.AfterExtra != nil
 	var comma []splice
 	if n > 0 && !trailing {
-		end := o.Members[n-1].Value.EndOffset
+		end := items[n-1].last.EndOffset
 		comma = []splice{{end, end, ","}}
 	}
 	newline := bytes.LastIndexByte(extra, '\n')
 	if newline < 0 && n > 0 {
-		text := " " + quote(name) + ": " + value("", "")
+		text := " " + format("", "")
 		if trailing {
 			text += ","
 		}
@@ -141,9 +181,9 @@ func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol 
 	}
 	indent := f.indentAt(closing) + f.unit
 	if n > 0 {
-		indent = f.indentOf(o.Members[n-1].Name, indent)
+		indent = f.indentOf(*items[n-1].first, indent)
 	}
-	text := indent + quote(name) + ": " + value(indent, f.eol)
+	text := indent + format(indent, f.eol)
 	if trailing {
 		text += ","
 	}
@@ -212,46 +252,50 @@ func object(fields [][2]any, indent, unit, eol string) string {
 // removeMember removes the member at a path, with its comma, and its lines if nothing
 // else is on them. Comments stay.
 func removeMember(data []byte, path []string) ([]byte, error) {
-	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
-		made, err := removeMember(rest, path)
-		return append([]byte(byteOrderMark), made...), err
-	}
-	f, err := parseJSON(data)
-	if err != nil {
-		return nil, err
-	}
-	o := f.root.Value.(*hujson.Object)
-	at := -1
-	for i, key := range path {
-		if at, err = findMember(o, key); err != nil || at < 0 {
-			return nil, fmt.Errorf("%w: %q is not there once", ErrUnsafe, key)
+	return withoutMark(data, func(data []byte) ([]byte, error) {
+		name := path[len(path)-1]
+		f, at, err := findValue(data, path[:len(path)-1])
+		if err != nil {
+			return nil, err
 		}
-		if i+1 == len(path) {
-			break
-		}
-		inner, ok := o.Members[at].Value.Value.(*hujson.Object)
+		o, ok := at.Value.(*hujson.Object)
 		if !ok {
 			return nil, ErrUnsafe
 		}
-		o = inner
-	}
-	return f.removeAt(o, at), nil
+		i, err := findMember(o, name)
+		if err != nil || i < 0 {
+			return nil, fmt.Errorf("%w: %q is not there once", ErrUnsafe, name)
+		}
+		return f.removeAt(at, i), nil
+	})
 }
 
-func (f *jsonFile) removeAt(o *hujson.Object, at int) []byte {
-	m := o.Members[at]
-	from, to := m.Name.StartOffset, m.Value.EndOffset
+// withoutMark edits data without its byte order mark.
+func withoutMark(data []byte, edit func([]byte) ([]byte, error)) ([]byte, error) {
+	rest, marked := bytes.CutPrefix(data, []byte(byteOrderMark))
+	made, err := edit(rest)
+	if err != nil || !marked {
+		return made, err
+	}
+	return append([]byte(byteOrderMark), made...), nil
+}
+
+// removeAt removes an item of an object or array.
+func (f *jsonFile) removeAt(in *hujson.Value, at int) []byte {
+	items := itemsOf(in)
+	m := items[at]
+	from, to := m.first.StartOffset, m.last.EndOffset
 	var comma []splice
-	last := at+1 == len(o.Members)
-	if !last || m.Value.AfterExtra != nil { // its own comma, right behind it or after a comment
-		c := to + len(m.Value.AfterExtra)
+	last := at+1 == len(items)
+	if !last || m.last.AfterExtra != nil { // its own comma, right behind it or after a comment
+		c := to + len(m.last.AfterExtra)
 		if c == to {
 			to++
 		} else {
 			comma = []splice{{c, c + 1, ""}}
 		}
 	} else if at > 0 { // the one before it
-		before := o.Members[at-1].Value
+		before := items[at-1].last
 		c := before.EndOffset + len(before.AfterExtra)
 		comma = []splice{{c, c + 1, ""}}
 	}
@@ -261,8 +305,10 @@ func (f *jsonFile) removeAt(o *hujson.Object, at int) []byte {
 	switch {
 	case end >= 0 && len(bytes.TrimSpace(f.data[start:from])) == 0 && len(bytes.TrimSpace(rest[:end])) == 0:
 		from, to = start, to+end+1
-	case bytes.HasPrefix(rest, []byte(" ")) && bytes.HasSuffix(f.data[:from], []byte(" ")):
+	case bytes.HasPrefix(rest, []byte(" ")) && bytes.ContainsAny(f.data[from-1:from], " [{"):
 		to++
+	case bytes.ContainsAny(f.data[to:to+1], "]}") && bytes.HasSuffix(f.data[:from], []byte(", ")):
+		from--
 	}
 	return applyEdits(f.data, append(comma, splice{from, to, ""})...)
 }

@@ -42,56 +42,185 @@ const (
 	Skipped  Outcome = "skipped"
 )
 
-// Merge adds the found servers to f. A server whose definition exists already, under
+// MergeOptions are the optional inputs of [MergeWith].
+type MergeOptions struct {
+	// EnvFile is a file of variables that will become the env_file.
+	EnvFile string
+	// Others are servers that are not added. They show which variables clients read, and
+	// which upstreams use the same secret.
+	Others []Found
+}
+
+// Merge is [MergeWith] without options.
+func Merge(f *config.File, found []Found) ([]Row, error) { return MergeWith(f, found, nil) }
+
+// MergeWith adds the found servers to f. A server whose definition exists already, under
 // any name, is not added again. If its name is used by another definition, the name of
-// its client is appended. A server that would not load is skipped.
-func Merge(f *config.File, found []Found) ([]Row, error) {
-	entries, err := f.Entries()
+// its client is appended. A server that would not load is skipped. A secret gets a
+// variable that has no other value: not in the env_file of f, and not in another server.
+func MergeWith(f *config.File, found []Found, opts *MergeOptions) ([]Row, error) {
+	if opts == nil {
+		opts = &MergeOptions{}
+	}
+	m, err := newMerger(f, opts.EnvFile)
 	if err != nil {
 		return nil, err
 	}
+	all := slices.Concat(found, opts.Others)
+	for _, source := range all {
+		m.naming.reads(source.Servers)
+	}
+	for _, source := range all {
+		m.naming.bind(source.Servers, m.known)
+	}
+	there := m.there(all)
 	var rows []Row
 	for _, source := range found {
 		for _, s := range source.Servers {
-			row := Row{Name: sanitize.Line(s.Label, 64), From: source.Client.Title, Entry: s.Entry, Secrets: s.Secrets, Notes: s.Notes}
-			switch other, same := findSame(entries, s.Entry); {
-			case s.Skip != "":
-				row.skip(s.Skip)
-			case s.Self:
-				row.skip("it is Sallyport itself")
-			case same:
-				row.Name, row.Outcome, row.Entry = other.Name, Existing, other
-				row.Notes = []string{"is there already"}
-			default:
-				row.add(f, entries, source.Client.Name)
-			}
-			if row.Outcome == Added {
-				entries = append(entries, row.Entry)
-			}
-			rows = append(rows, row)
+			rows = append(rows, m.row(source.Client, s, there[len(rows)]))
 		}
+	}
+	for i := range rows {
+		m.withhold(&rows[i])
 	}
 	return rows, nil
 }
 
-func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
-	for _, other := range entries {
-		if other.Same(e) {
-			return other, true
-		}
-	}
-	return config.Entry{}, false
+// merger adds servers to a settings file.
+type merger struct {
+	file    *config.File
+	naming  *naming
+	entries []config.Entry
+	known   upstreams
+	// claims are the values of variables without a value that servers have, by variable and upstream.
+	claims map[string]map[string]string
 }
 
-// FindReplaced returns the servers that f defines.
-func FindReplaced(f *config.File, servers []Server) ([]Server, error) {
+func newMerger(f *config.File, envFile string) (*merger, error) {
 	entries, err := f.Entries()
 	if err != nil {
 		return nil, err
 	}
+	n, err := namingFor(f, entries, envFile)
+	if err != nil {
+		return nil, err
+	}
+	known := upstreams{}
+	known.add(entries...)
+	return &merger{f, n, entries, known, map[string]map[string]string{}}, nil
+}
+
+// upstream is an upstream, and the server that it is, with the names of its variables.
+type upstream struct {
+	entry  config.Entry
+	server Server
+}
+
+// there returns the servers that are upstreams already, by their indices: first those whose
+// names say so. Otherwise a server could get the variable of another that has no value yet.
+func (m *merger) there(all []Found) map[int]*upstream {
+	found := map[int]*upstream{}
+	for at := range farthest + 1 {
+		i := -1
+		for _, source := range all {
+			for _, s := range source.Servers {
+				if i++; found[i] == nil && s.Skip == "" && !s.Self {
+					found[i] = m.match(s, at)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// match returns the upstream that a server is, nil if there is none, and takes its secrets.
+func (m *merger) match(s Server, at int) *upstream {
+	other, made, ok := m.naming.match(s, m.known, at)
+	if !ok {
+		return nil
+	}
+	m.naming.take(made)
+	for name, value := range made.Secrets {
+		if m.claims[name] == nil {
+			m.claims[name] = map[string]string{}
+		}
+		m.claims[name][other.Name] = value
+	}
+	return &upstream{other, made}
+}
+
+// row adds a server, unless it is there or cannot be added.
+func (m *merger) row(client Client, s Server, there *upstream) Row {
+	row := Row{Name: sanitize.Line(s.Label, 64), From: client.Title, Entry: s.Entry}
+	switch {
+	case s.Skip != "":
+		row.skip(s.Skip)
+		return row
+	case s.Self:
+		row.skip("it is Sallyport itself")
+		return row
+	case there == nil: // maybe it was added now
+		there = m.match(s, nowhere)
+	}
+	if there != nil {
+		row.Name, row.Outcome, row.Entry, row.Secrets = there.entry.Name, Existing, there.entry, there.server.Secrets
+		row.Notes = []string{"is there already"}
+		return row
+	}
+	made := s.named(m.naming.fresh(s))
+	row.Entry, row.Secrets, row.Notes = made.Entry, made.Secrets, slices.Concat(made.Notes, renamed(s, made))
+	if row.add(m.file, m.entries, client.Name); row.Outcome == Added {
+		m.naming.take(made)
+		m.entries = append(m.entries, row.Entry)
+		m.known.add(row.Entry)
+	}
+	return row
+}
+
+// withhold removes the secrets whose variables have no value yet, and which upstreams
+// without these secrets, or other parts of the settings, read too.
+func (m *merger) withhold(row *Row) {
+	for _, name := range slices.Sorted(maps.Keys(row.Secrets)) {
+		if _, known := m.naming.file[name]; known || row.Outcome != Existing {
+			continue
+		}
+		others := slices.ContainsFunc(m.naming.used[name], func(upstream string) bool {
+			value, ok := m.claims[name][upstream]
+			return !ok || value != row.Secrets[name]
+		})
+		if others {
+			delete(row.Secrets, name)
+			row.Notes = append(row.Notes, name+" is also read elsewhere: its value was not taken")
+		}
+	}
+}
+
+// renamed returns notes about the variables that a client reads, and that have another name here.
+func renamed(s, made Server) []string {
+	var notes []string
+	_, marks := shape(s.entry)
+	_, names := shape(made.Entry)
+	for i, m := range marks {
+		v := s.variables[index(m)]
+		note := fmt.Sprintf("%s has a value of another upstream: set the variable %s", v.name, names[i])
+		if !v.literal && v.name != names[i] && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+// FindReplaced returns the servers that f defines.
+func FindReplaced(f *config.File, servers []Server) ([]Server, error) {
+	m, err := newMerger(f, "")
+	if err != nil {
+		return nil, err
+	}
+	m.naming.reads(servers)
+	there := m.there([]Found{{Servers: servers}})
 	var all []Server
-	for _, s := range servers {
-		if _, same := findSame(entries, s.Entry); same && !s.Self && s.Skip == "" {
+	for i, s := range servers {
+		if there[i] != nil {
 			all = append(all, s)
 		}
 	}

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,39 +46,6 @@ func variableName(text string) string {
 func isGeneric(name string) bool {
 	return slices.Contains([]string{"API_KEY", "APIKEY", "KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "AUTHORIZATION", "AUTH_TOKEN", "ACCESS_TOKEN",
 		"API_TOKEN", "API_SECRET", "BEARER_TOKEN", "CLIENT_SECRET", "SECRET_KEY", "ACCESS_KEY", "PASS", "CREDENTIALS", "COOKIE", "DSN", "MCP_TOKEN"}, name)
-}
-
-// assignVariable assigns a variable to a secret and returns its name: the given name, or one
-// with the server's prefix if that name has another value.
-func (r *serverParser) assignVariable(name, value, where string) string {
-	own := r.prefix + "_" + strings.TrimPrefix(name, r.prefix+"_")
-	candidates := []string{name, own}
-	if isGeneric(name) {
-		candidates = candidates[1:]
-	}
-	for n := 2; ; n++ {
-		for _, candidate := range candidates {
-			if r.isFree(candidate, value) {
-				r.taken[candidate] = value
-				r.out.Secrets[candidate] = value
-				r.note("secret in %s is now ${%s}", sanitize.Line(where, 60), candidate)
-				return candidate
-			}
-		}
-		candidates = []string{fmt.Sprintf("%s_%d", own, n)}
-	}
-}
-
-// isFree reports whether a variable is unused or has the value.
-func (r *serverParser) isFree(name, value string) bool {
-	if other, ok := r.taken[name]; ok {
-		return other == value
-	}
-	if r.system.Getenv == nil {
-		return true
-	}
-	set, ok := r.system.Getenv(name)
-	return !ok || set == value
 }
 
 // mayPass refuses variables that make a program load other code than its own,

@@ -28,20 +28,19 @@ var ErrSyntax = errors.New("cannot be read")
 // variable is assigned to two secrets. It is not safe for concurrent use.
 type Reader struct {
 	system System
-	taken  map[string]string // the values of assigned variables
+	naming *naming
 }
 
 // NewReader returns a reader without assigned variables.
-func NewReader(p System) *Reader { return &Reader{system: p, taken: map[string]string{}} }
+func NewReader(p System) *Reader { return &Reader{system: p, naming: newNaming()} }
 
 // sections are the parts of a file that concern servers.
 type sections struct {
-	found    bool // the key of the servers exists
-	servers  []rawServer
-	inputs   map[string]input
-	allowed  []string // Gemini: only these servers, if not empty
-	excluded []string
-	notes    []string
+	doc     map[string]any
+	found   bool // the key of the servers exists
+	servers []rawServer
+	inputs  map[string]input
+	notes   []string
 }
 
 type rawServer struct {
@@ -64,14 +63,15 @@ func (r *Reader) Read(c Client, file string, data []byte) ([]Server, []string, e
 		return nil, nil, fmt.Errorf("%s %w", file, err)
 	}
 	servers := make([]Server, 0, len(s.servers))
+	lists := c.listsOf(r.system, file, s.doc)
 	for _, raw := range s.servers {
-		reading := &serverParser{Reader: r, client: c, project: c.projectDir(file, r.system), inputs: s.inputs, raw: raw}
-		server := reading.server()
-		if slices.Contains(s.excluded, raw.name) || len(s.allowed) > 0 && !slices.Contains(s.allowed, raw.name) {
-			server.Entry.Disabled = true
-			server.Notes = append(server.Notes, c.Title+" does not allow it: disabled")
-		}
-		servers = append(servers, server)
+		reading := &serverParser{Reader: r, client: c, project: c.projectDir(file, r.system), inputs: s.inputs, raw: raw, blocked: lists.blocks(raw)}
+		servers = append(servers, reading.server())
+	}
+	r.naming.reads(servers)
+	for i, server := range servers {
+		servers[i] = server.named(r.naming.fresh(server))
+		r.naming.take(servers[i])
 	}
 	return servers, s.notes, nil
 }
@@ -81,15 +81,12 @@ func (c Client) parse(data []byte, p System) (sections, error) {
 	if err != nil {
 		return sections{}, err
 	}
-	var s sections
+	s := sections{doc: doc}
 	s.take(doc, c.key)
 	if c.Name == "claude-code" {
 		s.takeProjects(doc, c.key, p.Dir)
 	}
 	s.inputs = inputsOf(doc["inputs"])
-	if mcp, ok := doc["mcp"].(map[string]any); ok && c.Name == "gemini" {
-		s.allowed, s.excluded = stringsOf(mcp["allowed"]), stringsOf(mcp["excluded"])
-	}
 	return s, nil
 }
 

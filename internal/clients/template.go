@@ -26,6 +26,9 @@ type part struct {
 
 // text converts a value: placeholders to references, and secrets to variables.
 func (r *serverParser) text(kind textKind, name, value string) string {
+	if strings.ContainsRune(value, 0) {
+		r.out.Skip, value = "it has a NUL byte", strings.ReplaceAll(value, "\x00", "")
+	}
 	var b strings.Builder
 	r.secretContext = usesName(kind) && secretName(name)
 	parts := r.hide(kind, name, r.parts(value))
@@ -77,7 +80,7 @@ func (r *serverParser) parts(value string) []part {
 // placeholder converts the placeholder at the start of text, which follows before, and returns its length, 0 if there is none.
 func (r *serverParser) placeholder(before, text string) (part, int) {
 	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bareVariables {
-		return reference(m[1]), len(m[0])
+		return reference(r.read(m[1])), len(m[0])
 	}
 	if !strings.HasPrefix(text, "${") {
 		return part{}, 0
@@ -114,31 +117,31 @@ func (r *serverParser) resolve(before, inside string) part {
 	case "workspaceFolderBasename":
 		return literal(filepath.Base(r.workspace()))
 	case "userHome":
-		return reference("HOME")
+		return reference(r.read("HOME"))
 	case "pathSeparator", "/":
 		return literal("/")
 	}
 	if nameOnly.MatchString(inside) {
-		return reference(inside)
+		return reference(r.read(inside))
 	}
 	if m := withDefault.FindStringSubmatch(inside); m != nil {
 		return r.defaultReference(before, m[1], m[2])
 	}
 	m := prefixed.FindStringSubmatch(inside)
 	if m == nil {
-		name := r.prefix + "_" + variableName(inside)
+		name := r.read(r.prefix + "_" + variableName(inside))
 		r.note("the placeholder ${%s} is not known: set the variable %s", sanitize.Line(inside, 60), name)
 		return reference(name)
 	}
 	switch kind, rest := m[1], m[2]; {
 	case kind == "env" && nameOnly.MatchString(rest):
-		return reference(rest)
+		return reference(r.read(rest))
 	case kind == "file":
 		return part{"${file:" + rest + "}", true}
 	case kind == "input":
 		return r.inputReference(rest)
 	}
-	name := r.prefix + "_" + variableName(m[2])
+	name := r.read(r.prefix + "_" + variableName(m[2]))
 	r.note("only %s can expand ${%s}: set the variable %s", r.client.Title, sanitize.Line(inside, 60), name)
 	return reference(name)
 }
@@ -163,26 +166,24 @@ func (r *serverParser) defaultReference(before, name, otherwise string) part {
 		secret = secret || m[1] == "" || secretName(m[1])
 	}
 	if !secret || !isPlausible(otherwise) {
-		return part{"${" + name + ":-" + strings.ReplaceAll(otherwise, "$", "$$") + "}", true}
+		return part{"${" + r.read(name) + ":-" + strings.ReplaceAll(otherwise, "$", "$$") + "}", true}
 	}
 	return reference(r.assignVariable(name, otherwise, "the default of "+name))
 }
 
 // inputReference converts an input of VS Code to a variable.
 func (r *serverParser) inputReference(id string) part {
-	name := variableName(id)
-	if _, set := r.taken[name]; set {
-		name = r.prefix + "_" + name
-	}
 	in := r.inputs[id]
 	about := sanitize.Line(in.Description, 60)
 	if about != "" {
 		about = " (" + about + ")"
 	}
 	if in.Default != "" && !in.Password && !secretValue(in.Default) && !strings.Contains(in.Default, "}") {
-		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", sanitize.Line(id, 60), about, name)
-		return r.defaultReference("", name, in.Default)
+		made := r.defaultReference("", variableName(id), in.Default)
+		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", sanitize.Line(id, 60), about, namesIn(made.text)[0])
+		return made
 	}
+	name := r.read(variableName(id))
 	r.note("VS Code asks for %s%s: set the variable %s", sanitize.Line(id, 60), about, name)
 	return reference(name)
 }

@@ -102,10 +102,11 @@ func (a *app) importServers(args []string, envFile string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	found, problem := a.readSources(clients.NewReader(p), sources)
-	rows, err := clients.Merge(f, found)
+	r := clients.NewReader(p)
+	found, problem := a.readSources(r, sources)
+	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: envFile, Others: otherServers(r, sources, p)})
 	if err != nil {
-		return err
+		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
 	if dryRun {
 		fmt.Fprint(a.Stderr, cli.Clean(importTable(rows)))
@@ -223,6 +224,27 @@ func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.
 		found = append(found, clients.Found{Client: s.client, File: s.file, Servers: servers})
 	}
 	return found, problem
+}
+
+// otherServers returns the servers of the clients' files that are not imported. A file
+// that cannot be read has none.
+func otherServers(r *clients.Reader, sources []source, p clients.System) []clients.Found {
+	var all []clients.Found
+	for _, c := range clients.All() {
+		for _, s := range existingFiles(c, p) {
+			if slices.ContainsFunc(sources, func(named source) bool { return named.file == s.file }) {
+				continue
+			}
+			data, err := os.ReadFile(s.file)
+			if err != nil {
+				continue
+			}
+			if servers, _, err := r.Read(s.client, s.file, data); err == nil {
+				all = append(all, clients.Found{Client: s.client, File: s.file, Servers: servers})
+			}
+		}
+	}
+	return all
 }
 
 // finishImport writes the files and prints what was done.

@@ -109,6 +109,8 @@ type clientEdit struct {
 	// the replaced servers removed.
 	old, withEntry, withoutReplaced []byte
 	servers, replaced               []clients.Server
+	// blockedBy is the setting by which the client will not start sallyport, "" if it will.
+	blockedBy string
 }
 
 func (a *app) editClient(c clients.Client, p clients.System, file string, settings *config.File) (*clientEdit, error) {
@@ -127,6 +129,7 @@ func (a *app) editClient(c clients.Client, p clients.System, file string, settin
 	if e.withEntry, err = c.Install(e.old, us, p); err != nil {
 		return nil, err
 	}
+	e.blockedBy = c.BlockedBy(p, file, e.withEntry, us)
 	if e.servers, _, err = clients.NewReader(p).Read(c, file, e.old); err != nil {
 		return nil, err
 	}
@@ -146,6 +149,11 @@ func (e *clientEdit) names() string {
 	return cli.Clean(strings.Join(names, ", "))
 }
 
+// blocked describes the setting that blocks sallyport.
+func (e *clientEdit) blocked() string {
+	return e.client.Title + " will not start sallyport because of " + e.blockedBy + "; change that setting too"
+}
+
 func (a *app) printDiff(e *clientEdit, opts installFlags) error {
 	made := e.withEntry
 	if opts.replace {
@@ -155,6 +163,9 @@ func (a *app) printDiff(e *clientEdit, opts installFlags) error {
 		a.Say("nothing would change in " + e.file)
 	} else if err := a.Print(clients.Diff(e.file, e.old, made, e.servers)); err != nil {
 		return err
+	}
+	if e.blockedBy != "" {
+		a.Say(e.blocked())
 	}
 	if !opts.replace && len(e.replaced) > 0 {
 		a.Say("--replace would also remove what upstreams.yaml has: " + e.names())
@@ -169,6 +180,9 @@ func (a *app) writeClient(ctx context.Context, e *clientEdit, opts installFlags)
 		return err
 	case remove:
 		made = e.withoutReplaced
+	}
+	if e.blockedBy != "" {
+		a.Say(e.blocked())
 	}
 	if string(made) == string(e.old) {
 		return a.Print(e.client.Title + " has sallyport already; nothing was changed in " + e.file)
