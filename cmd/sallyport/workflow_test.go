@@ -26,7 +26,7 @@ func lastRun(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // times are what differs in the timeline of a run from one to the next: ids, offsets, bars and durations.
-var times = regexp.MustCompile(`r-[a-z2-7]{12}|\+[0-9.hmsµn]+|▕[^▏]*▏|\b[0-9.]+(ms|s)\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+var times = regexp.MustCompile(`r-[a-z2-7]{12}|\+[0-9.hmsµn]+|▕[^▏]*▏|\b[0-9.]+(ms|s)\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d{8}-\d{6}`)
 
 // timeless is "timeless FILE OUT": OUT becomes FILE without times and the script's folder, each line with single blanks.
 func timeless(ts *testscript.TestScript, neg bool, args []string) {

@@ -16,7 +16,7 @@ import (
 )
 
 // sampleVerb is the hidden verb that runs a sample server.
-const sampleVerb = "sample-server"
+const sampleVerb = "sample"
 
 // SampleCommand returns the hidden verb: a small MCP server over stdio.
 func SampleCommand(shared *cli.App) *cobra.Command {

@@ -1,0 +1,58 @@
+package clientscmd
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/clients"
+	"sallyport/internal/config"
+)
+
+// Find returns the servers in the settings of the named clients, or of all clients without names. What cannot be read is
+// printed; problem is set then.
+func Find(shared *cli.App, names []string) (found []clients.Found, problem, err error) {
+	a := &app{shared}
+	p, err := a.system()
+	if err != nil {
+		return nil, nil, err
+	}
+	sources, err := importSources(names, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources = slices.CompactFunc(sources, func(a, b source) bool { return a.file == b.file }) // in the home folder, a project's file may be the user's
+	found, problem = a.readSources(clients.NewReader(p), sources)
+	return found, problem, nil
+}
+
+// Import adds servers to the settings, writes their secrets to envFile, and prints what was done.
+func Import(shared *cli.App, f *config.File, found []clients.Found, envFile string) error {
+	rows, err := clients.Merge(f, found)
+	if err != nil {
+		return err
+	}
+	return (&app{shared}).finishImport(f, rows, envFile)
+}
+
+// Installed returns the clients that have settings of the user on this machine.
+func Installed(shared *cli.App) ([]clients.Client, error) {
+	p, err := (&app{shared}).system()
+	if err != nil {
+		return nil, err
+	}
+	var all []clients.Client
+	for _, c := range clients.All() {
+		if _, err := os.Stat(c.UserFile(p)); err == nil {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// Install adds the one entry to a client, as the verb does. With replace, it removes the servers that the settings have; with
+// keep, it does not; with neither, it asks on a terminal.
+func Install(ctx context.Context, shared *cli.App, client string, replace, keep bool) error {
+	return (&app{shared}).install(ctx, client, installFlags{replace: replace, keep: keep && !replace})
+}
