@@ -1,7 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,24 +14,46 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Effective returns the settings of a file as a document: the keys of the file in their order, then the defaults, each
+// Document is the settings in force, as a document.
+type Document struct{ root *yaml.Node }
+
+// Text returns the document as YAML.
+func (d Document) Text() (string, error) {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(d.root); err != nil {
+		return "", fmt.Errorf("write settings: %w", err)
+	}
+	return b.String(), nil
+}
+
+// Values returns the document as values of JSON.
+func (d Document) Values() (all map[string]any, err error) {
+	if err := d.root.Decode(&all); err != nil {
+		return nil, fmt.Errorf("write settings: %w", err)
+	}
+	return all, nil
+}
+
+// Effective returns the settings in force of a file: the keys of the file in their order, then the defaults, each
 // with the comment "default". References that are not secret have their values; secrets are hidden. The errors are
 // those of [Sources.Parse].
-func (s Sources) Effective(file string, data []byte) (*yaml.Node, error) {
+func (s Sources) Effective(file string, data []byte) (Document, error) {
 	c, err := s.Parse(file, data)
 	if err != nil {
-		return nil, err
+		return Document{}, err
 	}
 	root, err := yamlstrict.NewSource(file, data).Document("is empty")
 	if err != nil {
-		return nil, err
+		return Document{}, err
 	}
 	e := effective{refs: newResolver(s, c.Dir)}
 	for _, secrets := range c.SecretValues() {
 		e.secrets = append(e.secrets, secrets...)
 	}
 	slices.SortFunc(e.secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	return e.value(root, readSchema(), path{}), nil
+	return Document{e.value(root, readSchema(), path{})}, nil
 }
 
 // effective makes a document of the settings in force.

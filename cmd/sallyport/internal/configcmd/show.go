@@ -1,12 +1,10 @@
 package configcmd
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
@@ -34,29 +32,27 @@ func (a *app) show(args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	root, err := config.Sources{Getenv: a.Env}.Effective(path, data)
+	doc, err := config.Sources{Getenv: a.Env}.Effective(path, data)
 	if err != nil {
 		return &cli.ConfigError{Err: err}
 	}
 	if asJSON {
-		return a.showJSON(root)
+		return a.showJSON(doc)
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("show config: %w", err)
 	}
-	text := bytes.NewBufferString("# " + path + "; relative paths start at its directory\n")
-	enc := yaml.NewEncoder(text)
-	enc.SetIndent(2)
-	if err := enc.Encode(root); err != nil {
-		return fmt.Errorf("show config: %w", err)
+	text, err := doc.Text()
+	if err != nil {
+		return err
 	}
-	return a.Print(text.String())
+	return a.Print("# " + path + "; relative paths start at its directory\n" + text)
 }
 
-func (a *app) showJSON(root *yaml.Node) error {
-	var all map[string]any
-	if err := root.Decode(&all); err != nil {
-		return fmt.Errorf("show config: %w", err)
+func (a *app) showJSON(doc config.Document) error {
+	all, err := doc.Values()
+	if err != nil {
+		return err
 	}
 	return a.PrintJSON(all)
 }
