@@ -16,9 +16,9 @@ import (
 //  2. give it its default in Default (or in defaultUpstream);
 //  3. add one line to the table of keys in decode.go, which gives it its type;
 //  4. if not every value is valid, add its check to validate.go or its neighbours;
-//  5. show it, as a comment, in the upstreams.yaml at the root;
-//  6. add a bad value of it to testdata/errors;
-//  7. run go test -update, which also writes docs/reference/settings.md from the table and the comments.
+//  5. add a bad value of it to testdata/errors;
+//  6. run go test -update, which also writes docs/reference/settings.md and the schema for editors from the table and
+//     the comments.
 
 // Config is the content of upstreams.yaml, with every default filled in. Printing or
 // logging it shows no value of an environment variable or header. It is safe

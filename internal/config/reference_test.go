@@ -102,7 +102,7 @@ func newBook(t *testing.T) (*book, []setting) {
 // TestReference holds docs/reference/settings.md to the tables of the decoder.
 func TestReference(t *testing.T) {
 	b, root := newBook(t)
-	b.page.Text("Every key of `upstreams.yaml`. Only `upstreams` is required. Relative paths start at the directory of the file. " +
+	b.page.Text("Every key of `upstreams.yaml`. [The schema](../upstreams.schema.json) is for editors (`sallyport config schema`). Only `upstreams` is required. Relative paths start at the directory of the file. " +
 		"`${VAR}` in a text is replaced with a variable of the environment or of `env_file`. Types:")
 	b.page.List([]string{
 		"duration: numbers with a unit (`ms`, `s`, `m`, `h`), as in `1h30m`; duration or days: also `d`, as in `90d`.",
