@@ -118,6 +118,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}
 	noteCanceled(ctx, &e.Outcome)
+	noteFailures(&e, running.Calls)
 	ex.hideSecrets(&e)
 	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
 	ex.explain(&e, program.Code)

@@ -314,6 +314,23 @@ func (ex *Executor) hideSecrets(e *execution.Result) {
 	if e.Fault != nil {
 		e.Fault.Message = ex.hide.Text(e.Fault.Message)
 	}
+	for i := range e.Notes {
+		e.Notes[i] = ex.hide.Text(e.Notes[i])
+	}
+}
+
+// noteFailures adds a note on failed calls to a program that succeeded and does not show their error.
+func noteFailures(e *execution.Result, calls *toolcall.List) {
+	if e.Status != sandbox.OK {
+		return
+	}
+	shown := []string{e.Stdout.Text, e.Stderr.Text}
+	if e.Value != nil {
+		shown = append(shown, e.Value.Text)
+	}
+	if note := calls.FailureNote(shown...); note != "" {
+		e.Notes = append(e.Notes, note)
+	}
 }
 
 // noteCanceled adds a note on who stopped a program, unless it was the waiting client.

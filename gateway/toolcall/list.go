@@ -50,6 +50,7 @@ type List struct {
 	// samples are the beginnings of results, Held is their size in bytes.
 	samples      []string
 	SampledBytes int
+	failures     failures
 }
 
 // Begin records the start of a call. It sets made.Decide, to be called with the verdict, and returns end, to be called with the outcome.
