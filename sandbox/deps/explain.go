@@ -4,19 +4,25 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"sallyport/internal/sanitize"
 )
 
 var (
-	noMatch     = regexp.MustCompile(`No matching distribution found for ([^\s]{1,100})`)
+	noMatch     = onDemand(`No matching distribution found for ([^\s]{1,100})`)
 	noVersions  = regexp.MustCompile(`\(from versions: none\)`)
-	fromList    = regexp.MustCompile(`\(from versions: ([^)]{1,1000})\)`)
-	needsPython = regexp.MustCompile(`Requires-Python ([<>=!~0-9.,* ]{1,60})`)
-	npmMissing  = regexp.MustCompile(`'[^']{1,200}' (?:is not in (?:this|the npm) registry|could not be found)|No matching version found for [^\s]{1,200}`)
+	fromList    = onDemand(`\(from versions: ([^)]{1,1000})\)`)
+	needsPython = onDemand(`Requires-Python ([<>=!~0-9.,* ]{1,60})`)
+	npmMissing  = onDemand(`'[^']{1,200}' (?:is not in (?:this|the npm) registry|could not be found)|No matching version found for [^\s]{1,200}`)
 	gitSpawned  = regexp.MustCompile(`spawn git ENOENT|\bgit (?:dep preparation failed|--no-replace-objects|ls-remote)|git\+(?:ssh|https?|file)://`)
-	conflicts   = regexp.MustCompile(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
+	conflicts   = onDemand(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
 )
+
+// onDemand compiles an expression when it is first used: those that count take milliseconds together.
+func onDemand(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // explain turns the output of pip or npm into an error that says what to do.
 func explain(r driverReport, proxy *Proxy) error {
@@ -41,23 +47,23 @@ func explain(r driverReport, proxy *Proxy) error {
 }
 
 func explainMissing(text string) error {
-	if match := conflicts.FindStringSubmatch(text); match != nil {
+	if match := conflicts().FindStringSubmatch(text); match != nil {
 		return fmt.Errorf("%w: the requirements contradict each other: %s", ErrNotFound, sanitize.Line(match[1], 400))
 	}
-	if match := noMatch.FindStringSubmatch(text); match != nil {
+	if match := noMatch().FindStringSubmatch(text); match != nil {
 		name := sanitize.Line(match[1], 100)
-		if list := fromList.FindStringSubmatch(text); list != nil && list[1] != "none" {
+		if list := fromList().FindStringSubmatch(text); list != nil && list[1] != "none" {
 			versions := strings.Split(list[1], ", ")
 			return fmt.Errorf("%w: no version of %s fits; there are %s", ErrNotFound, name, sanitize.Line(strings.Join(versions[max(0, len(versions)-8):], ", "), 200))
 		}
-		if python := needsPython.FindStringSubmatch(text); python != nil {
+		if python := needsPython().FindStringSubmatch(text); python != nil {
 			return fmt.Errorf("%w: %s needs Python %s", ErrNotFound, name, sanitize.Line(python[1], 60))
 		}
 		if noVersions.MatchString(text) {
 			return fmt.Errorf("%w: the index has no %s, or no wheel of it for this Python and system", ErrNotFound, name)
 		}
 	}
-	if match := npmMissing.FindString(text); match != "" {
+	if match := npmMissing().FindString(text); match != "" {
 		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, sanitize.Line(match, 200))
 	}
 	if gitSpawned.MatchString(text) {

@@ -2,15 +2,14 @@ package deps
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"sallyport/sandbox"
 )
 
 var (
-	pythonMissing = regexp.MustCompile(`No module named '([A-Za-z_][A-Za-z0-9_.]{0,200})'`)
-	nodeMissing   = regexp.MustCompile(`Cannot find (?:package|module) '([^'\s]{1,200})'`)
+	pythonMissing = onDemand(`No module named '([A-Za-z_][A-Za-z0-9_.]{0,200})'`)
+	nodeMissing   = onDemand(`Cannot find (?:package|module) '([^'\s]{1,200})'`)
 )
 
 // distributions maps Python modules to packages with a different name.
@@ -44,7 +43,7 @@ func Missing(interpreter sandbox.Interpreter, message string) string {
 	if interpreter == sandbox.Node {
 		pattern = nodeMissing
 	}
-	match := pattern.FindStringSubmatch(message)
+	match := pattern().FindStringSubmatch(message)
 	if match == nil {
 		return ""
 	}
