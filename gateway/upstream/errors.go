@@ -207,7 +207,7 @@ func (s faults) connectError(limited context.Context, err error) *tool.Error {
 	if limited.Err() != nil {
 		reason = "no answer within " + seconds(s.opts.ConnectTimeout)
 		if p := s.dialer.process.Load(); p != nil {
-			if words := p.Stderr.LastLine(); words != "" {
+			if words := p.Stderr.Headline(); words != "" {
 				reason += "; stderr: " + s.redactor.line(words, maxShownReason)
 			}
 		}

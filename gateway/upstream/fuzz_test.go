@@ -180,7 +180,7 @@ func TestLastWords(t *testing.T) {
 		if text == "" {
 			want = "padding"
 		}
-		if got := r.LastLine(); got != want {
+		if got := r.Headline(); got != want {
 			t.Errorf("of %q: %q, want %q", text, got, want)
 		}
 		if len(r.Tail()) > process.StderrKept {

@@ -63,7 +63,7 @@ func (s *Session) joinAttempt() (*link, *attempt, error) {
 		return nil, nil, s.backoffError(wait)
 	}
 	s.attempt = &attempt{done: make(chan struct{})}
-	s.setStatus(Connecting, "")
+	s.setStatus(Connecting, s.state.Error) // the last failure stays known until the attempt ends
 	s.startLoop()
 	s.wake <- struct{}{} // does not block: only one attempt exists
 	return nil, s.attempt, nil

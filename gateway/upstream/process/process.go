@@ -48,8 +48,9 @@ type Process struct {
 	stderrDone chan struct{} // closed when stderr has been read to its end
 	done       chan struct{} // closed when all of these are closed
 
-	mu     sync.Mutex
-	reaped bool
+	started time.Time
+	mu      sync.Mutex
+	reaped  bool
 }
 
 // Command is the program to start: arguments, directory, and variables in addition to those of every upstream.
@@ -62,8 +63,11 @@ type Command struct {
 
 // Start starts the server, which outlives ctx.
 func Start(ctx context.Context, s Command) (*Process, error) {
+	if err := checkDir(s.Dir); err != nil {
+		return nil, err
+	}
 	p := &Process{
-		Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
+		started: time.Now(), Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
 		stderrDone: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
@@ -86,6 +90,23 @@ func Start(ctx context.Context, s Command) (*Process, error) {
 		p.Stderr.Fill(p.errors)
 	}()
 	return p, nil
+}
+
+// checkDir returns an error if the working directory does not exist. The error of a start would name the command.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		err = e.Err
+	} else if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return fmt.Errorf("its cwd %q: %w", dir, err)
+	}
+	return nil
 }
 
 // openPipes creates the pipes and returns the ends of the process.
@@ -150,7 +171,7 @@ func (p *Process) reap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.cmd.Wait()
-	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)
+	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)+after(time.Since(p.started))
 }
 
 // closePipes waits for the readers, for a limited time if another process holds the other end.
@@ -225,23 +246,23 @@ func (p *Process) ExitError() error {
 	select {
 	case <-p.ended:
 	case <-time.After(pipeTimeout):
-		return &exitError{status: "closed its output", lastLine: p.Stderr.LastLine()}
+		return &exitError{status: "closed its output", headline: p.Stderr.Headline()}
 	}
 	select {
 	case <-p.stderrDone:
 	case <-time.After(pipeTimeout):
 	}
-	return &exitError{status: p.status, lastLine: p.Stderr.LastLine()}
+	return &exitError{status: p.status, headline: p.Stderr.Headline()}
 }
 
-// exitError is the exit status of a process, with the last informative line of its stderr, untrusted and raw.
-type exitError struct{ status, lastLine string }
+// exitError is the exit status of a process, with the headline of its stderr, untrusted and raw.
+type exitError struct{ status, headline string }
 
 func (d *exitError) Error() string {
-	if d.lastLine == "" {
+	if d.headline == "" {
 		return d.status
 	}
-	return d.status + "; stderr: " + d.lastLine
+	return d.status + "; stderr: " + d.headline
 }
 
 func exitStatus(state *os.ProcessState, err error) string {
@@ -253,6 +274,19 @@ func exitStatus(state *os.ProcessState, err error) string {
 		return fmt.Sprintf("was killed by signal %d (%v)", int(status.Signal()), status.Signal())
 	}
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+// after says how long a process ran, "" for less than a second.
+func after(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return ""
+	case d < 2*time.Minute:
+		return fmt.Sprintf(" after %d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf(" after %d min", int(d.Minutes()))
+	}
+	return fmt.Sprintf(" after %d h", int(d.Hours()))
 }
 
 // environment returns the variables of this process that an upstream may have, and its own.

@@ -2,18 +2,11 @@ package process
 
 import (
 	"io"
-	"regexp"
-	"slices"
-	"strings"
 	"sync"
 )
 
 // StderrKept is the size of the kept end of a process's stderr, in bytes.
 const StderrKept = 8 << 10
-
-// informative matches a line that is likely to describe an error. The last line
-// often does not: node ends a stack trace with its own version.
-var informative = regexp.MustCompile(`(?i)(error|exception|panic|fatal|cannot|can't|could not|unable|failed|denied|refused|missing|not found|no such|invalid|required)`)
 
 // Ring keeps the end of the data written into it. It is safe for concurrent use.
 type Ring struct {
@@ -47,19 +40,4 @@ func (r *Ring) Tail() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return string(r.data)
-}
-
-// LastLine returns the last informative line, or else the last line.
-func (r *Ring) LastLine() string {
-	last := ""
-	for _, line := range slices.Backward(strings.Split(r.Tail(), "\n")) {
-		line = strings.TrimSpace(line)
-		if last == "" {
-			last = line
-		}
-		if informative.MatchString(line) && !strings.HasPrefix(line, "at ") {
-			return line
-		}
-	}
-	return last
 }

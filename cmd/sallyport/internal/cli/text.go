@@ -49,6 +49,7 @@ func Remedy(why string) string {
 		{"the keyring has no ", "put it there with `sallyport auth set NAME`"},
 		{"keyring", "use ${VARIABLE} or ${file:PATH} in upstreams.yaml where there is no keyring"},
 		{"cannot be used: ", "correct the path of ${file:PATH} in upstreams.yaml, or who may read it; it starts at that file"},
+		{"its cwd ", "correct its cwd in upstreams.yaml; relative paths start at that file"},
 		{"executable file not found", "install its command, or write its full path in upstreams.yaml"},
 		{"permission denied", "make its command executable (chmod +x), or start it through its interpreter"},
 		{"no such file or directory", "correct its command or cwd in upstreams.yaml; relative paths start at that file"},
