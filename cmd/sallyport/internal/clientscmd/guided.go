@@ -8,30 +8,33 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/tool"
 )
 
 // Find returns the servers in the settings of the named clients, or of all clients without names. What cannot be read is
-// printed; problem is set then.
-func Find(shared *cli.App, names []string) (found []clients.Found, problem, err error) {
+// printed; problem is set then. others are the servers of the other clients.
+func Find(shared *cli.App, names []string) (found, others []clients.Found, problem, err error) {
 	a := &app{shared}
 	p, err := a.system()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	sources, err := importSources(names, p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	sources = slices.CompactFunc(sources, func(a, b source) bool { return a.file == b.file }) // in the home folder, a project's file may be the user's
-	found, problem = a.readSources(clients.NewReader(p), sources)
-	return found, problem, nil
+	r := clients.NewReader(p)
+	found, problem = a.readSources(r, sources)
+	return found, otherServers(r, sources, p), problem, nil
 }
 
-// Import adds servers to the settings, writes their secrets to envFile, and prints what was done.
-func Import(shared *cli.App, f *config.File, found []clients.Found, envFile string) error {
-	rows, err := clients.Merge(f, found)
+// Import adds servers to the settings, writes their secrets to envFile, and prints what was done. others are the servers
+// that are not added.
+func Import(shared *cli.App, f *config.File, found, others []clients.Found, envFile string) error {
+	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: envFile, Others: others})
 	if err != nil {
-		return err
+		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
 	return (&app{shared}).finishImport(f, rows, envFile)
 }

@@ -50,7 +50,7 @@ func (s *setup) chooseServers(ctx context.Context) error {
 }
 
 func (s *setup) importServers(ctx context.Context) error {
-	found, problem, err := clientscmd.Find(s.App, s.from)
+	found, others, problem, err := clientscmd.Find(s.App, s.from)
 	if err != nil {
 		return err
 	}
@@ -71,18 +71,19 @@ func (s *setup) importServers(ctx context.Context) error {
 	if err != nil || len(chosen) == 0 {
 		return err
 	}
-	return s.importChosen(picked(found, chosen))
+	left := slices.DeleteFunc(everyServer(found), func(c candidate) bool { return slices.Contains(chosen, c) })
+	return s.importChosen(picked(found, chosen), append(picked(found, left), others...))
 }
 
 // importChosen imports the servers, with their secrets in the env file.
-func (s *setup) importChosen(found []clients.Found) error {
+func (s *setup) importChosen(found, others []clients.Found) error {
 	envFile := cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))
 	if !hasSecrets(found) {
 		s.begin()
 	} else if err := s.beginWith(envFile); err != nil {
 		return err
 	}
-	return clientscmd.Import(s.App, s.file, found, envFile)
+	return clientscmd.Import(s.App, s.file, found, others, envFile)
 }
 
 func hasSecrets(found []clients.Found) bool {
@@ -171,6 +172,15 @@ func importLabel(c clients.Client, server clients.Server) string {
 		what = strings.Join(append([]string{filepath.Base(server.Entry.Command)}, server.Entry.Args...), " ")
 	}
 	return fmt.Sprintf("%-16s %-14s %s", cli.Cell(server.Label, 40), c.Title, cli.Cell(what, 60))
+}
+
+func everyServer(found []clients.Found) (all []candidate) {
+	for i, source := range found {
+		for j := range source.Servers {
+			all = append(all, candidate{i, j})
+		}
+	}
+	return all
 }
 
 // picked returns the files with only the chosen servers.
