@@ -29,12 +29,13 @@ type nameSource func(ctx context.Context) []string
 func (a *app) addCompletions(root *cobra.Command) {
 	one := map[string]nameSource{
 		"call": a.toolIDs, "auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
-		"upstreams remove": a.upstreamNames, "upstreams review": a.upstreamNames,
+		"upstreams remove": a.upstreamNames, "upstreams edit": a.upstreamNames, "upstreams logs": a.upstreamNames, "upstreams review": a.upstreamNames,
 		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
 		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
 		"skills show": a.skillNames, "token revoke": a.tokenNames, "skills review": a.pendingSkills, "install": knownClients,
 	}
 	several := map[string]nameSource{
+		"upstreams enable": a.upstreamNames, "upstreams disable": a.upstreamNames, "upstreams restart": a.upstreamNames,
 		"upstreams test": a.upstreamNames, "upstreams approve": a.upstreamNames,
 		"skills rm": a.skillNames, "skills approve": a.pendingSkills, "skills reject": a.pendingSkills,
 	}

@@ -40,6 +40,8 @@ type promise struct {
 const (
 	callRoute = "POST /tools/call/{upstream}/{tool}"
 	heldRoute = "POST /upstreams/held/{tool}"
+
+	restartRoute = "POST /upstreams/restart/{upstream}"
 )
 
 var promises = []promise{
@@ -89,6 +91,11 @@ var promises = []promise{
 	{status: 200, who: "op", route: heldRoute, path: "/upstreams/held/crm.held", body: `{"digest":"aa"}`},
 	{status: 409, who: "op", route: heldRoute, path: "/upstreams/held/crm.held", body: `{"digest":"bb"}`},
 	{status: 404, who: "op", route: heldRoute, path: "/upstreams/held/crm.none", body: `{"digest":"bb"}`},
+	{status: 200, who: "op", route: restartRoute, path: "/upstreams/restart/crm", body: `{}`},
+	{status: 404, who: "op", route: restartRoute, path: "/upstreams/restart/none", body: `{}`},
+	{status: 502, who: "op", route: restartRoute, path: "/upstreams/restart/down", body: `{}`},
+	{status: 200, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/crm"},
+	{status: 404, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/none"},
 	{status: 200, who: "ada", route: "GET /skills"},
 	{status: 200, who: "ada", route: "GET /skills/{name}", path: "/skills/sum"},
 	{status: 404, who: "ada", route: "GET /skills/{name}", path: "/skills/none"},

@@ -27,6 +27,7 @@ type Service interface {
 	Runner
 	Catalog
 	Upstreams
+	Processes
 	LiveExecutions
 	Files
 	Skills

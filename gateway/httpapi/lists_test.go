@@ -62,6 +62,20 @@ func (house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
 	return nil
 }
 
+func (house) Restart(_ context.Context, id string) error {
+	switch id {
+	case "crm":
+		return nil
+	case "down":
+		return &tool.Error{Kind: tool.Upstream, Message: "cannot connect to upstream down"}
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + id}
+}
+
+func (h house) Stderr(ctx context.Context, id string) (string, error) {
+	return "ready\x1b[31m\n", h.Restart(ctx, id)
+}
+
 func (house) SkillList(ctx context.Context) ([]skills.SkillInfo, error) {
 	if tool.Principal(ctx) == "bob" {
 		return nil, nil
@@ -109,6 +123,10 @@ func TestLists(t *testing.T) {
 		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 200, `"held":[`},
 		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"bb"}`, 409, "not the one that you saw"},
 		{"op", "POST", "/upstreams/held/nonsense", `{"digest":"bb"}`, 404, "there is no tool nonsense"},
+		{"op", "POST", "/upstreams/restart/crm", `{}`, 200, `"upstream":"crm"`},
+		{"ada", "POST", "/upstreams/restart/crm", `{}`, 403, "only an operator may do this"},
+		{"op", "GET", "/upstreams/log/crm", "", 200, `"stderr":"ready"`},
+		{"ada", "GET", "/upstreams/log/crm", "", 403, "only an operator may do this"},
 		{"op", "POST", "/upstreams/held/crm.held", `{}`, 400, "digest"},
 		{"ada", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 403, "only an operator may do this"},
 		{"ada", "GET", "/tools/info/crm/evil", "", 200, `"description":"a\nb","digest":"9f86","id":"crm.evil","inputSchema":{"type":"object"},"name":"evil","policy":"ask","texts":[{"detail":"names","language":"python","text":"crm.evil","tokens":3}]`},

@@ -193,6 +193,43 @@ func (f *File) Remove(name string) error {
 	return f.setData(data)
 }
 
+// SetKey sets a key of an upstream, such as timeout, or env and a name, to a value, which is YAML in one line. The rest of the file is
+// not changed.
+func (f *File) SetKey(name, value string, keys ...string) error {
+	if err := f.has(name); err != nil {
+		return err
+	}
+	data, err := yamledit.SetKey(f.Data, value, append([]string{"upstreams", name}, keys...)...)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.setData(data)
+}
+
+// UnsetKey removes a key of an upstream. A missing key is no error.
+func (f *File) UnsetKey(name string, keys ...string) error {
+	if err := f.has(name); err != nil {
+		return err
+	}
+	data, err := yamledit.Unset(f.Data, append([]string{"upstreams", name}, keys...)...)
+	if errors.Is(err, yamledit.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.setData(data)
+}
+
+// has returns an error that is [yamledit.ErrMissing] if there is no upstream of that name.
+func (f *File) has(name string) error {
+	all, err := f.Entries()
+	if err == nil && !slices.ContainsFunc(all, func(e Entry) bool { return e.Name == name }) {
+		err = fmt.Errorf("%q %w", name, yamledit.ErrMissing)
+	}
+	return err
+}
+
 func (f *File) setData(data []byte) error {
 	if err := f.check(data); err != nil {
 		return err

@@ -79,7 +79,7 @@ func (a *app) explainMissing(name string, err error) error {
 	}
 	for _, up := range cfg.Upstreams {
 		if up.Disabled && (up.Name == name || up.ID == name) {
-			return &tool.Error{Kind: tool.NotFound, Message: "upstream " + name + " is disabled", Hint: "remove disabled: true from " + cfg.Path}
+			return &tool.Error{Kind: tool.NotFound, Message: "upstream " + name + " is disabled", Hint: "sallyport upstreams enable " + name}
 		}
 	}
 	return err

@@ -20,7 +20,7 @@ func Command(shared *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upstreams COMMAND",
 		Short: "manage the upstreams in the settings",
-		Long:  "Upstreams lists, edits and tests the servers in upstreams.yaml.",
+		Long:  "Upstreams lists, edits, tests and restarts the servers in upstreams.yaml.",
 		Example: `  sallyport upstreams list
   sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
   sallyport upstreams test files`,
@@ -31,6 +31,7 @@ func Command(shared *cli.App) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a))
+	cmd.AddCommand(upstreamsEditCommand(a), upstreamsSwitchCommand(a, false), upstreamsSwitchCommand(a, true), upstreamsRestartCommand(a), upstreamsLogsCommand(a))
 	cmd.AddCommand(upstreamsReviewCommand(a), upstreamsApproveCommand(a))
 	return cmd
 }

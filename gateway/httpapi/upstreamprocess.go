@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"sallyport/internal/sanitize"
+)
+
+// Processes are the processes of upstreams, for operators.
+type Processes interface {
+	// Restart ends the session of an upstream and starts a new one.
+	Restart(ctx context.Context, id string) error
+	// Stderr returns the end of its stderr.
+	Stderr(ctx context.Context, id string) (string, error)
+}
+
+// Restarted is what POST /upstreams/restart/{upstream} gives.
+type Restarted struct {
+	// Upstream is the id of the upstream, which is connected again.
+	Upstream string `json:"upstream"`
+}
+
+func (a *api) restartUpstream(r *http.Request, _ Nothing) (Restarted, error) {
+	id := r.PathValue("upstream")
+	return Restarted{Upstream: sanitize.Line(id, 100)}, a.service.Restart(r.Context(), id)
+}
+
+// UpstreamLog is what GET /upstreams/log/{upstream} gives.
+type UpstreamLog struct {
+	// Upstream is the id of the upstream.
+	Upstream string `json:"upstream"`
+	// Stderr is the end of what its process wrote to stderr, at most 8 KiB, without secrets and invisible characters.
+	Stderr string `json:"stderr"`
+}
+
+func (a *api) upstreamLog(r *http.Request) (UpstreamLog, error) {
+	id := r.PathValue("upstream")
+	text, err := a.service.Stderr(r.Context(), id)
+	return UpstreamLog{Upstream: sanitize.Line(id, 100), Stderr: sanitize.Text(text, 16<<10)}, err
+}
