@@ -179,7 +179,7 @@ func debian(t *testing.T, root string) {
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		t.Fatal("debootstrap is missing: apt-get install debootstrap")
 	}
-	command(t, "debootstrap", "--variant=minbase", "--include=python3-minimal,nodejs,ca-certificates", release, root)
+	command(t, "debootstrap", "--variant=minbase", "--include=python3,nodejs,ca-certificates", release, root)
 	command(t, "tar", "-cpf", kept+".new", "-C", root, ".")
 	if err := os.Rename(kept+".new", kept); err != nil {
 		t.Fatal(err)
