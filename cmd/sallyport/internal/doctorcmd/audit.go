@@ -41,6 +41,7 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 	check.OK, check.Detail = true, dir
 	if head, err := audit.HeadOf(dir); err == nil {
 		check.Detail = fmt.Sprintf("%s, %d records", dir, head.Seq)
+		verifyAudit(&check, dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		check.OK, check.Detail = false, sanitize.Line(err.Error(), 300)
 	}
