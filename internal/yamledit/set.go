@@ -216,3 +216,27 @@ func dumpWithout(b *strings.Builder, n *yaml.Node, without []string) {
 		}
 	}
 }
+
+// Inline returns a value as YAML in one line: lists, mappings, numbers and booleans as they are, all else as a text.
+func Inline(value string) (string, error) {
+	var n yaml.Node
+	if yaml.Unmarshal([]byte(value), &n) == nil && len(n.Content) == 1 && !strings.Contains(value, "\n") {
+		switch n.Content[0].Tag {
+		case "!!bool", "!!int", "!!float":
+			return value, nil
+		}
+		if n.Content[0].Style&yaml.FlowStyle != 0 {
+			return value, nil
+		}
+	}
+	text, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Style: styleOf(value)})
+	return strings.TrimSuffix(string(text), "\n"), err
+}
+
+// styleOf returns a style in which a text is one line, also inside of brackets.
+func styleOf(value string) yaml.Style {
+	if strings.ContainsAny(value, "\n{}[],:#&*!|>'\"%@`") {
+		return yaml.DoubleQuotedStyle
+	}
+	return 0
+}

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
+	"sallyport/internal/yamledit"
 )
 
 func upstreamsEditCommand(a *app) *cobra.Command {
@@ -47,7 +47,7 @@ func (a *app) upstreamsEdit(name string, changes []string) error {
 				}
 				continue
 			}
-			text, err := inline(value)
+			text, err := yamledit.Inline(value)
 			if err == nil {
 				err = f.SetKey(name, text, keys...)
 			}
@@ -73,30 +73,6 @@ func (a *app) changeSettings(name string, change func(f *config.File) error) err
 		return editError(f, name, err)
 	}
 	return f.Save()
-}
-
-// inline returns a value as YAML in one line: lists, mappings, numbers and booleans as they are, all else as a text.
-func inline(value string) (string, error) {
-	var n yaml.Node
-	if yaml.Unmarshal([]byte(value), &n) == nil && len(n.Content) == 1 && !strings.Contains(value, "\n") {
-		switch n.Content[0].Tag {
-		case "!!bool", "!!int", "!!float":
-			return value, nil
-		}
-		if n.Content[0].Style&yaml.FlowStyle != 0 {
-			return value, nil
-		}
-	}
-	text, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Style: styleOf(value)})
-	return strings.TrimSuffix(string(text), "\n"), err
-}
-
-// styleOf returns a style in which a text is one line, also inside of brackets.
-func styleOf(value string) yaml.Style {
-	if strings.ContainsAny(value, "\n{}[],:#&*!|>'\"%@`") {
-		return yaml.DoubleQuotedStyle
-	}
-	return 0
 }
 
 // upstreamsSwitchCommand returns enable or disable.
