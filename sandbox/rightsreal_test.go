@@ -46,9 +46,13 @@ func must(t *testing.T, errs ...error) {
 // filterSystemCalls refuses what the default filter of Docker refuses to a container without CAP_SYS_ADMIN.
 func filterSystemCalls() error {
 	deny, permit := uint32(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)), uint32(unix.SECCOMP_RET_ALLOW)
-	load := func(at uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at} }
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
-	skipUnless := func(nr uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1} }
+	skipUnless := func(nr uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1}
+	}
 	program := []unix.SockFilter{load(0)}
 	for _, nr := range []uint32{unix.SYS_UNSHARE, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_SETNS} {
 		program = append(program, skipUnless(nr), answer(deny))
