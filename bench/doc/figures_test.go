@@ -225,7 +225,6 @@ type latencyRow struct {
 }
 
 func median(r latencyRow) float64 { return r.P50 }
-func worst(r latencyRow) float64  { return r.P99 }
 func bare(r latencyRow) float64   { return r.Bare.P50 }
 
 // seconds is of in seconds, of a row in milliseconds.
