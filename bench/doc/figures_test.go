@@ -34,7 +34,7 @@ func claims() []claim {
 		sessions             = "20 sessions at once: programs a second"
 	)
 	const readme, benchmarks, limits, libraries = "README.md", "docs/explanation/benchmarks.md", "docs/explanation/limits.md", "docs/explanation/libraries.md"
-	const policy, privacy, resume, workflows = "docs/how-to/policy.md", "docs/how-to/privacy.md", "docs/how-to/resume.md", "docs/how-to/workflows.md"
+	const install, policy, privacy, resume, workflows = "docs/how-to/install.md", "docs/how-to/policy.md", "docs/how-to/privacy.md", "docs/how-to/resume.md", "docs/how-to/workflows.md"
 	const demo, timing, load, search, builds = "make demo", "make bench-latency", "make bench-load", "make bench-search", "results are not kept"
 	return []claim{
 		{readme, "6 ms when a sandbox waits", timing, latency(waits, "python", median, "%.0f ms")},
@@ -61,6 +61,12 @@ func claims() []claim {
 		{libraries, "17 MB of the binary", builds, nil},
 		{libraries, "7 MB of the binary", builds, nil},
 		{libraries, "326 kB", builds, nil},
+		{libraries, "11 MB of the binary, compressed files 1.6 MB", builds, nil},
+
+		{install, "115.5 MB", "make build", nil},
+		{install, "72.7 MB", "make dist", nil},
+		{install, "80.4 MB", "make dist", nil},
+		{install, "below 60 MB", "make dist", nil},
 
 		{policy, "take 14 µs per call", "go test -bench Decide ./internal/policy", kept("go.txt", "24866 13788 ns/op", "14 µs")},
 		{policy, "up to 63 µs on a busy machine", "go test -bench Decide ./internal/policy", kept("go.txt", "10000 62517 ns/op", "63 µs")},

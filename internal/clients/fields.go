@@ -49,8 +49,8 @@ func (r *serverParser) server() Server {
 	r.prefix = variableName(e.Name)
 	r.flatten()
 	kind := r.firstText("type", "transport")
-	e.Description = r.description()
-	switch address := r.address(); {
+	e.Description = description(r.firstText("description"))
+	switch address := r.firstText("httpUrl", "serverUrl", "url", "uri"); {
 	case isPart(kind) || r.firstText("source") == "extension":
 		r.out.Skip = "part of " + r.client.Title + ", not a server"
 	case r.has("command", "cmd"):
@@ -345,12 +345,7 @@ func isEmpty(value any) bool {
 }
 
 // address returns the URL of the first key that has one.
-func (r *serverParser) address() string { return r.firstText("httpUrl", "serverUrl", "url", "uri") }
-
-func (r *serverParser) description() string {
-	text := sanitize.Line(r.firstText("description"), 200)
-	return strings.ReplaceAll(text, "$", "$$")
-}
+func description(text string) string { return strings.ReplaceAll(sanitize.Line(text, 200), "$", "$$") }
 
 func (r *serverParser) has(keys ...string) bool {
 	for _, key := range keys {
