@@ -26,7 +26,5 @@ func TestWriteToEndedProcess(t *testing.T) {
 	if err := c.Write(t.Context(), &jsonrpc.Request{Method: "initialize"}); err == nil || !strings.Contains(err.Error(), "exited with status 0") {
 		t.Errorf("Write: %v", err)
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	_ = c.Close() // the input may be closed already
 }
