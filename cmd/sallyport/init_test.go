@@ -62,7 +62,7 @@ func TestInitTerminal(t *testing.T) {
 	}
 	text = strings.ReplaceAll(barDrawing.ReplaceAllString(text, ""), "\r\n", "\n")
 	text = times.ReplaceAllString(strings.ReplaceAll(text, home, "HOME"), "#")
-	golden.Check(t, "testdata/init_terminal.txt", text+"\n")
+	golden.Check(t, "testdata/init/terminal.golden", text+"\n")
 	if strings.ContainsAny(text, "\x1b\r") {
 		t.Errorf("a bar leaves something: %q", text)
 	}
