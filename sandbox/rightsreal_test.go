@@ -95,7 +95,8 @@ func checksOf(t *testing.T, dir, script, mode string) map[string]sandbox.Check {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "DIR=" + dir, "HOME=" + dir, "SALLYPORT_CHECKS=" + mode, "SALLYPORT_TEST_RUNSC=" + filepath.Join(dir, "runsc"), "SALLYPORT_STATE=" + filepath.Join(state, "s")}
 	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()
-	line, _, _ := strings.Cut(string(out), "\n")
+	_, line, _ := strings.Cut("\n"+string(out), "\n[") // the race detector may warn before
+	line, _, _ = strings.Cut("["+line, "\n")
 	var checks []sandbox.Check
 	if jsonErr := json.Unmarshal([]byte(line), &checks); err != nil || jsonErr != nil {
 		t.Fatalf("%v, %v:\n%s", err, jsonErr, out)

@@ -118,7 +118,7 @@ parallel(deep, lambda: call("test.binary"), lambda: call("test.echo", {"x": 1})[
 		Node: nodeImports + `const circle = {}; circle.self = circle;
 const refused = (v) => call("test.echo", { v }).then(() => "sent", (e) => e.name + ": " + e.message.split("\n")[0]);
 export default [await refused(NaN), await refused([-Infinity]), await refused(call("test.echo")), await refused(() => 1), await refused(new Error("x")), await refused(circle), await call("test.echo", 5).catch((e) => e.hint)]`,
-		Value: `["TypeError: argument v: NaN and Infinity cannot be sent","TypeError: argument 0: NaN and Infinity cannot be sent","TypeError: argument v: a promise cannot be sent; await it first",` +
+		Value: `["TypeError: argument v: NaN and Infinity cannot be sent","TypeError: argument 0: NaN and Infinity cannot be sent","TypeError: echo(...): the call was not awaited",` +
 			`"TypeError: argument v: a function cannot be sent","TypeError: argument v: a Error cannot be sent","TypeError: Converting circular structure to JSON","write: await echo({ name: value })"]`,
 	},
 	{Name: "a circular value in node", Node: "const a = { x: 1n }; a.a = a; export default a", Check: wantValue("text", "<ref *1> { x: 1n, a: [Circular *1] }")},

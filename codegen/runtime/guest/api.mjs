@@ -200,7 +200,7 @@ function chosen(name, options, known) {
   return options;
 }
 
-export function search_tools(query, options = {}) {
+export async function search_tools(query, options = {}) {
   const asked = typeof query === "object" && query !== null ? query : { query, ...chosen("search_tools", options, ["detail", "upstream", "limit"]) };
   const told = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
@@ -214,23 +214,23 @@ function idOf(source) {
   return CALLS.exec(source)?.[1] ?? (own && "sallyport." + own);
 }
 
-export function describe(tool) {
+export async function describe(tool) {
   const id = typeof tool === "function" ? idOf(Function.prototype.toString.call(tool)) : tool;
   if (typeof id !== "string") throw new TypeError(`describe takes a wrapper or "upstream.name", not a ${typeof tool}`);
   return call("sallyport.describe", { tool: id, language: "typescript" });
 }
 
-export function save_skill(name, options = {}) {
+export async function save_skill(name, options = {}) {
   const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope"]);
   const told = Object.entries({ language: asked.code && "typescript", ...asked }).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.save_skill", { name, ...Object.fromEntries(told) });
 }
 
-export function load_skill(name, version = undefined) {
+export async function load_skill(name, version = undefined) {
   return call("sallyport.load_skill", version === undefined ? { name } : { name, version });
 }
 
-export function list_skills(query = undefined) {
+export async function list_skills(query = undefined) {
   return call("sallyport.list_skills", query === undefined ? {} : { query });
 }
 
