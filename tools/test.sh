@@ -11,7 +11,7 @@ plain_tests_in='./gateway ./gateway/trust ./gateway/resultschema ./gateway/typec
 # The longest first: go test starts packages in this order. A package that is named twice is tested once.
 longest='./gateway ./sandbox/deps ./gateway/typecheck'
 
-# Tests of ./sandbox run one after the other and mostly wait, so they run at the same time as the plain ones.
+# Tests of ./sandbox run one after the other and mostly wait, so they run at the same time as all others.
 alone='./sandbox'
 
 # make check has vetted everything. Without debug information a binary is linked in a third of the time. Many tests wait for
@@ -29,11 +29,12 @@ trap 'trap - TERM; kill 0; exit 130' INT TERM # a background command ignores Ctr
 
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
-go test $options -p $((cores + 1)) $race -skip "$plain_tests" $longest $raced || exit 1
-echo "==> go test $race $alone; go test ./... (what is tested without the race detector)"
-# shellcheck disable=SC2086
 go test $options $race $alone &
 # shellcheck disable=SC2086
-go test $options -p "$cores" $plain_packages && go test $options -p "$cores" -run "$plain_tests" $plain_tests_in
-plain=$?
-wait $! && exit $plain
+go test $options -p "$cores" $race -skip "$plain_tests" $longest $raced
+raced_status=$?
+echo "==> go test ./... (what is tested without the race detector)"
+# shellcheck disable=SC2086
+go test $options -p $((cores + 1)) $plain_packages && go test $options -p $((cores + 1)) -run "$plain_tests" $plain_tests_in
+plain_status=$?
+wait $! && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
