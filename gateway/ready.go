@@ -3,6 +3,7 @@ package gateway
 import (
 	"strings"
 
+	"sallyport/gateway/catalog"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -14,7 +15,7 @@ func (g *Gateway) NotReady() []string {
 		return []string{"it is closed"}
 	}
 	var missing []string
-	if ids := g.Catalog.PendingUpstreams(); len(ids) > 0 {
+	if ids := catalog.PendingUpstreams(g.Catalog); len(ids) > 0 {
 		missing = append(missing, sanitize.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
 	}
 	if err := g.Sandboxes.Ready(); err != nil {

@@ -18,7 +18,7 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 			call.Args = json.RawMessage("{}")
 		}
 		if call.Tool.Method() != "tools/call" {
-			return c.handleMethod(ctx, call, next)
+			return methods{c}.handle(ctx, call, next)
 		}
 		entry, err := c.Find(ctx, call.Tool)
 		if err != nil {

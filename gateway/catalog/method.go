@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// handleMethod handles a call of a protocol method other than tools/call, see [tool.Call].
+// handle handles a call of a protocol method other than tools/call, see [tool.Call].
 // It answers lists itself; it checks the others and passes them to the session.
-func (c *Catalog) handleMethod(ctx context.Context, call tool.Call, next toolcall.Handler) (tool.Result, error) {
+func (c methods) handle(ctx context.Context, call tool.Call, next toolcall.Handler) (tool.Result, error) {
 	m, err := c.Member(call.Tool.Upstream)
 	if err != nil {
 		return tool.Result{}, err
@@ -28,9 +28,9 @@ func (c *Catalog) handleMethod(ctx context.Context, call tool.Call, next toolcal
 	}
 	switch call.Tool.Method() {
 	case tool.ListResources, tool.ListTemplates, tool.ListPrompts:
-		return methods{c}.list(ctx, m, call.Tool.Method())
+		return c.list(ctx, m, call.Tool.Method())
 	case tool.GetPrompt:
-		err = methods{c}.checkPrompt(ctx, m, args)
+		err = c.checkPrompt(ctx, m, args)
 	case tool.ReadResource, tool.Subscribe, tool.Unsubscribe:
 		_, err = stringArgument(args, "uri", "uris are listed by resources/list, or made from a template of resources/templates/list")
 	case tool.SetLogLevel:

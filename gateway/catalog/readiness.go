@@ -60,7 +60,7 @@ func (c readiness) waitMostConnected(ctx context.Context) {
 func isReady(m *member) bool { return m.state().Status == upstream.Ready }
 
 // PendingUpstreams returns the ids of the upstreams that callers still wait for; none after the deadline.
-func (c *Catalog) PendingUpstreams() []string {
+func PendingUpstreams(c *Catalog) []string {
 	if time.Now().After(*c.connectDeadline.Load()) {
 		return nil
 	}
