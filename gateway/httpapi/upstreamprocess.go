@@ -15,15 +15,18 @@ type Processes interface {
 	Stderr(ctx context.Context, id string) (string, error)
 }
 
+// processRoutes are the routes on the processes of upstreams.
+type processRoutes struct{ service Processes }
+
 // Restarted is what POST /upstreams/restart/{upstream} gives.
 type Restarted struct {
 	// Upstream is the id of the upstream, which is connected again.
 	Upstream string `json:"upstream"`
 }
 
-func (a *api) restartUpstream(r *http.Request, _ Nothing) (Restarted, error) {
+func (p processRoutes) restart(r *http.Request, _ Nothing) (Restarted, error) {
 	id := r.PathValue("upstream")
-	return Restarted{Upstream: sanitize.Line(id, 100)}, a.service.Restart(r.Context(), id)
+	return Restarted{Upstream: sanitize.Line(id, 100)}, p.service.Restart(r.Context(), id)
 }
 
 // UpstreamLog is what GET /upstreams/log/{upstream} gives.
@@ -34,8 +37,8 @@ type UpstreamLog struct {
 	Stderr string `json:"stderr"`
 }
 
-func (a *api) upstreamLog(r *http.Request) (UpstreamLog, error) {
+func (p processRoutes) log(r *http.Request) (UpstreamLog, error) {
 	id := r.PathValue("upstream")
-	text, err := a.service.Stderr(r.Context(), id)
+	text, err := p.service.Stderr(r.Context(), id)
 	return UpstreamLog{Upstream: sanitize.Line(id, 100), Stderr: sanitize.Text(text, 16<<10)}, err
 }
