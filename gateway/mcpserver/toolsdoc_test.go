@@ -21,6 +21,7 @@ import (
 
 var (
 	docRow     = regexp.MustCompile("(?m)^\\| `([a-z_]+)\\(([^)]*)\\)` \\| ([0-9]+) \\| .* `(\\{.*\\})` \\|$")
+	docTexts   = regexp.MustCompile("(?s)<!-- begin texts -->.*<!-- end texts -->")
 	docProfile = regexp.MustCompile(`(?m)^## ([a-z]+) \(([0-9]+) tokens\)$`)
 )
 
@@ -56,8 +57,10 @@ func TestToolsDoc(t *testing.T) {
 		documented[m[1]] = m[2:]
 		return strings.Replace(line, "` | "+m[3]+" | ", fmt.Sprintf("` | %d | ", cost[m[1]]), 1)
 	})
+	defs := allTools(t, g.Service(), *opts)
+	doc = docTexts.ReplaceAllLiteralString(doc, "<!-- begin texts -->\n"+descriptions(defs, "search_tools", "execute_code")+"<!-- end texts -->")
 	golden.Check(t, file, doc)
-	for _, def := range allTools(t, g.Service(), *opts) {
+	for _, def := range defs {
 		row, ok := documented[def.Name]
 		if !ok {
 			t.Errorf("docs/reference/tools.md has no row for %s", def.Name)
@@ -82,6 +85,25 @@ func TestToolsDoc(t *testing.T) {
 	for name := range documented {
 		t.Errorf("docs/reference/tools.md has %s, which is no tool", name)
 	}
+}
+
+// descriptions returns the descriptions of tools as blocks of text, in lines of at most 118 characters.
+func descriptions(defs map[string]*mcp.Tool, names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&b, "```text\n%s:", name)
+		width := len(name) + 1
+		for word := range strings.FieldsSeq(defs[name].Description) {
+			if width+len(word) >= 118 {
+				b.WriteString("\n ")
+				width = 1
+			}
+			b.WriteString(" " + word)
+			width += len(word) + 1
+		}
+		b.WriteString("\n```\n")
+	}
+	return b.String()
 }
 
 // allTools are those of every profile, and the two as they are without any.
