@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -113,7 +112,7 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 // program returns the program for a file, with the options that apply to all files.
 func (a *app) program(file string, program execution.Program) (_ execution.Program, err error) {
 	if program.Language == "" {
-		if program.Language, err = languageOf(file); err != nil {
+		if program.Language, err = cli.LanguageOf(file); err != nil {
 			return program, err
 		}
 	}
@@ -139,21 +138,7 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execut
 	if e.Status == execution.Held {
 		a.Say("approvals of exec end with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
 	}
-	return executionStatus(e)
-}
-
-// languageOf returns the language for a file's extension.
-func languageOf(file string) (string, error) {
-	switch strings.ToLower(filepath.Ext(file)) {
-	case ".py":
-		return "python", nil
-	case ".ts", ".mts", ".js", ".mjs":
-		return "typescript", nil
-	}
-	if file == "-" {
-		return "python", nil
-	}
-	return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("cannot tell the language of %s by its extension", file), Hint: "say --language python or --language typescript"}
+	return cli.ExecutionStatus(e)
 }
 
 // maxProgram bounds the bytes read of a program. It is more than the gateway accepts, so that the gateway still refuses a larger one.
@@ -227,25 +212,6 @@ func failureText(e execution.Result) string {
 		return bare.Text()
 	}
 	return "sallyport: " + strings.TrimSuffix(bare.Text(), ".")
-}
-
-// executionStatus maps the status of an execution to the exit status of the process.
-func executionStatus(e execution.Result) error {
-	switch e.Status {
-	case sandbox.OK:
-		return nil
-	case sandbox.Failed:
-		return cli.Status(cli.ExitFailed)
-	case sandbox.Exited:
-		return cli.Status(e.Exit & 0xFF)
-	case sandbox.TimedOut:
-		return cli.Status(cli.ExitTimeout)
-	case sandbox.Canceled:
-		return cli.Status(cli.ExitInterrupted)
-	case execution.Held:
-		return cli.Status(cli.ExitSuspended)
-	}
-	return cli.Status(cli.ExitUnable)
 }
 
 // executionJSON is what exec --json prints. Fields are added, never changed.

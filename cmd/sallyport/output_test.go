@@ -89,7 +89,7 @@ func TestEnds(t *testing.T) {
 	} {
 		e := execution.Result{Outcome: c.outcome, Limits: limits}
 		e.Stdout.Text, e.Value = "printed", &bridge.Value{Kind: "json", Text: "1", Size: 1}
-		if got := cli.ExitStatus(executionStatus(e)); got != c.want {
+		if got := cli.ExitStatus(cli.ExecutionStatus(e)); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.outcome.Status, got, c.want)
 		}
 		says := failureText(e)

@@ -100,7 +100,7 @@ func typeStep(at path, mapping, key, value *yaml.Node) *migrationStep {
 		return renameStep(at, key, "transport")
 	case kind == "stdio" && has("command"), isHTTPType(kind) && (has("url") || has("httpUrl") || has("serverUrl")):
 		return &migrationStep{Change{key.Line, fmt.Sprintf("%q is removed", key.Value+": "+kind)},
-			func(data []byte) ([]byte, error) { return yamledit.Drop(data, at) }}
+			func(data []byte) ([]byte, error) { return yamledit.Unset(data, at...) }}
 	}
 	return nil
 }

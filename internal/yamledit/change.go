@@ -10,43 +10,6 @@ import (
 
 // Rename renames the key at a path of keys. Everything else stays, the comments too.
 func Rename(data []byte, path []string, name string) ([]byte, error) {
-	return change(data, path, func(f *file, mapping *yaml.Node, at int) []byte {
-		if find(mapping, name) >= 0 {
-			return nil
-		}
-		key := mapping.Content[at]
-		return f.replace(key, name)
-	}, func(mapping *yaml.Node, at int) { mapping.Content[at].SetString(name) })
-}
-
-// Set replaces the text at a path of keys. A text or a word is replaced; a list or a mapping is not.
-func Set(data []byte, path []string, value string) ([]byte, error) {
-	return change(data, path, func(f *file, mapping *yaml.Node, at int) []byte {
-		return f.replace(mapping.Content[at+1], value)
-	}, func(mapping *yaml.Node, at int) {
-		var n yaml.Node
-		if yaml.Unmarshal([]byte(value), &n) == nil && len(n.Content) == 1 {
-			mapping.Content[at+1] = n.Content[0]
-		}
-	})
-}
-
-// Drop removes the key at a path of keys with its value, which is a text or a word.
-func Drop(data []byte, path []string) ([]byte, error) {
-	return change(data, path, func(f *file, mapping *yaml.Node, at int) []byte {
-		if mapping.Style&yaml.FlowStyle != 0 {
-			return f.dropInside(mapping, at)
-		}
-		key, value := mapping.Content[at], mapping.Content[at+1]
-		if value.Kind != yaml.ScalarNode || value.Line != key.Line || len(mapping.Content) == 2 {
-			return nil
-		}
-		return slices.Concat(f.data[:f.start(key.Line)], f.data[f.start(key.Line+1):])
-	}, func(mapping *yaml.Node, at int) { mapping.Content = slices.Delete(mapping.Content, at, at+2) })
-}
-
-// change edits the text of a file at a key. The result must be what edit makes of the parsed file.
-func change(data []byte, path []string, text func(f *file, mapping *yaml.Node, at int) []byte, edit func(mapping *yaml.Node, at int)) ([]byte, error) {
 	f, err := parse(data)
 	if err != nil {
 		return nil, err
@@ -55,14 +18,14 @@ func change(data []byte, path []string, text func(f *file, mapping *yaml.Node, a
 	if at < 0 {
 		return nil, fmt.Errorf("%q %w", strings.Join(path, "."), ErrMissing)
 	}
-	made := text(f, mapping, at)
-	if made == nil {
-		return nil, fmt.Errorf("%q %w", strings.Join(path, "."), ErrUnsafe)
+	key, unsafe := mapping.Content[at], fmt.Errorf("%q %w", strings.Join(path, "."), ErrUnsafe)
+	made := f.replace(key, name)
+	if made == nil || find(mapping, name) >= 0 {
+		return nil, unsafe
 	}
-	edit(mapping, at)
-	g, err := parse(made)
-	if err != nil || dumped(g.root) != dumped(f.root) {
-		return nil, fmt.Errorf("%q %w", strings.Join(path, "."), ErrUnsafe)
+	key.SetString(name)
+	if g, err := parse(made); err != nil || dumped(g.root) != dumped(f.root) {
+		return nil, unsafe
 	}
 	return made, nil
 }
@@ -122,21 +85,4 @@ func (f *file) replace(n *yaml.Node, text string) []byte {
 		return nil
 	}
 	return slices.Concat(f.data[:at], []byte(text), f.data[at+len(old):])
-}
-
-// dropInside removes a key of a mapping in braces, with the comma after it or before it.
-func (f *file) dropInside(mapping *yaml.Node, at int) []byte {
-	key, value := mapping.Content[at], mapping.Content[at+1]
-	old, from := f.written(value), f.offset(key)
-	switch {
-	case old == "" || len(mapping.Content) == 2:
-		return nil
-	case at+2 < len(mapping.Content):
-		return slices.Concat(f.data[:from], f.data[f.offset(mapping.Content[at+2]):])
-	}
-	comma := strings.LastIndexByte(string(f.data[:from]), ',')
-	if comma < 0 {
-		return nil
-	}
-	return slices.Concat(f.data[:comma], f.data[f.offset(value)+len(old):])
 }

@@ -33,23 +33,25 @@ func TestRename(t *testing.T) {
 	}
 }
 
-func TestSetAndDrop(t *testing.T) {
+func TestSetAndUnset(t *testing.T) {
 	path := []string{"a", "x"}
 	for in, want := range map[string][2]string{
 		"a:\n  # c\n  x: old # d\n  y: 2\n": {"a:\n  # c\n  x: new # d\n  y: 2\n", "a:\n  # c\n  y: 2\n"},
 		"a: {x: old, y: 2}\n":               {"a: {x: new, y: 2}\n", "a: {y: 2}\n"},
 		"a: {y: [1, 2], x: \"old\" }\n":     {"a: {y: [1, 2], x: new }\n", "a: {y: [1, 2] }\n"},
 	} {
-		if got, err := yamledit.Set([]byte(in), path, "new"); err != nil || string(got) != want[0] {
+		if got, err := yamledit.SetKey([]byte(in), "new", path...); err != nil || string(got) != want[0] {
 			t.Errorf("set in %q: got %q, %v", in, got, err)
 		}
-		if got, err := yamledit.Drop([]byte(in), path); err != nil || string(got) != want[1] {
-			t.Errorf("drop in %q: got %q, %v", in, got, err)
+		if got, err := yamledit.Unset([]byte(in), path...); err != nil || string(got) != want[1] {
+			t.Errorf("unset in %q: got %q, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"a: {x: 1}\n", "a:\n  x: 1\n", "a:\n  x:\n    y: 1\n  z: 1\n", "a:\n  x: |\n    t\n  z: 1\n"} {
-		if got, err := yamledit.Drop([]byte(in), path); !errors.Is(err, yamledit.ErrUnsafe) {
-			t.Errorf("drop in %q: got %q, %v", in, got, err)
+	for in, want := range map[string]string{
+		"b: 1\na: {x: 1}\n": "b: 1\n", "b: 1\na:\n  x: 1\n": "b: 1\n", "a:\n  x:\n    y: 1\n  z: 1\n": "a:\n  z: 1\n", "a:\n  x: |\n    t\n  z: 1\n": "a:\n  z: 1\n",
+	} {
+		if got, err := yamledit.Unset([]byte(in), path...); err != nil || string(got) != want {
+			t.Errorf("unset in %q: got %q, %v", in, got, err)
 		}
 	}
 }

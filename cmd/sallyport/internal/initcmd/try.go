@@ -18,7 +18,6 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 )
 
 // TryCommand returns the verb.
@@ -88,7 +87,7 @@ func (a *app) try(ctx context.Context, files []string, language string) error {
 func (a *app) printResult(e execution.Result, after string) error {
 	if e.Failed() {
 		fmt.Fprintln(a.Stderr, cli.Clean(e.Text()))
-		return exitStatus(e)
+		return cli.ExecutionStatus(e)
 	}
 	return a.Print(e.Text() + after)
 }
@@ -96,9 +95,9 @@ func (a *app) printResult(e execution.Result, after string) error {
 // readProgram reads the program of the user.
 func (a *app) readProgram(file, language string) (execution.Program, error) {
 	if language == "" {
-		language = "python"
-		if strings.Contains(".ts .mts .js .mjs", filepath.Ext(file)) && filepath.Ext(file) != "" {
-			language = "typescript"
+		var err error
+		if language, err = cli.LanguageOf(file); err != nil {
+			return execution.Program{}, err
 		}
 	}
 	in := a.Stdin
@@ -112,23 +111,6 @@ func (a *app) readProgram(file, language string) (execution.Program, error) {
 	}
 	code, err := io.ReadAll(io.LimitReader(in, execution.MaxCode+1))
 	return execution.Program{Code: string(code), Language: language}, err
-}
-
-// exitStatus maps the status of an execution to the exit status of the process, as exec does.
-func exitStatus(e execution.Result) error {
-	switch e.Status {
-	case sandbox.OK:
-		return nil
-	case sandbox.Failed:
-		return cli.Status(cli.ExitFailed)
-	case sandbox.Exited:
-		return cli.Status(e.Exit & 0xFF)
-	case sandbox.TimedOut:
-		return cli.Status(cli.ExitTimeout)
-	case sandbox.Canceled:
-		return cli.Status(cli.ExitInterrupted)
-	}
-	return cli.Status(cli.ExitUnable)
 }
 
 // withSamples calls use with a gateway in front of the sample servers. All its files are in a temporary folder.
