@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -61,14 +60,9 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
   sallyport exec report.py              run a program as a model would
   claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"`,
 		Version:           cli.BuildVersion(),
-		Args:              cli.UnknownCommand,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.CheckLevel() },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.SetOut(a.Stderr)
-			return errors.Join(cmd.Help(), cli.Status(cli.ExitUsage))
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -83,7 +77,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	flags.StringVar(&a.DataPath, "data", "", "keep workspaces and records in `DIR` (default\n$XDG_DATA_HOME/sallyport, ~/.local/share/sallyport)")
 	flags.StringVar(&a.LogLevel, "log-level", "", "log to stderr from `LEVEL` on: debug, info, warn, error\n(default info for serve, error for all else)")
 	cli.CompleteFlag(root, "log-level", "debug", "info", "warn", "error")
-	root.AddCommand(server.ServeCommand(a.App), execCommand(a), toolscmd.CallCommand(a.App), toolscmd.SearchCommand(a.App), toolscmd.ToolsCommand(a.App), toolscmd.GenerateCommand(a.App), doctorcmd.Command(a.App), versionCommand(a),
+	cli.Group(root, server.ServeCommand(a.App), execCommand(a), toolscmd.CallCommand(a.App), toolscmd.SearchCommand(a.App), toolscmd.ToolsCommand(a.App), toolscmd.GenerateCommand(a.App), doctorcmd.Command(a.App), versionCommand(a),
 		upstreamscmd.Command(a.App), configcmd.Command(a.App), configcmd.UpgradeCommand(a.App), server.WorkerCommand(a.App), upstreamscmd.AuthCommand(a.App), clientscmd.ImportCommand(a.App), clientscmd.InstallCommand(a.App), skillsCommand(a), backupCommand(a), restoreCommand(a),
 		accesscmd.ApprovalsCommand(a.App), auditcmd.ExecutionsCommand(a.App), auditcmd.ExplainCommand(a.App), auditcmd.LogCommand(a.App), accesscmd.PolicyCommand(a.App), workflowcmd.Command(a.App), benchcmd.Command(a.App), manCommand(a), topcmd.Command(a.App), accesscmd.TokenCommand(a.App), server.DashboardCommand(a.App), environmentscmd.Command(a.App))
 	root.AddCommand(initcmd.InitCommand(a.App), initcmd.TryCommand(a.App), initcmd.SampleCommand(a.App))
@@ -112,8 +106,8 @@ func configureCompletion(root *cobra.Command) {
 		if cmd.Name() != "completion" {
 			continue
 		}
-		cmd.Short, cmd.Args = "print the completion script of a shell", cli.UnknownCommand
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		cli.Group(cmd).Short = "print the completion script of a shell"
+		cmd.Use = "completion COMMAND"
 		for _, shell := range cmd.Commands() {
 			shell.Args = cli.NoArguments
 			shell.Short = "print the completion script of " + shell.Name()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
@@ -30,11 +28,8 @@ principals, once it is approved here. An approval is for the current files: if
 they change, the shared skill is not used until it is approved again.`,
 		Example: `  sallyport skills review
   sallyport skills approve weekly-report@9f86d081884c`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(skillsListCommand(a), skillsShowCommand(a), skillsReviewCommand(a), skillsApproveCommand(a), skillsRejectCommand(a), skillsRemoveCommand(a))
-	return cmd
+	return cli.Group(cmd, skillsListCommand(a), skillsShowCommand(a), skillsReviewCommand(a), skillsApproveCommand(a), skillsRejectCommand(a), skillsRemoveCommand(a))
 }
 
 // addOwnerFlags adds the flags that select the owner of skills.
@@ -46,17 +41,18 @@ func addOwnerFlags(cmd *cobra.Command, owner *string, shared *bool) {
 
 func skillsListCommand(a *app) *cobra.Command {
 	var owner string
-	var shared bool
+	var shared, asJSON bool
 	cmd := &cobra.Command{
 		Use: "list [flags]", Short: "list skills",
 		Long:    "List shows the skills of local clients, those of a principal, or those that are shared.",
 		Example: "  sallyport skills list\n  sallyport skills list --shared",
 		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return a.withSkills(func(s *skill.Store) error { return a.skillsList(s, owner, shared) })
+			return a.withSkills(func(s *skill.Store) error { return a.skillsList(s, owner, shared, asJSON) })
 		},
 	}
 	addOwnerFlags(cmd, &owner, &shared)
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -68,7 +64,7 @@ func skillsShowCommand(a *app) *cobra.Command {
 		Use: "show [flags] NAME", Short: "print a skill, all of its files",
 		Long:    "Show prints every file of a skill. Characters that do not show are written as <U+200B>.",
 		Example: "  sallyport skills show weekly-report\n  sallyport skills show weekly-report --version 2",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.OneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withSkills(func(s *skill.Store) error {
 				one, err := loadSkill(s, owner, args[0], version, shared)
@@ -85,17 +81,20 @@ func skillsShowCommand(a *app) *cobra.Command {
 }
 
 func skillsReviewCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "review [NAME]", Short: "show the skills that wait to be shared",
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "review [flags] [NAME]", Short: "show the skills that wait to be shared",
 		Long: `Review shows each skill that waits to be shared, and each shared one with files that have
 changed since they were approved, as a difference to what is shared now.
 Characters that do not show are written as <U+200B>.`,
 		Example: "  sallyport skills review\n  sallyport skills review weekly-report",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cli.MaybeName,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.withSkills(func(s *skill.Store) error { return a.skillsReview(s, strings.Join(args, "")) })
+			return a.withSkills(func(s *skill.Store) error { return a.skillsReview(s, strings.Join(args, ""), asJSON) })
 		},
 	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
 }
 
 func skillsApproveCommand(a *app) *cobra.Command {
@@ -104,7 +103,7 @@ func skillsApproveCommand(a *app) *cobra.Command {
 		Long: `Approve shares skills with all principals. With @DIGEST behind the name, as review
 prints it, only what you have seen is approved.`,
 		Example: "  sallyport skills approve weekly-report@9f86d081884c",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.SomeNames("name"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			return a.withSkills(func(s *skill.Store) error { return a.skillsApprove(s, names) })
 		},
@@ -116,7 +115,7 @@ func skillsRejectCommand(a *app) *cobra.Command {
 		Use: "reject NAME...", Short: "remove skills that wait to be shared",
 		Long:    "Reject removes what waits for review. The author keeps their own.",
 		Example: "  sallyport skills reject weekly-report",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.SomeNames("name"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			return a.withSkills(func(s *skill.Store) error {
 				return a.eachSkill(names, "rejected", s.Reject, func() []string { return s.Pending() })
@@ -132,7 +131,7 @@ func skillsRemoveCommand(a *app) *cobra.Command {
 		Use: "rm [flags] NAME...", Short: "remove skills with all their versions",
 		Long:    "Rm removes skills of local clients, of a principal, or shared ones.",
 		Example: "  sallyport skills rm weekly-report\n  sallyport skills rm --shared weekly-report",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.SomeNames("name"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			return a.withSkills(func(s *skill.Store) error {
 				remove, list := func(name string) error { return s.Remove(owner, name) }, func() []string { return s.Names(owner) }
@@ -166,27 +165,6 @@ func loadSkill(s *skill.Store, owner, name string, version int, shared bool) (sk
 	return s.Load(owner, name, version)
 }
 
-func (a *app) skillsList(s *skill.Store, owner string, shared bool) error {
-	names := s.Names(owner)
-	if shared {
-		names = s.SharedNames()
-	}
-	var b strings.Builder
-	for _, name := range names {
-		one, err := loadSkill(s, owner, name, 0, shared)
-		if err != nil {
-			fmt.Fprintf(&b, "%s: %s\n", name, trust.Visible(err.Error()))
-			continue
-		}
-		line, _, _ := strings.Cut(one.Description, "\n")
-		fmt.Fprintf(&b, "%s %d (%s): %s\n", name, one.Version, one.Language, trust.Visible(line))
-	}
-	if len(names) == 0 {
-		a.Say("no skills")
-	}
-	return a.Print(b.String())
-}
-
 // skillText returns all files of a skill as one text.
 func skillText(one skill.Skill) string {
 	if one.Name == "" {
@@ -198,37 +176,6 @@ func skillText(one skill.Skill) string {
 		fmt.Fprintf(&b, "-- %s --\n%s\n", path, strings.TrimSuffix(string(one.Files[path]), "\n"))
 	}
 	return b.String()
-}
-
-func (a *app) skillsReview(s *skill.Store, name string) error {
-	var b strings.Builder
-	names := append(s.Pending(), s.SharedNames()...)
-	slices.Sort(names)
-	for _, each := range slices.Compact(names) {
-		if name != "" && each != name {
-			continue
-		}
-		shared, err := s.LoadShared(each, 0)
-		waits, pending := s.LoadPending(each)
-		why := "wants to share it"
-		switch {
-		case pending == nil:
-		case errors.Is(err, skill.ErrChanged):
-			waits, shared, why = shared, skill.Skill{}, "shared it, and its files have changed since they were approved"
-		default:
-			continue
-		}
-		fmt.Fprintf(&b, "%s: %s %s\n\n", each, cmp.Or(trust.Visible(waits.Author), "somebody"), why)
-		change := diff.Diff("shared", []byte(trust.Visible(skillText(shared))), "waits", []byte(trust.Visible(skillText(waits))))
-		for line := range strings.Lines(string(change)) {
-			b.WriteString("  " + line)
-		}
-		fmt.Fprintf(&b, "\n  to share it: sallyport skills approve %s@%s\n\n", each, waits.Digest()[:12])
-	}
-	if b.Len() == 0 {
-		a.Say("no skill waits for review")
-	}
-	return a.Print(b.String())
 }
 
 func (a *app) skillsApprove(s *skill.Store, names []string) error {

@@ -24,7 +24,7 @@ func ApprovalsCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "approvals [flags]",
+		Use:   "approvals [COMMAND] [flags]",
 		Short: "answer calls of tools that wait for a person",
 		Long: `Approvals lists the calls that wait for a person, of all clients, because a rule in
 upstreams.yaml says so: those of the gateways that run on the data directory,
@@ -41,8 +41,10 @@ meantime can be resumed by its model, without another question.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.approvals(cmd.Context(), all, asJSON) },
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also show those that were recently answered or have expired")
-	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(approveCommand(a, &asJSON), denyCommand(a, &asJSON), doneCommand(a, &asJSON), watchCommand(a))
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, cli.OneObject)
+	list := &cobra.Command{Use: "list [flags]", Short: "list the calls that wait, as approvals alone does", Args: cli.NoArguments, RunE: cmd.RunE}
+	list.Flags().BoolVar(&all, "all", false, cmd.Flag("all").Usage)
+	cmd.AddCommand(list, approveCommand(a, &asJSON), denyCommand(a, &asJSON), doneCommand(a, &asJSON), watchCommand(a))
 	return cmd
 }
 

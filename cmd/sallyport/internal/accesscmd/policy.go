@@ -24,15 +24,13 @@ func PolicyCommand(shared *cli.App) *cobra.Command {
 		Short:   "test the rules of the settings, or try them on a call",
 		Long:    "Policy works with the section policy of the settings: which calls are made, asked about or refused.",
 		Example: "  sallyport policy test\n  sallyport policy try github.delete_repo '{\"name\":\"x\"}'",
-		Args:    cli.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(policyTestCommand(a), policyTryCommand(a))
-	return cmd
+	return cli.Group(cmd, policyTestCommand(a), policyTryCommand(a))
 }
 
 func policyTestCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "test [flags]",
 		Short: "run the tests of the policy",
 		Long: `Test decides about each call in policy.tests as a gateway would, without calling
@@ -40,12 +38,15 @@ anything, and prints those with another decision than expected. The exit status
 is then 1.`,
 		Example: "  sallyport policy test",
 		Args:    cli.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.policyTest(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.policyTest(cmd.Context(), asJSON) },
 	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
 }
 
 func policyTryCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "try [flags] TOOL [ARGUMENTS]",
 		Short: "show the decision about one call, and why",
 		Long: `Try shows how the rules decide about a call of a tool, with ARGUMENTS as a JSON object.
@@ -63,12 +64,28 @@ status is 0 for a call that is allowed, and 1 for all others.`,
 			if len(args) == 1 {
 				args = append(args, "{}")
 			}
-			return a.policyTry(cmd.Context(), args[0], args[1])
+			return a.policyTry(cmd.Context(), args[0], args[1], asJSON)
 		},
 	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
 }
 
-func (a *app) policyTest(ctx context.Context) error {
+// testsJSON is what test --json prints.
+type testsJSON struct {
+	OK    bool       `json:"ok"`
+	Tests []testJSON `json:"tests"`
+}
+
+// testJSON is the result of one test.
+type testJSON struct {
+	Line    int    `json:"line"`
+	Call    string `json:"call"`
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) policyTest(ctx context.Context, asJSON bool) error {
 	cfg, err := a.Load()
 	if err != nil {
 		return err
@@ -77,33 +94,50 @@ func (a *app) policyTest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
 	for _, dead := range cfg.Policy.Unreachable(ctx, p) {
 		a.Say(dead)
 	}
-	failed := 0
+	result := testsJSON{OK: true}
 	for _, t := range cfg.Policy.Tests {
 		d, err := p.Run(ctx, t, labelsFor(cfg, t.Call))
 		if err != nil {
 			return err
 		}
-		if why := t.Failure(d); why != "" {
+		why := t.Failure(d)
+		result.OK = result.OK && why == ""
+		result.Tests = append(result.Tests, testJSON{t.Line, t.Call, why == "", why})
+	}
+	if asJSON {
+		err = a.PrintJSON(result)
+	} else {
+		err = a.printTests(cfg.Path, result)
+	}
+	if err != nil || result.OK {
+		return err
+	}
+	return cli.Status(cli.ExitFailed)
+}
+
+// printTests prints the tests that failed, and their number.
+func (a *app) printTests(path string, result testsJSON) error {
+	var b strings.Builder
+	failed := 0
+	for _, t := range result.Tests {
+		if !t.OK {
 			failed++
-			fmt.Fprintf(&b, "%s:%d: %s: %s\n", cfg.Path, t.Line, sanitize.Line(t.Call, 100), sanitize.Line(why, 400))
+			fmt.Fprintf(&b, "%s:%d: %s: %s\n", path, t.Line, sanitize.Line(t.Call, 100), sanitize.Line(t.Problem, 400))
 		}
 	}
-	switch n := len(cfg.Policy.Tests); {
+	switch n := len(result.Tests); {
 	case n == 0:
 		a.Say("the settings have no policy.tests")
+		return nil
 	case failed == 0:
 		fmt.Fprintf(&b, "%s passed\n", cli.Plural(n, "test", "tests"))
 	default:
 		fmt.Fprintf(&b, "%d of %s failed\n", failed, cli.Plural(n, "test", "tests"))
 	}
-	if err := a.Print(b.String()); err != nil || failed == 0 {
-		return err
-	}
-	return cli.Status(cli.ExitFailed)
+	return a.Print(b.String())
 }
 
 // labelsFor returns the labels that the settings give a tool.
@@ -120,7 +154,27 @@ func labelsFor(cfg *config.Config, call string) []string {
 	return nil
 }
 
-func (a *app) policyTry(ctx context.Context, name, args string) error {
+// decisionJSON is what try --json prints.
+type decisionJSON struct {
+	Decision policy.Action `json:"decision"`
+	Rule     string        `json:"rule,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Message  string        `json:"message,omitempty"`
+}
+
+// text returns the decision for people.
+func (d decisionJSON) text() string {
+	text := string(d.Decision)
+	if d.Reason != "" {
+		text += ": " + sanitize.Line(d.Reason, 400)
+	}
+	if d.Message != "" {
+		text += "\nmodels are told: " + sanitize.Line(d.Message, 400)
+	}
+	return text
+}
+
+func (a *app) policyTry(ctx context.Context, name, args string, asJSON bool) error {
 	id, err := tool.ParseID(name)
 	if err != nil {
 		return err
@@ -135,14 +189,13 @@ func (a *app) policyTry(ctx context.Context, name, args string) error {
 		if err != nil {
 			return err
 		}
-		text := string(d.Action)
-		if d.Reason != "" {
-			text += ": " + sanitize.Line(d.Reason, 400)
+		shown := decisionJSON{d.Action, d.Rule, d.Reason, d.Message}
+		if asJSON {
+			err = a.PrintJSON(shown)
+		} else {
+			err = a.Print(shown.text())
 		}
-		if d.Message != "" {
-			text += "\nmodels are told: " + sanitize.Line(d.Message, 400)
-		}
-		if err := a.Print(text + "\n"); err != nil || d.Action == policy.Allow {
+		if err != nil || d.Action == policy.Allow {
 			return err
 		}
 		return cli.Status(cli.ExitFailed)

@@ -33,11 +33,8 @@ files (change files of one's own workspaces), metrics (read /metrics), operate
   sallyport token create grafana --scope metrics --expires 365d
   sallyport token list
   sallyport token revoke laptop`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
-	return cmd
+	return cli.Group(cmd, tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
 }
 
 func tokenCreateCommand(a *app) *cobra.Command {
@@ -132,11 +129,16 @@ func tokenListCommand(a *app) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.listTokens(asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// tokenJSON is a token as list --json prints it.
+// tokensJSON is what list --json prints.
+type tokensJSON struct {
+	Tokens []tokenJSON `json:"tokens"`
+}
+
+// tokenJSON is one token of it.
 type tokenJSON struct {
 	Name    string       `json:"name"`
 	ID      string       `json:"id"`
@@ -162,7 +164,7 @@ func (a *app) listTokens(asJSON bool) error {
 		list = append(list, tokenJSON{t.Name, t.ID, t.Scopes, t.Created, t.Expires, t.Used, t.Rate, t.Expired(time.Now())})
 	}
 	if asJSON {
-		return a.PrintJSON(list)
+		return a.PrintJSON(tokensJSON{list})
 	}
 	if len(list) == 0 {
 		a.Say("there are no tokens; sallyport token create makes one")

@@ -26,7 +26,7 @@ func ExecutionsCommand(shared *cli.App) *cobra.Command {
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "executions [flags]",
+		Use:   "executions [COMMAND] [flags]",
 		Short: "show the programs that ran last",
 		Long: `Executions lists the programs that ran last, of all clients, the newest first: those
 of the gateways that run on the data directory, and the stored ones, also those of
@@ -41,8 +41,10 @@ of the gateways that run on the data directory, and the stored ones, also those 
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "show `N` of them, at most 1000")
-	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(&cobra.Command{
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, cli.OneObject)
+	list := &cobra.Command{Use: "list [flags]", Short: "list the programs that ran last, as executions alone does", Args: cli.NoArguments, RunE: cmd.RunE}
+	list.Flags().IntVar(&limit, "limit", 20, cmd.Flag("limit").Usage)
+	cmd.AddCommand(list, &cobra.Command{
 		Use:   "show [flags] ID",
 		Short: "show one execution: its program and its calls",
 		Args:  cli.OneID,

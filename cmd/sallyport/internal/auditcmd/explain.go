@@ -31,7 +31,7 @@ and results are not stored, and not shown.`,
 		Args:    cli.OneID,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0], asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record as JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -105,7 +105,7 @@ func LogCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	var l logOptions
 	cmd := &cobra.Command{
-		Use:   "log [flags]",
+		Use:   "log [COMMAND] [flags]",
 		Short: "show the audit record",
 		Long: `Log shows the audit record: programs and their calls with decisions and outcomes,
 approvals, logins, changes of settings and definitions. It reads the files in the data
@@ -125,7 +125,7 @@ directory, also while a gateway runs. They have no arguments, results or secrets
 	l.flags(cmd)
 	cmd.Flags().IntVar(&l.limit, "limit", 100, "show the last `N`, 0 for all")
 	cmd.Flags().BoolVarP(&l.tail, "follow", "f", false, "then show each as it comes, until interrupted")
-	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print the lines of the record, one JSON object each")
+	cli.JSONLinesFlag(cmd, &l.asJSON)
 	cmd.AddCommand(logVerifyCommand(a), logHeadCommand(a), logExportCommand(a), logSinksCommand(a))
 	return cmd
 }

@@ -41,7 +41,7 @@ Exit status: 0 if the log is intact, 1 if it is not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.verifyLog(cmd.Context(), heads, asJSON) },
 	}
 	cmd.Flags().StringArrayVar(&heads, "head", nil, "a `HEAD` that was stored elsewhere: SEQ:HASH, or a file with one")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -181,7 +181,7 @@ func logSinksCommand(a *app) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.showSinks(asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

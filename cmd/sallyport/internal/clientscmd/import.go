@@ -22,11 +22,16 @@ import (
 	"sallyport/internal/tool"
 )
 
+// importFlags are the flags of import.
+type importFlags struct {
+	envFile        string
+	dryRun, asJSON bool
+}
+
 // ImportCommand returns the verb.
 func ImportCommand(shared *cli.App) *cobra.Command {
 	a := &app{shared}
-	var envFile string
-	var dryRun bool
+	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import [flags] [CLIENT|FILE]...",
 		Short: "import the MCP servers of other clients into the settings",
@@ -44,12 +49,14 @@ A server that already exists is not added again. If its name is used by another
 definition, the name of its client is appended.`,
 		Example: `  sallyport import --dry-run
   sallyport import --env-file ~/.config/sallyport/secrets.env
-  sallyport import cursor .vscode/mcp.json`,
+  sallyport import cursor .vscode/mcp.json
+  sallyport import --dry-run --json | jq '.servers[] | select(.outcome == "added") | .name'`,
 		ValidArgs: clientList(),
-		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, envFile, dryRun) },
+		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, f) },
 	}
-	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
+	cmd.Flags().StringVar(&f.envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
+	cli.JSONFlag(cmd, &f.asJSON)
 	return cmd
 }
 
@@ -85,7 +92,7 @@ type source struct {
 	file   string
 }
 
-func (a *app) importServers(args []string, envFile string, dryRun bool) error {
+func (a *app) importServers(args []string, flags importFlags) error {
 	p, err := a.system()
 	if err != nil {
 		return err
@@ -104,15 +111,28 @@ func (a *app) importServers(args []string, envFile string, dryRun bool) error {
 	}
 	r := clients.NewReader(p)
 	found, problem := a.readSources(r, sources)
-	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: envFile, Others: otherServers(r, sources, p)})
+	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: flags.envFile, Others: otherServers(r, sources, p)})
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
-	if dryRun {
+	return errors.Join(a.writeImport(f, rows, flags), problem)
+}
+
+// writeImport writes the files and prints what was done; with --dry-run it prints what would be done.
+func (a *app) writeImport(f *config.File, rows []clients.Row, flags importFlags) error {
+	switch {
+	case flags.asJSON && flags.dryRun:
+		return a.PrintJSON(a.importResult(f, rows))
+	case flags.asJSON:
+		if _, _, err := a.saveImport(f, rows, flags.envFile); err != nil {
+			return err
+		}
+		return a.PrintJSON(a.importResult(f, rows))
+	case flags.dryRun:
 		fmt.Fprint(a.Stderr, cli.Clean(importTable(rows)))
-		return errors.Join(a.printAdditions(f, rows), problem)
+		return a.printAdditions(f, rows)
 	}
-	return errors.Join(a.finishImport(f, rows, envFile), problem)
+	return a.finishImport(f, rows, flags.envFile)
 }
 
 // printAdditions prints the entries that would be added, not the whole file, which may
@@ -249,14 +269,8 @@ func otherServers(r *clients.Reader, sources []source, p clients.System) []clien
 
 // finishImport writes the files and prints what was done.
 func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
-	secrets := clients.SecretsOf(rows)
-	if envFile != "" && len(secrets) > 0 { // first, so that references never lack their values
-		if err := a.storeSecrets(f, envFile, secrets); err != nil {
-			return err
-		}
-	}
-	made := f.Changed()
-	if err := f.Save(); err != nil {
+	secrets, made, err := a.saveImport(f, rows, envFile)
+	if err != nil {
 		return err
 	}
 	text := importTable(rows) + importCounts(rows)
@@ -267,6 +281,53 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) e
 		return err
 	}
 	return a.reportVariables(f, rows, secrets, envFile)
+}
+
+// saveImport writes the secrets, and the settings if they have changed.
+func (a *app) saveImport(f *config.File, rows []clients.Row, envFile string) (secrets config.Secrets, changed bool, err error) {
+	secrets = clients.SecretsOf(rows)
+	if envFile != "" && len(secrets) > 0 { // first, so that references never lack their values
+		if err := a.storeSecrets(f, envFile, secrets); err != nil {
+			return nil, false, err
+		}
+	}
+	changed = f.Changed()
+	return secrets, changed, f.Save()
+}
+
+// importJSON is what import --json prints.
+type importJSON struct {
+	// Path is the settings file.
+	Path    string       `json:"path"`
+	Servers []serverJSON `json:"servers"`
+	// Unset are the variables that the servers need and that are not set.
+	Unset []string `json:"unset"`
+}
+
+// serverJSON is a server of a client, and what import does with it.
+type serverJSON struct {
+	Name      string          `json:"name"`
+	From      string          `json:"from"`
+	Transport string          `json:"transport"`
+	Outcome   clients.Outcome `json:"outcome"`
+	Notes     []string        `json:"notes"`
+}
+
+func (a *app) importResult(f *config.File, rows []clients.Row) importJSON {
+	result := importJSON{Path: f.Path, Unset: a.UnsetVariables(f, importedEntries(rows)...)}
+	for _, row := range rows {
+		result.Servers = append(result.Servers, serverJSON{row.Name, row.From, entryTransport(row.Entry), row.Outcome, row.Notes})
+	}
+	return result
+}
+
+func importedEntries(rows []clients.Row) (entries []config.Entry) {
+	for _, row := range rows {
+		if row.Outcome != clients.Skipped {
+			entries = append(entries, row.Entry)
+		}
+	}
+	return entries
 }
 
 // storeSecrets writes the env file, and sets env_file in the settings to it.
@@ -289,13 +350,7 @@ func (a *app) storeSecrets(f *config.File, envFile string, secrets config.Secret
 
 // reportVariables prints where the secrets are, and which variables still have to be set.
 func (a *app) reportVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
-	var entries []config.Entry
-	for _, row := range rows {
-		if row.Outcome != clients.Skipped {
-			entries = append(entries, row.Entry)
-		}
-	}
-	missing := a.UnsetVariables(f, entries...)
+	missing := a.UnsetVariables(f, importedEntries(rows)...)
 	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
 	var text []string
 	if len(secrets) > 0 && envFile != "" {

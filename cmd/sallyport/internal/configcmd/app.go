@@ -3,11 +3,13 @@ package configcmd
 
 import (
 	"errors"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
+	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -25,14 +27,8 @@ It starts nothing.`,
 		Example: `  sallyport config check
   sallyport config show --json
   sallyport config migrate --dry-run`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.SetOut(a.Stderr)
-			return errors.Join(cmd.Help(), cli.Status(cli.ExitUsage))
-		},
 	}
-	cmd.AddCommand(checkCommand(a), showCommand(a), schemaCommand(a), migrateCommand(a))
-	return cmd
+	return cli.Group(cmd, checkCommand(a), showCommand(a), schemaCommand(a), migrateCommand(a))
 }
 
 func schemaCommand(a *app) *cobra.Command {
@@ -58,14 +54,15 @@ func oneFile(cmd *cobra.Command, args []string) error {
 
 // read reads the settings file that the arguments name, or else the one that every command reads.
 func (a *app) read(args []string) (path string, data []byte, err error) {
-	explicit := a.ConfigPath
 	if len(args) > 0 {
-		explicit = args[0]
-	}
-	if path, err = config.Find(explicit, a.Env); err != nil {
+		path = args[0]
+	} else if path, err = config.Find(a.ConfigPath, a.Env); err != nil {
 		return "", nil, &cli.ConfigError{Err: err}
 	}
-	if data, err = yamlstrict.ReadFile(path); err != nil {
+	if data, err = yamlstrict.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+		return path, nil, &tool.Error{Kind: tool.Invalid, Message: "there is no file " + path, Hint: "correct the path, or make it: sallyport init --config " + path, Err: err}
+	}
+	if err != nil {
 		return path, nil, &cli.ConfigError{Err: err}
 	}
 	return path, data, nil

@@ -43,7 +43,7 @@ Exit status: 0 if there are no errors (warnings do not count), 1 if there are.`,
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return a.check(args, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

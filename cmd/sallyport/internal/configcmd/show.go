@@ -23,7 +23,7 @@ secrets are hidden, and references to them stay.`,
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return a.show(args, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -63,7 +63,7 @@ Exit status: 0 if this release reads both, 1 if it does not.`,
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "say what would change; change nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

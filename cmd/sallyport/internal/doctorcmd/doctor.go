@@ -41,7 +41,7 @@ Exit status: 0 if nothing fails, 1 if something does.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	a.SandboxFlag(cmd)
 	return cmd
 }

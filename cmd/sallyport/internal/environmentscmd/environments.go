@@ -30,11 +30,8 @@ $XDG_CACHE_HOME/sallyport or ~/.cache/sallyport. All gateways of a user share it
 What was removed is fetched again when an environment needs it.`,
 		Example: `  sallyport environments list
   sallyport environments prune --unused 7d --dry-run`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(a), pruneCommand(a))
-	return cmd
+	return cli.Group(cmd, listCommand(a), pruneCommand(a))
 }
 
 func listCommand(a *app) *cobra.Command {
@@ -49,8 +46,13 @@ notes the use once a day.`,
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
+}
+
+// listJSON is what list --json prints.
+type listJSON struct {
+	Environments []environments.Stored `json:"environments"`
 }
 
 func (a *app) list(ctx context.Context, asJSON bool) error {
@@ -63,7 +65,7 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 	case err != nil:
 		return err
 	case asJSON:
-		return a.PrintJSON(all)
+		return a.PrintJSON(listJSON{all})
 	case len(all) == 0:
 		a.Say("no images and no packages are stored")
 		return nil
@@ -93,7 +95,7 @@ running gateway uses. While a gateway runs, the time is at least 48h.`,
 	}
 	cmd.Flags().StringVar(&unused, "unused", "", "remove what was not used for `TIME`, such as 7d or 48h (default 30d)")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	cli.CompleteFlag(cmd, "unused", "7d", "30d", "90d")
 	return cmd
 }

@@ -39,7 +39,7 @@ upstreams, or the tools of the upstream that --upstream names.`,
 	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default as many as the budget allows)")
 	flags.IntVar(&s.Budget, "budget", 0, "use at most `N` tokens (default 400)")
 	flags.StringVar(&s.Language, "language", "", "write signatures in `LANGUAGE`: python or typescript\n(default python)")
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	cli.CompleteFlag(cmd, "detail", "names", "summary", "signature", "full")
 	cli.CompleteFlag(cmd, "language", "python", "typescript")
 	return cmd

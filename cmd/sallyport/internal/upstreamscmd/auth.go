@@ -33,14 +33,8 @@ func AuthCommand(shared *cli.App) *cobra.Command {
 		Long:  "Auth logs in to upstreams that need OAuth, lists the logins, and puts secrets into\nthe keyring for ${keyring:NAME}.",
 		Example: `  sallyport auth login tickets
   sallyport auth status`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.SetOut(a.Stderr)
-			return errors.Join(cmd.Help(), cli.Status(cli.ExitUsage))
-		},
 	}
-	cmd.AddCommand(authLoginCommand(a), authStatusCommand(a), authLogoutCommand(a), authSetCommand(a))
-	return cmd
+	return cli.Group(cmd, authLoginCommand(a), authStatusCommand(a), authLogoutCommand(a), authSetCommand(a))
 }
 
 type loginFlags struct {
@@ -140,7 +134,7 @@ func authStatusCommand(a *app) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return a.authStatus(args, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -58,7 +58,7 @@ without secrets, in the gateways that run on the data directory.`,
 		Args:    cli.OneName,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.upstreamsLogs(cmd.Context(), args[0], asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

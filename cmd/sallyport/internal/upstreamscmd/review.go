@@ -32,13 +32,13 @@ before it is approved. Invisible characters are shown as <U+200B>.
 It shows the last state that a gateway found; --refresh connects to the upstreams first.`,
 		Example: `  sallyport upstreams review
   sallyport upstreams review github --refresh`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.MaybeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.upstreamsReview(cmd.Context(), strings.Join(args, ""), refresh, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to the upstreams first, to see what they list now")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

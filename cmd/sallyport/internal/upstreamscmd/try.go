@@ -30,7 +30,7 @@ Exit status: 0 if all answer, 1 if one does not.`,
   sallyport upstreams test files --json | jq '.upstreams[].tools'`,
 		RunE: func(cmd *cobra.Command, names []string) error { return a.upstreamsTest(cmd.Context(), names, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

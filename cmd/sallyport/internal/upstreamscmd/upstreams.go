@@ -2,7 +2,6 @@ package upstreamscmd
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -24,16 +23,10 @@ func Command(shared *cli.App) *cobra.Command {
 		Example: `  sallyport upstreams list
   sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
   sallyport upstreams test files`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.SetOut(a.Stderr)
-			return errors.Join(cmd.Help(), cli.Status(cli.ExitUsage))
-		},
 	}
-	cmd.AddCommand(upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a))
-	cmd.AddCommand(upstreamsEditCommand(a), upstreamsSwitchCommand(a, false), upstreamsSwitchCommand(a, true), upstreamsRestartCommand(a), upstreamsLogsCommand(a))
-	cmd.AddCommand(upstreamsReviewCommand(a), upstreamsApproveCommand(a))
-	return cmd
+	return cli.Group(cmd, upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a),
+		upstreamsEditCommand(a), upstreamsSwitchCommand(a, false), upstreamsSwitchCommand(a, true), upstreamsRestartCommand(a), upstreamsLogsCommand(a),
+		upstreamsReviewCommand(a), upstreamsApproveCommand(a))
 }
 
 func upstreamsListCommand(a *app) *cobra.Command {
@@ -47,7 +40,7 @@ func upstreamsListCommand(a *app) *cobra.Command {
 		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return a.upstreamsList(asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -57,7 +57,7 @@ asks and exits as run does.`,
 		ValidArgsFunction: a.completeRuns(true),
 	}
 	cmd.Flags().StringArrayVar(&given, "answer", nil, "answer a form: `STEP.FIELD=VALUE`; can be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the run as JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -82,7 +82,7 @@ STEP are taken over from RUN; STEP and all after it are executed again.`,
 		ValidArgsFunction: a.completeRuns(true),
 	}
 	cmd.Flags().StringArrayVar(&given, "answer", nil, "answer a form: `STEP.FIELD=VALUE`; can be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the run as JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -133,7 +133,7 @@ and is watched as with run, unless --leave is given and a gateway has it.`,
 		ValidArgsFunction: a.completeRuns(false),
 	}
 	cmd.Flags().BoolVar(&leave, "leave", false, "do not watch the run")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the run as JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

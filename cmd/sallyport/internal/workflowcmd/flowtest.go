@@ -34,7 +34,7 @@ code runs in a sandbox.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.testWorkflows(cmd.Context(), args, asJSON) },
 		ValidArgsFunction: a.completeWorkflows,
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -40,7 +40,7 @@ there are no errors (warnings do not count), 1 if there are.`,
   sallyport workflow lint workflows/digest.yaml --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.lintWorkflows(cmd.Context(), args, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -66,7 +66,7 @@ Exit status: 0 success; 1 it failed; 2 wrong usage, inputs or settings;
 	flags.StringArrayVar(&l.answers, "answer", nil, "answer a form: `STEP.FIELD=VALUE`; can be repeated")
 	flags.BoolVar(&l.detach, "detach", false, "print the run's id, and leave it to the gateway that runs")
 	flags.BoolVar(&l.dryRun, "dry-run", false, "print what would be done, and which calls need approval, and do\nnothing")
-	flags.BoolVar(&l.asJSON, "json", false, "print the run, or with --dry-run the plan, as JSON")
+	flags.BoolVar(&l.asJSON, "json", false, "print the run, or with --dry-run the plan, as one JSON object")
 	return cmd
 }
 

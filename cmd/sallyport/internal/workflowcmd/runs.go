@@ -43,7 +43,7 @@ func workflowRunsCommand(a *app) *cobra.Command {
 	flags.IntVar(&limit, "limit", 20, "show `N` of them, at most 1000")
 	flags.StringVar(&of, "workflow", "", "show those of the workflow `NAME`")
 	flags.StringVar(&status, "status", "", "show those with this `STATUS`: queued, running, waiting, ok, failed\nor canceled")
-	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	cli.CompleteFlag(cmd, "status", "queued", "running", "waiting", "ok", "failed", "canceled")
 	return cmd
 }
@@ -124,7 +124,7 @@ With --after or --limit it lists a page of events instead.`,
 		ValidArgsFunction: a.completeRuns(true),
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "update it on each event, until the run is over")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events, one JSON object to a line")
+	cli.JSONLinesFlag(cmd, &asJSON)
 	cmd.Flags().IntVar(&after, "after", 0, "list the events after the first `N`")
 	cmd.Flags().IntVar(&limit, "limit", 100, "list `N` events, at most 1000")
 	return cmd

@@ -34,13 +34,10 @@ they start a temporary one.`,
   sallyport workflow run digest --input folder=docs
   sallyport workflow log r-k3vq7m2yhx4d
   sallyport workflow lint`,
-		Args: cli.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(workflowListCommand(a), workflowShowCommand(a), workflowRunCommand(a), workflowRunsCommand(a), workflowLogCommand(a),
+	return cli.Group(cmd, workflowListCommand(a), workflowShowCommand(a), workflowRunCommand(a), workflowRunsCommand(a), workflowLogCommand(a),
 		workflowCancelCommand(a), workflowResumeCommand(a), workflowReplayCommand(a), workflowAnswerCommand(a), workflowLintCommand(a), workflowSchemaCommand(a),
 		workflowTestCommand(a), workflowRecordCommand(a), fromExecutionCommand(a))
-	return cmd
 }
 
 func workflowListCommand(a *app) *cobra.Command {
@@ -52,7 +49,7 @@ func workflowListCommand(a *app) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listWorkflows(cmd.Context(), asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -122,7 +119,7 @@ next, and its steps. For a run (r-...) it prints the same as log.`,
 		},
 		ValidArgsFunction: a.completeWorkflows,
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
