@@ -59,6 +59,45 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
+// ownPort matches the port of a gateway.
+var ownPort = regexp.MustCompile(`(?:--http[" ,]+[0-9a-z.]*|127\.0\.0\.1|localhost|sallyport):(\d+)`)
+
+// urlWithPath matches a value of SALLYPORT_URL with a path. It is the address only, everywhere.
+var urlWithPath = regexp.MustCompile(`SALLYPORT_URL"?[=,:] ?"?https?://[^\s"/]*/\w+`)
+
+// otherPorts are those of other programs in the pages: collectors, models, an MCP server.
+var otherPorts = []string{"4318", "8000", "11434"}
+
+// TestPort checks that all pages and examples have the gateway at the same port.
+func TestPort(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	found := 0
+	for _, folder := range []string{"README.md", "llms.txt", "docs", "cmd/sallyport/internal", "codegen/runtime/client", "tools/dist"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".svg") || strings.HasSuffix(path, ".png") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range ownPort.FindAllSubmatch(text, -1) {
+				found++
+				if port := string(m[1]); port != "8080" && !slices.Contains(otherPorts, port) {
+					t.Errorf("%s: %s", path, m[0])
+				}
+			}
+			if m := urlWithPath.Find(text); m != nil {
+				t.Errorf("%s: %s", path, m)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d ports were found", found)
+	}
+}
+
 // exists reports whether a command is the one that its help is of: --help prints the help of the nearest command that exists.
 func exists(args []string, usage, help string) bool {
 	verbs := strings.Fields(verbsOf.FindString(usage))

@@ -86,7 +86,7 @@ func (s *site) exampleText(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return strings.NewReplacer("/path/to/sallyport", s.cmd.Path, "/path/to/upstreams.yaml", filepath.Join(s.dir, "upstreams.yaml"),
-		"http://127.0.0.1:9091", s.base()).Replace(string(data))
+		"http://127.0.0.1:8080", s.base()).Replace(string(data))
 }
 
 // base is the address of the gateway without a path.

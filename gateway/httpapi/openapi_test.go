@@ -92,7 +92,7 @@ func security() object {
 	}
 	return object{
 		"bearer":  object{"type": "http", "scheme": "bearer", "description": "A token of the settings, of an authorization server, or of `sallyport token create NAME --scope SCOPE`. Scopes: " + strings.Join(scopes, ", ") + "."},
-		"session": object{"type": "apiKey", "in": "cookie", "name": "sallyport_9091", "description": "The session of a browser, of /login; the number is the port of the address."},
+		"session": object{"type": "apiKey", "in": "cookie", "name": "sallyport_8080", "description": "The session of a browser, of /login; the number is the port of the address."},
 	}
 }
 

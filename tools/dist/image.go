@@ -170,8 +170,8 @@ func (r *release) imageConfig(t target, diff string) imageConfig {
 		Config: imageRun{
 			User: "990", Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/data", "XDG_CACHE_HOME=/data/cache", "XDG_RUNTIME_DIR=/run/sallyport"},
 			Entrypoint: []string{"sallyport"},
-			Cmd:        []string{"serve", "--http", "0.0.0.0:9091", "--config", "/etc/sallyport/upstreams.yaml", "--data", "/data/sallyport"},
-			Volumes:    map[string]struct{}{"/data": none}, Ports: map[string]struct{}{"9091/tcp": none},
+			Cmd:        []string{"serve", "--http", "0.0.0.0:8080", "--config", "/etc/sallyport/upstreams.yaml", "--data", "/data/sallyport"},
+			Volumes:    map[string]struct{}{"/data": none}, Ports: map[string]struct{}{"8080/tcp": none},
 			Labels: map[string]string{"org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.commit, "org.opencontainers.image.licenses": "Apache-2.0"},
 		},
 		RootFS: imageRoot{Type: "layers", DiffIDs: []string{diff}},

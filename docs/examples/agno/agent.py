@@ -10,7 +10,7 @@ from agno.tools.mcp import MCPTools, StreamableHTTPClientParams
 
 async def main():
     params = StreamableHTTPClientParams(
-        url=os.environ.get("SALLYPORT_URL", "http://127.0.0.1:9091") + "/mcp",
+        url=os.environ.get("SALLYPORT_URL", "http://127.0.0.1:8080") + "/mcp",
         headers={"Authorization": f"Bearer {os.environ['SALLYPORT_TOKEN']}"},
     )
     tools = MCPTools(server_params=params, transport="streamable-http", timeout_seconds=300)

@@ -6,7 +6,7 @@ const client = new MultiServerMCPClient({
   mcpServers: {
     sallyport: {
       transport: "http",
-      url: (process.env.SALLYPORT_URL ?? "http://127.0.0.1:9091") + "/mcp",
+      url: (process.env.SALLYPORT_URL ?? "http://127.0.0.1:8080") + "/mcp",
       headers: token ? { Authorization: `Bearer ${token}` } : {},
       defaultToolTimeout: 300_000, // a program may run for longer than the usual minute
     },

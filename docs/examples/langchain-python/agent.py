@@ -12,7 +12,7 @@ async def main():
         {
             "sallyport": {
                 "transport": "http",
-                "url": os.environ.get("SALLYPORT_URL", "http://127.0.0.1:9091") + "/mcp",
+                "url": os.environ.get("SALLYPORT_URL", "http://127.0.0.1:8080") + "/mcp",
                 "headers": {"Authorization": f"Bearer {os.environ['SALLYPORT_TOKEN']}"},
             }
         }

@@ -1,7 +1,7 @@
 // A client that knows the gateway by its OpenAPI document alone: npm install openapi-client-axios axios
 import { OpenAPIClientAxios } from "openapi-client-axios";
 
-const url = "http://127.0.0.1:9091";
+const url = "http://127.0.0.1:8080";
 const token = process.env.SALLYPORT_TOKEN;
 const headers = token ? { Authorization: `Bearer ${token}` } : {};
 
