@@ -34,6 +34,8 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"trust", d.OneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, yamlstrict.Bool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
+		{"models", func(at path, n *yaml.Node) { d.models(at, n, c) }},
+		{"tasks", func(at path, n *yaml.Node) { d.tasks(at, n, &c.Tasks) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},

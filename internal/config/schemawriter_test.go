@@ -106,7 +106,7 @@ func defaultValue(f settingFacts, one *setting) (any, bool) {
 		return nil, false
 	case one.kind == kinds["Bool"]:
 		return f.value == "true", true
-	case one.kind == kinds["Count"] || one.kind == kinds["parsePart"]:
+	case one.kind == kinds["Count"] || one.kind == kinds["parsePart"] || one.kind == kinds["parseAmount"]:
 		return json.Number(f.value), true
 	}
 	return f.value, true
@@ -190,6 +190,8 @@ func (w *schemaWriter) kind(one *setting) object {
 		return object{"type": "boolean"}
 	case kinds["Count"]:
 		return w.count(one)
+	case kinds["parseAmount"]:
+		return object{"type": "number", "minimum": 0}
 	case kinds["parsePart"]:
 		return object{"type": "number", "minimum": 0, "maximum": 1}
 	case kinds["Duration"], kinds["parseSize"], kinds["parseRate"]:

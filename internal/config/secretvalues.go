@@ -47,6 +47,9 @@ func (c *Config) ownSecrets() []string {
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, redact.Values(e.Headers), redact.OfURL(e.URL))
 	}
+	for _, m := range c.Models {
+		all = append(all, m.secretValues()...)
+	}
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.secretValues()...)
 	}

@@ -253,7 +253,7 @@ func (s *source) table(table *ast.CompositeLit, vars types) setting {
 var kinds = map[string]string{
 	"Text": "text", "oneProgram": "text", "Texts": "list of texts", "OneOf": "word", "secrets": "mapping of texts", "path": "path", "homePath": "path", "program": "program",
 	"expression": "expression", "profiles": "list of words", "Duration": "duration", "Age": "duration or days", "Count": "whole number", "Bool": "true or false",
-	"parseSize": "size", "parseRate": "rate", "parsePart": "number from 0 to 1", "parseMachine": "address",
+	"parseSize": "size", "parseRate": "rate", "parsePart": "number from 0 to 1", "parseAmount": "number of 0 or more", "parseMachine": "address",
 }
 
 // reader returns what a call makes: the reader of a value.
