@@ -2,11 +2,12 @@
 """Common definitions of all wrappers: names for types, and with_aio, which adds an asynchronous variant."""
 from __future__ import annotations
 
+import functools
 import typing
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from sallyport import OMIT, Blob, async_call, call
+from sallyport import OMIT, Blob, async_call, bound, call
 
 __all__ = ["OMIT", "Any", "Blob", "Literal", "NotRequired", "TypeAlias", "TypedDict", "call", "with_aio"]
 
@@ -33,7 +34,25 @@ def with_aio(fn: Callable[P, R_co]) -> Wrapper[P, R_co]:
     names = sync.__globals__
     names["__async_call"] = async_call
     calls = tuple("__async_call" if names.get(name) is call else name for name in sync.__code__.co_names)
-    sync.aio = FunctionType(sync.__code__.replace(co_names=calls), names, sync.__name__, sync.__defaults__)
-    sync.aio.__kwdefaults__ = sync.__kwdefaults__
-    sync.aio.__doc__ = sync.__doc__
-    return sync
+    later: Any = FunctionType(sync.__code__.replace(co_names=calls), names, sync.__name__, sync.__defaults__)
+    later.__kwdefaults__ = sync.__kwdefaults__
+    both = lenient(sync, sync, call)
+    both.aio = lenient(sync, later, async_call)
+    return both
+
+
+def lenient(fn: Any, run: Any, make: Any) -> Any:
+    """Accepts parameters in other forms of their names too, per_page for perPage. An error says what fits."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except TypeError as err:
+            inside = err.__traceback__ is None or err.__traceback__.tb_next is not None  # it is not about the parameters
+            fitting = None if inside else bound(fn, args, kwargs)
+            if fitting is None:
+                raise
+        return make(*fitting)
+
+    return wrapper

@@ -24,6 +24,7 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 		if err != nil {
 			return tool.Result{}, err
 		}
+		call.Args = entry.Schema().Rename(call.Args)
 		if err = entry.Schema().Check(call.Args); err != nil {
 			err = methods{c}.recheck(ctx, entry, call, err)
 		}

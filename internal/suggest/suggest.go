@@ -8,7 +8,7 @@ import (
 )
 
 // Of returns the candidate nearest to word, or "" if none is near enough to suggest. Case and the separators "-_. "
-// are ignored.
+// are ignored; a candidate that differs in nothing else is the nearest.
 func Of(word string, candidates []string) string {
 	best, bestCost := "", 1<<30
 	folded := fold(word)
@@ -28,6 +28,9 @@ func Of(word string, candidates []string) string {
 
 // cost returns the edit distance, or 1 if one name is a large part of the other.
 func cost(a, b string) int {
+	if a == b {
+		return 0
+	}
 	if len(a) >= 4 && len(b) >= 4 && 2*min(len(a), len(b)) >= max(len(a), len(b)) &&
 		(strings.Contains(a, b) || strings.Contains(b, a)) {
 		return 1
@@ -36,6 +39,22 @@ func cost(a, b string) int {
 }
 
 func maxDistance(folded string) int { return max(1, len([]rune(folded))/3) }
+
+// Form returns the only candidate that differs from word in nothing but case and separators, "" if there is none or
+// more than one: "per_page" is a form of "perPage".
+func Form(word string, candidates []string) string {
+	found, folded := "", fold(word)
+	for _, c := range candidates {
+		if folded == "" || fold(c) != folded {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = c
+	}
+	return found
+}
 
 // maxBytes bounds how many bytes of a name are examined: a word may be as long as a request.
 const maxBytes = 512

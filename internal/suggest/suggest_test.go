@@ -17,13 +17,29 @@ func TestOf(t *testing.T) {
 		"bb":             "b",
 		"unrelated":      "",
 		"":               "",
+		"c_d_e":          "",
 	} {
 		if got := suggest.Of(word, names); got != want {
 			t.Errorf("Of(%q) = %q, want %q", word, got, want)
 		}
 	}
+	// Equal but for case and separators is nearer than a part of the name.
+	for word, want := range map[string]string{"cc_recipients": "ccRecipients", "per_page": "perPage", "project_id": "projectId"} {
+		if got := suggest.Of(word, []string{"bccRecipients", "ccRecipients", "page", "perPage", "project", "projectId"}); got != want {
+			t.Errorf("Of(%q) = %q, want %q", word, got, want)
+		}
+	}
 	if got := suggest.Of("x", nil); got != "" {
 		t.Errorf("Of nothing = %q", got)
+	}
+}
+
+func TestForm(t *testing.T) {
+	names := []string{"perPage", "page", "user_name", "userName", "X-Id"}
+	for word, want := range map[string]string{"per_page": "perPage", "PerPage": "perPage", "x_id": "X-Id", "username": "", "pages": "", "": "", "_": ""} {
+		if got := suggest.Form(word, names); got != want {
+			t.Errorf("Form(%q) = %q, want %q", word, got, want)
+		}
 	}
 }
 

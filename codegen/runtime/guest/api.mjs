@@ -167,10 +167,10 @@ const CHECKED = 8 << 20;
 // Returns the encoded arguments to send; throws if they do not fit the spec.
 async function checked(tool, args, text, spec, at) {
   if (text.length > CHECKED) return text;
-  const { wrong, hint, drop } = (check ?? (await checker())).refuse(JSON.parse(text), spec);
+  const { wrong, hint, drop, forms } = (check ?? (await checker())).refuse(JSON.parse(text), spec);
   if (wrong) throw thrown(at, new ToolError(wrong, "invalid", tool, hint));
-  if (drop.length === 0) return text;
-  const members = Object.entries(args instanceof Map ? Object.fromEntries(args) : args);
+  if (drop.length === 0 && Object.keys(forms).length === 0) return text;
+  const members = Object.entries(args instanceof Map ? Object.fromEntries(args) : args).map(([name, value]) => [forms[name] ?? name, value]);
   return encoded(Object.fromEntries(members.filter(([name]) => !drop.includes(name))));
 }
 

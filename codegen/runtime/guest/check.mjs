@@ -18,25 +18,34 @@ function parsed(text) {
   return spec;
 }
 
-// Checks args, the decoded arguments. Returns { wrong, hint }, the faults and the tool's signature, or { drop },
-// the names of optional, non-nullable arguments that are null.
+// Checks args, the decoded arguments. Returns { wrong, hint }, the faults and the tool's signature, or { drop, forms },
+// the names of optional, non-nullable arguments that are null, and the parameters that other forms of their names mean.
 export function refuse(args, text) {
   const spec = parsed(text);
   const types = spec.args;
   const drop = [];
-  if (types === undefined) return { drop };
+  if (types === undefined) return { drop, forms: {} };
   const check = new Check(spec.defs ?? []);
+  const forms = check.rename(types, args);
   for (const [name, [t, needed]] of check.members(types)) {
     if (needed || !has(args, name) || args[name] !== null || check.fits(t, null)) continue;
     drop.push(name);
     delete args[name];
   }
-  if (check.fits(types, args)) return { drop };
+  if (check.fits(types, args)) return { drop, forms };
   check.steps = STEPS;
   check.explain(types, args, "");
   const found = check.faults.slice(0, FAULTS).map((fault) => line(fault, TEXT));
   const more = check.faults.length > FAULTS ? "; and more" : "";
   return { wrong: `wrong arguments: ${found.join("; ") || "they do not fit"}${more}`, hint: spec.sig };
+}
+
+// Returns args with the parameters' own names.
+export function rename(args, text) {
+  const { args: types, defs } = parsed(text);
+  const own = { ...args };
+  if (types !== undefined) new Check(defs ?? []).rename(types, own);
+  return own;
 }
 
 // Returns the correct form of a call with positional arguments, as in Python.
@@ -75,6 +84,21 @@ class Check {
       t.members.set(last === "?" || last === "!" ? name.slice(0, -1) : name, [type, last !== "?"]);
     }
     return t.members;
+  }
+
+  // Gives arguments the parameters' own names in place of other forms of them, perPage for per_page, except where that
+  // could mean something else. Returns the forms.
+  rename(t, args) {
+    const members = this.members(t);
+    const forms = {};
+    for (const name of t.x === undefined ? Object.keys(args) : []) {
+      const own = members.has(name) ? [] : [...members.keys()].filter((known) => same(known, name));
+      if (own.length !== 1 || has(args, own[0])) continue;
+      forms[name] = own[0];
+      args[own[0]] = args[name];
+      delete args[name];
+    }
+    return forms;
   }
 
   fits(t, v, depth = 0) {
@@ -340,7 +364,8 @@ function nearest(word, names) {
     const other = fold(name);
     const [short, long] = folded.length < other.length ? [folded, other] : [other, folded];
     let now = 1 << 30;
-    if (short.length >= 4 && 2 * short.length >= long.length && long.join("").includes(short.join(""))) now = 1;
+    if (same(word, name)) now = 0;
+    else if (short.length >= 4 && 2 * short.length >= long.length && long.join("").includes(short.join(""))) now = 1;
     else if (long.length - short.length <= Math.max(1, Math.floor(folded.length / 3))) now = distance(folded, other);
     if (now < cost || (now === cost && name < best)) [best, cost] = [name, now];
   }
@@ -352,7 +377,8 @@ function fold(text) {
 }
 
 function same(a, b) {
-  return fold(a).join("") === fold(b).join("");
+  const folded = fold(a).join("");
+  return folded !== "" && folded === fold(b).join("");
 }
 
 function distance(a, b) {

@@ -1,6 +1,8 @@
 // Implements iterate: follows the pages of a tool, using its spec and its results.
 // The names are compared without case and punctuation, as codegen/pages.go does. pages.py has the same rules.
 
+import { rename } from "./check.mjs";
+
 const NEXT = `nextcursor nextpagetoken nexttoken endcursor nextpagecursor nextstartcursor continuationtoken continuation nextmarker scrollid odatanextlink
  nextlink nextpageuri nextpageurl nexturl nextpage nextoffset nextskiptoken next cursor`.split(/\s+/);
 const MORE = ["hasmore", "hasnextpage", "hasnext", "morepages", "moreavailable", "hasadditionalresults", "istruncated"];
@@ -15,7 +17,7 @@ export async function* pages({ tool, args, spec }, most, kit) {
   const how = spec ? JSON.parse(spec).pages : undefined;
   if (!how) throw new kit.ToolError(`${tool} has no parameter for pages`, "invalid", tool, "call it once: what it returns is all");
   if (most !== undefined && (!Number.isInteger(most) || most < 0)) throw new TypeError("max_items is a whole number");
-  const walk = new Walk(tool, args ?? {}, how, most, kit);
+  const walk = new Walk(tool, rename(args ?? {}, spec), how, most, kit);
   while (walk.args) yield* walk.take(await kit.call(tool, walk.args, spec));
 }
 

@@ -193,6 +193,13 @@ async def async_call(tool, args=None, spec=None):
     return await _aside(call, tool, args, spec)
 
 
+def bound(function, args, kwargs):
+    """Returns the tool, the arguments and the spec of a call that does not fit the parameters of its wrapper as it is."""
+    from . import check
+
+    return check.bound(function, args, kwargs)
+
+
 async def _aside(function, *args, **kwargs):
     """Runs a blocking function in one of 16 threads. It must return without help from other coroutines."""
     import asyncio

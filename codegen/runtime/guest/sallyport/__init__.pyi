@@ -71,6 +71,9 @@ def call(tool: str, args: Mapping[str, Any] | None = None, spec: str | None = No
 async def async_call(tool: str, args: Mapping[str, Any] | None = None, spec: str | None = None) -> Any:
     """Is `call` for asynchronous code."""
 
+def bound(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any], str] | None:
+    """Returns the tool, the arguments and the spec of a call that does not fit the parameters of its wrapper as it is."""
+
 @_with_aio
 def search_tools(
     query: str,

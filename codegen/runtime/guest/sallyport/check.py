@@ -6,6 +6,8 @@ check.mjs is the same for TypeScript, line by line: a wrong call gets the same w
 
 import json
 
+from . import ToolError
+
 FAULTS, STEPS, DEPTH = 3, 20_000, 60  # limits of reported faults, checked values and nesting; values beyond them pass
 TEXT, VALUE, CHOICES = 300, 40, 10
 
@@ -15,15 +17,14 @@ _specs = {}
 def refuse(args, text):
     """Returns the faults of args, "" if there are none, and the tool's signature.
 
-    Takes out of args each None for an optional parameter that cannot be None.
+    Takes out of args each None for an optional parameter that cannot be None, and gives parameters their own names.
     """
-    spec = _specs.get(text)
-    if spec is None:
-        spec = _specs[text] = json.loads(text)
+    spec = _parsed(text)
     types = spec.get("args")
     if types is None:
         return "", ""
     check = Check(spec.get("defs", ()))
+    check.rename(types, args)
     for name, (t, needed) in check.members(types).items():
         if not needed and args.get(name, 0) is None and not check.fits(t, None):
             del args[name]
@@ -34,6 +35,44 @@ def refuse(args, text):
     found = [line(fault, TEXT) for fault in check.faults[:FAULTS]] or ["they do not fit"]
     more = "; and more" if len(check.faults) > FAULTS else ""
     return "wrong arguments: " + "; ".join(found) + more, spec["sig"]
+
+
+def bound(function, args, kwargs):
+    """Returns the tool, the arguments and the spec of a call that does not fit the parameters of its wrapper as it is; None for a function without spec.
+
+    A wrapper has the parameters of its spec, in their order. Its last global name is that of the spec.
+    """
+    code = function.__code__
+    names, positional = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], code.co_varnames[: code.co_argcount]
+    text = function.__globals__.get(code.co_names[-1])
+    if type(text) is not str:
+        return None
+    spec = _parsed(text)
+    check, types = Check(spec.get("defs", ())), spec.get("args", {"o": {}, "x": "*"})
+    own = dict(zip(names, check.members(types)))
+    if len(args) == 1 and type(args[0]) is dict and not kwargs and set(args[0]) <= {*own, *own.values()}:
+        args, kwargs = (), args[0]  # as in TypeScript
+    wrong = ""
+    if len(args) > len(positional):
+        told = f"only {', '.join(positional)} can be positional" if positional else "none can be positional"
+        wrong = f"{len(args)} positional arguments, {told}" + (f": write {names[len(positional)]}=..." if len(names) > len(positional) else "")
+    given = {own.get(name, name): value for name, value in zip(positional, args)}
+    for name, value in kwargs.items():
+        if own.get(name, name) in given:
+            wrong = f"{name} is given twice"
+        given[own.get(name, name)] = value
+    tool = spec["sig"].partition("(")[0]
+    if wrong:
+        raise ToolError("wrong arguments: " + wrong, "invalid", tool, spec["sig"]) from None
+    check.rename(types, given)
+    return tool, given, text
+
+
+def _parsed(text):
+    spec = _specs.get(text)
+    if spec is None:
+        spec = _specs[text] = json.loads(text)
+    return spec
 
 
 class Check:
@@ -56,6 +95,14 @@ class Check:
                 last = name[-1:]
                 found[name[:-1] if last in ("?", "!") else name] = (typ, last != "?")
         return found
+
+    def rename(self, t, args):
+        """Gives arguments the parameters' own names in place of other forms of them, perPage for per_page, except where that could mean something else."""
+        members = self.members(t)
+        for name in list(args) if t.get("x") is None else ():
+            own = [known for known in members if same_name(known, name)] if name not in members else ()
+            if len(own) == 1 and own[0] not in args:
+                args[own[0]] = args.pop(name)
 
     def fits(self, t, v, depth=0):
         self.steps -= 1
@@ -329,13 +376,20 @@ def nearest(word, names):
         other = fold(name)
         short, long = sorted((folded, other), key=len)
         new = 1 << 30
-        if len(short) >= 4 and 2 * len(short) >= len(long) and short in long:
+        if short == long:
+            new = 0
+        elif len(short) >= 4 and 2 * len(short) >= len(long) and short in long:
             new = 1
         elif len(long) - len(short) <= max(1, len(folded) // 3):
             new = distance(folded, other)
         if new < cost or new == cost and name < best:
             best, cost = name, new
     return best if cost <= max(1, len(folded) // 3) else ""
+
+
+def same_name(a, b):
+    folded = fold(a)
+    return folded != "" and folded == fold(b)
 
 
 def fold(text):
