@@ -140,7 +140,7 @@ export function load<T = any>(name: string): T {
 }
 
 /** Reports how far the calls in body are: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
-export async function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
+export function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
   return runtime.progress(listener, body);
 }
 

@@ -23,7 +23,7 @@ type Program struct {
 	// crash. "" creates one.
 	ID   string
 	Code string
-	// Language is "python" or "typescript", or a common short name; "" is python.
+	// Language is "python" or "typescript", or a common short name; "" is python, unless Code is certainly TypeScript.
 	Language string
 	// Timeout shortens the limit in the settings; 0 keeps it.
 	Timeout time.Duration

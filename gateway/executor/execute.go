@@ -51,6 +51,9 @@ func (ex *Executor) Execute(ctx context.Context, program execution.Program) (exe
 
 // prepare checks a program and makes a job of it.
 func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sandbox.Job, error) {
+	if program.File == "" {
+		program.Code, program.Language = execution.CleanCode(program.Code, program.Language)
+	}
 	interpreter, err := execution.Interpreter(program.Language)
 	if err != nil {
 		return sandbox.Job{}, err
@@ -124,6 +127,8 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	ex.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
 	ex.explainMissing(&e, job.Interpreter, program.Environment)
+	explainLanguage(e.Fault, job.Interpreter, program.Code)
+	ex.explainInstall(&e, job.Interpreter, program)
 	if e.Fault != nil {
 		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
 	}
@@ -260,19 +265,6 @@ func (ex *Executor) explain(e *execution.Result, code string) {
 			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
 		}
 	}
-}
-
-// explainMissing adds a hint on how to install a package that an import did not find.
-func (ex *Executor) explainMissing(e *execution.Result, interpreter sandbox.Interpreter, environment string) {
-	if e.Fault == nil {
-		return
-	}
-	_, settings, known, err := ex.opts.Environments.Find(environment)
-	module := deps.Missing(interpreter, e.Fault.Message)
-	if err != nil || module == "" || !known && e.Fault.Hint != "" {
-		return
-	}
-	e.Fault.Hint = deps.Hint(interpreter, module, environment, settings.Install)
 }
 
 // imports reports whether text imports the package of an upstream, in either

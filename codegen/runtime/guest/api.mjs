@@ -180,7 +180,7 @@ let listeners; // created on first use, since it slows down every promise
 export function progress(listener, body) {
   if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
   listeners ??= new AsyncLocalStorage();
-  return listeners.run(listener, body);
+  return guarded((async () => listeners.run(listener, body))(), "progress");
 }
 
 // Passes progress to the listener. An error in the listener does not fail the call.
@@ -200,7 +200,7 @@ function chosen(name, options, known) {
   return options;
 }
 
-export async function search_tools(query, options = {}) {
+async function _search_tools(query, options = {}) {
   const asked = typeof query === "object" && query !== null ? query : { query, ...chosen("search_tools", options, ["detail", "upstream", "limit"]) };
   const told = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
@@ -214,23 +214,23 @@ function idOf(source) {
   return CALLS.exec(source)?.[1] ?? (own && "sallyport." + own);
 }
 
-export async function describe(tool) {
+async function _describe(tool) {
   const id = typeof tool === "function" ? idOf(Function.prototype.toString.call(tool)) : tool;
   if (typeof id !== "string") throw new TypeError(`describe takes a wrapper or "upstream.name", not a ${typeof tool}`);
   return call("sallyport.describe", { tool: id, language: "typescript" });
 }
 
-export async function save_skill(name, options = {}) {
+async function _save_skill(name, options = {}) {
   const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope"]);
   const told = Object.entries({ language: asked.code && "typescript", ...asked }).filter(([, value]) => value !== undefined && value !== null);
   return call("sallyport.save_skill", { name, ...Object.fromEntries(told) });
 }
 
-export async function load_skill(name, version = undefined) {
+async function _load_skill(name, version = undefined) {
   return call("sallyport.load_skill", version === undefined ? { name } : { name, version });
 }
 
-export async function list_skills(query = undefined) {
+async function _list_skills(query = undefined) {
   return call("sallyport.list_skills", query === undefined ? {} : { query });
 }
 
@@ -248,7 +248,7 @@ function unfit(value, at) {
 }
 
 // Runs functions, at most limit at once. Promises are accepted too, but are already running.
-export async function parallel(...given) {
+async function _parallel(...given) {
   const { limit = 16, errors = false } = isOptions(given.at(-1)) ? given.pop() : {};
   const one = given.length === 1 && typeof given[0] === "object" && typeof given[0]?.[Symbol.iterator] === "function";
   const list = one ? [...given[0]] : given;
@@ -287,18 +287,28 @@ function first(failed, all, started) {
   return error;
 }
 
+const own = (name, run, effect) => (...given) => guarded(run(...given), name, effect);
+
+export const search_tools = own("search_tools", _search_tools);
+export const describe = own("describe", _describe);
+export const load_skill = own("load_skill", _load_skill);
+export const list_skills = own("list_skills", _list_skills);
+export const parallel = own("parallel", _parallel);
+export const save_skill = own("save_skill", _save_skill, true);
+export const emit = own("emit", _emit, true);
+
 export function shape_of(value) {
   return lazy("./shapes.cjs").shape_of(value, Blob);
 }
 
 const kit = { Blob, ToolError, encoded };
 
-export async function emit(thing, options = {}) {
+async function _emit(thing, options = {}) {
   const at = new Error();
   const { name, mime } = chosen("emit", options, ["name", "mime"]);
   thing = await (isPromise(thing) ? thing : undefined) ?? thing;
   if (Array.isArray(thing) && thing.some((item) => item instanceof Blob)) {
-    for (const item of thing) await emit(item, item instanceof Blob ? options : {}); // results of tools mix texts and pictures
+    for (const item of thing) await _emit(item, item instanceof Blob ? options : {}); // results of tools mix texts and pictures
     return;
   }
   if (thing instanceof globalThis.Blob) thing = new Blob(new Uint8Array(await thing.arrayBuffer()), thing.type, "", thing.name);

@@ -64,6 +64,14 @@ class Program {
     }
   }
 
+  // Reports the end by process.exit, and the changed files.
+  leave(code) {
+    this.handOver();
+    if (this.reported || bridge.lost || code === 13) return; // 13: it waits for what nothing will settle
+    this.reported = true;
+    bridge.writeNow(0x81, Buffer.from(JSON.stringify({ type: "done", exit: Number(code) & 0xff })));
+  }
+
   report() {
     if (this.reported) return;
     this.reported = true;
@@ -150,10 +158,20 @@ function message(frame) {
   current.run().catch((error) => current.fail(error));
 }
 
+// Sets the usual modules of node as global variables, since many programs forget their import.
+function provide() {
+  const require = createRequire(import.meta.url);
+  for (const name of ["assert", "child_process", "fs", "os", "path", "readline", "url", "util", "zlib"]) {
+    const set = (value) => Object.defineProperty(globalThis, name, { configurable: true, enumerable: true, writable: true, value });
+    Object.defineProperty(globalThis, name, { configurable: true, enumerable: false, get: () => require("node:" + name), set });
+  }
+}
+
 async function main() {
   printAtOnce("stdout", 1);
   printAtOnce("stderr", 2);
   globalThis.require = createRequire("/workspace/");
+  provide();
   globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api });
   delete process.env.MALLOC_ARENA_MAX; // only for this process, which has read it
   process.argv = [process.argv[0], "program.ts"];
@@ -172,9 +190,9 @@ async function main() {
   process.on("uncaughtException", (error) => current?.fail(error));
   process.on("unhandledRejection", (error) => current?.fail(error));
   process.on("beforeExit", ended);
-  process.once("exit", () => {
+  process.once("exit", (code) => {
     bridge.flush();
-    if (!bridge.socket.writableLength) current?.handOver();
+    if (!bridge.socket.writableLength) current?.leave(code);
   });
 }
 

@@ -9,10 +9,12 @@ import sys
 ROOT, BRIDGE, NAME = "/opt/sallyport", "/run/sallyport/bridge.sock", "program.py"
 sys.path.append(ROOT)
 
+import builtins
 import importlib.util
 import io
 import itertools
 import os
+import re
 import resource
 import threading
 import time
@@ -58,10 +60,32 @@ def prepare():
     sys.path.remove(ROOT)
     sys.path += ["/workspace", *sys.argv[1:], ROOT]  # the environment's packages; ROOT comes last, so that it hides no file of a program
     sys.dont_write_bytecode = True
+    builtins.exit = builtins.quit = leave_program
+    builtins.help = show_help
     os.environ.pop("MALLOC_ARENA_MAX", None)  # only for this process, which has read it
+    os.environ.update(PIP_NO_INDEX="1", PIP_BREAK_SYSTEM_PACKAGES="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_USER="0")  # pip fails here, and briefly so
     threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
     sys.stdout = sys.__stdout__ = Lines(sys.stdout.detach(), encoding="utf-8", errors="backslashreplace")
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def leave_program(code=None):
+    """Ends the program: exit(), quit()."""
+    raise SystemExit(code)
+
+
+def show_help(*things):
+    """Prints the description of tools, or else Python's own documentation."""
+    from sallyport import describe, naming
+
+    for thing in things or ("sallyport.search_tools",):
+        try:
+            text = describe(naming.id_of(thing))
+        except TypeError:
+            import pydoc
+
+            text = pydoc.render_doc(thing, renderer=pydoc.plaintext)
+        print(text)
 
 
 def fresh():
@@ -84,7 +108,7 @@ def run(code, scope, name):
     if last is None:
         return None
     value = evaluate(compile(ast.Expression(last.value), name, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), scope)
-    return wait(value) if isinstance(value, types.CoroutineType) else value
+    return wait(value) if hasattr(type(value), "send") and hasattr(type(value), "__await__") else value
 
 
 _loop = None
@@ -242,9 +266,15 @@ def execute(job, scope, name):
         sallyport_fault.forget_forks()
     try:
         scope.update(job.get("variables", {}))
+        forget_pending()
+        provide(job["code"], scope)
         value = run(job["code"], scope, name)
         finish(kept)
         done["value"] = shown(value, job["value_limit"])
+        if os.getpid() == pid:
+            import sallyport_notes
+
+            sallyport_notes.tell(job["code"], scope, value, _loop)
     except SystemExit as stop:
         done["exit"] = leave(stop, kept)
     except BaseException as err:
@@ -258,6 +288,24 @@ def execute(job, scope, name):
     if os.getpid() != pid:  # a fork that ran to the end of the program: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))
     return done
+
+
+def forget_pending():
+    """Drops the calls that an earlier program of the session has not awaited."""
+    if "sallyport.pending" in sys.modules:
+        sys.modules["sallyport.pending"].forget()
+
+
+USUAL = re.compile(
+    r"(?<![\w.])(asyncio|base64|collections|copy|csv|functools|hashlib|io|itertools|json|math|operator|os|pathlib|random|re|statistics|string|sys|textwrap|time|uuid)\."
+)
+
+
+def provide(code, scope):
+    """Sets the usual modules that a program names, since many programs forget their import."""
+    for name in set(USUAL.findall(code)):
+        if name not in scope:
+            scope[name] = importlib.import_module(name)
 
 
 _folder = []

@@ -1,6 +1,7 @@
 // Suggests corrections for common mistakes with wrappers and results.
 
 const { existsSync, readdirSync } = require("node:fs");
+const { builtinModules } = require("node:module");
 const { nearest } = require("./nearest.cjs");
 
 const SHAPE = 'console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")';
@@ -20,6 +21,7 @@ const SAYINGS = [
   [/is not valid JSON|Unexpected (token|end of JSON input)/, () => "results that are JSON are values already: drop JSON.parse"],
   [/fetch failed|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ENETUNREACH/, () => "the sandbox has no network: call a tool instead, search_tools finds one"],
   [/^ENOENT.* '(.+)'/, (found) => files(found[1])],
+  [/^ENOTDIR.* '(.+)'/, (found) => files(found[1])],
   [/^(EROFS|EACCES|EPERM)/, () => "files can be written in /workspace and /tmp"],
   [/^ENOSPC/, () => full()],
   [/^EFBIG/, () => "a file cannot be as large here: write several, or keep less"],
@@ -67,6 +69,7 @@ function notFunction(text, open) {
 
 function missing(name) {
   if (Object.hasOwn(ELSEWHERE, name)) return `in TypeScript: ${ELSEWHERE[name]}`;
+  if (builtinModules.includes(name)) return `write: import * as ${name} from "node:${name}"`;
   if (OURS.includes(name)) return `write: import { ${name} } from "sallyport"`;
   return home(name) || home(name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase());
 }
@@ -85,6 +88,10 @@ function folders() {
 }
 
 function files(path) {
+  const wrappers = /^(?:\.\/)?servers(\/.*)?$/.exec(path);
+  if (wrappers) return `the wrappers are in "/servers${wrappers[1] ?? ""}"; search_tools finds tools in fewer steps`;
+  const other = /^\/(?:mnt\/data|mnt\/user-data\/\w+|home\/\w+|content)\/(.+)$/.exec(path);
+  if (other) return `files are in /workspace: "/workspace/${other[1]}"`;
   const names = readdirSync("/workspace").sort().slice(0, 20);
   const near = nearest(path.split("/").at(-1), names);
   const told = near ? `did you mean ${near}?` : names.length ? `in /workspace are: ${names.join(", ")}` : "/workspace is empty";

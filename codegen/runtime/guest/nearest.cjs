@@ -5,11 +5,17 @@ exports.nearest = (name, names) => {
   let best = "";
   let least = 0.5;
   for (const each of names) {
+    if (folded(each) === folded(name)) return each;
     const share = distance(name.toLowerCase().slice(0, 60), each.toLowerCase().slice(0, 60)) / Math.max(name.length, each.length);
     if (share < least) [best, least] = [each, share];
   }
   return best;
 };
+
+// Returns a name without case and separators.
+function folded(name) {
+  return name.toLowerCase().replace(/[-_. ]/g, "");
+}
 
 // Returns the number of insertions, deletions, replacements and swaps of adjacent letters.
 function distance(a, b) {

@@ -51,10 +51,10 @@ function misuse(promise, key = Symbol.iterator) {
   return error;
 }
 
-// Returns the promise of a call of a function, guarded.
-export function guarded(promise, name) {
+// Returns the promise of a call of a function, guarded. One that is called for its effect need not be awaited.
+export function guarded(promise, name, effect = false) {
   const record = { name };
-  unawaited.add(record);
+  if (!effect) unawaited.add(record);
   unused.set(promise, record);
   names.set(promise, name);
   return Object.defineProperty(Object.setPrototypeOf(promise, prototype), "await", spread);

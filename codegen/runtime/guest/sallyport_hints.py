@@ -7,8 +7,18 @@ import re
 import sys
 
 import sallyport
+from sallyport.check import same_name
 
 SHAPE = "print(shape_of(value)) shows what a value is (from sallyport import shape_of)"
+HOMES = {
+    "collections": "Counter OrderedDict defaultdict deque namedtuple", "datetime": "date timedelta timezone", "pathlib": "Path", "dataclasses": "asdict dataclass field",
+    "functools": "cache lru_cache partial reduce wraps", "itertools": "accumulate chain combinations groupby islice permutations product zip_longest", "enum": "Enum IntEnum",
+    "typing": "Any Callable Dict Iterable List Literal NamedTuple Optional Tuple TypedDict Union", "pprint": "pprint", "decimal": "Decimal", "fractions": "Fraction",
+    "textwrap": "dedent shorten", "io": "BytesIO StringIO", "math": "ceil floor log sqrt", "random": "choice randint sample shuffle", "statistics": "mean median stdev",
+    "time": "sleep", "uuid": "uuid4", "urllib.parse": "quote unquote urlencode urljoin urlparse", "contextlib": "contextmanager suppress", "copy": "deepcopy",
+    "base64": "b64decode b64encode", "operator": "itemgetter", "concurrent.futures": "ThreadPoolExecutor as_completed", "string": "Template ascii_letters digits",
+}  # fmt: skip
+SHORT = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sns": "seaborn", "dt": "datetime"}
 ELSEWHERE = {"true": "True", "false": "False", "null": "None", "undefined": "None", "console": "print(...)"}
 
 
@@ -42,7 +52,8 @@ def tools(upstream):
 
 
 def near(name, names):
-    return next(iter(difflib.get_close_matches(str(name), [str(each) for each in names], 1, 0.5)), "")
+    names = [str(each) for each in names]
+    return next((each for each in names if same_name(each, str(name))), "") or next(iter(difflib.get_close_matches(str(name), names, 1, 0.5)), "")
 
 
 def did_you_mean(name, names):
@@ -102,6 +113,12 @@ def missing_name(err):
         return ""
     if name in ELSEWHERE:
         return f"in Python: {ELSEWHERE[name]}"
+    if name == "datetime" and in_line(err, r"\b(datetime\.(?:now|utcnow|today|strptime|fromisoformat|fromtimestamp|combine)|datetime)\("):
+        return "write: from datetime import datetime"
+    if name in SHORT:
+        return f"write: import {SHORT[name]} as {name}"
+    if known := next((module for module, names in HOMES.items() if name in names.split()), ""):
+        return f"write: from {known} import {name}"
     if name in ("servers", "sallyport") or name in getattr(sys, "stdlib_module_names", ()):
         return f"write: import {name}"
     return home(name) or did_you_mean(name, [known for known in scope(err) if not known.startswith("__")])
@@ -137,12 +154,14 @@ def wrong_call(err):
 
 
 def wrong_value(text):
-    if "'coroutine'" in text:
+    if "'coroutine'" in text or "type coroutine" in text:
         return "an asynchronous call has to be awaited: (await NAME.aio(...)), or call NAME(...) without .aio"
     if "'builtin_function_or_method' object" in text:
         return 'a dict has methods of these names: write value["items"], value["keys"], value["values"]'
     if text.startswith("the JSON object must be str"):
         return "results are Python values already: drop json.loads"
+    if "'int' object is not subscriptable" in text or "'bool' object is not subscriptable" in text or "'float' object is not subscriptable" in text:
+        return "the value has no members: " + SHAPE
     if text.startswith("string indices must be"):
         return "it is a text and no dict (going through a dict gives its keys): " + SHAPE
     if text.startswith("list indices must be"):
@@ -155,7 +174,7 @@ def wrong_value(text):
 
 
 def accepted(err, name, wrong):
-    """Returns the parameters of a function: for a wrapper, the signature that the model saw."""
+    """Returns the parameters of a function."""
     import inspect
 
     function = called(err, name)
@@ -163,11 +182,6 @@ def accepted(err, name, wrong):
         return ""
     names = list(inspect.signature(function).parameters)
     start = did_you_mean(wrong, names) + " " if wrong and near(wrong, names) else ""
-    spec = getattr(function, "__globals__", {}).get("SPEC")
-    if isinstance(spec, str):
-        import json
-
-        return start + json.loads(spec)["sig"]
     return f"{start}{name} takes: {', '.join(names)}"
 
 
@@ -249,7 +263,10 @@ def no_json(err):
 
 
 def system(err):
-    if isinstance(err, FileNotFoundError):
+    if isinstance(err, (FileNotFoundError, NotADirectoryError)):
+        folder = elsewhere(str(err.filename))
+        if folder:
+            return folder
         names, path = sorted(os.listdir("/workspace"))[:20], str(err.filename)
         told = did_you_mean(os.path.basename(path), names) or f"in /workspace are: {', '.join(names)}" if names else "/workspace is empty"
         return told if re.match(r"[^/]|/(workspace|tmp)/", path) else "only tools reach files outside of the sandbox; " + told
@@ -267,6 +284,15 @@ def system(err):
         return crowded()
     if type(err).__name__ in ("gaierror", "URLError", "SSLError") or isinstance(err, ConnectionError) or err.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
         return "the sandbox has no network: call a tool instead, search_tools finds one"
+    return ""
+
+
+def elsewhere(path):
+    """Returns a hint about a path that exists in other sandboxes, "" for others."""
+    if found := re.match(r"(?:\./)?servers(/.*)?$", path):
+        return f'the wrappers are in "/servers{found[1] or ""}"; search_tools finds tools in fewer steps'
+    if found := re.match(r"/(?:mnt/data|mnt/user-data/\w+|home/\w+|content)/(.+)$", path):
+        return f'files are in /workspace: "/workspace/{found[1]}"'
     return ""
 
 

@@ -10,7 +10,7 @@ USUAL = """
     ast asyncio base64 bisect collections concurrent.futures.thread contextlib copy csv dataclasses datetime decimal difflib enum fractions functools
     glob hashlib heapq inspect io itertools json linecache logging math operator os pathlib pprint queue random re shutil signal statistics string
     struct tempfile textwrap threading time traceback types typing unicodedata urllib.parse uuid zlib
-    sallyport_fault sallyport_hints sallyport.bridge sallyport.check sallyport.media sallyport.naming sallyport.pages sallyport.saved sallyport.shapes sallyport.skills sallyport.together
+    sallyport_fault sallyport_hints sallyport_notes sallyport.bridge sallyport.check sallyport.media sallyport.naming sallyport.pages sallyport.pending sallyport.saved sallyport.shapes sallyport.skills sallyport.together
 """.split()
 # A program that exercises the parser, the compiler and asyncio once.
 FIRST = """

@@ -188,9 +188,16 @@ def _answer(frame, tool):
     return _native(frame["value"])
 
 
-async def async_call(tool, args=None, spec=None):
+def async_call(tool, args=None, spec=None):
     """Is `call` for asynchronous code."""
-    return await _aside(call, tool, args, spec)
+    return _later(tool.partition(".")[2], call, tool, args, spec)
+
+
+def _later(name, function, *args, **kwargs):
+    """Returns an awaitable that runs a blocking function."""
+    from .pending import Pending
+
+    return Pending(lambda: _aside(function, *args, **kwargs), name)
 
 
 def bound(function, args, kwargs):
@@ -223,8 +230,8 @@ def _executor():
 def _with_aio(function):
     """Adds an asynchronous variant to a function: await function.aio(...)."""
 
-    async def aio(*args, **kwargs):
-        return await _aside(function, *args, **kwargs)
+    def aio(*args, **kwargs):
+        return _later(function.__name__, function, *args, **kwargs)
 
     aio.__doc__ = function.__doc__
     function.aio = aio
@@ -375,7 +382,9 @@ class _Package(types.ModuleType):
             raise ImportError(f"{self.__name__} offers no {name}")
         import difflib
 
-        near = difflib.get_close_matches(name, tools, 1, 0.5)
+        from .check import same_name
+
+        near = [tool for tool in tools if same_name(tool, name)] or difflib.get_close_matches(name, tools, 1, 0.5)
         raise ImportError(
             f"{self.__name__} has no tool {name}" + (f"; did you mean {near[0]}?" if near else "; find it with search_tools")
         )

@@ -84,8 +84,9 @@ def _missing(name):
     import difflib
 
     from . import ToolError
+    from .check import same_name
 
     names = sorted(each for each in (os.listdir(FOLDER) if os.path.isdir(FOLDER) else ()) if not each.startswith("."))
-    near = difflib.get_close_matches(name, names, 1, 0.5)
+    near = [each for each in names if same_name(each, name)] or difflib.get_close_matches(name, names, 1, 0.5)
     hint = (f"did you mean {near[0]}? " if near else "") + ("saved are: " + ", ".join(names[:20]) if names else "nothing is saved yet")
     return ToolError(f"nothing is saved as {name!r}", "not_found", "sallyport.load", hint)
