@@ -21,6 +21,7 @@ const prototype = new Proxy(Object.create(Promise.prototype), {
     return Reflect.get(Promise.prototype, key, promise);
   },
   set(target, key, value, promise) {
+    if (typeof key === "symbol") return Reflect.defineProperty(promise, key, { value, writable: true, configurable: true }); // node's async_hooks
     throw misuse(promise, key);
   },
   has(target, key) {
