@@ -170,6 +170,10 @@ bench-tokens: prereq-bench build runsc upstreams ## what a model reads and write
 	@$(STEP) "building the benchmark" go build $(VCS) -o "$(BIN)/tokens" ./bench/tokens
 	@"$(BIN)/tokens" -sallyport "$(BIN)/sallyport" $(ARGS)
 
+.PHONY: bench-firsttry
+bench-firsttry: prereq-go runsc ## judge what programs with the usual mistakes of models get for an answer (minutes); ARGS="-v -only await"
+	@go run $(VCS) ./bench/firsttry -runsc "$(BIN)/runsc" $(or $(ARGS),-out bench/results/firsttry -docs docs/explanation)
+
 .PHONY: bench-pii
 bench-pii: prereq-go ## judge the detector of personal data on made text and on ../shared/pii
 	@go run ./bench/pii $(ARGS)
