@@ -19,7 +19,7 @@ func Platform() error {
 	if name == "" {
 		name = runtime.GOOS
 	}
-	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/how-to/remote-sandboxes.md); all but programs works here, and no program runs without a sandbox", name)
+	return fmt.Errorf("sandboxes need Linux, and this is %s: `sallyport vm up` makes a virtual machine for them, and --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml names a Linux machine (docs/how-to/macos-and-windows.md); all but programs works here, and no program runs without a sandbox", name)
 }
 
 // errUnsupported is returned by the methods of a host, which cannot exist on this system.
@@ -42,7 +42,7 @@ func Sweep(string, *slog.Logger) error { return nil }
 
 // Checks returns one failed check: sandboxes need Linux.
 func Checks(context.Context, Options) []Check {
-	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "name a Linux machine with --sandbox ssh://USER@HOST, or sandbox.remote in upstreams.yaml"}}
+	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "run `sallyport vm up`, or name a Linux machine with --sandbox ssh://USER@HOST, or sandbox.remote in upstreams.yaml"}}
 }
 
 // FindRunsc returns the error of Platform.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"sallyport/cmd/sallyport/internal/cli"
@@ -17,7 +18,17 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals()...)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], lookUp, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// lookUp returns a variable of the environment. Windows has no HOME: there it is the folder of the user.
+func lookUp(name string) (string, bool) {
+	value, ok := os.LookupEnv(name)
+	if ok || name != "HOME" || runtime.GOOS != "windows" {
+		return value, ok
+	}
+	home, err := os.UserHomeDir()
+	return home, err == nil
 }
 
 // run executes the command line and returns the exit status. All processes that it started have ended then.

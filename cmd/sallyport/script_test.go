@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		"xdg-open":   browse,
 		"taken":      withUsedPort,
 		"beside":     withGateway,
+		"limactl":    limactl,
+		"wsl.exe":    wsl,
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
-	"sallyport/internal/sshurl"
+	"sallyport/internal/machine"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/remote"
@@ -72,7 +72,7 @@ func maxSandboxes(box config.Sandbox) int { return box.Parallel * (1 + maxDelega
 
 // openRemote returns a host on another machine. It connects when a program needs it.
 func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
-	address, err := sshurl.Parse(box.Remote)
+	address, err := machine.Parse(box.Remote)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
@@ -82,7 +82,7 @@ func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
 	if !o.NoPool {
 		opts.Pool = poolOptions(box)
 	}
-	return remote.New(remote.SSH(address), &opts)
+	return remote.New(remote.To(address), &opts)
 }
 
 func poolOptions(box config.Sandbox) sandbox.Pool {

@@ -14,7 +14,7 @@ var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...",
 
 // commandRules returns the rules of the packages with verbs, which do not import each other.
 func commandRules() (all []importRule) {
-	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "server", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
 		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {

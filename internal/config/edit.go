@@ -184,6 +184,39 @@ func (f *File) SetEnvFile(file string) error {
 	return f.setData(data)
 }
 
+// SetRemote sets sandbox.remote to the address of a machine; "" removes the key. A missing file gets an empty list of
+// upstreams too.
+func (f *File) SetRemote(address string) error {
+	data, err := f.withRemote(address)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.setData(data)
+}
+
+func (f *File) withRemote(address string) ([]byte, error) {
+	data := f.Data
+	if len(data) == 0 {
+		data = []byte("upstreams: {}\n")
+	}
+	if address == "" {
+		made, err := yamledit.Unset(data, "sandbox", "remote")
+		if errors.Is(err, yamledit.ErrMissing) {
+			return data, nil
+		}
+		return made, err
+	}
+	value, err := yamledit.Inline(address)
+	if err != nil {
+		return nil, err
+	}
+	made, err := yamledit.SetKey(data, value, "sandbox", "remote")
+	if errors.Is(err, yamledit.ErrMissing) {
+		return yamledit.Add(data, "sandbox", "remote", address)
+	}
+	return made, err
+}
+
 // Remove removes an entry, with the comment directly above it.
 func (f *File) Remove(name string) error {
 	data, err := yamledit.Remove(f.Data, "upstreams", name)

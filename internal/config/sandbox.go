@@ -10,7 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"sallyport/internal/sshurl"
+	"sallyport/internal/machine"
 	"sallyport/internal/yamlstrict"
 )
 
@@ -53,7 +53,7 @@ func parseMachine(n *yaml.Node) (string, string) {
 	if n.Value == "" {
 		return "", ""
 	}
-	a, err := sshurl.Parse(n.Value)
+	a, err := machine.Parse(n.Value)
 	if err != nil {
 		return "", err.Error()
 	}
@@ -115,7 +115,7 @@ func (p Pool) problems(at path) []problem {
 }
 
 func remoteProblems(at path, remote string) []problem {
-	if _, err := sshurl.Parse(remote); remote != "" && err != nil {
+	if _, err := machine.Parse(remote); remote != "" && err != nil {
 		return []problem{{at: at, message: strconv.Quote("remote") + " " + err.Error()}}
 	}
 	return nil

@@ -138,6 +138,17 @@ func create(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
+// linuxArchive returns the archive for Linux that `sallyport vm up` installs in a virtual machine: other systems have it
+// next to the program. Without that target it is not there, and people name one with --archive.
+func (r *release) linuxArchive(t target, folder string) []file {
+	name := fmt.Sprintf("sallyport-%s-linux-%s.tar.gz", r.version, t.arch)
+	path := filepath.Join(r.out, name)
+	if _, err := os.Stat(path); t.system == "linux" || err != nil {
+		return nil
+	}
+	return []file{{name: folder + name, mode: 0o644, path: path}}
+}
+
 // archive makes the tar.gz of a target, or the zip for Windows.
 func (r *release) archive(t target) error {
 	folder := fmt.Sprintf("sallyport-%s-%s-%s/", r.version, t.system, t.arch)
@@ -149,6 +160,7 @@ func (r *release) archive(t target) error {
 	for _, name := range []string{"README.md", "upstreams.yaml"} {
 		files = append(files, file{name: folder + name, mode: 0o644, path: filepath.Join(r.root, name)})
 	}
+	files = append(files, r.linuxArchive(t, folder+"share/sallyport/")...)
 	path := filepath.Join(r.out, strings.TrimSuffix(folder, "/"))
 	if t.system == "windows" {
 		files = append(files, file{name: folder + "sallyport.ps1", mode: 0o644, path: filepath.Join(r.work, "powershell")})

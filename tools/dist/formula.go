@@ -29,6 +29,7 @@ var formulaText = template.Must(template.New("formula").Parse(`class Sallyport <
   def install
     libexec.install Dir["bin/*"]
     bin.install_symlink libexec/"sallyport"
+    pkgshare.install Dir["share/sallyport/*"] if OS.mac?
     man1.install Dir["share/man/man1/*"]
     bash_completion.install "share/bash-completion/completions/sallyport"
     zsh_completion.install "share/zsh/site-functions/_sallyport"

@@ -49,7 +49,7 @@ func (r *release) npmBinary(t target) error {
 	m := r.manifest(npmName(t), "the program of sallyport for "+t.String())
 	system, arch := npmPlatform(t)
 	m.OS, m.CPU, m.PreferUnplug = []string{system}, []string{arch}, true
-	return r.npmPackage(m, r.programs(t, "package/bin/"))
+	return r.npmPackage(m, append(r.programs(t, "package/bin/"), r.linuxArchive(t, "package/share/sallyport/")...))
 }
 
 // npmMain makes the package that people install. It depends on those of all targets, of which npm takes one.

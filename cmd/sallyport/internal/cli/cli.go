@@ -87,7 +87,7 @@ func (a *App) Load() (*config.Config, error) {
 
 // SandboxFlag adds the flag --sandbox, which runs programs on another machine.
 func (a *App) SandboxFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that ssh can log in to\nand that has sallyport: `URL` is ssh://[USER@]HOST[:PORT][/PATH]\n(default sandbox.remote in upstreams.yaml, or this machine)")
+	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that has sallyport: `URL`\nis ssh://[USER@]HOST[:PORT][/PATH], lima://NAME or wsl://[USER@]NAME\n(default sandbox.remote in upstreams.yaml, or this machine)")
 }
 
 // Platform returns an error if programs cannot run on this platform with these settings.

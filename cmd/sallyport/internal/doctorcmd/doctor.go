@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +16,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/sshurl"
 	"sallyport/sandbox"
-	"sallyport/sandbox/remote"
 )
 
 // Command returns the verb.
@@ -133,8 +130,8 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 	if cfg.Sandbox.Remote == "" {
 		return sandbox.Checks(ctx, opts)
 	}
-	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/how-to/remote-sandboxes.md)"}
-	version, found, took, err := a.connectWorker(ctx, cfg.Sandbox.Remote)
+	check := sandbox.Check{Name: "remote", Fix: "make sure that ssh logs in there without a prompt and finds sallyport (docs/how-to/remote-sandboxes.md);\nof a virtual machine: sallyport vm up"}
+	version, found, took, err := a.Worker(ctx, cfg.Sandbox.Remote)
 	if err != nil {
 		check.Detail = sanitize.Line(err.Error(), 400)
 		return []sandbox.Check{check}
@@ -146,26 +143,6 @@ func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandb
 		all = append(all, there)
 	}
 	return all
-}
-
-// connectWorker connects to the worker on a machine as a gateway would, and returns its version, its checks and the time to connect.
-func (a *app) connectWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
-	address, err := sshurl.Parse(machine)
-	if err != nil {
-		return "", nil, 0, err
-	}
-	client, err := remote.New(remote.SSH(address), &remote.Options{Version: cli.BuildVersion(), Guest: runtime.Guest(), Name: machine, Logger: a.Logger(slog.LevelError)})
-	if err != nil {
-		return "", nil, 0, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	start := time.Now()
-	if version, err = client.WorkerVersion(ctx); err != nil {
-		return "", nil, 0, err
-	}
-	took = time.Since(start)
-	found, err = client.Checks(ctx)
-	return version, found, took, err
 }
 
 // checkSections checks sections of the settings other than upstreams.

@@ -1,6 +1,6 @@
-// Package sshurl parses the ssh address of a machine strictly: no part of an [Address] has a meaning to a shell, or
-// can be taken for an option of ssh.
-package sshurl
+// Package machine parses the address of a machine strictly: no part of an [Address] has a meaning to a shell, or can be
+// taken for an option of the program that reaches the machine.
+package machine
 
 import (
 	"cmp"
@@ -10,16 +10,29 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// Address is a machine that ssh can log in to, with the path of sallyport on it.
+// Kind is the program that reaches a machine.
+type Kind string
+
+// The kinds of addresses.
+const (
+	SSH  Kind = "ssh"  // a machine that ssh can log in to
+	Lima Kind = "lima" // a virtual machine of Lima
+	WSL  Kind = "wsl"  // a distribution of WSL
+)
+
+// Address is a machine, with the path of sallyport on it.
 type Address struct {
-	// User and Port are "" for ssh's defaults.
+	Kind Kind
+	// User and Port are "" for the defaults. Only ssh has a port, and Lima has one user.
 	User, Port string
-	// Host is a name, including a Host alias of ssh's configuration, or an IP address.
+	// Host is a name, including a Host alias of ssh's configuration, or an IP address; of Lima and WSL it is the name of the
+	// virtual machine.
 	Host string
 	// Path is the path of a program there; "" for none.
 	Path string
@@ -35,12 +48,12 @@ var (
 	sshPath = regexp.MustCompile(`^(/[A-Za-z0-9_+.,@-]+)+$`)
 )
 
-// Parse parses ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error text continues a sentence that begins with the
-// input.
+// Parse parses ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport], lima://NAME[/PATH] and wsl://[USER@]NAME[/PATH]. The error
+// text continues a sentence that begins with the input.
 func Parse(text string) (Address, error) {
 	a, err := parse(text)
 	if err != nil {
-		return Address{}, fmt.Errorf("is not a machine address: %w; write ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", err)
+		return Address{}, fmt.Errorf("is not a machine address: %w; write ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport], lima://NAME or wsl://[USER@]NAME", err)
 	}
 	return a, nil
 }
@@ -50,16 +63,18 @@ func parse(text string) (Address, error) {
 	if err != nil || len(text) > 1024 {
 		return Address{}, errors.New("not a URL")
 	}
-	a := Address{User: u.User.Username(), Host: u.Hostname(), Port: u.Port(), Path: u.Path}
+	a := Address{Kind: Kind(u.Scheme), User: u.User.Username(), Host: u.Hostname(), Port: u.Port(), Path: u.Path}
 	if a.Path == "/" {
 		a.Path = ""
 	}
 	_, password := u.User.Password()
 	switch {
-	case u.Scheme != "ssh" || u.Opaque != "":
-		return Address{}, errors.New("only ssh:// is known")
+	case !slices.Contains([]Kind{SSH, Lima, WSL}, a.Kind) || u.Opaque != "":
+		return Address{}, errors.New("only ssh://, lima:// and wsl:// are known")
 	case password:
 		return Address{}, errors.New("a password cannot stand there: ssh logs in with a key")
+	case a.Kind != SSH && a.Port != "", a.Kind == Lima && u.User != nil:
+		return Address{}, fmt.Errorf("%s takes no user or port", a.Kind)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return Address{}, errors.New("nothing may follow the path")
 	case u.User != nil && a.User == "" || strings.HasSuffix(u.Host, ":"):
@@ -73,7 +88,7 @@ func (a Address) check() error {
 	switch {
 	case a.User != "" && !sshUser.MatchString(a.User):
 		return errors.New("the user's name has other characters than letters, digits and ._-")
-	case !validHost(a.Host):
+	case !validHost(a.Host), a.Kind != SSH && !sshHost().MatchString(a.Host):
 		return errors.New("the host is not a name or address")
 	case err != nil || port < 1 || port > 65535:
 		return errors.New("the port is not a number from 1 to 65535")
@@ -92,7 +107,7 @@ func validHost(host string) bool {
 
 // String returns the address in the form that Parse accepts.
 func (a Address) String() string {
-	u := url.URL{Scheme: "ssh", Host: a.Host, Path: a.Path}
+	u := url.URL{Scheme: string(a.Kind), Host: a.Host, Path: a.Path}
 	if strings.Contains(a.Host, ":") {
 		u.Host = "[" + a.Host + "]"
 	}

@@ -11,23 +11,24 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/machine"
 	"sallyport/internal/sanitize"
-	"sallyport/internal/sshurl"
 )
 
 // Dial opens a stream to a worker. The error of the stream's Close may explain why it broke.
 type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
 
-// SSH returns a Dial that runs `sallyport worker --stdio` at the address with the system's
-// ssh program. Closing the stream ends ssh.
-func SSH(a sshurl.Address) Dial {
+// To returns a Dial that runs `sallyport worker --stdio` on the machine with the program that reaches it: ssh, limactl or
+// wsl.exe. Closing the stream ends that program.
+func To(a machine.Address) Dial {
 	return func(context.Context) (io.ReadWriteCloser, error) {
-		path, err := exec.LookPath("ssh")
+		words := workerCommand(a)
+		path, err := exec.LookPath(words[0])
 		if err != nil {
-			return nil, errors.New("no ssh program found in PATH")
+			return nil, fmt.Errorf("no %s program found in PATH", words[0])
 		}
-		cmd := exec.Command(path, sshArgs(a)...) //nolint:noctx // it lives as long as the stream, whose Close ends it
-		p := &process{cmd: cmd, stderr: &tail{}}
+		cmd := exec.Command(path, words[1:]...) //nolint:noctx // it lives as long as the stream, whose Close ends it
+		p := &process{cmd: cmd, name: words[0], stderr: &tail{}}
 		cmd.Stderr, cmd.WaitDelay = p.stderr, endTimeout
 		if p.in, err = cmd.StdinPipe(); err != nil {
 			return nil, fmt.Errorf("make pipe: %w", err)
@@ -36,15 +37,34 @@ func SSH(a sshurl.Address) Dial {
 			return nil, fmt.Errorf("make pipe: %w", err)
 		}
 		if err := cmd.Start(); err != nil {
-			return nil, fmt.Errorf("start ssh: %w", err)
+			return nil, fmt.Errorf("start %s: %w", words[0], err)
 		}
 		p.close = sync.OnceValue(p.end)
 		return p, nil
 	}
 }
 
+// workerCommand returns the command line that runs the worker on a machine, without a terminal and prompts.
+func workerCommand(a machine.Address) []string {
+	switch a.Kind {
+	case machine.Lima:
+		return []string{"limactl", "--tty=false", "shell", "--workdir", "/", a.Host, cmp.Or(a.Path, Installed), "worker", "--stdio"}
+	case machine.WSL:
+		words := []string{"wsl.exe", "--distribution", a.Host}
+		if a.User != "" {
+			words = append(words, "--user", a.User)
+		}
+		return append(words, "--cd", "/", "--exec", cmp.Or(a.Path, Installed), "worker", "--stdio")
+	case machine.SSH:
+	}
+	return append([]string{"ssh"}, sshArgs(a)...)
+}
+
+// Installed is where sallyport is in a virtual machine, unless the address names another path.
+const Installed = "/usr/local/bin/sallyport"
+
 // sshArgs returns the arguments of ssh, without terminal, agent, forwarding and prompts.
-func sshArgs(a sshurl.Address) []string {
+func sshArgs(a machine.Address) []string {
 	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
 	if a.Port != "" {
 		args = append(args, "-p", a.Port)
@@ -55,9 +75,10 @@ func sshArgs(a sshurl.Address) []string {
 	return append(args, "--", a.Host, cmp.Or(a.Path, "sallyport")+" worker --stdio")
 }
 
-// process is a running ssh.
+// process is a running program that reaches the machine.
 type process struct {
 	cmd    *exec.Cmd
+	name   string
 	in     io.WriteCloser
 	out    io.ReadCloser
 	stderr *tail
@@ -67,17 +88,17 @@ type process struct {
 func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
 func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 
-// Close ends ssh, and with it the worker. If ssh failed, the error is its last message.
+// Close ends the program, and with it the worker. If the program failed, the error is its last message.
 func (p *process) Close() error { return p.close() }
 
-// endTimeout is how long ssh may take to exit after its input is closed.
+// endTimeout is how long the program may take to exit after its input is closed.
 const endTimeout = 3 * time.Second
 
 func (p *process) end() error {
 	_ = p.in.Close()
 	kill := time.AfterFunc(endTimeout, func() {
 		_ = p.cmd.Process.Kill()
-		_ = p.out.Close() // a child of ssh may hold the other end
+		_ = p.out.Close() // a child may hold the other end
 	})
 	defer kill.Stop()
 	_, _ = io.Copy(io.Discard, p.out) // Wait requires that all output has been read
@@ -85,7 +106,7 @@ func (p *process) end() error {
 		if said := p.stderr.String(); said != "" {
 			return errors.New(said)
 		}
-		return fmt.Errorf("ssh: %w", err)
+		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	return nil
 }
@@ -106,7 +127,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the last line, sanitized: ssh's error message.
+// String returns the last line, sanitized: the program's error message.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
