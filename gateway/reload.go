@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -44,6 +45,9 @@ func (g *Gateway) adopt(cfg *config.Config) {
 	now := Settings{Path: cfg.Path, Loaded: time.Now(), Restart: needRestart(g.started, cfg)}
 	g.cfg.Store(cfg)
 	g.settings.Store(&now)
+	for _, w := range cfg.Warnings { // without the line of the file, which may hold a secret
+		g.log.Warn("the settings have a text that is probably a mistake", "at", fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Column), "warning", w.Message)
+	}
 }
 
 // needRestart returns the keys that are read only at start and differ.

@@ -107,7 +107,7 @@ func (a *app) runChecks(ctx context.Context, note func(finding) error) (err erro
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	for _, f := range append(checkSections(ctx, cfg), slices.Concat(a.checkData(), a.checkAudit(cfg), a.checkRecords(ctx), a.checkJournals(), a.checkTokens())...) {
+	for _, f := range append(checkTexts(cfg), slices.Concat(checkSections(ctx, cfg), a.checkData(), a.checkAudit(cfg), a.checkRecords(ctx), a.checkJournals(), a.checkTokens())...) {
 		if err := note(f); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func checkConfig(cfg *config.Config, err error) finding {
 		check.Detail = err.Error()
 		check.Fix = "correct the file; the upstreams were not tried"
 		if _, wrong := errors.AsType[*config.Error](err); !wrong {
-			check.Fix = "write an upstreams.yaml, or name one with --config; the upstreams were not tried"
+			check.Fix = "run sallyport init, or name a file with --config; the upstreams were not tried"
 		}
 		return finding{Check: check}
 	}
@@ -181,6 +181,15 @@ func checkConfig(cfg *config.Config, err error) finding {
 		check.Warn, check.Fix = true, "add an upstream to "+cfg.Path+"; without one there are no tools"
 	}
 	return finding{Check: check}
+}
+
+// checkTexts returns a finding for each text of the settings that is probably a mistake.
+func checkTexts(cfg *config.Config) (found []finding) {
+	for _, w := range cfg.Warnings {
+		what, fix, _ := strings.Cut(w.Message, "; ")
+		found = append(found, finding{Check: sandbox.Check{Name: "settings", OK: true, Warn: true, Detail: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, what), Fix: fix}})
+	}
+	return found
 }
 
 func checkUpstream(up catalog.Upstream) finding {
