@@ -42,18 +42,28 @@ func (c membership) replace(id string) error {
 	return nil
 }
 
-// Stderr returns the end of what the process of an upstream wrote to stderr, without secrets. Only operators may see it. Errors are
-// *tool.Error.
-func (c *Catalog) Stderr(ctx context.Context, id string) (string, error) {
+// stderrLog is a session with a process.
+type stderrLog interface {
+	StderrSince(after string) (lines, next string)
+}
+
+// Stderr returns the end of what the process of an upstream wrote to stderr, without secrets; with after, the complete lines since the
+// position that an earlier call returned as next, or all with "0". Only operators may see it. Errors are *tool.Error.
+func (c *Catalog) Stderr(ctx context.Context, id, after string) (text, next string, err error) {
 	if tool.Operator(ctx) == "" {
-		return "", &tool.Error{Kind: tool.Denied, Message: "only an operator sees the logs of upstreams"}
+		return "", "", &tool.Error{Kind: tool.Denied, Message: "only an operator sees the logs of upstreams"}
 	}
 	m, err := c.Member(id)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if m.inProcess != nil || m.cfg.Load().Command == "" {
-		return "", &tool.Error{Kind: tool.Invalid, Message: "upstream " + id + " has no process here: it is reached over HTTP", Hint: "see the log of its server"}
+	log, ok := m.session.(stderrLog)
+	if !ok || m.cfg.Load().Command == "" {
+		return "", "", &tool.Error{Kind: tool.Invalid, Message: "upstream " + id + " has no process here: it is reached over HTTP", Hint: "see the log of its server"}
 	}
-	return m.session.State().Stderr, nil
+	text, next = log.StderrSince(after)
+	if after == "" {
+		text = m.session.State().Stderr
+	}
+	return text, next, nil
 }

@@ -72,8 +72,11 @@ func (house) Restart(_ context.Context, id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + id}
 }
 
-func (h house) Stderr(ctx context.Context, id string) (string, error) {
-	return "ready\x1b[31m\n", h.Restart(ctx, id)
+func (h house) Stderr(ctx context.Context, id, after string) (text, next string, err error) {
+	if after != "" {
+		return "again", "7.18", h.Restart(ctx, id)
+	}
+	return "ready\x1b[31m\n", "7.12", h.Restart(ctx, id)
 }
 
 func (house) SkillList(ctx context.Context) ([]skills.SkillInfo, error) {
@@ -125,7 +128,8 @@ func TestLists(t *testing.T) {
 		{"op", "POST", "/upstreams/held/nonsense", `{"digest":"bb"}`, 404, "there is no tool nonsense"},
 		{"op", "POST", "/upstreams/restart/crm", `{}`, 200, `"upstream":"crm"`},
 		{"ada", "POST", "/upstreams/restart/crm", `{}`, 403, "only an operator may do this"},
-		{"op", "GET", "/upstreams/log/crm", "", 200, `"stderr":"ready"`},
+		{"op", "GET", "/upstreams/log/crm", "", 200, `"next":"7.12","stderr":"ready"`},
+		{"op", "GET", "/upstreams/log/crm?after=7.12", "", 200, `"next":"7.18","stderr":"again"`},
 		{"ada", "GET", "/upstreams/log/crm", "", 403, "only an operator may do this"},
 		{"op", "POST", "/upstreams/held/crm.held", `{}`, 400, "digest"},
 		{"ada", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 403, "only an operator may do this"},

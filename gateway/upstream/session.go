@@ -22,8 +22,10 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -285,6 +287,26 @@ func (s *Session) State() State {
 		state.PID, state.Stderr = p.Pid(), s.redactor.text(p.Stderr.Tail(), process.StderrKept)
 	}
 	return state
+}
+
+// StderrSince returns the complete lines that the process wrote to stderr after the position of an earlier call, "" for all that are
+// kept, without secrets; next is the position after them. A position in another process is the beginning of this one.
+func (s *Session) StderrSince(after string) (lines, next string) {
+	p := s.dialer.process.Load()
+	if p == nil {
+		return "", after
+	}
+	var pid int
+	var at int64
+	if n, _ := fmt.Sscanf(after, "%d.%d", &pid, &at); n != 2 || pid != p.Pid() {
+		at = 0
+	}
+	old, fresh, at := p.Stderr.Since(at)
+	shown, all := s.redactor.clean(old), s.redactor.clean(old+fresh) // together, as a secret may begin in the old lines
+	for !strings.HasPrefix(all, shown) {
+		shown = shown[:len(shown)-1]
+	}
+	return strings.Trim(all[len(shown):], "\n"), fmt.Sprintf("%d.%d", p.Pid(), at)
 }
 
 // Close ends the session and everything that it started: within 2 s no process

@@ -47,52 +47,6 @@ func (a *app) upstreamsRestart(ctx context.Context, names []string) error {
 	})
 }
 
-func upstreamsLogsCommand(a *app) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "logs [flags] NAME",
-		Short: "show what an upstream wrote to stderr",
-		Long: `Logs shows the end of what the process of an upstream wrote to stderr, at most 8 KiB
-without secrets, in the gateways that run on the data directory.`,
-		Example: "  sallyport upstreams logs files",
-		Args:    cli.OneName,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.upstreamsLogs(cmd.Context(), args[0], asJSON) },
-	}
-	cli.JSONFlag(cmd, &asJSON)
-	return cmd
-}
-
-// logsJSON is what logs --json prints.
-type logsJSON struct {
-	Logs []httpapi.UpstreamLog `json:"logs"`
-}
-
-func (a *app) upstreamsLogs(ctx context.Context, name string, asJSON bool) error {
-	var all logsJSON
-	err := a.withRunning(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		return eachGateway(ctx, c, name, func(gate *http.Client, id string) error {
-			var one httpapi.UpstreamLog
-			err := cli.DoJSON(ctx, gate, http.MethodGet, "/upstreams/log/"+url.PathEscape(id), nil, &one)
-			all.Logs = append(all.Logs, one)
-			return err
-		})
-	})
-	switch {
-	case err != nil:
-		return a.processError(name, err)
-	case asJSON:
-		return a.PrintJSON(all)
-	}
-	for _, one := range all.Logs {
-		if one.Stderr == "" {
-			a.Say("upstream " + name + " has written nothing to stderr")
-		} else if err := a.Print(one.Stderr); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // withRunning calls use with the gateways that run on the data directory, of which there is at least one.
 func (a *app) withRunning(ctx context.Context, use func(ctx context.Context, c *cli.Gateways) error) error {
 	return a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
