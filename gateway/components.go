@@ -65,7 +65,7 @@ func (g *Gateway) openSandboxes() {
 		},
 	})
 	g.Environments = environments.New(environments.Options{
-		Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage,
+		Settings: &g.cfg, CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
 }

@@ -76,6 +76,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 		{"workspaces (in the definition of execute_code)", old.Workspaces, cfg.Workspaces},
 		{"audit", auditWithoutCode(old.Audit), auditWithoutCode(cfg.Audit)},
 		{"profiles", append(config.Profiles{}, old.Profiles...), append(config.Profiles{}, cfg.Profiles...)},
+		{"compat", old.Compat, cfg.Compat},
 		{"http", old.HTTP, cfg.HTTP},
 		{"workflows", old.Workflows, cfg.Workflows},
 	} {

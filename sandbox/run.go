@@ -151,7 +151,7 @@ func (e *execution) runProgram(caller bridge.Caller) (Outcome, error) {
 	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopError{TimedOut}) })
 	defer clock.Stop()
 	clock.OnChange(e.job.slot.setPaused)
-	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
+	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables, Prelude: e.job.Prelude}
 	account := e.account(caller, clock)
 	e.instance.reusable = false
 	report, err := e.instance.bridge.Run(e.ctx, program, account, func() {

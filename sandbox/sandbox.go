@@ -35,7 +35,11 @@ type Job struct {
 	File string
 	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage
-	Limits    Limits
+	// Prelude is a module in Python whose public names are predefined in the program, before Variables; "" is none. Its function
+	// _source, if any, gets the program's text and returns the text that runs; _answer gets the program's names after its end
+	// and returns its value.
+	Prelude string
+	Limits  Limits
 	// Environment is the name in Options.Environments that it runs in; "" means the host's own interpreters.
 	Environment string
 	// Session, if set, names an interpreter that outlives the program: the next job with the same

@@ -1,6 +1,7 @@
 package environments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -72,7 +73,7 @@ func (e *Environments) ResolveName(ctx context.Context, asked string) string {
 		return asked
 	}
 	name := e.choices.get(sessionKeyOf(ctx))
-	if _, ok := e.opts.Settings.Load().Environments[name]; !ok {
+	if _, ok := e.settings(name); !ok {
 		return ""
 	}
 	return name
@@ -84,12 +85,15 @@ func (e *Environments) ResolveName(ctx context.Context, asked string) string {
 func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string, error) {
 	all := e.opts.Settings.Load().Environments
 	name, err := c.find(all)
+	if err == nil && all[name].Python.HasPattern() {
+		err = errPattern(name, all[name])
+	}
 	if err != nil {
 		return "", err
 	}
 	e.choices.set(sessionKeyOf(ctx), name)
 	state := ""
-	if _, known := all[name]; known {
+	if _, known := e.settings(name); known {
 		m := e.startBuild(e.recipe(tool.Principal(ctx), name))
 		state = m.state()
 	}
@@ -117,6 +121,9 @@ func (c Choice) find(all map[string]config.Environment) (string, error) {
 		if c.Environment == name || c.Environment == "" && (c.Folder == name || matchesBase(all[name].Python.Base, c.Folder)) {
 			return name, nil
 		}
+	}
+	if folder := folderOf(all, cmp.Or(c.Environment, c.Folder)); folder != "" {
+		return folder, nil
 	}
 	asked := toolcall.TrimName(c.Environment + c.Folder)
 	hint := listOf(all)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,6 +62,10 @@ func (e *Environments) describeContents(ctx context.Context, name string, known 
 // CheckEnvironment builds one of the settings' environments, unless it exists, and describes its
 // contents for the operator. The error says why it cannot be built.
 func (e *Environments) CheckEnvironment(ctx context.Context, name string) (string, error) {
+	if settings, _ := e.settings(name); settings.Python.HasPattern() {
+		found, err := filepath.Glob(settings.Python.Base)
+		return sanitize.Count(len(found), "folder") + " for the pattern", err
+	}
 	name, _, known, err := e.Find(name)
 	if err != nil {
 		return "", err

@@ -48,7 +48,9 @@ type Options struct {
 	Settings config.Source
 	// CacheDir stores packages and images; with "" no environment that needs them can be built.
 	CacheDir string
-	Logger   *slog.Logger
+	// DataDir stores which packages are kept; with "" none are.
+	DataDir string
+	Logger  *slog.Logger
 	// Sandboxes runs the installation of packages.
 	Sandboxes Sandboxes
 	// MayInstall returns an error if the caller may not send names of packages to an index.
@@ -57,6 +59,8 @@ type Options struct {
 	MarkInterval time.Duration
 	// Usage describes the usage of the caller's workspace, "" for none.
 	Usage func(ctx context.Context, limits sandbox.Limits) (string, error)
+	// Writable reports whether programs can change files in a folder of the host; nil: in none.
+	Writable func(folder string) bool
 }
 
 // limits returns the limits in the settings.
@@ -78,6 +82,7 @@ type Environments struct {
 	installer    *deps.Installer
 	builds       map[recipe]*building
 	extras       map[extraKey][]string      // packages that a principal's model has installed
+	loaded       map[string]bool            // principals whose kept packages were read
 	installLocks map[extraKey]chan struct{} // a lock for installations of a principal, for all interpreters
 	versions     map[versionKey]string      // by interpreter
 }
@@ -114,7 +119,7 @@ func (m *building) ready() bool {
 
 // New returns the environments of the settings. Close it.
 func New(opts Options) *Environments {
-	e := &Environments{opts: opts, builds: map[recipe]*building{}, extras: map[extraKey][]string{}, installLocks: map[extraKey]chan struct{}{}}
+	e := &Environments{opts: opts, builds: map[recipe]*building{}, extras: map[extraKey][]string{}, loaded: map[string]bool{}, installLocks: map[extraKey]chan struct{}{}}
 	e.lease = &lease{cacheDir: opts.CacheDir, log: opts.Logger}
 	e.quit, e.stop = context.WithCancel(context.Background())
 	return e
@@ -134,7 +139,10 @@ func (e *Environments) Find(name string) (full string, settings config.Environme
 	if name == "" {
 		name = config.DefaultEnvironment
 	}
-	if settings, known = all[name]; known || name == config.DefaultEnvironment {
+	if settings, known = e.settings(name); settings.Python.HasPattern() {
+		return "", settings, false, errPattern(name, settings)
+	}
+	if known || name == config.DefaultEnvironment {
 		return name, settings, known, nil
 	}
 	names := slices.Sorted(maps.Keys(all))
@@ -153,8 +161,14 @@ func (e *Environments) Ensure(ctx context.Context, name string) (string, error) 
 	if err != nil || !known {
 		return "", err
 	}
-	m := e.startBuild(e.recipe(tool.Principal(ctx), name))
-	if err := m.wait(ctx, name); err != nil {
+	r := e.recipe(tool.Principal(ctx), name)
+	m := e.startBuild(r)
+	err = m.wait(ctx, name)
+	if m.failure() != nil && r != (recipe{name: name}) { // packages that were kept, and cannot be had now
+		m = e.startBuild(recipe{name: name})
+		err = m.wait(ctx, name)
+	}
+	if err != nil {
 		return "", err
 	}
 	return m.key, nil
@@ -193,6 +207,7 @@ func (e *Environments) recipe(principal, name string) recipe {
 
 // recipeLocked is called with mu held.
 func (e *Environments) recipeLocked(principal, name string) recipe {
+	e.loadKept(principal)
 	join := func(i sandbox.Interpreter) string { return strings.Join(e.extras[extraKey{principal, name, i}], "\n") }
 	return recipe{name, join(sandbox.Python), join(sandbox.Node)}
 }
@@ -234,7 +249,7 @@ func (e *Environments) startBuild(r recipe) *building {
 			e.opts.Logger.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
 		}
 		close(m.done)
-		if m.err == nil && e.opts.Settings.Load().Environments[r.name].Image != "" {
+		if settings, _ := e.settings(r.name); m.err == nil && settings.Image != "" {
 			e.pruneUnused(e.quit)
 		}
 	})
@@ -276,7 +291,7 @@ func (e *Environments) build(ctx context.Context, r recipe) (key string, sites m
 		return "", nil, err
 	}
 	defer release()
-	settings := e.opts.Settings.Load().Environments[r.name]
+	settings, _ := e.settings(r.name)
 	env, err := e.root(ctx, settings)
 	if err != nil {
 		return "", nil, err
@@ -285,6 +300,9 @@ func (e *Environments) build(ctx context.Context, r recipe) (key string, sites m
 	sites = map[sandbox.Interpreter][]string{}
 	if settings.Python.Base != "" {
 		base, err := deps.FindBase(settings.Python.Base)
+		if err == nil {
+			err = e.checkBase(r.name, base)
+		}
 		if err != nil {
 			return "", nil, err
 		}
@@ -343,7 +361,7 @@ func (e *Environments) NodePackages(key string) func(name string) bool {
 	defer e.mu.Unlock()
 	for r, m := range e.builds {
 		if m.ready() && m.key == key {
-			settings := e.opts.Settings.Load().Environments[r.name]
+			settings, _ := e.settings(r.name)
 			if settings.Image != "" || settings.Root != "" {
 				return func(string) bool { return true }
 			}

@@ -34,7 +34,8 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 	if err != nil {
 		return "", err
 	}
-	if settings := e.opts.Settings.Load().Environments[name]; !settings.Install {
+	settings, _ := e.settings(name)
+	if !settings.Install {
 		return "", e.noInstall(name)
 	}
 	if len(p.Names) == 0 {
@@ -50,6 +51,11 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 	if err != nil {
 		return "", err
 	}
+	if settings.Keep {
+		if err := e.saveKept(tool.Principal(ctx)); err != nil {
+			return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but not kept", Hint: "they are gone when the gateway ends", Err: err}
+		}
+	}
 	all, err := deps.List(interpreter, made.sites[interpreter]...)
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
@@ -63,18 +69,9 @@ func (e *Environments) InstalledPackages(ctx context.Context, p Packages) (strin
 	if err != nil {
 		return "", err
 	}
-	if _, known := e.opts.Settings.Load().Environments[name]; !known && len(p.Names) > 0 {
-		return packageLines(interpreter, nil, p.Names, "\n"), nil
-	} else if !known {
-		return "only the language's own library", nil
-	}
-	made := e.startBuild(e.recipe(tool.Principal(ctx), name))
-	if err := made.wait(ctx, name); err != nil {
-		return "", err
-	}
-	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	all, err := e.installed(ctx, interpreter, name)
 	if err != nil {
-		return "", &tool.Error{Kind: tool.Internal, Message: "packages cannot be listed", Err: err}
+		return "", err
 	}
 	switch {
 	case len(p.Names) > 0:
@@ -87,6 +84,41 @@ func (e *Environments) InstalledPackages(ctx context.Context, p Packages) (strin
 		names[i] = one.Name
 	}
 	return packageLines(interpreter, all, names, "\n"), nil
+}
+
+// installed returns the packages of an environment, for the caller.
+func (e *Environments) installed(ctx context.Context, interpreter sandbox.Interpreter, name string) ([]deps.InstalledPackage, error) {
+	if _, known := e.settings(name); !known {
+		return nil, nil
+	}
+	made := e.startBuild(e.recipe(tool.Principal(ctx), name))
+	if err := made.wait(ctx, name); err != nil {
+		return nil, err
+	}
+	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	if err != nil {
+		return nil, &tool.Error{Kind: tool.Internal, Message: "packages cannot be listed", Err: err}
+	}
+	return all, nil
+}
+
+// FindPackages returns the versions of the installed ones of some packages or modules, by the name that was asked for.
+func (e *Environments) FindPackages(ctx context.Context, p Packages) (versions map[string]string, err error) {
+	interpreter, name, err := e.packagesOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.installed(ctx, interpreter, name)
+	if err != nil {
+		return nil, err
+	}
+	versions = map[string]string{}
+	for _, asked := range p.Names {
+		if one, ok := deps.Find(interpreter, all, asked); ok {
+			versions[asked] = one.Version
+		}
+	}
+	return versions, nil
 }
 
 func (e *Environments) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {

@@ -31,6 +31,8 @@ type Program struct {
 	Memory int64
 	// Variables are set in the program, each a JSON value.
 	Variables map[string]json.RawMessage
+	// Prelude is a module in Python that gives the program names without imports, see [sandbox.Job]; "" is none.
+	Prelude string
 	// Session, if set, keeps the interpreter's state for the next program with the same session name,
 	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
 	Session string

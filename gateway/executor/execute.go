@@ -68,7 +68,7 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	if err := ex.checkID(ctx, program.ID); err != nil {
 		return sandbox.Job{}, err
 	}
-	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: ex.Limits(*program)}
+	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Prelude: program.Prelude, Limits: ex.Limits(*program)}
 	if program.Workspace, err = workspaces.Name(ctx, program.Workspace); err != nil {
 		return sandbox.Job{}, err
 	}
@@ -171,8 +171,8 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 		return err
 	}
 	known := ex.usedBefore(ctx, job)
-	var check *check // nil for a file: the checkers do not see the other files of its workspace
-	if program.File == "" {
+	var check *check // nil for a file and with a prelude: the checkers do not see the other files and names
+	if program.File == "" && program.Prelude == "" {
 		check = ex.checks.begin(ctx, job.Interpreter, code)
 	}
 	within, ended := running.Suspension.Context(ctx)

@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/catalog"
+	"sallyport/gateway/compat"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolsearch"
@@ -63,6 +64,8 @@ type Options struct {
 	Privacy Privacy
 	// Profiles select the tools that clients see in addition to the two; the zero value is none.
 	Profiles config.Profiles
+	// Face, if set, has the tools of another server, which clients see instead of all others.
+	Face *compat.Face
 	// StateKey signs the requestState of programs that wait for their client; nil generates a key for this process.
 	StateKey []byte
 	// Telemetry records metrics and traces of requests; nil disables it.
@@ -98,16 +101,14 @@ func New(verbs Service, opts *Options) *Tools {
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
-		&mcp.ServerOptions{Instructions: instructions, Logger: opts.Logger},
+		&mcp.ServerOptions{Instructions: serverInstructions(opts), Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	tools := newTools(server, opts.StateKey)
-	f := &handler{tools: tools, service: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
-	search, execute := coreTools(verbs, opts)
-	server.AddTool(search, f.search)
-	server.AddTool(execute, f.execute)
-	for _, e := range extras(verbs, opts) {
-		e.add(tools)
+	if opts.Face != nil {
+		addFace(tools, verbs, opts.Face)
+	} else {
+		addTools(tools, verbs, opts)
 	}
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
@@ -115,6 +116,25 @@ func New(verbs Service, opts *Options) *Tools {
 	server.AddReceivingMiddleware(withClient)
 	server.AddReceivingMiddleware(traceRequests(opts.Telemetry))
 	return tools
+}
+
+// serverInstructions returns the instructions for models; they name the two tools.
+func serverInstructions(opts *Options) string {
+	if opts.Face != nil {
+		return ""
+	}
+	return instructions
+}
+
+// addTools adds the two tools and those of the profiles.
+func addTools(tools *Tools, verbs Service, opts *Options) {
+	f := &handler{tools: tools, service: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
+	search, execute := coreTools(verbs, opts)
+	tools.AddTool(search, f.search)
+	tools.AddTool(execute, f.execute)
+	for _, e := range extras(verbs, opts) {
+		e.add(tools)
+	}
 }
 
 // coreTools returns the two tools that every client sees.

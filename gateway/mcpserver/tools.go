@@ -44,19 +44,30 @@ func (t *Tools) newRequest(ctx context.Context, req *mcp.CallToolRequest) *reque
 
 // run runs a program. The program can send requests to its client if the client supports that.
 func (r *request) run(ctx context.Context, verbs Service, p execution.Program) (*mcp.CallToolResult, error) {
+	return r.runFor(ctx, func(ctx context.Context, peer tool.Peer) (*mcp.CallToolResult, error) {
+		p.Peer = peer
+		return runProgram(ctx, verbs, p, r.CallToolRequest)
+	})
+}
+
+// answering answers a call. The peer is the client of its programs, nil if it answers no requests.
+type answering func(ctx context.Context, peer tool.Peer) (*mcp.CallToolResult, error)
+
+// runFor calls do, which may run programs that send requests to the client.
+func (r *request) runFor(ctx context.Context, do answering) (*mcp.CallToolResult, error) {
 	defer r.client.out.flush()
 	asks := r.client.answers[methodElicit] || r.client.answers[methodSample]
 	switch {
 	case r.client.modern && (asks || r.Params.RequestState != ""):
-		return r.runModern(ctx, verbs, p)
+		return r.runModern(ctx, do)
 	case asks:
-		p.Peer = programClient{r.client}
+		return do(ctx, programClient{r.client})
 	}
-	return runProgram(ctx, verbs, p, r.CallToolRequest)
+	return do(ctx, nil)
 }
 
 // runModern runs a program for a modern client, or resumes a pending one.
-func (r *request) runModern(ctx context.Context, verbs Service, p execution.Program) (*mcp.CallToolResult, error) {
+func (r *request) runModern(ctx context.Context, do answering) (*mcp.CallToolResult, error) {
 	params := object{
 		"name": encode(r.Params.Name), "arguments": orEmptyObject(r.Params.Arguments),
 		"requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses),
@@ -65,8 +76,7 @@ func (r *request) runModern(ctx context.Context, verbs Service, p execution.Prog
 		return nil, errTicket
 	}
 	result, err := r.pending.callOrResume(ctx, r.client, "tools/call", params, func(ctx context.Context, peer tool.Peer) (any, error) {
-		p.Peer = programClient{peer}
-		return runProgram(ctx, verbs, p, r.CallToolRequest)
+		return do(ctx, programClient{peer})
 	})
 	if gone, ok := errors.AsType[*notPendingError](err); ok {
 		return textResult(gone.Error(), true), nil

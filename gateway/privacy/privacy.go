@@ -74,7 +74,7 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 		}
 		opts.Custom[name] = re
 	}
-	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy), modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
+	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
 	for _, up := range cfg.Upstreams {
 		mode := up.Privacy
 		if mode == "" {

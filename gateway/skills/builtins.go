@@ -23,6 +23,7 @@ func (s *Library) Builtins() map[string]toolsearch.Builtin {
 			`"from_execution":{"type":"string"},"tests":{"type":"string"},"scope":{"type":"string"}`, "name"),
 		"load_skill":   toolsearch.NewBuiltin(s.loadForProgram, `"name":{"type":"string"},"version":{"type":"integer"}`, "name"),
 		"list_skills":  toolsearch.NewBuiltin(s.listForProgram, `"query":{"type":"string"}`),
+		"skill_infos":  toolsearch.NewBuiltin(s.infosForProgram, ""),
 		"import_skill": toolsearch.NewBuiltin(compiler{s}.importSkill, `"name":{"type":"string"},"language":{"type":"string"}`, "name", "language"),
 	}
 }
@@ -64,6 +65,20 @@ func (s *Library) listForProgram(ctx context.Context, args json.RawMessage) (str
 		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
 	return s.ListSkills(ctx, in.Query)
+}
+
+// infosForProgram returns the names and descriptions of the skills, as JSON.
+func (s *Library) infosForProgram(ctx context.Context, _ json.RawMessage) (string, error) {
+	list, err := s.SkillList(ctx)
+	if err != nil {
+		return "", err
+	}
+	short := make([]map[string]string, len(list))
+	for i, one := range list {
+		short[i] = map[string]string{"name": skill.Module(one.Name), "description": one.Description}
+	}
+	text, err := json.Marshal(short)
+	return string(text), err
 }
 
 // Explain adds the text of lines in skills in TypeScript, which a sandbox does not have.

@@ -85,6 +85,20 @@ func (s *Workspaces) checkMappable(m config.MappedFolder) (string, error) {
 	return folder, nil
 }
 
+// Writable reports whether programs can change files in a folder of the host.
+func (s *Workspaces) Writable(folder string) bool {
+	real := realPath(folder)
+	if s.opts.DataDir != "" && config.Within(real, realPath(s.opts.DataDir)) {
+		return true
+	}
+	for _, m := range s.opts.Settings.Load().Workspaces {
+		if m.Mode == config.ModeWrite && config.Within(real, realPath(m.Path)) {
+			return true
+		}
+	}
+	return false
+}
+
 // realPath resolves the links of the existing part of a path.
 func realPath(path string) string {
 	path, err := filepath.Abs(path)

@@ -42,7 +42,9 @@ var importRules = append(commandRules(), []importRule{
 		"a task depends on its world, not on the product or the agent"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
 		"a benchmark uses the product as a client or through a package's API, never through cmd"},
-	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
+	{"gateway/compat", gatewayPackages("sandbox", "sandbox/bridge", "internal/..."), []string{"gateway", "gateway/mcpserver", "gateway/httpserver"}, // the real gateway, through the servers
+		"it says what other servers would: the servers above it speak the protocols"},
+	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/compat", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
 	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},

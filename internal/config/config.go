@@ -69,6 +69,8 @@ type Config struct {
 	HTTP HTTP
 	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
+	// Compat is the server whose tools and answers clients get, in place of search_tools and execute_code; default none.
+	Compat string
 	// Warnings are about texts that load, but are probably mistakes, with their positions.
 	Warnings []*Error
 	// Files are the absolute paths of EnvFile and of the files in ${file:...}
@@ -344,15 +346,18 @@ type Environment struct {
 	Python PythonPackages
 	// TypeScript are the packages for TypeScript.
 	TypeScript NodePackages
-	// Install lets the model install what is missing, by install_dependencies; default false.
+	// Install lets the model install what is missing, by install_dependencies: true until the gateway ends, keep for good; default false.
 	Install bool
+	// Keep has the installed packages outlive the gateway.
+	Keep bool
 }
 
 // PythonPackages are the packages of an environment for Python.
 type PythonPackages struct {
 	// Interpreter is the path of the interpreter; default the one that is found.
 	Interpreter string
-	// Base is a venv, a uv environment or a conda prefix of the host, which is used unchanged.
+	// Base is a venv, a uv environment or a conda prefix of the host, which is used unchanged. With "*", "?" or [a-z] in it, it is a
+	// pattern: a client chooses one of the folders that match, by configure_environment.
 	Base string
 	// Requirements are packages in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
 	Requirements []string

@@ -46,6 +46,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
+		{"compat", d.OneOf(&c.Compat, compats...)},
 	})
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {

@@ -42,7 +42,7 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 		{"root", d.path(&e.Root)},
 		{"python", func(at path, n *yaml.Node) { d.pythonPackages(at, n, &e.Python) }},
 		{"typescript", func(at path, n *yaml.Node) { d.nodePackages(at, n, &e.TypeScript) }},
-		{"install", scalar(d, &e.Install, yamlstrict.Bool)},
+		{"install", d.install(&e.Install, &e.Keep)},
 	})
 	if e.Image != "" || e.Root != "" {
 		return // interpreters are inside
@@ -51,6 +51,21 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 		if strings.ContainsRune(*program, filepath.Separator) {
 			*program = absolute(d.dir, *program)
 		}
+	}
+}
+
+// install reads whether models may install packages, and whether these are kept.
+func (d *decoder) install(allowed, keep *bool) reader {
+	return func(at path, n *yaml.Node) {
+		if *keep = n.Tag == "!!str" && n.Value == "keep"; *keep {
+			*allowed = true
+			return
+		}
+		if n.Tag != "!!bool" && !d.Bad(at) {
+			d.Fail(at, n, "%s must be true, false or keep", label(at))
+			return
+		}
+		*allowed = strings.EqualFold(n.Value, "true")
 	}
 }
 
@@ -132,6 +147,9 @@ func (e Environment) insideProblems(at path) []problem {
 	return all
 }
 
+// HasPattern reports whether Base is a pattern of several folders.
+func (p PythonPackages) HasPattern() bool { return strings.ContainsAny(p.Base, "*?[") }
+
 func (p PythonPackages) problems(at path) []problem {
 	all := slices.Concat(noNUL(at.To("interpreter"), p.Interpreter), noNUL(at.To("base"), p.Base), indexProblems(at.To("index"), p.Index))
 	if p.Base != "" && p.Interpreter != "" {
@@ -139,6 +157,9 @@ func (p PythonPackages) problems(at path) []problem {
 	}
 	if p.Base != "" && !filepath.IsAbs(p.Base) {
 		all = append(all, problem{at: at.To("base"), message: "the directory must be absolute"})
+	}
+	if _, err := filepath.Match(p.Base, ""); err != nil {
+		all = append(all, problem{at: at.To("base"), message: `it is not a pattern: "*", "?" and [a-z] are special, as in "/srv/venvs/*"`})
 	}
 	for i, r := range p.Requirements {
 		if !requirement.MatchString(r) {

@@ -188,6 +188,8 @@ func (w *schemaWriter) kind(one *setting) object {
 		return object{"type": []string{"string", "boolean", "integer"}}
 	case kinds["Bool"]:
 		return object{"type": "boolean"}
+	case kinds["install"]:
+		return object{"enum": []any{true, false, "keep"}}
 	case kinds["Count"]:
 		return w.count(one)
 	case kinds["parseAmount"]:

@@ -77,6 +77,9 @@ func (c *Config) problems() []problem {
 	all = append(all, c.environmentProblems(path{"environments"})...)
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)
 	all = append(all, c.profileProblems(path{"profiles"})...)
+	if c.Compat != "" {
+		all = append(all, oneOfProblem(path{"compat"}, c.Compat, compats)...)
+	}
 	return append(all, c.Sandbox.problems(path{"sandbox"})...)
 }
 

@@ -29,9 +29,9 @@ type Base struct {
 	Python string
 	// Version is as in "3.11".
 	Version string
-	// Sites are the package folders, the same on the host and in sandboxes.
+	// Sites are the package folders on the host.
 	Sites []string
-	// Mounts are the folders that sandboxes mount, at the same paths as on the host.
+	// Mounts are the folders that sandboxes mount, at the same paths as on the host, except those of a venv below /tmp and the like.
 	Mounts []string
 	// Digest changes when a file in one of Mounts does, by name, size and time.
 	Digest string
@@ -47,6 +47,18 @@ var visiblePath = regexp.MustCompile(`^/usr/(bin|lib|lib32|lib64|libx32|share)(/
 var reservedPath = regexp.MustCompile(`^/(proc|sys|dev|etc|tmp|run|workspace|servers|node_modules|opt/sallyport|opt/packages|opt/interpreter|bin|lib|lib32|lib64|libx32|usr/(bin|lib|lib32|lib64|libx32|share))(/|$)`)
 
 var minorVersion = regexp.MustCompile(`^python(3\.[0-9]{1,2})$`)
+
+// Kind returns the kind of a base, by its settings: conda, venv-uv or venv, also for a folder that is none.
+func Kind(dir string) string {
+	settings, err := readSettings(filepath.Join(dir, "pyvenv.cfg"))
+	switch {
+	case err != nil && isFolder(filepath.Join(dir, "conda-meta")):
+		return "conda"
+	case settings["uv"] != "":
+		return "venv-uv"
+	}
+	return "venv"
+}
 
 // FindBase examines a venv, a uv environment or a conda prefix. It reads names, sizes
 // and links, and runs nothing. Errors wrap ErrBase and say what is wrong.
@@ -103,6 +115,11 @@ func (b *Base) readVenv(settings map[string]string) error {
 		return errors.New("its pyvenv.cfg says no version")
 	}
 	b.Version = parts[0] + "." + parts[1]
+	if within(b.Python, []string{b.Dir}) { // venv --copies: the copy works only where its original is
+		if err := b.findOriginal(settings); err != nil {
+			return err
+		}
+	}
 	site := filepath.Join(b.Dir, "lib", "python"+b.Version, "site-packages")
 	if !isFolder(site) {
 		return fmt.Errorf("it has no lib/python%s/site-packages", b.Version)
@@ -124,6 +141,20 @@ func (b *Base) readVenv(settings map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// findOriginal replaces a copied interpreter by the one that it was copied from.
+func (b *Base) findOriginal(settings map[string]string) error {
+	original := settings["executable"]
+	if original == "" {
+		original = filepath.Join(settings["home"], "python"+b.Version)
+	}
+	real, err := filepath.EvalSymlinks(original)
+	if err != nil || !filepath.IsAbs(real) {
+		return fmt.Errorf("its bin/python is a copy of %s, which is not there", original)
+	}
+	b.Python = real
+	return checkInterpreter(real)
 }
 
 // readConda mounts the whole prefix: packages find libraries and data relative to it.
@@ -169,7 +200,7 @@ func (b *Base) scan() error {
 	}
 	hash, entries := sha256.New(), 0
 	for _, mount := range b.Mounts {
-		if reservedPath.MatchString(mount) || mount == "/" || mount == "/usr" || mount == "/opt" {
+		if b.inside(mount) == mount && reservedPath.MatchString(mount) || mount == "/" || mount == "/usr" || mount == "/opt" {
 			return fmt.Errorf("it needs %s, and sandboxes have another folder there", mount)
 		}
 		err := filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
@@ -204,6 +235,9 @@ func (b *Base) checkLink(path string) error {
 		return nil // of the interpreter's own folders: those of a distribution have some into /etc
 	}
 	target, err := filepath.EvalSymlinks(path)
+	if written, _ := os.Readlink(path); err == nil && filepath.IsAbs(written) && within(written, b.Mounts) && b.inside(written) != written {
+		return fmt.Errorf("%s is a link to %s, which sandboxes have elsewhere", path, written)
+	}
 	if err != nil || within(target, b.Mounts) || visiblePath.MatchString(target) {
 		return nil //nolint:nilerr // see above
 	}
@@ -213,10 +247,24 @@ func (b *Base) checkLink(path string) error {
 // AddTo makes the base the Python of the environment.
 func (b Base) AddTo(env *sandbox.Environment) {
 	env.Python = b.Python
-	env.PythonPath = append(env.PythonPath, b.Sites...)
-	for _, mount := range b.Mounts {
-		addLayer(env, mount, mount, b.Digest)
+	for _, site := range b.Sites {
+		env.PythonPath = append(env.PythonPath, b.inside(site))
 	}
+	for _, mount := range b.Mounts {
+		addLayer(env, b.inside(mount), mount, b.Digest)
+	}
+}
+
+// movedDir is where a sandbox has a venv whose own path belongs to the sandbox, such as one below /tmp.
+const movedDir = "/opt/base"
+
+// inside returns the path in sandboxes of a path of the base. Packages of a venv can be anywhere; those of conda refer to
+// their path.
+func (b Base) inside(path string) string {
+	if b.Kind != "conda" && within(path, []string{b.Dir}) && reservedPath.MatchString(path) {
+		return movedDir + path
+	}
+	return path
 }
 
 func addLayer(env *sandbox.Environment, at, dir, digest string) {

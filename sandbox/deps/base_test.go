@@ -67,8 +67,14 @@ func TestBases(t *testing.T) {
 	testutil.Runsc(t)
 	dir := outside(t)
 	venv, uv, own, conda := filepath.Join(dir, "venv"), filepath.Join(dir, "uv"), filepath.Join(dir, "cpython"), filepath.Join(dir, "conda")
-	if out, err := exec.CommandContext(t.Context(), python, "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	copies, temporary := filepath.Join(dir, "copies"), filepath.Join(testutil.ShortDir(t), "venv")
+	for _, args := range [][]string{{venv}, {"--copies", copies}, {temporary}} {
+		if out, err := exec.CommandContext(t.Context(), python, append([]string{"-m", "venv", "--without-pip"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(copies, "bin", "python")); err != nil || !info.Mode().IsRegular() {
+		t.Fatalf("the copy: %v, %v", info, err)
 	}
 	prefix(t, own)
 	prefix(t, conda)
@@ -79,12 +85,12 @@ func TestBases(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := newHost(t)
-	for kind, base := range map[string]string{"venv": venv, "uv": uv, "conda": conda} {
+	for kind, base := range map[string]string{"venv": venv, "venv with copies": copies, "venv below /tmp": temporary, "uv": uv, "conda": conda} {
 		site := filepath.Join(base, "lib", "python"+version, "site-packages")
 		put(t, filepath.Join(site, "mine.py"), fmt.Sprintf("word = %q\n", kind))
 		put(t, filepath.Join(site, "mine-1.0.dist-info", "METADATA"), "Name: mine\nVersion: 1.0\n")
 		found, err := deps.FindBase(base)
-		if err != nil || found.Kind != kind || found.Version != version {
+		if err != nil || found.Kind != strings.Fields(kind)[0] || found.Version != version {
 			t.Fatalf("%s: %+v, %v", kind, found, err)
 		}
 		var env sandbox.Environment
@@ -159,15 +165,19 @@ func TestBaseRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	temporary := filepath.Join(testutil.ShortDir(t), "venv")
-	put(t, filepath.Join(temporary, "pyvenv.cfg"), "version = "+version+".1\n")
-	put(t, filepath.Join(temporary, "lib", "python"+version, "site-packages", "x.py"), "")
-	if err := errors.Join(os.Mkdir(filepath.Join(temporary, "bin"), 0o755), os.Symlink(python, filepath.Join(temporary, "bin", "python"))); err != nil {
+	temporary := prefix(t, filepath.Join(testutil.ShortDir(t), "conda"))
+	put(t, filepath.Join(temporary, "conda-meta", "history"), "")
+	put(t, filepath.Join(dir, "lost", "pyvenv.cfg"), "home = /nowhere\nversion = "+version+".1\n")
+	put(t, filepath.Join(dir, "lost", "lib", "python"+version, "site-packages", "x.py"), "")
+	copied, err := os.ReadFile(python)
+	if err != nil {
 		t.Fatal(err)
 	}
+	put(t, filepath.Join(dir, "lost", "bin", "python"), string(copied))
 	for base, want := range map[string]string{
 		filepath.Join(dir, "gone"): "no such file", filepath.Join(dir, "nothing"): "no bin/python", filepath.Join(dir, "script"): "not a Linux program",
 		filepath.Join(dir, "plain"): "neither pyvenv.cfg nor conda-meta", filepath.Join(dir, "old"): "site-packages", temporary: "sandboxes have another folder there",
+		filepath.Join(dir, "lost"): "a copy of /nowhere/python",
 	} {
 		if _, err := deps.FindBase(base); !errors.Is(err, deps.ErrBase) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", base, err, want)

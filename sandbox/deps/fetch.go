@@ -232,7 +232,7 @@ func (i *Installer) service(request Request) (sandbox.Service, error) {
 	}
 	s.Interpreter, s.Args = "", append([]string{base.Python}, args...)
 	for _, mount := range base.Mounts {
-		s.Mounts[mount] = mount
+		s.Mounts[base.inside(mount)] = mount
 	}
 	return s, nil
 }

@@ -86,7 +86,7 @@ func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox
 	clock.OnChange(func(still bool) { _ = m.WriteMessage(kindPause, pauseFlag(still)) }) // a broken connection ends the program
 	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
-	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables}
+	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables, Prelude: job.Prelude}
 	seen, err := b.Run(inner, program, account(ctx, job, caller, clock), func() {})
 	stop(nil)
 	watcher.Wait()

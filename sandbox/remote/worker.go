@@ -250,7 +250,7 @@ func (x *execution) run(ctx context.Context) error {
 	if x.job == nil {
 		return errors.New("received a program without a job")
 	}
-	x.job.Code, x.job.File, x.job.Variables = program.Code, program.File, program.Variables
+	x.job.Code, x.job.File, x.job.Variables, x.job.Prelude = program.Code, program.File, program.Variables, program.Prelude
 	if x.hasFiles {
 		x.job.Workspace = x.relay.Workspace()
 	}

@@ -257,6 +257,16 @@ def connect():
     return bridge
 
 
+def begin(prelude, scope):
+    """Runs the module of names that programs have without imports; returns its namespace."""
+    if not prelude:
+        return {}
+    module = types.ModuleType("prelude")
+    exec(compile(prelude, "<prelude>", "exec"), module.__dict__)
+    scope.update((name, value) for name, value in vars(module).items() if name[0] != "_")
+    return vars(module)
+
+
 def execute(job, scope, name):
     """Runs one program and returns the frame with its outcome."""
     pid, done, kept = os.getpid(), {"type": "done"}, job.get("keep", False)
@@ -265,11 +275,14 @@ def execute(job, scope, name):
 
         sallyport_fault.forget_forks()
     try:
+        prelude = begin(job.get("prelude"), scope)
         scope.update(job.get("variables", {}))
         forget_pending()
         provide(job["code"], scope)
-        value = run(job["code"], scope, name)
+        value = run(prelude.get("_source", str)(job["code"]), scope, name)
         finish(kept)
+        if "_answer" in prelude:
+            value = prelude["_answer"](scope)
         done["value"] = shown(value, job["value_limit"])
         if os.getpid() == pid:
             import sallyport_notes
