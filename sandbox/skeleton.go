@@ -37,6 +37,7 @@ func makeRootfs(root string, points []string) error {
 		"etc/passwd":        "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/workspace:/bin/sh\n",
 		"etc/group":         "root:x:0:\nnogroup:x:65534:\n",
 		"etc/hosts":         "127.0.0.1 localhost\n",
+		"etc/gitconfig":     gitConfig,
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
@@ -45,6 +46,10 @@ func makeRootfs(root string, points []string) error {
 	}
 	return nil
 }
+
+// gitConfig lets git work in /workspace: a repository there is of another user, and a commit needs an author. A repository
+// with its own settings overrides them.
+const gitConfig = "[safe]\n\tdirectory = *\n[user]\n\tname = program\n\temail = program@localhost\n[init]\n\tdefaultBranch = main\n"
 
 // makeReadable makes everything below dir readable to all users, regardless of the umask:
 // the sandbox runs as a different user.

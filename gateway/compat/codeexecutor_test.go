@@ -123,3 +123,21 @@ func TestCodeExecutorLoop(t *testing.T) {
 		}
 	}
 }
+
+// TestCodeExecutorCommits makes a repository in a workspace that is no folder of the host, and commits to it.
+func TestCodeExecutorCommits(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.Compat = config.CompatCodeExecutor
+	c := connect(t, open(t, cfg, gateway.Options{}), config.CompatCodeExecutor)
+	steps := func(commands ...string) object {
+		code := "import subprocess\nfor command in [\"" + strings.Join(commands, `", "`) + "\"]:\n    subprocess.run(command, shell=True, check=True)"
+		return c.call("execute_code", object{"code": code, "filename": "git_steps"})
+	}
+	made := c.call("initialize_code_file", object{"content": "print(42)\n", "filename": "answer"})
+	if path, _ := made["file_path"].(string); !strings.HasPrefix(path, "/workspace/answer_") {
+		t.Errorf("%v", made)
+	}
+	c.has(steps("git init -q", "git add answer_*.py", "git commit -q -m first"), object{"status": "success", "output": ""})
+	c.has(steps("git log --format=%s"), object{"status": "success", "output": "first\n"})
+}
