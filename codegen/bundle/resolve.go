@@ -47,6 +47,7 @@ func (r resolver) setup(build api.PluginBuild) {
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: runtimeNamespace}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return loadTypeScript(r.runtime), nil
 	})
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: discoveryNamespace}, r.loadDiscovery)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsNamespace}, r.skills.load)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: workspaceNamespace}, r.workspace.load)
 	// Reject all other paths: esbuild's own loader would read the host's files.
@@ -73,6 +74,8 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return r.resolveRelative(args, name)
 	case name == "sallyport":
 		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeNamespace, SideEffects: api.SideEffectsFalse}, nil
+	case r.isServerFile(name):
+		return r.resolveServerFile(strings.TrimPrefix(name, serverFiles))
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
 		return r.resolveWrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
 	case r.isExternal(args.Namespace, name):
@@ -90,6 +93,9 @@ func (r resolver) isExternal(namespace, name string) bool {
 func (r resolver) resolveRelative(args api.OnResolveArgs, name string) (api.OnResolveResult, error) {
 	if found, ok := r.workspace.resolve(args, name); ok {
 		return found, nil
+	}
+	if rest, ok := strings.CutPrefix(name, "./servers/"); ok && args.Namespace != workspaceNamespace {
+		return r.resolveServerFile(rest)
 	}
 	return refuse(fmt.Sprintf("cannot import %q", name), r.fileHint(name))
 }

@@ -81,7 +81,7 @@ func (c codeExecution) described(ctx context.Context, id tool.ID) object {
 		return said
 	}
 	said["description"] = sanitize.Text(view.Tool.Description, 2000)
-	said["functions"] = []string{textOf(view, "python", toolsearch.Signature)}
+	said["functions"] = []string{signatureOf(view, "python")}
 	return said
 }
 
@@ -93,6 +93,17 @@ func textOf(view toolsearch.ToolView, language string, detail toolsearch.Detail)
 		}
 	}
 	return ""
+}
+
+// signatureOf returns the typed call of a tool.
+func signatureOf(view toolsearch.ToolView, language string) string {
+	all := textOf(view, language, toolsearch.Signature)
+	for line := range strings.Lines(all) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, view.Tool.ID.Name+"(") {
+			return line
+		}
+	}
+	return all
 }
 
 func (c codeExecution) definition(ctx context.Context, args json.RawMessage) (any, error) {

@@ -31,12 +31,21 @@ type MCP interface {
 	Close()
 }
 
+// Compat is the HTTP API of another server.
+type Compat interface {
+	http.Handler
+	// Paths are patterns of [http.ServeMux].
+	Paths() []string
+}
+
 // Options configure a server.
 type Options struct {
 	// MCP is served at /mcp and /mcp/direct.
 	MCP MCP
 	// API is served at / and at /api/; nil for none.
 	API http.Handler
+	// Compat is served at its paths, in place of the API; nil for none.
+	Compat Compat
 	// Dashboard is served at / and below /ui/, with /login and /logout; with nil, / serves a line of text.
 	Dashboard Pages
 	// Hooks is served at /hooks/, without authentication: it verifies requests itself; nil for none.
@@ -125,6 +134,11 @@ func (f *Server) paths() *http.ServeMux {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, refusal{status: http.StatusNotFound, detail: "not found; MCP is served at /mcp", kind: tool.NotFound})
 		})
+	}
+	if f.opts.Compat != nil {
+		for _, path := range f.opts.Compat.Paths() {
+			mux.Handle(path, f.apiHandler(f.opts.Compat))
+		}
 	}
 	f.pages(mux)
 	return mux

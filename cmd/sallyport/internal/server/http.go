@@ -10,6 +10,7 @@ import (
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
+	"sallyport/gateway/compat"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/httpserver"
@@ -57,6 +58,11 @@ func (d *httpListener) serve(ctx context.Context, s *service) error {
 	opts := &httpserver.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.telemetry, Logger: s.log, Auditor: s.gateway.Auditor,
 		Dashboard: dashboard.New(s.gateway.Service(), s.dashboardOptions()),
+	}
+	if s.cfg.Compat == config.CompatHTTP {
+		parts := cli.CompatGateway(s.gateway)
+		parts.Programs = s.rateLimitedService()
+		opts.Compat = compat.NewWeb(parts, s.gateway.Service(), cli.BuildVersion())
 	}
 	if s.workflows != nil {
 		opts.Hooks = s.workflows.hooks

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -29,6 +32,10 @@ type serveOptions struct {
 	mode   string
 	prefix bool
 	share  bool
+	// port is a port of this machine to listen at, 0 for none: short for http.
+	port int
+	// compat replaces the server of compat: in the settings, if it is not empty.
+	compat string
 	// profiles replaces the profiles of the settings, if it is not empty.
 	profiles []string
 }
@@ -55,6 +62,9 @@ With --http it listens instead: at /mcp, for clients of every revision, and at
 http.oauth in upstreams.yaml. After SIGTERM running calls may finish, within
 http.grace.
 
+With --compat clients of another code execution server see its tools and get its
+answers: see docs/how-to/replace-another-server.md.
+
 In direct mode clients see the tools, resources and prompts of the upstreams
 themselves, each as UPSTREAM__NAME, and calls are forwarded unchanged.
 
@@ -69,18 +79,45 @@ memory (--share). All other verbs work at the same time.`,
   sallyport serve --mode direct
   sallyport serve --sandbox ssh://me@linuxbox`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.address(cmd); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), s)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
+	flags.IntVar(&s.port, "port", 0, "listen on this `PORT` of this machine: short for --http 127.0.0.1:PORT")
+	flags.StringVar(&s.compat, "compat", "", "be like another `SERVER` for its clients: code-execution-mcp,\nmcp_code_executor, or code-executor (over HTTP, port 9091 if no\nother is given); see compat: in upstreams.yaml")
 	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second gets it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.SandboxFlag(cmd)
 	flags.BoolVar(&s.share, "share", false, "share the data directory with another serve: workspaces and skills are\nshared, executions are handed over to that one, other records end with\nthis one; it takes over schedules when that one ends")
 	cli.CompleteFlag(cmd, "mode", modeTools, modeDirect)
+	cli.CompleteFlag(cmd, "compat", config.Compats()...)
 	cli.CompleteFlag(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
+}
+
+// compatPort is the port of code-executor.
+const compatPort = 9091
+
+// address sets the address to listen at from --port and --compat.
+func (s *serveOptions) address(cmd *cobra.Command) error {
+	switch {
+	case s.port != 0 && s.http != "":
+		return cli.Misuse(cmd, "--port and --http do not go together: --port N is --http 127.0.0.1:N")
+	case s.port < 0 || s.port > 65535:
+		return cli.Misuse(cmd, "--port is a number from 1 to 65535")
+	case s.http == "" && s.port == 0 && s.compat == config.CompatHTTP:
+		s.port = compatPort
+	}
+	if s.port != 0 {
+		s.http = fmt.Sprintf("127.0.0.1:%d", s.port)
+	}
+	return nil
 }
 
 // check refuses an unknown mode.
@@ -88,18 +125,30 @@ func (s serveOptions) check() error {
 	if s.mode == modeTools || s.mode == modeDirect {
 		return nil
 	}
-	hint := "use tools or direct"
-	if near := suggest.Of(s.mode, []string{modeTools, modeDirect}); near != "" {
+	return unknownWord("mode", s.mode, []string{modeTools, modeDirect})
+}
+
+// unknownWord is the error for a value of a flag that is none of some words.
+func unknownWord(what, given string, words []string) error {
+	hint := "use " + strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	if near := suggest.Of(given, words); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %.40q", what, given), Hint: hint}
 }
 
 // load reads the settings and applies --profiles.
 func (s serveOptions) load(a *app) (*config.Config, error) {
 	cfg, err := a.Load()
-	if err != nil || len(s.profiles) == 0 {
-		return cfg, err
+	if err != nil {
+		return nil, err
+	}
+	if s.compat != "" && !slices.Contains(config.Compats(), s.compat) {
+		return nil, unknownWord("server for --compat", s.compat, config.Compats())
+	}
+	cfg.Compat = cmp.Or(s.compat, cfg.Compat)
+	if len(s.profiles) == 0 {
+		return cfg, nil
 	}
 	if cfg.Profiles, err = config.ParseProfiles(s.profiles); err != nil {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error()}
