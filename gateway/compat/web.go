@@ -16,6 +16,7 @@ import (
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // Sources have the wrappers that programs import.
@@ -148,7 +149,11 @@ func executed(e execution.Result, took int64) object {
 		return object{"output": output, "executionTime": took, "truncated": e.Stdout.Cut > 0 || e.Stderr.Cut > 0,
 			"metrics": object{"outputBytes": len(output), "tokensEstimate": tokens(output)}}
 	}
-	return object{"output": ended(stdout), "error": ended(stderr) + e.Ending(), "executionTime": took}
+	why := ended(stderr) + e.Ending()
+	if e.Status == sandbox.TimedOut {
+		why = fmt.Sprintf("Execution timed out after %dms", e.Limits.Timeout.Milliseconds())
+	}
+	return object{"output": ended(stdout), "error": why, "executionTime": took}
 }
 
 func tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }

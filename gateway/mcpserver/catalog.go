@@ -54,7 +54,7 @@ func (c catalogTools) extras() []extra {
 func (c catalogTools) definition(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var name, upstream, language string
 	err := decodeArguments(args, map[string]any{"tool_name": &name, "language": &language},
-		map[string]any{"category": &upstream, "upstream": &upstream, "name": &name, "tool": &name})
+		map[string]any{"category": &upstream, "upstream": &upstream, "server": &upstream, "name": &name, "tool": &name, "detail_level": new(string), "detail": new(string)})
 	if err != nil {
 		return nil, err
 	}

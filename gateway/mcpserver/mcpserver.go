@@ -216,7 +216,7 @@ func (f *handler) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	var limit float64
 	if err := decodeArguments(req.Params.Arguments, map[string]any{
 		"query": &s.Query, "detail": &detail, "upstream": &s.Upstream, "limit": &limit, "language": &s.Language,
-	}, map[string]any{"detail_level": &detail, "category": &s.Upstream}); err != nil {
+	}, map[string]any{"detail_level": &detail, "category": &s.Upstream, "server": &s.Upstream}); err != nil {
 		return errorResult(err), nil
 	}
 	s.Detail, s.Limit = toolsearch.Detail(detail), int(max(0, min(limit, 1e6)))

@@ -15,13 +15,15 @@ import (
 func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 	var rest []string
 	for word := range strings.FieldsSeq(s.Query) {
-		const prefix = "upstream:"
-		if len(word) <= len(prefix) || !strings.EqualFold(word[:len(prefix)], prefix) {
+		key, name, _ := strings.Cut(word, ":")
+		filter := strings.EqualFold(key, "upstream")
+		if name = strings.Trim(name, `"'`); name == "" || !filter && !strings.EqualFold(key, "server") {
 			rest = append(rest, word)
 			continue
 		}
-		name := strings.Trim(word[len(prefix):], `"'`)
 		switch id, err := sr.upstreamID(toolcall.TrimName(name)); {
+		case err != nil && !filter: // a word like any other
+			rest = append(rest, word)
 		case err != nil:
 			unknown = name
 		case s.Upstream == "":

@@ -281,7 +281,7 @@ func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 		return "", err
 	}
 	s.Query, s.Upstream = strings.TrimSpace(strings.ToValidUTF8(s.Query[:min(len(s.Query), MaxQuery)], "")), toolcall.TrimName(s.Upstream)
-	if s.Detail == "" {
+	if s.Detail = plainDetail(s.Detail); s.Detail == "" {
 		s.Detail = Signature
 	}
 	if !slices.Contains([]Detail{Names, Summary, Signature, Full}, s.Detail) {
@@ -295,6 +295,20 @@ func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 		s.Budget = defaultBudget
 	}
 	return codegen.Language(execution.LanguageName(interpreter)), nil
+}
+
+// plainDetail returns the level of detail for the word of another server.
+func plainDetail(asked Detail) Detail {
+	switch word := Detail(strings.ToLower(strings.TrimSpace(string(asked)))); word {
+	case "name":
+		return Names
+	case "description", "descriptions", "brief":
+		return Summary
+	case "signatures":
+		return Signature
+	default:
+		return word
+	}
 }
 
 // upstreamID finds an upstream, the built-in functions or skills by id, or an upstream by its name in the settings.
