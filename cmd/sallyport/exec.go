@@ -121,7 +121,9 @@ func (a *app) program(file string, program execution.Program) (_ execution.Progr
 }
 
 func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execution.Program, folder string, asJSON bool) error {
+	p := a.Progress("running the program", 0)
 	e, err := g.Executor.Execute(ctx, program)
+	p.Stop()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // barDrawing is one drawing of a progress bar, or its removal.
-var barDrawing = regexp.MustCompile(`\r\x1b\[K(\[[#.]{20}\] \d/\d [a-zA-Z0-9 ]+, \d+ s)?`)
+var barDrawing = regexp.MustCompile(`\r\x1b\[K((\[[#.]{20}\] \d/\d )?[a-zA-Z0-9 ,]+, \d+ s)?`)
 
 // TestInitTerminal: a user answers the questions at a terminal, with one answer that is not understood. The bars leave nothing.
 func TestInitTerminal(t *testing.T) {

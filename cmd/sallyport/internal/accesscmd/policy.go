@@ -184,7 +184,9 @@ func (a *app) policyTry(ctx context.Context, name, args string, asJSON bool) err
 	}
 	id.Upstream = tool.Identifier(id.Upstream)
 	return a.WithGateway(ctx, gateway.Options{ConnectWait: cli.ConnectTimeout, NoPool: true}, func(ctx context.Context, g *gateway.Gateway) error {
-		g.Catalog.WaitConnected(ctx)
+		if err := a.WaitConnected(ctx, g); err != nil {
+			return err
+		}
 		d, err := g.Guard.ExplainPolicy(ctx, tool.Call{Tool: id, Args: json.RawMessage(args)})
 		if err != nil {
 			return err

@@ -92,9 +92,12 @@ type benchRun struct {
 	programsProblem string // why programs cannot be run, "" if they can
 	tokens          *local.Tokens
 	latency         *local.Latency
+	bar             *cli.Progress
 }
 
 func (m *benchRun) measure(ctx context.Context) error {
+	m.bar = m.Progress("counting tokens", 3)
+	defer m.bar.Stop()
 	if m.options.only != "latency" {
 		if err := m.measureTokens(ctx); err != nil {
 			return err
@@ -160,21 +163,14 @@ func (m *benchRun) chooseTimedTool(ctx context.Context) (call *tool.ID, err erro
 		call = m.tokens.Calls.Quickest()
 	}
 	if call == nil || err != nil {
-		m.progress("taking times")
+		m.bar.Step(2, "taking times")
 		return nil, err
 	}
-	m.progress(fmt.Sprintf("taking times, and calling %s %d times more", call, local.Series*min(m.runs(), local.MaxAgain)))
+	m.bar.Step(2, fmt.Sprintf("timing %s %d times", call, local.Series*min(m.runs(), local.MaxAgain)))
 	return call, nil
 }
 
-// progress prints a message about a long step, if stderr is a terminal.
-func (m *benchRun) progress(what string) {
-	if cli.IsTerminal(m.Stderr) {
-		m.Say(what)
-	}
-}
-
-func (m *benchRun) reportCall(name string) { m.progress("calling " + name) }
+func (m *benchRun) reportCall(name string) { m.bar.Step(1, "calling "+name) }
 
 func (m *benchRun) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) }
 

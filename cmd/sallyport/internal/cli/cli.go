@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,8 @@ type App struct {
 	LogLevel   string
 	// remote overrides sandbox.remote of the settings; only some verbs have the flag.
 	remote string
+	// progress is what is shown now, nil for nothing.
+	progress atomic.Pointer[Progress]
 }
 
 // levels returns the levels by their names in --log-level.
@@ -62,7 +65,7 @@ func (a *App) Logger(usual slog.Level) *slog.Logger {
 	if !ok {
 		level = usual
 	}
-	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level})))
+	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.Err(), &slog.HandlerOptions{Level: level})))
 }
 
 // Load reads the settings. Errors are *[ConfigError].
@@ -113,10 +116,12 @@ func (a *App) WaitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx con
 		defer close(done)
 		wait(ctx)
 	}()
+	p := a.Progress("connecting to "+strings.Join(ConnectingUpstreams(g), ", "), 0)
+	defer p.Stop()
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		if late := ConnectingUpstreams(g); len(late) > 0 {
+		if late := ConnectingUpstreams(g); len(late) > 0 && !p.Visible() {
 			a.Say("waiting for " + strings.Join(late, ", "))
 		}
 		<-done

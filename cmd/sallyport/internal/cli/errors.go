@@ -92,20 +92,26 @@ func (a *App) Report(err error) {
 		a.ReportToolError(e)
 		return
 	}
-	a.Say(err.Error())
+	a.sayError(err.Error(), "")
 }
 
 // ReportToolError prints an error and its hint on stderr.
 func (a *App) ReportToolError(e *tool.Error) {
-	a.Say(e.Message)
-	if e.Hint != "" {
-		fmt.Fprintf(a.Stderr, "hint: %s\n", Clean(e.Hint))
+	a.sayError(e.Message, e.Hint)
+}
+
+// sayError prints an error to stderr, with colours on a terminal.
+func (a *App) sayError(message, hint string) {
+	text := "sallyport: " + strings.TrimRight(Clean(message), "\n") + "\n"
+	if hint != "" {
+		text += "hint: " + Clean(hint) + "\n"
 	}
+	fmt.Fprint(a.Err(), a.paint(a.Stderr, text))
 }
 
 // Say prints a message to stderr. All messages that are neither log nor program output use it.
 func (a *App) Say(message string) {
-	fmt.Fprintf(a.Stderr, "sallyport: %s\n", strings.TrimRight(Clean(message), "\n"))
+	fmt.Fprintf(a.Err(), "sallyport: %s\n", strings.TrimRight(Clean(message), "\n"))
 }
 
 // Misuse returns the error for a wrong command line.

@@ -32,7 +32,13 @@ func Clean(s string) string {
 
 // Print writes text to stdout, cleaned, as it may come from upstreams, and with a newline at its end.
 func (a *App) Print(text string) error {
-	_, err := io.WriteString(a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n")
+	_, err := io.WriteString(a.Out(), strings.TrimRight(Clean(text), "\n")+"\n")
+	return err
+}
+
+// PrintFinding is Print for text that begins with ok, warn or FAIL, which have colours on a terminal.
+func (a *App) PrintFinding(text string) error {
+	_, err := io.WriteString(a.Out(), a.paint(a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n"))
 	return err
 }
 
@@ -54,7 +60,7 @@ func (a *App) PrintJSON(v any) error {
 	if err := enc.Encode(lists.FillNil(v)); err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
-	_, err := io.WriteString(a.Stdout, EscapeHidden(b.String()))
+	_, err := io.WriteString(a.Out(), EscapeHidden(b.String()))
 	return err
 }
 
@@ -64,7 +70,7 @@ func (a *App) PrintLine(v any) error {
 	if err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
-	_, err = io.WriteString(a.Stdout, EscapeHidden(string(data))+"\n")
+	_, err = io.WriteString(a.Out(), EscapeHidden(string(data))+"\n")
 	return err
 }
 

@@ -64,9 +64,12 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		if asJSON {
 			return ctx.Err()
 		}
-		return errors.Join(a.Print(f.String()), ctx.Err())
+		return errors.Join(a.PrintFinding(f.String()), ctx.Err())
 	}
-	if err := a.runChecks(ctx, note); err != nil {
+	p := a.Progress("checking", 0)
+	err := a.runChecks(ctx, note)
+	p.Stop()
+	if err != nil {
 		return err
 	}
 	if asJSON {

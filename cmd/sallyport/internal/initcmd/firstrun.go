@@ -51,10 +51,9 @@ func (s *setup) firstRun(ctx context.Context) (err error) {
 
 // connect waits for the servers and returns those that answer.
 func (s *setup) connect(ctx context.Context, g *gateway.Gateway) (ready []catalog.Upstream) {
-	bar, stop := startProgress(s.Stderr, 1)
-	bar.begin(0, "starting "+cli.Count(len(g.Catalog.Upstreams()), "server"))
+	bar := s.Progress("starting "+cli.Count(len(g.Catalog.Upstreams()), "server"), 0)
 	g.Catalog.WaitConnected(ctx)
-	stop()
+	bar.Stop()
 	for _, up := range g.Catalog.Upstreams() {
 		if why := cli.UpstreamProblem(up); why != "" && ctx.Err() == nil {
 			s.fail("server "+up.Name, errors.New(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": ")), cli.Remedy(why)+"; then: sallyport upstreams test "+up.Name)
@@ -83,18 +82,18 @@ func (s *setup) buildSnapshots(ctx context.Context, g *gateway.Gateway, cfg *con
 		s.fail("sandbox", err, "see docs/how-to/remote-sandboxes.md")
 		return false
 	}
-	bar, stop := startProgress(s.Stderr, 2)
+	bar := s.Progress("building snapshots", 2)
 	start := time.Now()
 	var faults []error
 	for i, language := range []string{"python", "typescript"} {
-		bar.begin(i, "building the snapshot of "+language)
+		bar.Step(i, "building the snapshot of "+language)
 		result, err := g.Executor.Execute(ctx, execution.Program{Code: emptyProgram, Language: language})
 		if err == nil && result.Failed() {
 			err = errors.New(result.Text())
 		}
 		faults = append(faults, err)
 	}
-	stop()
+	bar.Stop()
 	if ctx.Err() != nil {
 		return false
 	}

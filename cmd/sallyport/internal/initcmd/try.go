@@ -75,12 +75,19 @@ func (a *app) try(ctx context.Context, files []string, language string) error {
 		return err
 	}
 	return a.withSamples(ctx, func(ctx context.Context, g *gateway.Gateway) error {
-		result, err := g.Executor.Execute(ctx, program)
+		result, err := a.run(ctx, g, program)
 		if err != nil {
 			return err
 		}
 		return a.printResult(result, "")
 	})
+}
+
+// run runs a program, with a progress.
+func (a *app) run(ctx context.Context, g *gateway.Gateway, program execution.Program) (execution.Result, error) {
+	p := a.Progress("running the program", 0)
+	defer p.Stop()
+	return g.Executor.Execute(ctx, program)
 }
 
 // printResult prints what a model reads of a program: to stderr if it failed, else to stdout with a text after it.
@@ -180,7 +187,7 @@ func (a *app) showSamples(ctx context.Context, g *gateway.Gateway) error {
 		"\n\nIt calls them from a program, which runs in a sandbox:\n\n" + quote(tryProgram) + "\n\nIts result:\n"); err != nil {
 		return err
 	}
-	result, err := g.Executor.Execute(ctx, execution.Program{Code: tryProgram, Language: "python"})
+	result, err := a.run(ctx, g, execution.Program{Code: tryProgram, Language: "python"})
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,9 @@ func (a *app) readArguments(text string) (data []byte, err error) {
 func (a *app) call(ctx context.Context, call tool.Call, asJSON bool) error {
 	return a.WithGateway(ctx, gateway.Options{NoPool: true, Purpose: "call"}, func(ctx context.Context, g *gateway.Gateway) error {
 		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Service(), nil))() // so that its approval can be answered from another terminal
+		p := a.Progress("calling "+call.Tool.String(), 0)
 		result, err := g.Call(ctx, call)
+		p.Stop()
 		if err != nil {
 			return a.callError(call, err)
 		}

@@ -47,7 +47,9 @@ upstreams, or the tools of the upstream that --upstream names.`,
 
 func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) error {
 	return a.WithGateway(ctx, gateway.Options{}, func(ctx context.Context, g *gateway.Gateway) error {
+		p := a.Progress("searching", 0)
 		found, err := g.Searcher.Search(ctx, s)
+		p.Stop()
 		switch {
 		case err != nil:
 			return err

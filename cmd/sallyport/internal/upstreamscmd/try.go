@@ -101,10 +101,12 @@ func (a *app) testAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Ups
 		})
 	}
 	go func() { all.Wait(); close(done) }()
+	p := a.Progress("testing "+cli.Count(len(ups), "upstream"), 0)
+	defer p.Stop()
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		if late := cli.ConnectingUpstreams(g); tell && len(late) > 0 {
+		if late := cli.ConnectingUpstreams(g); tell && !p.Visible() && len(late) > 0 {
 			a.Say("waiting for " + strings.Join(late, ", "))
 		}
 		<-done
@@ -146,7 +148,7 @@ func (a *app) printResults(trials []testResult, asJSON bool) error {
 		a.Say("no upstreams to test")
 	}
 	for _, t := range trials {
-		if e := a.Print(t.String()); e != nil {
+		if e := a.PrintFinding(t.String()); e != nil {
 			return e
 		}
 	}
@@ -163,12 +165,12 @@ func (t testResult) String() string {
 		}
 		return text + indent + "fix: " + t.Fix
 	}
-	offer := fmt.Sprintf("%d tools", t.Tools)
+	offer := cli.Count(t.Tools, "tool")
 	if n := t.Resources + t.Templates; n > 0 {
-		offer += fmt.Sprintf(", %d resources", n)
+		offer += ", " + cli.Count(n, "resource")
 	}
 	if t.Prompts > 0 {
-		offer += fmt.Sprintf(", %d prompts", t.Prompts)
+		offer += ", " + cli.Count(t.Prompts, "prompt")
 	}
 	return fmt.Sprintf("ok    %s: %s, protocol %s, %s, %d ms", t.Name, strings.TrimSpace(t.Server), t.Protocol, offer, t.Millis)
 }
