@@ -21,7 +21,8 @@ func model(t tool.Tool) function {
 }
 
 func (c *converter) output(t tool.Tool) *typ {
-	schema, err := decode(t.Output)
+	output, _ := t.ResultSchema()
+	schema, err := decode(output)
 	if err != nil {
 		return anyType
 	}

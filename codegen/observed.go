@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -12,6 +13,32 @@ import (
 // value or any object.
 func DeclaresResult(t tool.Tool) bool {
 	return len(t.Output) > 0 && !isUntyped(newConverter(t.ID.Name).output(t))
+}
+
+// Form returns how the results of a tool are read, by its definition.
+func Form(t tool.Tool) tool.Form {
+	_, wrapped := t.ResultSchema()
+	form := tool.Form{Wrapped: wrapped}
+	if len(t.Output) > 0 {
+		kinds := newConverter(t.ID.Name).output(t).scalars()
+		form.Texts = kinds[stringKind] && !kinds[boolKind]
+		form.Numbers = (kinds[intKind] || kinds[numberKind]) && !kinds[stringKind]
+	}
+	return form
+}
+
+// scalars returns the kinds of a type and of its arms.
+func (t *typ) scalars() map[kind]bool {
+	kinds := map[kind]bool{t.kind: true}
+	for _, v := range t.values {
+		kinds[v.kind] = true
+	}
+	if t.kind == unionKind {
+		for _, arm := range t.arms {
+			maps.Copy(kinds, arm.scalars())
+		}
+	}
+	return kinds
 }
 
 func isUntyped(t *typ) bool {

@@ -27,7 +27,7 @@ import (
 //	{"o":{"a":T,"b?":T},"x":T}    an object; b is optional; x is the type of other members, which are invalid without it
 //	0, 1, ...                     defs[0], defs[1], ...
 //
-// pages is the pagination for iterate (see pages.go).
+// pages is the pagination for iterate (see pages.go). wrap says that the server's results are {"result": VALUE}.
 //
 // A required name that itself ends in ? or ! has a ! appended.
 type spec struct {
@@ -54,6 +54,9 @@ func toolSpec(t tool.Tool, fn function, lang Language) string {
 	s.string(sanitize.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
 	if types := argumentTypes(fn); len(types) <= maxSpec {
 		s.text(types)
+	}
+	if _, wrapped := t.ResultSchema(); wrapped {
+		s.text(`,"wrap":true`)
 	}
 	if paged := pagesJSON(fn); paged != "" {
 		s.text(`,"pages":` + paged)

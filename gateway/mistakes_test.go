@@ -36,6 +36,7 @@ func market(s *site) {
 		`"required":["id"],"properties":{"id":{"type":"integer"}}`, structured(`{"id":7,"total":12.5,"customerName":"Ada"}`))
 	s.add(&mcp.Tool{Name: "count_orders", Description: "How many.", OutputSchema: wrapped(`{"type":"integer"}`, `,"x-fastmcp-wrap-result":true`)}, "", structured(`{"result":200}`))
 	s.add(&mcp.Tool{Name: "order_ids", Description: "All ids.", OutputSchema: wrapped(`{"type":"array","items":{"type":"integer"}}`, ``)}, "", structured(`{"result":[3,5,8]}`))
+	s.add(&mcp.Tool{Name: "coupon_name", Description: "Its name.", OutputSchema: wrapped(`{"type":"string"}`, ``)}, "", structured(`{"result":"true"}`))
 	s.tool("is_open", "Whether the shop is open.", "", says("false"))
 	s.tool("find_coupon", "The coupon, or null.", "", says("null"))
 	s.tool("zip_code", "The zip code.", "", says("007"))

@@ -34,7 +34,9 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 		if err != nil {
 			return tool.Result{}, err
 		}
-		return next(ctx, call)
+		result, err := next(ctx, call)
+		result.Form = c.form(entry, result)
+		return result, err
 	}
 }
 

@@ -301,6 +301,7 @@ type Entry struct {
 	DefaultArgs func() map[string]any // default values of the top-level arguments
 	Digest      func() string         // the cached digest
 	Declares    func() bool           // the definition describes the results
+	Form        func() tool.Form      // how the results are read, by the definition
 }
 
 func newEntry(t tool.Tool) *Entry {
@@ -309,6 +310,7 @@ func newEntry(t tool.Tool) *Entry {
 		Schema:      sync.OnceValue(func() *argcheck.Schema { return argcheck.Compile(t.Input) }),
 		DefaultArgs: sync.OnceValue(func() map[string]any { return toolcall.Defaults(t.Input) }),
 		Digest:      sync.OnceValue(t.Digest),
+		Form:        sync.OnceValue(func() tool.Form { return codegen.Form(t) }),
 		Declares:    sync.OnceValue(func() bool { return len(t.Output) > 0 && codegen.DeclaresResult(t) }),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway/resultschema"
 	"sallyport/gateway/toolcall"
+	"sallyport/internal/jsontype"
 	"sallyport/internal/tool"
 )
 
@@ -25,10 +26,24 @@ func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 		}
 		e, known := c.Lookup(call.Tool)
 		if known && e == before && !e.Declares() { // else the result may be of another definition
+			result.Form = c.form(e, result)
 			c.shapes.Learn(call.Tool.Upstream, e.Digest(), result)
 		}
 		return result, nil
 	}
+}
+
+// form returns how a result of a tool is read: by the definition, else by earlier results. A tool that has given only
+// texts gives texts.
+func (c *Catalog) form(e *Entry, result tool.Result) tool.Form {
+	form := e.Form()
+	if e.Declares() || c.shapes.Store == nil || len(result.Content) != 1 || len(result.Content[0].Text) > 10 {
+		return form
+	}
+	if seen := c.shapes.Lookup(e.ID.Upstream, e.Digest()); seen != nil {
+		form.Texts = seen.Shape.Kinds&^jsontype.Null == jsontype.String
+	}
+	return form
 }
 
 // NeedsInput reports whether the result is a request for input (MCP 2026-07-28) that the caller answers itself.

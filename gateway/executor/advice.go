@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/deps"
@@ -61,4 +62,24 @@ func (ex *Executor) explainInstall(e *execution.Result, interpreter sandbox.Inte
 		return
 	}
 	e.Fault.Hint = text
+}
+
+// Programs that convert texts to numbers, and those that compute or decide with a value.
+var (
+	converts = regexp.MustCompile(`\b(?:int|float|Decimal|Fraction|Number|BigInt|parseInt|parseFloat|literal_eval|isdigit|isnumeric|isNaN|loads|JSON\.parse)\b`)
+	computes = regexp.MustCompile(`[<>]|[=!]=|\b(?:if|while|not|and|or|sum|max|min|sorted|sort)\b|[?]|&&|\|\||[-+*/]=|\w\)? [-+*/%] [\w(]`)
+)
+
+// noteNumbers tells a program that succeeded that a result was a number as a text, if it may have taken it for a number.
+func noteNumbers(e *execution.Result, calls *toolcall.List, code string) {
+	if e.Fault != nil || converts.MatchString(code) || !computes.MatchString(code) {
+		return
+	}
+	convert := "int(...)"
+	if e.Language == "typescript" {
+		convert = "Number(...)"
+	}
+	if note := calls.NumberNote(convert); note != "" {
+		e.Notes = append(e.Notes, note)
+	}
 }

@@ -122,6 +122,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	}
 	noteCanceled(ctx, &e.Outcome)
 	noteFailures(&e, running.Calls)
+	noteNumbers(&e, running.Calls, program.Code)
 	ex.hideSecrets(&e)
 	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
 	ex.explain(&e, program.Code)

@@ -15,6 +15,8 @@ type Result struct {
 	IsError bool
 	// Raw is the original result, for callers that forward it; nil if the gateway made it.
 	Raw json.RawMessage
+	// Form says how the tool's results are read.
+	Form Form `json:"-"`
 }
 
 // Content is one block of a result.
@@ -49,21 +51,24 @@ type Blob struct {
 }
 
 // Value converts the result for programs: the structured content if there is any; else the only block, or the list of
-// all blocks. A text that is a whole JSON object or array is parsed; every other text stays a string, so that "007"
-// and "1e5" do not change, nor a result's type from call to call.
+// all blocks. A text that is a whole JSON object or array, null, true or false is parsed; every other text stays a string,
+// so that "007" and "1e5" do not change, nor a result's type from call to call. The form of the tool says more.
 func (r Result) Value() Value {
 	if len(r.Structured) > 0 && !bytes.Equal(bytes.TrimSpace(r.Structured), []byte("null")) {
+		if r.Form.Wrapped {
+			return Value{JSON: unwrapped(r.Structured)}
+		}
 		return Value{JSON: r.Structured}
 	}
 	switch len(r.Content) {
 	case 0:
 		return Value{JSON: json.RawMessage("null")}
 	case 1:
-		return r.Content[0].value()
+		return r.Content[0].value(r.Form)
 	}
 	parts := make([]Value, len(r.Content))
 	for i, c := range r.Content {
-		parts[i] = c.value()
+		parts[i] = c.value(Form{Texts: true})
 	}
 	return Value{Parts: parts}
 }
@@ -97,12 +102,12 @@ func (r Result) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-func (c Content) value() Value {
+func (c Content) value(form Form) Value {
 	switch {
 	case c.Data != nil:
 		return Value{Blob: &Blob{MIME: c.MIME, Data: c.Data, URI: c.URI, Name: c.Name}}
 	case c.Type == "text":
-		return Value{JSON: textValue(c.Text)}
+		return Value{JSON: textValue(c.Text, form)}
 	case c.Raw != nil && c.Type != "resource":
 		return Value{JSON: c.Raw}
 	default:
@@ -110,12 +115,16 @@ func (c Content) value() Value {
 	}
 }
 
-func textValue(text string) json.RawMessage {
+func textValue(text string, form Form) json.RawMessage {
 	trimmed := strings.TrimSpace(text)
-	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
+	switch {
+	case trimmed == "":
+	case trimmed[0] == '{', trimmed[0] == '[':
 		if raw := json.RawMessage(trimmed); json.Valid(raw) {
 			return raw
 		}
+	case trimmed == "null", !form.Texts && (trimmed == "true" || trimmed == "false"), form.Numbers && IsNumber(trimmed):
+		return json.RawMessage(trimmed)
 	}
 	return quote(text)
 }

@@ -132,7 +132,8 @@ async function made(tool, args, spec, at) {
   const mine = { tool };
   unanswered.add(mine);
   try {
-    const answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
+    let answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
+    if (spec && link.unwrap) answer = link.unwrap(answer, spec); // outside of a sandbox
     if (!answer.error) return native(answer.value);
     throw thrown(at, failure(answer.error, tool));
   } finally {

@@ -193,7 +193,8 @@ func observedShape(s *jsontype.Shape) *expr.Shape {
 
 // resultOf returns the declared or observed shape of a tool's results, nil if unknown.
 func resultOf(t *tool.Tool) *expr.Shape {
-	if declared := shapeOf(t.Output); declared != nil {
+	schema, _ := t.ResultSchema()
+	if declared := shapeOf(schema); declared != nil {
 		return declared
 	}
 	if t.Observed != nil {

@@ -37,6 +37,13 @@ class Gateway:
         if self.parts.scheme not in ("http", "https") or not self.parts.hostname:
             raise ToolError(f"{self.url!r:.200} is no address of a gateway", "invalid", "", "write it as http://127.0.0.1:8080")
 
+    def unwrap(self, frame, spec):
+        """Returns the answer with the value in {"result": VALUE}, if the spec says that results are wrapped."""
+        value = frame.get("value", {}).get("json")
+        if not json.loads(spec).get("wrap") or not isinstance(value, dict) or list(value) != ["result"]:
+            return frame
+        return {"value": {"json": value["result"]}}
+
     def call(self, tool, args):
         """Makes one call and returns a frame of the bridge protocol: a value or an error."""
         upstream, _, name = tool.partition(".")
@@ -185,7 +192,10 @@ def _value(result):
     """Returns the value of a result for programs, by the rules of tool.Result.Value, tested by the same cases."""
     if result.get("structuredContent") is not None:
         return {"json": result["structuredContent"]}
-    blocks = [_block(block) for block in result.get("content") or []]
+    content = result.get("content") or []
+    if len(content) == 1 and isinstance(content[0], dict) and content[0].get("type") == "text" and str(content[0].get("text")).strip() in ("true", "false"):
+        return {"json": content[0]["text"].strip() == "true"}
+    blocks = [_block(block) for block in content]
     return blocks[0] if len(blocks) == 1 else {"parts": blocks} if blocks else {"json": None}
 
 
@@ -218,6 +228,8 @@ def _text(holder, name):
 
 def _parsed(text):
     trimmed = text.strip()
+    if trimmed == "null":
+        return None
     if trimmed[:1] not in ("{", "["):
         return text
     try:

@@ -35,6 +35,13 @@ class Gateway {
     }
   }
 
+  // Returns the answer with the value in {"result": VALUE}, if the spec says that results are wrapped.
+  unwrap(answer, spec) {
+    const json = answer.value?.json;
+    if (!JSON.parse(spec).wrap || !isObject(json) || Object.keys(json).length !== 1 || !("result" in json)) return answer;
+    return { value: { json: json.result } };
+  }
+
   // Makes one call with args as JSON text, and returns a frame of the bridge protocol: a value or an error.
   async call(tool, args, listener) {
     const dot = tool.indexOf(".");
@@ -195,7 +202,9 @@ function succeeded(result) {
 // Returns the value of a result for programs, by the rules of tool.Result.Value, tested by the same cases.
 export function valueOf(result) {
   if (result.structuredContent !== undefined && result.structuredContent !== null) return { json: result.structuredContent };
-  return one((Array.isArray(result.content) ? result.content : []).map(block));
+  const blocks = Array.isArray(result.content) ? result.content : [];
+  if (blocks.length === 1 && blocks[0]?.type === "text" && /^[ \t\r\n]*(true|false)[ \t\r\n]*$/.test(blocks[0].text)) return { json: JSON.parse(blocks[0].text) };
+  return one(blocks.map(block));
 }
 
 const one = (blocks) => (blocks.length === 1 ? blocks[0] : blocks.length ? { parts: blocks } : { json: null });
@@ -222,6 +231,7 @@ function contents(result) {
 
 function parsed(given) {
   const trimmed = given.trim();
+  if (/^[ \t\r\n]*null[ \t\r\n]*$/.test(given)) return null;
   if (!/^[{[]/.test(trimmed) || given.startsWith("\ufeff") || given.endsWith("\ufeff")) return given;
   try {
     return JSON.parse(trimmed);
