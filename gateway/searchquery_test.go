@@ -58,6 +58,17 @@ func TestUpstreamInQuery(t *testing.T) {
 	}
 }
 
+// TestDetailInQuery: a query says itself how much to show.
+func TestDetailInQuery(t *testing.T) {
+	g, _ := office(t)
+	if found := search(t, g, toolsearch.Request{Query: "detail:full add"}); found.Detail != toolsearch.Full || found.Tools[0].ID.Name != "add" {
+		t.Errorf("full: %+v", found)
+	}
+	if found := search(t, g, toolsearch.Request{Query: "detail:all add"}); found.Detail != toolsearch.Signature || found.Tools[0].ID.Name != "add" {
+		t.Errorf("unknown: %+v", found)
+	}
+}
+
 // TestHabits: what most tools of an upstream say and take is not what one is told by.
 func TestHabits(t *testing.T) {
 	retry := `"retry-delay":{"type":"integer","description":"in seconds"},"retry-mode":{"enum":["fixed","slow"]},"tenant":{"type":"string","description":"e.g. acme"},"trace":{"type":"boolean"}`

@@ -20,39 +20,32 @@ import (
 
 func searchTool(ups []catalog.Upstream) *mcp.Tool {
 	return &mcp.Tool{
-		Name: "search_tools",
-		Description: "Find functions that execute_code can import. Say what one should do, or a name; \"\" lists the upstreams. " +
-			"Returns typed signatures (observed: learned, may vary) to write code from." + DescribeUpstreams(ups),
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
+		Name:        "search_tools",
+		Description: "Find typed functions for execute_code: say what each should do, comma-separated, or its name." + DescribeUpstreams(ups),
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string"},` +
-			`"detail":{"enum":["names","summary","signature","full"],"description":"default signature"},` +
-			`"upstream":{"type":"string","description":"only this one"},` +
-			`"limit":{"type":"integer"},` +
-			`"language":{"enum":["python","typescript"],"description":"of the signatures"}}}`),
+			`"language":{"enum":["python","typescript"]}}}`),
 	}
 }
 
 func executeTool(environments map[string]config.Environment, workspace string) *mcp.Tool {
-	packages := "no packages"
+	packages := "packages"
 	if len(environments) > 0 {
-		packages = "only packages of its environment"
+		packages = "packages but those of its environment"
 	}
 	return &mcp.Tool{
 		Name: "execute_code",
-		Description: "Run a program in a sandbox (no network, " + packages + "). Only what it prints and the value of its last expression come back: " +
-			"filter, join and loop in code, and return just the answer.\n" +
-			"Python: from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
-			"TypeScript: import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
-			"Results are native values; a failed call raises ToolError. From sallyport import parallel(lambda: ..., ...) to run calls at once, " +
-			"shape_of(r) for the type of an Any, emit(image, file or rows) to show the user, save, load, describe, ToolError. " +
-			"/workspace is kept; wrappers can be read in /servers.",
+		Description: "Run Python (default) or TypeScript without network or " + packages + ". Only prints and the last expression's value come back: " +
+			"filter, join and loop in code.\n" +
+			"from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
+			"import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
+			"Results are native values. sallyport exports ToolError, parallel(lambda: f(), ...), emit(file or rows) for the user. /workspace is kept.",
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +
-			`"language":{"enum":["python","typescript"],"description":"default python"},` +
-			`"session":{"type":"string","description":"keeps variables for the next program with the same session"},` +
+			`"language":{"enum":["python","typescript"]},` +
 			environmentProperty(environments) + workspace +
-			`"timeout":{"type":"number","description":"seconds"}}}`),
+			`"session":{"type":"string","description":"keeps variables"}}}`),
 	}
 }
 
@@ -82,12 +75,12 @@ func environmentProperty(environments map[string]config.Environment) string {
 
 // instructions explain how the two tools work together. The list of upstreams is
 // in the description of search_tools, since many clients do not show instructions to a model.
-const instructions = "A gateway to many tools: find functions with search_tools, then call them from a program in execute_code."
+const instructions = "Find functions with search_tools, then call them in execute_code."
 
 const (
 	// maxUpstreamList bounds the list of upstreams in the description of search_tools, in
-	// bytes: at most about 300 tokens.
-	maxUpstreamList = 1000
+	// bytes: at most about 300 tokens. maxDescribed bounds a list with descriptions, at most about 45 tokens.
+	maxUpstreamList, maxDescribed = 1000, 200
 	// maxUpstreamName is the longest name in it, in bytes; longer ones are truncated.
 	maxUpstreamName = 64
 )
@@ -109,7 +102,7 @@ func DescribeUpstreams(ups []catalog.Upstream) string {
 	var entries []string
 	for _, length := range descriptionLengths() {
 		entries = upstreamEntries(sorted, length)
-		if len(strings.Join(entries, "; ")) <= maxUpstreamList {
+		if len(strings.Join(entries, "; ")) <= maxDescribed {
 			break
 		}
 	}

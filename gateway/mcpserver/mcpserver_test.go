@@ -179,7 +179,7 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 	}
 	names := strings.Fields("filesystem memory github slack postgres sentry notion linear stripe everything")
 	const about = "Short description of what this upstream offers, 60 letters.."
-	for n, budget := range map[int]int{0: 400, 5: 500, 10: 570, 60: 700, 300: 700} {
+	for n, budget := range map[int]int{0: 230, 5: 270, 10: 250, 60: 460, 300: 520} {
 		var ups []config.Upstream
 		for i := range n {
 			name := names[i%len(names)]
@@ -274,7 +274,8 @@ func TestDescribeUpstreams(t *testing.T) {
 		want, never string
 	}{
 		{2, "\nUpstreams: upstream000 (About this one very very", "more"},
-		{16, "upstream015 (About this one very", "more"},
+		{4, "upstream003 (About this one very", "more"},
+		{16, "; upstream015.", "About"},
 		{60, "; upstream058; upstream059.", "About"},
 		{300, "; and 223 more.", "About"},
 	} {

@@ -82,7 +82,7 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	if first && s.level == Signature && c.hints != nil {
 		t.Notes = c.hints()
 		if strings.Contains(t.Text, cutType) {
-			t.Notes = append(t.Notes, "detail full tells what "+cutType+" has")
+			t.Notes = append(t.Notes, "query \"detail:full "+t.ID.Name+"\" tells what "+cutType+" has")
 		}
 	}
 	writer := l.writer

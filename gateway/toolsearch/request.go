@@ -9,12 +9,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-// parseQuery removes from a query what is not searched for: the upstream filter, and
+// parseQuery removes from a query what is not searched for: the level of detail, the upstream filter, and
 // general words. It returns the name of an unknown upstream in the filter, "" for
 // none.
 func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 	var rest []string
 	for word := range strings.FieldsSeq(s.Query) {
+		if detail, ok := strings.CutPrefix(word, "detail:"); ok && Detail(detail).valid() {
+			s.Detail = Detail(detail)
+			continue
+		}
 		key, name, _ := strings.Cut(word, ":")
 		filter := strings.EqualFold(key, "upstream")
 		if name = strings.Trim(name, `"'`); name == "" || !filter && !strings.EqualFold(key, "server") {

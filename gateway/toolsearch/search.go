@@ -34,6 +34,10 @@ const (
 	brief Detail = "brief"
 )
 
+func (d Detail) valid() bool {
+	return slices.Contains([]Detail{Names, Summary, Signature, Full}, d)
+}
+
 // Request is a search request.
 type Request struct {
 	// Query is what the model typed; "" lists the upstreams, or the tools of Upstream.
@@ -284,7 +288,7 @@ func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
 	if s.Detail = plainDetail(s.Detail); s.Detail == "" {
 		s.Detail = Signature
 	}
-	if !slices.Contains([]Detail{Names, Summary, Signature, Full}, s.Detail) {
+	if !s.Detail.valid() {
 		return "", toolcall.NotOneOf("detail", string(s.Detail), "use names, summary, signature or full")
 	}
 	if s.Upstream, err = sr.upstreamID(s.Upstream); err != nil {
