@@ -5,8 +5,12 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"sallyport/internal/testutil"
 )
 
 // machine writes files below a folder, as the kernel and container engines have them.
@@ -118,4 +122,46 @@ func TestRootless(t *testing.T) {
 			t.Errorf("user %d with %q: rootless is %v", test.user, test.status, got)
 		}
 	}
+}
+
+// TestFlagsInDocs: the pages name the flags that doctor prints, and no other ones.
+func TestFlagsInDocs(t *testing.T) {
+	var sandboxes []string
+	all := (rights{proc: true}).processObstacles()
+	for _, label := range []string{"docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2"} {
+		all = append(all, rights{seccomp: true, label: label}.policyObstacles()...)
+	}
+	for _, o := range all {
+		sandboxes = append(sandboxes, o.option, o.field)
+	}
+	limits := append(optionIn.FindAllString(writableCgroups(anyEngine, true), -1), "cgroup_writable = true")
+	// Flags of the image itself.
+	known := append(slices.Concat(sandboxes, limits), "--security-opt no-new-privileges", "--cap-drop all")
+	for page, wanted := range map[string][]string{
+		"docs/reference/platforms.md": slices.Concat(sandboxes, limits), "docs/deploy/README.md": sandboxes, "docs/explanation/limits.md": nil,
+	} {
+		text := readPage(t, page)
+		for _, flag := range wanted {
+			if !strings.Contains(text, flag) {
+				t.Errorf("%s lacks %s, which doctor prints", page, flag)
+			}
+		}
+		for _, flag := range optionIn.FindAllString(text, -1) {
+			if !slices.Contains(known, flag) {
+				t.Errorf("%s has %s, which doctor does not print", page, flag)
+			}
+		}
+	}
+}
+
+var optionIn = regexp.MustCompile(`--(security-opt[ =]|cgroupns=|cap-drop |user [0-9])[A-Za-z0-9=/_-]+`)
+
+// readPage returns a page with its lines joined, as flags may be in two lines.
+func readPage(t *testing.T, page string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(data)), " ")
 }
