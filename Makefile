@@ -219,8 +219,9 @@ dist-repeat: prereq-go ## build the packages again in another folder, without a 
 	@./tools/dist/repeat.sh $(ARGS)
 
 .PHONY: dist-check
-dist-check: prereq-demo ## install the packages of dist/ for real, and run a program of each as an ordinary user
+dist-check: prereq-demo ## install the packages of dist/ for real, and take the first steps with each as an ordinary user (minutes); make test does a part
 	@SALLYPORT_DIST="$(CURDIR)/dist" go -C tools/dist test -count=1 -vet=off -v -timeout 30m $(ARGS) ./...
+	@SALLYPORT_DIST="$(CURDIR)/dist" go test -count=1 -vet=off -v -run '^TestPackagedImage$$' ./sandbox/image
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded

@@ -84,14 +84,22 @@ func writeTar(w io.Writer, at time.Time, files []file) error {
 	return t.Close()
 }
 
+// level is the level of compression.
+func (r *release) level() int {
+	if r.fast {
+		return gzip.BestSpeed
+	}
+	return gzip.BestCompression
+}
+
 // writeTarGz writes the files to a compressed archive.
-func writeTarGz(path string, at time.Time, files []file) error {
+func (r *release) writeTarGz(path string, files []file) error {
 	return create(path, func(w io.Writer) error {
-		z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		z, err := gzip.NewWriterLevel(w, r.level())
 		if err != nil {
 			return err
 		}
-		if err := writeTar(z, at, files); err != nil {
+		if err := writeTar(z, r.date, files); err != nil {
 			return err
 		}
 		return z.Close()
@@ -166,5 +174,5 @@ func (r *release) archive(t target) error {
 		files = append(files, file{name: folder + "sallyport.ps1", mode: 0o644, path: filepath.Join(r.work, "powershell")})
 		return writeZip(path+".zip", r.date, files)
 	}
-	return writeTarGz(path+".tar.gz", r.date, append(files, manuals...))
+	return r.writeTarGz(path+".tar.gz", append(files, manuals...))
 }

@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -27,6 +30,7 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "dist", "write the packages to `DIR`, which is emptied")
 	version := flags.String("version", "", "the version `V` (default: of the tag, or of the commit and its date)")
 	url := flags.String("url", "", "the `URL` of the folder from which the formula downloads the archives")
+	programs := flags.String("programs", "", "package the programs in `DIR`, for this machine and fast, in place of building them: for tests")
 	names := flags.String("targets", strings.Join(targetNames(), ","), "`SYSTEM/ARCHITECTURE`, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -39,7 +43,35 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *programs != "" {
+		return r.repackage(ctx, *programs)
+	}
 	return r.build(ctx, targets)
+}
+
+// repackage makes the archive, the deb and the npm packages of this machine from programs that were built before.
+func (r *release) repackage(ctx context.Context, programs string) error {
+	t := target{"linux", runtime.GOARCH}
+	r.fast, r.work = true, filepath.Join(r.out, "work")
+	if err := r.clean(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(r.binary(t, "sallyport")), 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"sallyport", "runsc"} {
+		data, err := os.ReadFile(filepath.Join(programs, name))
+		if err == nil {
+			err = os.WriteFile(r.binary(t, name), data, 0o755)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.documents(ctx), r.pack(t), r.npmMain([]target{t})); err != nil {
+		return err
+	}
+	return os.RemoveAll(r.work)
 }
 
 // build makes all packages for the targets.

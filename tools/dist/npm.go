@@ -87,7 +87,7 @@ func (r *release) npmPackage(m manifest, files []file) error {
 	files = append([]file{{name: "package/package.json", mode: 0o644, data: data}}, files...)
 	files = append(files, file{name: "package/LICENSE", mode: 0o644, path: filepath.Join(r.root, "LICENSE")})
 	name := strings.ReplaceAll(strings.TrimPrefix(m.Name, "@"), "/", "-")
-	return writeTarGz(filepath.Join(r.out, "npm-"+name+"-"+r.version+".tgz"), r.date, files)
+	return r.writeTarGz(filepath.Join(r.out, "npm-"+name+"-"+r.version+".tgz"), files)
 }
 
 // indented returns a value as JSON that people read.

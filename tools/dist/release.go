@@ -22,6 +22,7 @@ type release struct {
 	date            time.Time // of the commit
 	home, url       string
 	runsc           string // the pinned version of gVisor
+	fast            bool   // packages of a test: hardly compressed
 }
 
 // target is a system and an architecture in Go's names.
