@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/config"
 )
 
-// header begins new settings. The line for editors comes first where there is a schema to name.
-const header = `# The settings of Sallyport, written by sallyport init. Change what you like; sallyport doctor checks it.
+// header begins new settings.
+const header = schemaLine + `# The settings of Sallyport, written by sallyport init. Change what you like; sallyport doctor checks it.
 
 # Each upstream is an MCP server behind Sallyport: programs import NAME as servers.NAME, and models read its description.
 # ${VAR} is a variable of the environment or of env_file; $$ is a plain $. Add servers with sallyport upstreams add.
@@ -46,7 +46,7 @@ func (s *setup) chooseServers(ctx context.Context) error {
 		s.Say("no server was chosen, so no settings were written; run sallyport init again, or sallyport try")
 		return cli.Status(cli.ExitFailed)
 	}
-	return err
+	return errors.Join(err, s.writeSchema())
 }
 
 func (s *setup) importServers(ctx context.Context) error {
