@@ -155,7 +155,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), logCalls(g.log),
-		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), g.Catalog.Validate, g.Replay.Middleware, g.Guard.Middleware,
+		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Catalog.Validate, g.Replay.Middleware, g.Guard.Middleware,
 		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.Catalog.Attached))
 	g.History.Start()
 	g.close = sync.OnceValue(g.closeComponents)

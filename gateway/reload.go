@@ -34,6 +34,9 @@ type Settings struct {
 // Settings returns a description of the settings in force.
 func (g *Gateway) Settings() Settings { return *g.settings.Load() }
 
+// Current returns the source of the settings in force.
+func (g *Gateway) Current() config.Source { return &g.cfg }
+
 // summary returns the problem in one line, without local paths, for clients.
 func (s Settings) summary() string {
 	line, _, _ := strings.Cut(s.Problem, "\n")

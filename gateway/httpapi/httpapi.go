@@ -51,6 +51,8 @@ type Options struct {
 	Kept bool
 	// Workflows is the workflow engine; without one the routes of workflows and runs return an error.
 	Workflows Workflows
+	// Tasks works on tasks; without it the routes of tasks return an error.
+	Tasks Tasks
 	// Guides returns longer descriptions for models of operations in the OpenAPI document, by operation name; nil for none.
 	Guides func() map[string]string
 	// Draining reports whether the process is shutting down; nil is never.
@@ -133,6 +135,10 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 	r = r.WithContext(tool.WithClient(r.Context(), sanitize.Line(r.UserAgent(), 100)))
 	if rt.engine && a.opts.Workflows == nil {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
+		return
+	}
+	if rt.tasks && a.opts.Tasks == nil {
+		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process works on no tasks", Hint: "sallyport serve does"})
 		return
 	}
 	r, err := withQuery(r, rt.params)

@@ -29,6 +29,8 @@ type route struct {
 	scope tool.Scope
 	// engine says that it needs the workflow engine, which not every process has.
 	engine bool
+	// tasks says that it needs tasks, which not every process works on.
+	tasks bool
 	// body is the maximum size of the body in bytes, if larger than maxBody.
 	body int64
 	// in is the type of the request body, nil for none; out that of the response.
@@ -48,7 +50,7 @@ type route struct {
 
 // routes returns all routes.
 func (a *api) routes() []route {
-	return []route{
+	return append(taskRoutes{a.opts.Tasks}.routes(), []route{
 		raw("/openapi.json", "the OpenAPI document", a.serveOpenAPI, "application/json").withName("get_openapi").
 			withParams(choice("profile", "which operations have an operationId: tools, only those that a model should have; clients, all", profiles...)),
 		public(get("/health", "how the gateway is", a.health)).withName("get_health"),
@@ -112,7 +114,7 @@ func (a *api) routes() []route {
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "resume one that failed, was canceled or was interrupted", workflowAPI{a}.resume)).withName("resume_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "start a new run that repeats everything from a step on", workflowAPI{a}.replay)).withName("replay_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", workflowAPI{a}.answerForm)).withName("answer_form").withMaxBody(maxValues),
-	}
+	}...)
 }
 
 // get returns a read-only route.

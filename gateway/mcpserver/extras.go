@@ -48,6 +48,7 @@ func extras(verbs Service, opts *Options) []extra {
 		{config.ProfileCatalog, opts.Catalog != nil, catalogTools{verbs, opts.Catalog}.extras},
 		{config.ProfileFiles, opts.Files != nil, files{verbs, opts.Files, opts.Environments}.extras},
 		{config.ProfileSkills, opts.Skills != nil, skillTools{opts.Skills}.extras},
+		{config.ProfileTasks, opts.Tasks != nil, taskTools{opts.Tasks}.extras},
 		{config.ProfilePrivacy, opts.Privacy != nil, privacy{opts.Privacy}.extras},
 	} {
 		if p.answered && opts.Profiles.Has(p.name) {

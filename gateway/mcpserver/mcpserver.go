@@ -60,6 +60,8 @@ type Options struct {
 	Stats Stats
 	// Skills stores skills; nil disables its tools.
 	Skills Skills
+	// Tasks implements the tool of profile tasks; nil disables it.
+	Tasks Tasks
 	// Privacy implements the tools of profile privacy; nil disables them.
 	Privacy Privacy
 	// Profiles select the tools that clients see in addition to the two; the zero value is none.

@@ -24,6 +24,8 @@ type Scope struct {
 	Approval string
 	// Candidate is the skill under test that makes the call; nil for none.
 	Candidate *skill.Skill
+	// Only are the upstreams that executions may call, see [WithOnly]; nil for all.
+	Only []string
 }
 
 type scopeKey struct{}
@@ -62,6 +64,8 @@ type Execution struct {
 	Trail     Trail
 	// Remote says that it was requested over HTTP.
 	Remote bool
+	// Only are the upstreams that it may call; nil for all.
+	Only []string
 	// Journal keeps its calls; nil for none. JournalFailed logs the first error of writing it.
 	Journal       *journal.Writer
 	JournalFailed sync.Once
@@ -86,7 +90,7 @@ func NewExecution(ctx context.Context, id string) *Execution {
 	by := ScopeOf(ctx).Run
 	return &Execution{
 		ID: id, Root: cmp.Or(by, id), Unattended: by != "", Suspension: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
-		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Calls: &List{}, Place: telemetry.TraceContextOf(ctx),
+		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Only: ScopeOf(ctx).Only, Calls: &List{}, Place: telemetry.TraceContextOf(ctx),
 	}
 }
 

@@ -14,7 +14,7 @@ var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...",
 
 // commandRules returns the rules of the packages with verbs, which do not import each other.
 func commandRules() (all []importRule) {
-	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "server", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "server", "taskcmd", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
 		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
@@ -44,14 +44,18 @@ var importRules = append(commandRules(), []importRule{
 		"a benchmark uses the product as a client or through a package's API, never through cmd"},
 	{"gateway/compat", gatewayPackages("sandbox", "sandbox/bridge", "internal/..."), []string{"gateway", "gateway/mcpserver", "gateway/httpserver"}, // the real gateway, through the servers
 		"it says what other servers would: the servers above it speak the protocols"},
-	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/compat", "gateway/workflow/...", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
+	{"gateway/mcpserver", gatewayPackages("gateway", "gateway/compat", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/httpserver"}, // MCP over HTTP, through the server
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
-	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
+	{"gateway/httpapi", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // the results of the methods
 		"a handler decodes, calls a method of the gateway and encodes; it gets what it needs from the gateway"},
-	{"gateway/dashboard", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
+	{"gateway/dashboard", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a page calls a method of the gateway and shows the result; it gets what it needs from the gateway"},
 	{"gateway/httpserver", []string{"internal/..."}, nil,
 		"the server authenticates requests and passes them to the handlers that it is given"},
+	{"gateway/task/rules", []string{"internal/..."}, nil,
+		"a plan is made from words and definitions only"},
+	{"gateway/task", []string{"gateway/task/rules", "gateway/toolcall", "gateway/execution", "gateway/toolsearch", "gateway/history", "internal/..."}, []string{"gateway", "gateway/approvals"}, // the real gateway
+		"a task searches tools and runs programs through the gateway that it is given"},
 	{"gateway/workflow/...", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
 		"a workflow calls tools only through Gateway.Call, which applies policy, privacy, limits and audit"},
 	{"gateway/upstream/process", []string{"internal/..."}, nil,

@@ -28,6 +28,8 @@ const (
 	ProfileEnvironments = "environments"
 	// ProfileWorkflows lets programs find and call workflows as functions. It shows no tools.
 	ProfileWorkflows = "workflows"
+	// ProfileTasks works on a task in words.
+	ProfileTasks = "tasks"
 	// profileAll means all of them.
 	profileAll = "all"
 )
@@ -41,7 +43,7 @@ func (p Profiles) Has(name string) bool { return name == ProfileCore || slices.C
 
 // AllProfiles returns every profile but core.
 func AllProfiles() Profiles {
-	return Profiles{ProfileFiles, ProfileSkills, ProfilePrivacy, ProfileStats, ProfileCatalog, ProfileEnvironments, ProfileWorkflows}
+	return Profiles{ProfileFiles, ProfileSkills, ProfilePrivacy, ProfileStats, ProfileCatalog, ProfileEnvironments, ProfileWorkflows, ProfileTasks}
 }
 
 // ParseProfiles returns the profiles with these names, which may include "all". The error has a suggestion.

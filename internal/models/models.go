@@ -181,7 +181,7 @@ func (e *Endpoint) Ask(ctx context.Context, r Request) (Answer, error) {
 		}
 		a.Waited, a.Text, a.Model = waited, e.wire.hide(a.Text), sanitize.Line(e.wire.hide(a.Model), maxName)
 		if a.Usage = a.Usage.plausible(); a.Usage == (Usage{}) {
-			a.Usage = estimate(r, a)
+			a.Usage = Estimate(r, a)
 		}
 		return a, nil
 	}
@@ -195,8 +195,8 @@ func (e *Endpoint) ended(ctx, bounded context.Context, err error) error {
 	return err
 }
 
-// estimate counts four bytes as a token.
-func estimate(r Request, a Answer) Usage {
+// Estimate returns the usage of an answer that no endpoint counted: four bytes are taken as a token.
+func Estimate(r Request, a Answer) Usage {
 	n := len(r.System)
 	for _, m := range r.Messages {
 		n += len(m.Text)

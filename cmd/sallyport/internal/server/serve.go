@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/task"
 	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/suggest"
@@ -205,6 +206,11 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	} else if s.share && a.DataDir() != "" {
 		sv.standby = &standby{app: a, load: load, log: log}
 	}
+	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
+	opts.Tasks = sv.tasks
 	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(g.Service(), sv.tools()) }
 	sv.api = httpapi.New(sv.rateLimitedService(), opts)
 	sv.signalReady = sync.OnceFunc(func() { close(sv.clientReady) })
@@ -282,6 +288,8 @@ type service struct {
 	executions *access.Limits
 	// workflows are the workflows, nil if this process does not have the records.
 	workflows *workflowService
+	// tasks works on tasks in words.
+	tasks *task.Tasks
 	// standby takes over the records when another process ends, nil if this process has them.
 	standby *standby
 	// key signs the state that clients return with an answer.
@@ -297,6 +305,9 @@ type service struct {
 
 func (s *service) tools() *mcpserver.Options {
 	opts := cli.ToolOptions(s.cfg, s.gateway, s.log)
+	if s.tasks != nil {
+		opts.Tasks = s.tasks
+	}
 	opts.OnReady, opts.StateKey, opts.Telemetry = s.signalReady, s.key, s.telemetry
 	return opts
 }

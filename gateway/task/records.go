@@ -1,0 +1,166 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/models"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxTasks and maxTaskBytes bound the records of all principals. The oldest are dropped.
+	maxTasks, maxTaskBytes = 5_000, 64 << 20
+	// maxSpent bounds the records of what principals used on a day.
+	maxSpent = 20_000
+)
+
+// records are the stored tasks, and what principals used by day.
+type records struct {
+	tasks, spent *store.Bucket
+	own          *store.Store // in memory; nil if the caller has the store
+	log          *slog.Logger
+}
+
+func openRecords(in *store.Store, keep time.Duration, log *slog.Logger) (r *records, err error) {
+	r = &records{log: log}
+	if in == nil {
+		in = store.Memory()
+		r.own = in
+	}
+	r.tasks, err = in.Bucket("tasks", store.Limits{Records: maxTasks, Age: keep, Bytes: maxTaskBytes})
+	if err != nil {
+		return nil, err
+	}
+	r.spent, err = in.Bucket("task_days", store.Limits{Records: maxSpent, Age: 3 * 24 * time.Hour, Bytes: 8 << 20})
+	return r, err
+}
+
+// put writes a record. A task whose record cannot be written goes on, and the operator's log has the reason.
+func (r *records) put(ctx context.Context, t Task) {
+	data, err := json.Marshal(t)
+	if err == nil {
+		_, err = r.tasks.Put(context.WithoutCancel(ctx), history.KeyOf(t.Principal, t.ID), data)
+	}
+	if err != nil {
+		r.log.ErrorContext(ctx, "task was not recorded", "task", t.ID, "error", err)
+	}
+}
+
+func noTask(id string) error {
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no task " + sanitize.Line(id, 60), Hint: "use the id of one of your last tasks"}
+}
+
+// show returns a record of the caller, or of any principal for an operator. One that runs in no process was interrupted.
+func (r *records) show(ctx context.Context, id string) (Task, error) {
+	if !IDPattern.MatchString(id) {
+		return Task{}, noTask(id)
+	}
+	if tool.Operator(ctx) == "" {
+		entry, err := r.tasks.Get(ctx, history.KeyOf(tool.Principal(ctx), id))
+		if errors.Is(err, store.ErrNotFound) {
+			return Task{}, noTask(id)
+		}
+		if err != nil {
+			return Task{}, toolcall.Unreadable(ctx, r.log, err)
+		}
+		return decode(entry)
+	}
+	all, err := r.list(ctx, maxTasks)
+	if err != nil {
+		return Task{}, err
+	}
+	if i := slices.IndexFunc(all, func(t Task) bool { return t.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return Task{}, noTask(id)
+}
+
+func decode(entry store.Entry) (t Task, err error) {
+	err = json.Unmarshal(entry.Value, &t)
+	if t.Status == Running {
+		t.Status, t.Error = Failed, "its process ended"
+	}
+	return t, err
+}
+
+// list returns records, the newest first.
+func (r *records) list(ctx context.Context, limit int) (all []Task, err error) {
+	whose := history.KeyOf(tool.Principal(ctx))
+	if tool.Operator(ctx) != "" {
+		whose = nil
+	}
+	for entry, err := range r.tasks.List(ctx, whose) {
+		var one Task
+		if err == nil {
+			one, err = decode(entry)
+		}
+		if err != nil {
+			return nil, toolcall.Unreadable(ctx, r.log, err)
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Task) int { return b.Begun.Compare(a.Begun) })
+	return all[:min(limit, len(all))], nil
+}
+
+// spent is what a principal's tasks used on a day.
+type spent struct {
+	Tokens int           `json:"tokens"`
+	Price  float64       `json:"price"`
+	Time   time.Duration `json:"time"`
+}
+
+func dayKey(principal string, at time.Time) store.Key {
+	return history.KeyOf(principal, at.UTC().Format(time.DateOnly))
+}
+
+// today returns what a principal's tasks used today.
+func (r *records) today(ctx context.Context, principal string) (s spent, revision uint64, err error) {
+	entry, err := r.spent.Get(ctx, dayKey(principal, time.Now()))
+	if errors.Is(err, store.ErrNotFound) {
+		return s, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &s)
+	}
+	return s, entry.Revision, err
+}
+
+// maxConflicts is how often an addition is tried again after a concurrent one.
+const maxConflicts = 20
+
+// add adds to what a principal's tasks used today.
+func (r *records) add(ctx context.Context, principal string, u models.Usage, price float64, took time.Duration) error {
+	ctx = context.WithoutCancel(ctx)
+	var last error
+	for range maxConflicts {
+		now, revision, err := r.today(ctx, principal)
+		if err != nil {
+			return err
+		}
+		now.Tokens, now.Price, now.Time = now.Tokens+u.Tokens(), now.Price+price, now.Time+took
+		data, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		if revision == 0 {
+			_, last = r.spent.Create(ctx, dayKey(principal, time.Now()), data)
+		} else {
+			_, last = r.spent.Update(ctx, dayKey(principal, time.Now()), data, revision)
+		}
+		if !errors.Is(last, store.ErrConflict) {
+			return last
+		}
+	}
+	return cmp.Or(last, store.ErrConflict)
+}

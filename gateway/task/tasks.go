@@ -1,0 +1,340 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/toolsearch"
+	"sallyport/internal/config"
+	"sallyport/internal/models"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// Gateway is what tasks need of the gateway.
+type Gateway interface {
+	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
+	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
+	Record(ctx context.Context, id string) (history.Record, error)
+}
+
+// Catalog has the definitions of tools.
+type Catalog interface {
+	Tool(id tool.ID) (tool.Tool, bool)
+	UpstreamID(name string) (string, error)
+}
+
+// Options configure tasks. Gateway, Catalog and Settings are required.
+type Options struct {
+	Gateway  Gateway
+	Catalog  Catalog
+	Settings config.Source
+	// Records stores tasks; nil keeps them in memory, until Close.
+	Records *store.Store
+	// Environment is the model that environment variables describe, used if the settings have none; nil for none.
+	Environment *models.Settings
+	// Logger gets errors of the store; nil discards them.
+	Logger *slog.Logger
+}
+
+// Tasks works on tasks and keeps their records. It is safe for concurrent use.
+type Tasks struct {
+	opts    Options
+	records *records
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	live    map[string]*work
+	closed  bool
+	working sync.WaitGroup
+	open    map[string]*opened // endpoints by name
+}
+
+// work is a task while it runs.
+type work struct {
+	mu      sync.Mutex
+	task    Task
+	changed chan struct{} // closed and replaced at each change
+	cancel  context.CancelCauseFunc
+}
+
+// opened is an endpoint with the settings that it was opened with.
+type opened struct {
+	settings string
+	endpoint *models.Endpoint
+}
+
+// Open returns the tasks of a gateway. Close them before the gateway.
+func Open(opts Options) (*Tasks, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	kept, err := openRecords(opts.Records, opts.Settings.Load().Tasks.Keep, opts.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}}, nil
+}
+
+// Close cancels all tasks and waits for them. It is idempotent.
+func (t *Tasks) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	for _, w := range t.live {
+		w.cancel(toolcall.ClosedError())
+	}
+	t.mu.Unlock()
+	t.working.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, o := range t.open {
+		o.endpoint.Close()
+		delete(t.open, name)
+	}
+	return nil
+}
+
+// errCanceled is the cause of the end of a task that was canceled.
+var errCanceled = &tool.Error{Kind: tool.Canceled, Message: "the task was canceled"}
+
+// Run works on a task until it is over, and calls seen with each state of it; nil for none. It ends with ctx. Errors are
+// *tool.Error, for an invalid request only: a task that fails is a result.
+func (t *Tasks) Run(ctx context.Context, r Request, seen func(Task)) (Task, error) {
+	w, done, err := t.begin(ctx, &r)
+	if err != nil {
+		return Task{}, err
+	}
+	go func() { defer done(); t.work(w.context(ctx), w, r) }()
+	return t.follow(context.WithoutCancel(ctx), w, seen)
+}
+
+// Start begins a task on behalf of the caller and returns it as it is now. It goes on after ctx.
+func (t *Tasks) Start(ctx context.Context, r Request) (Task, error) {
+	ctx = tool.Detach(ctx)
+	w, done, err := t.begin(ctx, &r)
+	if err != nil {
+		return Task{}, err
+	}
+	go func() { defer done(); t.work(w.context(ctx), w, r) }()
+	return w.now(), nil
+}
+
+// context returns the context of the work: that of the caller, which cancel ends too.
+func (w *work) context(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.cancel
+	w.cancel = cancel
+	before(nil)
+	return ctx
+}
+
+// begin checks a request and registers its task. done must be called when the work has ended.
+func (t *Tasks) begin(ctx context.Context, r *Request) (w *work, done func(), err error) {
+	if err := t.check(r); err != nil {
+		return nil, nil, err
+	}
+	w = newWork(ctx, *r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	limit := t.opts.Settings.Load().Tasks.Parallel
+	switch {
+	case t.closed:
+		return nil, nil, toolcall.ClosedError()
+	case len(t.live) >= limit:
+		return nil, nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d tasks run already", limit), Hint: "try again when one has ended; tasks.parallel sets the limit", Retryable: true}
+	case t.live[w.task.ID] != nil:
+		return nil, nil, toolcall.Invalid("task "+w.task.ID+" runs already", "use another id")
+	}
+	t.live[w.task.ID] = w
+	t.working.Add(1)
+	return w, func() {
+		t.mu.Lock()
+		delete(t.live, w.task.ID)
+		t.mu.Unlock()
+		w.change(func(*Task) {}) // wakes followers
+		t.working.Done()
+	}, nil
+}
+
+func newWork(ctx context.Context, r Request) *work {
+	w := &work{changed: make(chan struct{}), cancel: func(error) {}, task: Task{
+		ID: cmp.Or(r.ID, NewID()), Principal: tool.Principal(ctx), Client: tool.Client(ctx), Task: r.Task, Args: r.Args, Only: r.Only, Output: r.Output,
+		Workspace: r.Workspace, Environment: r.Environment, Model: r.Model, Plan: r.Plan, Status: Running, Begun: time.Now().UTC(),
+	}}
+	if old := r.old; old != nil {
+		w.task.Begun, w.task.Turns, w.task.Tokens, w.task.Price = old.Begun, old.Turns, old.Tokens, old.Price
+		w.task.Program, w.task.Language, w.task.Execution, w.task.Notes = old.Program, old.Language, old.Execution, old.Notes
+	}
+	return w
+}
+
+// check checks a request, and replaces names by ids.
+func (t *Tasks) check(r *Request) error {
+	r.Task = sanitize.Text(r.Task, MaxTask+1)
+	size := 0
+	for name, value := range r.Args {
+		size += len(name) + len(value)
+	}
+	switch {
+	case r.Task == "" || len(r.Task) > MaxTask:
+		return toolcall.Invalid(fmt.Sprintf("a task has 1 to %d bytes, not %d", MaxTask, len(r.Task)), "say in words what is to be done")
+	case size > maxArgs:
+		return toolcall.Invalid(fmt.Sprintf("the arguments have more than %d KiB", maxArgs>>10), "put data into a file of the workspace")
+	case r.ID != "" && !IDPattern.MatchString(r.ID):
+		return toolcall.Invalid("the id of a task is t- and 12 letters", "omit it")
+	}
+	if _, known := t.opts.Settings.Load().Models[r.Model]; r.Model != "" && !known {
+		return toolcall.NotOneOf("model", r.Model, "models in the settings has their names")
+	}
+	for i, name := range r.Only {
+		id, err := t.opts.Catalog.UpstreamID(name)
+		if err != nil {
+			return err
+		}
+		r.Only[i] = id
+	}
+	slices.Sort(r.Only)
+	r.Only = slices.Compact(r.Only)
+	return nil
+}
+
+// Show returns a task of the caller, or of any principal for an operator.
+func (t *Tasks) Show(ctx context.Context, id string) (Task, error) {
+	if w := t.running(ctx, id); w != nil {
+		return w.now(), nil
+	}
+	return t.records.show(ctx, id)
+}
+
+// List returns tasks of the caller, or of all principals for an operator, the newest first, at most limit.
+func (t *Tasks) List(ctx context.Context, limit int) ([]Task, error) {
+	all, err := t.records.list(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.live {
+		if one := w.now(); visible(ctx, one) {
+			all = append(slices.DeleteFunc(all, func(o Task) bool { return o.ID == one.ID }), one)
+		}
+	}
+	slices.SortFunc(all, func(a, b Task) int { return b.Begun.Compare(a.Begun) })
+	return all[:min(limit, len(all))], nil
+}
+
+// Cancel stops a running task.
+func (t *Tasks) Cancel(ctx context.Context, id string) error {
+	w := t.running(ctx, id)
+	if w == nil {
+		one, err := t.records.show(ctx, id)
+		if err == nil {
+			err = toolcall.Invalid("the task has ended: "+string(one.Status), "only a running task can be canceled")
+		}
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel(errCanceled)
+	return nil
+}
+
+// Follow calls seen with each state of a task until it is over or ctx ends, and returns the last one.
+func (t *Tasks) Follow(ctx context.Context, id string, seen func(Task)) (Task, error) {
+	if w := t.running(ctx, id); w != nil {
+		return t.follow(ctx, w, seen)
+	}
+	one, err := t.records.show(ctx, id)
+	if err == nil && seen != nil {
+		seen(one)
+	}
+	return one, err
+}
+
+func (t *Tasks) follow(ctx context.Context, w *work, seen func(Task)) (Task, error) {
+	for {
+		w.mu.Lock()
+		now, changed := w.task.clone(), w.changed
+		w.mu.Unlock()
+		if seen != nil {
+			seen(now)
+		}
+		if now.Over() {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return now, nil
+		}
+	}
+}
+
+// running returns a running task that the caller may see, nil for none.
+func (t *Tasks) running(ctx context.Context, id string) *work {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.live[id]
+	if w == nil || !visible(ctx, w.now()) {
+		return nil
+	}
+	return w
+}
+
+// visible reports whether the caller may see a task.
+func visible(ctx context.Context, t Task) bool {
+	return tool.Operator(ctx) != "" || t.Principal == tool.Principal(ctx)
+}
+
+func (w *work) now() Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.task.clone()
+}
+
+// clone returns a copy whose turns are not changed later.
+func (t Task) clone() Task {
+	t.Turns, t.Notes = slices.Clone(t.Turns), slices.Clone(t.Notes)
+	return t
+}
+
+// change changes a task and wakes those who follow it.
+func (w *work) change(do func(t *Task)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do(&w.task)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// end records the end of a task, unless one is recorded.
+func (t *Tasks) end(ctx context.Context, w *work, status Status, err error) {
+	last := w.now()
+	if last.Over() {
+		return
+	}
+	last.Status, last.Ended = status, time.Now().UTC()
+	if err != nil {
+		said := tool.AsError(err)
+		if cause, ok := errors.AsType[*tool.Error](context.Cause(ctx)); ok && ctx.Err() != nil {
+			said = cause
+		}
+		if last.Kind, last.Error = string(said.Kind), said.Error(); said.Kind == tool.Canceled {
+			last.Status = Canceled
+		}
+	}
+	t.records.put(ctx, last)
+	w.change(func(t *Task) { *t = last })
+}
