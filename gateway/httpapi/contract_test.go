@@ -112,6 +112,16 @@ var promises = []promise{
 	{status: 404, who: "ada", route: "GET /workflows/{name}", path: "/workflows/inner"},
 	{status: 200, who: "ada", route: "POST /workflows/{name}/plan", path: "/workflows/digest/plan", body: `{"inputs":{"a":1}}`},
 	{status: 200, who: "ada", route: "POST /workflows/{name}/runs", path: "/workflows/digest/runs", body: `{"inputs":{"a":[1]},"key":"k"}`},
+	{status: 200, who: "ada", route: "POST /tasks", body: `{"task":"count the orders","only":["shop"],"args":{"month":"may"},"output":{"type":"integer"}}`},
+	{status: 200, who: "ada", route: "POST /tasks", body: `{"task":"count the orders"}`, events: true},
+	{status: 404, who: "ada", route: "POST /tasks", body: `{"task":"x","only":["nobody"]}`},
+	{status: 200, who: "ada", route: "GET /tasks", path: "/tasks?limit=3"},
+	{status: 200, who: "ada", route: "GET /tasks/{id}", path: "/tasks/t-ada?wait=1"},
+	{status: 404, who: "bob", route: "GET /tasks/{id}", path: "/tasks/t-ada"},
+	{status: 200, who: "ada", route: "POST /tasks/{id}/cancel", path: "/tasks/t-ada/cancel", body: `{}`},
+	{status: 404, who: "bob", route: "POST /tasks/{id}/cancel", path: "/tasks/t-ada/cancel", body: `{}`},
+	{status: 200, who: "ada", route: "POST /tasks/{id}/resume", path: "/tasks/t-ada/resume", body: `{}`},
+	{status: 404, who: "bob", route: "POST /tasks/{id}/resume", path: "/tasks/t-ada/resume", body: `{}`},
 	{status: 200, who: "ada", route: "GET /runs", path: "/runs?workflow=digest&status=waiting&limit=3"},
 	{status: 200, who: "ada", route: "GET /runs/{id}", path: "/runs/r-ada"},
 	{status: 404, who: "bob", route: "GET /runs/{id}", path: "/runs/r-ada"},
@@ -173,7 +183,7 @@ func refusals(doc *openapi.Document) (all []promise) {
 		if op["x-scope"] != nil {
 			add(403, func(p *promise) { p.who = "only none" })
 		}
-		if strings.HasPrefix(path, "/workflows") || strings.HasPrefix(path, "/runs") {
+		if strings.HasPrefix(path, "/workflows") || strings.HasPrefix(path, "/runs") || strings.HasPrefix(path, "/tasks") {
 			add(404, func(p *promise) { p.noEngine = true })
 		}
 		if op["requestBody"] == nil || method == http.MethodPut {
@@ -208,7 +218,7 @@ func send(t *testing.T, p promise) *httptest.ResponseRecorder {
 	}
 	opts := options()
 	if p.noEngine {
-		opts.Workflows, opts.Telemetry = nil, nil
+		opts.Workflows, opts.Tasks, opts.Telemetry = nil, nil, nil
 	}
 	w := httptest.NewRecorder()
 	if p.verbs == nil {

@@ -79,7 +79,7 @@ func (h house) Answer(ctx context.Context, id string, a approvals.Answer) (appro
 }
 
 func options() *httpapi.Options {
-	return &httpapi.Options{Workflows: &mill{}, Telemetry: measuring()}
+	return &httpapi.Options{Workflows: &mill{}, Tasks: clerk{}, Telemetry: measuring()}
 }
 
 var measuring = sync.OnceValue(func() *telemetry.Telemetry {

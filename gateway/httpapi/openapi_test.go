@@ -103,6 +103,7 @@ var tags = map[string]string{
 	"executions": "Programs that run, and that have run",
 	"workflows":  "Workflows",
 	"runs":       "Runs of workflows",
+	"tasks":      "Tasks in words, by a model or by rules",
 	"tools":      "Tools of the upstreams",
 	"upstreams":  "The upstreams, and what of theirs waits for an operator",
 	"workspaces": "Files of workspaces",

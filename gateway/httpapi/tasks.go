@@ -49,7 +49,7 @@ func (t taskRoutes) routes() []route {
 		post(tool.ScopeExecute, "/tasks", "begin a task in words; with Accept: text/event-stream follow it to its end", t.start).withName("start_task").withMaxBody(maxTaskBody).
 			withStream(t.startStream, events{eventTask: typeOf[TaskState](), eventTurn: typeOf[TaskTurn](), eventResult: typeOf[TaskState](), eventError: typeOf[Problem]()}).
 			failsWith(http.StatusNotFound),
-		get("/tasks", "the last tasks, the newest first, without their turns", t.list).withName("list_tasks").withParams(limit(defaultTasks, maxTasks)),
+		get("/tasks", "the last tasks, the newest first, without their turns", t.list).withName("list_tasks").failsWith(http.StatusNotFound).withParams(limit(defaultTasks, maxTasks)),
 		get("/tasks/{id}", "one task with its turns", t.show).withName("get_task").withParams(number("wait", 1, maxWait, 0, "seconds to wait until it is over")),
 		post(tool.ScopeExecute, "/tasks/{id}/cancel", "stop it", t.cancel).withName("cancel_task"),
 		post(tool.ScopeExecute, "/tasks/{id}/resume", "go on with one that is held or failed, at its last program", t.resume).withName("resume_task"),
