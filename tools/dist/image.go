@@ -108,7 +108,7 @@ func (r *release) imageOf(l *layout, t target) (descriptor, error) {
 	if err != nil {
 		return descriptor{}, err
 	}
-	layer, diff, err := compressLayer(r.date, files)
+	layer, diff, err := r.compressLayer(files)
 	if err != nil {
 		return descriptor{}, err
 	}
@@ -124,14 +124,14 @@ func (r *release) imageOf(l *layout, t target) (descriptor, error) {
 }
 
 // compressLayer returns the compressed layer and the digest of its tar.
-func compressLayer(at time.Time, files []file) (layer []byte, diff string, err error) {
+func (r *release) compressLayer(files []file) (layer []byte, diff string, err error) {
 	var out bytes.Buffer
 	sum := sha256.New()
-	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	z, err := gzip.NewWriterLevel(&out, r.level())
 	if err != nil {
 		return nil, "", err
 	}
-	if err := writeTar(io.MultiWriter(z, sum), at, files); err != nil {
+	if err := writeTar(io.MultiWriter(z, sum), r.date, files); err != nil {
 		return nil, "", err
 	}
 	return out.Bytes(), fmt.Sprintf("sha256:%x", sum.Sum(nil)), z.Close()

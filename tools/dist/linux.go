@@ -24,15 +24,12 @@ func (r *release) linuxPackages(t target) error {
 		name     string
 		packager nfpm.Packager
 	}{{"deb", deb.Default}, {"rpm", rpm.DefaultRPM}} {
-		if r.fast && kind.name == "rpm" {
-			continue
-		}
 		info, err := r.describe(t, kind.name)
 		if err != nil {
 			return err
 		}
 		if r.fast {
-			info.Deb.Compression = "none"
+			info.Deb.Compression, info.RPM.Compression = "none", "gzip:1"
 		}
 		if err := nfpm.PrepareForPackager(info, kind.name); err != nil {
 			return err

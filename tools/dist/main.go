@@ -49,10 +49,15 @@ func run(ctx context.Context, args []string) error {
 	return r.build(ctx, targets)
 }
 
-// repackage makes the archive, the deb and the npm packages of this machine from programs that were built before.
+// repackage makes the packages of this machine from programs that were built before, without their SBOM and provenance.
 func (r *release) repackage(ctx context.Context, programs string) error {
 	t := target{"linux", runtime.GOARCH}
-	r.fast, r.work = true, filepath.Join(r.out, "work")
+	work, err := os.MkdirTemp("", "sallyport-dist-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	r.fast, r.work = true, work
 	if err := r.clean(); err != nil {
 		return err
 	}
@@ -68,10 +73,8 @@ func (r *release) repackage(ctx context.Context, programs string) error {
 			return err
 		}
 	}
-	if err := errors.Join(r.documents(ctx), r.pack(t), r.npmMain([]target{t})); err != nil {
-		return err
-	}
-	return os.RemoveAll(r.work)
+	only := []target{t}
+	return errors.Join(r.documents(ctx), r.pack(t), r.npmMain(only), r.image(only), r.formula(only), r.sums())
 }
 
 // build makes all packages for the targets.
