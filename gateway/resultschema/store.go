@@ -309,7 +309,7 @@ func (s *Store) process(next sample) bool {
 	if !s.shouldSample(t, next.digest) {
 		return false
 	}
-	seen, err := shapeOf(next.result.Value())
+	seen, err := ShapeOf(next.result.Value())
 	if err != nil {
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 // maxParts is how many blocks of one result are used.
 const maxParts = 128
 
-// shapeOf returns the shape of the value that a program gets.
-func shapeOf(v tool.Value) (jsontype.Shape, error) {
+// ShapeOf returns the shape of the value that a program gets.
+func ShapeOf(v tool.Value) (jsontype.Shape, error) {
 	switch {
 	case v.Blob != nil:
 		return jsontype.Shape{Kinds: jsontype.Blob}, nil
@@ -18,7 +18,7 @@ func shapeOf(v tool.Value) (jsontype.Shape, error) {
 	}
 	var all jsontype.Shape
 	for _, part := range v.Parts[:min(len(v.Parts), maxParts)] {
-		s, err := shapeOf(part)
+		s, err := ShapeOf(part)
 		if err != nil {
 			return jsontype.Shape{}, err
 		}
