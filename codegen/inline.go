@@ -97,6 +97,9 @@ func (w *inliner) scalar(t *typ) code {
 	case intKind:
 		return w.byLanguage("int", "number")
 	case numberKind:
+		if t == countType {
+			return w.byLanguage("int", "number")
+		}
 		return w.byLanguage("float", "number")
 	case stringKind:
 		return w.byLanguage("str", "string")

@@ -49,6 +49,9 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(a) - rank(b) })
 	for i, f := range fields {
 		fields[i].typ = parameterType(f.typ)
+		if f.typ.kind == numberKind && isCount(f.name) {
+			fields[i].typ = countType
+		}
 	}
 	fn.params = fields
 	fn.extra = c.furtherArguments(o, len(fields))
@@ -56,6 +59,22 @@ func (c *converter) input(fn *function, t tool.Tool) {
 		fn.notes = append(fn.notes, note+".")
 	}
 }
+
+// isCount reports whether the name of a number says that it is a whole one: a page, a limit, a port.
+func isCount(name string) bool {
+	words := wordPattern.FindAllString(name, 8)
+	if len(words) == 0 {
+		return false
+	}
+	first, last := strings.ToLower(words[0]), strings.ToLower(words[len(words)-1])
+	return countWords[last] || len(words) > 1 && (amountWords[first] && amounts[last] || first == "page" && last == "size")
+}
+
+var (
+	countWords  = stringSet(strings.Fields("page count limit offset port skip index depth retries"))
+	amountWords = stringSet(strings.Fields("max min num top number"))
+	amounts     = stringSet(strings.Fields("results items tokens lines pages messages characters chars words rows entries files attempts records hits"))
+)
 
 func rank(f field) int {
 	if f.required {

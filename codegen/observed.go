@@ -63,8 +63,11 @@ func (fn function) stubNotes() []string {
 	if fn.observed == 0 {
 		return fn.notes
 	}
-	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+"x, not declared.")
+	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+ObservedNote)
 }
+
+// ObservedNote is in the file of a wrapper whose result type was observed.
+const ObservedNote = "x, not declared."
 
 // observedMark returns the comment after a signature with an observed result.
 func observedMark(fn function, lang Language) string {

@@ -220,10 +220,40 @@ func pyFunctionDoc(t tool.Tool, fn function, names []string) string {
 func purpose(t tool.Tool) string {
 	for _, text := range []string{t.Description, t.Title} {
 		if text = prose(text, maxText); text != "" {
-			return text
+			return programNames(text, t.Siblings)
 		}
 	}
 	return "(no description)"
+}
+
+// programNames replaces the names of tools in a text by their names in programs.
+func programNames(text string, names map[string]string) string {
+	for wire, name := range names {
+		for at := 0; ; {
+			i := strings.Index(text[at:], wire)
+			if i < 0 {
+				break
+			}
+			from, to := at+i, at+i+len(wire)
+			at = to
+			if !isNamePart(text[:from], true) && !isNamePart(text[to:], false) {
+				text, at = text[:from]+name+text[to:], from+len(name)
+			}
+		}
+	}
+	return text
+}
+
+// isNamePart reports whether text continues a name that begins after it, or ends before it.
+func isNamePart(text string, before bool) bool {
+	if text == "" {
+		return false
+	}
+	c := text[0]
+	if before {
+		c = text[len(text)-1]
+	}
+	return c == '-' || c == '_' || c == '/' || asciiIdentifier(rune(c)) != '_'
 }
 
 // line returns the text and the notes as one line of about limit runes.

@@ -96,6 +96,7 @@ var (
 	boolType       = &typ{kind: boolKind}
 	intType        = &typ{kind: intKind}
 	numberType     = &typ{kind: numberKind}
+	countType      = &typ{kind: numberKind} // shown as a whole number: any number is valid, but no other is meant
 	stringType     = &typ{kind: stringKind}
 	blobType       = &typ{kind: blobKind}
 )

@@ -13,8 +13,8 @@ const maxUsual = 3
 // Signature is [Signature] with the usual parameters last.
 func (u Usual) Signature(t tool.Tool, lang Language) string {
 	fn, _ := u.moveLast(model(t))
-	text, _ := signature(t, fn, lang, maxParams, maxResult, 0)
-	return text
+	text, whole := signature(t, fn, lang, maxParams, maxResult, 0)
+	return text + omission(fn, lang, maxParams, 0, whole)
 }
 
 // Brief is a shorter Signature: if there are many parameters, optional ones have no
@@ -22,8 +22,25 @@ func (u Usual) Signature(t tool.Tool, lang Language) string {
 // number is shown.
 func (u Usual) Brief(t tool.Tool, lang Language) string {
 	fn, usual := u.moveLast(model(t))
-	text, _ := signature(t, fn, lang, briefParams, briefResult, usual)
-	return text
+	text, whole := signature(t, fn, lang, briefParams, briefResult, usual)
+	return text + omission(fn, lang, briefParams, usual, whole)
+}
+
+// omission returns a comment on how to see what a signature omits of a required parameter, "" if it omits nothing of one.
+func omission(fn function, lang Language, room, usual int, whole bool) string {
+	if whole {
+		return ""
+	}
+	l := newParamList(fn, lang, room, usual)
+	for i, p := range l.params {
+		if p.cut && fn.params[i].required {
+			if lang == TypeScript {
+				return `  // "...": detail="full"`
+			}
+			return `  # "...": detail="full"`
+		}
+	}
+	return ""
 }
 
 // moveLast moves the usual parameters to the end and counts them.

@@ -22,7 +22,47 @@ func withCheckers(t testing.TB, cfg *config.Config) *config.Config {
 	return cfg
 }
 
-// TestTypesOfProgramsThatFail: what the checkers find is told with a fault, and only then.
+// TestTypesOfProgramsThatSucceed: what is certainly wrong is told, in one line, if the checker has found it by the end.
+func TestTypesOfProgramsThatSucceed(t *testing.T) {
+	t.Parallel()
+	cfg := withCheckers(t, withRunsc(t, settings(map[string]*site{"shop": newSite(t, market)})))
+	cfg.Sandbox.Timeout = 60 * time.Second
+	g := open(t, cfg, nil)
+	g.Catalog.WaitConnected(t.Context())
+	const pause = "await new Promise((done) => setTimeout(done, 2000));\n"
+	for language, test := range map[string]struct{ start, wrong, want, fine string }{
+		"python": {
+			start: "import time\nfrom servers.shop import count_orders\nn = count_orders()\ntime.sleep(2)\n",
+			wrong: "'few' if n == '200' else 'many'",
+			want:  "many\ntypes: line 5: always False: int compared with Literal['200']",
+			fine:  "'none' if n is None else 'many'",
+		},
+		"typescript": {
+			start: "import { get_order } from 'servers/shop';\nconst o = await get_order({ id: 7 });\n" + pause,
+			wrong: "o.customername ? 'known' : 'unknown'",
+			want:  "unknown\ntypes: line 4: Property 'customername' does not exist on type 'Result'. Did you mean 'customerName'?",
+			fine:  "const sums = { all: 1 };\n(sums.more = 2, process.hrtime?.more, 'known')",
+		},
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			said := ""
+			testutil.Eventually(t, "it is told", 3*time.Minute, func() bool {
+				said = execute(t, g, language, test.start+test.wrong).Text()
+				t.Log(said)
+				return strings.Contains(said, "types:")
+			})
+			if said != test.want {
+				t.Errorf("it says\n%s\nwant\n%s", said, test.want)
+			}
+			if e := execute(t, g, language, test.start+test.fine); e.Failed() || strings.Contains(e.Text(), "types:") {
+				t.Errorf("of a program that did well:\n%s", e.Text())
+			}
+		})
+	}
+}
+
+// TestTypesOfProgramsThatFail: what the checkers find is told with a fault.
 func TestTypesOfProgramsThatFail(t *testing.T) {
 	g := open(t, withCheckers(t, withRunsc(t, settings(map[string]*site{"notes": newSite(t, notes)}))), nil)
 	g.Catalog.WaitConnected(t.Context())
@@ -40,7 +80,7 @@ func TestTypesOfProgramsThatFail(t *testing.T) {
 			want:     "\ntypes: line 3: Property 'psuh' does not exist on type 'string[]'",
 			same:     "const lines = ['a'];\n(lines as string[]).psuh('b');",
 			wordless: "throw new Error('so')",
-			fine:     "const x = [1];\nif (x.length > 3) x.psuh(2);\nx",
+			fine:     "const x = [1];\nif (x.length > 3) x.at(2, 3);\nx",
 		},
 	} {
 		t.Run(language, func(t *testing.T) {

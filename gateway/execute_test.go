@@ -206,7 +206,7 @@ func TestProgramTimeoutOnlyShortens(t *testing.T) {
 	cfg := withRunsc(t, settings(nil))
 	cfg.Sandbox.Timeout, cfg.Sandbox.Memory, cfg.Sandbox.Output, cfg.Sandbox.Calls = 30*time.Second, 300*config.MiB, 5*config.KiB, 7
 	g := open(t, cfg, nil)
-	for ask, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: 30 * time.Second, time.Hour: 30 * time.Second, 9 * time.Second: 9 * time.Second} {
+	for ask, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: 30 * time.Second, time.Hour: 30 * time.Second, 10_000 * time.Second: 10 * time.Second, 60_000 * time.Second: 30 * time.Second, 7200 * time.Second: 30 * time.Second, 9 * time.Second: 9 * time.Second} {
 		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1 +", Language: "typescript", Timeout: ask}) // not even started
 		if err != nil {
 			t.Fatal(err)

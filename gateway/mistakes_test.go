@@ -31,7 +31,8 @@ func market(s *site) {
 		return json.RawMessage(`{"type":"object","properties":{"result":` + inner + `},"required":["result"]` + more + `}`)
 	}
 	s.tool("send_mail", "Send a mail.", `"required":["subject"],"properties":{"subject":{"type":"string"},"ccRecipients":{"type":"array","items":{"type":"string"}},"bccRecipients":{"type":"array","items":{"type":"string"}}}`, echo)
-	s.tool("list_orders", "List orders. Then get_order has the details.", `"required":["shopId"],"properties":{"shopId":{"type":"integer"},"page":{"type":"number","minimum":1},"perPage":{"type":"number","minimum":1,"maximum":100},"status":{"type":"string"}}`, echo)
+	s.tool("cancel-order", "Cancels.", "", says("ok"))
+	s.tool("list_orders", "List orders; cancel-order cancels one, recancel-order and cancel-order-now do not exist.", `"required":["shopId"],"properties":{"shopId":{"type":"integer"},"page":{"type":"number","minimum":1},"perPage":{"type":"number","minimum":1,"maximum":100},"status":{"type":"string"}}`, echo)
 	s.add(&mcp.Tool{Name: "get_order", Description: "One order.", OutputSchema: json.RawMessage(`{"type":"object","required":["id","total"],"properties":{"id":{"type":"integer"},"total":{"type":"number"},"customerName":{"type":"string"}}}`)},
 		`"required":["id"],"properties":{"id":{"type":"integer"}}`, structured(`{"id":7,"total":12.5,"customerName":"Ada"}`))
 	s.add(&mcp.Tool{Name: "count_orders", Description: "How many.", OutputSchema: wrapped(`{"type":"integer"}`, `,"x-fastmcp-wrap-result":true`)}, "", structured(`{"result":200}`))

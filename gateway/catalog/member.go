@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -265,7 +266,9 @@ type view struct {
 func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 	v := &view{known: true, fullOffer: offer, offer: offer, entries: make(map[string]*Entry, len(offer.Tools)), held: map[string]trust.Held{}}
 	v.offer.Tools = nil
+	siblings := siblings(offer.Tools)
 	for _, t := range offer.Tools {
+		t.Siblings = siblings
 		if h, ok := held[t.Wire]; ok {
 			v.held[t.ID.Name] = h
 			continue
@@ -283,6 +286,21 @@ func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 		v.restDigest = sha256.Sum256(data)
 	}
 	return v
+}
+
+// siblings returns the tools whose names are no identifiers, by name; nil if there are none.
+func siblings(tools []tool.Tool) map[string]string {
+	var names map[string]string
+	for _, t := range tools {
+		if t.Wire == t.ID.Name || !strings.ContainsAny(t.Wire, "-./:") {
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+		}
+		names[t.Wire] = t.ID.Name
+	}
+	return names
 }
 
 // equal reports whether two consecutive views have the same content.

@@ -85,7 +85,8 @@ type Result struct {
 	Resume string
 	// Files are the files of the workspace that it changed, by path, at most 1,000.
 	Files []FileChange
-	// Warnings are the type errors of a failed program, the nearest to its fault first.
+	// Warnings are the type errors of a failed program, the nearest to its fault first, or what is certainly wrong in one
+	// that succeeded.
 	Warnings []typecheck.Warning
 
 	Journaled bool // it can be resumed
@@ -142,12 +143,22 @@ func (p Program) Limits(box config.Sandbox) sandbox.Limits {
 		Output: int(box.Output), Value: int(box.Output), Calls: box.Calls, Concurrency: box.Concurrency, Traffic: int64(box.Traffic),
 	}
 	if p.Timeout > 0 {
-		limits.Timeout = min(limits.Timeout, p.Timeout)
+		limits.Timeout = min(limits.Timeout, inSeconds(p.Timeout, limits.Timeout))
 	}
 	if p.Value > 0 {
 		limits.Value = p.Value
 	}
 	return limits
+}
+
+// inSeconds returns a timeout that a caller gave in seconds. One beyond the limit that is 5,000 or more, in steps of 500, was
+// meant in milliseconds: 30000.
+func inSeconds(timeout, limit time.Duration) time.Duration {
+	const step = 500 * time.Second
+	if timeout > limit && timeout >= 10*step && timeout%step == 0 {
+		return timeout / 1000
+	}
+	return timeout
 }
 
 // Execution returns the execution of the program, on behalf of the caller in ctx.

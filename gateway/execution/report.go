@@ -41,6 +41,9 @@ func (e Result) Text() string {
 	if e.Resume != "" && e.Status != Held {
 		parts = append(parts, fmt.Sprintf("with resume=%q no call is repeated", e.Resume))
 	}
+	if e.Status == sandbox.OK && len(e.Warnings) > 0 {
+		parts = append(parts, strings.TrimPrefix(warningLines(e.Warnings), "\n"))
+	}
 	for _, note := range e.Notes[:min(len(e.Notes), maxNotes)] {
 		parts = append(parts, "note: "+sanitize.Line(note, 300))
 	}

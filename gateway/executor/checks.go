@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,11 +10,14 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"sallyport/codegen"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -29,6 +33,8 @@ const (
 	// checkDelay is when the check of a program begins that is still running. Most have ended by
 	// then, and the check of a successful one would only slow down it and the next one.
 	checkDelay = 50 * time.Millisecond
+	// maxCertain is the maximum number of type errors that a program that succeeded is told.
+	maxCertain = 1
 	// maxCheckers bounds the checkers; programs of further principals are not checked.
 	maxCheckers = 8
 )
@@ -88,6 +94,19 @@ func (k *check) warnings(ctx context.Context) []typecheck.Warning {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return k.begin().Warnings(ctx)
+}
+
+// ready returns the warnings that are already found, without waiting.
+func (k *check) ready() []typecheck.Warning {
+	if k == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if k.timer.Stop() { // it has not begun
+		return nil
+	}
+	return slices.Clone(k.begin().Warnings(ctx))
 }
 
 // checker returns the checker of the caller's principal, nil if there is none.
@@ -166,12 +185,19 @@ func (c *checks) close() {
 	}
 }
 
-// programWarnings returns the type warnings of a program that failed; nil if it was stopped, or succeeded.
+// programWarnings returns the type warnings of a program: all of one that failed, and those of one that succeeded that
+// are certain and already found, for which nothing waits; nil for one that was stopped.
 // known says that its session had earlier programs, whose names the checker does not know.
-func programWarnings(ctx context.Context, check *check, fault *bridge.Fault, known bool) []typecheck.Warning {
+func programWarnings(ctx context.Context, check *check, outcome sandbox.Outcome, known bool) []typecheck.Warning {
+	fault := outcome.Fault
 	if fault == nil {
+		found := check.ready()
 		check.drop()
-		return nil
+		found = slices.DeleteFunc(found, func(w typecheck.Warning) bool { return !w.Certain })
+		if outcome.Status != sandbox.OK || known {
+			return nil
+		}
+		return found
 	}
 	list := check.warnings(ctx)
 	if known {
@@ -210,4 +236,28 @@ func sameMistake(warning, fault string) bool {
 		}
 	}
 	return false
+}
+
+// absentMember matches a warning about a member that a type lacks.
+var absentMember = regexp.MustCompile(`does not exist on type '(\w+)(?:\[\])?'(.*)`)
+
+// certain returns the first warning of a program that succeeded. A type that lacks a member must be one that a called tool
+// declares: those that were observed, and those of node, may have more members than the checker knows.
+func (ex *Executor) certain(list []typecheck.Warning, calls *toolcall.List) []typecheck.Warning {
+	for i, w := range list {
+		if found := absentMember.FindStringSubmatch(w.Message); found == nil || ex.declared(found[1], strings.Contains(found[2], "Did you mean"), calls) {
+			return list[i : i+maxCertain]
+		}
+	}
+	return nil
+}
+
+// declared reports whether a called tool has a result of that type, in its definition or, if observed is set, in earlier results.
+func (ex *Executor) declared(name string, observed bool, calls *toolcall.List) bool {
+	snapshot := ex.opts.Catalog.Snapshot()
+	made, _ := calls.All()
+	return slices.ContainsFunc(made, func(c toolcall.RecordedCall) bool {
+		file, _ := snapshot.File(c.Tool.Upstream + "/" + c.Tool.Name + ".ts")
+		return bytes.Contains(file, []byte("interface "+name+" {")) && (observed || !bytes.Contains(file, []byte(codegen.ObservedNote)))
+	})
 }

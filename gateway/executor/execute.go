@@ -186,7 +186,10 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	}
 	x.output.end()
 	ex.opts.Approver.FinishSuspended(ctx, e, running)
-	e.Warnings = programWarnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
+	e.Warnings = programWarnings(ctx, check, e.Outcome, known || len(job.Variables) > 0)
+	if e.Status == sandbox.OK {
+		e.Warnings = ex.certain(e.Warnings, running.Calls)
+	}
 	e.Notes = ex.opts.Workspaces.NewNotes(ctx, program.Workspace, e.Notes)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")

@@ -19,6 +19,7 @@ type dialect struct {
 	// notifyChanges passes changes to notify, and reports whether the server restarts its analysis.
 	notifyChanges func(notify func(method string, params any), changes []Change) bool
 	codes         map[string]bool // codes that count
+	certain       map[string]bool // those of them that are mistakes also in a program that succeeds
 	rewrites      []rewriteRule
 }
 
@@ -43,7 +44,8 @@ func dialects() map[Language]dialect {
 			codes: set("reportCallIssue", "reportArgumentType", "reportAttributeAccessIssue", "reportIndexIssue", "reportOperatorIssue",
 				"reportOptionalMemberAccess", "reportOptionalSubscript", "reportOptionalIterable", "reportOptionalCall", "reportOptionalOperand",
 				"reportTypedDictNotRequiredAccess", "reportUndefinedVariable", "reportUnboundVariable", "reportPossiblyUnbound",
-				"reportPossiblyUnboundVariable", "reportUnusedCoroutine", "reportUnhashable"),
+				"reportPossiblyUnboundVariable", "reportUnusedCoroutine", "reportUnhashable", "reportUnnecessaryComparison"),
+			certain: set("reportUnusedCoroutine", "reportUnnecessaryComparison"),
 		},
 		TypeScript: {
 			language: TypeScript, file: "program.ts", files: []string{"tsconfig.json", "node.d.ts"}, notifyChanges: notifyTypeScript, rewrites: typescriptRewrites(),
@@ -51,7 +53,8 @@ func dialects() map[Language]dialect {
 			codes: set("2304", "2305", "2552", "2614", "2724", // names that are not there
 				"2339", "2551", "2353", "2561", "2559", "2739", "2740", "2741", // members and properties
 				"2322", "2345", "2554", "2555", "2575", "2769", "2349", "2351", // calls and what they are given
-				"2531", "2532", "2533", "18047", "18048", "2454", "2588", "2488", "2493", "2362", "2363", "2365", "2774", "2801", "1308"),
+				"2531", "2532", "2533", "18047", "18048", "2454", "2588", "2488", "2493", "2362", "2363", "2365", "2367", "2774", "2801", "1308"),
+			certain: set("2339", "2551", "2365", "2367", "2801"),
 		},
 	}
 }
@@ -120,7 +123,8 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 || f.Range.Start.Line > maxCode {
 			continue
 		}
-		if w := (Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, missing)}); w.Message != "" && !slices.Contains(list, w) {
+		w := Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, missing), Certain: d.isCertain(f)}
+		if w.Message != "" && !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 		if len(list) == maxWarnings {
@@ -129,6 +133,14 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 	}
 	slices.SortStableFunc(list, func(a, b Warning) int { return a.Line - b.Line })
 	return list
+}
+
+// uncertain matches findings about correct programs: members added to an object, and comparisons with None to be safe.
+var uncertain = regexp.MustCompile(`on type '(?:never|unknown|object|\{.*)|"None" have no overlap`)
+
+// isCertain reports whether a finding is a mistake also in a program that succeeds.
+func (d dialect) isCertain(f diagnostic) bool {
+	return d.certain[strings.Trim(string(f.Code), `"`)] && !uncertain.MatchString(f.Message)
 }
 
 // message returns the text of a finding, on one line.
@@ -206,6 +218,7 @@ func pythonRewrites() []rewriteRule {
 		{regexp.MustCompile(`^Cannot access attribute "([^"]+)" for class "(.+)"$`), `$2 has no attribute "$1"`},
 		{regexp.MustCompile(`^"([^"]+)" is unknown import symbol$`), `there is no "$1" to import`},
 		{regexp.MustCompile(`^"([^"]+)" is not a known attribute of module "\.*(.+)"$`), `$2 has no "$1"`},
+		{regexp.MustCompile(`^Condition will always evaluate to (True|False) since the types "(.+)" and "(.+)" have no overlap$`), `always $1: $2 compared with $3`},
 		{regexp.MustCompile(`^Result of async function call is not used; use "await" or assign result to variable$`), `await is missing`},
 	}
 }
@@ -215,6 +228,9 @@ func typescriptRewrites() []rewriteRule {
 		{regexp.MustCompile(`^Object literal may only specify known properties, but '([^']+)' does not exist in type '.*'\. Did you mean to write '([^']+)'\?$`), `"$1" is not a property here; did you mean "$2"?`},
 		{regexp.MustCompile(`^Object literal may only specify known properties, and '([^']+)' does not exist in type '.*'\.$`), `"$1" is not a property here`},
 		{regexp.MustCompile(`^Property '([^']+)' is missing in type '.*' but required in type '.*'\.$`), `"$1" must be given`},
+		{regexp.MustCompile(`^This comparison appears to be unintentional because the types '(.+)' and '(.+)' have no overlap\.$`), `$1 compared with $2: never equal`},
+		{regexp.MustCompile(`^This condition will always return true since this 'Promise<.*>' is always defined\.$`), `a Promise is always true: await is missing`},
+		{regexp.MustCompile(`^Operator '(.+)' cannot be applied to types '(.*Promise<.*)' and '(.+)'\.$`), `a Promise has no $1: await is missing`},
 		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'Promise<.*>'\.$`), `a Promise has no "$1": is await missing?`},
 		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'typeof import\("/?(.+?)(?:/index)?"\)'\. Did you mean '([^']+)'\?$`), `$2 has no "$1"; did you mean "$3"?`},
 		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'typeof import\("/?(.+?)(?:/index)?"\)'\.$`), `$2 has no "$1"`},

@@ -43,6 +43,8 @@ type Warning struct {
 	Line int
 	// Message is one short line without invisible characters.
 	Message string
+	// Certain says that the program is wrong in that line also if it succeeds.
+	Certain bool
 }
 
 // Change is a changed file of the servers tree.
@@ -142,10 +144,16 @@ func (c *Checker) Check(code string) *Check {
 	}
 }
 
-// Warnings waits for the end of the check and returns its warnings, nil if ctx ends first.
+// Warnings waits for the end of the check and returns its warnings, nil if ctx ends first. It returns those of a check that has
+// ended also for a ctx that has ended.
 func (k *Check) Warnings(ctx context.Context) []Warning {
 	if k == nil {
 		return nil
+	}
+	select {
+	case <-k.done:
+		return k.warnings
+	default:
 	}
 	select {
 	case <-k.done:

@@ -64,6 +64,9 @@ type Tool struct {
 	Raw json.RawMessage
 	// Observed describes the results of the tool so far, nil if none was seen; it is not part of the definition.
 	Observed *Observed `json:"-"`
+	// Siblings maps names of the upstream's tools that are no identifiers to their names in programs; it is not part of the
+	// definition. A description may use the former.
+	Siblings map[string]string `json:"-"`
 }
 
 // Observed is what was learned from the results of a tool.
