@@ -99,6 +99,8 @@ class Program {
   noteMistakes() {
     const names = [...new Set([...api.unawaited].map((call) => call.name))];
     if (names.length) console.error(`note: not awaited, so the result was not used: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", ..." : ""}`);
+    const lazy = [...this.job.code.matchAll(/function\s*\*\s*(\w+)/g)].map((found) => found[1]).filter((name) => new RegExp(`^\\s*${name}\\(.*\\);?$`, "m").test(this.job.code));
+    if (lazy.length) console.error(`note: generators that nothing went through, so they did not run: ${lazy.slice(0, 5).join(", ")}`);
     const method = ASYNC_CALLBACK.exec(this.job.code)?.[1];
     if (method) console.error(`note: ${method} does not wait for an async function, whose promise counts as true: await Promise.all(xs.map(...)) first`);
   }
