@@ -353,10 +353,22 @@ func (b binder) onlyOne(name string, p schema) (json.RawMessage, bool) {
 			return v, true
 		}
 		if slices.Contains(free, strings.ToLower(name)) && !b.facts.hasQuoted() {
-			return b.single(p, "name")
+			if all := b.facts.of("name"); len(all) == 1 && b.belongs(all[0]) {
+				return b.convert(p, all[0])
+			}
 		}
 	}
 	return nil, false
+}
+
+// belongs reports whether the word before a name is not of another thing: the o-3 of "order o-3" is no name of a customer.
+func (b binder) belongs(one *fact) bool {
+	before := b.facts.before(one)
+	if len(before) == 0 {
+		return true
+	}
+	last := before[len(before)-1]
+	return stop[last] != "" || class(last) != "" || slices.Contains(nameWords(b.tool), last)
 }
 
 // hasQuoted reports whether the task has quoted texts, used or not: then others are part of the sentence.

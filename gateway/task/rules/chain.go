@@ -25,7 +25,7 @@ func (p planner) chain(target tool.Tool, param string, f *facts, depth int) ([]s
 		if t.ID == target.ID || t.Output == nil || !reads(t) {
 			continue
 		}
-		s, ok := find(parse(t.Output), target, param, want)
+		s, ok := find(t, target, param, want)
 		if !ok {
 			continue
 		}
@@ -74,13 +74,14 @@ func reads(t tool.Tool) bool {
 }
 
 // find looks for a member that fits a parameter by name and type, in the result or in the objects of its lists.
-func find(out schema, target tool.Tool, param string, want schema) (source, bool) {
-	if m := member(out, target, param, want); m != "" {
+func find(from, target tool.Tool, param string, want schema) (source, bool) {
+	out := parse(from.Output)
+	if m := member(out, from, target, param, want); m != "" {
 		return source{member: m}, true
 	}
 	for _, name := range sortedKeys(out.Properties) {
 		if p := out.Properties[name]; p.kind() == "array" && p.Items != nil {
-			if m := member(*p.Items, target, param, want); m != "" {
+			if m := member(*p.Items, from, target, param, want); m != "" {
 				return source{list: name, member: m}, true
 			}
 		}
@@ -88,25 +89,31 @@ func find(out schema, target tool.Tool, param string, want schema) (source, bool
 	return source{}, false
 }
 
-// member returns the member that fits: of the same name, or the parameter's name behind that of the thing, or that of the thing.
-func member(of schema, target tool.Tool, param string, want schema) string {
-	thing := ""
-	for _, w := range nameWords(target) {
-		if class(w) == "" {
-			thing = w
-		}
-	}
+// member returns the member that fits: of the same name, or the parameter's name behind that of the thing, or that of the
+// thing, or the id of what the other tool finds.
+func member(of schema, from, target tool.Tool, param string, want schema) string {
+	thing, found := thingOf(target), thingOf(from)
 	general := slices.Contains([]string{"id", "name", "key", "number"}, strings.ToLower(param))
 	for _, name := range sortedKeys(of.Properties) {
 		folded, k := fold(name), of.Properties[name].kind()
 		if k != want.kind() {
 			continue
 		}
-		if folded == fold(param) && !general || thing != "" && (folded == thing+fold(param) || general && folded == thing) {
+		if folded == fold(param) && !general || thing != "" && (folded == thing+fold(param) || general && folded == thing) || found != "" && !general && found+folded == fold(param) {
 			return name
 		}
 	}
 	return ""
+}
+
+// thingOf returns the stem of the last noun of a tool's name, "" without one.
+func thingOf(t tool.Tool) (thing string) {
+	for _, w := range nameWords(t) {
+		if class(w) == "" {
+			thing = w
+		}
+	}
+	return thing
 }
 
 // choose finds the member by which the task names one of the objects of a list.

@@ -33,8 +33,9 @@ var kinds = []struct {
 	{"date", regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?`)},
 	{"path", regexp.MustCompile(`(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*/?|\b[\w.-]+(?:/[\w.-]+)*\.(?:txt|md|json|csv|py|ts|js|go|ya?ml|html|pdf|png|jpg|log|toml|xml)\b`)},
 	{"repo", regexp.MustCompile(`\b[\w.-]+/[\w.-]+\b`)},
+	{"name", regexp.MustCompile(`\b[A-Za-z]+[-_]\d+\b`)},
 	{"number", regexp.MustCompile(`#?-?\b\d+(?:\.\d+)?\b`)},
-	{"name", regexp.MustCompile(`\b[A-Z][\p{L}-]+(?: [A-Z][\p{L}-]+)*|\b[A-Z]{2,}-\d+\b|\b[A-Za-z]+[-_]\d+\b`)},
+	{"name", regexp.MustCompile(`\b[A-Z][\p{L}-]+(?: [A-Z][\p{L}-]+)*`)},
 }
 
 // facts finds the values of a task, each part of it once.
@@ -52,13 +53,18 @@ func (t text) facts(args map[string]json.RawMessage) *facts {
 	}
 	for _, k := range kinds {
 		for _, at := range k.pattern.FindAllStringIndex(t.whole, 100) {
-			if f.free(at[0], at[1]) && !(k.kind == "name" && at[0] == 0) {
+			if f.free(at[0], at[1]) && !(k.kind == "name" && at[0] == 0) && !(k.kind == "path" && inWord(t.whole, at[0])) {
 				f.all = append(f.all, &fact{kind: k.kind, text: strings.TrimRight(t.whole[at[0]:at[1]], "."), at: at[0], end: at[1]})
 			}
 		}
 	}
 	slices.SortFunc(f.all, func(a, b *fact) int { return a.at - b.at })
 	return f
+}
+
+// inWord reports whether a place in a text that has a slash is inside of a word: the path /b of a/b is none.
+func inWord(text string, at int) bool {
+	return at > 0 && text[at] == '/' && !strings.ContainsRune(" \t\n\"'(=:,", rune(text[at-1]))
 }
 
 func (f *facts) free(from, to int) bool {

@@ -59,13 +59,16 @@ func fit(t text, c Candidate, named string) (match, bool) {
 		m.score = 10
 		return m, true
 	}
-	asked, certain := t.class()
-	verb := agree(asked, m.class, certain)
+	asked := t.class()
+	verb := agree(asked, m.class)
+	if verb == 1 && slices.ContainsFunc(m.words, func(w string) bool { return class(w) == m.class && slices.Contains(t.words, w) }) {
+		verb += 0.2 // the very word
+	}
 	cover := covered(nouns, t.words)
 	if named != "" || verb < 0 || cover < 0.99 && len(nouns) > 0 || len(nouns) == 0 && !slices.Contains(t.words, m.words[0]) {
 		return m, false
 	}
-	m.score = verb + extra(t, c.Tool, m.words) + 0.25/float64(1+c.Rank) + 0.1*float64(len(nouns))
+	m.score = verb + extra(t, c.Tool, m.words) + 0.25/float64(1+c.Rank) + 0.2*float64(len(nouns))
 	return m, true
 }
 
@@ -85,21 +88,18 @@ func mentions(task string, t tool.Tool) bool {
 	return strings.Contains(lower, strings.ToLower(t.ID.String())) || strings.ContainsAny(name, "_-") && strings.Contains(lower, name)
 }
 
-// class returns the class of the task's first verb. It is certain if the task begins with it.
-func (t text) class() (string, bool) {
-	for i, w := range t.words {
+// class returns the class of the task's first verb, which is near its beginning; "" without one.
+func (t text) class() string {
+	for _, w := range t.words[:min(len(t.words), 8)] {
 		if c := class(w); c != "" {
-			return c, i == 0 || slices.Contains([]string{"please", "can", "could", "you", "i", "want", "to"}, t.words[i-1])
-		}
-		if i > 6 {
-			break
+			return c
 		}
 	}
-	return "", false
+	return ""
 }
 
 // agree scores two classes of verbs; less than 0 is a contradiction.
-func agree(asked, has string, certain bool) float64 {
+func agree(asked, has string) float64 {
 	switch {
 	case asked == has && has != "":
 		return 1
@@ -108,7 +108,6 @@ func agree(asked, has string, certain bool) float64 {
 	case has == "" && asked != "":
 		return 0.3
 	}
-	_ = certain
 	return -1
 }
 

@@ -68,20 +68,21 @@ func Make(r Request) Plan {
 	return p.plan(ranked[0])
 }
 
-// complete returns the plan of the only one of several tools for which the task has all arguments, nil if there is none or
-// more than one.
-func (p planner) complete(some []match) (only *Plan) {
+// complete returns the plan of the only one of several tools for which the task has all arguments, or the one that calls
+// the others too; nil if there is no such plan.
+func (p planner) complete(some []match) *Plan {
+	var all []Plan
 	for _, m := range some {
-		plan := p.plan(m)
-		if len(plan.Missing) > 0 || plan.Refusal != "" {
-			continue
+		if plan := p.plan(m); len(plan.Missing) == 0 && plan.Refusal == "" {
+			all = append(all, plan)
 		}
-		if only != nil {
-			return nil
-		}
-		only = &plan
 	}
-	return only
+	for _, one := range all {
+		if !slices.ContainsFunc(all, func(other Plan) bool { return !slices.Contains(one.Calls, other.Calls[len(other.Calls)-1]) }) {
+			return &one
+		}
+	}
+	return nil
 }
 
 // rivals returns the tools that match about as well as the best one.
