@@ -19,6 +19,8 @@ import (
 
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/gateway/upstream/upstreamtest"
+	"sallyport/internal/models"
+	"sallyport/internal/models/modeltest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
@@ -72,10 +74,13 @@ func browse() {
 func TestScripts(t *testing.T) {
 	as := authserver.New(t, &authserver.Options{Clients: []authserver.Client{{ID: "robot", Secret: "s3cret", Service: true}}})
 	guarded := oauthtest.New(t, as, nil)
+	model := modeltest.New(t, models.OpenAI, modelOfScripts)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GUARDED", guarded.URL)
+			env.Setenv("MODEL", model.URL)
+			env.Setenv("MODEL_KEY", modeltest.Key)
 			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")
 			return setUp(env)
 		},
@@ -91,6 +96,16 @@ func TestScripts(t *testing.T) {
 			"timeless":    timeless,
 		},
 	})
+}
+
+// modelOfScripts is a model that searches, writes a program with a mistake, repairs it, and answers.
+func modelOfScripts(t modeltest.Turn) string {
+	return []string{
+		"```search\norders of the shop\n```",
+		"```python\nfrom servers.shop import list_orders\nprint(len([o for o in list_orders()[\"order\"] if o[\"customer\"] == \"Borg\"]))\n```",
+		"```python\nfrom servers.shop import list_orders\nprint(len([o for o in list_orders()[\"orders\"] if o[\"customer\"] == \"Borg\"]))\n```",
+		"```answer\nBorg placed 3 orders.\n```",
+	}[min(len(t.Messages)/2, 3)]
 }
 
 // setUp gives each script a directory for sandboxes whose path is short enough for sockets.
