@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/trust"
 	"sallyport/internal/access"
+	"sallyport/internal/audit"
 	"sallyport/internal/clients"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -28,7 +29,7 @@ type nameSource func(ctx context.Context) []string
 // addCompletions registers the completion of arguments for all verbs. Verbs without an entry complete no files.
 func (a *app) addCompletions(root *cobra.Command) {
 	one := map[string]nameSource{
-		"call": a.toolIDs, "auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
+		"call": a.toolIDs, "policy try": a.toolIDs, "auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
 		"upstreams remove": a.upstreamNames, "upstreams edit": a.upstreamNames, "upstreams logs": a.upstreamNames, "upstreams review": a.upstreamNames,
 		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
 		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
@@ -53,7 +54,8 @@ func (a *app) addCompletions(root *cobra.Command) {
 		default:
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		for flag, list := range map[string]nameSource{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames} {
+		for flag, list := range map[string]nameSource{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames,
+			"execution": a.executionIDs, "tool": a.toolIDs} {
 			if cmd.Flags().Lookup(flag) != nil {
 				_ = cmd.RegisterFlagCompletionFunc(flag, completeNames(list, true)) // fails only if the flag has one already
 			}
@@ -183,7 +185,8 @@ func (a *app) pinnedTools() (list []string) {
 	return list
 }
 
-// executionIDs returns the executions of running gateways. It does not open stored records, which would take too long.
+// executionIDs returns the executions of running gateways, else those in the audit record. It does not open stored records, which
+// would take too long.
 func (a *app) executionIDs(ctx context.Context) (list []string) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
 		return cli.GetFromAll(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
@@ -192,7 +195,36 @@ func (a *app) executionIDs(ctx context.Context) (list []string) {
 			}
 		})
 	})
+	if len(list) == 0 {
+		list = a.auditedIDs(ctx, audit.ExecutionEnd, func(r audit.Record) (id, about string) { return r.Execution, r.Outcome })
+	}
 	return list
+}
+
+// auditedDays is how many days of the audit record are read for completions, auditedMost how many it returns.
+const (
+	auditedDays = 7
+	auditedMost = 20
+)
+
+// auditedIDs returns the last ids of the records of a kind, the newest first.
+func (a *app) auditedIDs(ctx context.Context, kind audit.Kind, of func(audit.Record) (id, about string)) (list []string) {
+	dir := audit.Dir(a.DataDir())
+	first, err := audit.Since(dir, time.Now().AddDate(0, 0, -auditedDays))
+	if err != nil {
+		return nil
+	}
+	for r, damaged := range audit.Read(dir, first) {
+		if ctx.Err() != nil {
+			break
+		}
+		if damaged == nil && r.Kind == kind {
+			id, about := of(r)
+			list = append(list, fmt.Sprintf("%s\t%s, %s ago", cli.Cell(id, 40), cli.Cell(about, 60), cli.Age(r.Time)))
+		}
+	}
+	slices.Reverse(list)
+	return list[:min(len(list), auditedMost)]
 }
 
 func (a *app) approvalIDs(ctx context.Context) (list []string) {

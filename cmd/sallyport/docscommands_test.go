@@ -98,6 +98,29 @@ func TestPort(t *testing.T) {
 	}
 }
 
+// readsOnly matches commands that change nothing and need nothing but settings.
+var readsOnly = regexp.MustCompile(`^sallyport (?:(?:upstreams|skills|token|environments|workflow) list|(?:upstreams|skills) review|environments prune .*--dry-run|config (?:check|show|schema|migrate --dry-run)|` +
+	`policy test|workflow (?:runs|schema|lint)|approvals|executions|log sinks|auth status|version|completion [a-z]+)(?: --[a-z-]+(?:[= ]\S+)?)*$`)
+
+// TestDocsRun runs the commands of the pages that only read, as they are printed.
+func TestDocsRun(t *testing.T) {
+	t.Parallel()
+	home := makeHome(t)
+	ran := map[string]bool{}
+	for _, line := range shellLines(t, testutil.ModuleRoot(t)) {
+		if !readsOnly.MatchString(line) || ran[line] {
+			continue
+		}
+		ran[line] = true
+		if status, _, stderr := home.run(t, strings.Fields(line)[1:]...); status != 0 {
+			t.Errorf("%s: status %d, %s", line, status, stderr)
+		}
+	}
+	if len(ran) < 15 {
+		t.Errorf("only %d commands were run", len(ran))
+	}
+}
+
 // exists reports whether a command is the one that its help is of: --help prints the help of the nearest command that exists.
 func exists(args []string, usage, help string) bool {
 	verbs := strings.Fields(verbsOf.FindString(usage))

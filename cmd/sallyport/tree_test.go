@@ -176,6 +176,39 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestCompletion: a shell is offered what an argument can be, from local data. No upstream is started for that, and nothing is said.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	home := makeHome(t)
+	started := filepath.Join(string(home), "started")
+	settings := "upstreams:\n  files: {command: touch, args: ['" + started + "'], eager: true}\nworkspaces: {app: {path: app}}\nenvironments: {data: {python: {requirements: [six]}}}\n"
+	if err := os.WriteFile(home.settings(), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range everyCommand(t) {
+		lines := map[string]string{"": ""} // what is before the cursor, and how the offer begins
+		for flag, offer := range map[string]string{"upstream": "files\n", "environment": "data\n", "workspace": "app\n", "execution": ":", "tool": ":"} {
+			if cmd.Flags().Lookup(flag) != nil {
+				lines["--"+flag] = offer
+			}
+		}
+		for flag, want := range lines {
+			line := append(pathOf(cmd), strings.Fields(flag)...)
+			line = append(line, "")
+			status, stdout, stderr := home.run(t, append([]string{"__complete"}, line...)...)
+			if status != 0 || !strings.Contains(stdout, "\n:") && !strings.HasPrefix(stdout, ":") || strings.Contains(stderr, "sallyport:") {
+				t.Errorf("%v: status %d, %q, %q", line, status, stdout, stderr)
+			}
+			if !strings.HasPrefix(stdout, want) {
+				t.Errorf("%v offers %q", line, stdout)
+			}
+		}
+	}
+	if _, err := os.Stat(started); err == nil {
+		t.Error("an upstream was started")
+	}
+}
+
 // wantList checks that a command line prints an object with a list as the member.
 func (h newHome) wantList(t *testing.T, member string, args []string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package workflowcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -179,7 +180,7 @@ func (w *watcher) answerOnce(ctx context.Context, g *engine.Client, step string,
 }
 
 // completeRuns completes the ids of runs that are over, or that are not.
-func (a *app) completeRuns(over bool) cobra.CompletionFunc {
+func (a *app) completeRuns(over ...bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
 		if len(args) == 0 {
@@ -187,7 +188,7 @@ func (a *app) completeRuns(over bool) cobra.CompletionFunc {
 				var list httpapi.RunList
 				err := g.Get(ctx, "/runs?limit=20", &list)
 				for _, run := range list.Runs {
-					if run.Status.Over() == over {
+					if slices.Contains(over, run.Status.Over()) {
 						ids = append(ids, run.ID+"\t"+run.Workflow+" "+string(run.Status))
 					}
 				}

@@ -121,7 +121,7 @@ With --after or --limit it lists a page of events instead.`,
 			}
 			return a.workflowLog(cmd.Context(), args[0], follow, asJSON)
 		},
-		ValidArgsFunction: a.completeRuns(true),
+		ValidArgsFunction: a.completeRuns(true, false),
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "update it on each event, until the run is over")
 	cli.JSONLinesFlag(cmd, &asJSON)
