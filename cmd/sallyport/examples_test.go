@@ -36,6 +36,7 @@ var examplesRun = map[string]func(t *testing.T, s *site, path string){
 	"litellm/config.yaml":         litellm,
 	"langchain-python/agent.py":   pythonSyntax,
 	"agno/agent.py":               pythonSyntax,
+	"agno/code_executor.py":       pythonSyntax,
 }
 
 // TestExamples tries every file of docs/examples against a gateway that serves; the page tells of each, and what is

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
@@ -30,7 +31,9 @@ type Engine struct {
 	*workflow.Engine
 	// Library has the definitions.
 	Library *library.Library
-	policy  lint.Policy
+	// file is a definition in addition to those of the library, nil for none.
+	file   *spec.Definition
+	policy lint.Policy
 	env     func(string) (string, bool)
 	// NotifyChanged tells the gateway that the definitions have changed, as it offers exposed workflows to programs.
 	NotifyChanged func()
@@ -38,7 +41,7 @@ type Engine struct {
 
 // Plan returns what a run would do. Errors are *tool.Error.
 func (m *Engine) Plan(ctx context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
-	all := ByName(m.Library.Definitions())
+	all := ByName(m.definitions())
 	d := all[name]
 	if d == nil {
 		return lint.Planned{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + sanitize.Line(name, 64)}
@@ -70,11 +73,24 @@ func ByName(all []*spec.Definition) map[string]*spec.Definition {
 	return names
 }
 
+// definitions returns all definitions. That of a file replaces the one of the library with its name.
+func (m *Engine) definitions() []*spec.Definition {
+	all := m.Library.Definitions()
+	if m.file == nil {
+		return all
+	}
+	return append(slices.DeleteFunc(slices.Clone(all), func(d *spec.Definition) bool { return d.Name == m.file.Name }), m.file)
+}
+
 // Open opens an engine on a gateway. With alone it does not resume runs by itself.
 func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*Engine, error) {
-	m := &Engine{Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, NotifyChanged: func() {}}
+	return open(a, cfg, g, records, log, alone, nil)
+}
+
+func open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool, file *spec.Definition) (*Engine, error) {
+	m := &Engine{file: file, Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, NotifyChanged: func() {}}
 	var err error
-	m.Engine, err = workflow.Open(g.Service(), &workflow.Options{Records: records, Definitions: m.Library.Definitions, Logger: log, Env: a.Env,
+	m.Engine, err = workflow.Open(g.Service(), &workflow.Options{Records: records, Definitions: m.definitions, Logger: log, Env: a.Env,
 		Approvals: g.Approver, Catalog: g.Service(), Labels: g.Guard, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
@@ -120,16 +136,26 @@ func Use(ctx context.Context, a *cli.App, working bool, use func(ctx context.Con
 	if found || err != nil {
 		return err
 	}
-	return useInProcess(ctx, a, working, use)
+	return useInProcess(ctx, a, working, nil, use)
 }
 
-func useInProcess(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) (err error) {
+// UseFile is Use with an engine in this process that also has the definition of a file. If another process has the records,
+// those of its runs are in memory.
+func UseFile(ctx context.Context, a *cli.App, file *spec.Definition, use func(ctx context.Context, c *Client) error) error {
+	return useInProcess(ctx, a, true, file, use)
+}
+
+func useInProcess(ctx context.Context, a *cli.App, working bool, file *spec.Definition, use func(ctx context.Context, c *Client) error) (err error) {
 	cfg, err := loadSettings(a, working)
 	if err != nil {
 		return err
 	}
 	log := a.Logger(slog.LevelError)
 	records, err := openRecords(a, log, working)
+	if _, used := errors.AsType[*store.InUseError](err); used && file != nil {
+		records, err = store.Memory(), nil
+		a.Say("another process has the records: this run is not kept")
+	}
 	if err != nil {
 		return err
 	}
@@ -139,7 +165,7 @@ func useInProcess(ctx context.Context, a *cli.App, working bool, use func(ctx co
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	m, err := Open(a, cfg, g, records, log, true)
+	m, err := open(a, cfg, g, records, log, true, file)
 	if err != nil {
 		return err
 	}

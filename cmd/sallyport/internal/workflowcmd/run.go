@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +20,7 @@ import (
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/lint"
+	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/tool"
 )
 
@@ -33,9 +37,11 @@ type runFlags struct {
 func workflowRunCommand(a *app) *cobra.Command {
 	var l runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] NAME",
+		Use:   "run [flags] NAME|PATH",
 		Short: "run a workflow, and print its outputs",
 		Long: `Run starts a workflow, prints its progress on stderr, and prints its outputs as JSON.
+A PATH is a file with a definition anywhere, such as ./digest.yaml; this process runs
+it, also if a gateway runs.
 In a terminal it asks for missing inputs, forms and approvals. Without a terminal it
 exits where a person is needed, and prints how to continue; the run waits in the
 meantime.
@@ -50,7 +56,8 @@ Exit status: 0 success; 1 it failed; 2 wrong usage, inputs or settings;
 		Example: `  sallyport workflow run digest --input folder=docs
   sallyport workflow run report --input @inputs.json --json | jq .outputs
   sallyport workflow run entry --answer ask.name=report --answer ask.size=m
-  sallyport workflow run digest --dry-run`,
+  sallyport workflow run digest --dry-run
+  sallyport workflow run ./drafts/digest.yaml --input folder=docs`,
 		Args: cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.workflow = args[0]
@@ -76,7 +83,26 @@ func (a *app) runWorkflow(ctx context.Context, l runFlags) error {
 		return err
 	}
 	w := &watcher{app: a, given: given, asJSON: l.asJSON, key: rand.Text()}
+	if isFile(l.workflow) {
+		if w.file, err = spec.Load(l.workflow); err != nil {
+			return errors.Join(err, cli.Status(cli.ExitUsage))
+		}
+		l.workflow = w.file.Name
+	}
 	return a.watchRun(ctx, w, func(ctx context.Context, g *engine.Client) (bool, error) { return w.start(ctx, g, l) })
+}
+
+// isFile reports whether the argument is the path of a definition, and no name: names have no dots and slashes.
+func isFile(argument string) bool {
+	return strings.ContainsRune(argument, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(argument))
+}
+
+// use calls do with the engine of the data directory, or with one that has the definition of a file.
+func (w *watcher) use(ctx context.Context, do func(ctx context.Context, g *engine.Client) error) error {
+	if w.file != nil {
+		return engine.UseFile(ctx, w.App, w.file, do)
+	}
+	return engine.Use(ctx, w.App, true, do)
 }
 
 // errGatewayGone reports that the process with the engine has ended.
@@ -90,7 +116,7 @@ func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.C
 	defer signal.Stop(second)
 	w.signals = second
 	for try := 0; ; try++ {
-		err := engine.Use(context.WithoutCancel(ctx), a.App, true, func(_ context.Context, g *engine.Client) error {
+		err := w.use(context.WithoutCancel(ctx), func(_ context.Context, g *engine.Client) error {
 			if w.run.ID == "" {
 				watch, err := begin(ctx, g)
 				if err != nil || !watch {

@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
 	"sallyport/gateway/workflow/forms"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/gateway/workflow/timeline"
@@ -33,6 +34,8 @@ type watcher struct {
 	*app
 	run    workflow.Run
 	asJSON bool
+	// file is the definition of a file that this process runs; nil: the engine of the data directory runs one by its name.
+	file *spec.Definition
 	// key makes the start idempotent.
 	key string
 	// given are answers to forms, by step and field. Sent answers are removed.
