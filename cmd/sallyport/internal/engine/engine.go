@@ -34,7 +34,7 @@ type Engine struct {
 	// file is a definition in addition to those of the library, nil for none.
 	file   *spec.Definition
 	policy lint.Policy
-	env     func(string) (string, bool)
+	env    func(string) (string, bool)
 	// NotifyChanged tells the gateway that the definitions have changed, as it offers exposed workflows to programs.
 	NotifyChanged func()
 }
