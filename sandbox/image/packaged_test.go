@@ -27,7 +27,7 @@ import (
 )
 
 // TestPackagedImage pulls the OCI image of `make dist` from a registry, as any image, and runs its entry point in its root
-// as its user: both programs of it.
+// as its user.
 func TestPackagedImage(t *testing.T) {
 	dir := os.Getenv("SALLYPORT_DIST")
 	if dir == "" || os.Getuid() != 0 {
@@ -46,12 +46,12 @@ func TestPackagedImage(t *testing.T) {
 		t.Errorf("the image runs %q as %q in %q", config.Config.Entrypoint, config.Config.User, root.Path)
 	}
 	out := runIn(t, root.Dir, config.Config.Env, "version", "--json")
-	var v struct {
-		Version, Runsc string
-		Path           string `json:"runsc_path"`
-	}
-	if err := json.Unmarshal(out, &v); err != nil || v.Version == "" || v.Runsc == "" || v.Path != "/usr/local/bin/runsc" {
+	var v struct{ Version, Commit string }
+	if err := json.Unmarshal(out, &v); err != nil || v.Version == "" {
 		t.Errorf("version --json in the image prints %s, %v", out, err)
+	}
+	if info, err := os.Stat(filepath.Join(root.Dir, "usr/local/bin/runsc")); err != nil || info.Mode().Perm()&0o111 == 0 || info.Size() < 50<<20 {
+		t.Errorf("runsc in the image: %v, %v", info, err)
 	}
 }
 

@@ -134,7 +134,10 @@ func (r *release) compressLayer(files []file) (layer []byte, diff string, err er
 	if err := writeTar(io.MultiWriter(z, sum), r.date, files); err != nil {
 		return nil, "", err
 	}
-	return out.Bytes(), fmt.Sprintf("sha256:%x", sum.Sum(nil)), z.Close()
+	if err := z.Close(); err != nil {
+		return nil, "", err
+	}
+	return out.Bytes(), fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }
 
 // imageUser is the user of the gateway in the image, as in docs/deploy/Containerfile.
