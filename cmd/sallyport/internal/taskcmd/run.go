@@ -84,7 +84,7 @@ settings; 75 a call needs approval; 125 a limit was reached; 130 interrupted.`,
 	flags.StringVar(&o.Workspace, "workspace", "", "let /workspace be the workspace `NAME`; without it \"default\"")
 	flags.StringVar(&o.Environment, "environment", "", "run programs in the environment `NAME` of the settings")
 	flags.StringVar(&o.resume, "resume", "", "go on with the task `ID` at its last program")
-	flags.BoolVar(&o.asJSON, "json", false, "print the record of the task as JSON")
+	flags.BoolVar(&o.asJSON, "json", false, "print the record of the task as one JSON object")
 	flags.BoolVar(&o.quiet, "quiet", false, "print no progress")
 	a.SandboxFlag(cmd)
 	return cmd

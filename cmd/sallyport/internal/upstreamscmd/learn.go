@@ -35,7 +35,7 @@ gives as examples or defaults. It lists the calls and asks before it makes them;
 Exit status: 0 if all calls succeeded, 1 if one failed.`,
 		Example: `  sallyport upstreams learn github
   sallyport upstreams learn github --yes --json`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.upstreamsLearn(cmd.Context(), args[0], yes, asJSON)
 		},

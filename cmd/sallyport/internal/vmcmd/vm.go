@@ -23,15 +23,12 @@ func Command(shared *cli.App) *cobra.Command {
 by Lima on macOS, by WSL on Windows. The gateway, its upstreams and its credentials
 stay on this machine; the virtual machine sees no folder of it.`,
 		Example: "  sallyport vm up\n  sallyport vm status",
-		Args:    cli.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var o options
 	cmd.PersistentFlags().StringVar(&o.name, "name", "sallyport", "the `NAME` of the virtual machine")
 	cmd.PersistentFlags().StringVar(&o.engine, "engine", "", "the `PROGRAM` that runs it, lima or wsl (default wsl on Windows, else lima)")
 	cli.CompleteFlag(cmd, "engine", "lima", "wsl")
-	cmd.AddCommand(upCommand(a, &o), downCommand(a, &o), statusCommand(a, &o), shellCommand(a, &o))
-	return cmd
+	return cli.Group(cmd, upCommand(a, &o), downCommand(a, &o), statusCommand(a, &o), shellCommand(a, &o))
 }
 
 // options are the flags.
