@@ -78,6 +78,20 @@ func decodeArgument(target any, value json.RawMessage) (want string) {
 		} else if json.Unmarshal(value, target) != nil {
 			return "a list of strings"
 		}
+	case *bool:
+		switch strings.Trim(string(value), `"`) {
+		case "true":
+			*target = true
+		case "false":
+			*target = false
+		default:
+			return "true or false"
+		}
+	case *json.RawMessage: // a schema
+		if len(value) == 0 || value[0] != '{' {
+			return "an object"
+		}
+		*target = value
 	case *map[string]json.RawMessage:
 		if json.Unmarshal(value, target) != nil {
 			return "an object"

@@ -38,11 +38,11 @@ func TestRunTask(t *testing.T) {
 	} {
 		e := &errands{ends: test.ends}
 		client := connectShop(t, &shop{}, mcpserver.Options{Tasks: e, Profiles: config.Profiles{config.ProfileTasks}})
-		text, failed := call(t, client, "run_task", map[string]any{"task": "count", "only": []string{"shop"}, "args": map[string]any{"month": "may"}, "plan": true})
+		text, failed := call(t, client, "run_task", map[string]any{"task": "count", "only": []string{"shop"}, "args": map[string]any{"month": "may"}, "plan": true, "output": map[string]any{"type": "string"}})
 		if !strings.Contains(text, test.says) || failed != test.failed {
 			t.Errorf("%s: %v, %s", test.ends.Status, failed, text)
 		}
-		if e.got.Task != "count" || !e.got.Plan || e.got.Only[0] != "shop" || string(e.got.Args["month"]) != `"may"` {
+		if e.got.Task != "count" || !e.got.Plan || string(e.got.Output) != `{"type":"string"}` || e.got.Only[0] != "shop" || string(e.got.Args["month"]) != `"may"` {
 			t.Errorf("%+v", e.got)
 		}
 	}
