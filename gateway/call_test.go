@@ -41,7 +41,8 @@ func TestCallChecksArguments(t *testing.T) {
 		{"closed", `{"path":"x"}`, ""},
 		{"open", `{"path":"x","other":1}`, ""},
 		{"open", `{"paht":"x"}`, "missing property 'path' (did you mean path?"},
-		{"silent", `{"Path":"x"}`, `unknown parameter "Path" (did you mean path?`},
+		{"silent", `{"paht":"x"}`, `unknown parameter "paht" (did you mean path?`},
+		{"silent", `{"Path":"x"}`, ""}, // another form of the name
 		{"silent", ``, ""},
 		{"silent", ` null `, ""},
 		{"combined", `{"path":"x","depth":1}`, ""},
