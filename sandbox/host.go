@@ -36,6 +36,7 @@ type Host struct {
 	snapshots    *snapshots
 	pool         *pool
 	sessions     *sessions
+	reuse        *reuse
 
 	mu           sync.Mutex // orders the end of ctx and running.Add
 	running      sync.WaitGroup
@@ -69,6 +70,7 @@ func New(opts Options) (*Host, error) {
 	h.ctx = ctx
 	h.sessions = &sessions{host: h, idle: cmp.Or(opts.SessionIdle, 10*time.Minute), open: map[sessionKey]*session{}}
 	h.pool = newPool(h, opts.Pool)
+	h.reuse = &reuse{host: h, idle: map[reuseKey][]*instance{}, failed: map[kind]error{}}
 	h.poolWork.Go(func() { h.pool.fill(ctx) })
 	h.poolWork.Go(func() { h.sweep(ctx) })
 	h.close = sync.OnceValue(func() error {
@@ -87,6 +89,7 @@ func (h *Host) drain() {
 	h.poolWork.Wait()
 	h.snapshotting.Wait()
 	h.sessions.closeAll()
+	h.reuse.discardIdle(func(*instance) bool { return true })
 	h.cleanups.Wait()
 }
 

@@ -29,11 +29,16 @@ type kind struct {
 	fileSize    int64
 	workspace   int64
 	inodes      int
+	// forks is set for sandboxes whose first process forks one for each program.
+	forks bool
 }
 
 func kindOf(job Job) kind {
 	l := job.Limits
-	return kind{job.Interpreter, job.Environment, l.Memory, l.Processes, l.OpenFiles, l.FileSize, l.Workspace, l.Inodes}
+	return kind{
+		interpreter: job.Interpreter, environment: job.Environment, memory: l.Memory, processes: l.Processes,
+		openFiles: l.OpenFiles, fileSize: l.FileSize, workspace: l.Workspace, inodes: l.Inodes,
+	}
 }
 
 // instance is one sandbox, from its start until it is removed completely. It runs one
@@ -44,7 +49,10 @@ type instance struct {
 	id        string
 	dir       string
 	servers   *generation
-	bridge    *bridge.Bridge
+	bridge    *bridge.Bridge // of the only program, or of the current one
+	zygote    *zygote        // nil if the first process runs the program
+	memory    memoryGauge
+	base      int64 // memory in use before the first program, if there is a zygote
 	process   *runsc.Process
 	cgroup    *cgroup
 	stdout    *stream
@@ -104,7 +112,11 @@ func (h *Host) open(k kind, id, image string) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
-	b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
+	if k.forks {
+		b.zygote, err = listenZygote(b.sockets())
+	} else {
+		b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
+	}
 	if err == nil {
 		err = b.launch(b.preamble, image)
 	}
@@ -167,7 +179,7 @@ func (b *instance) ready(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	})
-	err := b.bridge.Wait(ctx)
+	err := b.connect(ctx)
 	cancel()
 	watcher.Wait()
 	if err == nil {
@@ -185,6 +197,14 @@ func (b *instance) ready(ctx context.Context) error {
 	default:
 		return fmt.Errorf("start sandbox: %w", err)
 	}
+}
+
+// connect waits until the guest or the zygote is connected.
+func (b *instance) connect(ctx context.Context) error {
+	if b.zygote != nil {
+		return b.zygoteReady(ctx)
+	}
+	return b.bridge.Wait(ctx)
 }
 
 // livenessTTL is how long after its last sign of life a sandbox counts as alive without a ping.
@@ -218,6 +238,9 @@ func (b *instance) clean() error {
 		if s != nil {
 			s.wait()
 		}
+	}
+	if b.zygote != nil {
+		b.zygote.close()
 	}
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())

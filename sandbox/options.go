@@ -27,6 +27,8 @@ type Options struct {
 	Snapshots string
 	// Pool configures the idle sandboxes that wait for programs.
 	Pool Pool
+	// Reuse lets programs of one owner share sandboxes, see Job.Owner. It requires a pool.
+	Reuse bool
 	// SessionIdle is how long the interpreter of a session may wait for its next program; 0 is 10 minutes.
 	SessionIdle time.Duration
 	// NoCgroups enforces limits by polling alone, even if cgroups can be created.

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -100,14 +101,32 @@ func (p *pool) get(ctx context.Context, job Job) (b *instance, waited bool, err 
 		p.recordDemand(k)
 		defer p.signal()
 	}
-	for b := p.take(k); b != nil; b = p.take(k) {
-		if p.host.isCurrent(b.servers) && b.alive(ctx) {
-			return b, true, nil
-		}
-		b.discard()
+	if b := p.takeLive(ctx, k); b != nil {
+		return b, true, nil
 	}
 	b, err = p.host.start(ctx, k, job.ID)
 	return b, false, err
+}
+
+// takeIdle returns an idle sandbox, or nil if there is none.
+func (p *pool) takeIdle(ctx context.Context, k kind) *instance {
+	b := p.takeLive(ctx, k)
+	if b != nil {
+		p.recordDemand(k)
+		p.signal()
+	}
+	return b
+}
+
+// takeLive returns an idle sandbox that can run a program, nil if there is none.
+func (p *pool) takeLive(ctx context.Context, k kind) *instance {
+	for b := p.take(k); b != nil; b = p.take(k) {
+		if p.host.isCurrent(b.servers) && b.alive(ctx) {
+			return b
+		}
+		b.discard()
+	}
+	return nil
 }
 
 // start starts a sandbox: restored from a snapshot if there is one, otherwise from scratch. Without a pool the process
@@ -198,6 +217,7 @@ func (p *pool) fill(ctx context.Context) {
 		case <-p.wake:
 		case <-tick.C:
 			p.shrink(time.Now())
+			p.host.reuse.expire(time.Now())
 		}
 		for ctx.Err() == nil {
 			k, ok := p.mostNeeded()
@@ -206,6 +226,20 @@ func (p *pool) fill(ctx context.Context) {
 			}
 			p.add(ctx, k)
 		}
+		p.prepareReuse()
+	}
+}
+
+// prepareReuse starts to make the snapshots for sandboxes that run several programs, of the kinds in use.
+func (p *pool) prepareReuse() {
+	if !p.host.opts.Reuse {
+		return
+	}
+	p.mu.Lock()
+	kinds := slices.Collect(maps.Keys(p.idle))
+	p.mu.Unlock()
+	for _, k := range kinds {
+		p.host.snapshots.find(forkKind(k))
 	}
 }
 

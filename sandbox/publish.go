@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -28,6 +29,9 @@ func (h *Host) Publish(files map[string][]byte) error {
 		return fmt.Errorf("publish wrappers: %w", err)
 	}
 	h.pool.retireIdle()
+	if h.reuse != nil {
+		h.reuse.expire(time.Now())
+	}
 	return nil
 }
 

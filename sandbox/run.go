@@ -67,18 +67,51 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 		return h.sessions.run(ctx, job, caller)
 	}
 	for again := true; ; again = false {
-		b, waited, err := h.pool.get(ctx, job)
+		b, waited, err := h.acquire(ctx, job)
 		if err != nil {
 			return canceledOr(ctx, err)
 		}
 		outcome, err := b.run(ctx, job, caller)
-		b.discard()
+		h.release(b, job, err == nil && outcome.isNormal())
 		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && outcome.hasNoEffects()) {
 			continue // it died while idle; the next one is another, or new
 		}
 		return outcome, err
 	}
 }
+
+// acquire returns a sandbox for a program that has no session: one that no program has used, if there is one, else one
+// that the owner may use again. In a burst of programs, used ones come first, because each unused one has to be replaced.
+func (h *Host) acquire(ctx context.Context, job Job) (b *instance, waited bool, err error) {
+	if !h.reuse.allows(job) {
+		return h.pool.get(ctx, job)
+	}
+	if !h.reuse.waits(job) {
+		if b := h.pool.takeIdle(ctx, kindOf(job)); b != nil {
+			return b, true, nil
+		}
+	}
+	if b, waited := h.reuse.get(ctx, job); b != nil {
+		return b, waited, nil
+	}
+	return h.pool.get(ctx, job)
+}
+
+// release keeps a sandbox for more programs of the job's owner, or discards it.
+func (h *Host) release(b *instance, job Job, normal bool) {
+	owner := job.Owner
+	if job.OwnerAfter != nil {
+		owner = job.OwnerAfter()
+	}
+	if b.zygote == nil || !normal || owner == "" {
+		b.discard()
+		return
+	}
+	h.reuse.put(b, h.reuse.keyOf(job, owner))
+}
+
+// isNormal reports whether a program ended by itself.
+func (o Outcome) isNormal() bool { return o.Status == OK || o.Status == Failed || o.Status == Exited }
 
 // hasNoEffects reports whether the sandbox died before its program had any visible effect, so that the program can run again.
 func (o Outcome) hasNoEffects() bool {
@@ -197,7 +230,7 @@ func (e *execution) cause(err error) error {
 	if errors.Is(err, bridge.ErrClosed) {
 		// The guest's disconnect is noticed before runsc's exit, and perhaps before its reason.
 		select {
-		case <-e.instance.process.Done():
+		case <-e.instance.ended():
 		case <-e.ctx.Done():
 		case <-time.After(500 * time.Millisecond):
 		}
@@ -226,7 +259,7 @@ func (e *execution) drainOutput(err error) {
 // watchProcess stops the execution if runsc exits before the guest has reported the program's end.
 func (e *execution) watchProcess() {
 	select {
-	case <-e.instance.process.Done():
+	case <-e.instance.ended():
 		wait := connectGrace
 		if e.started.Load() {
 			wait = readGrace
@@ -248,7 +281,7 @@ func (e *execution) setStatus(outcome *Outcome, done bridge.ProgramResult, err, 
 	}
 	if err != nil {
 		outcome.Status = Crashed
-		if exit, waitErr := e.instance.process.Wait(); waitErr == nil {
+		if exit, waitErr := e.instance.exitStatus(); waitErr == nil {
 			outcome.Exit = exit
 		}
 		switch {

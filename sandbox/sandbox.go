@@ -46,6 +46,13 @@ type Job struct {
 	// Session, Interpreter and Environment sees this job's state in memory and in /workspace.
 	// The name must contain the principal, so that principals never share a session.
 	Session string
+	// Owner names who runs the program, and whatever else separates programs that must not share a sandbox, such as
+	// data-flow labels. Programs with the same Owner, Interpreter, Environment and Limits may run in the same sandbox one
+	// after the other, each in processes of its own. "" gives the program a sandbox that no other program uses.
+	Owner string
+	// OwnerAfter returns the owner of the sandbox after the program, for example with the labels of what it has read;
+	// nil is Owner. It is called once, when the program has ended.
+	OwnerAfter func() string `json:"-"`
 	// Workspace provides the initial content of /workspace and receives the changes;
 	// nil is an empty one that is discarded.
 	Workspace Workspace `json:"-"`

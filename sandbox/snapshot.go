@@ -145,7 +145,9 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	case <-ctx.Done():
 		return fmt.Errorf("start the guest: %w", context.Cause(ctx))
 	}
-	b.limitInodes(ctx)
+	if !k.forks { // a zygote limits the file systems of each program
+		b.limitInodes(ctx)
+	}
 	if err := h.runsc.Checkpoint(ctx, id, half); err != nil {
 		return err
 	}

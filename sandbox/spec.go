@@ -68,7 +68,7 @@ func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
 	if len(installed.NodePath) > 0 && k.interpreter == Node {
 		env = append(env, "NODE_PATH="+strings.Join(installed.NodePath, ":"))
 	}
-	return &specs.Process{
+	process := &specs.Process{
 		Args:            append([]string{program}, args(k, installed)...),
 		Cwd:             "/workspace",
 		Env:             env,
@@ -76,7 +76,12 @@ func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
 		Rlimits:         rlimits(k),
-	}, nil
+	}
+	if k.forks {
+		process.Env = append(env, "SALLYPORT_ZYGOTE="+zygoteSettings(k))
+		process.User, process.Capabilities, process.Rlimits = specs.User{}, zygoteRights(), nil
+	}
+	return process, nil
 }
 
 func environ(home, path string) []string {
@@ -87,8 +92,12 @@ func environ(home, path string) []string {
 func args(k kind, installed Environment) []string {
 	if k.interpreter == Node {
 		heap := max(64, (k.memory-96<<20)>>20) // node needs about 60 MB in addition to its heap
-		return []string{"--enable-source-maps", "--no-warnings", "--openssl-config=" + guestDir + "/openssl.cnf", "--stack-trace-limit=30",
-			"--max-old-space-size=" + strconv.FormatInt(heap, 10), guestDir + "/guest.mjs"}
+		flags := []string{}
+		if k.forks { // a fork has one thread
+			flags = append(flags, "--single-threaded", "--v8-pool-size=0")
+		}
+		return append(flags, "--enable-source-maps", "--no-warnings", "--openssl-config="+guestDir+"/openssl.cnf", "--stack-trace-limit=30",
+			"--max-old-space-size="+strconv.FormatInt(heap, 10), guestDir+"/guest.mjs")
 	}
 	return append([]string{"-I", "-S", "-B", guestDir + "/guest.py"}, installed.PythonPath...)
 }

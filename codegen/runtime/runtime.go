@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed guest/*.py guest/*.mjs guest/*.cjs guest/*.cnf guest/sallyport/*.py
+//go:embed guest/*.py guest/*.mjs guest/*.cjs guest/*.cnf guest/*.so guest/sallyport/*.py
 var guest embed.FS
 
 // TypeScript is the source of the module "sallyport" that a TypeScript program

@@ -1,6 +1,6 @@
 // The guest's end of the bridge (docs/reference/bridge.md).
 
-import { createConnection } from "node:net";
+import { Socket, createConnection } from "node:net";
 import { tell } from "./api.mjs";
 import { parse } from "./exact.mjs";
 import { writeAll } from "./files.mjs";
@@ -11,7 +11,7 @@ const OVER = "the program that made this call has ended";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
 export class Bridge {
-  // With patient set, it retries until the socket is open.
+  // path is that of a socket, or the descriptor of a connection. With patient set, it retries until the socket is open.
   constructor(path, patient) {
     Object.assign(this, { path, patient });
     this.calls = new Map();
@@ -30,7 +30,8 @@ export class Bridge {
   connect() {
     const buffer = Buffer.allocUnsafeSlow(256 << 10);
     const callback = (size) => this.take(buffer.subarray(0, size));
-    this.socket = createConnection({ path: this.path, onread: { buffer, callback } });
+    const onread = { buffer, callback };
+    this.socket = typeof this.path === "number" ? new Socket({ fd: this.path, onread }) : createConnection({ path: this.path, onread });
     this.socket.on("close", () => this.lose());
     this.socket.on("error", () => this.patient && !this.open && setTimeout(() => this.connect(), 3));
     this.socket.write(

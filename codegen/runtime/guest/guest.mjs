@@ -177,15 +177,20 @@ async function main() {
   globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api });
   delete process.env.MALLOC_ARENA_MAX; // only for this process, which has read it
   process.argv = [process.argv[0], "program.ts"];
-  const early = !existsSync(BRIDGE);
+  const zygote = process.env.SALLYPORT_ZYGOTE;
+  delete process.env.SALLYPORT_ZYGOTE;
+  const early = zygote || !existsSync(BRIDGE);
+  let path = BRIDGE;
   if (early) {
     const warm = await import("./warm.mjs");
     await warm.up(load, FOLDER);
+    const serve = zygote && warm.zygote(zygote);
     writeSync(1, "ready\n");
-    warm.wait(BRIDGE);
+    if (serve) path = serve();
+    else warm.wait(BRIDGE);
     warm.refresh();
   }
-  bridge = new Bridge(BRIDGE, early);
+  bridge = new Bridge(path, early && !zygote);
   api.use(bridge);
   bridge.onContent = (data) => files.content(data);
   bridge.onMessage = message;

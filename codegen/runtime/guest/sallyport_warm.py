@@ -36,6 +36,18 @@ def up(run):
     gc.freeze()  # current objects are never garbage
 
 
+def zygote(settings):
+    """Returns a function that runs the zygote and returns in each forked process, with the descriptor of its bridge."""
+    import ctypes
+
+    library = ctypes.PyDLL(f"/opt/sallyport/zygote-{os.uname().machine}.so")
+    library.zygote_serve.restype = ctypes.c_long
+    given = ctypes.c_char_p(settings.encode())
+    gc.collect()
+    gc.freeze()
+    return lambda: library.zygote_serve(given)
+
+
 def wait(connect, path):
     """Returns connect() as soon as the socket accepts connections."""
     while True:

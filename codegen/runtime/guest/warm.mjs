@@ -31,6 +31,30 @@ export async function up(load, folder) {
   rmSync(folder, { recursive: true });
 }
 
+// Returns a function that runs the zygote and returns in each forked process, with the descriptor of its bridge.
+export function zygote(settings) {
+  const library = { exports: {} };
+  const machine = process.arch === "x64" ? "x86_64" : "aarch64";
+  process.dlopen(library, `/opt/sallyport/zygote-${machine}.so`);
+  const { serve, leave } = library.exports;
+  return () => {
+    const bridge = serve(settings);
+    exitWith(leave);
+    return bridge;
+  };
+}
+
+// Makes the process end with leave(status), after the listeners for its exit.
+function exitWith(leave) {
+  const { emit } = process;
+  process.reallyExit = leave;
+  process.emit = function (name, status, ...rest) {
+    const heard = emit.call(this, name, status, ...rest);
+    if (name === "exit") leave(Number(process.exitCode ?? status) & 0xff);
+    return heard;
+  };
+}
+
 // Blocks until a file exists.
 export function wait(path) {
   const cell = new Int32Array(new SharedArrayBuffer(4));

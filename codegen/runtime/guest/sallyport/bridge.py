@@ -27,8 +27,11 @@ class Bridge:
     """
 
     def __init__(self, path):
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._sock.connect(path)
+        if isinstance(path, int):  # the descriptor of a connection
+            self._sock = socket.socket(fileno=path)
+        else:
+            self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._sock.connect(path)
         self._source = _Source(self._sock)
         self._in, self._used = io.BufferedReader(self._source, CHUNK), 0
         self._state, self._write = threading.Lock(), threading.Lock()

@@ -1,0 +1,211 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crypto/rand"
+)
+
+const (
+	// reusePrograms is how many programs one sandbox runs, each in a process of its own.
+	reusePrograms = 500
+	// reuseAge is how long a sandbox is used, reuseIdle how long it waits for the next program of its owner.
+	reuseAge  = 10 * time.Minute
+	reuseIdle = 30 * time.Second
+	// reuseGrowth is the memory in bytes that may be in use beyond that of a new sandbox before the next program.
+	reuseGrowth = 64 << 20
+)
+
+// reuseKey identifies the programs that may run in the same sandbox.
+type reuseKey struct {
+	kind  kind
+	owner string
+}
+
+// reuse keeps sandboxes that have run programs of one owner, for more programs of that owner. Each program runs in a
+// process tree of its own, which the zygote of the sandbox forked, with its own file systems, limits and namespaces.
+type reuse struct {
+	host *Host
+
+	mu     sync.Mutex
+	idle   map[reuseKey][]*instance // the last used one comes last
+	failed map[kind]error           // kinds whose zygote cannot start
+}
+
+// isFork reports whether programs of a job may share a sandbox with others of the same owner.
+func (r *reuse) allows(job Job) bool {
+	if job.Owner == "" || !r.host.opts.Reuse || r.host.pool.limits.Max == 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed[forkKind(kindOf(job))] == nil
+}
+
+func forkKind(k kind) kind {
+	k.forks = true
+	return k
+}
+
+func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind(kindOf(job)), owner} }
+
+// get returns a sandbox that forks a process for the job's program, an idle one or a new one. It returns nil if there is
+// none and a new one cannot be restored from a snapshot.
+func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
+	key := r.keyOf(job, job.Owner)
+	for b := r.take(key); b != nil; b = r.take(key) {
+		err := b.checkReuse()
+		if err == nil {
+			err = b.beginProgram(ctx)
+		}
+		if err == nil {
+			return b, true
+		}
+		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
+		b.discard()
+	}
+	b, err := r.start(ctx, key.kind)
+	if err != nil {
+		r.host.log.Warn("sandbox for several programs", "kind", key.kind.String(), "error", err)
+		return nil, false
+	}
+	return b, false
+}
+
+var errNoSnapshot = errors.New("its snapshot is not made yet")
+
+// start starts a sandbox with a zygote and its first program.
+func (r *reuse) start(ctx context.Context, k kind) (*instance, error) {
+	image := r.host.snapshots.find(k)
+	if image == "" {
+		return nil, r.snapshotError(k)
+	}
+	limited, cancel := context.WithTimeout(ctx, restoreLimit)
+	defer cancel()
+	b, err := r.host.openReady(limited, k, "r-"+strings.ToLower(rand.Text()[:12]), image)
+	if err != nil {
+		return nil, r.fail(ctx, k, err)
+	}
+	b.base = b.memory.read(b.process.Sentry())
+	if err := b.beginProgram(ctx); err != nil {
+		b.discard()
+		return nil, r.fail(ctx, k, err)
+	}
+	return b, nil
+}
+
+// fail stops the use of a kind that cannot start, unless the reason is the caller's.
+func (r *reuse) fail(ctx context.Context, k kind, err error) error {
+	if ctx.Err() != nil || r.host.ctx.Err() != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[k] = err
+	return err
+}
+
+// snapshotError returns errNoSnapshot, or why there will be none.
+func (r *reuse) snapshotError(k kind) error {
+	made := r.host.snapshots.ensure(k)
+	select {
+	case <-made.ready:
+		if made.err != nil {
+			return r.fail(context.Background(), k, made.err)
+		}
+	default:
+	}
+	return errNoSnapshot
+}
+
+// take removes an idle sandbox, preferably one whose last program has ended completely.
+func (r *reuse) take(key reuseKey) *instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	idle := r.idle[key]
+	if len(idle) == 0 {
+		return nil
+	}
+	at := len(idle) - 1
+	for i := at; i >= 0; i-- {
+		if idle[i].zygote.settled() {
+			at = i
+			break
+		}
+	}
+	b := idle[at]
+	if idle = slices.Delete(idle, at, at+1); len(idle) == 0 {
+		delete(r.idle, key)
+	} else {
+		r.idle[key] = idle
+	}
+	return b
+}
+
+// waits reports whether a sandbox of the job's owner is idle.
+func (r *reuse) waits(job Job) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.idle[r.keyOf(job, job.Owner)]) > 0
+}
+
+// put keeps a sandbox for the next program of its owner.
+func (r *reuse) put(b *instance, key reuseKey) {
+	b.zygote.lastUsed = time.Now()
+	r.mu.Lock()
+	if r.host.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
+		r.mu.Unlock()
+		b.discard()
+		return
+	}
+	r.idle[key] = append(r.idle[key], b)
+	r.mu.Unlock()
+}
+
+// checkReuse returns why a sandbox must not run another program, or nil.
+func (b *instance) checkReuse() error {
+	switch {
+	case !b.host.isCurrent(b.servers):
+		return errors.New("the wrappers have changed")
+	case b.zygote.programs >= reusePrograms:
+		return fmt.Errorf("it has run %d programs", b.zygote.programs)
+	case time.Since(b.zygote.since) > reuseAge:
+		return fmt.Errorf("it is older than %s", reuseAge)
+	case b.memory.read(b.process.Sentry()) > b.base+reuseGrowth:
+		return errors.New("it uses more memory than a new one")
+	}
+	return nil
+}
+
+// discardIdle discards the idle sandboxes that match.
+func (r *reuse) discardIdle(match func(*instance) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, idle := range r.idle {
+		idle = slices.DeleteFunc(idle, func(b *instance) bool {
+			if match(b) {
+				b.discard()
+				return true
+			}
+			return false
+		})
+		if len(idle) == 0 {
+			delete(r.idle, key)
+		} else {
+			r.idle[key] = idle
+		}
+	}
+}
+
+// expire discards sandboxes that have waited too long, and the least recently used ones beyond the memory of the pool.
+func (r *reuse) expire(now time.Time) {
+	r.discardIdle(func(b *instance) bool { return now.Sub(b.zygote.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
+}
