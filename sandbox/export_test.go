@@ -2,11 +2,37 @@
 
 package sandbox
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // AwaitReuse waits until programs of the job's owner can share a sandbox, and returns why they cannot.
 func AwaitReuse(ctx context.Context, h *Host, job Job) error {
 	k := forkKind(kindOf(job))
 	h.snapshots.wait(ctx, k)
 	return h.snapshots.ensure(k).err
+}
+
+// SharedSandboxes returns how many idle sandboxes have run programs of an interpreter.
+func SharedSandboxes(h *Host, i Interpreter) (n int) {
+	h.reuse.mu.Lock()
+	defer h.reuse.mu.Unlock()
+	for key, idle := range h.reuse.idle {
+		if key.kind.interpreter == i {
+			n += len(idle)
+		}
+	}
+	return n
+}
+
+// SharedOwners returns the owners of the idle sandboxes that have run programs.
+func SharedOwners(h *Host) (owners []string) {
+	h.reuse.mu.Lock()
+	defer h.reuse.mu.Unlock()
+	for key := range h.reuse.idle {
+		owners = append(owners, key.owner)
+	}
+	slices.Sort(owners)
+	return owners
 }

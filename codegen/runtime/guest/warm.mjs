@@ -36,23 +36,19 @@ export function zygote(settings) {
   const library = { exports: {} };
   const machine = process.arch === "x64" ? "x86_64" : "aarch64";
   process.dlopen(library, `/opt/sallyport/zygote-${machine}.so`);
-  const { serve, leave } = library.exports;
+  const { serve, leave, onIdle } = library.exports;
   return () => {
     const bridge = serve(settings);
-    exitWith(leave);
+    process.reallyExit = (status) => leave(Number(status) & 0xff);
+    if (!onIdle(idle)) leave(1);
     return bridge;
   };
 }
 
-// Makes the process end with leave(status), after the listeners for its exit.
-function exitWith(leave) {
-  const { emit } = process;
-  process.reallyExit = leave;
-  process.emit = function (name, status, ...rest) {
-    const heard = emit.call(this, name, status, ...rest);
-    if (name === "exit") leave(Number(process.exitCode ?? status) & 0xff);
-    return heard;
-  };
+// Does what node does at the end of its event loop.
+function idle(again) {
+  if (again) process.exit();
+  process.emit("beforeExit", process.exitCode ?? 0);
 }
 
 // Blocks until a file exists.

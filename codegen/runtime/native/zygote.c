@@ -358,7 +358,20 @@ extern int napi_get_value_int32(napi env, napi value, int32_t *result) __attribu
 extern int napi_set_named_property(napi env, napi object, const char *name, napi value) __attribute__((weak));
 extern int napi_create_int32(napi env, int32_t value, napi *result) __attribute__((weak));
 extern int napi_get_uv_event_loop(napi env, void **loop) __attribute__((weak));
+extern int napi_open_handle_scope(napi env, napi *scope) __attribute__((weak));
+extern int napi_close_handle_scope(napi env, napi scope) __attribute__((weak));
+extern int napi_create_reference(napi env, napi value, uint32_t count, napi *result) __attribute__((weak));
+extern int napi_get_reference_value(napi env, napi reference, napi *result) __attribute__((weak));
+extern int napi_get_global(napi env, napi *result) __attribute__((weak));
+extern int napi_make_callback(napi env, napi context, napi self, napi call, size_t count, const napi *args, napi *result) __attribute__((weak));
 extern int uv_loop_fork(void *loop) __attribute__((weak));
+extern int uv_loop_alive(const void *loop) __attribute__((weak));
+extern int uv_prepare_init(void *loop, void *handle) __attribute__((weak));
+extern int uv_prepare_start(void *handle, void (*call)(void *)) __attribute__((weak));
+extern int uv_async_init(void *loop, void *handle, void (*call)(void *)) __attribute__((weak));
+extern void *uv_handle_get_loop(const void *handle) __attribute__((weak));
+extern void uv_ref(void *handle) __attribute__((weak));
+extern void uv_unref(void *handle) __attribute__((weak));
 
 static long parse_hex(const char **at, unsigned long *n) {
 	const char *begin = *at;
@@ -428,6 +441,49 @@ static napi serve(napi env, napi info) {
 	return result;
 }
 
+// A forked process has none of the threads on which V8 runs background work, and before node ends its event loop, it waits
+// until all such work is done. So the loop is kept from ending, and a handle calls JavaScript when nothing else is pending.
+static napi idle_env;
+static napi idle_call;
+static char prepare_handle[512], keep_handle[512]; // uv_prepare_t and uv_async_t have about 130 bytes
+
+static int is_idle(void *loop) {
+	uv_unref(keep_handle);
+	int alive = uv_loop_alive(loop);
+	uv_ref(keep_handle);
+	return !alive;
+}
+
+static void call_idle(int32_t again) {
+	napi scope, call, receiver, arg, result;
+	if (napi_open_handle_scope(idle_env, &scope))
+		return;
+	if (!napi_get_reference_value(idle_env, idle_call, &call) && !napi_get_global(idle_env, &receiver) && !napi_create_int32(idle_env, again, &arg))
+		napi_make_callback(idle_env, NULL, receiver, call, 1, &arg, &result);
+	napi_close_handle_scope(idle_env, scope);
+}
+
+static void on_prepare(void *handle) {
+	void *loop = uv_handle_get_loop(handle);
+	for (int again = 0; again < 2 && is_idle(loop); again++)
+		call_idle(again);
+}
+
+// on_idle calls a function with 0 when no timer, request or handle is pending, and with 1 if that is still so after the
+// call. It returns undefined if it cannot.
+static napi on_idle(napi env, napi info) {
+	napi call, done;
+	size_t count = 1;
+	void *loop;
+	idle_env = env;
+	if (napi_get_cb_info(env, info, &count, &call, NULL, NULL) || napi_create_reference(env, call, 1, &idle_call) ||
+		napi_get_uv_event_loop(env, &loop) || uv_prepare_init(loop, prepare_handle) ||
+		uv_prepare_start(prepare_handle, on_prepare) || uv_async_init(loop, keep_handle, NULL))
+		return NULL;
+	uv_unref(prepare_handle);
+	return napi_create_int32(env, 1, &done) ? NULL : done;
+}
+
 // leave ends the process at once: at a normal exit, node would wait for threads that a forked process does not have.
 static napi leave(napi env, napi info) {
 	napi arg;
@@ -448,5 +504,6 @@ static void export(napi env, napi exports, const char *name, napi (*call)(napi, 
 napi napi_register_module_v1(napi env, napi exports) {
 	export(env, exports, "serve", serve);
 	export(env, exports, "leave", leave);
+	export(env, exports, "onIdle", on_idle);
 	return exports;
 }
