@@ -40,14 +40,19 @@ type reuse struct {
 	failed map[kind]error           // kinds whose zygote cannot start
 }
 
-// isFork reports whether programs of a job may share a sandbox with others of the same owner.
+// allows reports whether programs of a job may share a sandbox with others of the same owner.
 func (r *reuse) allows(job Job) bool {
-	if job.Owner == "" || !r.host.opts.Reuse || r.host.pool.limits.Max == 0 {
+	if job.Owner == "" || !r.host.opts.Reuse || r.host.pool.limits.Max == 0 || job.needsThreads() {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed[forkKind(kindOf(job))] == nil
+}
+
+// needsThreads reports whether the program uses worker threads of node, which a forked process does not have.
+func (j Job) needsThreads() bool {
+	return j.Interpreter == Node && strings.Contains(j.Code, "worker_threads")
 }
 
 func forkKind(k kind) kind {

@@ -120,3 +120,16 @@ func TestManyShare(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestConformanceShared is all of the suite with programs that share sandboxes.
+func TestConformanceShared(t *testing.T) {
+	sandboxtest.Run(t, openShared(t, sandbox.Python, sandbox.Node))
+}
+
+// TestApartShared is TestApart with programs that share sandboxes.
+func TestApartShared(t *testing.T) {
+	host := openShared(t, sandbox.Python, sandbox.Node)
+	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host, sandbox.Python, sandbox.Node) })
+	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 100, 8) })
+	t.Run("J05-random", func(t *testing.T) { sandboxtest.Randomness(t, host, 6) })
+}

@@ -54,7 +54,7 @@ var errZygote = errors.New("the process that forks programs failed")
 
 // zygoteRights are what the zygote needs to separate programs; the programs have none of them.
 func zygoteRights() *specs.LinuxCapabilities {
-	rights := []string{"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_KILL"}
+	rights := []string{"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
 	return &specs.LinuxCapabilities{Bounding: rights, Effective: rights, Permitted: rights}
 }
 

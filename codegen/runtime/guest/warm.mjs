@@ -1,6 +1,8 @@
 // Prepares a node process for a snapshot that is copied and resumed: loads common modules, and resets state that must differ.
 
 import { existsSync, rmSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import threads from "node:worker_threads";
 import { describe } from "./fault.mjs";
 import { refresh } from "./random.mjs";
 import { shown } from "./shown.mjs";
@@ -41,8 +43,19 @@ export function zygote(settings) {
     const bridge = serve(settings);
     process.reallyExit = (status) => leave(Number(status) & 0xff);
     if (!onIdle(idle)) leave(1);
+    denyWorkers();
     return bridge;
   };
+}
+
+// A worker needs threads of node that a forked process does not have: it would wait forever.
+function denyWorkers() {
+  threads.Worker = class Worker {
+    constructor() {
+      throw new Error("a worker thread needs a sandbox of its own: run the program with isolation: \"program\"");
+    }
+  };
+  syncBuiltinESMExports();
 }
 
 // Does what node does at the end of its event loop.

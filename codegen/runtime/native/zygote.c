@@ -58,6 +58,7 @@ extern int fork(void);
 #define PR_SET_NO_NEW_PRIVS 38
 #define PR_SET_SECCOMP 22
 #define PR_SET_DUMPABLE 4
+#define PR_CAPBSET_DROP 24
 
 // Steps that can fail, as reported to the host.
 enum step { ENDING = 1, UNMOUNTING, MOUNTING, CONNECTING, UNSHARING, FORKING, NAMESPACES, PROC, HIDING, LIMITS, USER, FILTER, LOOP };
@@ -237,11 +238,14 @@ static int limit_all(const struct settings *s) {
 	return !s->hard_memory || limit(RLIMIT_AS, s->soft_memory, s->hard_memory) >= 0;
 }
 
-// become_user gives up all rights: a change of all three user IDs from 0 clears the capabilities.
+// become_user gives up all rights: a change of all three user IDs from 0 clears the capabilities. It also makes the
+// process the owner of its files in /proc again.
 static int become_user(uint64_t user) {
 	long id = (long)user;
+	for (long right = 0; right < 64 && sys(NR_prctl, PR_CAPBSET_DROP, right, 0, 0, 0, 0) >= 0; right++)
+		;
 	return sys(NR_setgroups, 0, 0, 0, 0, 0, 0) >= 0 && sys(NR_setresgid, id, id, id, 0, 0, 0) >= 0 &&
-		sys(NR_setresuid, id, id, id, 0, 0, 0) >= 0 && sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) >= 0;
+		sys(NR_setresuid, id, id, id, 0, 0, 0) >= 0 && sys(NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0) >= 0 && sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) >= 0;
 }
 
 struct instruction {
