@@ -64,8 +64,8 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pyright != n.Pyright || o.Tsc != n.Tsc {
 		keys = append(keys, "sandbox.pyright, tsc")
 	}
-	if o, n := old.Sandbox, cfg.Sandbox; o.Pool != n.Pool || o.SessionIdle != n.SessionIdle || !slices.Equal(o.Masked, n.Masked) {
-		keys = append(keys, "sandbox.pool, session_idle, masked")
+	if o, n := old.Sandbox, cfg.Sandbox; o.Pool != n.Pool || o.Reuse != n.Reuse || o.SessionIdle != n.SessionIdle || !slices.Equal(o.Masked, n.Masked) {
+		keys = append(keys, "sandbox.pool, reuse, session_idle, masked")
 	}
 	if old.Sandbox.Parallel != cfg.Sandbox.Parallel {
 		keys = append(keys, "sandbox.parallel")

@@ -70,6 +70,7 @@ limit, or the sandbox could not run it; 130 interrupted.`,
 	flags.StringVar(&folder, "emit", "", "write what the program emits to files in `DIR`; nothing\nthat is there is overwritten")
 	flags.StringVar(&program.Session, "session", "", "let several FILEs share their variables, in the session `NAME`")
 	flags.StringVar(&program.Environment, "environment", "", "run it in the environment `NAME` of the settings")
+	flags.StringVar(&program.Isolation, "isolation", "", "program: run it in a sandbox that no other program uses")
 	flags.StringVar(&program.Workspace, "workspace", "", "let /workspace be the workspace `NAME`; without it \"default\"")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object for each FILE")
 	a.SandboxFlag(cmd)

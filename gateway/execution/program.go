@@ -36,6 +36,8 @@ type Program struct {
 	// Session, if set, keeps the interpreter's state for the next program with the same session name,
 	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
 	Session string
+	// Isolation "program" gives it a sandbox that no other program uses; "" is as the settings say.
+	Isolation string
 	// Environment names one of the settings; "" is the default one.
 	Environment string
 	// Workspace names the workspace at /workspace, the principal's own or mapped by the settings; "" is
@@ -66,6 +68,9 @@ type Program struct {
 	After string
 	Retry bool
 }
+
+// IsolationProgram is the value of Program.Isolation for a sandbox of its own.
+const IsolationProgram = "program"
 
 // MaxCode is the largest program, in bytes.
 const MaxCode = 1 << 20

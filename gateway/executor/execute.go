@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sallyport/gateway/replay"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workspaces"
+	"sallyport/internal/config"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/skill"
 	"sallyport/internal/telemetry"
@@ -71,6 +73,9 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Prelude: program.Prelude, Limits: ex.Limits(*program)}
 	if program.Workspace, err = workspaces.Name(ctx, program.Workspace); err != nil {
 		return sandbox.Job{}, err
+	}
+	if p := program.Isolation; p != "" && p != execution.IsolationProgram {
+		return sandbox.Job{}, toolcall.NotOneOf("isolation", p, "use program, or leave it out")
 	}
 	if job.Session, err = sessionKey(ctx, program.Session, ex.opts.Workspaces.Key(ctx, program.Workspace)); err != nil {
 		return sandbox.Job{}, err
@@ -176,6 +181,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 	if program.File == "" && program.Prelude == "" {
 		check = ex.checks.begin(ctx, job.Interpreter, code)
 	}
+	ex.setOwner(ctx, &job, program, running)
 	within, ended := running.Suspension.Context(ctx)
 	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
 	ended()
@@ -195,6 +201,22 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}
 	return err
+}
+
+// setOwner lets programs of one principal that have read data with the same labels share a sandbox.
+func (ex *Executor) setOwner(ctx context.Context, job *sandbox.Job, program execution.Program, running *toolcall.Execution) {
+	if program.Isolation == execution.IsolationProgram || ex.admission.limits().Reuse != config.ReusePrincipal {
+		return
+	}
+	job.OwnerAfter = func() string {
+		owner := []string{running.Principal}
+		for _, o := range ex.opts.Guard.ExecutionOrigins(ctx, running) {
+			owner = append(owner, o.Label)
+		}
+		slices.Sort(owner[1:])
+		return strings.Join(owner, "\x00")
+	}
+	job.Owner = job.OwnerAfter()
 }
 
 // compile compiles a job in TypeScript to JavaScript. A compile error is the outcome of the program.

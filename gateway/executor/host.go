@@ -58,7 +58,7 @@ func (o SandboxOptions) open() (opened Host, local *sandbox.Host, err error) {
 func (o SandboxOptions) openLocal(box config.Sandbox) (*sandbox.Host, error) {
 	opts := sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(),
-		Parallel: maxSandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, Snapshots: o.Snapshots, DebugLog: o.DebugLog, Logger: o.Logger,
+		Parallel: maxSandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, Reuse: box.Reuse == config.ReusePrincipal, Snapshots: o.Snapshots, DebugLog: o.DebugLog, Logger: o.Logger,
 	}
 	if !o.NoPool {
 		opts.Pool = poolOptions(box)

@@ -37,6 +37,8 @@ type Program struct {
 	Workspace string `json:"workspace,omitempty"`
 	// Environment names the environment of the settings to run in.
 	Environment string `json:"environment,omitempty"`
+	// Isolation "program" gives it a sandbox that no other program uses.
+	Isolation string `json:"isolation,omitempty"`
 	// Session, if set, keeps the interpreter's state for the next program with the same session.
 	Session string `json:"session,omitempty"`
 	// File is the path of a file of the workspace to run instead of code.
@@ -134,7 +136,7 @@ func (a *api) program(in Program) (execution.Program, error) {
 	}
 	return execution.Program{
 		Code: in.Code, Language: in.Language, Timeout: timeout, Workspace: in.Workspace,
-		Environment: in.Environment, Session: in.Session, File: in.File, Variables: in.Variables, Resume: in.Resume,
+		Environment: in.Environment, Isolation: in.Isolation, Session: in.Session, File: in.File, Variables: in.Variables, Resume: in.Resume,
 	}, nil
 }
 

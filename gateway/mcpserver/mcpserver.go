@@ -236,7 +236,7 @@ func (f *handler) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	seconds := math.NaN()
 	var megabytes float64
 	if err := decodeArguments(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
-		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace, "resume": &p.Resume,
+		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace, "resume": &p.Resume, "isolation": &p.Isolation,
 	}); err != nil {
 		return errorResult(err), nil
 	}

@@ -301,6 +301,9 @@ type Sandbox struct {
 	QueueWait time.Duration
 	// Pool configures the pool of started sandboxes.
 	Pool Pool
+	// Reuse says who may share a sandbox, one program after the other, each in processes of its own: principal lets the
+	// programs of one principal with the same data-flow labels, never gives each program a new one; default principal.
+	Reuse string
 	// SessionIdle is how long the interpreter of an idle session is kept; default 10m.
 	SessionIdle time.Duration
 	// Masked are paths below the host's /usr that are hidden from programs, in addition to /usr/local/etc and others that always are.
@@ -323,6 +326,12 @@ type Sandbox struct {
 	// Tsc is the path of the checker of TypeScript; default the one that is found.
 	Tsc string
 }
+
+// The values of Sandbox.Reuse.
+const (
+	ReusePrincipal = "principal"
+	ReuseNever     = "never"
+)
 
 // Pool bounds the started sandboxes that wait for programs.
 type Pool struct {
@@ -396,6 +405,7 @@ func Default() Config {
 		Queue:       64,
 		QueueWait:   30 * time.Second,
 		Pool:        Pool{Min: 1, Max: 4, Memory: 512 * MiB},
+		Reuse:       ReusePrincipal,
 		SessionIdle: 10 * time.Minute,
 		Typecheck:   true,
 	}}
