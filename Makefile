@@ -189,6 +189,10 @@ vectors: prereq-node prereq-go ## make index/wordvec/vectors.bin anew (minutes);
 	@$(STEP) "encoding words" node tools/vectors/embed.mjs tools/vectors/words.txt .cache/vectors/words.f32
 	@echo "==> training" && go run ./tools/vectors
 
+.PHONY: zygote
+zygote: ## compile the zygote of sandboxes for both architectures; the libraries are committed, so only who changes zygote.c needs this
+	@./tools/zygote.sh
+
 CENSUS := github.com/ccojocar/zxcvbn-go@v1.0.4
 
 .PHONY: names

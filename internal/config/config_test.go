@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 	c, err := Parse("/etc/sallyport/upstreams.yaml", []byte(`
 sandbox: {timeout: 1m30s, memory: 1 GiB, processes: 128, open_files: 32, workspace: 1MiB, output: 65536B,
           calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node", typecheck: false, pyright: ../p, tsc: ../t/tsc,
-          cpu: 10s, file_size: 4KiB, inodes: 16, traffic: 1MiB, parallel: 8, queue: 0, queue_wait: 5s, pool: {min: 0, max: 2, memory: 64MiB}, session_idle: 1h, masked: [/usr/share/doc, /usr/local/bin/x]}
+          cpu: 10s, file_size: 4KiB, inodes: 16, traffic: 1MiB, parallel: 8, queue: 0, queue_wait: 5s, pool: {min: 0, max: 2, memory: 64MiB}, reuse: never, session_idle: 1h, masked: [/usr/share/doc, /usr/local/bin/x]}
 environments:
   default: {python: {requirements: ["pandas==2.2.3", "six", "requests[socks] >=2, <3"], index: "http://127.0.0.1:8080/simple", source: true}}
   data:
@@ -68,7 +68,7 @@ workflows: {path: ../flows, secrets: {builds: "${SECRET}-x", later: "${NOT_SET}"
 		},
 		Sandbox: Sandbox{Timeout: 90 * time.Second, Memory: GiB, Processes: 128, OpenFiles: 32, Workspace: MiB, Output: 64 * KiB,
 			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node", Pyright: "/etc/p", Tsc: "/etc/t/tsc",
-			CPU: 10 * time.Second, FileSize: 4 * KiB, Inodes: 16, Traffic: MiB, Pool: Pool{Max: 2, Memory: 64 * MiB}, SessionIdle: time.Hour,
+			CPU: 10 * time.Second, FileSize: 4 * KiB, Inodes: 16, Traffic: MiB, Pool: Pool{Max: 2, Memory: 64 * MiB}, Reuse: ReuseNever, SessionIdle: time.Hour,
 			Parallel: 8, QueueWait: 5 * time.Second,
 			Masked: []string{"/usr/share/doc", "/usr/local/bin/x"}},
 		Environments: map[string]Environment{

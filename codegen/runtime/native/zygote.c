@@ -12,8 +12,15 @@
 // connected to DIR/N.sock, and answers "N STATUS\n" when all processes of the program have ended. STATUS is the exit
 // status, 128 plus the number of the signal that ended it, or 256 plus the number of the step that failed.
 
-#include <stddef.h>
-#include <stdint.h>
+// The types of stddef.h and stdint.h, which a cross compiler may lack.
+typedef __SIZE_TYPE__ size_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INT64_TYPE__ int64_t;
+#define NULL ((void *)0)
 
 #if defined(__x86_64__)
 #include "syscall_x86_64.h"
