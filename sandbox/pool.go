@@ -188,6 +188,16 @@ func (p *pool) take(k kind) *instance {
 	return b
 }
 
+// waiting returns how many sandboxes are idle.
+func (p *pool) waiting() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.idle {
+		n += len(s.instances)
+	}
+	return n
+}
+
 // retireIdle discards idle sandboxes, because they see older wrappers.
 func (p *pool) retireIdle() {
 	if p == nil {

@@ -155,11 +155,11 @@ func (r *reuse) take(key reuseKey) *instance {
 	return b
 }
 
-// waits reports whether a sandbox of the job's owner is idle.
-func (r *reuse) waits(job Job) bool {
+// inBurst reports whether a sandbox of the job's owner is idle that ran a program a moment ago.
+func (r *reuse) inBurst(job Job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.idle[r.keyOf(job, job.Owner)]) > 0
+	return slices.ContainsFunc(r.idle[r.keyOf(job, job.Owner)], func(b *instance) bool { return time.Since(b.zygote.lastUsed) < demandWindow })
 }
 
 // put keeps a sandbox for the next program of its owner.
@@ -173,6 +173,26 @@ func (r *reuse) put(b *instance, key reuseKey) {
 	}
 	r.idle[key] = append(r.idle[key], b)
 	r.mu.Unlock()
+	r.evict()
+}
+
+// evict discards the least recently used sandboxes that do not fit into the memory of the pool, where unused ones come first.
+func (r *reuse) evict() {
+	room := max(1, int(r.host.pool.limits.Memory/instanceCost)-r.host.pool.waiting())
+	r.mu.Lock()
+	var times []time.Time
+	for _, idle := range r.idle {
+		for _, b := range idle {
+			times = append(times, b.zygote.lastUsed)
+		}
+	}
+	r.mu.Unlock()
+	if len(times) <= room {
+		return
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	oldest := times[len(times)-room]
+	r.discardIdle(func(b *instance) bool { return b.zygote.lastUsed.Before(oldest) })
 }
 
 // checkReuse returns why a sandbox must not run another program, or nil.
@@ -210,7 +230,8 @@ func (r *reuse) discardIdle(match func(*instance) bool) {
 	}
 }
 
-// expire discards sandboxes that have waited too long, and the least recently used ones beyond the memory of the pool.
+// expire discards sandboxes that have waited too long, that see older wrappers, or that do not fit into the memory.
 func (r *reuse) expire(now time.Time) {
 	r.discardIdle(func(b *instance) bool { return now.Sub(b.zygote.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
+	r.evict()
 }

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -132,4 +133,22 @@ func TestApartShared(t *testing.T) {
 	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host, sandbox.Python, sandbox.Node) })
 	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 100, 8) })
 	t.Run("J05-random", func(t *testing.T) { sandboxtest.Randomness(t, host, 6) })
+}
+
+// TestSharedSandboxesAreBounded: the sandboxes of many owners fit into the memory of the pool, and the last used ones stay.
+func TestSharedSandboxesAreBounded(t *testing.T) {
+	host, _ := openPooled(t, func(o *sandbox.Options) { o.Pool, o.Reuse = sandbox.Pool{Min: 0, Max: 1, Memory: 120 << 20}, true })
+	if err := sandbox.AwaitReuse(t.Context(), host, sandboxtest.Job(sandbox.Python, "")); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 6 {
+		job := sandboxtest.Job(sandbox.Python, "1")
+		job.Owner = strconv.Itoa(n)
+		if outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{}); err != nil || outcome.Status != sandbox.OK {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+	}
+	if owners := sandbox.SharedOwners(host); !slices.Equal(owners, []string{"3", "4", "5"}) {
+		t.Errorf("sandboxes of %q are idle", owners)
+	}
 }

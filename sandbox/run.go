@@ -86,7 +86,7 @@ func (h *Host) acquire(ctx context.Context, job Job) (b *instance, waited bool, 
 	if !h.reuse.allows(job) {
 		return h.pool.get(ctx, job)
 	}
-	if !h.reuse.waits(job) {
+	if !h.reuse.inBurst(job) {
 		if b := h.pool.takeIdle(ctx, kindOf(job)); b != nil {
 			return b, true, nil
 		}
@@ -261,7 +261,7 @@ func (e *execution) watchProcess() {
 	select {
 	case <-e.instance.ended():
 		wait := connectGrace
-		if e.started.Load() {
+		if e.started.Load() || e.instance.zygote != nil { // a forked process was connected before it began
 			wait = readGrace
 		}
 		select {
