@@ -6,6 +6,9 @@ import { syncBuiltinESMExports } from "node:module";
 
 let device;
 
+// Whether OpenSSL takes each random byte from the processor, as openssl.cnf configures, and so has no state to copy.
+const STATELESS = process.arch === "x64" && process.execArgv.some((flag) => flag.startsWith("--openssl-config=")) && /\brdrand\b/.test(readFileSync("/proc/cpuinfo", "latin1"));
+
 // Fills a view with random bytes from the kernel.
 function fill(view) {
   device ??= openSync("/dev/urandom", "r");
@@ -16,7 +19,7 @@ function fill(view) {
 
 export function refresh() {
   shuffle();
-  if (!stateless()) replace();
+  if (!STATELESS) replace();
   if (device !== undefined) closeSync(device);
   device = undefined;
 }
@@ -35,11 +38,6 @@ function shuffle() {
   const random = (() => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992).bind(); // prints like a native function
   Object.defineProperty(random, "name", { value: "random", configurable: true });
   Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true });
-}
-
-// Reports whether OpenSSL takes each random byte from the processor, as openssl.cnf configures, and so has no state to copy.
-function stateless() {
-  return process.arch === "x64" && process.execArgv.some((flag) => flag.startsWith("--openssl-config=")) && /\brdrand\b/.test(readFileSync("/proc/cpuinfo", "latin1"));
 }
 
 // Replaces the functions that get random bytes from OpenSSL. It does not cover keys and other internal uses: docs/explanation/limits.md.

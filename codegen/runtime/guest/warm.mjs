@@ -39,11 +39,11 @@ export function zygote(settings) {
   const machine = process.arch === "x64" ? "x86_64" : "aarch64";
   process.dlopen(library, `/opt/sallyport/zygote-${machine}.so`);
   const { serve, leave, onIdle } = library.exports;
+  denyWorkers();
   return () => {
     const bridge = serve(settings);
     process.reallyExit = (status) => leave(Number(status) & 0xff);
     if (!onIdle(idle)) leave(1);
-    denyWorkers();
     return bridge;
   };
 }
