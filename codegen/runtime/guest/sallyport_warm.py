@@ -43,9 +43,21 @@ def zygote(settings):
     library = ctypes.PyDLL(f"/opt/sallyport/zygote-{os.uname().machine}.so")
     library.zygote_serve.restype = ctypes.c_long
     given = ctypes.c_char_p(settings.encode())
+    end_loop()
     gc.collect()
     gc.freeze()
     return lambda: library.zygote_serve(given)
+
+
+def end_loop():
+    """Closes the event loop: all forks would share its sockets. Each begins one of its own when it needs one."""
+    import asyncio
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asyncio.get_event_loop_policy().get_event_loop().close()
+        asyncio.set_event_loop_policy(None)
 
 
 def wait(connect, path):

@@ -1,20 +1,27 @@
 // System calls of Linux on 64-bit ARM.
 #define AUDIT_ARCH 0xC00000B7
+#define NR_eventfd2 19
+#define NR_epoll_create1 20
+#define NR_dup3 24
 #define NR_fcntl 25
+#define NR_flock 32
 #define NR_umount2 39
 #define NR_mount 40
 #define NR_pivot_root 41
 #define NR_chroot 51
 #define NR_openat 56
 #define NR_close 57
+#define NR_pipe2 59
 #define NR_read 63
 #define NR_write 64
+#define NR_readlinkat 78
 #define NR_exit_group 94
 #define NR_unshare 97
 #define NR_nanosleep 101
 #define NR_kill 129
 #define NR_setresuid 147
 #define NR_setresgid 149
+#define NR_setsid 157
 #define NR_setgroups 159
 #define NR_prctl 167
 #define NR_shmget 194
@@ -35,6 +42,7 @@
 #define NR_fsmount 432
 #define NR_fspick 433
 #define NR_clone3 435
+#define NR_close_range 436
 #define NR_mount_setattr 442
 
 static long sys(long number, long a, long b, long c, long d, long e, long f) {

@@ -12,6 +12,8 @@
 #define NR_wait4 61
 #define NR_kill 62
 #define NR_fcntl 72
+#define NR_flock 73
+#define NR_setsid 112
 #define NR_setgroups 116
 #define NR_setresuid 117
 #define NR_setresgid 119
@@ -25,7 +27,12 @@
 #define NR_request_key 249
 #define NR_keyctl 250
 #define NR_openat 257
+#define NR_readlinkat 267
 #define NR_unshare 272
+#define NR_eventfd2 290
+#define NR_epoll_create1 291
+#define NR_dup3 292
+#define NR_pipe2 293
 #define NR_prlimit64 302
 #define NR_setns 308
 #define NR_open_tree 428
@@ -35,6 +42,7 @@
 #define NR_fsmount 432
 #define NR_fspick 433
 #define NR_clone3 435
+#define NR_close_range 436
 #define NR_mount_setattr 442
 
 static long sys(long number, long a, long b, long c, long d, long e, long f) {

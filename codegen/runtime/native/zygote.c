@@ -39,7 +39,12 @@ extern int fork(void);
 #define ECHILD 10
 #define SIGKILL 9
 #define MADV_DOFORK 11
+#define O_WRONLY 1
+#define O_NONBLOCK 04000
+#define O_CLOEXEC 02000000
+#define LOCK_UN 8
 #define F_SETFD 2
+#define F_GETFL 3
 #define F_SETFL 4
 #define F_SETOWN 8
 #define F_SETSIG 10
@@ -68,7 +73,7 @@ extern int fork(void);
 #define PR_CAPBSET_DROP 24
 
 // Steps that can fail, as reported to the host.
-enum step { ENDING = 1, UNMOUNTING, MOUNTING, CONNECTING, UNSHARING, FORKING, NAMESPACES, PROC, HIDING, LIMITS, USER, FILTER, LOOP };
+enum step { ENDING = 1, UNMOUNTING, MOUNTING, CONNECTING, UNSHARING, FORKING, NAMESPACES, PROC, HIDING, LIMITS, USER, FILTER, LOOP, SEPARATING };
 
 // settings are what the host passes: see parse.
 struct settings {
@@ -78,6 +83,10 @@ struct settings {
 
 static const char dir[] = "/run/sallyport/";
 static char line[512];
+
+// given_names are the names of the descriptors that the interpreter opened before the first fork: its event loops.
+enum { DESCRIPTORS = 64, NAME_SIZE = 32 };
+static char given_names[DESCRIPTORS][NAME_SIZE];
 
 static size_t length(const char *s) {
 	size_t n = 0;
@@ -208,6 +217,78 @@ static int end_all(void) {
 	return 0;
 }
 
+static int starts(const char *text, const char *with) {
+	while (*with && *text == *with)
+		text++, with++;
+	return !*with;
+}
+
+static int equal(const char *a, const char *b) {
+	return starts(a, b) && starts(b, a);
+}
+
+// name_of reads what a descriptor refers to, such as "pipe:[3]", and "" if it is not open.
+static void name_of(long fd, char *name) {
+	char path[40], *at = path;
+	for (const char *c = "/proc/self/fd/"; *c; c++)
+		*at++ = *c;
+	*format(at, (unsigned long)fd) = 0;
+	long n = sys(NR_readlinkat, -100, (long)path, (long)name, NAME_SIZE - 1, 0, 0);
+	name[n > 0 ? n : 0] = 0;
+}
+
+// is_shared reports whether a descriptor is still the one that all forks have.
+static int is_shared(long fd) {
+	char name[NAME_SIZE];
+	if (!given_names[fd][0])
+		return 0;
+	name_of(fd, name);
+	return equal(name, given_names[fd]);
+}
+
+// replace_by makes a descriptor refer to another open file, and keeps its number.
+static int replace_by(long made, long fd) {
+	return made >= 0 && sys(NR_dup3, made, fd, O_CLOEXEC, 0, 0, 0) >= 0 && sys(NR_close, made, 0, 0, 0, 0, 0) >= 0;
+}
+
+// replace_pipe makes a new pipe of all descriptors of a shared one.
+static int replace_pipe(long fd) {
+	int ends[2];
+	if (sys(NR_pipe2, (long)ends, O_CLOEXEC | (sys(NR_fcntl, fd, F_GETFL, 0, 0, 0, 0) & O_NONBLOCK), 0, 0, 0, 0) < 0)
+		return 0;
+	for (long other = DESCRIPTORS - 1; other >= fd; other--) {
+		if (!equal(given_names[other], given_names[fd]) || !is_shared(other))
+			continue;
+		long writes = sys(NR_fcntl, other, F_GETFL, 0, 0, 0, 0) & O_WRONLY;
+		if (sys(NR_dup3, ends[writes], other, O_CLOEXEC, 0, 0, 0) < 0)
+			return 0;
+	}
+	return sys(NR_close, ends[0], 0, 0, 0, 0, 0) >= 0 && sys(NR_close, ends[1], 0, 0, 0, 0, 0) >= 0;
+}
+
+// separate_descriptors replaces the open files that a forked process shares with the zygote: what one program puts into
+// a pipe or socket, the next one could take out. The numbers stay, since the interpreter may still write to them.
+static int separate_descriptors(long bridge) {
+	for (long fd = 3; fd < DESCRIPTORS; fd++) {
+		int ok = 1;
+		if (fd == bridge || !is_shared(fd))
+			continue;
+		if (equal(given_names[fd], "anon_inode:[eventfd]"))
+			ok = replace_by(sys(NR_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0), fd);
+		else if (equal(given_names[fd], "anon_inode:[eventpoll]"))
+			ok = replace_by(sys(NR_epoll_create1, O_CLOEXEC, 0, 0, 0, 0, 0), fd);
+		else if (starts(given_names[fd], "pipe:"))
+			ok = replace_pipe(fd);
+		else if (equal(given_names[fd], "/dev/null"))
+			ok = replace_by(sys(NR_openat, -100, (long)"/dev/null", 2 | O_CLOEXEC, 0, 0, 0), fd);
+		else
+			ok = sys(NR_close, fd, 0, 0, 0, 0, 0) >= 0;
+		if (!ok)
+			return 0;
+	}
+	return bridge >= DESCRIPTORS ? 0 : sys(NR_close_range, DESCRIPTORS, 0x7fffffff, 0, 0, 0, 0) >= 0;
+}
+
 static long mount(const char *type, const char *at, unsigned long flags, const char *options) {
 	return sys(NR_mount, (long)type, (long)at, (long)type, (long)flags, (long)options, 0);
 }
@@ -230,6 +311,7 @@ static void reset_streams(void) {
 		sys(NR_fcntl, fd, F_SETFL, 0, 0, 0, 0);
 		sys(NR_fcntl, fd, F_SETOWN, 0, 0, 0, 0);
 		sys(NR_fcntl, fd, F_SETSIG, 0, 0, 0, 0);
+		sys(NR_flock, fd, LOCK_UN, 0, 0, 0, 0);
 	}
 }
 
@@ -289,7 +371,9 @@ static int install_filter(void) {
 }
 
 // enter makes the forked process a program's. It returns the failed step, or 0.
-static int enter(const struct settings *s) {
+static int enter(const struct settings *s, long bridge) {
+	if (!separate_descriptors(bridge) || sys(NR_setsid, 0, 0, 0, 0, 0, 0) < 0)
+		return SEPARATING;
 	if (sys(NR_unshare, CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET, 0, 0, 0, 0, 0) < 0)
 		return NAMESPACES;
 	if (mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "") < 0)
@@ -328,7 +412,7 @@ static long start(const struct settings *s, long control, const char *number, si
 		step = FORKING;
 	if (pid == 0) {
 		sys(NR_close, control, 0, 0, 0, 0, 0);
-		if ((step = enter(s)))
+		if ((step = enter(s, bridge)))
 			sys(NR_exit_group, 200 + step, 0, 0, 0, 0, 0);
 		return bridge;
 	}
@@ -346,6 +430,9 @@ long zygote_serve(const char *given) {
 	long control;
 	while ((control = connect_to("zygote", 6)) < 0)
 		sleep_ms(3);
+	for (long fd = 3; fd < DESCRIPTORS; fd++)
+		if (fd != control)
+			name_of(fd, given_names[fd]);
 	for (int first = 1;; first = 0) {
 		char number[20];
 		size_t size = read_number(control, number, sizeof number);
