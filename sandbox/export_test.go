@@ -36,3 +36,13 @@ func SharedOwners(h *Host) (owners []string) {
 	slices.Sort(owners)
 	return owners
 }
+
+// SharedPrograms returns how many programs the idle sandboxes have run that can run this one.
+func SharedPrograms(h *Host, job Job) (n int) {
+	h.reuse.mu.Lock()
+	defer h.reuse.mu.Unlock()
+	for _, b := range h.reuse.idle[h.reuse.keyOf(job, job.Owner)] {
+		n += b.zygote.programs
+	}
+	return n
+}

@@ -67,7 +67,10 @@ func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind
 func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 	key := r.keyOf(job, job.Owner)
 	for b := r.take(key); b != nil; b = r.take(key) {
-		err := b.checkReuse()
+		err := b.zygote.settle(ctx)
+		if err == nil {
+			err = b.checkReuse() // the memory of the last program is free by now
+		}
 		if err == nil {
 			err = b.beginProgram(ctx)
 		}
@@ -162,11 +165,13 @@ func (r *reuse) inBurst(job Job) bool {
 	return slices.ContainsFunc(r.idle[r.keyOf(job, job.Owner)], func(b *instance) bool { return time.Since(b.zygote.lastUsed) < demandWindow })
 }
 
-// put keeps a sandbox for the next program of its owner.
-func (r *reuse) put(b *instance, key reuseKey) {
+// put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
+// watched: a program may report its end and go on.
+func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	b.zygote.lastUsed = time.Now()
+	last, ended := b.zygote.current, b.zygote.settled()
 	r.mu.Lock()
-	if r.host.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
+	if b.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
 		r.mu.Unlock()
 		b.discard()
 		return
@@ -174,6 +179,30 @@ func (r *reuse) put(b *instance, key reuseKey) {
 	r.idle[key] = append(r.idle[key], b)
 	r.mu.Unlock()
 	r.evict()
+	if !ended {
+		r.host.cleanups.Go(func() { r.watchEnd(b, last, limits) })
+	}
+}
+
+// watchEnd discards a sandbox whose last program does not end well and in time, or exceeds its memory before it ends.
+func (r *reuse) watchEnd(b *instance, last *forked, limits Limits) {
+	ctx, cancel := context.WithTimeout(b.ctx, forkEndLimit)
+	defer cancel()
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: limits.Memory}, func(Status) { cancel() })
+	})
+	select {
+	case <-last.ended:
+	case <-ctx.Done():
+	}
+	cancel()
+	watcher.Wait()
+	if err := last.failure(); err != nil && b.ctx.Err() == nil {
+		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
+		r.discardIdle(func(idle *instance) bool { return idle == b })
+		b.discard()
+	}
 }
 
 // evict discards the least recently used sandboxes that do not fit into the memory of the pool, where unused ones come first.

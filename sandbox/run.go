@@ -107,7 +107,7 @@ func (h *Host) release(b *instance, job Job, normal bool) {
 		b.discard()
 		return
 	}
-	h.reuse.put(b, h.reuse.keyOf(job, owner))
+	h.reuse.put(b, h.reuse.keyOf(job, owner), job.Limits)
 }
 
 // isNormal reports whether a program ended by itself.

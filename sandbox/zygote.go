@@ -44,8 +44,6 @@ type forked struct {
 const (
 	// failedFork is added to the number of a step that failed in the zygote.
 	failedFork = 256
-	// failedEntry is the exit status of a process that could not become a program's, plus the number of the step.
-	failedEntry = 200
 	// forkEndLimit is the time limit for the processes of a program to end.
 	forkEndLimit = 2 * time.Second
 )
@@ -66,8 +64,9 @@ func zygoteSettings(k kind) string {
 			soft, hard = limit.Soft, limit.Hard
 		}
 	}
+	processes := k.processes - 1                                                      // gVisor counts the forked process itself for the zygote's user
 	options := func(m specs.Mount) string { return strings.Join(m.Options[2:], ",") } // without the flags nosuid and nodev
-	return fmt.Sprintf("%d %d %d %d %d %d %s %s", nobodyID, k.processes, k.openFiles, k.fileSize, soft, hard, options(scratch("/tmp")), options(workspaceMount(k)))
+	return fmt.Sprintf("%d %d %d %d %d %d %s %s", nobodyID, processes, k.openFiles, k.fileSize, soft, hard, options(scratch("/tmp")), options(workspaceMount(k)))
 }
 
 // listenZygote listens for the zygote of a sandbox that is about to start.
@@ -138,15 +137,25 @@ func (z *zygote) settle(ctx context.Context) error {
 	defer limit.Stop()
 	select {
 	case <-z.current.ended:
-		if z.current.err == nil && z.current.status != 0 {
-			return fmt.Errorf("%w: the last program ended with status %d", errZygote, z.current.status)
-		}
-		return z.current.err
 	case <-limit.C:
-		return fmt.Errorf("%w: processes of the last program do not end", errZygote)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return z.current.failure()
+}
+
+// failure returns why no other program may run after this one, or nil. A program can end with any status, so a status
+// other than 0 says nothing about the zygote.
+func (f *forked) failure() error {
+	select {
+	case <-f.ended:
+	default:
+		return errors.New("the last program does not end")
+	}
+	if f.err == nil && f.status != 0 {
+		return fmt.Errorf("the last program ended with status %d", f.status)
+	}
+	return f.err
 }
 
 // settled reports whether settle returns at once.

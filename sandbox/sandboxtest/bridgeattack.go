@@ -11,7 +11,7 @@ def wire():
             if os.readlink("/proc/self/fd/" + fd).startswith("socket:"):
                 s = socket.socket(fileno=os.dup(int(fd)))
                 if s.family == socket.AF_UNIX and s.type == socket.SOCK_STREAM:
-                    if "bridge" in str(s.getpeername()): return s
+                    if str(s.getpeername()).endswith(".sock"): return s
         except OSError: pass
 bridge = wire()
 bridge.setblocking(True)
