@@ -184,25 +184,34 @@ func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	}
 }
 
-// watchEnd discards a sandbox whose last program does not end well and in time, or exceeds its memory before it ends.
+// watchEnd discards a sandbox whose last program does not end well and in time, or uses much before it ends.
 func (r *reuse) watchEnd(b *instance, last *forked, limits Limits) {
+	select {
+	case <-last.ended: // as usual, within some milliseconds
+	case <-time.After(memoryPoll):
+		b.watchRest(last, limits.Memory)
+	}
+	if err := last.failure(); err != nil && b.ctx.Err() == nil {
+		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
+		r.discardIdle(func(idle *instance) bool { return idle == b })
+		b.discard()
+	}
+}
+
+// watchRest waits until a program has ended, its time is over, or the sandbox exceeds its memory or processor time.
+func (b *instance) watchRest(last *forked, memory int64) {
 	ctx, cancel := context.WithTimeout(b.ctx, forkEndLimit)
 	defer cancel()
 	var watcher sync.WaitGroup
+	defer watcher.Wait()
 	watcher.Go(func() {
-		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: limits.Memory}, func(Status) { cancel() })
+		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: memory, cpu: forkEndCPU}, func(Status) { cancel() })
 	})
 	select {
 	case <-last.ended:
 	case <-ctx.Done():
 	}
 	cancel()
-	watcher.Wait()
-	if err := last.failure(); err != nil && b.ctx.Err() == nil {
-		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
-		r.discardIdle(func(idle *instance) bool { return idle == b })
-		b.discard()
-	}
 }
 
 // evict discards the least recently used sandboxes that do not fit into the memory of the pool, where unused ones come first.

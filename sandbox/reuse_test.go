@@ -27,13 +27,15 @@ func openShared(t *testing.T, interpreters ...sandbox.Interpreter) sharedRunner 
 	return sharedRunner{host}
 }
 
-// sharedRunner runs all programs without an owner as those of one owner.
+// sharedRunner runs all programs without an owner as those of one owner. It waits for the snapshots of their limits, since
+// without one a program runs in a sandbox of its own.
 type sharedRunner struct{ *sandbox.Host }
 
 func (r sharedRunner) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	if job.Owner == "" {
 		job.Owner = "alice"
 	}
+	_ = sandbox.AwaitReuse(ctx, r.Host, job)
 	return r.Host.Run(ctx, job, caller)
 }
 

@@ -46,6 +46,8 @@ const (
 	failedFork = 256
 	// forkEndLimit is the time limit for the processes of a program to end.
 	forkEndLimit = 2 * time.Second
+	// forkEndCPU is their limit of processor time after the result: a program that goes on is in no queue.
+	forkEndCPU = 200 * time.Millisecond
 )
 
 var errZygote = errors.New("the process that forks programs failed")

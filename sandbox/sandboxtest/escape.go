@@ -127,9 +127,10 @@ import socket
 		Node: nodeAttempts + `export default [await attempt(() => fs.readdirSync("/var/run/secrets/kubernetes.io")), Object.keys(process.env).filter((k) => k.includes("KUBERNETES"))]`,
 	},
 	{
+		// SALLYPORT_ZYGOTE has the limits of the program.
 		ID: "A02", Name: "the declared environment and no other",
-		Python: `import os; sorted(open("/proc/1/environ").read().split("\0")[:-1]) + sorted(k for k in os.environ if k not in ("PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"))`,
-		Node:   nodeAttempts + `export default fs.readFileSync("/proc/1/environ", "utf8").split("\0").slice(0, -1).sort().concat(Object.keys(process.env).filter((k) => !["PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"].includes(k)))`,
+		Python: `import os; sorted(e for e in open("/proc/1/environ").read().split("\0")[:-1] if not e.startswith("SALLYPORT_ZYGOTE=")) + sorted(k for k in os.environ if k not in ("PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX") and not k.startswith("PIP_"))`,
+		Node:   nodeAttempts + `export default fs.readFileSync("/proc/1/environ", "utf8").split("\0").slice(0, -1).filter((e) => !e.startsWith("SALLYPORT_ZYGOTE=")).sort().concat(Object.keys(process.env).filter((k) => !["PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"].includes(k)))`,
 		Value:  `["HOME=/workspace","LANG=C.UTF-8","MALLOC_ARENA_MAX=1","PATH=/usr/bin","TMPDIR=/tmp"]`,
 	},
 	{

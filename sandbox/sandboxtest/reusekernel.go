@@ -70,7 +70,7 @@ for fd in range(3, 64):
         os.set_blocking(fd, False)
         try: found.append([kind, len(os.read(fd, 8))])
         except OSError: pass
-[found, [fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_NONBLOCK | os.O_ASYNC | os.O_APPEND) for fd in range(3)], [fcntl.fcntl(fd, fcntl.F_GETOWN) for fd in range(3)], [fcntl.fcntl(fd, fcntl.F_GETSIG) if hasattr(fcntl, "F_GETSIG") else 0 for fd in range(3)]]`
+[found, [line for line in open("/proc/self/maps") if line.split()[1][1::2] == "ws"], [fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_NONBLOCK | os.O_ASYNC | os.O_APPEND) for fd in range(3)], [fcntl.fcntl(fd, fcntl.F_GETOWN) for fd in range(3)], [fcntl.fcntl(fd, fcntl.F_GETSIG) if hasattr(fcntl, "F_GETSIG") else 0 for fd in range(3)]]`
 
 var kernelRemains = []Remains{
 	{
@@ -107,13 +107,13 @@ def names(): return os.open("/proc/self/ns/net", os.O_RDONLY)
 	},
 	{
 		ID: "R07", Name: "descriptors passed by what the interpreter left open", Interpreter: sandbox.Python,
-		Leave: passAll, Find: findPassed, Want: `[[],[0,0,0],[0,0,0],[0,0,0]]`,
+		Leave: passAll, Find: findPassed, Want: `[[],[],[0,0,0],[0,0,0],[0,0,0]]`,
 	},
 	{
 		ID: "R07", Name: "texts passed by what node left open", Interpreter: sandbox.Node,
 		Leave: nodeAttempts + `for (let fd = 3; fd < 64; fd++) { try { var kind = fs.readlinkSync("/proc/self/fd/" + fd); } catch { continue; } if (/^pipe:|eventfd/.test(kind)) await attempt(() => fs.writeSync(fd, Buffer.from([7, 0, 0, 0, 0, 0, 0, 0]))); } process.exit(0)`,
 		Find: nodeAttempts + `const found = [], b = Buffer.alloc(8); for (let fd = 3; fd < 64; fd++) { try { var kind = fs.readlinkSync("/proc/self/fd/" + fd); } catch { continue; } if (!/^pipe:|eventfd/.test(kind) || !/flags:\t0*20?[0-9]*4[0-9]{3}$/m.test(fs.readFileSync("/proc/self/fdinfo/" + fd, "utf8"))) continue; try { found.push([fd, kind, fs.readSync(fd, b), b[0]]); } catch {} }
-export default found.filter((f) => f[3] === 7)`, Want: `[]`,
+export default [found.filter((f) => f[3] === 7), fs.readFileSync("/proc/self/maps", "utf8").split("\n").filter((l) => /^\S+ .w.s/.test(l))]`, Want: `[[],[]]`,
 	},
 	{
 		ID: "R08", Name: "names in the kernel", Interpreter: sandbox.Python,
