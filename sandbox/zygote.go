@@ -66,9 +66,8 @@ func zygoteSettings(k kind) string {
 			soft, hard = limit.Soft, limit.Hard
 		}
 	}
-	processes := k.processes - 1                                                      // gVisor counts the forked process itself for the zygote's user
 	options := func(m specs.Mount) string { return strings.Join(m.Options[2:], ",") } // without the flags nosuid and nodev
-	return fmt.Sprintf("%d %d %d %d %d %d %s %s", nobodyID, processes, k.openFiles, k.fileSize, soft, hard, options(scratch("/tmp")), options(workspaceMount(k)))
+	return fmt.Sprintf("%d %d %d %d %d %d %s %s", nobodyID, k.processes, k.openFiles, k.fileSize, soft, hard, options(scratch("/tmp")), options(workspaceMount(k)))
 }
 
 // listenZygote listens for the zygote of a sandbox that is about to start.

@@ -107,7 +107,7 @@ r.setrlimit(r.RLIMIT_NPROC, (1, 1)); r.setrlimit(r.RLIMIT_NOFILE, (20, 20))
 0`,
 		Find: `import os, resource as r
 [oct(os.umask(0)), os.nice(0), os.getcwd(), len(os.sched_getaffinity(0)) == os.cpu_count(), r.getrlimit(r.RLIMIT_NPROC), r.getrlimit(r.RLIMIT_NOFILE), r.getrlimit(r.RLIMIT_FSIZE)[0] >> 20, r.getrlimit(r.RLIMIT_CPU)[0], r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_AS)[0] >> 20]`,
-		Want: `["0o22",0,"/workspace",true,[31,31],[256,256],256,-1,[0,0],448]`,
+		Want: `["0o22",0,"/workspace",true,[31,32],[256,256],256,-1,[0,0],448]`,
 	},
 	{
 		ID: "R11", Name: "files and variables that an interpreter reads", Interpreter: sandbox.Python,

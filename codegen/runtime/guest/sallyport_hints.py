@@ -238,14 +238,14 @@ def missing_key(err):
     return members(key, candidates[0]) if candidates and isinstance(key, str) else ""
 
 
-def limit(name):
+def limit(name, hard=False):
     import resource
 
-    return resource.getrlimit(getattr(resource, name))[0]
+    return resource.getrlimit(getattr(resource, name))[hard]
 
 
 def crowded():
-    return f"{limit('RLIMIT_NPROC')} processes and threads can run at once: let some end first"
+    return f"{limit('RLIMIT_NPROC', hard=True)} processes and threads can run at once: let some end first"
 
 
 def wrong_loop(err):

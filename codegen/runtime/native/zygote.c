@@ -320,8 +320,10 @@ static long limit(int kind, uint64_t soft, uint64_t hard) {
 	return sys(NR_prlimit64, 0, kind, (long)both, 0, 0, 0);
 }
 
+// limit_all sets the limits of a program. gVisor counts the forked process for the user of the zygote, so the program may
+// have one process less in addition to it.
 static int limit_all(const struct settings *s) {
-	if (limit(RLIMIT_CORE, 0, 0) < 0 || limit(RLIMIT_NPROC, s->processes, s->processes) < 0 ||
+	if (limit(RLIMIT_CORE, 0, 0) < 0 || limit(RLIMIT_NPROC, s->processes - 1, s->processes) < 0 ||
 		limit(RLIMIT_NOFILE, s->files, s->files) < 0 || limit(RLIMIT_FSIZE, s->file_size, s->file_size) < 0)
 		return 0;
 	return !s->hard_memory || limit(RLIMIT_AS, s->soft_memory, s->hard_memory) >= 0;
