@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -120,9 +121,7 @@ func (j *judge) try(ctx context.Context, t trial, program string, arguments map[
 	if arguments == nil {
 		arguments = map[string]any{"language": t.Language}
 	}
-	for name, value := range arguments {
-		all[name] = value
-	}
+	maps.Copy(all, arguments)
 	j.world.Reset()
 	text, failed, err = j.runner.call(ctx, "execute_code", all)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,9 +28,7 @@ func tasks(w *fixture.World) map[string]task {
 		"primes":      {prompt: "The primes below 20", want: []int{2, 3, 5, 7, 11, 13, 17, 19}},
 	}
 	for _, more := range []map[string]task{trackerTasks(w), trackerWrites(), mailTasks(w), storeTasks(w), calendarTasks(w)} {
-		for name, t := range more {
-			all[name] = t
-		}
+		maps.Copy(all, more)
 	}
 	return all
 }
@@ -73,9 +72,7 @@ func trackerTasks(w *fixture.World) map[string]task {
 func trackerWrites() map[string]task {
 	issue := func(more map[string]any) string {
 		args := map[string]any{"repo": repo, "title": "Broken link"}
-		for name, value := range more {
-			args[name] = value
-		}
+		maps.Copy(args, more)
 		return fixture.Write("create_issue", args)
 	}
 	comment := func(n int) string {
@@ -98,9 +95,7 @@ func mailTasks(w *fixture.World) map[string]task {
 	}
 	send := func(more map[string]any) []string {
 		args := map[string]any{"to": []string{"ann@example.com"}, "subject": "Hi", "body": "Hello"}
-		for name, value := range more {
-			args[name] = value
-		}
+		maps.Copy(args, more)
 		return []string{fixture.Write("sendMessage", args)}
 	}
 	return map[string]task{

@@ -40,7 +40,7 @@ func TestTerminal(t *testing.T) {
 	if out, _ := cmd.CombinedOutput(); strings.ContainsAny(string(out), "\x1b\r") || !strings.Contains(string(out), "ok    slow: ") {
 		t.Errorf("in a pipe: %q", out)
 	}
-	if fault := onTerminal(t, env, "skills", "sohw"); !strings.HasPrefix(fault, "\x1b[31msallyport:\x1b[0m unknown command") {
+	if fault := onTerminal(t, env, "skills", "nosuch"); !strings.HasPrefix(fault, "\x1b[31msallyport:\x1b[0m unknown command") {
 		t.Errorf("an error is %q", fault)
 	}
 }

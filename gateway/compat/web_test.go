@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -88,9 +89,7 @@ func (s site) ask(method, path, body string) (int, object) {
 func (s site) execute(code string, more object) object {
 	s.t.Helper()
 	body := object{"code": code}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	data, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)

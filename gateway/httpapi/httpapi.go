@@ -133,12 +133,8 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	r = r.WithContext(tool.WithClient(r.Context(), sanitize.Line(r.UserAgent(), 100)))
-	if rt.engine && a.opts.Workflows == nil {
-		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
-		return
-	}
-	if rt.tasks && a.opts.Tasks == nil {
-		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process works on no tasks", Hint: "sallyport serve does"})
+	if err := rt.available(&a.opts); err != nil {
+		a.refuse(w, r, err)
 		return
 	}
 	r, err := withQuery(r, rt.params)
@@ -175,6 +171,17 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 
 // encodeJSON returns the JSON of a response or event, with empty lists and maps in place of null.
 func encodeJSON(v any) ([]byte, error) { return json.Marshal(lists.FillNil(v)) }
+
+// available refuses a route whose component this process does not have.
+func (rt route) available(opts *Options) error {
+	switch {
+	case rt.engine && opts.Workflows == nil:
+		return &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"}
+	case rt.tasks && opts.Tasks == nil:
+		return &tool.Error{Kind: tool.NotFound, Message: "this process works on no tasks", Hint: "sallyport serve does"}
+	}
+	return nil
+}
 
 // authorize refuses a caller without the scope of a route.
 func (rt route) authorize(ctx context.Context) error {

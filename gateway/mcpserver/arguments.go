@@ -62,22 +62,9 @@ func decodeArgument(target any, value json.RawMessage) (want string) {
 		}
 		*target = &text
 	case *float64:
-		var quoted string
-		if json.Unmarshal(value, &quoted) == nil {
-			value = json.RawMessage(strings.TrimSpace(quoted))
-		}
-		number, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || number != number {
-			return "a number"
-		}
-		*target = number
+		return decodeNumber(target, value)
 	case *[]string:
-		var one string
-		if json.Unmarshal(value, &one) == nil {
-			*target = []string{one}
-		} else if json.Unmarshal(value, target) != nil {
-			return "a list of strings"
-		}
+		return decodeTexts(target, value)
 	case *bool:
 		switch strings.Trim(string(value), `"`) {
 		case "true":
@@ -96,6 +83,31 @@ func decodeArgument(target any, value json.RawMessage) (want string) {
 		if json.Unmarshal(value, target) != nil {
 			return "an object"
 		}
+	}
+	return ""
+}
+
+// decodeNumber decodes a number, which may be quoted.
+func decodeNumber(target *float64, value json.RawMessage) (want string) {
+	var quoted string
+	if json.Unmarshal(value, &quoted) == nil {
+		value = json.RawMessage(strings.TrimSpace(quoted))
+	}
+	number, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || number != number {
+		return "a number"
+	}
+	*target = number
+	return ""
+}
+
+// decodeTexts decodes a list of strings, or one string.
+func decodeTexts(target *[]string, value json.RawMessage) (want string) {
+	var one string
+	if json.Unmarshal(value, &one) == nil {
+		*target = []string{one}
+	} else if json.Unmarshal(value, target) != nil {
+		return "a list of strings"
 	}
 	return ""
 }

@@ -63,16 +63,9 @@ func binaryPaths() []string {
 // Apply replaces the settings. Existing tokens stay valid.
 func (p *Tokenizer) Apply(cfg *config.Config) error {
 	set := cfg.Privacy
-	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
-	for _, k := range set.Kinds {
-		opts.Kinds = append(opts.Kinds, pii.Kind(k))
-	}
-	for name, text := range set.Custom {
-		re, err := regexp.Compile(text)
-		if err != nil {
-			return fmt.Errorf("read privacy.custom.%s: %w", name, err)
-		}
-		opts.Custom[name] = re
+	opts, err := detectorOptions(set)
+	if err != nil {
+		return err
 	}
 	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
 	for _, up := range cfg.Upstreams {
@@ -83,7 +76,6 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 		r.modes[up.ID] = mode
 		r.on = r.on || mode != config.PrivacyOff && mode != ""
 	}
-	var err error
 	if r.detector, err = pii.New(opts); err != nil {
 		return err
 	}
@@ -109,6 +101,21 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 		old.close()
 	}
 	return nil
+}
+
+func detectorOptions(set config.Privacy) (*pii.Options, error) {
+	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
+	for _, k := range set.Kinds {
+		opts.Kinds = append(opts.Kinds, pii.Kind(k))
+	}
+	for name, text := range set.Custom {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("read privacy.custom.%s: %w", name, err)
+		}
+		opts.Custom[name] = re
+	}
+	return opts, nil
 }
 
 // Close closes the recognizer.

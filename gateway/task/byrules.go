@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sallyport/gateway/execution"
@@ -76,15 +77,7 @@ func (l *loop) ruleSearch(query string) toolsearch.Request {
 }
 
 func (l *loop) mayUse(upstream string) bool {
-	if len(l.request.Only) == 0 {
-		return true
-	}
-	for _, id := range l.request.Only {
-		if id == upstream {
-			return true
-		}
-	}
-	return false
+	return len(l.request.Only) == 0 || slices.Contains(l.request.Only, upstream)
 }
 
 // runPlan runs the program of the rules.

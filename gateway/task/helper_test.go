@@ -81,7 +81,7 @@ func newRig(t *testing.T, api models.API, reply func(modeltest.Turn) string, cha
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = r.Tasks.Close()
+		_ = r.Close()
 		_ = r.gateway.Close()
 		_ = r.records.Close()
 	})

@@ -19,17 +19,11 @@ func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 			s.Detail = Detail(detail)
 			continue
 		}
-		key, name, _ := strings.Cut(word, ":")
-		filter := strings.EqualFold(key, "upstream")
-		if name = strings.Trim(name, `"'`); name == "" || !filter && !strings.EqualFold(key, "server") {
+		switch id, missing := sr.filter(word); {
+		case missing != "":
+			unknown = missing
+		case id == "":
 			rest = append(rest, word)
-			continue
-		}
-		switch id, err := sr.upstreamID(toolcall.TrimName(name)); {
-		case err != nil && !filter: // a word like any other
-			rest = append(rest, word)
-		case err != nil:
-			unknown = name
 		case s.Upstream == "":
 			s.Upstream = id
 		}
@@ -45,6 +39,24 @@ func (sr *Searcher) parseQuery(s *Request) (unknown string) {
 		s.Query = ""
 	}
 	return unknown
+}
+
+// filter returns the upstream that a word of a query names, upstream:NAME or server:NAME. unknown is a name of the first
+// form that no upstream has; the second form is then a word like any other. Both are "" for other words.
+func (sr *Searcher) filter(word string) (id, unknown string) {
+	key, name, _ := strings.Cut(word, ":")
+	own := strings.EqualFold(key, "upstream")
+	if name = strings.Trim(name, `"'`); name == "" || !own && !strings.EqualFold(key, "server") {
+		return "", ""
+	}
+	id, err := sr.upstreamID(toolcall.TrimName(name))
+	switch {
+	case err == nil:
+		return id, ""
+	case own:
+		return "", name
+	}
+	return "", ""
 }
 
 const (

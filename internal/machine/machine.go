@@ -67,20 +67,28 @@ func parse(text string) (Address, error) {
 	if a.Path == "/" {
 		a.Path = ""
 	}
+	if err := a.checkURL(u); err != nil {
+		return Address{}, err
+	}
+	return a, a.check()
+}
+
+// checkURL refuses parts of a URL that an address of its kind does not have.
+func (a Address) checkURL(u *url.URL) error {
 	_, password := u.User.Password()
 	switch {
 	case !slices.Contains([]Kind{SSH, Lima, WSL}, a.Kind) || u.Opaque != "":
-		return Address{}, errors.New("only ssh://, lima:// and wsl:// are known")
+		return errors.New("only ssh://, lima:// and wsl:// are known")
 	case password:
-		return Address{}, errors.New("a password cannot stand there: ssh logs in with a key")
+		return errors.New("a password cannot stand there: ssh logs in with a key")
 	case a.Kind != SSH && a.Port != "", a.Kind == Lima && u.User != nil:
-		return Address{}, fmt.Errorf("%s takes no user or port", a.Kind)
+		return fmt.Errorf("%s takes no user or port", a.Kind)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return Address{}, errors.New("nothing may follow the path")
+		return errors.New("nothing may follow the path")
 	case u.User != nil && a.User == "" || strings.HasSuffix(u.Host, ":"):
-		return Address{}, errors.New("a part of it is empty")
+		return errors.New("a part of it is empty")
 	}
-	return a, a.check()
+	return nil
 }
 
 func (a Address) check() error {

@@ -67,7 +67,7 @@ func pushLayout(t *testing.T, archive string) (string, *v1.ConfigFile) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)))) //nolint:forbidigo // the registry's own log, which goes nowhere
+	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	tlstest.StartHTTP1(t, server)
 	t.Cleanup(server.Close)
 	digest, err := index.Digest()

@@ -289,22 +289,21 @@ func (b binder) count(words []string) (n int) {
 
 // amount takes a number for a limit (first 5, 10 newest) or for the number of a thing (issue 12, #12).
 func (b binder) amount(words []string, p schema) (json.RawMessage, bool) {
-	kind := p.kind()
-	isLimit := slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"limit", "count", "max", "perpage", "size", "top", "n", "head", "tail", "num", "results"}, w)
-	})
+	numeric := p.kind() == "integer" || p.kind() == "number"
+	fits := func(last string, one *fact) bool {
+		return last != "" && slices.Contains(words, last) && (numeric || one.kind == "name" || isIdentifier(words)) || b.isNumberOf(words, last, one)
+	}
+	if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(limitWords, w) }) {
+		fits = func(last string, one *fact) bool {
+			return numeric && one.kind == "number" && slices.Contains(beforeLimits, last)
+		}
+	}
 	for _, one := range b.facts.of("number", "name") {
-		before := b.facts.before(one)
 		last := ""
-		if len(before) > 0 {
+		if before := b.facts.before(one); len(before) > 0 {
 			last = before[len(before)-1]
 		}
-		numeric := kind == "integer" || kind == "number"
-		switch {
-		case isLimit && numeric && one.kind == "number" && slices.Contains([]string{"first", "last", "limit", "most", "top", "latest", "recent", "newest"}, last):
-		case !isLimit && last != "" && slices.Contains(words, last) && (numeric || one.kind == "name" || isIdentifier(words)):
-		case !isLimit && b.isNumberOf(words, last, one):
-		default:
+		if !fits(last, one) {
 			continue
 		}
 		if v, ok := b.convert(p, one); ok {
@@ -313,6 +312,13 @@ func (b binder) amount(words []string, p schema) (json.RawMessage, bool) {
 	}
 	return nil, false
 }
+
+var (
+	// limitWords are words in the names of parameters that limit how much is returned.
+	limitWords = []string{"limit", "count", "max", "perpage", "size", "top", "n", "head", "tail", "num", "results"}
+	// beforeLimits are words of a task in front of such a limit.
+	beforeLimits = []string{"first", "last", "limit", "most", "top", "latest", "recent", "newest"}
+)
 
 // isNumberOf reports whether a fact is the number or id of a thing that the tool's name or the parameter has: issue #12.
 func (b binder) isNumberOf(words []string, last string, one *fact) bool {
@@ -349,13 +355,19 @@ func (b binder) onlyOne(name string, p schema) (json.RawMessage, bool) {
 		}
 		return nil, false
 	case kind == "string" && len(p.Enum) == 0:
-		if v, ok := b.single(p, "quoted"); ok {
-			return v, true
-		}
-		if slices.Contains(free, strings.ToLower(name)) && !b.facts.hasQuoted() {
-			if all := b.facts.of("name"); len(all) == 1 && b.belongs(all[0]) {
-				return b.convert(p, all[0])
-			}
+		return b.onlyText(name, p)
+	}
+	return nil, false
+}
+
+// onlyText takes the only quoted text, or for a parameter that takes any text the only name.
+func (b binder) onlyText(name string, p schema) (json.RawMessage, bool) {
+	if v, ok := b.single(p, "quoted"); ok {
+		return v, true
+	}
+	if slices.Contains(free, strings.ToLower(name)) && !b.facts.hasQuoted() {
+		if all := b.facts.of("name"); len(all) == 1 && b.belongs(all[0]) {
+			return b.convert(p, all[0])
 		}
 	}
 	return nil, false

@@ -65,7 +65,11 @@ func fit(t text, c Candidate, named string) (match, bool) {
 		verb += 0.2 // the very word
 	}
 	cover := covered(nouns, t.words)
-	if named != "" || verb < 0 || cover < 0.99 && len(nouns) > 0 || len(nouns) == 0 && !slices.Contains(t.words, m.words[0]) {
+	there := cover >= 0.99
+	if len(nouns) == 0 {
+		there = slices.Contains(t.words, m.words[0])
+	}
+	if named != "" || verb < 0 || !there {
 		return m, false
 	}
 	m.score = verb + extra(t, c.Tool, m.words) + 0.25/float64(1+c.Rank) + 0.2*float64(len(nouns))

@@ -87,6 +87,7 @@ func TestTasks(t *testing.T) {
 
 // measure counts the verdicts on a file of tasks.
 func measure(t *testing.T, file string, all []rules.Candidate) map[string]int {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)

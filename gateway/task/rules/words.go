@@ -94,10 +94,11 @@ var beyondWords = []string{
 
 // beyond returns a word of the task that asks for more than calls, "" for none. Words of the tool's own name and parameters do not count.
 func (t text) beyond(best match, steps []step) string {
-	own := strings.ToLower(best.tool.ID.Name + " " + strings.Join(keysOf(best.tool), " "))
+	names := append(keysOf(best.tool), best.tool.ID.Name)
 	for _, s := range steps {
-		own += " " + strings.ToLower(s.tool.ID.Name)
+		names = append(names, s.tool.ID.Name)
 	}
+	own := strings.ToLower(strings.Join(names, " "))
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(t.plain), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }), " ") + " "
 	for _, w := range beyondWords {
 		if strings.Contains(lower, " "+w+" ") && !strings.Contains(own, w) {

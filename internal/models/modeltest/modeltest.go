@@ -285,11 +285,11 @@ func decodeMessages(data []byte) (t Turn, err error) {
 		t.System += p.Text
 	}
 	for _, m := range b.Messages {
-		text := ""
+		var text strings.Builder
 		for _, p := range m.Content {
-			text += p.Text
+			text.WriteString(p.Text)
 		}
-		t.Messages = append(t.Messages, models.Message{Assistant: m.Role == "assistant", Text: text})
+		t.Messages = append(t.Messages, models.Message{Assistant: m.Role == "assistant", Text: text.String()})
 	}
 	if marks := bytes.Count(data, []byte(`"cache_control"`)); marks > 4 {
 		return t, fmt.Errorf("%d marks of the cache", marks)

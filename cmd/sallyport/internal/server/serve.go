@@ -211,17 +211,23 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
 	opts.Tasks = sv.tasks
-	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(g.Service(), sv.tools()) }
-	sv.api = httpapi.New(sv.rateLimitedService(), opts)
-	sv.signalReady = sync.OnceFunc(func() { close(sv.clientReady) })
-	if sv.key, err = mcpserver.StateKey(a.DataDir()); err != nil {
-		log.Warn("answers of clients are lost at a restart", "error", err)
-	}
+	sv.openAPI(a.DataDir(), opts)
 	defer a.startBackground(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// openAPI makes the handler of the API and the key of what clients carry between requests.
+func (s *service) openAPI(dataDir string, opts *httpapi.Options) {
+	opts.Guides = func() map[string]string { return mcpserver.ToolDescriptions(s.gateway.Service(), s.tools()) }
+	s.api = httpapi.New(s.rateLimitedService(), opts)
+	s.signalReady = sync.OnceFunc(func() { close(s.clientReady) })
+	var err error
+	if s.key, err = mcpserver.StateKey(dataDir); err != nil {
+		s.log.Warn("answers of clients are lost at a restart", "error", err)
+	}
 }
 
 // listenerFor returns the function that serves clients over stdio or HTTP; d is the HTTP listener, nil for stdio.
