@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/history"
 	"sallyport/gateway/task"
 	"sallyport/internal/config"
 	"sallyport/internal/models"
@@ -251,7 +252,11 @@ func TestDaily(t *testing.T) {
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Default()
-	for i := range 2 {
+	left := []task.Task{
+		{ID: task.NewID(), Principal: "ann", Task: "one", Status: task.Done, Answer: "42", Begun: time.Now().Add(-time.Minute)},
+		{ID: task.NewID(), Principal: "ann", Task: "two", Status: task.Running, Begun: time.Now()},
+	}
+	open := func() (*task.Tasks, *store.Store) {
 		records, err := store.Open(dir, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -260,14 +265,36 @@ func TestRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 1 {
-			all, err := tasks.List(t.Context(), 5)
-			if err != nil || len(all) != 0 {
-				t.Errorf("%+v, %v", all, err)
-			}
+		return tasks, records
+	}
+	tasks, records := open() // makes the bucket
+	bucket, err := records.Bucket("tasks", store.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range left {
+		data, _ := json.Marshal(one)
+		if _, err := bucket.Put(t.Context(), history.KeyOf(one.Principal, one.ID), data); err != nil {
+			t.Fatal(err)
 		}
-		_ = tasks.Close()
-		_ = records.Close()
+	}
+	_, _ = tasks.Close(), records.Close()
+
+	tasks, records = open()
+	defer func() { _, _ = tasks.Close(), records.Close() }()
+	ann := tool.WithPrincipal(t.Context(), "ann")
+	all, err := tasks.List(ann, 5)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if two := all[0]; two.Task != "two" || two.Status != task.Failed || two.Error != "its process ended" {
+		t.Errorf("the interrupted task is %+v", two)
+	}
+	if one, err := tasks.Show(ann, left[0].ID); err != nil || one.Status != task.Done || one.Answer != "42" {
+		t.Errorf("%+v, %v", one, err)
+	}
+	if all, err := tasks.List(tool.WithPrincipal(t.Context(), "bob"), 5); err != nil || len(all) != 0 {
+		t.Errorf("another principal sees %+v, %v", all, err)
 	}
 }
 
