@@ -169,6 +169,26 @@ function provide() {
   }
 }
 
+function connect(path, patient) {
+  bridge = new Bridge(path, patient);
+  api.use(bridge);
+  bridge.onContent = (data) => files.content(data);
+  bridge.onMessage = message;
+}
+
+// Runs the programs of a bridge that is no host's, and returns a function that forgets them.
+function rehearsal(path) {
+  count = -1;
+  connect(path);
+  process.on("beforeExit", ended);
+  return () => {
+    process.removeListener("beforeExit", ended);
+    current = undefined;
+    count = 0;
+    bridge.socket.destroy();
+  };
+}
+
 async function main() {
   printAtOnce("stdout", 1);
   printAtOnce("stderr", 2);
@@ -184,16 +204,14 @@ async function main() {
   if (early) {
     const warm = await import("./warm.mjs");
     await warm.up(load, FOLDER);
+    if (zygote) await warm.rehearse(rehearsal, FOLDER);
     const serve = zygote && warm.zygote(zygote);
     writeSync(1, "ready\n");
     if (serve) path = serve();
     else warm.wait(BRIDGE);
     warm.refresh();
   }
-  bridge = new Bridge(path, early && !zygote);
-  api.use(bridge);
-  bridge.onContent = (data) => files.content(data);
-  bridge.onMessage = message;
+  connect(path, early && !zygote);
   process.on("uncaughtException", (error) => current?.fail(error));
   process.on("unhandledRejection", (error) => current?.fail(error));
   process.on("beforeExit", ended);

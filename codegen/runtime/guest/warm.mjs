@@ -1,7 +1,9 @@
 // Prepares a node process for a snapshot that is copied and resumed: loads common modules, and resets state that must differ.
 
+import { once } from "node:events";
 import { existsSync, rmSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { createServer } from "node:net";
 import threads from "node:worker_threads";
 import { describe } from "./fault.mjs";
 import { refresh } from "./random.mjs";
@@ -31,6 +33,27 @@ export async function up(load, folder) {
   shown({ a: [1, "x"] }, 100);
   shown(new Map([[1, 2]]), 100);
   rmSync(folder, { recursive: true });
+}
+
+// Runs a program over a bridge to this process, so that all code that a program needs is compiled before the first fork.
+export async function rehearse(begin, folder) {
+  const path = "/tmp/.rehearsal";
+  const server = createServer().listen(path);
+  await once(server, "listening");
+  const end = begin(path);
+  const [socket] = await once(server, "connection");
+  await once(socket, "data");
+  socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+  const run = JSON.stringify({ type: "run", code: "export default { a: [1] };", value_limit: 100 });
+  socket.write(Buffer.concat([Buffer.from([0x81, run.length]), Buffer.from(run)]));
+  server.unref();
+  socket.unref();
+  await once(socket, "data");
+  end();
+  socket.destroy();
+  server.close();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  rmSync(folder, { recursive: true, force: true });
 }
 
 // Returns a function that runs the zygote and returns in each forked process, with the descriptor of its bridge.
