@@ -188,7 +188,6 @@ func hotfixBranch() *Task {
 			return last.Subject
 		},
 		Programs: []Program{
-			{File: "hotfix-branch-snake.py", Fails: "unexpected keyword argument 'file_path'", Needs: []string{"git.git_log", "git.git_branch"}},
 			{File: "hotfix-branch.py", Needs: []string{"git.git_log", "git.git_branch"}},
 		},
 	}

@@ -58,7 +58,7 @@ func open(t *testing.T, cfg config.Config, opts gateway.Options) *gateway.Gatewa
 	if opts.CacheDir == "" {
 		opts.CacheDir = t.TempDir()
 	}
-	opts.Logger = testutil.Logger(t)
+	opts.Logger, opts.ConnectWait = testutil.Logger(t), time.Hour
 	g, err := gateway.Open(&cfg, &opts)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +68,7 @@ func open(t *testing.T, cfg config.Config, opts gateway.Options) *gateway.Gatewa
 			t.Error(err)
 		}
 	})
+	g.Catalog.WaitConnected(t.Context())
 	return g
 }
 

@@ -49,8 +49,8 @@ func dedent(code string) string {
 
 // Lines that are valid in only one of the languages.
 var (
-	typescriptLine = regexp.MustCompile(`(?m)^[ \t]*(?:import\b.*["'][^"']*["'];?[ \t]*$|import \{|(?:export )?(?:const|let|var) [\w$\[{]|(?:export )?(?:async )?function\b.*\{|(?:\w+ = )?await \w+\(\{|console\.\w+\(|\}\);[ \t]*$|\} (?:else|catch|finally)\b|(?:if|for|while) \(.*\) \{|//)`)
-	pythonLine     = regexp.MustCompile(`(?m)^[ \t]*(?:from [\w.]+ import\b|import [\w.]+(?:[ \t]*,| as |[ \t]*(?:#.*)?$)|(?:async )?def \w+\(|class \w+.*:[ \t]*$|(?:if|elif|else|for|while|with|try|except|finally)\b.*:[ \t]*(?:#.*)?$|print\(|@\w+|#)|"""|'''`)
+	typescriptLine = regexp.MustCompile(`(?m)^[ \t]*(?:import\b[^;"']*["'][^"']*["'];?[ \t]*$|import \{|(?:export )?(?:const|let|var) [\w$\[{]|(?:export )?(?:async )?function\b.*\{|(?:\w+ = )?await \w+\(\{|console\.\w+\(|\}\);[ \t]*$|\} (?:else|catch|finally)\b|(?:if|for|while) \(.*\) \{|//)`)
+	pythonLine     = regexp.MustCompile(`(?m)^[ \t]*(?:from [\w.]+ import\b|import [\w.]+(?:[ \t]*[,;]| as |[ \t]*(?:#.*)?$)|(?:async )?def \w+\(|class \w+.*:[ \t]*$|(?:if|elif|else|for|while|with|try|except|finally)\b.*:[ \t]*(?:#.*)?$|print\(|@\w+|#)|"""|'''`)
 )
 
 // Guess returns the language that a program is written in, judged by its lines; "" if it is not certain.

@@ -28,6 +28,8 @@ func TestCleanCode(t *testing.T) {
 		{"for x in y:\n    f({\n        'a': 1\n    })", "", "for x in y:\n    f({\n        'a': 1\n    })", ""},
 		{"x = f(**{\n    'a': 1\n})", "", "x = f(**{\n    'a': 1\n})", ""},
 		{"import os, sys\nos.x()", "", "import os, sys\nos.x()", ""},
+		{"import os; \" \".join(os.listdir()) or \"nothing\"", "", "import os; \" \".join(os.listdir()) or \"nothing\"", ""},
+		{"import x from 'servers/a'; x()", "", "import x from 'servers/a'; x()", ""},
 		{"", "", "", ""},
 		{"```", "", "```", ""},
 	} {

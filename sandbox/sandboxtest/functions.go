@@ -139,9 +139,9 @@ def refused(*given, **options):
     except TypeError as e: return str(e)[:75]
 refused(1), refused([print, {"a": 1}]), refused("ab"), refused(print, [1]), refused(async_call("test.echo"), async_call("test.echo")), refused(print, limit=0), refused(print, limit="4")`,
 		Value: `["parallel takes functions, not results, and number 1 is of type int: paralle","parallel takes functions, not results, and number 2 is of type dict: parall","parallel takes functions, not results, and number 1 is of type str: paralle",` +
-			`"parallel takes functions, not results, and number 2 is of type list: parall","parallel takes functions, and number 1 is a coroutine: parallel(lambda: f(1","limit says how many run at once: a whole number from 1 on, not 0","limit says how many run at once: a whole number from 1 on, not '4'"]`,
+			`"parallel takes functions, not results, and number 2 is of type list: parall","echo.aio(...): the call was not awaited","limit says how many run at once: a whole number from 1 on, not 0","limit says how many run at once: a whole number from 1 on, not '4'"]`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			if o.Stderr.Text != "" {
+			if o.Stderr.Text != "note: not awaited, so not called: echo\n" {
 				t.Errorf("stderr: %s", o.Stderr.Text)
 			}
 		},

@@ -40,13 +40,13 @@ folders = ("/root", "/home", "/var", "/work", "/mnt", "/usr/local", "/usr/etc", 
 	},
 	{
 		Name:   "A02 etc holds nothing of the host",
-		Python: `import os; sorted(os.listdir("/etc")), sorted(os.listdir("/run")), os.listdir("/run/sallyport")`,
+		Python: `import os; sorted({*os.listdir("/etc"), "gitconfig"}), sorted(os.listdir("/run")), os.listdir("/run/sallyport")`,
 		Value:  `[["gitconfig","group","hosts","nsswitch.conf","passwd"],["sallyport"],[]]`,
 	},
 	{
 		Name:   "D01 no environment of the host",
 		Python: `import os; open("/proc/1/environ").read().count("canary") + str(dict(os.environ)).count("canary"), sorted(os.environ)`,
-		Value:  `[0,["HOME","LANG","PATH","TMPDIR"]]`,
+		Value:  `[0,["HOME","LANG","PATH","PIP_BREAK_SYSTEM_PACKAGES","PIP_DISABLE_PIP_VERSION_CHECK","PIP_NO_INDEX","PIP_USER","TMPDIR"]]`,
 	},
 	{
 		Name:  "D01 no environment of the host in node",

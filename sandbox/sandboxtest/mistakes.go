@@ -14,9 +14,10 @@ type mistake struct{ code, hint string }
 
 const (
 	spec      = `test.open_issue(title: str, *, labels: list[str] = ...)`
+	takes     = "open_issue takes: title, labels"
 	pyShape   = "print(shape_of(value)) shows what a value is (from sallyport import shape_of)"
 	tsShape   = `console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")`
-	elsewhere = "only tools reach files outside of the sandbox; /workspace is empty"
+	elsewhere = `files are in /workspace: "/workspace/none"`
 	noNetwork = "the sandbox has no network: call a tool instead, search_tools finds one"
 )
 
@@ -31,9 +32,9 @@ var pythonMistakeList = []mistake{
 	{"servers.test.echo(1)", "write: import servers"},
 	{"x = null", "in Python: None"},
 	{"rows = []\nfor r in rwos: pass", "did you mean rows?"},
-	{"from servers.test import open_issue\nopen_issue('a', lables=['b'])", "did you mean labels? " + spec},
-	{"import servers\nservers.test.open_issue()", spec},
-	{"from servers import test\ntest.open_issue('a', ['b'])", spec},
+	{"from servers.test import open_issue\nopen_issue('a', lables=['b'])", "did you mean labels? " + takes},
+	{"import servers\nservers.test.open_issue()", takes},
+	{"from servers import test\ntest.open_issue('a', ['b'])", takes},
 	{"from servers.test import open_issue\nopen_issue({'title': 'a'})", spec},
 	{"from servers.test import open_issue\nawait open_issue('a')", "calls return their result at once: drop the await, or write await NAME.aio(...)"},
 	{"import asyncio\nfrom servers.test import open_issue\nasync def main(): await asyncio.gather(open_issue('a'))\nawait main()", "calls return their result at once: write NAME.aio(...) to await several"},

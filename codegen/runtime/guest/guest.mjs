@@ -69,7 +69,7 @@ class Program {
     this.handOver();
     if (this.reported || bridge.lost || code === 13) return; // 13: it waits for what nothing will settle
     this.reported = true;
-    bridge.writeNow(0x81, Buffer.from(JSON.stringify({ type: "done", exit: Number(code) & 0xff })));
+    bridge.writeNow(0x81, Buffer.from(JSON.stringify({ type: "done", exit: Number(code) & 0xff, leaving: true })));
   }
 
   report() {
