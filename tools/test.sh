@@ -16,7 +16,7 @@ alone='./sandbox'
 
 # make check has vetted everything. Without debug information a binary is linked in a third of the time. Many tests wait for
 # timers and processes: more packages and tests at a time than there are processors keep these busy.
-options="-vet=off -ldflags=-w -timeout 30m -parallel 6"
+options="-vet=off -ldflags=-w -timeout 45m -parallel 6"
 cores=$(getconf _NPROCESSORS_ONLN)
 
 raced=$(go list ./... | grep -vxF "$(go list $plain_packages $alone)") || exit 1
