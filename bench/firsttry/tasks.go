@@ -50,21 +50,21 @@ func trackerTasks(w *fixture.World) map[string]task {
 		"many-or-few":   {prompt: `"many" if octo/hello has more than 20 open issues on its first page, else "few"`, want: "many"},
 		"open-bugs":     {prompt: "How many open issues of octo/hello have the label bug?", want: len(bugs)},
 		"bug-numbers":   {prompt: "The numbers of the open bugs, sorted", want: numbersOf(bugs)},
-		"first-title":   {prompt: "The title of issue 12", want: w.Issues[11].Title},
+		"first-title":   {prompt: "The title of ticket 12", want: w.Issues[11].Title},
 		"most-comments": {prompt: "The number of the first open issue with the most comments", want: slices.MaxFunc(open, func(a, b fixture.Issue) int { return a.Comments - b.Comments }).Number},
 		"unassigned":    {prompt: "How many open issues have no assignee?", want: len(filter(open, func(i fixture.Issue) bool { return i.Assignee == nil }))},
 		"by-assignee":   {prompt: "Open issues of each assignee, as an object with sorted keys", want: assigned},
-		"assignee":      {prompt: "The login of the assignee of issue 5", want: w.Issues[4].Assignee.Login},
-		"no-assignee":   {prompt: `The login of the assignee of issue 4, or "nobody"`, want: "nobody"},
-		"label-names":   {prompt: "The names of the labels of issue 35", want: []string{"bug", "docs"}},
+		"assignee":      {prompt: "The login of the assignee of ticket 5", want: w.Issues[4].Assignee.Login},
+		"no-assignee":   {prompt: `The login of the assignee of ticket 4, or "nobody"`, want: "nobody"},
+		"label-names":   {prompt: "The names of the labels of ticket 35", want: []string{"bug", "docs"}},
 		"labels":        {prompt: "How many labels has octo/hello?", want: len(w.Labels)},
 		"last-label":    {prompt: "The last label of octo/hello", want: w.Labels[len(w.Labels)-1]},
 		"crash-count":   {prompt: "How many issues have crash in their title, counted by reading all pages?", want: len(crashes)},
 		"crash-numbers": {prompt: "The sum of the numbers of the issues with crash in their title", want: sum(numbersOf(crashes))},
-		"comments-sum":  {prompt: "The sum of the comments of issues 1 to 10 of octo/hello", want: sum(commentsOf(w.Issues[:10]))},
-		"existing":      {prompt: "Which of the issues 5, 9999 and 10 exist?", want: []int{5, 10}},
-		"closed-state":  {prompt: "The state of issue 9", want: w.Issues[8].State},
-		"created":       {prompt: "The day on which issue 7 was created, as YYYY-MM-DD", want: w.Issues[6].CreatedAt[:10]},
+		"comments-sum":  {prompt: "The sum of the comments of tickets 1 to 10 of octo/hello", want: sum(commentsOf(w.Issues[:10]))},
+		"existing":      {prompt: "Which of the tickets 5, 9999 and 10 exist?", want: []int{5, 10}},
+		"closed-state":  {prompt: "The state of ticket 9", want: w.Issues[8].State},
+		"created":       {prompt: "The day on which ticket 7 was created, as YYYY-MM-DD", want: w.Issues[6].CreatedAt[:10]},
 		"newest":        {prompt: "The number of the newest open issue", want: open[len(open)-1].Number},
 	}
 }
@@ -81,9 +81,9 @@ func trackerWrites() map[string]task {
 	return map[string]task{
 		"create":         {prompt: "Create an issue Broken link and answer its number", want: 64, writes: []string{issue(nil)}},
 		"create-labeled": {prompt: "Create an issue Broken link with the label bug and answer its number", want: 64, writes: []string{issue(map[string]any{"labels": []string{"bug"}})}},
-		"comments":       {prompt: `Comment "ping" on issues 5, 10 and 20, and answer how many comments were written`, want: 3, writes: []string{comment(10), comment(20), comment(5)}},
-		"comment-id":     {prompt: `Comment "ping" on issue 5 and answer the comment's exact id`, want: fmt.Sprint(fixture.FirstOrder + 2), writes: []string{comment(5)}},
-		"close":          {prompt: "Close issue 5 as not planned and answer its state", want: "closed", writes: []string{fixture.Write("close_issue", map[string]any{"repo": repo, "issue_number": 5, "reason": "not_planned"})}},
+		"comments":       {prompt: `Comment "ping" on the tickets 5, 10 and 20, and answer how many comments were written`, want: 3, writes: []string{comment(10), comment(20), comment(5)}},
+		"comment-id":     {prompt: `Comment "ping" on ticket 5 and answer the comment's exact id`, want: fmt.Sprint(fixture.FirstOrder + 2), writes: []string{comment(5)}},
+		"close":          {prompt: "Close ticket 5 as not planned and answer its state", want: "closed", writes: []string{fixture.Write("close_issue", map[string]any{"repo": repo, "issue_number": 5, "reason": "not_planned"})}},
 	}
 }
 

@@ -24,7 +24,7 @@ type decoder struct {
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
 	d.Advice = advice()
-	d.envFile(n, c)
+	readEnvFile(d, n, c)
 	seen := d.Fields(path{}, n, []key{
 		{"env_file", func(path, *yaml.Node) {}}, // read already
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
@@ -157,7 +157,7 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	var faults []yamlstrict.Fault
 	d.onMissing = func(at path, n *yaml.Node, b badReference) {
 		if len(faults) < yamlstrict.MaxFaults {
-			line, column := d.where(n, b)
+			line, column := positionOf(d, n, b)
 			faults = append(faults, yamlstrict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
 		}
 	}
@@ -218,17 +218,17 @@ func withProblem(text, more string) string {
 	return text + "; " + more
 }
 
-// report adds problems with their positions in the file. It skips those that are
+// reportProblems adds problems with their positions in the file. It skips those that are
 // consequences of errors that are already reported.
-func (d *decoder) report(problems []problem) {
+func reportProblems(d *decoder, problems []problem) {
 	for _, p := range problems {
 		if !d.Bad(p.at) && !d.Bad(p.needs...) {
-			d.Add(d.fault(p))
+			d.Add(faultOf(d, p))
 		}
 	}
 }
 
-func (d *decoder) fault(p problem) yamlstrict.Fault {
+func faultOf(d *decoder, p problem) yamlstrict.Fault {
 	f := yamlstrict.Fault{Message: p.message}
 	where, ok := d.Place(p.at)
 	if !ok && p.fallback != nil {

@@ -55,8 +55,8 @@ func readPrivate(path string) ([]byte, error) {
 	return data, err
 }
 
-// envFile reads the file that env_file names, before anything refers to what is in it.
-func (d *decoder) envFile(root *yaml.Node, c *Config) {
+// readEnvFile reads the file that env_file names, before anything refers to what is in it.
+func readEnvFile(d *decoder, root *yaml.Node, c *Config) {
 	at := path{"env_file"}
 	n := yamlstrict.ValueOf(root, at[0])
 	if n == nil {

@@ -57,7 +57,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	d.config(root, &c)
 	c.Files = d.refs.files
 	c.References = d.refs.values
-	d.report(c.problems())
+	reportProblems(&d, c.problems())
 	if err := d.Err(); err != nil {
 		return nil, err
 	}

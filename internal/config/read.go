@@ -80,24 +80,24 @@ func (d *decoder) expand(at path, n *yaml.Node) string {
 			break
 		}
 		if b.missing == "" || !d.refs.lenient {
-			d.failReference(at, n, b)
+			failReference(d, at, n, b)
 		}
 	}
 	return text
 }
 
-func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
+func failReference(d *decoder, at path, n *yaml.Node, b badReference) {
 	if b.missing != "" && d.onMissing != nil {
 		d.SetBad(at)
 		d.onMissing(at, n, b)
 		return
 	}
-	line, column := d.where(n, b)
+	line, column := positionOf(d, n, b)
 	d.FailAt(at, line, column, b.text(owner(at)))
 }
 
-// where returns the position of a reference in the text of n.
-func (d *decoder) where(n *yaml.Node, b badReference) (line, column int) {
+// positionOf returns the position of a reference in the text of n.
+func positionOf(d *decoder, n *yaml.Node, b badReference) (line, column int) {
 	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
 	start = start[:min(len(start), len("${")+len(b.missing))]
 	return findReference(d.Source, n, strings.Count(n.Value[:b.offset], "${"), start)

@@ -61,7 +61,7 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 			d.Fail(at.To("path"), name, `workspace %.40q needs a "path"`, name.Value)
 		}
 		if m.Path != "" {
-			d.notHome(at.To("path"), yamlstrict.ValueOf(value, "path"), m.Path)
+			refuseHome(d, at.To("path"), yamlstrict.ValueOf(value, "path"), m.Path)
 		}
 		c.Workspaces[name.Value] = m
 	})
@@ -86,8 +86,8 @@ func (d *decoder) homePath(into *string) reader {
 	}
 }
 
-// notHome reports an error for the home folder and its parents.
-func (d *decoder) notHome(at path, n *yaml.Node, folder string) {
+// refuseHome reports an error for the home folder and its parents.
+func refuseHome(d *decoder, at path, n *yaml.Node, folder string) {
 	home, _ := d.refs.Getenv("HOME")
 	if !d.Bad(at) && folder != string(filepath.Separator) && filepath.IsAbs(home) && Within(home, folder) {
 		d.Fail(at, n, "programs would see your whole home folder; name a folder below it")

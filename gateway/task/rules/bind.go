@@ -287,7 +287,7 @@ func (b binder) count(words []string) (n int) {
 	return n
 }
 
-// amount takes a number for a limit (first 5, 10 newest) or for the number of a thing (issue 12, #12).
+// amount takes a number for a limit (first 5, 10 newest) or for the number of a thing (ticket 12, #12).
 func (b binder) amount(words []string, p schema) (json.RawMessage, bool) {
 	numeric := p.kind() == "integer" || p.kind() == "number"
 	fits := func(last string, one *fact) bool {
@@ -320,7 +320,7 @@ var (
 	beforeLimits = []string{"first", "last", "limit", "most", "top", "latest", "recent", "newest"}
 )
 
-// isNumberOf reports whether a fact is the number or id of a thing that the tool's name or the parameter has: issue #12.
+// isNumberOf reports whether a fact is the number or id of a thing that the tool's name or the parameter has: ticket #12.
 func (b binder) isNumberOf(words []string, last string, one *fact) bool {
 	if !isIdentifier(words) || !b.required(strings.Join(words, "_")) && !slices.ContainsFunc(b.call.schema.Required, func(n string) bool { return slices.Equal(stems(n), words) }) {
 		return false
