@@ -171,7 +171,7 @@ await get_sum({ a: mine.length, b: 41 })`, false, "the content of "+r.marker, "T
 func (r *rig) mistakes(*testing.T) {
 	r.wantRun("python", "from servers.memory import create_entity", true, "ImportError", "line 1", "create_entities")
 	r.wantRun("python", "import servers.memroy", true, "did you mean servers.memory?")
-	r.wantRun("python", "from servers.memory import create_entities\n\ncreate_entities(entitys=[])", true, "TypeError", "line 3", "did you mean entities?")
+	r.wantRun("python", "from servers.memory import create_entities\n\ncreate_entities(entitys=[])", true, "ToolError", "line 3", "did you mean entities?")
 	r.wantRun("python", "from servers.filesystem import read_text_file\nread_text_file('/etc/hostname')", true, "ToolError", "line 2", "outside allowed directories")
 	r.wantRun("python", "create_entities([])", true, "NameError", "from servers.memory import create_entities")
 	r.wantRun("typescript", "import { create_entity } from 'servers/memory';\ncreate_entity({})", true, "servers/memory has no tool create_entity", "line 1", "did you mean create_entities?")

@@ -165,6 +165,7 @@ var passing = []struct {
 	to   string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`), "DATE"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(µs|ms|s)\b`), "DURATION"},
 	{regexp.MustCompile(`\.+ DURATION`), "DURATION"}, // the dots of make
 	{regexp.MustCompile(`\b(e|a|r)-[0-9a-z]{8,}\b`), "ID"},

@@ -21,6 +21,7 @@ var files = []string{
 	"api.mjs", "bridge.mjs", "check.mjs", "exact.mjs", "fault.mjs", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "pending.mjs", "random.mjs", "sallyport/__init__.py",
 	"sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/pending.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/skills.py", "sallyport/together.py",
 	"sallyport_fault.py", "sallyport_files.py", "sallyport_hints.py", "sallyport_notes.py", "sallyport_rest.py", "sallyport_warm.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs",
+	"zygote-aarch64.so", "zygote-x86_64.so",
 }
 
 func TestGuestHoldsItsFiles(t *testing.T) {

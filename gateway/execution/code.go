@@ -13,6 +13,9 @@ var fence = regexp.MustCompile("^\\s*```+[ \\t]*([A-Za-z0-9]*)[^\\n`]*\\n")
 // CleanCode returns a program without what surrounds it in a chat: the fences of Markdown, and for Python a common
 // indentation. Lines keep their numbers. A missing language is that of the fence, or else what the program looks like.
 func CleanCode(code, language string) (cleaned, lang string) {
+	if strings.TrimSpace(code) == "" {
+		return code, language
+	}
 	if found := fence.FindStringSubmatchIndex(code); found != nil {
 		label := code[found[2]:found[3]]
 		code = strings.Repeat("\n", strings.Count(code[:found[1]], "\n")) + strings.TrimRight(code[found[1]:], " \t\r\n`")

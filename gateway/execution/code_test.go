@@ -31,6 +31,7 @@ func TestCleanCode(t *testing.T) {
 		{"import os; \" \".join(os.listdir()) or \"nothing\"", "", "import os; \" \".join(os.listdir()) or \"nothing\"", ""},
 		{"import x from 'servers/a'; x()", "", "import x from 'servers/a'; x()", ""},
 		{"", "", "", ""},
+		{" ", "python", " ", "python"},
 		{"```", "", "```", ""},
 	} {
 		if got, as := execution.CleanCode(test.code, test.language); got != test.want || as != test.as {
