@@ -42,7 +42,7 @@ func SharedPrograms(h *Host, job Job) (n int) {
 	h.reuse.mu.Lock()
 	defer h.reuse.mu.Unlock()
 	for _, b := range h.reuse.idle[h.reuse.keyOf(job, job.Owner)] {
-		n += b.zygote.programs
+		n += b.zygote.Programs()
 	}
 	return n
 }

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/sanitize"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/runsc"
+	"sallyport/sandbox/zygote"
 )
 
 // kind holds the properties that are fixed when a sandbox starts. Sandboxes of the
@@ -49,8 +50,8 @@ type instance struct {
 	id        string
 	dir       string
 	servers   *generation
-	bridge    *bridge.Bridge // of the only program, or of the current one
-	zygote    *zygote        // nil if the first process runs the program
+	bridge    *bridge.Bridge  // of the only program, or of the current one
+	zygote    *zygote.Control // nil if the first process runs the program
 	memory    memoryGauge
 	base      int64 // memory in use before the first program, if there is a zygote
 	process   *runsc.Process
@@ -58,6 +59,8 @@ type instance struct {
 	stdout    *stream
 	stderr    *stream
 	preamble  *outputBuffer   // output before and after programs, such as runsc's messages
+	since     time.Time       // when it was made
+	lastUsed  time.Time       // when its last program ended, if there is a zygote
 	lastAlive time.Time       // when it was last known to be alive
 	reusable  bool            // the guest waits for another program
 	ctx       context.Context //nolint:containedctx // ends with the sandbox
@@ -75,7 +78,7 @@ const (
 
 // newInstance prepares a sandbox that is not started yet. It cleans up if it fails.
 func (h *Host) newInstance(k kind, id string) (*instance, error) {
-	b := &instance{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), lastAlive: time.Now(), preamble: newOutputBuffer(4<<10, 1<<62, func() {})}
+	b := &instance{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), lastAlive: time.Now(), since: time.Now(), preamble: newOutputBuffer(4<<10, 1<<62, func() {})}
 	b.ctx, b.stop = context.WithCancelCause(h.ctx)
 	b.close = sync.OnceValue(b.clean)
 	if err := makeBundle(b.dir, b.sockets()); err != nil {
@@ -113,7 +116,7 @@ func (h *Host) open(k kind, id, image string) (*instance, error) {
 		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
 	if k.forks {
-		b.zygote, err = listenZygote(b.sockets())
+		b.zygote, err = zygote.Listen(b.sockets())
 	} else {
 		b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
 	}
@@ -240,7 +243,7 @@ func (b *instance) clean() error {
 		}
 	}
 	if b.zygote != nil {
-		b.zygote.close()
+		b.zygote.Close()
 	}
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())

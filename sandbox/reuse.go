@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"crypto/rand"
+
+	"sallyport/sandbox/zygote"
 )
 
 const (
@@ -67,7 +69,7 @@ func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind
 func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 	key := r.keyOf(job, job.Owner)
 	for b := r.take(key); b != nil; b = r.take(key) {
-		err := b.zygote.settle(ctx)
+		err := b.zygote.Settle(ctx)
 		if err == nil {
 			err = b.checkReuse() // the memory of the last program is free by now
 		}
@@ -144,7 +146,7 @@ func (r *reuse) take(key reuseKey) *instance {
 	}
 	at := len(idle) - 1
 	for i := at; i >= 0; i-- {
-		if idle[i].zygote.settled() {
+		if idle[i].zygote.Settled() {
 			at = i
 			break
 		}
@@ -162,14 +164,14 @@ func (r *reuse) take(key reuseKey) *instance {
 func (r *reuse) inBurst(job Job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.idle[r.keyOf(job, job.Owner)], func(b *instance) bool { return time.Since(b.zygote.lastUsed) < demandWindow })
+	return slices.ContainsFunc(r.idle[r.keyOf(job, job.Owner)], func(b *instance) bool { return time.Since(b.lastUsed) < demandWindow })
 }
 
 // put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
 // watched: a program may report its end and go on.
 func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
-	b.zygote.lastUsed = time.Now()
-	last, ended := b.zygote.current, b.zygote.settled()
+	b.lastUsed = time.Now()
+	last, ended := b.zygote.Current(), b.zygote.Settled()
 	r.mu.Lock()
 	if b.ctx.Err() != nil || len(r.idle[key]) >= cap(r.host.slots) {
 		r.mu.Unlock()
@@ -185,13 +187,13 @@ func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 }
 
 // watchEnd discards a sandbox whose last program does not end well and in time, or uses much before it ends.
-func (r *reuse) watchEnd(b *instance, last *forked, limits Limits) {
+func (r *reuse) watchEnd(b *instance, last *zygote.Program, limits Limits) {
 	select {
-	case <-last.ended: // as usual, within some milliseconds
+	case <-last.Ended(): // as usual, within some milliseconds
 	case <-time.After(memoryPoll):
 		b.watchRest(last, limits.Memory)
 	}
-	if err := last.failure(); err != nil && b.ctx.Err() == nil {
+	if err := last.Failure(); err != nil && b.ctx.Err() == nil {
 		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
 		r.discardIdle(func(idle *instance) bool { return idle == b })
 		b.discard()
@@ -199,8 +201,8 @@ func (r *reuse) watchEnd(b *instance, last *forked, limits Limits) {
 }
 
 // watchRest waits until a program has ended, its time is over, or the sandbox exceeds its memory or processor time.
-func (b *instance) watchRest(last *forked, memory int64) {
-	ctx, cancel := context.WithTimeout(b.ctx, forkEndLimit)
+func (b *instance) watchRest(last *zygote.Program, memory int64) {
+	ctx, cancel := context.WithTimeout(b.ctx, zygote.EndLimit)
 	defer cancel()
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
@@ -208,7 +210,7 @@ func (b *instance) watchRest(last *forked, memory int64) {
 		watch(ctx, watchLimits{sentry: b.process.Sentry, cgroup: b.cgroup, memory: memory, cpu: forkEndCPU}, func(Status) { cancel() })
 	})
 	select {
-	case <-last.ended:
+	case <-last.Ended():
 	case <-ctx.Done():
 	}
 	cancel()
@@ -221,7 +223,7 @@ func (r *reuse) evict() {
 	var times []time.Time
 	for _, idle := range r.idle {
 		for _, b := range idle {
-			times = append(times, b.zygote.lastUsed)
+			times = append(times, b.lastUsed)
 		}
 	}
 	r.mu.Unlock()
@@ -230,7 +232,7 @@ func (r *reuse) evict() {
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	oldest := times[len(times)-room]
-	r.discardIdle(func(b *instance) bool { return b.zygote.lastUsed.Before(oldest) })
+	r.discardIdle(func(b *instance) bool { return b.lastUsed.Before(oldest) })
 }
 
 // checkReuse returns why a sandbox must not run another program, or nil.
@@ -238,9 +240,9 @@ func (b *instance) checkReuse() error {
 	switch {
 	case !b.host.isCurrent(b.servers):
 		return errors.New("the wrappers have changed")
-	case b.zygote.programs >= reusePrograms:
-		return fmt.Errorf("it has run %d programs", b.zygote.programs)
-	case time.Since(b.zygote.since) > reuseAge:
+	case b.zygote.Programs() >= reusePrograms:
+		return fmt.Errorf("it has run %d programs", b.zygote.Programs())
+	case time.Since(b.since) > reuseAge:
 		return fmt.Errorf("it is older than %s", reuseAge)
 	case b.memory.read(b.process.Sentry()) > b.base+reuseGrowth:
 		return errors.New("it uses more memory than a new one")
@@ -270,6 +272,6 @@ func (r *reuse) discardIdle(match func(*instance) bool) {
 
 // expire discards sandboxes that have waited too long, that see older wrappers, or that do not fit into the memory.
 func (r *reuse) expire(now time.Time) {
-	r.discardIdle(func(b *instance) bool { return now.Sub(b.zygote.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
+	r.discardIdle(func(b *instance) bool { return now.Sub(b.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
 	r.evict()
 }

@@ -114,6 +114,8 @@ var importRules = append(commandRules(), []importRule{
 		"the peers under gateway are independent: codegen turns tools into files in memory and runs nothing"},
 	{"sandbox/runsc", []string{"internal/..."}, nil,
 		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
+	{"sandbox/zygote", nil, nil,
+		"it speaks the protocol of one process; higher packages decide what it forks for"},
 	{"sandbox/image", []string{"internal/..."}, nil,
 		"it unpacks an image to a directory; higher packages use the directory"},
 	{"sandbox/deps", []string{"sandbox", "internal/..."}, []string{"codegen/runtime", "sandbox/image/..."},
