@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// sboms writes a list of the modules in each program of the Linux targets, in CycloneDX.
-func (r *release) sboms(ctx context.Context, targets []target) error {
+// writeSBOMs writes a list of the modules in each program of the Linux targets, in CycloneDX.
+func writeSBOMs(ctx context.Context, r *release, targets []target) error {
 	for _, t := range targets {
 		programs := []string{"sallyport", "runsc"}
 		if t.system != "linux" {
@@ -77,11 +77,11 @@ type (
 
 // provenance writes what the packages were built from. It is not signed: a home of the project decides with which key.
 func (r *release) provenance(targets []target) error {
-	subjects, err := r.subjects()
+	subjects, err := subjectsOf(r)
 	if err != nil {
 		return err
 	}
-	resolved, err := r.resolved()
+	resolved, err := resolvedOf(r)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (r *release) provenance(targets []target) error {
 	return os.WriteFile(filepath.Join(r.out, "sallyport-"+r.version+".intoto.json"), data, 0o644)
 }
 
-// subjects returns the packages with their digests.
-func (r *release) subjects() (list []resource, err error) {
+// subjectsOf returns the packages with their digests.
+func subjectsOf(r *release) (list []resource, err error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (r *release) subjects() (list []resource, err error) {
 	return list, nil
 }
 
-// resolved returns the commit, and the files that pin all modules of the programs.
-func (r *release) resolved() ([]resource, error) {
+// resolvedOf returns the commit, and the files that pin all modules of the programs.
+func resolvedOf(r *release) ([]resource, error) {
 	list := []resource{{URI: "git+" + cmp.Or(r.home, "https://example.com/sallyport"), Digest: map[string]string{"gitCommit": r.commit}}}
 	for _, name := range []string{"go.sum", "tools/runsc/go.sum", "tools/dist/go.sum"} {
 		sum, err := sumOf(filepath.Join(r.root, filepath.FromSlash(name)))
@@ -140,9 +140,9 @@ func (r *release) resolved() ([]resource, error) {
 	return list, nil
 }
 
-// sums writes SHA256SUMS, which sha256sum --check reads.
-func (r *release) sums() error {
-	subjects, err := r.subjects()
+// writeSums writes SHA256SUMS, which sha256sum --check reads.
+func writeSums(r *release) error {
+	subjects, err := subjectsOf(r)
 	if err != nil {
 		return err
 	}

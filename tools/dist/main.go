@@ -74,7 +74,7 @@ func (r *release) repackage(ctx context.Context, programs string) error {
 		}
 	}
 	only := []target{t}
-	return errors.Join(r.documents(ctx), r.pack(t), r.npmMain(only), r.image(only), r.formula(only), r.sums())
+	return errors.Join(r.documents(ctx), r.pack(t), r.npmMain(only), r.image(only), r.formula(only), writeSums(r))
 }
 
 // build makes all packages for the targets.
@@ -112,10 +112,10 @@ func (r *release) pack(t target) error {
 
 // finish makes what covers all targets, then the files that describe all others.
 func (r *release) finish(ctx context.Context, targets []target) error {
-	for _, step := range []func([]target) error{r.npmMain, r.image, r.formula, func(ts []target) error { return r.sboms(ctx, ts) }, r.provenance} {
+	for _, step := range []func([]target) error{r.npmMain, r.image, r.formula, func(ts []target) error { return writeSBOMs(ctx, r, ts) }, r.provenance} {
 		if err := step(targets); err != nil {
 			return err
 		}
 	}
-	return r.sums()
+	return writeSums(r)
 }

@@ -201,7 +201,7 @@ func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
 }
 
 // requestRelease asks standby processes to release the records, and reports whether one does.
-func (a *App) requestRelease(ctx context.Context) (given bool) {
+func requestRelease(ctx context.Context, a *App) (given bool) {
 	_ = a.WithGateways(ctx, func(ctx context.Context, c *Gateways) error {
 		for _, gate := range c.All {
 			var nothing struct{}

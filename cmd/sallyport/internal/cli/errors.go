@@ -92,21 +92,21 @@ func (a *App) Report(err error) {
 		a.ReportToolError(e)
 		return
 	}
-	a.sayError(err.Error(), "")
+	sayError(a, err.Error(), "")
 }
 
 // ReportToolError prints an error and its hint on stderr.
 func (a *App) ReportToolError(e *tool.Error) {
-	a.sayError(e.Message, e.Hint)
+	sayError(a, e.Message, e.Hint)
 }
 
 // sayError prints an error to stderr, with colours on a terminal.
-func (a *App) sayError(message, hint string) {
+func sayError(a *App, message, hint string) {
 	text := "sallyport: " + strings.TrimRight(Clean(message), "\n") + "\n"
 	if hint != "" {
 		text += "hint: " + Clean(hint) + "\n"
 	}
-	fmt.Fprint(a.Err(), a.paint(a.Stderr, text))
+	fmt.Fprint(a.Err(), paint(a, a.Stderr, text))
 }
 
 // Say prints a message to stderr. All messages that are neither log nor program output use it.

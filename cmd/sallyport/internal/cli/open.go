@@ -73,7 +73,7 @@ func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
 		patience = ShareTimeout
 	}
 	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: patience})
-	if errors.Is(err, store.ErrInUse) && !share && a.requestRelease(context.Background()) {
+	if errors.Is(err, store.ErrInUse) && !share && requestRelease(context.Background(), a) {
 		records, err = store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, LockTimeout: releaseTimeout})
 	}
 	if used, ok := errors.AsType[*store.InUseError](err); ok {

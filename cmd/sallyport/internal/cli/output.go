@@ -38,7 +38,7 @@ func (a *App) Print(text string) error {
 
 // PrintFinding is Print for text that begins with ok, warn or FAIL, which have colours on a terminal.
 func (a *App) PrintFinding(text string) error {
-	_, err := io.WriteString(a.Out(), a.paint(a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n"))
+	_, err := io.WriteString(a.Out(), paint(a, a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n"))
 	return err
 }
 

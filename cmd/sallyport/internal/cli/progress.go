@@ -143,7 +143,7 @@ func colors() map[string]string {
 }
 
 // paint colours the first word of each line that has a colour, if a stream may have colours.
-func (a *App) paint(stream any, text string) string {
+func paint(a *App, stream any, text string) string {
 	if !a.Fancy(stream) {
 		return text
 	}

@@ -36,7 +36,7 @@ func (a *App) OpenSettings(path string) (*config.File, error) {
 func (a *App) EditSettings() (*config.File, error) {
 	path, err := config.Find(a.ConfigPath, a.Env)
 	if errors.Is(err, fs.ErrNotExist) {
-		path, err = a.newSettings(err)
+		path, err = newSettings(a, err)
 	}
 	if err != nil {
 		return nil, &ConfigError{Err: err}
@@ -46,7 +46,7 @@ func (a *App) EditSettings() (*config.File, error) {
 
 // newSettings returns the path of a new settings file: the one of --config or SALLYPORT_CONFIG, else
 // the one of the user, which is found in any working directory.
-func (a *App) newSettings(missing error) (string, error) {
+func newSettings(a *App, missing error) (string, error) {
 	if a.ConfigPath != "" {
 		return a.ConfigPath, nil
 	}
@@ -65,7 +65,7 @@ func (a *App) newSettings(missing error) (string, error) {
 // UnsetVariables returns the variables without a default that the entries name and neither the environment nor the env_file has.
 func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 	var names []string
-	vars := a.readEnvFile(f)
+	vars := readEnvFile(a, f)
 	for _, e := range entries {
 		if e.Disabled {
 			continue
@@ -85,7 +85,7 @@ func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
 }
 
 // readEnvFile returns the variables of the env_file. If it cannot be read, it prints the error and returns none.
-func (a *App) readEnvFile(f *config.File) config.Secrets {
+func readEnvFile(a *App, f *config.File) config.Secrets {
 	file := f.EnvFile()
 	if file == "" {
 		return nil

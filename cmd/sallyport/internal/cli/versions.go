@@ -23,11 +23,11 @@ func BuildVersion() string { return build.Read().Version }
 // they can be read.
 func (a *App) Versions(ctx context.Context) Versions {
 	v := Versions{Info: build.Read()}
-	v.Runsc, v.RunscPath = a.runscVersion(ctx)
+	v.Runsc, v.RunscPath = runscVersion(ctx, a)
 	return v
 }
 
-func (a *App) runscVersion(ctx context.Context) (version, path string) {
+func runscVersion(ctx context.Context, a *App) (version, path string) {
 	explicit := ""
 	if cfg, err := a.Load(); err == nil {
 		explicit = cfg.Sandbox.Runsc
