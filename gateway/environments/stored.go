@@ -155,7 +155,7 @@ func (e *Environments) layerInUse(digest string) bool {
 // pruneUnused removes images that nobody has used for [DefaultUnused], at most once a day for all processes with the
 // same cache directory. Errors are logged.
 func (e *Environments) pruneUnused(ctx context.Context) {
-	due, err := e.pruneDue()
+	due, err := pruneDue(e)
 	if err == nil && due {
 		err = e.pruneOldImages(ctx)
 	}
@@ -175,7 +175,7 @@ func (e *Environments) pruneOldImages(ctx context.Context) error {
 }
 
 // pruneDue reports whether the last removal is a day ago, and if so notes that this one begins.
-func (e *Environments) pruneDue() (bool, error) {
+func pruneDue(e *Environments) (bool, error) {
 	stamp := filepath.Join(e.opts.CacheDir, leaseFolder, "pruned")
 	info, err := os.Stat(stamp)
 	if err == nil && time.Since(info.ModTime()) < pruneInterval {

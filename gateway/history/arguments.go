@@ -23,7 +23,7 @@ const (
 // of all principals have them. It is for operators.
 func (h *History) LastArguments(upstream string) map[tool.ID]json.RawMessage {
 	found := map[tool.ID]json.RawMessage{}
-	for _, path := range h.newestJournals() {
+	for _, path := range newestJournals(h) {
 		f, err := journal.Open(path)
 		if err != nil {
 			continue // one that is being written, or is damaged
@@ -40,7 +40,7 @@ func (h *History) LastArguments(upstream string) map[tool.ID]json.RawMessage {
 }
 
 // newestJournals returns the paths of the last journals, the newest first.
-func (h *History) newestJournals() (paths []string) {
+func newestJournals(h *History) (paths []string) {
 	type file struct {
 		path string
 		at   int64

@@ -33,7 +33,7 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
 	} else if end.Record.Status == sandbox.OK && toolcall.ScopeOf(ctx).Run == "" {
 		err = succeededError(id)
-	} else if h.orphan(f) {
+	} else if orphan(h, f) {
 		err = noExecution(id)
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 }
 
 // orphan reports whether an execution was killed before the execution that it resumes recorded it. It has made no calls.
-func (h *History) orphan(f *journal.File) bool {
+func orphan(h *History, f *journal.File) bool {
 	if f.Resumes == "" {
 		return false
 	}

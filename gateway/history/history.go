@@ -126,7 +126,7 @@ func (h *History) Close() {
 func (h *History) run() {
 	h.sweep()
 	close(h.recovered)
-	h.rebuildDamaged()
+	rebuildDamaged(h)
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -143,7 +143,7 @@ func (h *History) run() {
 }
 
 // rebuildDamaged rebuilds damaged records, until Close.
-func (h *History) rebuildDamaged() {
+func rebuildDamaged(h *History) {
 	if h.rebuild == nil {
 		return
 	}
