@@ -35,7 +35,7 @@ func (c *Catalog) Validate(next toolcall.Handler) toolcall.Handler {
 			return tool.Result{}, err
 		}
 		result, err := next(ctx, call)
-		result.Form = c.form(entry, result)
+		result.Form = formOf(c, entry, result)
 		return result, err
 	}
 }

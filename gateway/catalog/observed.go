@@ -26,16 +26,16 @@ func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
 		}
 		e, known := c.Lookup(call.Tool)
 		if known && e == before && !e.Declares() { // else the result may be of another definition
-			result.Form = c.form(e, result)
+			result.Form = formOf(c, e, result)
 			c.shapes.Learn(call.Tool.Upstream, e.Digest(), result)
 		}
 		return result, nil
 	}
 }
 
-// form returns how a result of a tool is read: by the definition, else by earlier results. A tool that has given only
+// formOf returns how a result of a tool is read: by the definition, else by earlier results. A tool that has given only
 // texts gives texts.
-func (c *Catalog) form(e *Entry, result tool.Result) tool.Form {
+func formOf(c *Catalog, e *Entry, result tool.Result) tool.Form {
 	form := e.Form()
 	if e.Declares() || c.shapes.Store == nil || len(result.Content) != 1 || len(result.Content[0].Text) > 10 {
 		return form
