@@ -40,7 +40,7 @@ func (i inside) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) 
 // nothing and in ones that were restored: what is masked there stays so, and all else is as everywhere.
 func TestImageEnvironment(t *testing.T) {
 	dir := testutil.ShortDir(t)
-	reference := imagetest.Push(t, imagetest.Python(t), tools(t))
+	reference := imagetest.Push(t, imagetest.Python(t), tools(t), imagetest.Texts(t, map[string]string{"/etc/gitconfig": ""}))
 	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(dir, "images"), MountPoints: sandbox.MountPoints(), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)

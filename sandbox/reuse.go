@@ -4,14 +4,13 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"crypto/rand"
 
 	"sallyport/sandbox/zygote"
 )

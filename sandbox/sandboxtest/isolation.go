@@ -40,7 +40,7 @@ folders = ("/root", "/home", "/var", "/work", "/mnt", "/usr/local", "/usr/etc", 
 	},
 	{
 		Name:   "A02 etc holds nothing of the host",
-		Python: `import os; sorted({*os.listdir("/etc"), "gitconfig"}), sorted(os.listdir("/run")), os.listdir("/run/sallyport")`,
+		Python: `import os; sorted(os.listdir("/etc")), sorted(os.listdir("/run")), os.listdir("/run/sallyport")`,
 		Value:  `[["gitconfig","group","hosts","nsswitch.conf","passwd"],["sallyport"],[]]`,
 	},
 	{

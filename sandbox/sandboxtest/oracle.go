@@ -50,7 +50,7 @@ type Testbed struct {
 }
 
 // maxGrowth is the allowed memory growth of this process during an attack, in bytes (O5).
-const maxGrowth = 192 << 20 // with the race detector
+const maxGrowth = 64 << 20
 
 // NewTestbed plants secrets: settings, another principal's workspace, sockets and environment variables. The caller must set Runner.
 func NewTestbed(t *testing.T, state string) *Testbed {

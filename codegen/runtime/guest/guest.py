@@ -322,12 +322,12 @@ def provide(code, scope):
 
 
 def remark(code, scope, value):
-    """Prints what a program that succeeded may have got wrong. It does not fail: the program may have used up its limits."""
+    """Prints what a program that succeeded may have got wrong, unless the program has used up its files or memory."""
     try:
         import sallyport_notes
 
         sallyport_notes.tell(code, scope, value, _loop)
-    except Exception:
+    except (OSError, MemoryError):
         pass
 
 

@@ -35,15 +35,7 @@
 #define NR_pipe2 293
 #define NR_prlimit64 302
 #define NR_setns 308
-#define NR_open_tree 428
-#define NR_move_mount 429
-#define NR_fsopen 430
-#define NR_fsconfig 431
-#define NR_fsmount 432
-#define NR_fspick 433
-#define NR_clone3 435
 #define NR_close_range 436
-#define NR_mount_setattr 442
 
 static long sys(long number, long a, long b, long c, long d, long e, long f) {
 	register long r10 __asm__("r10") = d;

@@ -30,6 +30,16 @@ typedef __INT64_TYPE__ int64_t;
 #error "unsupported architecture"
 #endif
 
+// System calls whose numbers are the same on all architectures.
+#define NR_open_tree 428
+#define NR_move_mount 429
+#define NR_fsopen 430
+#define NR_fsconfig 431
+#define NR_fsmount 432
+#define NR_fspick 433
+#define NR_clone3 435
+#define NR_mount_setattr 442
+
 extern int fork(void);
 
 #define AF_UNIX 1

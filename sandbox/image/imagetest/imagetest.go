@@ -168,6 +168,19 @@ func (a *archive) add(path string) {
 	}
 }
 
+// Texts returns a layer with files that hold these texts, by absolute path.
+func Texts(tb testing.TB, files map[string]string) []byte {
+	tb.Helper()
+	a := newArchive(tb)
+	for path, text := range files {
+		a.header(&tar.Header{Typeflag: tar.TypeReg, Name: path[1:], Mode: 0o644, Size: int64(len(text))})
+		if _, err := a.tar.Write([]byte(text)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return a.close()
+}
+
 func (a *archive) link(path, target string) {
 	a.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: path[1:], Linkname: target})
 }
