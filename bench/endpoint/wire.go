@@ -13,10 +13,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
+	"sallyport/internal/retry"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
@@ -77,14 +77,11 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 	}
 }
 
-// noRetry means that no retry helps.
-const noRetry = -1
-
 // once sends one request. after is when a retry may help: never, or 0 if unknown.
 func (w *wire) once(ctx context.Context, method, to string, body []byte) (data []byte, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
-		return nil, noRetry, fmt.Errorf("ask %s: %w", w.Host, err)
+		return nil, retry.Never, fmt.Errorf("ask %s: %w", w.Host, err)
 	}
 	w.sign(req)
 	resp, err := w.http.Do(req)
@@ -97,13 +94,13 @@ func (w *wire) once(ctx context.Context, method, to string, body []byte) (data [
 	case err != nil:
 		return w.transportError(ctx, err)
 	case len(data) > maxAnswer:
-		return nil, noRetry, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
+		return nil, retry.Never, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
-		return nil, retryDelay(resp), w.statusError(resp, to, data)
+		return nil, retry.Delay(resp), w.statusError(resp, to, data)
 	case eventStreamPattern.Match(data):
-		return nil, noRetry, w.faultf(tool.Upstream, "it must answer in one piece: see its settings, or those of a proxy before it", "%s streams its answer, which it was not asked to", withoutQuery(to))
+		return nil, retry.Never, w.faultf(tool.Upstream, "it must answer in one piece: see its settings, or those of a proxy before it", "%s streams its answer, which it was not asked to", withoutQuery(to))
 	case !json.Valid(data):
-		return nil, noRetry, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", withoutQuery(to), w.displayText(string(data)))
+		return nil, retry.Never, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", withoutQuery(to), w.displayText(string(data)))
 	}
 	return data, 0, nil
 }
@@ -126,30 +123,10 @@ func (w *wire) sign(req *http.Request) {
 	}
 }
 
-// retryDelay returns after how long a retry may succeed.
-func retryDelay(resp *http.Response) time.Duration {
-	switch code := resp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
-		return retryAfter(resp.Header.Get("Retry-After"))
-	}
-	return noRetry
-}
-
-// retryAfter reads seconds or a date, 0 if it is neither. At once is in a millisecond.
-func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return max(time.Duration(seconds)*time.Second, time.Millisecond)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(time.Until(at), time.Millisecond)
-	}
-	return 0
-}
-
 // transportError returns the error for a request without a response.
 func (w *wire) transportError(ctx context.Context, err error) ([]byte, time.Duration, error) {
 	if ctx.Err() != nil {
-		return nil, noRetry, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
+		return nil, retry.Never, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
 	}
 	for {
 		outer, ok := err.(*url.Error) //nolint:errorlint // it is taken off, whatever it wraps
@@ -168,17 +145,17 @@ const logHint = "its log may say why"
 // connectionHint returns a hint for a request without a response, and when a retry may help.
 func (w *wire) connectionHint(err error) (hint string, after time.Duration) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return "see that it runs; " + w.base(), noRetry
+		return "see that it runs; " + w.base(), retry.Never
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", noRetry
+		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", retry.Never
 	}
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case noTLS, errors.Is(err, http.ErrSchemeMismatch):
-		return "is it http://?", noRetry
+		return "is it http://?", retry.Never
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
-		return "is it https://?", noRetry
+		return "is it https://?", retry.Never
 	}
 	return logHint, 0
 }
@@ -216,7 +193,7 @@ func (w *wire) statusError(resp *http.Response, to string, data []byte) error {
 	case code >= 400:
 		kind, hint = tool.Invalid, w.requestHint(said)
 	}
-	if after := retryDelay(resp); after > maxWait {
+	if after := retry.Delay(resp); after > maxWait {
 		hint = "try again in " + after.Round(time.Second).String()
 	}
 	return w.faultf(kind, hint, "%s answered %d: %s", withoutQuery(to), resp.StatusCode, said)

@@ -16,10 +16,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"sallyport/internal/retry"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
@@ -94,9 +94,6 @@ func (w *wire) ask(ctx context.Context, body any, into *Answer, d dialect, progr
 	}
 }
 
-// noRetry means that no retry helps.
-const noRetry = -1
-
 // once sends one request. after is when a retry may help: never, or 0 if unknown.
 func (w *wire) once(ctx context.Context, body []byte, into *Answer, d dialect, progress func(int)) (after time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -105,7 +102,7 @@ func (w *wire) once(ctx context.Context, body []byte, into *Answer, d dialect, p
 	defer quiet.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return noRetry, w.errorf(tool.Invalid, "", "the request cannot be made")
+		return retry.Never, w.errorf(tool.Invalid, "", "the request cannot be made")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
@@ -118,7 +115,7 @@ func (w *wire) once(ctx context.Context, body []byte, into *Answer, d dialect, p
 	in := &livelyReader{in: io.LimitReader(resp.Body, maxResponse+1), each: func() { quiet.Reset(w.silence) }}
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(in, 64<<10)) // what came is shown
-		return retryDelay(resp), w.statusError(resp, said)
+		return retry.Delay(resp), w.statusError(resp, said)
 	}
 	return w.read(ctx, resp, in, into, d, progress)
 }
@@ -155,9 +152,9 @@ func (w *wire) read(ctx context.Context, resp *http.Response, in *livelyReader, 
 	said, known := err.(*tool.Error) //nolint:errorlint // ours, unwrapped
 	switch {
 	case large:
-		return noRetry, w.errorf(tool.Limit, "", "%s sent an answer of more than %d MiB", w.host, maxAnswer>>20)
+		return retry.Never, w.errorf(tool.Limit, "", "%s sent an answer of more than %d MiB", w.host, maxAnswer>>20)
 	case known:
-		return noRetry, said
+		return retry.Never, said
 	case err != nil:
 		return w.unanswered(ctx, err)
 	}
@@ -215,33 +212,13 @@ func (w *wire) unreadable(data []byte) error {
 	return w.errorf(tool.Upstream, "api and url in the settings must be those of the server", "%s sent an answer that cannot be read: %s", w.host, w.show(string(data)))
 }
 
-// retryDelay returns after how long a retry may succeed.
-func retryDelay(resp *http.Response) time.Duration {
-	switch code := resp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
-		return retryAfter(resp.Header.Get("Retry-After"))
-	}
-	return noRetry
-}
-
-// retryAfter reads seconds or a date, 0 if it is neither. At once is a millisecond.
-func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return max(time.Duration(seconds)*time.Second, time.Millisecond)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(time.Until(at), time.Millisecond)
-	}
-	return 0
-}
-
 // unanswered returns the error for a request without a whole response.
 func (w *wire) unanswered(ctx context.Context, err error) (time.Duration, error) {
 	if errors.Is(context.Cause(ctx), errSilent) {
 		return 0, w.errorf(tool.Timeout, "", "%s sent nothing for %s", w.host, w.silence)
 	}
 	if ctx.Err() != nil {
-		return noRetry, fmt.Errorf("ask %s: %w", w.host, ctx.Err())
+		return retry.Never, fmt.Errorf("ask %s: %w", w.host, ctx.Err())
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the URL
@@ -253,13 +230,13 @@ func (w *wire) unanswered(ctx context.Context, err error) (time.Duration, error)
 // connectionHint returns a hint for a request without a response, and when a retry may help.
 func connectionHint(err error) (hint string, after time.Duration) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return "see that it runs, and that url in the settings is its address", noRetry
+		return "see that it runs, and that url in the settings is its address", retry.Never
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", noRetry
+		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", retry.Never
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		return "is it http://?", noRetry
+		return "is it http://?", retry.Never
 	}
 	return "its log may say why", 0
 }
@@ -286,7 +263,7 @@ func (w *wire) statusError(resp *http.Response, data []byte) error {
 	case code >= 400:
 		kind = tool.Invalid
 	}
-	if after := retryDelay(resp); after > maxWait {
+	if after := retry.Delay(resp); after > maxWait {
 		hint = "try again in " + after.Round(time.Second).String()
 	}
 	e := &tool.Error{Kind: kind, Message: fmt.Sprintf("%s answered %d: %s", w.host, resp.StatusCode, shown), Hint: hint}
