@@ -60,7 +60,7 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	}
 }
 
-// isCount reports whether the name of a number says that it is a whole one: a page, a limit, a port.
+// isCount reports whether a number is whole, by its name: a page, a limit, a port.
 func isCount(name string) bool {
 	words := wordPattern.FindAllString(name, 8)
 	if len(words) == 0 {

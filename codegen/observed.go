@@ -66,7 +66,7 @@ func (fn function) stubNotes() []string {
 	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+ObservedNote)
 }
 
-// ObservedNote is in the file of a wrapper whose result type was observed.
+// ObservedNote is in the file of a wrapper with an observed result type.
 const ObservedNote = "x, not declared."
 
 // observedMark returns the comment after a signature with an observed result.

@@ -27,7 +27,7 @@ import (
 //	{"o":{"a":T,"b?":T},"x":T}    an object; b is optional; x is the type of other members, which are invalid without it
 //	0, 1, ...                     defs[0], defs[1], ...
 //
-// pages is the pagination for iterate (see pages.go). wrap says that the server's results are {"result": VALUE}.
+// pages is the pagination for iterate (see pages.go). wrap is set if the server's results are {"result": VALUE}.
 //
 // A required name that itself ends in ? or ! has a ! appended.
 type spec struct {

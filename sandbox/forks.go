@@ -17,7 +17,7 @@ import (
 	"sallyport/sandbox/zygote"
 )
 
-// forkEndCPU is the limit of processor time of a program after its result: one that goes on is in no queue.
+// forkEndCPU is the limit of processor time of a program after its result, because such a program is in no queue.
 const forkEndCPU = 200 * time.Millisecond
 
 // zygoteRights are what the zygote needs to separate programs; the programs have none of them.

@@ -30,7 +30,7 @@ type kind struct {
 	fileSize    int64
 	workspace   int64
 	inodes      int
-	// forks is set for sandboxes whose first process forks one for each program.
+	// forks is set for sandboxes in which the first process forks one for each program.
 	forks bool
 }
 

@@ -38,7 +38,7 @@ type reuse struct {
 
 	mu     sync.Mutex
 	idle   map[reuseKey][]*instance // the last used one comes last
-	failed map[kind]error           // kinds whose zygote cannot start
+	failed map[kind]error           // kinds without a zygote, because it cannot start
 }
 
 // allows reports whether programs of a job may share a sandbox with others of the same owner.
@@ -135,7 +135,7 @@ func (r *reuse) snapshotError(k kind) error {
 	return errNoSnapshot
 }
 
-// take removes an idle sandbox, preferably one whose last program has ended completely.
+// take removes an idle sandbox, preferably one with no process of the last program left.
 func (r *reuse) take(key reuseKey) *instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 	}
 }
 
-// watchEnd discards a sandbox whose last program does not end well and in time, or uses much before it ends.
+// watchEnd discards a sandbox if its last program does not end well and in time, or uses much before it ends.
 func (r *reuse) watchEnd(b *instance, last *zygote.Program, limits Limits) {
 	select {
 	case <-last.Ended(): // as usual, within some milliseconds

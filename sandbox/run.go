@@ -81,7 +81,7 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 }
 
 // acquire returns a sandbox for a program that has no session: one that no program has used, if there is one, else one
-// that the owner may use again. In a burst of programs, used ones come first, because each unused one has to be replaced.
+// that the owner may use again. In a burst of programs, used ones come first, because each unused one must be replaced.
 func (h *Host) acquire(ctx context.Context, job Job) (b *instance, waited bool, err error) {
 	if !h.reuse.allows(job) {
 		return h.pool.get(ctx, job)

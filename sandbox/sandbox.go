@@ -35,7 +35,7 @@ type Job struct {
 	File string
 	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage
-	// Prelude is a module in Python whose public names are predefined in the program, before Variables; "" is none. Its function
+	// Prelude is a module in Python; its public names are predefined in the program, before Variables; "" is none. Its function
 	// _source, if any, gets the program's text and returns the text that runs; _answer gets the program's names after its end
 	// and returns its value.
 	Prelude string

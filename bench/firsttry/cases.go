@@ -32,7 +32,7 @@ type trial struct {
 	Program   string
 	// Source is the key of the public text that shows the mistake.
 	Source string
-	// AfterFix says that the case was written after the product was changed for it.
+	// AfterFix is set if the case was written after the product was changed for it.
 	AfterFix bool `yaml:"after_fix"`
 	// Fixes are the repairs that the answer may lead to.
 	Fixes []fix
@@ -40,7 +40,7 @@ type trial struct {
 	mistake string
 }
 
-// fix is a repair that uses nothing but what the answer says.
+// fix is a repair that uses the text of the answer only.
 type fix struct {
 	// Says matches the answer that leads to it.
 	Says string
@@ -51,7 +51,7 @@ type fix struct {
 	Program string
 	// Known are words of the language's own library, which its writer knows.
 	Known []string
-	// Swap has texts of the program and what takes their place, alternately; it stands for Program.
+	// Swap has texts of the program and their replacements, alternately; it replaces Program.
 	Swap []string
 	// Arguments replace those of the case.
 	Arguments map[string]any

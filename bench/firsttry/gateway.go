@@ -26,7 +26,7 @@ type instance struct {
 	web     *httptest.Server
 }
 
-// setup says how the gateway is opened.
+// setup is how the gateway is opened.
 type setup struct {
 	Runsc, Snapshots, DataDir string
 	// Checkers is a node_modules folder with pyright and typescript; with "" the gateway checks no types.

@@ -12,7 +12,7 @@ import (
 	"sallyport/bench/firsttry/fixture"
 )
 
-// verdict is what came of a case.
+// verdict is the result of a case.
 type verdict string
 
 // The verdicts, best first.
@@ -76,7 +76,7 @@ func (j *judge) judge(ctx context.Context, t trial) (outcome, error) {
 	return o, nil
 }
 
-// repair does what the answer says, and returns why it does not help.
+// repair follows the answer, and returns why that does not help.
 func (j *judge) repair(ctx context.Context, t trial, f fix, answer string) (problem string, err error) {
 	if !regexp.MustCompile(f.Says).MatchString(answer) {
 		return "the answer does not say " + f.Says, nil

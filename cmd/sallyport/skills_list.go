@@ -72,7 +72,7 @@ type reviewsJSON struct {
 type reviewJSON struct {
 	Name   string `json:"name"`
 	Author string `json:"author,omitempty"`
-	// Changed says that it is shared, and its files are not those that were approved.
+	// Changed is set if it is shared, and its files are not those that were approved.
 	Changed bool   `json:"changed"`
 	Digest  string `json:"digest"`
 	// Diff is the difference to what is shared now.

@@ -288,7 +288,7 @@ func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
 	return v
 }
 
-// siblings returns the tools whose names are no identifiers, by name; nil if there are none.
+// siblings returns the tools with names that are no identifiers, by name; nil if there are none.
 func siblings(tools []tool.Tool) map[string]string {
 	var names map[string]string
 	for _, t := range tools {

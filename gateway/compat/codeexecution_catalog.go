@@ -173,7 +173,7 @@ func (c codeExecution) loadSkill(ctx context.Context, args json.RawMessage) (any
 	return object{"name": in.Name, "code": one.Code, "metadata": metadata(one)}, nil
 }
 
-// metadata is what is said of a skill in addition to its code.
+// metadata describes a skill in addition to its code.
 func metadata(one skills.SkillDetail) object {
 	sum := sha256.Sum256([]byte(one.Code))
 	return object{

@@ -84,7 +84,7 @@ type Gateway struct {
 	Privacy Privacy
 }
 
-// Face is the MCP server whose clients it replaces.
+// Face replaces an MCP server for its clients.
 type Face struct {
 	// Name is the name in the settings.
 	Name  string

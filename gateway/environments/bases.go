@@ -15,10 +15,10 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// An environment whose python.base is a pattern stands for all folders that match. Each of them is an environment of its
-// own, whose name is the folder's path.
+// An environment with a pattern as python.base is a template for all folders that match. Each of them is an environment of its
+// own, named by the path of the folder.
 
-// settings returns the settings of an environment by its name, or by the folder of one whose base is a pattern.
+// settings returns the settings of an environment by its name, or by the folder, if the base is a pattern.
 func (e *Environments) settings(name string) (settings config.Environment, known bool) {
 	all := e.opts.Settings.Load().Environments
 	if settings, known = all[name]; known || !filepath.IsAbs(name) || filepath.Clean(name) != name {
@@ -59,7 +59,7 @@ func folderOf(all map[string]config.Environment, asked string) string {
 	return ""
 }
 
-// errPattern is the error for an environment whose base is a pattern, where one folder is needed.
+// errPattern is the error for an environment with a pattern as base, where one folder is needed.
 func errPattern(name string, settings config.Environment) error {
 	found, _ := filepath.Glob(settings.Python.Base)
 	for i := range found {
@@ -72,7 +72,7 @@ func errPattern(name string, settings config.Environment) error {
 	return &tool.Error{Kind: tool.Invalid, Message: "environment " + name + " stands for several folders", Hint: sanitize.Line(hint, 400)}
 }
 
-// checkBase refuses a folder that a pattern allows, but whose content programs can change: what is in it decides which
+// checkBase refuses a folder that a pattern allows, but that programs can change: what is in it decides which
 // folders of the host sandboxes see.
 func (e *Environments) checkBase(name string, base deps.Base) error {
 	if !filepath.IsAbs(name) || e.opts.Writable == nil {

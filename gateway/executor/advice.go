@@ -48,7 +48,7 @@ func explainLanguage(fault *bridge.Fault, interpreter sandbox.Interpreter, code 
 // installCommand matches a command that installs a package, as a line of a shell or as a list of strings.
 var installCommand = regexp.MustCompile(`\b(?:pip3?|npm|yarn|pnpm)["']?[\s,]+["']?(?:install|i|add)["']?[\s,]+["']?([\w@][\w@./-]*)`)
 
-// explainInstall says how packages are installed to a program that tries it by a command.
+// explainInstall returns how packages are installed, for a program that tries it by a command.
 func (ex *Executor) explainInstall(e *execution.Result, interpreter sandbox.Interpreter, program execution.Program) {
 	found := installCommand.FindStringSubmatch(program.Code)
 	_, settings, _, err := ex.opts.Environments.Find(program.Environment)

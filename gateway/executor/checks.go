@@ -33,7 +33,7 @@ const (
 	// checkDelay is when the check of a program begins that is still running. Most have ended by
 	// then, and the check of a successful one would only slow down it and the next one.
 	checkDelay = 50 * time.Millisecond
-	// maxCertain is the maximum number of type errors that a program that succeeded is told.
+	// maxCertain is the maximum number of type errors that are reported for a program that succeeded.
 	maxCertain = 1
 	// maxCheckers bounds the checkers; programs of further principals are not checked.
 	maxCheckers = 8

@@ -172,7 +172,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 // encodeJSON returns the JSON of a response or event, with empty lists and maps in place of null.
 func encodeJSON(v any) ([]byte, error) { return json.Marshal(lists.FillNil(v)) }
 
-// available refuses a route whose component this process does not have.
+// available refuses a route if this process lacks its component.
 func (rt route) available(opts *Options) error {
 	switch {
 	case rt.engine && opts.Workflows == nil:

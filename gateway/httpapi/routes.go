@@ -29,7 +29,7 @@ type route struct {
 	scope tool.Scope
 	// engine says that it needs the workflow engine, which not every process has.
 	engine bool
-	// tasks says that it needs tasks, which not every process works on.
+	// tasks is set if it needs tasks, which not every process has.
 	tasks bool
 	// body is the maximum size of the body in bytes, if larger than maxBody.
 	body int64

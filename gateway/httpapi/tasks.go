@@ -21,9 +21,9 @@ type Tasks interface {
 
 // TaskRuns starts tasks and waits for them.
 type TaskRuns interface {
-	// Start begins a task, which goes on after the request.
+	// Start begins a task, which continues after the request.
 	Start(ctx context.Context, r task.Request) (task.Task, error)
-	// StartResume goes on with a held or failed one.
+	// StartResume continues a held or failed one.
 	StartResume(ctx context.Context, id string) (task.Task, error)
 	// Follow calls seen with each state until the task is over.
 	Follow(ctx context.Context, id string, seen func(task.Task)) (task.Task, error)
@@ -62,7 +62,7 @@ func (t taskRoutes) routes() []route {
 
 // NewTask is the body of POST /tasks.
 type NewTask struct {
-	// Task says in words what is to be done.
+	// Task describes in words what is to be done.
 	Task string `json:"task"`
 	// Model is the name of a model in the settings; without it the default one.
 	Model string `json:"model,omitempty"`
@@ -116,7 +116,7 @@ type TaskState struct {
 	Language string `json:"language,omitempty"`
 	// Execution is the execution that ran it.
 	Execution string `json:"execution,omitempty"`
-	// Error says why it failed or was refused.
+	// Error is why it failed or was refused.
 	Error string `json:"error,omitempty"`
 	// Kind is the kind of the error.
 	Kind string `json:"kind,omitempty"`
@@ -150,7 +150,7 @@ type TaskTokens struct {
 	Cached int `json:"cached,omitempty"`
 	// Output are the tokens that it wrote.
 	Output int `json:"output"`
-	// Estimated says that the model's server did not count them.
+	// Estimated is set if the model's server did not count them.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -182,7 +182,7 @@ type TaskTurn struct {
 	Found []string `json:"found,omitempty"`
 	// Shown is the size of what the model read of it, in bytes.
 	Shown int `json:"shown,omitempty"`
-	// Error says what was wrong.
+	// Error is what was wrong.
 	Error string `json:"error,omitempty"`
 }
 
@@ -220,7 +220,7 @@ func (t taskRoutes) start(r *http.Request, in NewTask) (TaskState, error) {
 	return stateOf(now, true), err
 }
 
-// startStream begins a task and streams its turns until it is over. It goes on if the client leaves.
+// startStream begins a task and streams its turns until it is over. It continues if the client disconnects.
 func (t taskRoutes) startStream(w http.ResponseWriter, r *http.Request) error {
 	var in NewTask
 	if err := readBody(r, &in); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/sanitize"
 )
 
-// asks asks the client for what the rules need (elicitation/create), and goes on with the answers. Without a client that
+// asks asks the client for what the rules need (elicitation/create), and continues with the answers. Without a client that
 // shows forms, the questions are the result.
 func (l *loop) asks(ctx context.Context, plan rules.Plan) (Status, error) {
 	answers := l.elicit(ctx, plan.Missing)

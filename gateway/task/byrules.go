@@ -15,7 +15,7 @@ import (
 // ruleHits is how many tools rules consider.
 const ruleHits = 24
 
-// byRules works on the task without a model. why says why, "" if the request wants it.
+// byRules works on the task without a model. why is the reason, "" if the request wants it.
 func (l *loop) byRules(ctx context.Context, why string) (Status, error) {
 	l.work.change(func(t *Task) {
 		if t.Model = "rules"; why != "" {

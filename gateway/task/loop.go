@@ -55,7 +55,7 @@ func scope(ctx context.Context, now Task) context.Context {
 	return toolcall.WithOnly(ctx, now.Only)
 }
 
-// loop is a task at work.
+// loop is a running task.
 type loop struct {
 	tasks    *Tasks
 	work     *work
@@ -122,7 +122,7 @@ func (l *loop) turns(ctx context.Context, m *model) (Status, error) {
 	}
 }
 
-// spoken is what a model said, as it is sent back: never empty, which endpoints refuse.
+// spoken is the text of a model, as it is sent back: never empty, which endpoints refuse.
 func spoken(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(nothing)"
@@ -197,7 +197,7 @@ func (l *loop) take(ctx context.Context, a models.Answer, turn *Turn) (Status, s
 	return Running, wrong, nil
 }
 
-// wrongAnswer says what is wrong with an answer, "" if it matches the schema of the request.
+// wrongAnswer returns what is wrong with an answer, "" if it matches the schema of the request.
 func (l *loop) wrongAnswer(text string) string {
 	if len(l.request.Output) == 0 {
 		return ""

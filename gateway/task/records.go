@@ -45,7 +45,7 @@ func openRecords(in *store.Store, keep time.Duration, log *slog.Logger) (r *reco
 	return r, err
 }
 
-// put writes a record. A task whose record cannot be written goes on, and the operator's log has the reason.
+// put writes a record. If the record cannot be written, the task continues and the log has the reason.
 func (r *records) put(ctx context.Context, t Task) {
 	data, err := json.Marshal(t)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Resume goes on with a task that is held or failed, at its last program: calls that succeeded are not repeated. It calls
+// Resume continues a task that is held or failed, at its last program: calls that succeeded are not repeated. It calls
 // seen as [Tasks.Run] does.
 func (t *Tasks) Resume(ctx context.Context, id string, peer tool.Peer, seen func(Task)) (Task, error) {
 	r, err := t.resumable(ctx, id)
@@ -31,7 +31,7 @@ func (t *Tasks) StartResume(ctx context.Context, id string) (Task, error) {
 	return t.Start(ctx, r)
 }
 
-// resumable returns the request that goes on with a task.
+// resumable returns the request that continues a task.
 func (t *Tasks) resumable(ctx context.Context, id string) (Request, error) {
 	old, err := t.Show(ctx, id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *Tasks) resumable(ctx context.Context, id string) (Request, error) {
 	return r, nil
 }
 
-// again resumes the last program, and returns what the model reads of it. over says that nothing else is to be done.
+// again resumes the last program, and returns what the model reads of it. over is set if the task has ended.
 func (l *loop) again(ctx context.Context, m *model) (status Status, over bool, err error) {
 	old := l.request.old
 	turn := Turn{Kind: KindProgram, Text: sanitize.Text(old.Program, maxKept), Language: old.Language, Begun: time.Now().UTC()}

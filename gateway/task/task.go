@@ -20,7 +20,7 @@ import (
 
 // Request is a task.
 type Request struct {
-	// Task says in words what is to be done.
+	// Task describes in words what is to be done.
 	Task string
 	// Model is a name in the settings, "" the default one. NoModel uses rules only.
 	Model   string
@@ -40,7 +40,7 @@ type Request struct {
 	// ID is the id of the task, from [NewID]; "" creates one.
 	ID string
 
-	old *Task // it goes on with this one
+	old *Task // the task that it continues
 }
 
 // MaxTask is the longest task, in bytes, maxArgs the largest arguments.
@@ -133,7 +133,7 @@ const (
 	KindInvalid = "invalid"
 )
 
-// Turn is one step of a task: what the model or the rules said, and what came of it. The output of programs is not kept.
+// Turn is one step of a task: what the model or the rules wrote, and the result. The output of programs is not kept.
 type Turn struct {
 	Kind string `json:"kind"`
 	// Text is the query, the program, the answer, or the reply that was none of these.
@@ -155,7 +155,7 @@ type Turn struct {
 	Found []string `json:"found,omitempty"`
 	// Shown is the size of what the model read of it, in bytes.
 	Shown int `json:"shown,omitempty"`
-	// Error says what was wrong, in one line.
+	// Error is what was wrong, in one line.
 	Error string `json:"error,omitempty"`
 }
 

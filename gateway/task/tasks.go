@@ -118,7 +118,7 @@ func (t *Tasks) Run(ctx context.Context, r Request, seen func(Task)) (Task, erro
 	return t.follow(context.WithoutCancel(ctx), w, seen)
 }
 
-// Start begins a task on behalf of the caller and returns it as it is now. It goes on after ctx.
+// Start begins a task on behalf of the caller and returns it as it is now. It continues after ctx has ended.
 func (t *Tasks) Start(ctx context.Context, r Request) (Task, error) {
 	ctx = tool.Detach(ctx)
 	w, done, err := t.begin(ctx, &r)
@@ -304,7 +304,7 @@ func (w *work) now() Task {
 	return w.task.clone()
 }
 
-// clone returns a copy whose turns are not changed later.
+// clone returns a copy with turns that do not change later.
 func (t Task) clone() Task {
 	t.Turns, t.Notes = slices.Clone(t.Turns), slices.Clone(t.Notes)
 	return t

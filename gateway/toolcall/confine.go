@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// WithOnly returns a context whose executions may call only these upstreams; nil does not restrict them further.
+// WithOnly returns a context in which executions may call only these upstreams; nil does not restrict them further.
 func WithOnly(ctx context.Context, upstreams []string) context.Context {
 	if upstreams == nil {
 		return ctx

@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// The servers whose clients the gateway can serve unchanged.
+// The servers that the gateway can replace for their clients.
 const (
 	// CompatCodeExecution is code-execution-mcp.
 	CompatCodeExecution = "code-execution-mcp"

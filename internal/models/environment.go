@@ -60,7 +60,7 @@ func FromEnvironment(lookup func(name string) (string, bool)) (s Settings, ok bo
 	return s, true, nil
 }
 
-// providerWithKey returns the provider whose key is set, Azure first: its users often have both.
+// providerWithKey returns the provider with a key, Azure first: its users often have both.
 func providerWithKey(env func(...string) string) string {
 	switch {
 	case env("AZURE_OPENAI_ENDPOINT") != "" && env("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_KEY") != "":

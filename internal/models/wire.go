@@ -120,7 +120,7 @@ func (w *wire) once(ctx context.Context, body []byte, into *Answer, d dialect, p
 	return w.read(ctx, resp, in, into, d, progress)
 }
 
-// errSilent is the cause of the end of a request whose answer pauses for too long.
+// errSilent is the cause of the end of a request if the answer pauses for too long.
 var errSilent = errors.New("no more of the answer came")
 
 // livelyReader calls each after every read.

@@ -19,7 +19,7 @@ type Program struct {
 	Frame int64 `json:"frame,omitempty"`
 	// Variables are predefined in the program by name, each with a JSON value.
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
-	// Prelude is a module in Python whose public names are predefined in the program, "" for none.
+	// Prelude is a module in Python; its public names are predefined in the program, "" for none.
 	Prelude string `json:"prelude,omitempty"`
 	// Workspace asks for the program's changes in /workspace, up to that quota; Run sets it.
 	Workspace *Quota `json:"workspace,omitempty"`

@@ -255,7 +255,7 @@ func (b Base) AddTo(env *sandbox.Environment) {
 	}
 }
 
-// movedDir is where a sandbox has a venv whose own path belongs to the sandbox, such as one below /tmp.
+// movedDir is where a sandbox has a venv if the path of the venv belongs to the sandbox, such as one below /tmp.
 const movedDir = "/opt/base"
 
 // inside returns the path in sandboxes of a path of the base. Packages of a venv can be anywhere; those of conda refer to

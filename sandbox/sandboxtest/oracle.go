@@ -361,7 +361,7 @@ func findByID(dir, id string) []string {
 }
 
 // useHeap uses more heap than an attack may, once. The race detector keeps memory for each page of the heap that was ever
-// used, which is no growth of ours.
+// used, which is not a leak.
 func useHeap() {
 	heap := make([]byte, 4*maxGrowth)
 	for i := 0; i < len(heap); i += 1 << 10 { // each KiB has a page of the race detector

@@ -89,7 +89,7 @@ func (l *lateCalls) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	return l.Echo.Call(ctx, call)
 }
 
-// GoesOn is a Python program that reports its end and goes on.
+// GoesOn is a Python program that reports its end and continues.
 const GoesOn = rawBridge + `
 send({"type": "done", "value": {"kind": "json", "text": "1", "size": 1}})
 while True: pass`

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package zygote is the host's side of a sandbox whose first process, the zygote, forks one process for each program and
+// Package zygote is the host's side of a sandbox in which the first process, the zygote, forks one process for each program and
 // runs no program itself. codegen/runtime/native/zygote.c is the other side and describes the protocol.
 package zygote
 

@@ -199,7 +199,7 @@ var hints = []struct {
 	{"repo", "repo repository project fullname"},
 }
 
-// byKind takes values whose form fits the name or format of a parameter.
+// byKind takes values of a form that fits the name or format of a parameter.
 func (b binder) byKind(name string, p schema) (json.RawMessage, bool) {
 	if v, ok := b.half(name); ok {
 		return v, true

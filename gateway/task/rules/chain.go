@@ -17,7 +17,7 @@ type source struct {
 	by, value string
 }
 
-// chain finds calls whose result has the value of a parameter, and the expression of it.
+// chain finds calls with a result that has the value of a parameter, and the expression of it.
 func (p planner) chain(target tool.Tool, param string, f *facts, depth int) ([]step, string, bool) {
 	want := parse(target.Input).Properties[param]
 	for _, c := range p.request.Tools {

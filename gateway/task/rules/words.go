@@ -113,5 +113,5 @@ func (t text) beyond(best match, steps []step) string {
 	return ""
 }
 
-// acts are the classes whose words are rarely anything but verbs.
+// acts are the classes of words that are rarely anything but verbs.
 var acts = map[string]bool{"delete": true, "send": true, "move": true, "copy": true, "create": true, "update": true, "merge": true, "stop": true}

@@ -38,7 +38,7 @@ const (
 )
 
 // Progress begins to show a progress: a bar for a number of steps, or only what is done if total is 0. It is shown until Stop. A
-// progress in a progress takes its place meanwhile.
+// an inner progress replaces it until it ends.
 func (a *App) Progress(what string, total int) *Progress {
 	p := &Progress{app: a, total: total, what: what, from: time.Now(), before: a.progress.Load(), ended: make(chan struct{})}
 	if !a.Fancy(a.Stderr) {
@@ -50,14 +50,14 @@ func (a *App) Progress(what string, total int) *Progress {
 	return p
 }
 
-// Step says what is done now, and how many steps are.
+// Step shows what is done now, and how many steps there are.
 func (p *Progress) Step(done int, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.what = done, what
 }
 
-// Visible reports whether somebody may see it.
+// Visible reports whether a person may see it.
 func (p *Progress) Visible() bool { return p.app.Fancy(p.app.Stderr) }
 
 // Stop removes it.
@@ -112,7 +112,7 @@ func (p *Progress) line(now time.Time) string {
 	return fmt.Sprintf("[%s%s] %d/%d %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), p.done, p.total, text)
 }
 
-// besides is a stream whose output appears above a progress.
+// besides is a stream with output above a progress bar.
 type besides struct {
 	app *App
 	io.Writer

@@ -111,7 +111,7 @@ func (f findingJSON) String() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Message)
 }
 
-// String says the same to people.
+// String returns the same for people.
 func (s settingsJSON) String() string {
 	if s.Path == "" {
 		return "settings: none"
@@ -143,7 +143,7 @@ func (a *app) recordsChanges() (r recordsJSON) {
 	return r
 }
 
-// String says the same to people.
+// String returns the same for people.
 func (r recordsJSON) String() string {
 	switch {
 	case r.Error != "":

@@ -49,7 +49,7 @@ Exit status: 0 if all calls succeeded, 1 if one failed.`,
 type learnCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	// Signature has the observed type of the result; Problem says why there is none.
+	// Signature has the observed type of the result; Problem is why there is none.
 	Signature string `json:"signature,omitempty"`
 	Problem   string `json:"problem,omitempty"`
 

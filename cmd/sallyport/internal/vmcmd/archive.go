@@ -40,7 +40,7 @@ func findArchive(given, version, arch string) (string, error) {
 	}
 }
 
-// copyPrograms writes the programs of an archive to w as a tar: bin/sallyport and bin/runsc, and nothing else.
+// copyPrograms writes the programs of an archive to w as a tar: bin/sallyport and bin/runsc only.
 func copyPrograms(w io.Writer, archive string) error {
 	file, err := os.Open(archive)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 type engine struct {
 	kind    machine.Kind
 	program string
-	// hint says how people get the program.
+	// hint is how people get the program.
 	hint string
 	// address is where the settings find the worker.
 	address machine.Address
@@ -86,7 +86,7 @@ func (e engine) create(config, location, rootfs string) []string {
 	return []string{"wsl.exe", "--install", "Debian", "--name", name, "--location", location, "--no-launch", "--web-download"}
 }
 
-// lists returns the command lines whose output tells the state.
+// lists returns the command lines that print the state.
 func (e engine) lists() [][]string {
 	if e.kind == machine.Lima {
 		return [][]string{{"limactl", "list", "--json"}}

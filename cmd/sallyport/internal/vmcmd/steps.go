@@ -220,7 +220,7 @@ func (s statusJSON) ok() bool {
 	return s.Version != "" && s.Error == "" && !slices.ContainsFunc(s.Checks, func(c sandbox.Check) bool { return !c.OK })
 }
 
-// String says the same to people.
+// String returns the same for people.
 func (s statusJSON) String() string {
 	text := fmt.Sprintf("%s (%s): %s", s.Name, s.Engine, s.State)
 	if s.Error != "" {
