@@ -41,9 +41,6 @@ func zygoteSettings(k kind) string {
 // beginProgram makes a used or new sandbox with a zygote ready for one program: a bridge of its own and a forked process.
 func (b *instance) beginProgram(ctx context.Context) error {
 	z := b.zygote
-	if err := z.Settle(ctx); err != nil {
-		return err
-	}
 	b.stdout.flush() // what the last program left in the pipes goes to the preamble
 	b.stderr.flush()
 	if b.bridge != nil {

@@ -36,9 +36,9 @@ type reuseKey struct {
 type reuse struct {
 	host *Host
 
-	mu     sync.Mutex
-	idle   map[reuseKey][]*instance // the last used one comes last
-	failed map[kind]error           // kinds without a zygote, because it cannot start
+	mu         sync.Mutex
+	idle       map[reuseKey][]*instance // the last used one comes last
+	retryAfter map[kind]time.Time       // of kinds that could not start
 }
 
 // allows reports whether programs of a job may share a sandbox with others of the same owner.
@@ -48,7 +48,7 @@ func (r *reuse) allows(job Job) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failed[forkKind(kindOf(job))] == nil
+	return time.Now().After(r.retryAfter[forkKind(kindOf(job))])
 }
 
 // needsThreads reports whether the program uses worker threads of node, which a forked process does not have.
@@ -63,76 +63,67 @@ func forkKind(k kind) kind {
 
 func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind(kindOf(job)), owner} }
 
-// get returns a sandbox that forks a process for the job's program, an idle one or a new one. It returns nil if there is
-// none and a new one cannot be restored from a snapshot.
+// get returns a sandbox that has forked a process for the job's program, an idle one or a new one. It returns nil if there
+// is none and a new one cannot be restored from a snapshot.
 func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 	key := r.keyOf(job, job.Owner)
 	for b := r.take(key); b != nil; b = r.take(key) {
-		err := b.zygote.Settle(ctx)
-		if err == nil {
-			err = b.checkReuse() // the memory of the last program is free by now
-		}
-		if err == nil {
-			err = b.beginProgram(ctx)
-		}
+		err := b.useAgain(ctx)
 		if err == nil {
 			return b, true
 		}
 		r.host.log.Debug("sandbox is not used again", "sandbox", b.id, "reason", err)
 		b.discard()
 	}
-	b, err := r.start(ctx, key.kind)
-	if err != nil {
-		r.host.log.Warn("sandbox for several programs", "kind", key.kind.String(), "error", err)
-		return nil, false
-	}
-	return b, false
+	return r.start(ctx, key.kind), false
 }
 
-var errNoSnapshot = errors.New("its snapshot is not made yet")
-
-// start starts a sandbox with a zygote and its first program.
-func (r *reuse) start(ctx context.Context, k kind) (*instance, error) {
-	image := r.host.snapshots.find(k)
-	if image == "" {
-		return nil, r.snapshotError(k)
+// useAgain forks the process of the next program, or returns why the sandbox must not run another one.
+func (b *instance) useAgain(ctx context.Context) error {
+	if err := b.zygote.Settle(ctx); err != nil {
+		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, restoreLimit)
+	if err := b.checkReuse(); err != nil { // the memory of the last program is free by now
+		return err
+	}
+	return b.beginProgram(ctx)
+}
+
+// start starts a sandbox with a zygote and its first program. It returns nil while the snapshot is being made, and after a
+// failure, which is logged. A failed start is repeated after startRetryDelay.
+func (r *reuse) start(ctx context.Context, k kind) *instance {
+	image, err := r.host.snapshots.made(k)
+	if image == "" && err == nil {
+		return nil
+	}
+	var b *instance
+	if err == nil {
+		b, err = r.restore(ctx, k, image)
+	}
+	if err != nil && ctx.Err() == nil && r.host.ctx.Err() == nil {
+		r.host.log.Warn("sandbox for several programs", "kind", k.String(), "error", err)
+		r.host.snapshots.invalidate(k, image)
+		r.mu.Lock()
+		r.retryAfter[k] = time.Now().Add(startRetryDelay)
+		r.mu.Unlock()
+	}
+	return b
+}
+
+// restore restores a sandbox with a zygote from an image, and forks the process of its first program.
+func (r *reuse) restore(ctx context.Context, k kind, image string) (*instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()
-	b, err := r.host.openReady(limited, k, "r-"+strings.ToLower(rand.Text()[:12]), image)
+	b, err := r.host.openReady(ctx, k, "r-"+strings.ToLower(rand.Text()[:12]), image)
 	if err != nil {
-		return nil, r.fail(ctx, k, err)
+		return nil, err
 	}
 	b.base = b.memory.read(b.process.Sentry())
 	if err := b.beginProgram(ctx); err != nil {
 		b.discard()
-		return nil, r.fail(ctx, k, err)
+		return nil, err
 	}
 	return b, nil
-}
-
-// fail stops the use of a kind that cannot start, unless the reason is the caller's.
-func (r *reuse) fail(ctx context.Context, k kind, err error) error {
-	if ctx.Err() != nil || r.host.ctx.Err() != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed[k] = err
-	return err
-}
-
-// snapshotError returns errNoSnapshot, or why there will be none.
-func (r *reuse) snapshotError(k kind) error {
-	made := r.host.snapshots.ensure(k)
-	select {
-	case <-made.ready:
-		if made.err != nil {
-			return r.fail(context.Background(), k, made.err)
-		}
-	default:
-	}
-	return errNoSnapshot
 }
 
 // take removes an idle sandbox, preferably one with no process of the last program left.

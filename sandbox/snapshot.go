@@ -50,15 +50,21 @@ const (
 
 // find returns the snapshot image of a kind, or "" if there is none yet; it starts making one in that case.
 func (s *snapshots) find(k kind) string {
+	image, _ := s.made(k)
+	return image
+}
+
+// made is find with the error of making the snapshot, nil while it is being made.
+func (s *snapshots) made(k kind) (image string, err error) {
 	if s.dir == "" {
-		return ""
+		return "", nil
 	}
 	made := s.ensure(k)
 	select {
 	case <-made.ready:
-		return made.image
+		return made.image, made.err
 	default:
-		return ""
+		return "", nil
 	}
 }
 

@@ -209,12 +209,12 @@ func (ex *Executor) setOwner(ctx context.Context, job *sandbox.Job, program exec
 		return
 	}
 	job.OwnerAfter = func() string {
-		owner := []string{running.Principal}
+		var labels []string
 		for _, o := range ex.opts.Guard.ExecutionOrigins(ctx, running) {
-			owner = append(owner, o.Label)
+			labels = append(labels, o.Label)
 		}
-		slices.Sort(owner[1:])
-		return strings.Join(owner, "\x00")
+		slices.Sort(labels)
+		return fmt.Sprintf("%q %q", running.Principal, labels) // the principal is "" without authentication
 	}
 	job.Owner = job.OwnerAfter()
 }
