@@ -23,7 +23,7 @@ func isShared(t *testing.T, g *gateway.Gateway, principal, isolation string) boo
 }
 
 // TestSharedSandboxes: programs that follow each other share a sandbox, with and without authentication, unless one
-// asks for its own or the settings say never.
+// asks for its own, or the policy or the settings demand it.
 func TestSharedSandboxes(t *testing.T) {
 	g := open(t, withRunsc(t, settings(nil)), nil)
 	for _, principal := range []string{"", "ann"} {
@@ -34,6 +34,16 @@ func TestSharedSandboxes(t *testing.T) {
 	}
 	if _, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1", Isolation: "none"}); err == nil {
 		t.Error("isolation none is accepted")
+	}
+
+	some := withRunsc(t, settings(nil))
+	some.Policy.Isolate = `principal == "bob" || read.exists(l, l == "private")`
+	g = open(t, some, nil)
+	testutil.Eventually(t, "programs of ann share a sandbox", time.Minute, func() bool { return isShared(t, g, "ann", "") })
+	for range 3 {
+		if isShared(t, g, "bob", "") {
+			t.Fatal("a program of bob shares a sandbox, which the policy does not allow")
+		}
 	}
 
 	never := withRunsc(t, settings(nil))

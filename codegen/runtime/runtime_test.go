@@ -44,6 +44,9 @@ func TestGuestCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
+		if strings.HasSuffix(file, ".so") { // no source; TestZygoteIsCurrent compiles it
+			continue
+		}
 		args := []string{"node", "--check"}
 		if strings.HasSuffix(file, ".py") {
 			args = []string{"/usr/bin/python3", "-I", "-W", "error", "-m", "py_compile"}

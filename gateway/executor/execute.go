@@ -205,7 +205,7 @@ func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.
 
 // setOwner lets programs of one principal that have read data with the same labels share a sandbox.
 func (ex *Executor) setOwner(ctx context.Context, job *sandbox.Job, program execution.Program, running *toolcall.Execution) {
-	if program.Isolation == execution.IsolationProgram || ex.admission.limits().Reuse != config.ReusePrincipal {
+	if program.Isolation == execution.IsolationProgram || ex.admission.limits().Reuse != config.ReusePrincipal || ex.opts.Guard.Isolates(ctx, running) {
 		return
 	}
 	job.OwnerAfter = func() string {

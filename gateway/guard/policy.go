@@ -123,6 +123,15 @@ func resultLabels(labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == policy.External })
 }
 
+// Isolates reports whether the rules demand a sandbox that no other program uses for a program of the caller.
+func (g *Guard) Isolates(ctx context.Context, running *toolcall.Execution) bool {
+	program := policy.Program{Principal: running.Principal, Session: tool.Session(ctx), Remote: running.Remote, Time: time.Now()}
+	for _, o := range g.ExecutionOrigins(ctx, running) {
+		program.Read = append(program.Read, o.Label)
+	}
+	return g.policies.rules.Load().Isolates(ctx, program)
+}
+
 // ExplainPolicy returns the decision on a call of the caller without making it. It does not count towards limits.
 func (g *Guard) ExplainPolicy(ctx context.Context, req tool.Call) (policy.Decision, error) {
 	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {

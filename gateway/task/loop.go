@@ -40,10 +40,10 @@ func (t *Tasks) work(ctx context.Context, w *work, r Request) {
 	begun := time.Now()
 	l := &loop{tasks: t, work: w, request: r, settings: settings, dialog: newDialog()}
 	status, err := l.run(ctx)
-	t.end(ctx, w, status, err)
 	if err := t.records.add(ctx, w.task.Principal, models.Usage{}, 0, time.Since(begun)); err != nil {
 		t.log.ErrorContext(ctx, "time of a task was not recorded", "error", err)
 	}
+	t.end(ctx, w, status, err)
 }
 
 // scope returns the context of a task's programs: their labels add up in a session of the task, unless the caller has one,

@@ -149,6 +149,14 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// TestEndedTaskIsFree: who learns that a task ended can begin one with its id at once.
+func TestEndedTaskIsFree(t *testing.T) {
+	r := newRig(t, models.OpenAI, nil)
+	for range 20 {
+		r.run(task.Request{ID: "t-abcdefghijkl", Task: "Make coffee", NoModel: true})
+	}
+}
+
 // TestRules: without a model, and when the model fails, rules work on the task.
 func TestRules(t *testing.T) {
 	r := newRig(t, models.OpenAI, nil)

@@ -160,12 +160,19 @@ func (t *Tasks) begin(ctx context.Context, r *Request) (w *work, done func(), er
 	t.live[w.task.ID] = w
 	t.working.Add(1)
 	return w, func() {
-		t.mu.Lock()
-		delete(t.live, w.task.ID)
-		t.mu.Unlock()
+		t.remove(w)
 		w.change(func(*Task) {}) // wakes followers
 		t.working.Done()
 	}, nil
+}
+
+// remove takes a task off the running ones.
+func (t *Tasks) remove(w *work) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live[w.task.ID] == w { // not the task that resumes it
+		delete(t.live, w.task.ID)
+	}
 }
 
 func newWork(ctx context.Context, r Request) *work {
@@ -336,5 +343,6 @@ func (t *Tasks) end(ctx context.Context, w *work, status Status, err error) {
 		}
 	}
 	t.records.put(ctx, last)
+	t.remove(w) // before anybody learns of the end: a task that ended can be resumed
 	w.change(func(t *Task) { *t = last })
 }

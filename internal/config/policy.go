@@ -32,10 +32,11 @@ func (d policyDecoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 	seen := d.Fields(at, n, []key{
 		{"default", d.OneOf((*string)(&s.Default), defaultActions...)},
 		{"flow", d.OneOf((*string)(&s.Flow), flowModes...)},
+		{"isolate", d.expression(&s.Isolate)},
 		{"rules", func(at path, n *yaml.Node) { s.Rules = yamlstrict.List(d.Decoder, at, n, d.rule) }},
 		{"tests", func(at path, n *yaml.Node) { s.Tests = yamlstrict.List(d.Decoder, at, n, d.policyTest) }},
 	})
-	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone does not turn the policy on
+	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow or isolate alone does not turn the policy on
 }
 
 func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {

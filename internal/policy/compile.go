@@ -57,10 +57,11 @@ type compiled struct {
 
 // Policy is a compiled set of rules. It is safe for concurrent use.
 type Policy struct {
-	set    Settings
-	rules  []compiled
-	env    *expr.Env
-	counts *Counts
+	set     Settings
+	rules   []compiled
+	env     *expr.Env
+	isolate *expr.Program // nil means never
+	counts  *Counts
 }
 
 // maxRules bounds the number of rules, and with it the compile time.
@@ -97,6 +98,7 @@ func compile(set Settings) (*Policy, []Problem) {
 	if !slices.Contains([]Flow{"", FlowAsk, FlowDeny, FlowOff}, set.Flow) {
 		problems = append(problems, Problem{Rule: -1, Item: -1, Key: "flow", Message: "flow must be one of ask, deny, off"})
 	}
+	problems = append(problems, p.compileIsolate()...)
 	if len(set.Rules) > maxRules {
 		return p, append(problems, Problem{Rule: -1, Item: -1, Key: "rules", Message: fmt.Sprintf("there are %d rules, of at most %d", len(set.Rules), maxRules)})
 	}

@@ -51,6 +51,8 @@ type Settings struct {
 	Rules []Rule
 	// Flow is the action for a call to an external tool after private and untrusted data was read; default ask.
 	Flow Flow
+	// Isolate is a CEL expression; a program for which it is true runs in a sandbox that no other program uses. Default: none.
+	Isolate string
 	// Tests are example calls with the decisions that are expected.
 	Tests []Test
 }

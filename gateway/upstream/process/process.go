@@ -276,10 +276,10 @@ func exitStatus(state *os.ProcessState, err error) string {
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
 }
 
-// after says how long a process ran, "" for less than a second.
+// after says how long a process ran, "" for less than five seconds: the time that a start takes says nothing.
 func after(d time.Duration) string {
 	switch {
-	case d < time.Second:
+	case d < 5*time.Second:
 		return ""
 	case d < 2*time.Minute:
 		return fmt.Sprintf(" after %d s", int(d.Seconds()))
