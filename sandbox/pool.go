@@ -113,9 +113,18 @@ func (p *pool) takeIdle(ctx context.Context, k kind) *instance {
 	b := p.takeLive(ctx, k)
 	if b != nil {
 		p.recordDemand(k)
-		p.signal()
+	} else {
+		p.recordUse(k)
 	}
+	p.signal()
 	return b
+}
+
+// recordUse records that a program of that kind runs in a shared sandbox, so that the pool keeps one for others.
+func (p *pool) recordUse(k kind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idleFor(k).usedAt = time.Now()
 }
 
 // takeLive returns an idle sandbox that can run a program, nil if there is none.
@@ -196,6 +205,16 @@ func (p *pool) waiting() (n int) {
 		n += len(s.instances)
 	}
 	return n
+}
+
+// waitingOf returns how many sandboxes of a kind are idle.
+func (p *pool) waitingOf(k kind) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.idle[k]; s != nil {
+		return len(s.instances)
+	}
+	return 0
 }
 
 // retireIdle discards idle sandboxes, because they see older wrappers.
@@ -292,7 +311,11 @@ func (p *pool) mostNeeded() (which kind, ok bool) {
 	for k, s := range p.idle {
 		have := len(s.instances) + s.starting
 		all += have
-		if lack := min(s.peak, p.limits.Max) - have; lack > most && time.Now().After(s.retryAfter) {
+		want := min(s.peak, p.limits.Max)
+		if p.host.reuse.inBurst(k) { // its programs need no other ones, and each costs as much as some of them
+			want = min(want, 1)
+		}
+		if lack := want - have; lack > most && time.Now().After(s.retryAfter) {
 			which, most = k, lack
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type reuse struct {
 
 	mu         sync.Mutex
 	idle       map[reuseKey][]*instance // the last used one comes last
+	usedAt     map[reuseKey]time.Time   // when an owner's program last began or ended in a shared sandbox
 	retryAfter map[kind]time.Time       // of kinds that could not start
 }
 
@@ -67,6 +69,7 @@ func (r *reuse) keyOf(job Job, owner string) reuseKey { return reuseKey{forkKind
 // is none and a new one cannot be restored from a snapshot.
 func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 	key := r.keyOf(job, job.Owner)
+	r.noteUse(key)
 	for b := r.take(key); b != nil; b = r.take(key) {
 		err := b.useAgain(ctx)
 		if err == nil {
@@ -76,6 +79,12 @@ func (r *reuse) get(ctx context.Context, job Job) (b *instance, waited bool) {
 		b.discard()
 	}
 	return r.start(ctx, key.kind), false
+}
+
+func (r *reuse) noteUse(key reuseKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usedAt[key] = time.Now()
 }
 
 // useAgain forks the process of the next program, or returns why the sandbox must not run another one.
@@ -150,11 +159,24 @@ func (r *reuse) take(key reuseKey) *instance {
 	return b
 }
 
-// inBurst reports whether a sandbox of the job's owner is idle that ran a program a moment ago.
-func (r *reuse) inBurst(job Job) bool {
+// burst reports whether the job's owner used a shared sandbox a moment ago, and whether one is idle.
+func (r *reuse) burst(job Job) (on, idle bool) {
+	key := r.keyOf(job, job.Owner)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.idle[r.keyOf(job, job.Owner)], func(b *instance) bool { return time.Since(b.lastUsed) < demandWindow })
+	return time.Since(r.usedAt[key]) < demandWindow, len(r.idle[key]) > 0
+}
+
+// inBurst reports whether anybody used a shared sandbox for a kind of programs a moment ago.
+func (r *reuse) inBurst(k kind) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, at := range r.usedAt {
+		if key.kind == forkKind(k) && time.Since(at) < demandWindow {
+			return true
+		}
+	}
+	return false
 }
 
 // put keeps a sandbox for the next program of its owner. Until the processes of the last program have ended, they are
@@ -169,6 +191,7 @@ func (r *reuse) put(b *instance, key reuseKey, limits Limits) {
 		return
 	}
 	r.idle[key] = append(r.idle[key], b)
+	r.usedAt[key] = b.lastUsed
 	r.mu.Unlock()
 	r.evict()
 	if !ended {
@@ -263,5 +286,8 @@ func (r *reuse) discardIdle(match func(*instance) bool) {
 // expire discards sandboxes that have waited too long, that see older wrappers, or that do not fit into the memory.
 func (r *reuse) expire(now time.Time) {
 	r.discardIdle(func(b *instance) bool { return now.Sub(b.lastUsed) > reuseIdle || !b.host.isCurrent(b.servers) })
+	r.mu.Lock()
+	maps.DeleteFunc(r.usedAt, func(_ reuseKey, at time.Time) bool { return now.Sub(at) > demandWindow })
+	r.mu.Unlock()
 	r.evict()
 }

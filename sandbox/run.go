@@ -81,12 +81,13 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 }
 
 // acquire returns a sandbox for a program that has no session: one that no program has used, if there is one, else one
-// that the owner may use again. In a burst of programs, used ones come first, because each unused one must be replaced.
+// that the owner may use again. In a burst of one owner's programs used ones come first, because each unused one must be
+// replaced, and the last unused one is left to others.
 func (h *Host) acquire(ctx context.Context, job Job) (b *instance, waited bool, err error) {
 	if !h.reuse.allows(job) {
 		return h.pool.get(ctx, job)
 	}
-	if !h.reuse.inBurst(job) {
+	if burst, idle := h.reuse.burst(job); !burst || !idle && h.pool.waitingOf(kindOf(job)) > 1 {
 		if b := h.pool.takeIdle(ctx, kindOf(job)); b != nil {
 			return b, true, nil
 		}

@@ -17,6 +17,9 @@ const (
 	// The bars of what a program of one line may take, in milliseconds.
 	barEmpty   = 250
 	barNothing = 1500
+	// What one of a series of programs may take, in milliseconds, and how many a second there must be.
+	barSeries     = 22
+	barSeriesRate = 45
 )
 
 // withInstance starts serve, warms it up with the line, and passes it to use.
@@ -148,34 +151,75 @@ func (b *bench) alone(ctx context.Context) (*mcp.ClientSession, error) {
 	return client().Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
 }
 
-// backToBack measures programs without a pause, ten at a time, alternating with the interpreter alone.
+// seriesLength is how many programs follow each other without a pause.
+const seriesLength = 50
+
+// backToBack measures series of programs without a pause, alternating with series of the interpreter alone.
 func backToBack(ctx context.Context, b *bench, l language) error {
 	return b.withInstance(ctx, setup{}, l, func(g *instance) error {
-		var ours, bare []float64
-		for len(ours) < max(b.n, 50) {
-			for range 10 {
-				alone, err := l.bare(ctx)
-				if err != nil {
-					return err
-				}
-				bare = append(bare, alone)
+		var ours, bare series
+		for range max(2, b.n/10) {
+			if err := bare.run(func() (float64, error) { return l.bare(ctx) }, nil); err != nil {
+				return err
 			}
-			for range 10 {
-				took, err := g.line(ctx, l)
-				if err != nil {
-					return err
-				}
-				ours = append(ours, took)
+			if err := g.waitQuiet(ctx, 1); err != nil {
+				return err
 			}
-			if err := g.waitQuiet(ctx, 0); err != nil {
+			err := ours.run(func() (float64, error) { return g.line(ctx, l) }, func() (float64, error) {
+				err := g.waitQuiet(ctx, 1)
+				return g.usedTime(), err
+			})
+			if err != nil {
 				return err
 			}
 		}
-		r := comparedRow("warm pool, one right after the other", l, ours, bare)
-		r.Note = "tens without a pause"
-		b.add(r)
+		b.addSeries(l, ours, bare)
 		return nil
 	})
+}
+
+// series holds the times of programs, and the rate and the processor time of each series.
+type series struct{ took, rates, used []float64 }
+
+// run runs a series. usedTime waits until nothing runs and returns the processor time used so far; nil for none.
+func (s *series) run(one, usedTime func() (float64, error)) error {
+	before := 0.0
+	if usedTime != nil {
+		var err error
+		if before, err = usedTime(); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	for range seriesLength {
+		took, err := one()
+		if err != nil {
+			return err
+		}
+		s.took = append(s.took, took)
+	}
+	s.rates = append(s.rates, seriesLength/time.Since(begin).Seconds())
+	if usedTime == nil {
+		return nil
+	}
+	after, err := usedTime()
+	s.used = append(s.used, (after-before)/seriesLength)
+	return err
+}
+
+func (b *bench) addSeries(l language, ours, bare series) {
+	const name = "warm pool, one right after the other"
+	r := comparedRow(name, l, ours.took, bare.took)
+	r.Bars = []bar{atMost("p50 ms", barSeries, r.P50)}
+	r.Note = fmt.Sprintf("series of %d without a pause", seriesLength)
+	b.add(r)
+	r = row{Case: name + ": programs a second", Language: l.name, Unit: "1/s", Compared: stats.CompareRates(ours.rates, bare.rates)}
+	r.Bars = []bar{atLeast("p50 1/s", barSeriesRate, r.P50)}
+	b.add(r)
+	r = row{Case: name + ": processor time a program", Language: l.name, Unit: "ms", Compared: stats.Compare(ours.used, nil)}
+	r.Bars = []bar{atMost("p50 ms", l.seriesUsed, r.P50)}
+	r.Note = "of serve and all that it started, the sandbox that is made at the end of a series included"
+	b.add(r)
 }
 
 // withTypeChecker is warm with type checkers, which check each program while it runs.

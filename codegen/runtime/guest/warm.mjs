@@ -1,7 +1,7 @@
 // Prepares a node process for a snapshot that is copied and resumed: loads common modules, and resets state that must differ.
 
 import { once } from "node:events";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, rmSync, stat } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
 import threads from "node:worker_threads";
@@ -67,8 +67,16 @@ export function zygote(settings) {
     const bridge = serve(settings);
     process.reallyExit = (status) => leave(Number(status) & 0xff);
     if (!onIdle(idle)) leave(1);
+    startThreads();
     return bridge;
   };
+}
+
+// Starts the pool of threads that reads modules: each fork needs its own, and two cost half as much as the usual four.
+function startThreads() {
+  process.env.UV_THREADPOOL_SIZE = "2";
+  stat("/", () => {});
+  delete process.env.UV_THREADPOOL_SIZE; // the pool has read it
 }
 
 // A worker needs threads of node that a forked process does not have: it would wait forever.
