@@ -57,7 +57,7 @@ func TestDemand(t *testing.T) {
 
 // TestWantedWithinMemory: all that wait together stay within the budget.
 func TestWantedWithinMemory(t *testing.T) {
-	p := newPool(&Host{}, Pool{Min: 2, Max: 4, Memory: 3 * instanceCost})
+	p := newPool(&Host{reuse: &reuse{}}, Pool{Min: 2, Max: 4, Memory: 3 * instanceCost})
 	for _, i := range []Interpreter{Python, Node} {
 		p.idleFor(kind{interpreter: i})
 	}
