@@ -77,7 +77,8 @@ func (o SandboxOptions) openRemote(box config.Sandbox) (Host, error) {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
 	opts := remote.Options{
-		Version: o.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: maxSandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: o.Logger,
+		Version: o.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: maxSandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked,
+		Reuse: box.Reuse == config.ReusePrincipal, Logger: o.Logger,
 	}
 	if !o.NoPool {
 		opts.Pool = poolOptions(box)

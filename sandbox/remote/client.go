@@ -20,11 +20,12 @@ type Options struct {
 	Guest fs.FS
 	// Name names the worker's machine in messages and logs; "" is "the worker".
 	Name string
-	// Parallel, Pool, SessionIdle and Masked are those of [sandbox.Options], on the worker.
+	// Parallel, Pool, SessionIdle, Masked and Reuse are those of [sandbox.Options], on the worker.
 	Parallel    int
 	Pool        sandbox.Pool
 	SessionIdle time.Duration
 	Masked      []string
+	Reuse       bool
 	// Logger receives connects and disconnects; nil discards.
 	Logger *slog.Logger
 }
@@ -73,7 +74,7 @@ func New(dial Dial, opts *Options) (*Client, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	host := &hostOptions{Parallel: opts.Parallel, Pool: opts.Pool, SessionIdle: opts.SessionIdle, Masked: opts.Masked}
+	host := &hostOptions{Parallel: opts.Parallel, Pool: opts.Pool, SessionIdle: opts.SessionIdle, Masked: opts.Masked, Reuse: opts.Reuse}
 	c.hello = greeting{Sallyport: "gateway", Protocol: Protocol, Version: opts.Version, Guest: guest, Host: host}
 	c.quit, c.stop = context.WithCancel(context.Background())
 	return c, nil

@@ -31,6 +31,7 @@ type jobHead struct {
 	Interpreter sandbox.Interpreter `json:"interpreter"`
 	Limits      sandbox.Limits      `json:"limits"`
 	Session     string              `json:"session,omitempty"`
+	Owner       string              `json:"owner,omitempty"`
 	// Files is set if the program has a workspace.
 	Files bool `json:"files,omitempty"`
 	// StreamOutput asks for output while the program runs. Older workers ignore it.

@@ -46,6 +46,8 @@ const (
 	// kindLiveStdout and kindLiveStderr carry output while the program runs, if the gateway asked for it.
 	kindLiveStdout
 	kindLiveStderr
+	// kindOwner tells the worker who owns the program's sandbox from now on: see [sandbox.Job.OwnerAfter].
+	kindOwner
 )
 
 // The maximum sizes of the greeting lines and of short requests and responses, in bytes.
@@ -72,6 +74,7 @@ type hostOptions struct {
 	Pool        sandbox.Pool  `json:"pool"`
 	SessionIdle time.Duration `json:"session_idle"`
 	Masked      []string      `json:"masked,omitempty"`
+	Reuse       bool          `json:"reuse,omitempty"`
 }
 
 // readiness is the worker's line after it has opened its host.

@@ -70,7 +70,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
-	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil, job.OnOutput != nil})
+	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Owner, job.Workspace != nil, job.OnOutput != nil})
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *Client) runProgram(ctx context.Context, m *bridge.Messages, job sandbox
 	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
 	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables, Prelude: job.Prelude}
-	seen, err := b.Run(inner, program, account(ctx, job, caller, clock), func() {})
+	seen, err := b.Run(inner, program, account(ctx, job, withOwner(m, job, caller), clock), func() {})
 	stop(nil)
 	watcher.Wait()
 	return seen, errors.Join(err, b.Close())

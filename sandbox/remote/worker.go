@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/sandbox"
@@ -94,6 +95,7 @@ func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
 		opts.Pool, opts.SessionIdle = there.Host.Pool, there.Host.SessionIdle
 		opts.Parallel = cmp.Or(there.Host.Parallel, opts.Parallel)
 		opts.Masked = append(opts.Masked, there.Host.Masked...)
+		opts.Reuse = there.Host.Reuse
 	}
 	return sandbox.New(opts)
 }
@@ -217,6 +219,7 @@ type execution struct {
 	relay        *bridge.Relay
 	cancel       context.CancelFunc
 	job          *sandbox.Job // nil until received
+	owner        atomic.Pointer[string]
 	hasFiles     bool
 	streamOutput bool
 }
@@ -230,6 +233,10 @@ func (x *execution) handleMessage(kind byte, data []byte) error {
 	case kind == kindPause:
 		x.relay.SetPaused(string(data) == "1")
 		return nil
+	case kind == kindOwner && len(data) <= maxOwner:
+		owner := string(data)
+		x.owner.Store(&owner)
+		return nil
 	case kind != kindJob || x.job != nil:
 		return errors.New("the gateway sent a message of an unknown kind")
 	}
@@ -237,7 +244,9 @@ func (x *execution) handleMessage(kind byte, data []byte) error {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return fmt.Errorf("read job: %w", err)
 	}
-	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session}, head.Files
+	x.job, x.hasFiles = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session, Owner: head.Owner}, head.Files
+	x.owner.Store(&head.Owner)
+	x.job.OwnerAfter = func() string { return *x.owner.Load() }
 	x.streamOutput = head.StreamOutput
 	return nil
 }
