@@ -17,6 +17,8 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -374,5 +376,35 @@ func (w *world) give(id string) {
 	}
 	if _, err := w.g.Approver.Answer(tool.WithOperator(w.ctx, "bo"), id, answer); err != nil {
 		w.t.Errorf("%s: %v", w.name, err)
+	}
+}
+
+// TestUnrecordedCall: a call that the journal does not get is not made, unless its tool may be called twice.
+func TestUnrecordedCall(t *testing.T) {
+	t.Parallel()
+	yes := true
+	g := open(t, settings(map[string]*site{"bank": newSite(t, func(s *site) {
+		s.tool("pay", "Pay.", "", func(json.RawMessage) *mcp.CallToolResult { return text("paid") })
+		s.add(&mcp.Tool{Name: "look", Description: "Look.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: yes}}, "", func(json.RawMessage) *mcp.CallToolResult { return text("seen") })
+	})}), nil)
+	g.Catalog.AwaitNamed(t.Context(), "from servers.bank import pay")
+	w, err := journal.Create(t.TempDir(), journal.Header{ID: "e-1"}, nil, nil)
+	if err == nil {
+		err = w.Close() // no write works any more
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"pay": false, "look": true} {
+		made := false
+		c := tool.Call{Tool: tool.ID{Upstream: "bank", Name: name}}
+		ctx := toolcall.Scope{Execution: &toolcall.Execution{ID: "e-1", Journal: w}, Attempt: g.Replay.Attempt(c)}.In(t.Context())
+		_, err := g.Replay.Journal(func(context.Context, tool.Call) (tool.Result, error) {
+			made = true
+			return tool.Result{}, nil
+		})(ctx, c)
+		if made != want || (err == nil) != want {
+			t.Errorf("%s: made %v, %v", name, made, err)
+		}
 	}
 }

@@ -89,6 +89,7 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 
 // briefsOf returns all executions of the caller, or of all principals for an operator, the oldest first. Errors are *tool.Error.
 func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
+	h.awaitRecovery(ctx)
 	h.takeOver(ctx)
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
 	late := h.pendingRecords(tool.Principal(ctx), operator) // first, so that records written meanwhile are found in the store

@@ -9,15 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
 
-// OpenFailed opens the journal of an execution of the caller that did not succeed; for a workflow's call also one that did. Errors are *tool.Error.
-func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End, error) {
+// OpenEnded opens the journal of an execution of the caller that has ended, to resume it. One that succeeded can be resumed too: its
+// caller may have lost the answer. Errors are *tool.Error.
+func (h *History) OpenEnded(ctx context.Context, id string) (*journal.File, End, error) {
 	if h.Root == "" {
 		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "cannot resume: there is no data directory for journals", Hint: "run the program without resume"}
 	}
@@ -31,8 +31,6 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
-	} else if end.Record.Status == sandbox.OK && toolcall.ScopeOf(ctx).Run == "" {
-		err = succeededError(id)
 	} else if orphan(h, f) {
 		err = noExecution(id)
 	}
@@ -56,11 +54,16 @@ func orphan(h *History, f *journal.File) bool {
 	return before.Resumed != f.ID
 }
 
-// ErrSucceeded is in the error for an execution that succeeded: there is nothing to resume.
+// ErrSucceeded is in the error for an execution that succeeded and whose journal is not kept.
 var ErrSucceeded = errors.New("it succeeded")
 
-func succeededError(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: id + " succeeded: nothing to resume", Hint: "run the program without resume", Err: ErrSucceeded}
+// succeededError is the error for an execution that cannot be resumed because it succeeded. It must not make a caller that has lost
+// the answer repeat its calls.
+func succeededError(r Record) error {
+	if r.Made == 0 {
+		return &tool.Error{Kind: tool.Invalid, Message: r.ID + " succeeded without calls: nothing to resume", Hint: "run the program without resume", Err: ErrSucceeded}
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: r.ID + " succeeded, and its journal is not kept", Hint: "its calls were made; run the program without resume only to make them again", Err: ErrSucceeded}
 }
 
 // notResumable returns the error for a journal that cannot be resumed.
@@ -77,12 +80,13 @@ func (h *History) notResumable(ctx context.Context, id string, err error) error 
 		return err
 	}
 	if record.Status == sandbox.OK {
-		return succeededError(id)
+		return succeededError(record)
 	}
 	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " has expired", Hint: "check what it has done, then run the program without resume"}
 }
 
-// LastFailed returns the id of the caller's last execution that can be resumed, preferably of the same session; "" for none.
+// LastFailed returns the id of the caller's last execution that did not succeed, or that succeeded but whose answer was lost when its
+// gateway was killed; preferably of the same session, "" for none.
 func (h *History) LastFailed(ctx context.Context) string {
 	if h.Root == "" {
 		return ""
@@ -96,7 +100,7 @@ func (h *History) LastFailed(ctx context.Context) string {
 		if err != nil {
 			continue
 		}
-		if f.Resumed == "" && EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK {
+		if f.Resumed == "" && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
 			if f.Started.After(last.Started) {
 				last = f.Header
 			}
@@ -107,6 +111,17 @@ func (h *History) LastFailed(ctx context.Context) string {
 		_ = f.Close()
 	}
 	return cmp.Or(same.ID, last.ID)
+}
+
+// LastSucceeded returns the id of the caller's last execution that succeeded and whose journal is kept, "" for none.
+func (h *History) LastSucceeded(ctx context.Context) string {
+	folder := h.Folder(tool.Principal(ctx))
+	for _, id := range journal.List(folder) {
+		if journal.Succeeded(journal.Path(folder, id)) {
+			return id
+		}
+	}
+	return ""
 }
 
 // maxLast is how many journals LastFailed reads.

@@ -302,9 +302,7 @@ func (h *History) pendingRecords(principal string, all bool) []Record {
 // Flush waits until the record of an execution is stored; "" is all executions. It first waits for the recovery of journals
 // of earlier processes, which locks them.
 func (h *History) Flush(ctx context.Context, id string) {
-	select {
-	case <-h.recovered:
-	case <-ctx.Done():
+	if h.awaitRecovery(ctx); ctx.Err() != nil {
 		return
 	}
 	h.mu.Lock()
@@ -321,6 +319,15 @@ func (h *History) Flush(ctx context.Context, id string) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// awaitRecovery waits until the executions that earlier processes left are on record: without them, a client that has lost an answer
+// would conclude that its program never ran.
+func (h *History) awaitRecovery(ctx context.Context) {
+	select {
+	case <-h.recovered:
+	case <-ctx.Done():
 	}
 }
 
@@ -344,6 +351,8 @@ func (h *History) find(ctx context.Context, id string) (Record, error) {
 		if left, ok := h.fromJournal(tool.Principal(ctx), id, operator); ok {
 			return left, nil
 		}
+		h.awaitRecovery(ctx) // which locks journals
+		record, err = h.load(ctx, id, operator)
 	}
 	return record, err
 }

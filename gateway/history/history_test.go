@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,9 +52,6 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 		if got, err := r.find(ada, id); err != nil || got.Status != status {
 			t.Errorf("%s before it is kept: %+v, %v", id, got, err)
 		}
-		if _, err := r.find(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s of another: %v", id, err)
-		}
 	}
 	if _, err := r.load(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is kept already: %v", err)
@@ -61,6 +59,9 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 	r.Start()
 	r.Close()
 	for _, id := range []string{"e-ok", "e-failed"} {
+		if _, err := r.find(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of another: %v", id, err)
+		}
 		if got, err := r.load(ada, id, false); err != nil || got.Code != "x" {
 			t.Errorf("%s: %+v, %v", id, got, err)
 		}
@@ -112,6 +113,90 @@ func TestLeftByAKill(t *testing.T) {
 	}
 	if _, err := r.load(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("one that runs: %v", err)
+	}
+}
+
+// TestFoundAfterAKill: who asks what has run while a killed process's executions are being put on record gets them too: a client that
+// has lost an answer would else run its program again.
+func TestFoundAfterAKill(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	r := openTestHistory(t, records, dir)
+	w, err := journal.Create(r.Folder("ada"), journal.Header{ID: "e-killed", Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x"}`)}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	locked, err := journal.Open(journal.Path(r.Folder("ada"), "e-killed")) // as by the recovery
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	var work sync.WaitGroup
+	work.Go(func() {
+		if page, err := r.Executions(ada, Filter{}); err != nil || len(page.Executions) != 1 {
+			t.Errorf("list: %+v, %v", page, err)
+		}
+	})
+	work.Go(func() {
+		if got, err := r.find(ada, "e-killed"); err != nil || got.Status != Interrupted {
+			t.Errorf("one: %+v, %v", got, err)
+		}
+	})
+	time.Sleep(20 * time.Millisecond) // both have asked, mostly
+	if err := locked.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Start()
+	defer r.Close()
+	work.Wait()
+}
+
+// TestAnswerLost: an execution that succeeded in a process that was killed before it was on record is the one to resume, and one that
+// was on record is not.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	r := openTestHistory(t, records, dir)
+	for _, id := range []string{"e-lost", "e-answered"} {
+		w, err := journal.Create(r.Folder("ada"), journal.Header{ID: id, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x"}`)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "up", Name: "a"}, Definition: "def", Arguments: "args"})
+		if err == nil {
+			err = w.End(n, tool.Result{}, nil)
+		}
+		if err == nil {
+			err = w.EndProgram([]byte(`{"record":{"id":"` + id + `","principal":"ada","status":"ok","made":1}}`))
+		}
+		end := w.Close
+		if id == "e-answered" {
+			end = w.SettleSuccess
+		}
+		if err := errors.Join(err, end()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Start()
+	defer r.Close()
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	if got := r.LastFailed(ada); got != "e-lost" {
+		t.Errorf("the last to resume is %q", got)
+	}
+	if got := r.LastSucceeded(ada); got != "e-answered" {
+		t.Errorf("the last that was answered is %q", got)
+	}
+	for _, id := range []string{"e-lost", "e-answered"} {
+		f, end, err := r.OpenEnded(ada, id)
+		if err != nil || end.Record.Status != sandbox.OK {
+			t.Fatalf("%s: %+v, %v", id, end, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -130,10 +130,10 @@ func (h *History) recoverOne(path string) {
 		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
-	if h.removable(end.Record, f.Root) {
+	if h.removable(end.Record, f.Root) && end.Record.Made == 0 {
 		err = f.Remove()
 	} else {
-		err = f.Settle(end.Record.Status == sandbox.OK)
+		err = f.Settle(false) // also of one that succeeded: its answer may be lost, and resuming it returns the same
 	}
 	if err != nil {
 		h.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)

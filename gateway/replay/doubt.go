@@ -81,7 +81,7 @@ func (d *replayDoubt) Origins() (origins []string) {
 func (d *replayDoubt) Decide(ctx context.Context, decision journal.Decision, result tool.Result, failed *tool.Error) error {
 	if err := d.replayer.decide(d.run.Journal, d.attempt, d, decision, result, failed); err != nil {
 		d.replayer.replay.logJournalError(ctx, d.run, err)
-		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
+		return unwritableError(err)
 	}
 	return nil
 }

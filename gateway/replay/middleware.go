@@ -122,8 +122,8 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 		})
 		if err != nil {
 			rr.logJournalError(ctx, run, err)
-			if made.Doubt != nil { // the repetition must be recorded first
-				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
+			if !rr.repeatable(made.Tool) { // after a crash, nobody would know of it
+				return tool.Result{}, unwritableError(err)
 			}
 		}
 		made.Journaled = true
@@ -143,11 +143,15 @@ func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
 	}
 }
 
-// logJournalError logs once that an execution cannot be resumed.
+// logJournalError logs once that a journal is incomplete.
 func (rr *Replay) logJournalError(ctx context.Context, run *toolcall.Execution, err error) {
 	run.JournalFailed.Do(func() {
-		rr.opts.Logger.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.ID, "error", err)
+		rr.opts.Logger.ErrorContext(ctx, "journal cannot be written: calls that must not be made twice are refused", "execution", run.ID, "error", err)
 	})
+}
+
+func unwritableError(err error) error {
+	return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 }
 
 // countEffect counts successful calls that changed something.

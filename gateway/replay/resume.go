@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 	}
 	if p.Resume = strings.TrimSpace(p.Resume); p.Resume == lastFailed {
 		if p.Resume = rr.opts.History.LastFailed(ctx); p.Resume == "" {
-			return nil, &tool.Error{Kind: tool.NotFound, Message: "no failed execution to resume", Hint: "run the program without resume"}
+			return nil, rr.nothingToResume(ctx)
 		}
 	}
 	if p.File != "" || p.SaveAs != "" && strings.TrimSpace(p.Code) == "" {
@@ -56,6 +57,17 @@ func (rr *Replay) Resume(ctx context.Context, p *execution.Program) (*Resumed, e
 	r.same = strings.TrimSpace(p.Code) == "" || p.Code == kept.Code
 	kept.Fill(p, r.same)
 	return r, nil
+}
+
+// nothingToResume is the error for a caller without a failed execution. One that has lost the answer of a program that succeeded
+// must not conclude that it is to be run again.
+func (rr *Replay) nothingToResume(ctx context.Context) error {
+	e := &tool.Error{Kind: tool.NotFound, Message: "no failed execution to resume", Hint: "run the program without resume"}
+	if last := rr.opts.History.LastSucceeded(ctx); last != "" {
+		e.Message += "; the last one, " + last + ", succeeded"
+		e.Hint = fmt.Sprintf("if its answer was lost, resume=%q gives it again; a new program needs no resume", last)
+	}
+	return e
 }
 
 // openPrevious opens the earlier execution of the same step, whose uncertain calls a program must not repeat without confirmation. It
@@ -80,14 +92,15 @@ func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (*Resu
 
 // openResumed opens the journal of a failed execution of the caller.
 func (rr *Replay) openResumed(ctx context.Context, id string) (*Resumed, error) {
-	f, end, err := rr.opts.History.OpenFailed(ctx, id)
+	f, end, err := rr.opts.History.OpenEnded(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	return &Resumed{file: f, end: end}, nil
 }
 
-// Begin creates the journal of an execution, with the calls of the resumed one. A missing journal is an error only if it resumes.
+// Begin creates the journal of an execution, with the calls of the resumed one. That it cannot is an error only for one that resumes
+// another, and for a workflow's.
 func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program execution.Program, before *Resumed) error {
 	if rr.opts.History.Root == "" {
 		return nil
@@ -119,8 +132,8 @@ func (rr *Replay) Begin(ctx context.Context, run *toolcall.Execution, program ex
 	}
 	run.Journal = nil
 	rr.opts.Logger.ErrorContext(ctx, "execution has no journal, and cannot be resumed", "execution", run.ID, "error", err)
-	if before != nil {
-		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
+	if before != nil || run.Unattended { // a workflow takes a program without a journal for one that was never run
+		return unwritableError(err)
 	}
 	return nil
 }

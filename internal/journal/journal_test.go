@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -283,17 +285,49 @@ func TestSweep(t *testing.T) {
 	must(t, running.EndProgram(json.RawMessage(`{}`)), running.Close())
 }
 
-// TestBroken: a journal that cannot be written is gone, rather than half of it read later.
+// TestBroken: a journal that cannot be written any further, as on a full disk, stays as it is: it has all calls that were made. It is
+// locked until it is closed.
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	w := create(t, dir, header, nil, nil)
-	must(t, w.Close())
-	if _, err := w.Begin(journal.Start{Tool: ids("a")}); err == nil {
-		t.Error("a closed journal was written to")
+	if dir := os.Getenv("JOURNAL_BROKEN_DIR"); dir != "" {
+		breakJournal(t, dir)
+		return
 	}
-	if _, err := journal.Open(journal.Path(dir, "e-1")); err != nil {
-		t.Error(err)
+	self, err := os.Executable()
+	must(t, err)
+	dir := t.TempDir()
+	child := exec.CommandContext(t.Context(), self, "-test.run=^TestBroken$")
+	child.Env = append(os.Environ(), "JOURNAL_BROKEN_DIR="+dir)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	calls := open(t, journal.Path(dir, "e-1")).Calls
+	if len(calls) != 2 || calls[0].Result.Text() != "done" || calls[1].State != journal.Begun {
+		t.Errorf("%+v", calls)
+	}
+}
+
+// breakJournal writes a journal beyond the size that files of this process may have.
+func breakJournal(t *testing.T, dir string) {
+	t.Helper()
+	w := create(t, dir, header, nil, nil)
+	must(t, w.End(begin(t, w, "a"), text("done"), nil))
+	begin(t, w, "b")
+	info, err := os.Stat(journal.Path(dir, "e-1"))
+	must(t, err)
+	signal.Ignore(syscall.SIGXFSZ)
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(info.Size()) + 20, Max: 1 << 40}))
+	for range 2 { // half a frame, then nothing more
+		if _, err := w.Begin(journal.Start{Tool: ids("c")}); err == nil {
+			t.Error("it was written")
+		}
+	}
+	if _, err := journal.Open(journal.Path(dir, "e-1")); !errors.Is(err, journal.ErrRunning) {
+		t.Errorf("opened while the execution runs: %v", err)
+	}
+	must(t, w.Close())
+	if _, err := w.Begin(journal.Start{Tool: ids("c")}); err == nil {
+		t.Error("a closed journal was written to")
 	}
 }
 

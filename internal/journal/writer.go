@@ -23,8 +23,8 @@ type Options struct {
 	Results int64
 }
 
-// Writer writes the journal of a running execution. It is safe for concurrent use. After an error it stops writing
-// and removes the file: half a journal would make a resume repeat calls.
+// Writer writes the journal of a running execution. It is safe for concurrent use. After an error it writes nothing more: what
+// it has written stays true as long as no call is made that Begin could not record.
 type Writer struct {
 	path string
 
@@ -139,7 +139,7 @@ func (w *Writer) do(write func() error) error {
 	}
 	if err := write(); err != nil {
 		w.broken = fmt.Errorf("write journal: %w", err)
-		return errors.Join(w.broken, w.file.Close(), os.Remove(w.path))
+		return w.broken
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (w *Writer) SettleSuccess() error {
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.broken != nil {
+	if errors.Is(w.broken, errClosed) {
 		return nil
 	}
 	w.broken = errClosed
