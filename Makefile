@@ -154,11 +154,13 @@ soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m
 	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
 
 KILLS ?= 40
+CLIENTS ?= 4
 
 .PHONY: chaos
-chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during calls that must not be made twice, resume, and count; ARGS="-seed 7 -v"
+chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during calls that must not be made twice, resume, and count; then one with CLIENTS (4); ARGS="-seed 7 -v"
 	@$(STEP) "building the campaign" go build $(VCS) -o "$(BIN)/chaos" ./bench/chaos
 	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" $(ARGS)
+	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" -clients "$(CLIENTS)" $(ARGS)
 
 .PHONY: bench-load
 bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"

@@ -12,10 +12,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"sallyport/bench/chaos/killtest"
 )
 
 func main() {
@@ -23,14 +26,21 @@ func main() {
 	kills := flag.Int("kills", 40, "how many times the gateway is killed")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is chosen by chance") //nolint:gosec // any number will do
 	upstream := flag.String("upstream", "", "be the upstream that writes what it does to this file")
+	till := flag.String("till", "", "be an upstream of the gateway under load")
+	clients := flag.Int("clients", 0, "how many clients a gateway that serves has; 0 kills a gateway for each program, without load")
 	verbose := flag.Bool("v", false, "print each round")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if *upstream != "" {
+	switch {
+	case *upstream != "":
 		err = serveUpstream(ctx, *upstream)
-	} else {
+	case *till != "":
+		err = killtest.Upstream(ctx, *till)
+	case *clients > 0:
+		err = underLoad(ctx, *sallyport, *kills, *clients, *seed, *verbose)
+	default:
 		err = campaign(ctx, *sallyport, *kills, *seed, *verbose)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -82,6 +92,38 @@ func campaign(ctx context.Context, sallyport string, kills int, seed uint64, ver
 	fmt.Printf("%d kills in %d programs: %d held, %d approved, %d denied, %d done, %d calls made twice\n", n.kills, n.rounds, n.held, n.approved, n.denied, n.done, n.doubles)
 	if n.doubles > 0 {
 		return fmt.Errorf("%d calls were made twice", n.doubles)
+	}
+	return nil
+}
+
+// underLoad kills a gateway that has clients.
+func underLoad(ctx context.Context, sallyport string, kills, clients int, seed uint64, verbose bool) error {
+	binary, err := filepath.Abs(sallyport)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := killtest.Options{
+		Command: func(args ...string) *exec.Cmd { return exec.CommandContext(ctx, binary, args...) }, Upstream: []string{self, "-till"},
+		Runsc: filepath.Join(filepath.Dir(binary), "runsc"), Kills: kills, Clients: clients, Seed: seed,
+	}
+	if verbose {
+		o.Log = func(line string) { fmt.Println(time.Now().Format("05.000"), line) }
+	}
+	fmt.Println("seed", seed)
+	report, err := killtest.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Println(report)
+	for _, p := range report.Problems {
+		fmt.Println(p)
+	}
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("%d problems", len(report.Problems))
 	}
 	return nil
 }

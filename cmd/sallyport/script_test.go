@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		"toyserver":  toyServer,
 		"listserver": listServer,
 		"leaky":      leaky,
+		"till":       till,
 		"checktools": checkTools,
 		"mcpclient":  mcpClient,
 		"hold":       hold,

@@ -30,7 +30,7 @@ func commandRules() (all []importRule) {
 
 // Packages import only lower layers: cmd, the interfaces (mcpserver, httpapi, dashboard), workflow, gateway, its four peers, internal.
 var importRules = append(commandRules(), []importRule{
-	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite"}, // a model to work with
+	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite", "bench/chaos/killtest"}, // a model to work with, clients of a gateway that is killed
 		"cmd wires everything together; only its verb bench uses the packages of make bench"},
 	{"bench/tokencount", []string{"bench/ordered"}, nil,
 		"tokens are counted from the transcript only"},

@@ -1,0 +1,402 @@
+package killtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a campaign.
+type Options struct {
+	// Command returns a command of the gateway's binary; Upstream is a command that is [Upstream], with the file as its last argument.
+	Command  func(args ...string) *exec.Cmd
+	Upstream []string
+	// Runsc is the path of runsc.
+	Runsc string
+	// Kills is how often the gateway is killed, Clients how many clients there are, Seed chooses jobs and moments.
+	Kills, Clients int
+	Seed           uint64
+	// Log is called with a line for each job; it may be nil.
+	Log func(line string)
+}
+
+// Report is what happened. Problems are violated promises.
+type Report struct {
+	Kills, Jobs, Completed, Failed, Asked, Resumed, Calls int
+	Doubles                                               int
+	Problems                                              []string
+}
+
+// String returns the counts in one line.
+func (r Report) String() string {
+	return fmt.Sprintf("%d kills, %d jobs: %d completed, %d ended with an error, %d resumed, %d questions, %d calls that must not be made twice: %d made twice",
+		r.Kills, r.Jobs, r.Completed, r.Failed, r.Resumed, r.Asked, r.Calls, r.Doubles)
+}
+
+// campaign is a running campaign.
+type campaign struct {
+	Options
+	dir     string
+	ledger  ledger
+	bank    *bank
+	gateway *gateway
+	up      *gate
+
+	mu     sync.Mutex
+	report Report
+	jobs   []*outcome
+	ended  bool // no further jobs
+}
+
+// outcome is how a job ended.
+type outcome struct {
+	*job
+	status  string
+	allowed map[string]int  // how often a person said that a call is to be made
+	left    map[string]bool // a person said that a call was done, or is not to be made
+}
+
+// Run kills a gateway, and returns what happened. The error is for a campaign that could not be carried out.
+func Run(ctx context.Context, o Options) (_ Report, err error) {
+	dir, err := os.MkdirTemp("/tmp", "kill-") // short: a socket's path has room for little
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c := &campaign{Options: o, dir: dir, ledger: ledger(filepath.Join(dir, "effects")), up: newGate()}
+	if c.bank, err = serveBank(c.ledger); err != nil {
+		return Report{}, err
+	}
+	defer c.bank.close()
+	if err := c.prepare(); err != nil {
+		return Report{}, err
+	}
+	if err := c.gateway.start(ctx); err != nil {
+		return Report{}, err
+	}
+	c.up.open()
+	defer func() { _ = c.gateway.process().Process.Kill() }() // after an error; else it has ended
+	var clients sync.WaitGroup
+	for i := range o.Clients {
+		clients.Go(func() { c.client(ctx, i) })
+	}
+	err = c.killAll(ctx)
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	clients.Wait()
+	if err != nil {
+		return c.report, err
+	}
+	return c.report, c.check(ctx)
+}
+
+func (c *campaign) problem(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Problems = append(c.report.Problems, fmt.Sprintf(format, args...))
+}
+
+// prepare writes the settings and workflows.
+func (c *campaign) prepare() error {
+	listener, err := listenLocal()
+	if err != nil {
+		return err
+	}
+	c.gateway = &gateway{dir: c.dir, address: listener.Addr().String(), command: c.Command}
+	if err := listener.Close(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "upstreams:\n  bank: {url: %q}\n  till: {command: %q, args: [", c.bank.url, c.Upstream[0])
+	for _, arg := range append(c.Upstream[1:], string(c.ledger)) {
+		fmt.Fprintf(&b, "%q, ", arg)
+	}
+	fmt.Fprintf(&b, "]}\napproval: {wait: 1s}\nsandbox: {runsc: %q, parallel: 4, pool: {min: 1, max: 2}}\nhttp:\n  operators: [person]\n  tokens:\n    person: person-token-of-a-test\n", c.Runsc)
+	for i := range c.Clients {
+		fmt.Fprintf(&b, "    client%d: %s\n", i, token(i))
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "upstreams.yaml"), []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(c.dir, "workflows"), 0o700); err != nil {
+		return err
+	}
+	for name, text := range workflows {
+		if err := os.WriteFile(filepath.Join(c.dir, "workflows", name+".yaml"), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func token(i int) string { return fmt.Sprintf("client-%d-token-of-a-test", i) }
+
+func (c *campaign) api(token string) api { return api{"http://" + c.gateway.address, token} }
+
+func (c *campaign) dice(stream int) *rand.Rand {
+	return rand.New(rand.NewPCG(c.Seed, uint64(stream))) //nolint:gosec // the same seed has to choose the same
+}
+
+// killAll kills the gateway at random moments, and starts it again.
+func (c *campaign) killAll(ctx context.Context) error {
+	dice := c.dice(1_000_000)
+	for range c.Kills {
+		c.awaitMoment(ctx, dice)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.up.close()
+		if err := c.gateway.kill(); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.report.Kills++
+		c.mu.Unlock()
+		if err := c.gateway.start(ctx); err != nil {
+			return err
+		}
+		c.up.open()
+	}
+	return nil
+}
+
+// awaitMoment waits for a random moment: mostly soon after the upstreams have done some more, else at any time.
+func (c *campaign) awaitMoment(ctx context.Context, dice *rand.Rand) {
+	if dice.IntN(5) > 0 {
+		const line = 10 // about the size of a line of the ledger
+		goal := c.ledger.size() + line*(1+dice.Int64N(12))
+		for end := time.Now().Add(10 * time.Second); c.ledger.size() < goal && time.Now().Before(end) && ctx.Err() == nil; {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	pause(ctx, time.Duration(dice.Int64N(int64(maxDelay))))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// client does jobs, one after the other, until the campaign has killed often enough.
+func (c *campaign) client(ctx context.Context, i int) {
+	dice, own := c.dice(i), c.api(token(i))
+	var way door = own
+	if i%2 == 1 {
+		way = model{own}
+	}
+	for n := 1; ctx.Err() == nil; n++ {
+		c.mu.Lock()
+		over := c.ended
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		o := &outcome{job: newJob(dice, fmt.Sprintf("C%d-%d", i, n)), allowed: map[string]int{}, left: map[string]bool{}}
+		do := func(ctx context.Context) { c.program(ctx, way, o) }
+		if o.workflow != "" {
+			do = func(ctx context.Context) { c.workflow(ctx, own, o) }
+		}
+		do(ctx)
+		c.mu.Lock()
+		c.jobs = append(c.jobs, o)
+		c.mu.Unlock()
+		c.say("%s %s %s%s: %s", o.id, o.language, o.workflow, fmt.Sprint(o.calls), o.status)
+	}
+}
+
+func (c *campaign) say(format string, args ...any) {
+	if c.Log != nil {
+		c.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// resumedBy matches the error for an execution that another one resumes.
+var resumedBy = regexp.MustCompile(`was resumed by (e-[a-z0-9]+)`)
+
+// lastSucceeded matches the error for a client without failed executions.
+var lastSucceeded = regexp.MustCompile(`resume=\\?"(e-[a-z0-9]+)\\?" gives it again`)
+
+// maxTries is how often a client tries to complete a job.
+const maxTries = 60
+
+// program runs the program of a job until it has ended. After a lost answer it resumes what it finds, as clients are told to.
+func (c *campaign) program(ctx context.Context, way door, o *outcome) {
+	resume := ""
+	for range maxTries {
+		c.up.wait(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		a := way.execute(ctx, o.job, resume)
+		o.status = a.status
+		c.say("%s resume %q: %s %.300q", o.id, resume, a.status, a.text)
+		if resume != "" {
+			c.count(func(r *Report) { r.Resumed++ })
+		}
+		switch {
+		case a.lost():
+			pause(ctx, 50*time.Millisecond)
+			c.up.wait(ctx)
+			found, err := way.find(ctx, o.job)
+			for err != nil && ctx.Err() == nil {
+				pause(ctx, 50*time.Millisecond)
+				c.up.wait(ctx)
+				found, err = way.find(ctx, o.job)
+			}
+			resume = found
+		case a.status == "held":
+			c.decide(ctx, o, a.asks)
+			resume = a.resume
+		case lastSucceeded.MatchString(a.text):
+			resume = lastSucceeded.FindStringSubmatch(a.text)[1]
+		case strings.Contains(a.text, "run the program without resume"):
+			resume = ""
+		case a.status == "refused" && strings.Contains(a.text, "still runs"):
+			pause(ctx, 100*time.Millisecond)
+		case a.status == "refused" && resumedBy.MatchString(a.text):
+			resume = resumedBy.FindStringSubmatch(a.text)[1]
+		case a.status == "ok" && !strings.Contains(a.text, o.done()): // it resumed another one
+			resume = ""
+		case a.status == "interrupted":
+			resume = a.resume
+		default:
+			return
+		}
+	}
+	c.problem("%s: no end after %d tries", o.id, maxTries)
+}
+
+// workflow starts the run of a job, and asks for it until it is over.
+func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
+	for range maxTries {
+		c.up.wait(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		a := way.launch(ctx, o.job)
+		o.status = a.status
+		c.say("%s: %s %.300q", o.id, a.status, a.text)
+		switch {
+		case a.lost():
+			pause(ctx, 50*time.Millisecond)
+		case len(a.asks) > 0:
+			c.decide(ctx, o, a.asks)
+		case a.status == "queued", a.status == "running", a.status == "waiting":
+			pause(ctx, 50*time.Millisecond)
+		default:
+			return
+		}
+	}
+	c.problem("%s: no end after %d tries", o.id, maxTries)
+}
+
+func (c *campaign) count(f func(*Report)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.report)
+}
+
+// decide is a person who looks at what was done before they answer.
+func (c *campaign) decide(ctx context.Context, o *outcome, asks []string) {
+	person := c.api("person-token-of-a-test")
+	pause(ctx, 3*maxDelay) // an upstream does what it had begun
+	for _, id := range asks {
+		var a approvalBrief
+		status, text, err := person.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &a)
+		if status != http.StatusOK || err != nil {
+			c.say("%s: approval %s: %d %s %v", o.id, id, status, text, err)
+			continue // killed: it asks again
+		}
+		if a.State != "pending" && a.State != "waiting" {
+			continue
+		}
+		c.answerOne(ctx, person, o, a)
+	}
+}
+
+// answerOne answers a question: whether a call of a job, or any of its step, is to be made.
+func (c *campaign) answerOne(ctx context.Context, person api, o *outcome, a approvalBrief) {
+	done, err := c.ledger.counts()
+	if err != nil {
+		c.problem("%v", err)
+		return
+	}
+	about := o.about(a)
+	decision := "allow"
+	for _, k := range about {
+		if done[k.tool+" "+k.id] > 0 {
+			decision = "done"
+		}
+	}
+	c.count(func(r *Report) { r.Asked++ })
+	if len(about) != 1 {
+		c.problem("%s: a question about %d calls: %+v", o.id, len(about), a)
+	}
+	for _, k := range about {
+		if decision == "done" {
+			o.left[k.id] = true
+		}
+	}
+	status, text, err := person.ask(ctx, http.MethodPost, "/approvals/"+a.ID, map[string]any{"decision": decision}, &a)
+	c.say("%s: %s %v: %d %.200s %v", o.id, decision, about, status, text, err)
+}
+
+// about returns the calls that a question is about.
+func (o *outcome) about(a approvalBrief) (about []call) {
+	for _, k := range o.calls {
+		if strings.Contains(a.Arguments, `"`+k.id+`"`) {
+			return []call{k}
+		}
+	}
+	if o.workflow != "steps" {
+		return o.calls
+	}
+	for i, step := range []string{"step one", "step two", "step each[0]", "step each[1]", "step last"} {
+		if strings.HasPrefix(a.Reason, step) {
+			about = append(about, o.calls[i])
+		}
+	}
+	return about
+}
+
+// gate is open while the gateway listens.
+type gate struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newGate() *gate { return &gate{ch: make(chan struct{})} }
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.ch)
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ch = make(chan struct{})
+}
+
+func (g *gate) wait(ctx context.Context) {
+	g.mu.Lock()
+	ch := g.ch
+	g.mu.Unlock()
+	select {
+	case <-ch:
+	case <-ctx.Done():
+	}
+}
