@@ -75,9 +75,11 @@ var ways = []way{
 }
 
 // paths are the ways to go on with it: resume, a workflow that is resumed, and a workflow's own retry. The latter two make calls again
-// whose end is known, and a retry those that failed.
+// that failed, and a retry those that succeeded too.
 func (w way) paths() []string {
 	switch {
+	case w.certain && w.done:
+		return []string{"resume", "after"}
 	case w.certain:
 		return []string{"resume"}
 	case strings.HasPrefix(w.name, "timed out"):

@@ -44,6 +44,11 @@ func uncertain(c journal.Call) bool {
 	return !c.Err.Retryable && !slices.Contains([]tool.Kind{tool.Failed, tool.Invalid, tool.NotFound}, c.Err.Kind)
 }
 
+// succeeded reports whether a call is known to have succeeded.
+func succeeded(c journal.Call) bool {
+	return c.State == journal.Ended && !c.Lost && c.Err == nil && !c.Result.IsError
+}
+
 // replayDoubt is a doubt about calls of the resumed execution. It implements [toolcall.Doubt].
 type replayDoubt struct {
 	replayer *replayer

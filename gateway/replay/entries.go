@@ -52,7 +52,7 @@ func actionOf(c journal.Call, end history.End) action {
 		return actionRepeat
 	case c.State != journal.Ended || c.Lost:
 		return actionConfirm
-	case c.Err == nil && !c.Result.IsError, !endedWith(c, end):
+	case succeeded(c), !endedWith(c, end):
 		return actionAnswer
 	case uncertain(c):
 		return actionConfirm
@@ -107,7 +107,7 @@ func newReplayer(c *journal.Contents, end history.End, same bool, only func(jour
 			carried[i].Origin = fmt.Sprintf("%s/%d", c.ID, carried[i].Number)
 		}
 		p := &entry{Call: carried[i], place: i + 1, action: actionOf(carried[i], end)}
-		if only != nil && p.Decision == "" {
+		if only != nil && uncertain(p.Call) && p.Decision == "" {
 			p.action = actionConfirm
 		}
 		if p.action == actionAnswer && r.same && (p.Asked || !p.Optional) {

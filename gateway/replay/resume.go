@@ -70,8 +70,9 @@ func (rr *Replay) nothingToResume(ctx context.Context) error {
 	return e
 }
 
-// openPrevious opens the earlier execution of the same step, whose uncertain calls a program must not repeat without confirmation. It
-// returns nil if that execution is unknown or succeeded.
+// openPrevious opens the earlier execution of the same step. A program that runs because a person resumed the run does not repeat its
+// calls that succeeded, unless they are safe to repeat, and uncertain ones only with confirmation. For a retry, which the definition
+// asks for, that applies only to calls that a crash interrupted. It returns nil if that execution is unknown or succeeded.
 func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (*Resumed, error) {
 	if p.After == "" {
 		return nil, nil
@@ -83,7 +84,9 @@ func (rr *Replay) openPrevious(ctx context.Context, p *execution.Program) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	r.only = func(c journal.Call) bool { return uncertain(c) || c.Decision != "" }
+	r.only = func(c journal.Call) bool {
+		return uncertain(c) || c.Decision != "" || succeeded(c) && !rr.safeToRepeat(c)
+	}
 	if p.Retry {
 		r.only = func(c journal.Call) bool { return c.State == journal.Begun || c.Decision != "" }
 	}

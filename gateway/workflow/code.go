@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
@@ -142,11 +143,18 @@ func (r codeRun) execute(ctx context.Context, n *node, at location, attempt int,
 			return e, resumeError(err)
 		}
 	}
+	if len(before) > 0 && at.history != nil && time.Since(at.history.began) > journalLife {
+		return execution.Result{}, interruptedError("its journal may have been removed since")
+	}
 	p.Resume = ""
 	p.After, p.Retry = r.previousExecution(at)
 	r.programs.Store(at.path, p.ID)
 	return r.engine.caller.Execute(ctx, p)
 }
+
+// journalLife is how long the journal or the record of an interrupted execution is certain to be kept. Until then, an execution without
+// either was killed before it made a call.
+const journalLife = time.Hour
 
 // previousExecution returns the last execution of the step before this attempt, "" for none. retry is true if the step's retry rule started
 // this attempt, and false if a user resumed the run.

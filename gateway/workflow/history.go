@@ -28,6 +28,7 @@ type stepHistory struct {
 	retryAt      time.Time
 	retryPending bool // a retry is due and has not started
 	starts       int  // how often it was started, in all attempts
+	began        time.Time
 	// executions are the execution ids of the attempt, the newest last.
 	executions []string
 	pending    *Pending
@@ -188,7 +189,7 @@ func (p *stepHistory) begin(e Event) {
 		p.executions, p.children, p.answers = nil, nil, nil
 	}
 	p.called, p.uncertain = e.Tool != "", false
-	p.attempt = e.Attempt
+	p.attempt, p.began = e.Attempt, e.Time
 	p.starts++
 	if e.Execution != "" {
 		p.executions = append(p.executions, e.Execution)
