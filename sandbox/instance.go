@@ -161,6 +161,9 @@ func (b *instance) launch(stdout io.Writer, image string) error {
 	}
 	settings := *b.host.runsc
 	settings.Enter = b.cgroup.enter
+	if b.kind.forks {
+		settings.Nice = reuseNice
+	}
 	if image == "" {
 		b.process, err = settings.Start(b.id, b.dir, stdio)
 	} else {

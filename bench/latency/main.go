@@ -142,6 +142,7 @@ func groups() []group {
 		{"calls", calls},
 		{"guard", guard},
 		{"sustained", measureSustained},
+		{"neighbor", measureNeighbor},
 		{"memory", memory},
 		{"startup", startup},
 		{"generate", generate},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,8 @@ type setup struct {
 	checkers bool
 	// upstreams is that part of the settings; "" is one small upstream over stdio, which is this program.
 	upstreams string
+	// principals gives the first client a token of its own, and the others another one.
+	principals bool
 	// dir is a folder that an earlier serve has used; "" makes one.
 	dir string
 }
@@ -44,7 +47,11 @@ func (b *bench) settings(dir string, s setup) (path string, err error) {
 	if ups == "" {
 		ups = fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: %q}}\n", self, upstreamVar, echoing)
 	}
-	text := ups + "http: {limits: {requests: 0, executions: 0}}\nsandbox:\n  timeout: 60s\n"
+	tokens := ""
+	if s.principals {
+		tokens = fmt.Sprintf("tokens: {first: %s, others: %s}, ", firstToken, otherToken)
+	}
+	text := ups + "http: {" + tokens + "limits: {requests: 0, executions: 0}}\nsandbox:\n  timeout: 60s\n"
 	if s.pool != "" {
 		text += "  pool: " + s.pool + "\n"
 	}
@@ -105,6 +112,9 @@ func (b *bench) prepare(s setup) (dir, config string, err error) {
 
 func client() *mcp.Client { return mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil) }
 
+// The tokens of clients, if there are two principals.
+const firstToken, otherToken = "token-of-the-first-client", "token-of-other-clients"
+
 // listen starts serve over HTTP, on a Unix socket, with so many clients.
 func (b *bench) listen(ctx context.Context, s setup, clients int) (*instance, error) {
 	dir, config, err := b.prepare(s)
@@ -117,15 +127,35 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*instance, er
 		return nil, err
 	}
 	web := through(socket)
+	if s.principals {
+		web.Transport = bearer{web.Transport, firstToken}
+	}
 	for end := time.Now().Add(10 * time.Second); len(g.sessions) < clients; {
 		session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: web}, nil)
 		if err == nil {
 			g.sessions = append(g.sessions, session)
+			if s.principals && len(g.sessions) == 1 {
+				web = through(socket)
+				web.Transport = bearer{web.Transport, otherToken}
+			}
 		} else if time.Now().After(end) {
 			return nil, errors.Join(err, g.close())
 		}
 	}
 	return g, nil
+}
+
+// bearer adds a token to requests.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // execute runs a program and returns how long that took, in milliseconds.
