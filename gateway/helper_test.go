@@ -248,10 +248,10 @@ func office(t testing.TB) (*gateway.Gateway, map[string]*site) {
 	return g, sites
 }
 
-// withRunsc makes a configuration one that can run programs.
+// withRunsc makes a configuration one that can run programs. No sandbox waits, so that a test starts only those that it needs.
 func withRunsc(t testing.TB, cfg *config.Config) *config.Config {
 	t.Helper()
-	cfg.Sandbox.Runsc = testutil.Runsc(t)
+	cfg.Sandbox.Runsc, cfg.Sandbox.Pool.Min, cfg.Sandbox.Pool.Max = testutil.Runsc(t), 0, 1
 	return cfg
 }
 
