@@ -2,10 +2,8 @@ package main_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"testing"
 	"time"
@@ -13,15 +11,6 @@ import (
 	"sallyport/bench/chaos/killtest"
 	"sallyport/internal/testutil"
 )
-
-// till is "till FILE": an upstream that writes what it does to a file.
-func till() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := killtest.Upstream(ctx, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-}
 
 // TestKilledUnderLoad kills a gateway while clients have programs and workflows: nothing that was acknowledged is lost, and no call that
 // must not be made twice is, unless a person says so. KILLTEST_SEED repeats a run; `make chaos` kills more often.

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"sallyport/bench/chaos/killtest"
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/models"
@@ -48,6 +49,9 @@ func TestMain(m *testing.M) {
 		"wsl.exe":    wsl,
 	})
 }
+
+// till is "till FILE": an upstream that writes what it does to a file.
+func till() { check(killtest.Upstream(context.Background(), os.Args[1])) }
 
 // leaky is "leaky FILE [die] ...": an upstream that says all secrets in the file, which holds a list in JSON.
 func leaky() {

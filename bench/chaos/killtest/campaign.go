@@ -60,9 +60,9 @@ type campaign struct {
 // outcome is how a job ended.
 type outcome struct {
 	*job
-	status  string
-	allowed map[string]int  // how often a person said that a call is to be made
-	left    map[string]bool // a person said that a call was done, or is not to be made
+	status string
+	dice   *rand.Rand // of the person who answers
+	denied bool       // a person has denied a call: the job may fail
 }
 
 // Run kills a gateway, and returns what happened. The error is for a campaign that could not be carried out.
@@ -203,7 +203,7 @@ func (c *campaign) client(ctx context.Context, i int) {
 		if over {
 			return
 		}
-		o := &outcome{job: newJob(dice, fmt.Sprintf("C%d-%d", i, n)), allowed: map[string]int{}, left: map[string]bool{}}
+		o := &outcome{job: newJob(dice, fmt.Sprintf("C%d-%d", i, n)), dice: dice}
 		do := func(ctx context.Context) { c.program(ctx, way, o) }
 		if o.workflow != "" {
 			do = func(ctx context.Context) { c.workflow(ctx, own, o) }
@@ -278,8 +278,12 @@ func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 	c.problem("%s: no end after %d tries", o.id, maxTries)
 }
 
-// workflow starts the run of a job, and asks for it until it is over.
+// maxResumes is how often a run that failed after a denial is resumed.
+const maxResumes = 3
+
+// workflow starts the run of a job, and asks for it until it is over. A run that failed is resumed.
 func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
+	resumes := 0
 	for range maxTries {
 		c.up.wait(ctx)
 		if ctx.Err() != nil {
@@ -295,6 +299,11 @@ func (c *campaign) workflow(ctx context.Context, way api, o *outcome) {
 			c.decide(ctx, o, a.asks)
 		case a.status == "queued", a.status == "running", a.status == "waiting":
 			pause(ctx, 50*time.Millisecond)
+		case a.status == "failed" && o.denied && resumes < maxResumes:
+			resumes++
+			c.count(func(r *Report) { r.Resumed++ })
+			status, text, err := way.ask(ctx, http.MethodPost, "/runs/"+a.resume+"/resume", nil, nil)
+			c.say("%s: resumed: %d %.200s %v", o.id, status, text, err)
 		default:
 			return
 		}
@@ -340,14 +349,12 @@ func (c *campaign) answerOne(ctx context.Context, person api, o *outcome, a appr
 			decision = "done"
 		}
 	}
+	if o.dice.IntN(4) == 0 {
+		decision, o.denied = "deny", true
+	}
 	c.count(func(r *Report) { r.Asked++ })
 	if len(about) != 1 {
 		c.problem("%s: a question about %d calls: %+v", o.id, len(about), a)
-	}
-	for _, k := range about {
-		if decision == "done" {
-			o.left[k.id] = true
-		}
 	}
 	status, text, err := person.ask(ctx, http.MethodPost, "/approvals/"+a.ID, map[string]any{"decision": decision}, &a)
 	c.say("%s: %s %v: %d %.200s %v", o.id, decision, about, status, text, err)

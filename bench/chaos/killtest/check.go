@@ -42,7 +42,9 @@ func (c *campaign) checkJob(o *outcome, done map[string]int) {
 		c.report.Completed++
 	} else {
 		c.report.Failed++
-		c.problem("%s %s %s ended with %q", o.id, o.language, o.workflow, o.status)
+		if !o.denied {
+			c.problem("%s %s %s ended with %q", o.id, o.language, o.workflow, o.status)
+		}
 	}
 	for _, k := range o.calls {
 		n := done[k.tool+" "+k.id]

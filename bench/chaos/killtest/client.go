@@ -63,7 +63,7 @@ func (c api) ask(ctx context.Context, method, path string, body, into any) (stat
 	if data, err = io.ReadAll(response.Body); err != nil {
 		return 0, "", err
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK || into == nil {
 		return response.StatusCode, string(data), nil
 	}
 	return response.StatusCode, string(data), json.Unmarshal(data, into)

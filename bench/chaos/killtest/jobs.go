@@ -19,14 +19,6 @@ type job struct {
 	workflow string // "" for a program
 }
 
-// ids returns the ids of the job's calls.
-func (j *job) ids() (ids []string) {
-	for _, c := range j.calls {
-		ids = append(ids, c.id)
-	}
-	return ids
-}
-
 // workflows have tool steps and steps with programs. Their calls have the ids that newJob gives them.
 var workflows = map[string]string{
 	"steps": `expose: true
