@@ -254,14 +254,18 @@ func (f *File) read() error {
 	return err
 }
 
-// Resume records that another execution resumes this one; "" undoes that.
+// Resume records that another execution resumes this one; "" undoes that. It is on disk when Resume returns, before the other one can
+// make a call: without it, after a loss of power, both could be resumed.
 func (f *File) Resume(by string) error {
 	head, err := json.Marshal(by)
 	if err != nil {
 		return err
 	}
 	f.Resumed = by
-	return f.write(isResumed, head)
+	if err := f.write(isResumed, head); err != nil {
+		return err
+	}
+	return f.file.Sync()
 }
 
 // End records the end of an execution after its process died without doing so.

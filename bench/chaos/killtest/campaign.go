@@ -231,7 +231,7 @@ var lastSucceeded = regexp.MustCompile(`resume=\\?"(e-[a-z0-9]+)\\?" gives it ag
 // maxTries is how often a client tries to complete a job.
 const maxTries = 60
 
-// program runs the program of a job until it has ended. After a lost answer it resumes what it finds, as clients are told to.
+// program runs the program of a job until it has ended.
 func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 	resume := ""
 	for range maxTries {
@@ -245,37 +245,49 @@ func (c *campaign) program(ctx context.Context, way door, o *outcome) {
 		if resume != "" {
 			c.count(func(r *Report) { r.Resumed++ })
 		}
-		switch {
-		case a.lost():
-			pause(ctx, 50*time.Millisecond)
-			c.up.wait(ctx)
-			found, err := way.find(ctx, o.job)
-			for err != nil && ctx.Err() == nil {
-				pause(ctx, 50*time.Millisecond)
-				c.up.wait(ctx)
-				found, err = way.find(ctx, o.job)
-			}
-			resume = found
-		case a.status == "held":
-			c.decide(ctx, o, a.asks)
-			resume = a.resume
-		case lastSucceeded.MatchString(a.text):
-			resume = lastSucceeded.FindStringSubmatch(a.text)[1]
-		case strings.Contains(a.text, "run the program without resume"):
-			resume = ""
-		case a.status == "refused" && strings.Contains(a.text, "still runs"):
-			pause(ctx, 100*time.Millisecond)
-		case a.status == "refused" && resumedBy.MatchString(a.text):
-			resume = resumedBy.FindStringSubmatch(a.text)[1]
-		case a.status == "ok" && !strings.Contains(a.text, o.done()): // it resumed another one
-			resume = ""
-		case a.status == "interrupted":
-			resume = a.resume
-		default:
+		var over bool
+		if resume, over = c.next(ctx, way, o, a, resume); over {
 			return
 		}
 	}
 	c.problem("%s: no end after %d tries", o.id, maxTries)
+}
+
+// next returns what a client resumes after an answer, as it is told to: "" to run the program from its start. over says that it has ended.
+func (c *campaign) next(ctx context.Context, way door, o *outcome, a answer, resume string) (_ string, over bool) {
+	switch {
+	case a.lost():
+		return c.find(ctx, way, o), false
+	case a.status == "held":
+		c.decide(ctx, o, a.asks)
+		return a.resume, false
+	case a.status == "interrupted":
+		return a.resume, false
+	case a.status == "ok":
+		return "", strings.Contains(a.text, o.done()) // else it resumed another one
+	case lastSucceeded.MatchString(a.text):
+		return lastSucceeded.FindStringSubmatch(a.text)[1], false
+	case strings.Contains(a.text, "run the program without resume"):
+		return "", false
+	case a.status == "refused" && resumedBy.MatchString(a.text):
+		return resumedBy.FindStringSubmatch(a.text)[1], false
+	case a.status == "refused" && strings.Contains(a.text, "still runs"):
+		pause(ctx, 100*time.Millisecond)
+		return resume, false
+	}
+	return "", true
+}
+
+// find returns the execution of a job after a lost answer.
+func (c *campaign) find(ctx context.Context, way door, o *outcome) string {
+	for ctx.Err() == nil {
+		pause(ctx, 50*time.Millisecond)
+		c.up.wait(ctx)
+		if found, err := way.find(ctx, o.job); err == nil {
+			return found
+		}
+	}
+	return ""
 }
 
 // maxResumes is how often a run that failed after a denial is resumed.
