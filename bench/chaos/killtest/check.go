@@ -62,7 +62,7 @@ func (c *campaign) checkJob(o *outcome, done map[string]int) {
 }
 
 // leftTime is how long what a gateway has left may take to end.
-const leftTime = 30 * time.Second
+const leftTime = time.Minute
 
 // checkLeft looks for processes, mounts, cgroups and sockets of the gateways.
 func (c *campaign) checkLeft() {

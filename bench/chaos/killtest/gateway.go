@@ -30,8 +30,8 @@ type gateway struct {
 }
 
 const (
-	startTime = time.Minute
-	stopTime  = time.Minute
+	startTime = 3 * time.Minute
+	stopTime  = 2 * time.Minute
 )
 
 // verb returns a command on the settings and data of the gateway.
