@@ -34,7 +34,7 @@ func TestInitTerminal(t *testing.T) {
 	person, terminal := ptytest.Open(t)
 	cmd := exec.CommandContext(t.Context(), "sallyport", "init")
 	cmd.Dir = home
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+home, "TMPDIR="+home, "SALLYPORT_TEST_SNAPSHOTS=",
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR="+home, "TMPDIR="+home, "SALLYPORT_TEST_SNAPSHOTS=", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus",
 		"PATH="+tools+":"+os.Getenv("PATH"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	if err := cmd.Start(); err != nil {

@@ -172,7 +172,7 @@ var libraryOwners = []libraryOwner{
 		"other programs' settings are read and written in one place"},
 	{"github.com/tailscale/hujson", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
-	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth"}, // its keyring in memory
+	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth", "internal/clients"}, // its keyring in memory
 		"only one package reads the keyring"},
 	{"github.com/zitadel/oidc", []string{"gateway/httpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
 		"the HTTP server checks access tokens; in tests it is the authorization server"},

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zalando/go-keyring"
+
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/secret"
 )
 
 // world is a settings file, its env file, and the settings of clients, by their names.
@@ -21,12 +24,15 @@ type world struct {
 	settings, envFile string
 	env               map[string]string
 	clients           map[string]string
+	// keyring: secrets are stored in the keyring; stored are those that were.
+	keyring bool
+	stored  config.Secrets
 }
 
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	dir := t.TempDir()
-	return &world{t, filepath.Join(dir, "upstreams.yaml"), filepath.Join(dir, "secrets.env"), map[string]string{}, files}
+	return &world{t, filepath.Join(dir, "upstreams.yaml"), filepath.Join(dir, "secrets.env"), map[string]string{}, files, false, config.Secrets{}}
 }
 
 func (w *world) write(file, text string) {
@@ -36,11 +42,18 @@ func (w *world) write(file, text string) {
 	}
 }
 
-// state is the content of both files.
+// useKeyring has secrets stored in the library's keyring in memory, which is empty.
+func (w *world) useKeyring() {
+	w.t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/not/used")
+	keyring.MockInit()
+	w.keyring = true
+}
+
+// state is the content of both files, and what was stored in the keyring.
 func (w *world) state() string {
 	settings, _ := os.ReadFile(w.settings)
 	vars, _ := os.ReadFile(w.envFile)
-	return string(settings) + "---\n" + string(vars)
+	return fmt.Sprintf("%s---\n%s---\n%v", settings, vars, w.stored)
 }
 
 // found reads the settings of some clients, and of the others.
@@ -72,8 +85,8 @@ func (w *world) load(store bool, names ...string) []clients.Row {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	opts := &clients.MergeOptions{}
-	if store {
+	opts := &clients.MergeOptions{Keyring: store && w.keyring}
+	if store && !w.keyring {
 		opts.EnvFile = w.envFile
 	}
 	var found []clients.Found
@@ -93,6 +106,10 @@ func (w *world) load(store bool, names ...string) []clients.Row {
 
 func (w *world) store(f *config.File, secrets config.Secrets) {
 	w.t.Helper()
+	if w.keyring {
+		w.storeInKeyring(secrets)
+		return
+	}
 	old, _ := os.ReadFile(w.envFile)
 	data, err := config.MergeEnv(old, secrets)
 	if err != nil {
@@ -106,7 +123,22 @@ func (w *world) store(f *config.File, secrets config.Secrets) {
 	}
 }
 
-var plainReference = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}`)
+// storeInKeyring stores secrets with names in the keyring; a value there is never replaced by another one.
+func (w *world) storeInKeyring(secrets config.Secrets) {
+	w.t.Helper()
+	_, ours := clients.SplitSecrets(secrets)
+	for name, value := range ours {
+		if old, err := secret.Get(name); err == nil && old != value {
+			w.t.Fatalf("%s in the keyring is %s, and would be %s", name, old, value)
+		}
+		if err := secret.Set(name, value); err != nil {
+			w.t.Fatal(err)
+		}
+		w.stored[clients.KeyringPrefix+name] = value
+	}
+}
+
+var plainReference = regexp.MustCompile(`\$\{((?:keyring:)?[A-Z0-9_]+)\}`)
 
 // tokens returns the value of GH_TOKEN and TOKEN of each upstream,
 // with what the env file has and without an environment.
@@ -128,8 +160,10 @@ func (w *world) tokens() map[string]string {
 	all := map[string]string{}
 	for _, e := range entries {
 		all[e.Name] = plainReference.ReplaceAllStringFunc(e.Env["GH_TOKEN"]+e.Env["TOKEN"], func(ref string) string {
-			if value, ok := vars[ref[2:len(ref)-1]]; ok {
-				return value
+			for _, known := range []config.Secrets{vars, w.stored} {
+				if value, ok := known[ref[2:len(ref)-1]]; ok {
+					return value
+				}
 			}
 			return "unset"
 		})
@@ -239,9 +273,12 @@ func (w *world) line() string {
 // secret or none, and another import changes nothing.
 func TestImportsKeepSecretsApart(t *testing.T) {
 	names := []string{"claude-desktop", "cursor", "gemini", "windsurf"}
-	for seed := range uint64(60) {
+	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, map[string]string{})
+		if seed >= 60 {
+			w.useKeyring()
+		}
 		want := map[string]map[string]string{} // by client and label
 		for _, name := range names {
 			w.clients[name], want[name] = someServers(random)

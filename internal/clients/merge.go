@@ -46,6 +46,8 @@ const (
 type MergeOptions struct {
 	// EnvFile is a file of variables that will become the env_file.
 	EnvFile string
+	// Keyring: new secrets get names in the keyring of the system, see [KeyringPrefix].
+	Keyring bool
 	// Others are servers that are not added. They show which variables clients read, and
 	// which upstreams use the same secret.
 	Others []Found
@@ -66,6 +68,7 @@ func MergeWith(f *config.File, found []Found, opts *MergeOptions) ([]Row, error)
 	if err != nil {
 		return nil, err
 	}
+	m.naming.inKeyring = opts.Keyring
 	all := slices.Concat(found, opts.Others)
 	for _, source := range all {
 		m.naming.reads(source.Servers)
@@ -181,7 +184,7 @@ func (m *merger) row(client Client, s Server, there *upstream) Row {
 // without these secrets, or other parts of the settings, read too.
 func (m *merger) withhold(row *Row) {
 	for _, name := range slices.Sorted(maps.Keys(row.Secrets)) {
-		if _, known := m.naming.file[name]; known || row.Outcome != Existing {
+		if _, known := m.naming.stored(name); known || row.Outcome != Existing {
 			continue
 		}
 		others := slices.ContainsFunc(m.naming.used[name], func(upstream string) bool {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/secret"
 
 	"gopkg.in/yaml.v3"
 )
@@ -20,6 +21,10 @@ import (
 type naming struct {
 	// file are the values of the env_file.
 	file config.Secrets
+	// keyring has the values of names that begin with [KeyringPrefix].
+	keyring *keyring
+	// inKeyring: new secrets get names in the keyring.
+	inKeyring bool
 	// used are the upstreams that refer to a variable, "" for another part of the settings.
 	used map[string][]string
 	// read are the variables that servers of clients read.
@@ -31,7 +36,7 @@ type naming struct {
 }
 
 func newNaming() *naming {
-	return &naming{file: config.Secrets{}, used: map[string][]string{}, read: map[string]bool{}, bound: map[string]bool{}, taken: map[string]string{}}
+	return &naming{file: config.Secrets{}, keyring: newKeyring(secret.Get), used: map[string][]string{}, read: map[string]bool{}, bound: map[string]bool{}, taken: map[string]string{}}
 }
 
 // namingFor returns the naming for a settings file. Each of files is read in addition to its env_file.
@@ -95,6 +100,15 @@ func namesElsewhere(data []byte) []string {
 	return all
 }
 
+// stored returns the value of a name in the env_file or the keyring.
+func (n *naming) stored(name string) (value string, ok bool) {
+	if inner, ok := strings.CutPrefix(name, KeyringPrefix); ok {
+		return n.keyring.value(inner)
+	}
+	value, ok = n.file[name]
+	return value, ok
+}
+
 // reads remembers the variables that servers read.
 func (n *naming) reads(servers []Server) {
 	for _, s := range servers {
@@ -112,7 +126,7 @@ func (n *naming) known(s Server, name, value string) (known, equal bool) {
 	if other, ok := n.taken[name]; ok {
 		known, equal = true, other == value
 	}
-	if other, ok := n.file[name]; ok {
+	if other, ok := n.stored(name); ok {
 		return true, equal && other == value
 	}
 	if s.getenv == nil {
@@ -133,7 +147,7 @@ func (n *naming) fresh(s Server) []string {
 			other, ok := own[name]
 			return n.isFree(s, v, name) && (!ok || v.literal && other == v.value)
 		}
-		names[i] = v.firstFree(isFree)
+		names[i] = v.firstFree(n.inKeyring, isFree)
 		if v.literal {
 			own[names[i]] = v.value
 		} else {
@@ -143,9 +157,12 @@ func (n *naming) fresh(s Server) []string {
 	return names
 }
 
-func (v variable) firstFree(isFree func(string) bool) string {
+func (v variable) firstFree(inKeyring bool, isFree func(string) bool) string {
 	for n := 2; ; n *= 2 {
 		all := v.candidates(n)
+		if inKeyring && v.literal {
+			all = keyringNames(all)
+		}
 		if at := slices.IndexFunc(all, isFree); at >= 0 {
 			return all[at]
 		}
@@ -168,7 +185,7 @@ func (n *naming) isFree(s Server, v variable, name string) bool {
 }
 
 func (n *naming) inFileOrEnv(s Server, name string) bool {
-	if _, ok := n.file[name]; ok || s.getenv == nil {
+	if _, ok := n.stored(name); ok || s.getenv == nil {
 		return ok
 	}
 	_, ok := s.getenv(name)
@@ -292,7 +309,7 @@ func (n *naming) mayBe(s Server, v variable, name string, sure bool) bool {
 		return name == v.name || n.isForeign(s, v.name) && v.isCandidate(name) && !n.bound[name]
 	}
 	known, equal := n.known(s, name, v.value)
-	if value, ok := n.file[name]; ok && value == v.value {
+	if value, ok := n.stored(name); ok && value == v.value {
 		return true // whatever the environment of this command has
 	}
 	return known && equal || !sure && !known && v.isCandidate(name) && !n.read[name]

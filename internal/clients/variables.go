@@ -29,8 +29,8 @@ func mark(index int) string { return "\x00" + strconv.Itoa(index) + "\x00" }
 
 var (
 	marks = regexp.MustCompile(`\x00(\d+)\x00`)
-	// references matches an escaped $, or a reference to a variable by its name or mark.
-	references = regexp.MustCompile(`\$\$|\$\{(\x00\d+\x00|[A-Za-z_][A-Za-z0-9_]*)(\}|:-)`)
+	// references matches an escaped $, or a reference to a variable by its name or mark, or to the keyring.
+	references = regexp.MustCompile(`\$\$|\$\{(\x00\d+\x00|[A-Za-z_][A-Za-z0-9_]*|keyring:[A-Za-z0-9][A-Za-z0-9._-]*)(\}|:-)`)
 )
 
 // variable returns the mark of a variable of the server, which it adds if it is new.
@@ -75,6 +75,9 @@ func (v variable) candidates(n int) []string {
 
 // isCandidate reports whether a name is one that the variable can get.
 func (v variable) isCandidate(name string) bool {
+	if v.literal {
+		name = strings.TrimPrefix(name, KeyringPrefix)
+	}
 	if number, ok := strings.CutPrefix(name, v.own+"_"); ok {
 		n, err := strconv.Atoi(number)
 		return err == nil && n > 1

@@ -54,6 +54,15 @@ func Set(name, value string) error {
 	return err
 }
 
+// Check returns nil if the keyring stores values: it stores one, and deletes it again. Other errors are those of [Set].
+func Check() error {
+	name := "check-" + rand.Text()
+	if err := Set(name, "check"); err != nil {
+		return err
+	}
+	return Delete(name)
+}
+
 // Delete removes a name from the keyring; [ErrNotFound] if it is not there.
 func Delete(name string) error {
 	_, err := withTimeout("delete", name, func() (string, error) {

@@ -3,7 +3,6 @@ package clientscmd
 import (
 	"context"
 	"os"
-	"slices"
 
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/clients"
@@ -23,20 +22,19 @@ func Find(shared *cli.App, names []string) (found, others []clients.Found, probl
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	sources = slices.CompactFunc(sources, func(a, b source) bool { return a.file == b.file }) // in the home folder, a project's file may be the user's
 	r := clients.NewReader(p)
 	found, problem = a.readSources(r, sources)
 	return found, otherServers(r, sources, p), problem, nil
 }
 
-// Import adds servers to the settings, writes their secrets to envFile, and prints what was done. others are the servers
-// that are not added.
-func Import(shared *cli.App, f *config.File, found, others []clients.Found, envFile string) error {
-	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: envFile, Others: others})
+// Import adds servers to the settings, stores their secrets, and prints what was done. others are the servers that are
+// not added.
+func Import(shared *cli.App, f *config.File, found, others []clients.Found, store SecretStore) error {
+	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: store.EnvFile, Keyring: store.Keyring, Others: others})
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
-	return (&app{shared}).finishImport(f, rows, envFile)
+	return (&app{shared}).finishImport(f, rows, store)
 }
 
 // Installed returns the clients that have settings of the user on this machine.

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
-	"sallyport/internal/atomicfile"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/suggest"
@@ -24,7 +23,7 @@ import (
 
 // importFlags are the flags of import.
 type importFlags struct {
-	envFile        string
+	SecretStore
 	dryRun, asJSON bool
 }
 
@@ -42,8 +41,9 @@ does not change the clients' settings. The clients:
 ` + clientNames() + `.
 
 Values that look like secrets are replaced with variables in upstreams.yaml;
---env-file writes the values to a file that upstreams.yaml then reads. Settings that
-cannot be imported are listed as notes.
+--env-file writes the values to a file that upstreams.yaml then reads, and --keyring
+stores them in the keyring of the system, as ${keyring:NAME}. Settings that cannot be
+imported are listed as notes.
 
 A server that already exists is not added again. If its name is used by another
 definition, the name of its client is appended.`,
@@ -52,9 +52,15 @@ definition, the name of its client is appended.`,
   sallyport import cursor .vscode/mcp.json
   sallyport import --dry-run --json | jq '.servers[] | select(.outcome == "added") | .name'`,
 		ValidArgs: clientList(),
-		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.Keyring && f.EnvFile != "" {
+				return cli.Misuse(cmd, "--env-file and --keyring exclude each other")
+			}
+			return a.importServers(args, f)
+		},
 	}
-	cmd.Flags().StringVar(&f.envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
+	cmd.Flags().StringVar(&f.EnvFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
+	cmd.Flags().BoolVar(&f.Keyring, "keyring", false, "store the secrets in the keyring of the system")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
 	cli.JSONFlag(cmd, &f.asJSON)
 	return cmd
@@ -111,7 +117,7 @@ func (a *app) importServers(args []string, flags importFlags) error {
 	}
 	r := clients.NewReader(p)
 	found, problem := a.readSources(r, sources)
-	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: flags.envFile, Others: otherServers(r, sources, p)})
+	rows, err := clients.MergeWith(f, found, &clients.MergeOptions{EnvFile: flags.EnvFile, Keyring: flags.Keyring, Others: otherServers(r, sources, p)})
 	if err != nil {
 		return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "nothing was written"}
 	}
@@ -124,7 +130,7 @@ func (a *app) writeImport(f *config.File, rows []clients.Row, flags importFlags)
 	case flags.asJSON && flags.dryRun:
 		return a.PrintJSON(a.importResult(f, rows))
 	case flags.asJSON:
-		if _, _, err := a.saveImport(f, rows, flags.envFile); err != nil {
+		if _, err := a.saveImport(f, rows, flags.SecretStore); err != nil {
 			return err
 		}
 		return a.PrintJSON(a.importResult(f, rows))
@@ -132,7 +138,7 @@ func (a *app) writeImport(f *config.File, rows []clients.Row, flags importFlags)
 		fmt.Fprint(a.Stderr, cli.Clean(importTable(rows)))
 		return a.printAdditions(f, rows)
 	}
-	return a.finishImport(f, rows, flags.envFile)
+	return a.finishImport(f, rows, flags.SecretStore)
 }
 
 // printAdditions prints the entries that would be added, not the whole file, which may
@@ -156,14 +162,12 @@ func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
 
 // importSources returns the files to import: those that args name, or without args all that exist.
 func importSources(args []string, p clients.System) ([]source, error) {
+	var all []source
 	if len(args) == 0 {
-		var all []source
 		for _, c := range clients.All() {
 			all = append(all, existingFiles(c, p)...)
 		}
-		return all, nil
 	}
-	var all []source
 	for _, arg := range args {
 		sources, err := importSource(arg, p)
 		if err != nil {
@@ -171,7 +175,7 @@ func importSources(args []string, p clients.System) ([]source, error) {
 		}
 		all = append(all, sources...)
 	}
-	return all, nil
+	return slices.CompactFunc(all, func(a, b source) bool { return a.file == b.file }), nil // in the home folder, a project's file may be the user's
 }
 
 // existingFiles returns the settings files of a client that exist.
@@ -268,8 +272,8 @@ func otherServers(r *clients.Reader, sources []source, p clients.System) []clien
 }
 
 // finishImport writes the files and prints what was done.
-func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
-	secrets, made, err := a.saveImport(f, rows, envFile)
+func (a *app) finishImport(f *config.File, rows []clients.Row, store SecretStore) error {
+	made, err := a.saveImport(f, rows, store)
 	if err != nil {
 		return err
 	}
@@ -280,19 +284,16 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) e
 	if err := a.Print(text); err != nil {
 		return err
 	}
-	return a.reportVariables(f, rows, secrets, envFile)
+	return a.reportVariables(f, rows, store)
 }
 
-// saveImport writes the secrets, and the settings if they have changed.
-func (a *app) saveImport(f *config.File, rows []clients.Row, envFile string) (secrets config.Secrets, changed bool, err error) {
-	secrets = clients.SecretsOf(rows)
-	if envFile != "" && len(secrets) > 0 { // first, so that references never lack their values
-		if err := a.storeSecrets(f, envFile, secrets); err != nil {
-			return nil, false, err
-		}
+// saveImport stores the secrets, and writes the settings if they have changed.
+func (a *app) saveImport(f *config.File, rows []clients.Row, store SecretStore) (changed bool, err error) {
+	if err := a.storeSecrets(f, rows, store); err != nil { // first, so that references never lack their values
+		return false, err
 	}
 	changed = f.Changed()
-	return secrets, changed, f.Save()
+	return changed, f.Save()
 }
 
 // importJSON is what import --json prints.
@@ -330,32 +331,12 @@ func importedEntries(rows []clients.Row) (entries []config.Entry) {
 	return entries
 }
 
-// storeSecrets writes the env file, and sets env_file in the settings to it.
-func (a *app) storeSecrets(f *config.File, envFile string, secrets config.Secrets) error {
-	file, err := filepath.Abs(envFile)
-	if err != nil {
-		return err
-	}
-	switch set := f.EnvFile(); set {
-	case file:
-	case "":
-		if err := f.SetEnvFile(file); err != nil {
-			return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "write env_file: " + file + " into it yourself, then import again"}
-		}
-	default:
-		return &tool.Error{Kind: tool.Invalid, Message: f.Path + " reads its variables from another file, " + set, Hint: "use --env-file " + set}
-	}
-	return writeSecrets(envFile, secrets)
-}
-
 // reportVariables prints where the secrets are, and which variables still have to be set.
-func (a *app) reportVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
+func (a *app) reportVariables(f *config.File, rows []clients.Row, store SecretStore) error {
 	missing := a.UnsetVariables(f, importedEntries(rows)...)
+	secrets := clients.SecretsOf(rows)
 	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
-	var text []string
-	if len(secrets) > 0 && envFile != "" {
-		text = append(text, fmt.Sprintf("%s in %s, which %s reads", cli.Plural(len(secrets), "secret is", "secrets are"), envFile, f.Path))
-	}
+	text := store.report(f, secrets)
 	if len(missing) > 0 {
 		text = append(text, "not set yet: "+strings.Join(missing, ", "))
 	}
@@ -410,23 +391,4 @@ func importCounts(rows []clients.Row) string {
 		counts[row.Outcome]++
 	}
 	return fmt.Sprintf("%d added, %d already there, %d skipped", counts[clients.Added], counts[clients.Existing], counts[clients.Skipped])
-}
-
-// writeSecrets adds secrets to an env file with mode 0600.
-func writeSecrets(path string, secrets config.Secrets) error {
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err == nil && old == nil {
-		old = []byte{}
-	}
-	data, err := config.MergeEnv(old, secrets)
-	if err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
-	}
-	if _, err := atomicfile.Write(path, old, data, &atomicfile.Options{Mode: 0o600, Force: true}); err != nil {
-		return fmt.Errorf("write secrets: %w", err)
-	}
-	return nil
 }

@@ -30,8 +30,8 @@ func InitCommand(shared *cli.App) *cobra.Command {
 		Long: `Init writes the first settings, and checks that they work:
 
 1. It finds the MCP servers of other clients and imports those that you choose.
-   Secrets go to a file that only you can read. Where there are none, it offers
-   servers that need no credentials: ` + strings.Join(offerNames(), ", ") + `.
+   Secrets go to the keyring of the system, or to a file that only you can read.
+   If it finds none, it offers servers that need no credentials: ` + strings.Join(offerNames(), ", ") + `.
 2. It starts the servers and the sandboxes, with a snapshot of each interpreter.
 3. It runs a first search and a first program.
 4. It adds the one entry to the clients that you choose, with a backup.
@@ -49,7 +49,7 @@ what the flags say. Init can be run again: it does not change anything twice.`,
 	set.BoolVar(&f.yes, "yes", false, "give the proposed answer to every question")
 	set.StringArrayVar(&f.from, "from", nil, "import the servers of `CLIENT`; may be repeated")
 	set.StringArrayVar(&f.only, "only", nil, "import only the server `NAME` of the clients; may be repeated")
-	set.StringVar(&f.envFile, "env-file", "", "write the secrets to `FILE` (default the env_file of the settings,\nor secrets.env next to them)")
+	set.StringVar(&f.envFile, "env-file", "", "write the secrets to `FILE` (default the env_file of the settings,\nelse the keyring, else secrets.env next to the settings)")
 	set.StringArrayVar(&f.servers, "server", nil, "add the server `NAME` of those that init offers; may be repeated")
 	set.StringVar(&f.folder, "folder", "", "let the server filesystem read and write `DIR`\n(default ~/sallyport-files, which is made)")
 	set.StringArrayVar(&f.clients, "install", nil, "add the entry to `CLIENT`; may be repeated")

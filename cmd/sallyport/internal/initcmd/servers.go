@@ -13,6 +13,7 @@ import (
 	"sallyport/cmd/sallyport/internal/clientscmd"
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/secret"
 )
 
 // header begins new settings.
@@ -77,13 +78,24 @@ func (s *setup) importServers(ctx context.Context) error {
 
 // importChosen imports the servers, with their secrets in the env file.
 func (s *setup) importChosen(found, others []clients.Found) error {
-	envFile := cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))
-	if !hasSecrets(found) {
+	store := clientscmd.SecretStore{EnvFile: cmp.Or(s.envFile, s.file.EnvFile(), filepath.Join(filepath.Dir(s.file.Path), "secrets.env"))}
+	switch {
+	case !hasSecrets(found):
 		s.begin()
-	} else if err := s.beginWith(envFile); err != nil {
-		return err
+	case s.prefersKeyring():
+		s.begin()
+		store = clientscmd.SecretStore{Keyring: true}
+	default:
+		if err := s.beginWith(store.EnvFile); err != nil {
+			return err
+		}
 	}
-	return clientscmd.Import(s.App, s.file, found, others, envFile)
+	return clientscmd.Import(s.App, s.file, found, others, store)
+}
+
+// prefersKeyring reports whether secrets go to the keyring: there is one, and neither the user nor the settings name a file.
+func (s *setup) prefersKeyring() bool {
+	return s.envFile == "" && s.file.EnvFile() == "" && secret.Check() == nil
 }
 
 func hasSecrets(found []clients.Found) bool {
