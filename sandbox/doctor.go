@@ -38,7 +38,7 @@ func Checks(ctx context.Context, opts Options) []Check {
 }
 
 func checkRunsc(ctx context.Context, opts Options) Check {
-	check := Check{Name: "runsc", Fix: "run `make runsc`, put runsc beside sallyport or into PATH, or set sandbox.runsc in upstreams.yaml"}
+	check := Check{Name: "runsc", Fix: runscFix()}
 	path, err := FindRunsc(opts.Runsc)
 	if err != nil {
 		check.Detail = "gVisor's runsc was not found"

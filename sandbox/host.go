@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/build"
 	"sallyport/sandbox/runsc"
 )
 
@@ -127,7 +128,7 @@ const guestBin = "/opt/interpreter"
 func FindRunsc(explicit string) (string, error) {
 	if explicit != "" {
 		if _, err := exec.LookPath(explicit); err != nil {
-			return "", fmt.Errorf("%w (looked for %s)", ErrNoRunsc, explicit)
+			return "", fmt.Errorf("%w: sandbox.runsc in upstreams.yaml is %s", ErrNoRunsc, explicit)
 		}
 		return filepath.Abs(explicit)
 	}
@@ -138,9 +139,21 @@ func FindRunsc(explicit string) (string, error) {
 	}
 	path, err := exec.LookPath("runsc")
 	if err != nil {
-		return "", ErrNoRunsc
+		return "", fmt.Errorf("%w: %s", ErrNoRunsc, runscFix())
 	}
 	return filepath.Abs(path)
+}
+
+// runscFix says how to get runsc where this program is installed.
+func runscFix() string {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		self = ""
+	}
+	return build.Read().RunscFix(self) + ", or set sandbox.runsc in upstreams.yaml"
 }
 
 func isExecutable(path string) bool {

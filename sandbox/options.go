@@ -51,7 +51,7 @@ type Pool struct {
 }
 
 // ErrNoRunsc means that gVisor is not installed. Programs cannot run without it.
-var ErrNoRunsc = errors.New("runsc (gVisor) was not found: run `make runsc`, or set sandbox.runsc in upstreams.yaml")
+var ErrNoRunsc = errors.New("runsc (gVisor) was not found")
 
 // Check is the result of checking one prerequisite for running programs.
 type Check struct {
