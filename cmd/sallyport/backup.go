@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,11 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 		return err
 	}
 	var summary backup.Summary
+	bar := a.Progress("writing the backup", 0)
+	stop := sync.OnceFunc(bar.Stop)
+	defer stop()
 	write := func(w io.Writer) error {
+		w = &progressWriter{Writer: w, show: func(written int64) { bar.Step(0, fmt.Sprintf("writing the backup, %d MiB", written>>20)) }}
 		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{cli.RecordsFolder, adminsock.Folder, access.Folder}}, {Dir: records, As: cli.RecordsFolder}})
 		return err
 	}
@@ -81,6 +86,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	} else {
 		err = writeBackupFile(file, dir, write)
 	}
+	stop()
 	if err != nil {
 		return err
 	}
@@ -144,7 +150,7 @@ func (a *app) restore(ctx context.Context, file string) error {
 		defer func() { _ = opened.Close() }()
 		from = opened
 	}
-	summary, err := backup.Restore(ctx, bufio.NewReaderSize(from, 1<<20), dir, nil)
+	summary, err := a.restoreFrom(ctx, from, dir)
 	if errors.Is(err, backup.ErrNotEmpty) {
 		return &tool.Error{Kind: tool.Failed, Message: dir + " is not empty", Hint: "move it away first, or restore to another directory with --data DIR", Err: err}
 	}
@@ -153,4 +159,41 @@ func (a *app) restore(ctx context.Context, file string) error {
 	}
 	a.Say(fmt.Sprintf("restored %d files, %d bytes, to %s", summary.Files, summary.Bytes, dir))
 	return nil
+}
+
+// restoreFrom restores a backup, and shows how much of it was read.
+func (a *app) restoreFrom(ctx context.Context, from io.Reader, dir string) (backup.Summary, error) {
+	bar := a.Progress("restoring", 0)
+	defer bar.Stop()
+	from = &progressReader{Reader: from, show: func(read int64) { bar.Step(0, fmt.Sprintf("restoring, %d MiB", read>>20)) }}
+	return backup.Restore(ctx, bufio.NewReaderSize(from, 1<<20), dir, nil)
+}
+
+// progressWriter and progressReader show the number of bytes so far.
+type progressWriter struct {
+	io.Writer
+	show    func(int64)
+	written int64
+}
+
+// Write implements [io.Writer].
+func (w *progressWriter) Write(data []byte) (int, error) {
+	n, err := w.Writer.Write(data)
+	w.written += int64(n)
+	w.show(w.written)
+	return n, err
+}
+
+type progressReader struct {
+	io.Reader
+	show func(int64)
+	read int64
+}
+
+// Read implements [io.Reader].
+func (r *progressReader) Read(data []byte) (int, error) {
+	n, err := r.Reader.Read(data)
+	r.read += int64(n)
+	r.show(r.read)
+	return n, err
 }

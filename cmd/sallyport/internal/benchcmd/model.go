@@ -190,9 +190,12 @@ func (b *modelBench) announce() {
 func (b *modelBench) runAll(ctx context.Context) (err error) {
 	failed := 0
 	var fault *tool.Error
+	bar := b.app.Progress("asking the model", len(b.tasks)*len(b.modes)*b.Runs)
+	defer bar.Stop()
 	for _, task := range b.tasks {
 		for _, mode := range b.modes {
 			for run := range b.Runs {
+				bar.Step(len(b.runs), fmt.Sprintf("%s, %s", task.Name, mode))
 				if fault, err = b.runNext(ctx, task, mode, run+1); err != nil {
 					return err
 				}
