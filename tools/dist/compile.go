@@ -39,7 +39,8 @@ func (r *release) compileAll(ctx context.Context, targets []target) error {
 
 func (r *release) compileSallyport(ctx context.Context, t target) error {
 	const pkg = "sallyport/internal/build."
-	facts := fmt.Sprintf("-s -w -X %sversion=%s -X %scommit=%s -X %sdate=%s", pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
+	// Functions begin at multiples of 16 bytes, as on arm64; the linker's 32 for amd64 costs 0.7 MB.
+	facts := fmt.Sprintf("-s -w -funcalign=16 -X %sversion=%s -X %scommit=%s -X %sdate=%s", pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
 	args := append(smaller(), "-ldflags", facts, "-o", r.binary(t, "sallyport"), "./cmd/sallyport")
 	return r.compile(ctx, r.root, t, args...)
 }
