@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"sallyport/internal/journal"
@@ -100,7 +101,7 @@ func (h *History) LastFailed(ctx context.Context) string {
 		if err != nil {
 			continue
 		}
-		if f.Resumed == "" && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
+		if f.Resumed == "" && !ofRun(f.Root) && (f.Kept || EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK) && !orphan(h, f) {
 			if f.Started.After(last.Started) {
 				last = f.Header
 			}
@@ -116,13 +117,20 @@ func (h *History) LastFailed(ctx context.Context) string {
 // LastSucceeded returns the id of the caller's last execution that succeeded and whose journal is kept, "" for none.
 func (h *History) LastSucceeded(ctx context.Context) string {
 	folder := h.Folder(tool.Principal(ctx))
-	for _, id := range journal.List(folder) {
-		if journal.Succeeded(journal.Path(folder, id)) {
-			return id
+	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return !journal.Succeeded(journal.Path(folder, id)) })
+	for _, id := range ids[:min(len(ids), maxLast)] {
+		if f, err := journal.Open(journal.Path(folder, id)); err == nil {
+			_ = f.Close()
+			if !ofRun(f.Root) {
+				return id
+			}
 		}
 	}
 	return ""
 }
+
+// ofRun reports whether an execution with this root belongs to the run of a workflow, which resumes it itself.
+func ofRun(root string) bool { return root != "" && !strings.HasPrefix(root, "e-") }
 
 // maxLast is how many journals LastFailed reads.
 const maxLast = 50

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -229,7 +228,7 @@ func (h *History) withTokens(p *pending) Record {
 // removable reports whether the journal of an execution can be removed: the execution succeeded, does not belong to a
 // workflow (which may not know its end yet), and its journal is not kept as a draft of a workflow.
 func (h *History) removable(record Record, root string) bool {
-	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
+	if record.Status != sandbox.OK || ofRun(root) {
 		return false
 	}
 	limits := h.opts.Settings.Load().Journal

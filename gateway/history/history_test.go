@@ -160,8 +160,12 @@ func TestAnswerLost(t *testing.T) {
 	t.Parallel()
 	records, dir := store.Memory(), t.TempDir()
 	r := openTestHistory(t, records, dir)
-	for _, id := range []string{"e-lost", "e-answered"} {
-		w, err := journal.Create(r.Folder("ada"), journal.Header{ID: id, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x"}`)}, nil, nil)
+	for _, id := range []string{"e-lost", "e-answered", "e-run", "e-runlost"} {
+		root := ""
+		if strings.HasPrefix(id, "e-run") {
+			root = "r-1" // of a workflow, which resumes it itself
+		}
+		w, err := journal.Create(r.Folder("ada"), journal.Header{ID: id, Root: root, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x"}`)}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +177,7 @@ func TestAnswerLost(t *testing.T) {
 			err = w.EndProgram([]byte(`{"record":{"id":"` + id + `","principal":"ada","status":"ok","made":1}}`))
 		}
 		end := w.Close
-		if id == "e-answered" {
+		if id == "e-answered" || id == "e-run" {
 			end = w.SettleSuccess
 		}
 		if err := errors.Join(err, end()); err != nil {

@@ -274,6 +274,8 @@ func (c *campaign) next(ctx context.Context, way door, o *outcome, a answer, res
 	case a.status == "refused" && strings.Contains(a.text, "still runs"):
 		pause(ctx, 100*time.Millisecond)
 		return resume, false
+	case resume == "last" && !strings.Contains(a.text, o.id+"."): // it resumed another one, which failed
+		return "", false
 	}
 	return "", true
 }
