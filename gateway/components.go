@@ -94,7 +94,7 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	g.Executor, err = executor.New(executor.Options{
 		Settings: &g.cfg, Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
 		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
-		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Call: g.Call,
+		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Call: g.Call, Check: g.checkProgram,
 	})
 	g.Skills.Executor = g.Executor
 	return err
@@ -103,6 +103,9 @@ func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 // closeComponents stops running programs and then closes the components in reverse order of dependency.
 func (g *Gateway) closeComponents() error {
 	g.Executor.Close()
+	if g.Plugins != nil {
+		g.Plugins.Close()
+	}
 	g.Privacy.Close()
 	g.Environments.Close()
 	err := g.Sandboxes.Close()

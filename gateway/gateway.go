@@ -9,6 +9,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"sallyport/gateway/executor"
 	"sallyport/gateway/guard"
 	"sallyport/gateway/history"
+	"sallyport/gateway/plugin"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
@@ -104,6 +106,8 @@ type Gateway struct {
 	Executor  *executor.Executor
 	Sandboxes *executor.Sandboxes
 	Replay    *replay.Replay
+	// Plugins runs the plugins of the operator.
+	Plugins *plugin.Plugins
 	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
 
@@ -154,9 +158,12 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if err := g.openCatalog(cfg); err != nil {
 		return nil, err
 	}
+	if err := g.openPlugins(); err != nil {
+		return nil, errors.Join(err, g.closeComponents())
+	}
 	g.call = toolcall.Chain(trace(opts.Telemetry)(g.Catalog.Dispatch), measure(opts.Telemetry, g.Catalog.Has), logCalls(g.log),
-		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Catalog.Validate, g.Replay.Middleware, g.Guard.Middleware,
-		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.Catalog.Attached))
+		toolsearch.Answer(g.Catalog.Closed, g.Searcher.Builtins(), g.Skills.Builtins()), toolcall.Confine, g.Catalog.Validate, g.Plugins.Middleware(g.Catalog.Validate), g.Replay.Middleware, g.Guard.Middleware,
+		g.Replay.Journal, g.Catalog.Learn, g.Searcher.Learn, g.Privacy.Middleware(g.trusted))
 	g.History.Start()
 	g.close = sync.OnceValue(g.closeComponents)
 	opts.Telemetry.Watch(gauges(g))

@@ -123,6 +123,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.adopt(cfg)
+	g.Plugins.Reload()
 	g.Searcher.Apply(cfg.Search)
 	if keys := g.Settings().Restart; len(keys) > 0 {
 		g.log.Warn("some settings take effect only after a restart", "keys", keys)

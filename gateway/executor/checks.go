@@ -159,7 +159,7 @@ func (c *checks) serve(service sandbox.Service) (io.ReadWriteCloser, error) {
 	c.started++
 	service.ID = fmt.Sprintf("check-%d", c.started)
 	c.mu.Unlock()
-	return c.sandboxes.serve(service)
+	return c.sandboxes.Serve(service)
 }
 
 // setFiles is called with the files that the host has published.

@@ -64,6 +64,11 @@ func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sa
 	if err := checkCode(program.Code); err != nil {
 		return sandbox.Job{}, err
 	}
+	if ex.opts.Check != nil {
+		if err := ex.opts.Check(ctx, program.Code, execution.LanguageName(interpreter)); err != nil {
+			return sandbox.Job{}, err
+		}
+	}
 	if err := ex.checkInputs(*program); err != nil {
 		return sandbox.Job{}, err
 	}

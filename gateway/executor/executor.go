@@ -46,6 +46,8 @@ type Options struct {
 	Guard        *guard.Guard
 	Replay       *replay.Replay
 	Skills       Skills
+	// Check, if set, judges a program before it runs; language is python or typescript. Its errors are *tool.Error.
+	Check func(ctx context.Context, code, language string) error
 	// Call makes the calls of programs.
 	Call toolcall.Handler
 }

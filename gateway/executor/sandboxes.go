@@ -65,8 +65,8 @@ func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Call
 // errRemote is the error for features that need the sandboxes on the gateway's machine.
 var errRemote = errors.New("the sandboxes are on another machine (sandbox.remote)")
 
-// serve starts a service in a sandbox of its own. The caller must close it before Close is called.
-func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
+// Serve starts a service in a sandbox of its own. The caller must close it before Close is called.
+func (r *Sandboxes) Serve(service sandbox.Service) (*sandbox.Server, error) {
 	if _, err := r.acquire(); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,8 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 		if err != nil {
 			return tool.Result{}, err
 		}
-		v := requireConfirmation(ctx, g.judge(ctx, c))
+		ctx, v := toolcall.Demanded(ctx, g.judge(ctx, c))
+		v = requireConfirmation(ctx, v)
 		noteDecision(ctx, v)
 		if v.Judged {
 			g.opts.Telemetry.RecordDecision(ctx, string(v.Action))

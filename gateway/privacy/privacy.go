@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"sallyport/gateway/toolcall"
@@ -24,9 +25,23 @@ import (
 // Tokenizer replaces personal data from upstreams by tokens, and tokens in calls to upstreams by their values, according
 // to the settings. Values are kept in memory only, by principal and session. It is safe for concurrent use.
 type Tokenizer struct {
+	// Plugins, if set before the first call, finds further personal data.
+	Plugins PluginFinder
+
 	rules  atomic.Pointer[rules]
+	mu     sync.Mutex // held while rules change
+	cfg    *config.Config
+	kinds  []string // that Plugins finds
 	vaults pii.Vaults
 	log    *slog.Logger
+}
+
+// PluginFinder finds personal data with the recognizers of plugins.
+type PluginFinder interface {
+	// Recognizes reports whether results must pass a recognizer.
+	Recognizes() bool
+	// Find returns the findings in each of some texts, in order and without overlaps.
+	Find(ctx context.Context, texts []string) ([][]pii.Finding, error)
 }
 
 // New returns a tokenizer with the settings of cfg.
@@ -41,6 +56,7 @@ type rules struct {
 	on       bool
 	detector *pii.Detector
 	modes    map[string]config.PrivacyMode // by upstream
+	mode     config.PrivacyMode            // of plugins
 	fields   []toolFields
 	to       []string
 	never    []string
@@ -62,12 +78,27 @@ func binaryPaths() []string {
 
 // Apply replaces the settings. Existing tokens stay valid.
 func (p *Tokenizer) Apply(cfg *config.Config) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.apply(cfg, p.kinds)
+}
+
+// SetKinds sets the kinds of personal data that Plugins finds.
+func (p *Tokenizer) SetKinds(kinds []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.apply(p.cfg, kinds)
+}
+
+// apply compiles settings and puts them into force. It is called with mu held.
+func (p *Tokenizer) apply(cfg *config.Config, kinds []string) error {
 	set := cfg.Privacy
 	opts, err := detectorOptions(set)
 	if err != nil {
 		return err
 	}
-	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
+	opts.Recognized = kinds
+	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, modes: map[string]config.PrivacyMode{}, mode: set.Mode, to: set.RestoreTo, never: set.RestoreNever}
 	for _, up := range cfg.Upstreams {
 		mode := up.Privacy
 		if mode == "" {
@@ -96,7 +127,9 @@ func (p *Tokenizer) Apply(cfg *config.Config) error {
 	if r.recognizer, err = newRecognizerClient(set.Recognizer, old, p.log); err != nil {
 		return err
 	}
+	r.on = r.on || set.Mode != config.PrivacyOff && set.Mode != ""
 	p.rules.Store(r)
+	p.cfg, p.kinds = cfg, kinds
 	if old != r.recognizer {
 		old.close()
 	}
@@ -167,9 +200,17 @@ func (p *Tokenizer) Middleware(own func(upstream string) bool) toolcall.Middlewa
 	}
 }
 
+// modeOf returns the mode of an upstream of the settings, or of a plugin.
+func (r *rules) modeOf(upstream string) config.PrivacyMode {
+	if mode, ok := r.modes[upstream]; ok {
+		return mode
+	}
+	return r.mode
+}
+
 // redactCall makes a call with values in place of tokens, and returns its result with tokens in place of values.
 func (p *Tokenizer) redactCall(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
-	v := &redaction{rules: r, vault: p.vault(ctx), id: c.Tool, mode: r.modes[c.Tool.Upstream], counts: map[pii.Kind]int{}}
+	v := &redaction{rules: r, vault: p.vault(ctx), id: c.Tool, mode: r.modeOf(c.Tool.Upstream), plugins: p.Plugins, counts: map[pii.Kind]int{}}
 	c, err := v.restoreCall(c)
 	if err != nil {
 		return tool.Result{}, err
@@ -253,7 +294,7 @@ func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.R
 // Mask replaces personal data in a model's text by tokens and returns a summary of what
 // it found, such as "2 email, 1 phone", or "". Tokens in the text stay.
 func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string, err error) {
-	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
+	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, plugins: p.Plugins, counts: map[pii.Kind]int{}}
 	ours := map[string]bool{} // before new tokens are created
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
 		ours[value] = v.vault.HasToken(value)

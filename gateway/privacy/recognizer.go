@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -113,37 +114,91 @@ func (a *recognizerClient) logFailure(ctx context.Context, reason string) error 
 	return errors.New(reason)
 }
 
-// analyze calls the recognizer, if there is one, on the texts that walk visits. The error is for the caller of a tool.
+// analyze calls the recognizers, if there are any, on the texts that walk visits. The error is for the caller of a tool.
 func (v *redaction) analyze(ctx context.Context, walk func(*pii.Look)) error {
-	a := v.rules.recognizer
-	if a == nil || v.mode == config.PrivacyOff || v.mode == "" {
+	if v.mode == config.PrivacyOff || v.mode == "" {
 		return nil
 	}
-	var all, texts pii.Texts
-	walk(v.rules.detector.Prose(&all))
-	v.mu.Lock()
-	for _, text := range all.List {
-		if _, known := v.findings[text]; !known {
-			texts.List, texts.Bytes = append(texts.List, text), texts.Bytes+len(text)
+	detector := v.rules.detector
+	if a := v.rules.recognizer; a != nil {
+		texts := v.unknown(walk, detector.Prose, &v.prose)
+		if len(texts.List) > 0 {
+			found, err := a.find(ctx, texts)
+			if err != nil {
+				return v.analysisError(ctx, err)
+			}
+			v.addFindings(texts, found)
 		}
 	}
-	v.mu.Unlock()
+	if v.plugins == nil || !v.plugins.Recognizes() {
+		return nil
+	}
+	texts := v.unknown(walk, detector.Every, &v.every)
 	if len(texts.List) == 0 {
 		return nil
 	}
-	found, err := a.find(ctx, texts)
+	found, err := v.plugins.Find(ctx, texts.List)
 	if err != nil {
-		return v.analysisError(ctx, err)
+		return v.pluginError(err)
 	}
+	v.addFindings(texts, found)
+	return nil
+}
+
+// unknown returns the texts of a walk that have not been seen, and marks them as seen.
+func (v *redaction) unknown(walk func(*pii.Look), collect func(*pii.Texts) *pii.Look, seen *map[string]bool) (texts pii.Texts) {
+	var all pii.Texts
+	walk(collect(&all))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if *seen == nil {
+		*seen = map[string]bool{}
+	}
+	for _, text := range all.List {
+		if !(*seen)[text] {
+			(*seen)[text] = true
+			texts.List, texts.Bytes = append(texts.List, text), texts.Bytes+len(text)
+		}
+	}
+	return texts
+}
+
+// addFindings adds the findings in some texts to those of an earlier recognizer, which take precedence.
+func (v *redaction) addFindings(texts pii.Texts, found [][]pii.Finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.findings == nil {
 		v.findings = map[string][]pii.Finding{}
 	}
 	for i, text := range texts.List {
-		v.findings[text] = found[i]
+		v.findings[text] = mergeFindings(v.findings[text], found[i])
 	}
-	return nil
+}
+
+// mergeFindings returns both lists in order, without those of the second that overlap one of the first.
+func mergeFindings(first, second []pii.Finding) []pii.Finding {
+	if len(first) == 0 {
+		return second
+	}
+	all := slices.Clone(first)
+	for _, f := range second {
+		if !slices.ContainsFunc(first, func(o pii.Finding) bool { return f.Start < o.End && o.Start < f.End }) {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b pii.Finding) int { return a.Start - b.Start })
+	return all
+}
+
+// pluginError returns the error for data that the recognizers of plugins could not check, nil if the data may pass.
+func (v *redaction) pluginError(err error) error {
+	if !v.hides() {
+		return nil
+	}
+	return &tool.Error{
+		Kind: tool.Denied, Message: fmt.Sprintf("what %s answered could not be checked for personal data: %s", v.id, err),
+		Hint: "the call was made; tell the user, the operator's `sallyport plugin list` says more",
+	}
 }
 
 // analysisError returns the error for data that the recognizer could not check, nil if the data may pass.

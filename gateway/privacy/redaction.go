@@ -20,12 +20,16 @@ type redaction struct {
 	vault *pii.Vault
 	id    tool.ID
 	mode  config.PrivacyMode
+	// plugins finds further data, nil without plugins.
+	plugins PluginFinder
 	// echo finds values that the upstream was given in its answer.
 	echo *pii.Echo
 
 	mu       sync.Mutex // a peer may be called from any goroutine
 	counts   map[pii.Kind]int
-	findings map[string][]pii.Finding // what the recognizer found, by text
+	findings map[string][]pii.Finding // what the recognizers found, by text
+	prose    map[string]bool          // the texts that the recognizer of the settings has seen
+	every    map[string]bool          // the texts that those of plugins have seen
 }
 
 // restoreCall replaces the tokens in a call by values.

@@ -26,6 +26,8 @@ type Scope struct {
 	Candidate *skill.Skill
 	// Only are the upstreams that executions may call, see [WithOnly]; nil for all.
 	Only []string
+	// Demand is what a hook demands of the call; nil for nothing.
+	Demand *Demand
 }
 
 type scopeKey struct{}

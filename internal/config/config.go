@@ -49,6 +49,8 @@ type Config struct {
 	Models map[string]LanguageModel
 	// Tasks configures tasks in words.
 	Tasks Tasks
+	// Plugins are what the plugins in the folder plugins may use, by name.
+	Plugins map[string]PluginGrants
 	// Skills configures the code that programs save.
 	Skills Skills
 	// Workflows configures workflows and the limits of their runs.

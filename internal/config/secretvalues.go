@@ -50,6 +50,9 @@ func (c *Config) ownSecrets() []string {
 	for _, m := range c.Models {
 		all = append(all, m.secretValues()...)
 	}
+	for _, g := range c.Plugins {
+		all = append(all, slices.Collect(maps.Values(g.Secrets))...)
+	}
 	if r := c.Privacy.Recognizer; r != nil {
 		all = append(all, r.secretValues()...)
 	}

@@ -66,6 +66,7 @@ func (c *Config) problems() []problem {
 		all = append(all, e.problems(path{"search", "embeddings"})...)
 	}
 	all = append(all, c.modelProblems(path{"models"}, path{"tasks"})...)
+	all = append(all, c.pluginProblems(path{"plugins"})...)
 	all = append(all, c.Privacy.problems(path{"privacy"})...)
 	all = append(all, c.Journal.problems(path{"journal"})...)
 	all = append(all, c.Approval.problems(path{"approval"})...)

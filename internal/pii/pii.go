@@ -64,6 +64,8 @@ type Options struct {
 	Kinds []Kind
 	// Custom are further kinds, by name: lower-case letters and "_". Their findings take precedence.
 	Custom map[string]*regexp.Regexp
+	// Recognized are further kinds that only Look.Recognized finds, as the names of Custom.
+	Recognized []string
 	// Allow are values that are never findings: the value itself, "example.com" for addresses in that domain, or a
 	// glob as of path.Match. Case is ignored.
 	Allow []string
@@ -119,6 +121,12 @@ func New(opts *Options) (*Detector, error) {
 			return nil, fmt.Errorf("detect personal data: %s", wrong)
 		}
 		d.custom = append(d.custom, custom{Kind(name), re})
+	}
+	for _, name := range opts.Recognized {
+		if wrong := CheckName(name); wrong != "" {
+			return nil, fmt.Errorf("detect personal data: %s", wrong)
+		}
+		d.kinds[Kind(name)], d.labels[label(Kind(name))] = true, true
 	}
 	slices.SortFunc(d.custom, func(a, b custom) int { return strings.Compare(string(a.kind), string(b.kind)) })
 	for _, k := range slices.Concat(Kinds(), reservedKinds()) {

@@ -16,6 +16,14 @@ func (d *Detector) Prose(texts *Texts) *Look {
 	}}
 }
 
+// Every is Prose for a recognizer that finds data in any text.
+func (d *Detector) Every(texts *Texts) *Look {
+	return &Look{NamesOnly: true, Names: func(text string) []Finding {
+		texts.add(text)
+		return nil
+	}}
+}
+
 // Texts is a set of texts, in the order of insertion.
 type Texts struct {
 	List []string
@@ -25,7 +33,7 @@ type Texts struct {
 }
 
 func (t *Texts) add(text string) {
-	if t.known[text] {
+	if text == "" || t.known[text] {
 		return
 	}
 	if t.known == nil {
