@@ -11,6 +11,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/plugin"
 	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tool"
 )
@@ -46,12 +47,20 @@ type Review interface {
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
 }
 
+// Renderers show results as a plugin does.
+type Renderers interface {
+	// Render returns nil if no plugin shows results of the tool.
+	Render(ctx context.Context, id tool.ID, result string) (*plugin.Rendered, error)
+}
+
 // Options configure the pages; nil means all defaults.
 type Options struct {
 	// Version is the gateway's version; "" is "dev".
 	Version string
 	// Workflows is the workflow engine; without one its pages show an error.
 	Workflows Workflows
+	// Renderers show results; nil shows all as they are.
+	Renderers Renderers
 	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }

@@ -12,6 +12,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
+	"sallyport/gateway/plugin"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -81,6 +82,8 @@ type ExecutionPage struct {
 	Journal   *history.JournaledCalls
 	NoJournal string
 	Pager     Pager
+	// Shown are results as plugins show them, by the number of the call.
+	Shown     map[int]ShownResult
 	Approvals []approvals.Approval
 	// Resumable says that a program can continue with it.
 	Resumable bool
@@ -120,6 +123,7 @@ func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 		return err
 	}
 	p.Journal = &view
+	d.showResults(r, p)
 	if after > 0 {
 		p.Pager.Prev = r.with("after", fmt.Sprint(max(after-maxJournaled, 0))) + "#journal"
 	}
@@ -130,6 +134,36 @@ func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 		p.Pager.Text = fmt.Sprintf("%s to %s of %s", groupDigits(int64(after+1)), groupDigits(int64(after+len(view.Calls))), groupDigits(int64(view.Total)))
 	}
 	return nil
+}
+
+// ShownResult is a result as a plugin shows it; Problem says why it cannot.
+type ShownResult struct {
+	plugin.Rendered
+	Problem string
+}
+
+// renderTime bounds the time that plugins may take for one page.
+const renderTime = 5 * time.Second
+
+// showResults has plugins show the results on the page that are there in full.
+func (d *Dashboard) showResults(r *request, p *ExecutionPage) {
+	if d.opts.Renderers == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), renderTime)
+	defer cancel()
+	p.Shown = map[int]ShownResult{}
+	for _, c := range p.Journal.Calls {
+		if c.Result == "" || len(c.Result) < c.ResultSize || c.Failed || c.Problem != "" {
+			continue
+		}
+		switch shown, err := d.opts.Renderers.Render(ctx, c.Tool, c.Result); {
+		case err != nil:
+			p.Shown[c.Number] = ShownResult{Problem: err.Error()}
+		case shown != nil:
+			p.Shown[c.Number] = ShownResult{Rendered: *shown}
+		}
+	}
 }
 
 // approvalsOf returns the approvals that an execution or a run requested.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sallyport/gateway/plugin/folder"
 	"sallyport/internal/atomicfile"
@@ -65,10 +66,8 @@ func (o *offer) tools(p *folder.Plugin) (list []tool.Tool) {
 		if len(f.Output) > 0 {
 			t.Output = wrappedSchema(f.Output)
 		}
-		for _, read := range p.ReadOnly {
-			if read == name {
-				t.Annotations = tool.Annotations{ReadOnly: &yes, Destructive: &no}
-			}
+		if slices.Contains(p.ReadOnly, name) {
+			t.Annotations = tool.Annotations{ReadOnly: &yes, Destructive: &no}
 		}
 		list = append(list, t)
 	}

@@ -47,8 +47,6 @@ type Options struct {
 	Secrets *redact.Book
 	// OnKinds is called with the kinds of personal data that recognizers find, when they change.
 	OnKinds func(kinds []string)
-	// Any runs also what nobody has reviewed, for a test of one plugin.
-	Any bool
 }
 
 // Plugins are the plugins of a gateway. It is safe for concurrent use.
@@ -69,11 +67,15 @@ type Plugins struct {
 
 // Plugin is one plugin, as an operator sees it.
 type Plugin struct {
-	Name, Version, Description string
+	Name        string `json:"name"`
+	Version     string `json:"version,omitempty"`
+	Description string `json:"description,omitempty"`
 	// Status is ready, held, or off; Reason says why it does not run.
-	Status, Reason string
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
 	// Offers and Asks are in words.
-	Offers, Asks []string
+	Offers []string `json:"offers,omitempty"`
+	Asks   []string `json:"asks,omitempty"`
 }
 
 // The values of Plugin.Status.
@@ -240,15 +242,12 @@ func (p *Plugins) entry(dir, name string, reviewed folder.Reviewed, known bool, 
 		e.guards, e.problem = nil, errOff
 	case err != nil:
 		e.problem = err
-	case !known && !p.opts.Any:
+	case !known:
 		e.problem = errors.New("nobody has reviewed it")
-	case len(e.plugin.Changes(reviewed)) > 0 && !p.opts.Any:
+	case len(e.plugin.Changes(reviewed)) > 0:
 		e.problem = fmt.Errorf("it changed since it was reviewed: %s", strings.Join(e.plugin.Changes(reviewed), ", "))
 	default:
 		e.problem = ungranted(&e.plugin, grants)
-	}
-	if p.opts.Any && err == nil {
-		e.guards = e.plugin.Guards()
 	}
 	return e
 }
@@ -296,9 +295,14 @@ func (p *Plugins) prepare(e *entry, reviewed folder.Reviewed) {
 		}
 		return
 	}
+	e.offer.Store(p.offers.load(reviewed.Offer))
+	e.runner = p.newRunner(e, reviewed.Offer)
+}
+
+// newRunner returns the runner of an entry. wanted is the digest of its offer, "" for any.
+func (p *Plugins) newRunner(e *entry, wanted string) *runner {
 	secrets := make([]string, 0, len(e.grants.Secrets))
-	asked := e.grants
-	asked.Hosts, asked.Secrets, asked.Files = e.plugin.Hosts, config.Secrets{}, map[string]string{}
+	asked := Grants{Hosts: e.plugin.Hosts, Secrets: config.Secrets{}, Files: map[string]string{}}
 	for _, name := range e.plugin.Secrets {
 		asked.Secrets[name] = e.grants.Secrets[name]
 		secrets = append(secrets, e.grants.Secrets[name])
@@ -306,16 +310,12 @@ func (p *Plugins) prepare(e *entry, reviewed folder.Reviewed) {
 	for _, name := range e.plugin.Files {
 		asked.Files[name] = e.grants.Files[name]
 	}
-	e.offer.Store(p.offers.load(reviewed.Offer))
-	e.runner = &runner{
-		plugin: e.plugin, grants: asked, serve: p.opts.Serve, log: p.opts.Logger, secrets: p.opts.Secrets.For("", secrets...), wanted: reviewed.Offer,
+	return &runner{
+		plugin: e.plugin, grants: asked, serve: p.opts.Serve, log: p.opts.Logger, secrets: p.opts.Secrets.For("", secrets...), wanted: wanted,
 		// Of a fixed length: runsc takes a prefix of an id for the id.
 		id:      func() string { return fmt.Sprintf("plugin-%06d", p.started.Add(1)) },
 		slots:   [2]chan struct{}{make(chan struct{}, slots), make(chan struct{}, slots)},
 		onOffer: func(o *offer) { p.offered(e, o) },
-	}
-	if p.opts.Any {
-		e.runner.wanted = ""
 	}
 }
 

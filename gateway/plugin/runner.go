@@ -100,7 +100,7 @@ type OffError struct {
 // Error names the plugin and the reason.
 func (e *OffError) Error() string {
 	if e.Pause {
-		return "plugin " + e.Plugin + " is being restarted: " + e.Reason
+		return "plugin " + e.Plugin + " failed: " + e.Reason
 	}
 	return "plugin " + e.Plugin + " is off: " + e.Reason
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sallyport/internal/tool"
 )
@@ -50,7 +51,7 @@ func (p *Plugins) Step(ctx context.Context, plugin, step string, args json.RawMe
 	if e == nil {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no plugin %.60q", plugin), Hint: "list them: sallyport plugin list"}
 	}
-	if !contains(e.plugin.Steps, step) {
+	if !slices.Contains(e.plugin.Steps, step) {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("plugin %s has no step %.60q", plugin, step), Hint: "its steps are in plugin.yaml"}
 	}
 	value, _, err := e.named(ctx, step, args)
@@ -61,15 +62,6 @@ func (p *Plugins) Step(ctx context.Context, plugin, step string, args json.RawMe
 		return nil, e.toolError(err)
 	}
 	return value, nil
-}
-
-func contains(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // named calls a tool or a step with arguments by name, and returns its description too.

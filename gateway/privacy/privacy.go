@@ -3,6 +3,7 @@
 package privacy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,15 +99,8 @@ func (p *Tokenizer) apply(cfg *config.Config, kinds []string) error {
 		return err
 	}
 	opts.Recognized = kinds
-	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, modes: map[string]config.PrivacyMode{}, mode: set.Mode, to: set.RestoreTo, never: set.RestoreNever}
-	for _, up := range cfg.Upstreams {
-		mode := up.Privacy
-		if mode == "" {
-			mode = set.Mode
-		}
-		r.modes[up.ID] = mode
-		r.on = r.on || mode != config.PrivacyOff && mode != ""
-	}
+	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy) || cfg.Compat == config.CompatCodeExecution, to: set.RestoreTo, never: set.RestoreNever}
+	r.setModes(cfg)
 	if r.detector, err = pii.New(opts); err != nil {
 		return err
 	}
@@ -127,13 +121,23 @@ func (p *Tokenizer) apply(cfg *config.Config, kinds []string) error {
 	if r.recognizer, err = newRecognizerClient(set.Recognizer, old, p.log); err != nil {
 		return err
 	}
-	r.on = r.on || set.Mode != config.PrivacyOff && set.Mode != ""
 	p.rules.Store(r)
 	p.cfg, p.kinds = cfg, kinds
 	if old != r.recognizer {
 		old.close()
 	}
 	return nil
+}
+
+// setModes sets the modes of upstreams and plugins, and on if one of them has one.
+func (r *rules) setModes(cfg *config.Config) {
+	r.modes, r.mode = map[string]config.PrivacyMode{}, cfg.Privacy.Mode
+	r.on = r.on || r.mode != config.PrivacyOff && r.mode != ""
+	for _, up := range cfg.Upstreams {
+		mode := cmp.Or(up.Privacy, r.mode)
+		r.modes[up.ID] = mode
+		r.on = r.on || mode != config.PrivacyOff && mode != ""
+	}
 }
 
 func detectorOptions(set config.Privacy) (*pii.Options, error) {

@@ -51,6 +51,8 @@ type Options struct {
 	Approvals Approvals
 	// Catalog says which tools are safe to repeat, and the languages of skills; nil knows none.
 	Catalog Catalog
+	// Plugins calls steps of plugins; nil has none.
+	Plugins Plugins
 	// Labels transfers data labels into runs and back; nil transfers nothing.
 	Labels Labels
 	// OnWaiting is called when a run waits for a person, and when what it waits for changes. It must not block.

@@ -83,6 +83,8 @@ func (r cacheRun) actionKey(n *node) any {
 		return []any{do.Language, do.Environment.Text, do.Text.Text}
 	case *spec.Skill:
 		return do.Name.Text
+	case *spec.Plugin:
+		return do.Name.Text
 	}
 	return r.program.Digest
 }

@@ -117,6 +117,8 @@ func (c *compiler) action(s template.Scope, n *node) {
 		n.with = c.value(s, do.With)
 	case *spec.Skill:
 		n.with = c.value(s, do.With)
+	case *spec.Plugin:
+		n.with = c.value(s, do.With)
 	case *spec.Nested:
 		n.with = c.value(s, do.With)
 	case *spec.Parallel:

@@ -47,7 +47,7 @@ func (r result) error(unreadable error) error {
 // leaf reports whether the result of a step cannot be derived again from nested steps.
 func leaf(n *node) bool {
 	switch n.Do.(type) {
-	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Wait, *spec.Form:
+	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Plugin, *spec.Wait, *spec.Form:
 		return true
 	}
 	return false
@@ -215,12 +215,17 @@ func normalize(v any, most int) (result, error) {
 	return result{status: outcomeOK, value: value, raw: raw}, nil
 }
 
+// logBlock logs the start of an attempt of a step with nested steps.
+func (r *run) logBlock(n *node, at location, attempt int) {
+	if !leaf(n) && at.history.currentAttempt() != attempt {
+		r.log.buffer(Event{Kind: Began, Path: at.path, Attempt: attempt})
+	}
+}
+
 // do runs the action of the step.
 func (r *run) do(ctx context.Context, f *frame, n *node, at location, attempt int) (result, error) {
-	if !leaf(n) && at.history.currentAttempt() != attempt {
-		if _, nested := n.Do.(*spec.Nested); !nested { // it logs more itself
-			r.log.buffer(Event{Kind: Began, Path: at.path, Attempt: attempt})
-		}
+	if _, nested := n.Do.(*spec.Nested); !nested { // it logs more itself
+		r.logBlock(n, at, attempt)
 	}
 	switch do := n.Do.(type) {
 	case *spec.Tool:
@@ -229,6 +234,8 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at location, attempt in
 		return codeRun{r}.code(ctx, f, n, do, at, attempt)
 	case *spec.Skill:
 		return codeRun{r}.skill(ctx, f, n, do, at, attempt)
+	case *spec.Plugin:
+		return toolRun{r}.plugin(ctx, f, n, do, at, attempt)
 	case *spec.Nested:
 		return r.runNested(ctx, f, n, do, at, attempt)
 	case *spec.Parallel:

@@ -14,7 +14,7 @@ var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...",
 
 // commandRules returns the rules of the packages with verbs, which do not import each other.
 func commandRules() (all []importRule) {
-	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "server", "taskcmd", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "plugincmd", "server", "taskcmd", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
 		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
@@ -104,6 +104,10 @@ var importRules = append(commandRules(), []importRule{
 		"it runs a program with lower packages; skills and callers are above"},
 	{"gateway/skills", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/environments", "gateway/history", "gateway/auditor", "gateway/guard", "gateway/toolsearch", "codegen/...", "sandbox/...", "index", "internal/..."}, nil,
 		"it saves, finds and reads skills; the executor that it is given runs their code"},
+	{"gateway/plugin/folder", []string{"internal/..."}, nil,
+		"a manifest and a lock file are read without running anything"},
+	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/workflow/..."}, // the real gateway
+		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
@@ -166,7 +170,7 @@ var libraryOwners = []libraryOwner{
 		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
 		"the bridge is the only connection out of a sandbox, so one package reads its frames"},
-	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
+	{"gopkg.in/yaml.v3", []string{"internal/config", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
 		"yamlstrict reads YAML of people strictly, with positions of errors; yamledit edits it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
@@ -265,5 +269,5 @@ const maxDependencies = 46
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/plugin", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
 }

@@ -83,6 +83,8 @@ func kindOf(do spec.Action) string {
 		return "code"
 	case *spec.Skill:
 		return "skill"
+	case *spec.Plugin:
+		return "plugin"
 	case *spec.Nested:
 		return "workflow"
 	case *spec.Parallel:
@@ -108,6 +110,8 @@ func calleeName(do spec.Action) string {
 		return do.Name.Text
 	case *spec.Skill:
 		return do.Name.Text
+	case *spec.Plugin:
+		return do.Name.Text
 	case *spec.Nested:
 		return do.Name.Text
 	}
@@ -123,6 +127,8 @@ func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
 	case *spec.Code:
 		p.code(f, do, at)
 	case *spec.Skill:
+		p.arguments(f, do.With, at)
+	case *spec.Plugin:
 		p.arguments(f, do.With, at)
 	case *spec.Nested:
 		return p.planNested(f, do, at)

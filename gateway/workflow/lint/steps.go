@@ -110,6 +110,8 @@ func (c *checker) action(s *spec.Step, v visible, scope template.Scope) *expr.Sh
 		return c.code(do, scope)
 	case *spec.Skill:
 		c.skill(do, scope)
+	case *spec.Plugin:
+		c.variables(scope, do.With)
 	case *spec.Nested:
 		return c.checkNested(do, scope)
 	case *spec.Parallel:

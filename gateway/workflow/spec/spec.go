@@ -172,6 +172,13 @@ type Skill struct {
 	With Value
 }
 
+// Plugin calls a step of a plugin.
+type Plugin struct {
+	// Name is "plugin.step".
+	Name Text
+	With Value
+}
+
 // Nested runs another workflow within the run.
 type Nested struct {
 	Name Text
@@ -284,6 +291,7 @@ type Try struct {
 func (*Tool) action()     {}
 func (*Code) action()     {}
 func (*Skill) action()    {}
+func (*Plugin) action()   {}
 func (*Nested) action()   {}
 func (*Parallel) action() {}
 func (*ForEach) action()  {}

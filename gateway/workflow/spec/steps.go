@@ -28,6 +28,7 @@ func kinds() []kind {
 		{[]string{"tool"}, stepDecoder.toolKeys},
 		{[]string{"code", "file"}, stepDecoder.codeKeys},
 		{[]string{"skill"}, stepDecoder.skillKeys},
+		{[]string{"plugin"}, stepDecoder.pluginKeys},
 		{[]string{"workflow"}, stepDecoder.nestedKeys},
 		{[]string{"parallel"}, stepDecoder.parallelKeys},
 		{[]string{"for_each"}, stepDecoder.forEachKeys},
@@ -302,6 +303,15 @@ func (d stepDecoder) skillKeys(s *Step) []key {
 	s.Do = t
 	return []key{
 		{name: "skill", shape: `{"$ref":"#/$defs/function"}`, doc: "the function that it calls, as skill.function", required: true, read: d.name(&t.Name, function, "a function of a skill; write skill.function")},
+		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
+	}
+}
+
+func (d stepDecoder) pluginKeys(s *Step) []key {
+	t := &Plugin{}
+	s.Do = t
+	return []key{
+		{name: "plugin", shape: `{"$ref":"#/$defs/function"}`, doc: "the step of a plugin that it calls, as plugin.step", required: true, read: d.name(&t.Name, function, "a step of a plugin; write plugin.step")},
 		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
 	}
 }

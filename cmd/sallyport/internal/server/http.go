@@ -124,7 +124,7 @@ func (r rateLimitedService) Execute(ctx context.Context, p execution.Program) (e
 
 // dashboardOptions returns the options of the dashboard.
 func (s *service) dashboardOptions() *dashboard.Options {
-	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log}
+	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log, Renderers: s.gateway.Plugins}
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
 	}

@@ -1,0 +1,229 @@
+package plugincmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/plugin"
+	"sallyport/gateway/plugin/folder"
+	"sallyport/internal/sanitize"
+	"sallyport/internal/tool"
+)
+
+func listCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list [flags]",
+		Short:   "list the plugins, and why some do not run",
+		Long:    "List shows the plugins next to the settings: ready, held until somebody approves\nthem, or off.",
+		Example: "  sallyport plugin list",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return a.list(asJSON) },
+	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// listJSON is what list --json prints.
+type listJSON struct {
+	Plugins []plugin.Plugin `json:"plugins"`
+}
+
+func (a *app) list(asJSON bool) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	all, err := plugin.Inspect(cfg)
+	switch {
+	case err != nil:
+		return usage(err)
+	case asJSON:
+		return a.PrintJSON(listJSON{append([]plugin.Plugin{}, all...)})
+	case len(all) == 0:
+		a.Say("there is no plugin in " + dir(cfg))
+		return nil
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tVERSION\tSTATUS\tOFFERS")
+	for _, p := range all {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cli.Cell(p.Name, 40), cli.Cell(p.Version, 32), p.Status, cli.Cell(strings.Join(p.Offers, "; "), 100))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.Reason != "" {
+			fmt.Fprintf(&b, "%s is %s: %s\n", p.Name, p.Status, sanitize.Line(p.Reason, 400))
+		}
+	}
+	return a.Print(b.String())
+}
+
+func reviewCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "review NAME...",
+		Short: "show what plugins offer and ask for, and which files changed",
+		Long: `Review shows what a plugin offers, what is refused while it does not run, what it
+asks for, and which of its files changed since it was approved. Read them, then
+approve it.`,
+		Example: "  sallyport plugin review shop",
+		Args:    names,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.review(args) },
+	}
+}
+
+func (a *app) review(list []string) error {
+	for _, name := range list {
+		cfg, p, err := a.load(name)
+		if err != nil {
+			return err
+		}
+		lock, err := folder.ReadLock(dir(cfg))
+		if err != nil {
+			return usage(err)
+		}
+		reviewed, known := lock[name]
+		if err := a.Print(reviewText(p, reviewed, known)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reviewText(p folder.Plugin, reviewed folder.Reviewed, known bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, in %s\n", p.Name, p.Version, p.Dir)
+	part := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "%s:\n", title)
+		}
+		for _, line := range lines {
+			fmt.Fprintf(&b, "  %s\n", sanitize.Line(line, 300))
+		}
+	}
+	part("offers", p.Offers())
+	part("guards", p.Guards())
+	part("asks for", p.Asks())
+	switch changes := p.Changes(reviewed); {
+	case !known:
+		b.WriteString("nobody has approved it\n")
+	case len(changes) > 0:
+		part("changed since it was approved", changes)
+	default:
+		b.WriteString("approved\n")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "to approve it: sallyport plugin approve %s\n", p.Name)
+	return b.String()
+}
+
+func approveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve NAME...",
+		Short: "let plugins run as they are now",
+		Long: `Approve starts a plugin in a sandbox, compares its code with its manifest, and
+writes the digests of its files to plugins/plugins.lock.`,
+		Example: "  sallyport plugin approve shop",
+		Args:    names,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), args) },
+	}
+}
+
+func (a *app) approve(ctx context.Context, list []string) error {
+	for _, name := range list {
+		cfg, p, err := a.load(name)
+		if err != nil {
+			return err
+		}
+		if err := a.try(ctx, cfg, p, func(t *plugin.Trial) error {
+			digest, err := t.Offer(ctx)
+			if err != nil {
+				return err
+			}
+			return folder.Approve(p, digest)
+		}); err != nil {
+			return err
+		}
+		a.Say(fmt.Sprintf("approved %s %s: %s", name, p.Version, strings.Join(p.Offers(), "; ")))
+	}
+	return nil
+}
+
+func testCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "test NAME...",
+		Short: "run the tests of plugins in a sandbox",
+		Long: `Test starts a plugin in a sandbox, approved or not, compares its code with its
+manifest, and runs the tests of its tests.yaml: a list of calls, each with "run",
+"with", and "want" or "error".
+
+Exit status: 0 all pass; 1 one fails.`,
+		Example: "  sallyport plugin test shop",
+		Args:    names,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.test(cmd.Context(), args) },
+	}
+}
+
+func (a *app) test(ctx context.Context, list []string) error {
+	failed := 0
+	for _, name := range list {
+		cfg, p, err := a.load(name)
+		if err != nil {
+			return err
+		}
+		tests, err := p.Tests()
+		if err != nil {
+			return usage(err)
+		}
+		if err := a.try(ctx, cfg, p, func(t *plugin.Trial) error {
+			for _, one := range tests {
+				if wrong := runTest(ctx, t, one); wrong != "" {
+					failed++
+					if err := a.Print(fmt.Sprintf("%s:%d: %s %s\n", folder.TestsName, one.Line, one.Run, sanitize.Line(wrong, 600))); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		a.Say(fmt.Sprintf("%s: %s", name, cli.Count(len(tests), "test")))
+	}
+	if failed > 0 {
+		return &tool.Error{Kind: tool.Failed, Message: cli.Count(failed, "test") + " failed"}
+	}
+	return nil
+}
+
+// runTest returns what is wrong, "" for a test that passes.
+func runTest(ctx context.Context, t *plugin.Trial, one folder.Test) string {
+	value, err := t.Call(ctx, one.Run, one.With)
+	switch {
+	case err != nil && one.Error == "":
+		return "failed: " + err.Error()
+	case err != nil && !strings.Contains(err.Error(), one.Error):
+		return fmt.Sprintf("failed with another error than %q: %s", one.Error, err)
+	case err == nil && one.Error != "":
+		return fmt.Sprintf("returned %s, not the error %q", value, one.Error)
+	case err == nil && one.Want != nil && !equal(value, one.Want):
+		return fmt.Sprintf("returned %s, not %s", value, one.Want)
+	}
+	return ""
+}
+
+// equal reports whether two JSON values are equal.
+func equal(a, b json.RawMessage) bool {
+	var x, y any
+	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}

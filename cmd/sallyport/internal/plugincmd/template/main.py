@@ -1,0 +1,3 @@
+def hello(name: str) -> str:
+    """Greets somebody."""
+    return f"Hello, {name}!"

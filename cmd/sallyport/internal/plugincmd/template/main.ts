@@ -1,0 +1,4 @@
+/** Greets somebody. */
+export function hello(name: string): string {
+  return `Hello, ${name}!`;
+}
