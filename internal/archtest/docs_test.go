@@ -18,7 +18,7 @@ var otherNames = map[string]string{
 	"workflows/hello.yaml": "an example of a definition", "NAME_test.yaml": "how tests are called",
 	".mcp.json": "settings of a client", ".cursor/mcp.json": "settings of a client", ".vscode/mcp.json": "settings of a client",
 	"plugins.lock": "made at run time",
-	"A.txt": "an example of a name", "a.txt": "an example of a name",
+	"A.txt":        "an example of a name", "a.txt": "an example of a name",
 	"getUser.py": "an example of a name", "getuser.py": "an example of a name",
 }
 

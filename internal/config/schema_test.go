@@ -131,7 +131,7 @@ func TestSchemaAccepts(t *testing.T) {
 // unknownToSchema are the examples of errors that the schema does not know.
 var unknownToSchema = strings.Fields(
 	// Other files, references and variables.
-	"env_file env_file_empty env_file_line env_file_missing env_file_open references variables recognizer_ca workspaces_secrets " +
+	"env_file env_file_empty env_file_line env_file_missing env_file_open references variables recognizer_ca workspaces_secrets plugin_name " +
 		// Values and keys that depend on each other.
 		"auth auth_issuer http operators sandbox_remote_environments " +
 		// Forms of values that no pattern of JSON Schema says: globs, names in programs, addresses.

@@ -180,7 +180,7 @@ func (w *schemaWriter) kind(one *setting) object {
 		return listSchema(text)
 	case kinds["profiles"]:
 		return listSchema(wordsSchema(append([]string{ProfileCore}, append(AllProfiles(), profileAll)...)))
-	case kinds["secrets"]:
+	case kinds["secrets"], kinds["paths"]:
 		return object{"type": "object", "additionalProperties": text}
 	case "mapping":
 		return object{"type": "object"}

@@ -251,7 +251,7 @@ func (s *source) table(table *ast.CompositeLit, vars types) setting {
 
 // kinds are the types of values by the function that reads or parses them.
 var kinds = map[string]string{
-	"Text": "text", "oneProgram": "text", "Texts": "list of texts", "OneOf": "word", "secrets": "mapping of texts", "path": "path", "homePath": "path", "program": "program",
+	"Text": "text", "oneProgram": "text", "Texts": "list of texts", "OneOf": "word", "secrets": "mapping of texts", "paths": "mapping of paths", "path": "path", "homePath": "path", "program": "program",
 	"expression": "expression", "profiles": "list of words", "Duration": "duration", "Age": "duration or days", "Count": "whole number", "Bool": "true or false", "install": "true, false or keep",
 	"parseSize": "size", "parseRate": "rate", "parsePart": "number from 0 to 1", "parseAmount": "number of 0 or more", "parseMachine": "address",
 }
