@@ -43,7 +43,7 @@ type dumped struct {
 	Result   *dumpedType   `json:"result"`
 	Observed int           `json:"observed,omitempty"`
 	Defs     []dumpedDef   `json:"defs,omitempty"`
-	Pages    *paging       `json:"pages,omitempty"`
+	Pages    *Paging       `json:"pages,omitempty"`
 }
 
 type dumpedDef struct {

@@ -5,13 +5,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sallyport/internal/tool"
 )
 
-// paging describes the pagination of a tool for the guest's iterate. It is the member
+// Paging describes the pagination of a tool for the guest's iterate. It is the member
 // "pages" of a spec.
 //
 //	{"by":"cursor","name":"after","next":["pageInfo","endCursor"],"items":["issues"]}
-type paging struct {
+type Paging struct {
 	// By is "cursor" (the result has the next cursor), "link" (the result has the
 	// next URL), "last" (the cursor is the id of the last item), "page" (a page
 	// number) or "offset" (an item number).
@@ -63,12 +65,12 @@ func letters(name string) string {
 }
 
 // pages returns the detected pagination of a function, nil if there is none.
-func pages(fn function) *paging {
+func pages(fn function) *Paging {
 	if textual(fn.result) {
 		return nil
 	}
-	var p *paging
-	for _, find := range []func([]field, field) *paging{byCursor, byPage, byOffset} {
+	var p *Paging
+	for _, find := range []func([]field, field) *Paging{byCursor, byPage, byOffset} {
 		for _, f := range fn.params {
 			if p = find(fn.params, f); p != nil {
 				p.findPaths(fn.result)
@@ -78,6 +80,28 @@ func pages(fn function) *paging {
 	}
 	return nil
 }
+
+// PagingOf returns the detected pagination of a tool, nil if there is none. size is the name of the parameter that sets how
+// many items a page has, "" if there is none.
+func PagingOf(t tool.Tool) (p *Paging, size string) {
+	fn := model(t)
+	if p = pages(fn); p == nil {
+		return nil, ""
+	}
+	for _, f := range fn.params {
+		if hasSize([]field{f}, p.Name) {
+			return p, f.name
+		}
+	}
+	return p, ""
+}
+
+// IsNext reports whether a member of a result has a name as the cursor of the next page has, IsMore as the flag that says
+// whether there is one.
+func IsNext(member string) bool { return nextNames[letters(member)] }
+
+// IsMore: see [IsNext].
+func IsMore(member string) bool { return moreNames[letters(member)] }
 
 // pagesJSON returns the pagination as JSON, "" if there is none.
 func pagesJSON(fn function) string {
@@ -120,31 +144,31 @@ func hasSize(params []field, but string) bool {
 	})
 }
 
-func byCursor(params []field, f field) *paging {
+func byCursor(params []field, f field) *Paging {
 	name, words := letters(f.name), f.docWords()
 	switch {
 	case f.required || !f.accepts(stringKind, anyKind):
 		return nil
 	case name == "startingafter":
-		return &paging{By: "last", Name: f.name}
+		return &Paging{By: "last", Name: f.name}
 	case cursorNames[name], name == "cursor" && hasSize(params, f.name), vagueCursors[name] && aboutCursors.MatchString(words):
 	default:
 		return nil
 	}
 	if strings.Contains(strings.ToLower(words), "nextlink") || name == "nextlink" || name == "nexturl" {
-		return &paging{By: "link", Name: f.name}
+		return &Paging{By: "link", Name: f.name}
 	}
-	return &paging{By: "cursor", Name: f.name}
+	return &Paging{By: "cursor", Name: f.name}
 }
 
-func byPage(params []field, f field) *paging {
+func byPage(params []field, f field) *Paging {
 	if f.required || !pageNames[letters(f.name)] || !f.accepts(intKind, numberKind) {
 		return nil
 	}
 	if !hasSize(params, f.name) && !aboutPages.MatchString(f.docWords()) {
 		return nil
 	}
-	p := &paging{By: "page", Name: f.name}
+	p := &Paging{By: "page", Name: f.name}
 	if zeroBased.MatchString(f.docWords()) || f.defaultValue != nil && f.defaultValue.text == "0" {
 		p.First = new(int)
 	}
@@ -152,7 +176,7 @@ func byPage(params []field, f field) *paging {
 }
 
 // byOffset detects pagination by offset, except offsets into a text. An offset of at most 19 is a page number.
-func byOffset(params []field, f field) *paging {
+func byOffset(params []field, f field) *Paging {
 	words := f.docWords()
 	if f.required || !offsetNames[letters(f.name)] || !f.accepts(intKind, numberKind) || aboutText.MatchString(words) {
 		return nil
@@ -161,16 +185,16 @@ func byOffset(params []field, f field) *paging {
 	case !hasSize(params, f.name) && !aboutCursors.MatchString(words):
 		return nil
 	case fewPages.MatchString(words):
-		return &paging{By: "page", Name: f.name, First: new(int)}
+		return &Paging{By: "page", Name: f.name, First: new(int)}
 	}
-	return &paging{By: "offset", Name: f.name}
+	return &Paging{By: "offset", Name: f.name}
 }
 
 // maxPagePath is the maximum depth in a result of a cursor or a list.
 const maxPagePath = 3
 
 // findPaths sets the paths of the cursor and the list from the result's type.
-func (p *paging) findPaths(result *typ) {
+func (p *Paging) findPaths(result *typ) {
 	if result.kind != refKind {
 		return
 	}

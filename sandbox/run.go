@@ -293,7 +293,7 @@ func (e *execution) setStatus(outcome *Outcome, done bridge.ProgramResult, err, 
 		}
 		return
 	}
-	outcome.Value, outcome.Fault, outcome.Exit = done.Value, done.Fault, done.Exit
+	outcome.Value, outcome.Fault, outcome.Exit, outcome.Refused = done.Value, done.Fault, done.Exit, done.Refused
 	switch {
 	case done.Fault != nil:
 		outcome.Status = Failed

@@ -176,6 +176,8 @@ type Outcome struct {
 	Emitted []tool.Content
 	// Calls is how many tool calls it made.
 	Calls int
+	// Refused has the calls that its runtime refused to make, nil if there are none.
+	Refused *bridge.Refused
 	// Reused is true if it ran in an interpreter with the state of an earlier program of its session.
 	Reused bool
 	// Notes are for the model, such as which files of /workspace could not be kept.

@@ -150,9 +150,9 @@ func (t trial) check(tasks map[string]task, sources map[string]source) error {
 // word matches what a program can only have from a text that its writer has read: a name or a number.
 var word = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[0-9][0-9_.]*`)
 
-// keywords are words of the languages themselves, conversions among them, which need no hint. What starts a call or
-// waits for it is not among them.
-var keywords = regexp.MustCompile(`^(if|else|for|in|of|not|and|or|is|while|def|return|const|let|function|new|None|True|False|null|undefined|true|false|break|pass|lambda|push|append|add|int|float|Number|Date|x|[012]|24|60|1000)$`)
+// keywords are words of the languages themselves, conversions among them and names of one letter, which need no hint.
+// What starts a call or waits for it is not among them.
+var keywords = regexp.MustCompile(`^(if|else|for|in|of|not|and|or|is|while|def|return|const|let|function|new|None|True|False|null|undefined|true|false|break|pass|lambda|push|append|add|int|float|Number|Date|get|set|len|[a-z]|[012]|24|60|1000)$`)
 
 // invented returns the words of a repaired program that occur neither in the first program nor in the texts that were
 // read, also not as the beginning of a longer word, such as await of awaited.

@@ -34,6 +34,9 @@ type outcome struct {
 	Repairs  []string `json:"repairs,omitempty"` // why each repair failed
 	// Tokens are those of the answer.
 	Tokens int `json:"tokens"`
+	// Noted has the notes of the program's own answer, or of that of its repair, if the program is right: a false alarm,
+	// unless the mistake is there without harm.
+	Noted string `json:"noted,omitempty"`
 }
 
 // runner runs programs and searches as a client does.
@@ -57,18 +60,18 @@ func (j *judge) judge(ctx context.Context, t trial) (outcome, error) {
 	o.Answer = text
 	switch {
 	case ok:
-		o.Verdict = right
+		o.Verdict, o.Noted = right, notesOf(text)
 		return o, nil
 	case failed:
 		o.Verdict = unteaching
 	}
 	for _, f := range t.Fixes {
-		problem, err := j.repair(ctx, t, f, text)
+		problem, answer, err := j.repair(ctx, t, f, text)
 		if err != nil {
 			return o, err
 		}
 		if problem == "" {
-			o.Verdict, o.Repairs = taught, nil
+			o.Verdict, o.Repairs, o.Noted = taught, nil, notesOf(answer)
 			return o, nil
 		}
 		o.Repairs = append(o.Repairs, problem)
@@ -76,38 +79,38 @@ func (j *judge) judge(ctx context.Context, t trial) (outcome, error) {
 	return o, nil
 }
 
-// repair follows the answer, and returns why that does not help.
-func (j *judge) repair(ctx context.Context, t trial, f fix, answer string) (problem string, err error) {
+// repair follows the answer, and returns why that does not help, "" and the new answer if it does.
+func (j *judge) repair(ctx context.Context, t trial, f fix, answer string) (problem, repaired string, err error) {
 	if !regexp.MustCompile(f.Says).MatchString(answer) {
-		return "the answer does not say " + f.Says, nil
+		return "the answer does not say " + f.Says, "", nil
 	}
 	read := j.tasks[t.Task].prompt + "\n" + answer
 	if f.Search != "" {
 		found, _, err := j.runner.call(ctx, "search_tools", map[string]any{"query": f.Search, "language": t.Language})
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		read += "\n" + found
 	}
 	if f.Look != "" {
 		if words := invented(f.Look, t.Program, read); len(words) > 0 {
-			return "nothing says " + strings.Join(words, ", ") + ", to look", nil
+			return "nothing says " + strings.Join(words, ", ") + ", to look", "", nil
 		}
 		shown, _, err := j.runner.call(ctx, "execute_code", map[string]any{"code": f.Look, "language": t.Language})
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		read += "\n" + shown
 	}
 	program, arguments := f.repaired(t.Program), f.Arguments
 	if words := invented(program, t.Program, read, strings.Join(f.Known, " ")); len(words) > 0 {
-		return "nothing says " + strings.Join(words, ", "), nil
+		return "nothing says " + strings.Join(words, ", "), "", nil
 	}
 	ok, text, _, err := j.try(ctx, t, program, arguments)
 	if err != nil || ok {
-		return "", err
+		return "", text, err
 	}
-	return "the repaired program answers " + text, nil
+	return "the repaired program answers " + text, "", nil
 }
 
 // try runs a program and compares what it answers and what it changes.
@@ -133,6 +136,11 @@ func (j *judge) try(ctx context.Context, t trial, program string, arguments map[
 
 // remark matches lines of an answer that are not output of the program.
 var remark = regexp.MustCompile(`(?m)^(note|types|hint|warning): .*\n?`)
+
+// notesOf returns the lines of an answer that are not output of the program.
+func notesOf(answer string) string {
+	return strings.TrimSpace(strings.Join(remark.FindAllString(answer+"\n", -1), ""))
+}
 
 // same reports whether the answer gives the wanted value: as all of its output, as what was printed, or as its value.
 func same(answer string, want any) bool {

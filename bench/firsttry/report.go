@@ -68,16 +68,23 @@ func worst(list []outcome) string {
 	if t.all() > 0 {
 		fmt.Fprintf(&b, "right or taught: %.1f %%; tokens per answer: %d\n", 100*float64(t[right]+t[taught])/float64(t.all()), meanTokens(list))
 	}
+	if noted := filter(list, func(o outcome) bool { return o.Noted != "" }); len(noted) > 0 {
+		fmt.Fprintf(&b, "with a note although right, of %d programs right at once or repaired: %s\n", t[right]+t[taught], names(noted))
+	}
 	for _, v := range []verdict{silent, unteaching} {
 		if bad := filter(list, func(o outcome) bool { return o.Verdict == v }); len(bad) > 0 {
-			names := make([]string, len(bad))
-			for i, o := range bad {
-				names[i] = o.Name
-			}
-			fmt.Fprintf(&b, "%s: %s\n", v, strings.Join(names, ", "))
+			fmt.Fprintf(&b, "%s: %s\n", v, names(bad))
 		}
 	}
 	return b.String()
+}
+
+func names(list []outcome) string {
+	all := make([]string, len(list))
+	for i, o := range list {
+		all[i] = o.Name
+	}
+	return strings.Join(all, ", ")
 }
 
 func meanTokens(list []outcome) (mean int) {

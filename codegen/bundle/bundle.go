@@ -122,13 +122,20 @@ func script(program, imports string) (code string, sourceMap []byte, wrong error
 		SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone, TsconfigRaw: imports, LogLevel: api.LogLevelSilent,
 	}
 	result := api.Transform(program, options)
+	problem := findTopLevelReturn(program)
 	if len(result.Errors) > 0 {
-		return "", nil, syntaxError(result.Errors[0])
+		problem = syntaxError(result.Errors[0])
 	}
-	if e := findTopLevelReturn(program); e != nil {
-		return "", nil, e
+	if problem == nil {
+		return string(result.Code), result.Map, nil
 	}
-	return string(result.Code), result.Map, nil
+	if strings.HasPrefix(problem.Message, topReturn) {
+		returned := api.Transform(exportReturn(program), options)
+		if len(returned.Errors) == 0 && findTopLevelReturn(exportReturn(program)) == nil {
+			return string(returned.Code), returned.Map, nil
+		}
+	}
+	return "", nil, problem
 }
 
 // mistakes returns esbuild's errors, and the warnings that are errors here: a call of a
@@ -141,6 +148,20 @@ func mistakes(built api.BuildResult) []api.Message {
 		}
 	}
 	return wrong
+}
+
+// lastReturn matches the return statement at the end of a program that is written as the body of a function.
+var lastReturn = regexp.MustCompile(`(?m)^return\b([ \t(\[{])`)
+
+// exportReturn makes the value of a program of the statement that returns it at its end, as in a function's body. It keeps
+// the lines. The result may be no valid program.
+func exportReturn(program string) string {
+	found := lastReturn.FindAllStringSubmatchIndex(program, -1)
+	if len(found) == 0 {
+		return program
+	}
+	last := found[len(found)-1]
+	return program[:last[0]] + "export default " + program[last[2]:]
 }
 
 // findTopLevelReturn returns an error for a top-level return, which esbuild accepts if the program could be a CommonJS module:

@@ -472,3 +472,8 @@ func (f *function) body() string {
 	})
 	return strings.Trim(f.apply(edits, 0, len(f.program)), "\n") + "\n"
 }
+
+// JavaScript returns a program without types, "" if it has an error. It resolves no imports.
+func JavaScript(program string) string {
+	return string(api.Transform(program, transformTS()).Code)
+}

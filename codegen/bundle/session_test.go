@@ -153,7 +153,7 @@ func TestSession(t *testing.T) {
 func TestSessionMistakes(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{
-		"const x = ;", "const x = 1;\nconst x = 2;", "import { create_entity } from 'servers/memory';\ncreate_entity()", "import x from 'lodash';\nx()", "let a = 1;\nreturn a",
+		"const x = ;", "const x = 1;\nconst x = 2;", "import { create_entity } from 'servers/memory';\ncreate_entity()", "import x from 'lodash';\nx()", "let a = 1;\nif (a) return a",
 	} {
 		_, want := bundle.Compile(program, servers, runtime.TypeScript, nil)
 		_, got := bundle.Compile(program, servers, runtime.TypeScript, &bundle.Options{Session: true})

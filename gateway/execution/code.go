@@ -10,6 +10,9 @@ import (
 // fence matches the first line of a block of Markdown, and its language.
 var fence = regexp.MustCompile("^\\s*```+[ \\t]*([A-Za-z0-9]*)[^\\n`]*\\n")
 
+// fenceEnd matches the last line of a block of Markdown.
+var fenceEnd = regexp.MustCompile("\n```+[ \t\r\n]*$")
+
 // CleanCode returns a program without what surrounds it in a chat: the fences of Markdown, and for Python a common
 // indentation. Lines keep their numbers. A missing language is that of the fence, or else what the program looks like.
 func CleanCode(code, language string) (cleaned, lang string) {
@@ -23,6 +26,7 @@ func CleanCode(code, language string) (cleaned, lang string) {
 			language = label
 		}
 	}
+	code = fenceEnd.ReplaceAllString(code, "")
 	if language == "" && Guess(code) == sandbox.Node {
 		language = "typescript"
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"sallyport/gateway/execution"
-	"sallyport/gateway/toolcall"
+	"sallyport/internal/suggest"
+	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/deps"
@@ -64,22 +65,69 @@ func (ex *Executor) explainInstall(e *execution.Result, interpreter sandbox.Inte
 	e.Fault.Hint = text
 }
 
-// Programs that convert texts to numbers, and those that compute or decide with a value.
-var (
-	converts = regexp.MustCompile(`\b(?:int|float|Decimal|Fraction|Number|BigInt|parseInt|parseFloat|literal_eval|isdigit|isnumeric|isNaN|loads|JSON\.parse)\b`)
-	computes = regexp.MustCompile(`[<>]|[=!]=|\b(?:if|while|not|and|or|sum|max|min|sorted|sort)\b|[?]|&&|\|\||[-+*/]=|\w\)? [-+*/%] [\w(]`)
-)
+// networkCommand matches a command that needs a network.
+var networkCommand = regexp.MustCompile(`["'\s(\x60](?:curl|wget)["'\s]`)
 
-// noteNumbers tells a program that succeeded that a result was a number as a text, if it may have taken it for a number.
-func noteNumbers(e *execution.Result, calls *toolcall.List, code string) {
-	if e.Fault != nil || converts.MatchString(code) || !computes.MatchString(code) {
+// explainNetwork tells a program that runs curl what it can do instead.
+func explainNetwork(e *execution.Result, code string) {
+	if !networkCommand.MatchString(code) || !runsCommands.MatchString(code) {
 		return
 	}
-	convert := "int(...)"
+	if e.Fault != nil {
+		e.Fault.Hint = noNetwork
+	} else {
+		e.Notes = append(e.Notes, noNetwork)
+	}
+}
+
+// runsCommands matches programs that run commands.
+var runsCommands = regexp.MustCompile(`\b(?:subprocess|os\.(?:system|popen)|child_process|exec(?:File)?(?:Sync)?|spawn(?:Sync)?)\b`)
+
+// maxGuessed bounds how many words of a program are compared with the names of tools.
+const maxGuessed = 2000
+
+// wordPattern matches what may be the name of a tool, also where it follows that of its upstream: store__find_sku.
+var wordPattern = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*`)
+
+// explainTools tells a program that calls tools in the way of other gateways how to import the first one that it names.
+func (ex *Executor) explainTools(e *execution.Result, code string) {
+	if e.Fault == nil || strings.Contains(code, "servers") || strings.Contains(e.Fault.Hint, "servers") {
+		return
+	}
+	switch e.Fault.Type {
+	case "ReferenceError", "NameError", "ImportError", "ModuleNotFoundError", "SyntaxError":
+	default:
+		return
+	}
+	found, ok := ex.namedTool(code)
+	if !ok {
+		return
+	}
+	write := fmt.Sprintf("from servers.%s import %s", found.Upstream, found.Name)
 	if e.Language == "typescript" {
-		convert = "Number(...)"
+		write = fmt.Sprintf("import { %s } from %q", found.Name, "servers/"+found.Upstream)
 	}
-	if note := calls.NumberNote(convert); note != "" {
-		e.Notes = append(e.Notes, note)
+	if e.Fault.Type == "SyntaxError" && e.Fault.Hint != "" {
+		write = e.Fault.Hint + "; " + write
 	}
+	e.Fault.Hint = write
+}
+
+// namedTool returns the first tool whose name a program has, of several with that name the one whose upstream it has too.
+func (ex *Executor) namedTool(code string) (found tool.ID, ok bool) {
+	tools := ex.opts.Catalog.Snapshot().Tools
+	for _, word := range wordPattern.FindAllString(code, maxGuessed) {
+		for _, t := range tools {
+			if suggest.Form(word, []string{t.ID.Name}) == "" || !strings.ContainsAny(word, "_ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+				continue
+			}
+			if !ok || strings.Contains(code, t.ID.Upstream) {
+				found, ok = t.ID, true
+			}
+		}
+		if ok {
+			return found, true
+		}
+	}
+	return found, false
 }

@@ -32,7 +32,7 @@ func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err e
 	result, err = a.answer(ctx, c)
 	a.Calls.Sample(result)
 	a.Calls.Failed(c.Tool, result, err)
-	a.Calls.Number(c.Tool, result)
+	a.Calls.Keep(c, result, err)
 	end(toolcall.Outcome(result, err), toolcall.TextSize(result))
 	return result, err
 }

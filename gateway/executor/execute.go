@@ -131,8 +131,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}
 	noteCanceled(ctx, &e.Outcome)
-	noteFailures(&e, running.Calls)
-	noteNumbers(&e, running.Calls, program.Code)
+	noteFailures(&e, running.Calls, program.Code)
 	ex.hideSecrets(&e)
 	e.Resume, e.Journaled = ex.opts.Replay.ResumeID(&e, running), running.Journal != nil
 	ex.explain(&e, program.Code)
@@ -140,6 +139,10 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	ex.explainMissing(&e, job.Interpreter, program.Environment)
 	explainLanguage(e.Fault, job.Interpreter, program.Code)
 	ex.explainInstall(&e, job.Interpreter, program)
+	explainNetwork(&e, program.Code)
+	ex.explainTools(&e, program.Code)
+	ex.reviewResults(&e, running.Calls, program.Code)
+	noteCode(&e, program.Code)
 	if e.Fault != nil {
 		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
 	}
@@ -234,6 +237,10 @@ func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execu
 	compiled, err := bundle.Compile(job.Code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, opts)
 	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
+		if slices.Contains(networkPackages, wrong.Package) {
+			e.Fault.Hint = noNetwork
+			return nil
+		}
 		if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
 			e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing adds a hint
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -319,16 +320,22 @@ func (ex *Executor) hideSecrets(e *execution.Result) {
 	}
 }
 
+// handlesErrors matches programs that tell errors of tools from others, so that they expect some.
+var handlesErrors = regexp.MustCompile(`\bToolError\b|["']\b(?:fulfilled|rejected)["']|\.(?:retryable|code|kind)\b`)
+
 // noteFailures adds a note on failed calls to a program that succeeded and does not show their error.
-func noteFailures(e *execution.Result, calls *toolcall.List) {
+func noteFailures(e *execution.Result, calls *toolcall.List, code string) {
 	if e.Status != sandbox.OK {
 		return
+	}
+	if r := e.Refused; r != nil {
+		calls.Refused(r.Count, r.Tool, r.Message)
 	}
 	shown := []string{e.Stdout.Text, e.Stderr.Text}
 	if e.Value != nil {
 		shown = append(shown, e.Value.Text)
 	}
-	if note := calls.FailureNote(shown...); note != "" {
+	if note := calls.FailureNote(handlesErrors.MatchString(code), shown...); note != "" {
 		e.Notes = append(e.Notes, note)
 	}
 }

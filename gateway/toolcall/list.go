@@ -51,7 +51,7 @@ type List struct {
 	samples      []string
 	SampledBytes int
 	failures     failures
-	numbers      numbers
+	kept         kept
 }
 
 // Begin records the start of a call. It sets made.Decide, to be called with the verdict, and returns end, to be called with the outcome.

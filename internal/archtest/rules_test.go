@@ -74,6 +74,8 @@ var importRules = append(commandRules(), []importRule{
 		"result schemas are learned from calls only"},
 	{"gateway/typecheck", []string{"internal/..."}, []string{"sandbox", "codegen/..."}, // real checkers, in real sandboxes, on real wrappers
 		"a checker communicates with a language server over a pipe; the gateway starts it in a sandbox"},
+	{"gateway/misuse", []string{"codegen", "internal/..."}, nil,
+		"the text of a program is compared with results; the gateway hands both in"},
 	{"gateway/feedback", []string{"internal/..."}, nil,
 		"feedback is learned from tool ids and query words only"},
 	{"gateway/embeddings", []string{"internal/..."}, nil,
@@ -100,7 +102,7 @@ var importRules = append(commandRules(), []importRule{
 		"it ranks hits from the catalog and other sources; higher packages define the sources"},
 	{"gateway/replay", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/privacy", "gateway/history", "gateway/guard", "internal/..."}, nil,
 		"a call is answered from a journal and the annotations of its tool; higher packages run programs"},
-	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard", "gateway/replay", "gateway/typecheck", "codegen/...", "sandbox/...", "internal/..."}, nil,
+	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard", "gateway/replay", "gateway/typecheck", "gateway/misuse", "codegen/...", "sandbox/...", "internal/..."}, nil,
 		"it runs a program with lower packages; skills and callers are above"},
 	{"gateway/skills", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/environments", "gateway/history", "gateway/auditor", "gateway/guard", "gateway/toolsearch", "codegen/...", "sandbox/...", "index", "internal/..."}, nil,
 		"it saves, finds and reads skills; the executor that it is given runs their code"},

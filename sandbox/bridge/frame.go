@@ -34,6 +34,16 @@ type ProgramResult struct {
 	Fault *Fault `json:"fault,omitempty"`
 	// Exit is the program's exit status, 0 to 255.
 	Exit int `json:"exit,omitempty"`
+	// Refused has the calls that the guest itself refused, nil if there are none.
+	Refused *Refused `json:"refused,omitempty"`
+}
+
+// Refused has calls whose arguments did not fit, so that the guest did not make them.
+type Refused struct {
+	Count int `json:"count"`
+	// Tool is the id of the first one's tool, Message is its error.
+	Tool    string `json:"tool"`
+	Message string `json:"message"`
 }
 
 // Value is the program's value: its last expression, or its default export.
@@ -78,7 +88,8 @@ type guestFrame struct {
 	Fault *cappedFault `json:"fault"`
 	Exit  int          `json:"exit"`
 	// Leaving means in a "done" frame that the guest will not stay, although Keep was set.
-	Leaving bool `json:"leaving"`
+	Leaving bool     `json:"leaving"`
+	Refused *Refused `json:"refused"`
 
 	// Entries belong to "files", decoded only there. Clock belongs to "copied".
 	Entries json.RawMessage `json:"entries"`
@@ -134,6 +145,9 @@ func (f guestFrame) programResult(valueLimit int) ProgramResult {
 	}
 	if f.Fault != nil {
 		done.Fault = f.Fault.truncate()
+	}
+	if r := f.Refused; r != nil && r.Count > 0 {
+		done.Refused = &Refused{r.Count, cutRunes(r.Tool, maxName), cutRunes(r.Message, maxHint)}
 	}
 	return done
 }

@@ -126,7 +126,7 @@ export function call(tool, args = {}, spec = undefined) {
 async function made(tool, args, spec, at) {
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
     const hint = spec ? (await checker()).rewrite(tool, args, spec) : `write: await ${tool.split(".")[1]}({ name: value })`;
-    throw thrown(at, new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, hint));
+    throw thrown(at, refusal(`${tool} takes one object of named arguments`, tool, hint));
   }
   const text = encoded(args);
   const mine = { tool };
@@ -145,6 +145,14 @@ export { unawaited } from "./pending.mjs";
 
 // The calls in flight, as { tool }, for a hint about a missing await.
 export const unanswered = new Set();
+
+// The calls that did not leave the sandbox, as { tool, message }.
+export const refused = [];
+
+function refusal(message, tool, hint) {
+  refused.push({ tool, message });
+  return new ToolError(message, "invalid", tool, hint);
+}
 
 function failure({ message, kind, hint, retryable }, tool) {
   return new ToolError(message, kind, tool, hint, retryable);
@@ -169,7 +177,7 @@ const CHECKED = 8 << 20;
 async function checked(tool, args, text, spec, at) {
   if (text.length > CHECKED) return text;
   const { wrong, hint, drop, forms } = (check ?? (await checker())).refuse(JSON.parse(text), spec);
-  if (wrong) throw thrown(at, new ToolError(wrong, "invalid", tool, hint));
+  if (wrong) throw thrown(at, refusal(wrong, tool, hint));
   if (drop.length === 0 && Object.keys(forms).length === 0) return text;
   const members = Object.entries(args instanceof Map ? Object.fromEntries(args) : args).map(([name, value]) => [forms[name] ?? name, value]);
   return encoded(Object.fromEntries(members.filter(([name]) => !drop.includes(name))));

@@ -28,6 +28,7 @@ class Program {
     this.settled = false;
     this.promised = false; // a promise was printed
     this.encoded = false; // a promise was encoded as JSON
+    this.late = []; // the tools whose calls still ran when the program's last line had run
     this.folder = ++count === 1 ? FOLDER : `${FOLDER}${count}/`; // separates its lines from those of other programs
   }
 
@@ -37,6 +38,8 @@ class Program {
     if (typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value))) value = value();
     this.done.value = shown(await value, this.job.value_limit);
     this.settled = true;
+    this.late = RACES.test(this.job.code) ? [] : [...api.unanswered].map((call) => call.tool.split(".")[1]);
+    this.printed = printed;
   }
 
   // Called when no timers or calls are pending.
@@ -85,6 +88,7 @@ class Program {
   conclude() {
     this.handOver();
     const { done } = this;
+    if (api.refused.length) done.refused = { count: api.refused.length, ...api.refused[0] };
     if (process.exitCode && !done.fault) done.exit = Number(process.exitCode) & 0xff;
     process.exitCode = undefined;
     if (this.promised || (this.encoded && !done.fault) || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
@@ -97,10 +101,14 @@ class Program {
 
   // Prints what a program that succeeded may have got wrong without an error.
   noteMistakes() {
-    const names = [...new Set([...api.unawaited].map((call) => call.name))];
-    if (names.length) console.error(`note: not awaited, so the result was not used: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", ..." : ""}`);
+    const shown = printed;
+    const names = [...new Set([...api.unawaited].map((call) => call.name))].filter(isRead);
+    if (names.length) console.error(`note: not awaited, so the result was not used: ${listed(names)}`);
+    const late = [...new Set(this.late)].filter((name) => isRead(name) && !names.includes(name));
+    const loop = /\bforEach\(\s*async\b/.test(this.job.code) ? "; forEach does not wait: for (const x of xs) await" : "";
+    if (late.length && shown === this.printed) console.error(`note: still ran at the last line, so what they gave came too late: ${listed(late)}; await them, or return their promises${loop}`);
     const lazy = [...this.job.code.matchAll(/function\s*\*\s*(\w+)/g)].map((found) => found[1]).filter((name) => new RegExp(`^\\s*${name}\\(.*\\);?$`, "m").test(this.job.code));
-    if (lazy.length) console.error(`note: generators that nothing went through, so they did not run: ${lazy.slice(0, 5).join(", ")}`);
+    if (lazy.length) console.error(`note: generators that nothing went through, so they did not run: ${listed(lazy)}`);
     const method = ASYNC_CALLBACK.exec(this.job.code)?.[1];
     if (method) console.error(`note: ${method} does not wait for an async function, whose promise counts as true: await Promise.all(xs.map(...)) first`);
   }
@@ -122,6 +130,12 @@ async function load(path, code) {
 const ended = () => current?.idle();
 const copied = () => JSON.stringify({ type: "copied", clock: String(files.clock) });
 
+const listed = (names) => names.slice(0, 5).join(", ") + (names.length > 5 ? ", ..." : "");
+// Reports whether a function is called for its result, as far as its name tells; the result of others may not be needed.
+const isRead = (name) => !/^(add|append|archive|assign|cancel|close|comment|create|delete|disable|edit|enable|insert|log|mark|merge|move|notify|post|publish|push|put|remove|rename|reply|save|send|set|store|submit|update|upload|write)(?![a-z])/.test(name);
+const RACES = /\bPromise\.(race|any)\b/; // calls that lose it still run
+let printed = 0; // pieces of output
+
 // Methods that take the promise of an async callback for its value.
 const ASYNC_CALLBACK = /\.(filter|some|every|find|findIndex|findLast|findLastIndex|sort|toSorted)\(\s*async\b/;
 
@@ -140,6 +154,7 @@ Object.defineProperty(Promise.prototype, "toJSON", {
 // lose the end of it. Synchronous writes are cheap here.
 function printAtOnce(name, fd) {
   const write = (chunk, encoding, done) => {
+    printed++;
     if (current && typeof chunk === "string" && PROMISED.test(chunk)) current.promised = true;
     for (let rest = typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk; current && rest.length; ) rest = rest.subarray(writeSync(fd, rest));
     done();
@@ -155,6 +170,7 @@ function message(frame) {
   if (!count) process.chdir("/workspace"); // may be mounted since the start
   current = new Program(frame);
   api.unawaited.clear();
+  api.refused.length = 0;
   process.argv[1] = frame.file ? "/workspace/" + frame.file : "program.ts";
   bridge.go(frame.frame);
   current.run().catch((error) => current.fail(error));

@@ -286,6 +286,9 @@ def execute(job, scope, name):
         if "_answer" in prelude:
             value = prelude["_answer"](scope)
         done["value"] = shown(value, job["value_limit"])
+        if sallyport.refused:
+            tool, message = sallyport.refused[0]
+            done["refused"] = {"count": len(sallyport.refused), "tool": tool, "message": message}
         if os.getpid() == pid:
             remark(job["code"], scope, value)
     except SystemExit as stop:
@@ -304,7 +307,8 @@ def execute(job, scope, name):
 
 
 def forget_pending():
-    """Drops the calls that an earlier program of the session has not awaited."""
+    """Drops the calls of an earlier program of the session that it has not awaited, or that were refused."""
+    sallyport.refused.clear()
     if "sallyport.pending" in sys.modules:
         sys.modules["sallyport.pending"].forget()
 

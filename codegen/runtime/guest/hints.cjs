@@ -6,7 +6,7 @@ const { nearest } = require("./nearest.cjs");
 
 const SHAPE = 'console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")';
 const OURS = ["search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "iterate", "progress", "call", "ToolError", "Blob"];
-const ELSEWHERE = { True: "true", False: "false", None: "null", print: "console.log(...)", len: "value.length", str: "String(...)", int: "Number(...)", json: "JSON.stringify(...)" };
+const ELSEWHERE = { True: "true", False: "false", None: "null", print: "console.log(...)", final_answer: "console.log(...)", len: "value.length", str: "String(...)", int: "Number(...)", json: "JSON.stringify(...)" };
 const TEXTS = /\.(split|trim|match|matchAll|replace|replaceAll|startsWith|endsWith|toLowerCase|toUpperCase|substring|substr|charAt|padStart|padEnd|localeCompare)$/;
 const LISTS = /\.(map|filter|forEach|slice|reduce|find|some|every|join|sort|flatMap|push|includes|entries)$/;
 

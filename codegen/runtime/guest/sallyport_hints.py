@@ -19,7 +19,7 @@ HOMES = {
     "base64": "b64decode b64encode", "operator": "itemgetter", "concurrent.futures": "ThreadPoolExecutor as_completed", "string": "Template ascii_letters digits",
 }  # fmt: skip
 SHORT = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sns": "seaborn", "dt": "datetime"}
-ELSEWHERE = {"true": "True", "false": "False", "null": "None", "undefined": "None", "console": "print(...)"}
+ELSEWHERE = {"true": "True", "false": "False", "null": "None", "undefined": "None", "console": "print(...)", "final_answer": "print(...)"}
 
 
 def hint(err):

@@ -107,6 +107,7 @@ class _Call:
 
 
 _bridge = None
+refused = []  # (tool, message) of the calls that did not leave the sandbox
 
 
 def _open(path):
@@ -173,11 +174,11 @@ def call(tool, args=None, spec=None):
         why = "NaN and infinity cannot be sent" if "float" in str(err) else err
         raise TypeError(f"arguments of {tool} are not JSON: {why}") from None
     if spec:
-        from .check import refuse
+        from .check import refusal, refuse
 
         wrong, signature = refuse(args, spec)
         if wrong:
-            raise ToolError(wrong, "invalid", tool, signature)
+            raise refusal(wrong, tool, signature)
     link = _link()
     frame = link.call(tool, args)
     if spec and hasattr(link, "unwrap"):  # outside of a sandbox
@@ -388,10 +389,11 @@ class _Package(types.ModuleType):
 
         from .check import same_name
 
-        near = [tool for tool in tools if same_name(tool, name)] or difflib.get_close_matches(name, tools, 1, 0.5)
-        raise ImportError(
-            f"{self.__name__} has no tool {name}" + (f"; did you mean {near[0]}?" if near else "; find it with search_tools")
-        )
+        near = [tool for tool in tools if same_name(tool, name)]
+        others = [] if near else [up for up in os.listdir("/servers") if os.path.exists(f"/servers/{up}/{name}.py")]
+        near = near or difflib.get_close_matches(name, tools, 1, 0.5)
+        told = f"it is in servers.{others[0]}" if others else f"did you mean {near[0]}? search_tools finds others" if near else "find it with search_tools"
+        raise ImportError(f"{self.__name__} has no tool {name}; {told}")
 
     def __dir__(self):
         return sorted(self.__dict__.get("__tools__", ()))

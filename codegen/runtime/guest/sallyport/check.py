@@ -6,7 +6,7 @@ check.mjs is the same for TypeScript, line by line: a wrong call gets the same w
 
 import json
 
-from . import ToolError
+from . import ToolError, refused
 
 FAULTS, STEPS, DEPTH = 3, 20_000, 60  # limits of reported faults, checked values and nesting; values beyond them pass
 TEXT, VALUE, CHOICES = 300, 40, 10
@@ -37,6 +37,12 @@ def refuse(args, text):
     return "wrong arguments: " + "; ".join(found) + more, spec["sig"]
 
 
+def refusal(wrong, tool, signature):
+    """Returns the error of a call that does not leave the sandbox."""
+    refused.append((tool, wrong))
+    return ToolError(wrong, "invalid", tool, signature)
+
+
 def bound(function, args, kwargs):
     """Returns the tool, the arguments and the spec of a call that does not fit the parameters of its wrapper as it is; None for a function without spec.
 
@@ -63,7 +69,7 @@ def bound(function, args, kwargs):
         given[own.get(name, name)] = value
     tool = spec["sig"].partition("(")[0]
     if wrong:
-        raise ToolError("wrong arguments: " + wrong, "invalid", tool, spec["sig"]) from None
+        raise refusal("wrong arguments: " + wrong, tool, spec["sig"]) from None
     check.rename(types, given)
     return tool, given, text
 
