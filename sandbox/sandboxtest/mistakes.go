@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,6 +192,34 @@ var mistakeCases = []Case{
 		},
 	},
 	{
+		Name: "calls that still run at the end in node", Node: nodeImports + "let n = 0; [1, 2].forEach(async (i) => { n += (await call('test.echo', { i })).i }); export default n",
+		Value: "0",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			const want = "note: still ran at the last line, so what they gave came too late: echo; await them, or return their promises; forEach does not wait: for (const x of xs) await\n"
+			if diff := cmp.Diff(want, o.Stderr.Text); diff != "" {
+				t.Errorf("stderr (-want +got):\n%s", diff)
+			}
+		},
+	},
+	{
+		Name: "calls that still run at the end, and whose results are printed, in node", Node: nodeImports + "for (const i of [1, 2]) call('test.echo', { i }).then(() => console.log(i)); export default 0",
+		Value: "0",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			wantStdout(t, o, "1\n2\n")
+			if o.Stderr.Text != "" {
+				t.Errorf("stderr %q", o.Stderr.Text)
+			}
+		},
+	},
+	{
+		Name: "calls that are refused and caught", Python: "from servers.test import open_issue\nfor title in (1, 2):\n    try:\n        open_issue(title=title)\n    except Exception:\n        pass",
+		Check: wantRefused,
+	},
+	{
+		Name: "calls that are refused and caught in node", Node: nodeImports + "for (const title of [1, 2]) await call('test.open_issue', { title }, JSON.stringify({ sig: 'f', args: { o: { title: 's' } } })).catch(() => {})",
+		Check: wantRefused,
+	},
+	{
 		Name: "a promise that is printed in node", Node: nodeImports + "console.log('got', call('test.echo'))",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			wantStdout(t, o, "got Promise { <pending>, await: [Getter] }\n")
@@ -199,6 +228,13 @@ var mistakeCases = []Case{
 			}
 		},
 	},
+}
+
+// wantRefused wants two calls that the runtime refused, for the type of their title.
+func wantRefused(t *testing.T, o sandbox.Outcome) {
+	if o.Status != sandbox.OK || o.Refused == nil || o.Refused.Count != 2 || o.Refused.Tool != "test.open_issue" || !strings.Contains(o.Refused.Message, "title") {
+		t.Errorf("refused %+v: %s", o.Refused, show(o))
+	}
 }
 
 func largeValueLimit(l *sandbox.Limits) { l.Value = 64 << 10 }
