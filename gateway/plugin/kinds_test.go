@@ -3,9 +3,12 @@ package plugin_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"sallyport/gateway/dashboard"
 	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
@@ -15,6 +18,9 @@ import re
 
 def staff() -> dict:
     return {"id": "EMP-0042", "note": "ask EMP-0007 (EMP-0042)", "mail": "a@b.example"}
+
+def rows() -> list[dict]:
+    return [{"id": "<script>alert(1)</script>\u202e"}]
 
 def find(text):
     return re.findall(r"EMP-\d{4}", text)
@@ -38,7 +44,7 @@ def show(tool, result):
 
 const staffManifest = `name: staff
 version: 1.0.0
-tools: [staff]
+tools: [staff, rows]
 recognizers:
   - kind: employee
     run: find
@@ -46,7 +52,7 @@ checks:
   - run: careful
 steps: [join]
 renderers:
-  - tools: [shop.*]
+  - tools: [shop.*, staff.rows]
     run: show
 `
 
@@ -89,6 +95,16 @@ func TestKinds(t *testing.T) {
 	}
 	if none, err := h.Plugins.Render(context.Background(), mustID(t, "other.list"), "text"); none != nil || err != nil {
 		t.Errorf("no renderer: %+v, %v", none, err)
+	}
+
+	failed, err := run("from servers.staff import rows\nrows()\nraise ValueError('so that its journal is kept')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := httptest.NewRecorder()
+	dashboard.New(h.Service(), &dashboard.Options{Renderers: h.Plugins}).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ui/executions/"+failed.ID, nil))
+	if text := page.Body.String(); !strings.Contains(text, "Shown by plugin staff") || !strings.Contains(text, `<th scope="col">&lt;script&gt;</th>`) || strings.Contains(text, "<script>alert") || strings.ContainsRune(text, 0x202e) {
+		t.Errorf("the page of an execution:\n%s", text)
 	}
 
 	broken := strings.Replace(staffPython, "return re.findall", "return 7 or re.findall", 1)

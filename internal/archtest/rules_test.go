@@ -108,7 +108,7 @@ var importRules = append(commandRules(), []importRule{
 		"it saves, finds and reads skills; the executor that it is given runs their code"},
 	{"gateway/plugin/folder", []string{"internal/..."}, nil,
 		"a manifest and a lock file are read without running anything"},
-	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/workflow/..."}, // the real gateway
+	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/dashboard"}, // the real gateway, and a page with what a plugin shows
 		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"it records calls and results; the gateway provides the digests of definitions"},
