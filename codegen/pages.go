@@ -96,11 +96,10 @@ func PagingOf(t tool.Tool) (p *Paging, size string) {
 	return p, ""
 }
 
-// IsNext reports whether a member of a result has a name as the cursor of the next page has, IsMore as the flag that says
-// whether there is one.
+// IsNext reports whether a member of a result has a name as the cursor of the next page has.
 func IsNext(member string) bool { return nextNames[letters(member)] }
 
-// IsMore: see [IsNext].
+// IsMore reports whether a member of a result has a name as the flag has that says whether there is another page.
 func IsMore(member string) bool { return moreNames[letters(member)] }
 
 // pagesJSON returns the pagination as JSON, "" if there is none.

@@ -12,6 +12,7 @@ import (
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 )
 
 // reviewResults tells a program what it did with results that they do not support: as a note, or as the hint of its fault.
@@ -43,12 +44,11 @@ func (ex *Executor) reviewResults(e *execution.Result, calls *toolcall.List, cod
 
 // hintAt makes a finding the hint of a fault, if it is about what the fault is about.
 func hintAt(e *execution.Result, found []misuse.Finding) {
-	about := e.Fault.Message
-	for _, line := range e.Fault.Lines {
-		about += "\n" + line.Source
+	isAbout := func(name string) bool {
+		return strings.Contains(e.Fault.Message, name) || slices.ContainsFunc(e.Fault.Lines, func(l bridge.Line) bool { return strings.Contains(l.Source, name) })
 	}
 	for _, f := range found {
-		if strings.Contains(about, f.Name) && !strings.Contains(e.Fault.Message, f.Text) {
+		if isAbout(f.Name) && !strings.Contains(e.Fault.Message, f.Text) {
 			e.Fault.Hint = f.Text
 			return
 		}

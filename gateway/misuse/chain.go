@@ -180,12 +180,20 @@ func (p *program) method(c chain, i int, each func(chain)) (chain, bool) {
 		return p.member(c, p.at(open+1).text, next)
 	case c.shape.only(isList):
 		return p.listMethod(c, word, open, next)
-	case c.shape.only(isText) && !p.python:
-		p.missingAttribute(c, word)
-	case c.shape.only(isObject) && !p.python && c.shape.members[word] == nil && slices.Contains(callsOnItems, word):
-		p.add(Finding{Name: word, Text: c.shape.at + " is an object of " + list(c.shape.keys()) + ", no list"})
+	case !p.python:
+		p.missingMethod(c, word)
 	}
 	return chain{}, false
+}
+
+// missingMethod reports a method in JavaScript that a text or an object does not have.
+func (p *program) missingMethod(c chain, word string) {
+	switch {
+	case c.shape.only(isText):
+		p.missingAttribute(c, word)
+	case c.shape.only(isObject) && c.shape.members[word] == nil && slices.Contains(callsOnItems, word):
+		p.add(Finding{Name: word, Text: c.shape.at + " is an object of " + list(c.shape.keys()) + ", no list"})
+	}
 }
 
 func (p *program) listMethod(c chain, word string, open, next int) (chain, bool) {
@@ -203,18 +211,20 @@ func (p *program) listMethod(c chain, word string, open, next int) (chain, bool)
 	return chain{}, false
 }
 
+// functionAt returns where the parameters of the function begin that begins at i.
+func (p *program) functionAt(i int) int {
+	if p.is(i, "key") && p.is(i+1, "=") {
+		i += 2
+	}
+	if p.is(i, "async", "lambda") {
+		i++
+	}
+	return i
+}
+
 // bindCallback gives the parameters of the function that begins after the bracket at i their shapes.
 func (p *program) bindCallback(i int, first, second *shape, method string) {
-	at := i + 1
-	if p.is(at, "key") && p.is(at+1, "=") {
-		at += 2
-	}
-	if p.is(at, "async") {
-		at++
-	}
-	if p.is(at, "lambda") {
-		at++
-	}
+	at := p.functionAt(i + 1)
 	if p.kind(at) == name && (p.is(at+1, "=>", ":") || p.is(at+1, ",")) {
 		p.give(at, first)
 		return

@@ -1,6 +1,9 @@
 package misuse
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // program is a program with what its variables hold.
 type program struct {
@@ -23,11 +26,8 @@ type program struct {
 const passes = 4
 
 func newProgram(code string, python bool, tools map[string]*shape) *program {
-	p := &program{tokens: lex(code, python), python: python, tools: map[string]*shape{}, given: map[string]map[int]*shape{}}
+	p := &program{tokens: lex(code, python), python: python, tools: maps.Clone(tools), given: map[string]map[int]*shape{}}
 	p.match()
-	for function, s := range tools {
-		p.tools[function] = s
-	}
 	for i := range p.tokens {
 		if s := tools[p.word(i)]; s != nil && p.is(i+1, "as") && p.kind(i+2) == name {
 			p.tools[p.word(i+2)] = s

@@ -96,14 +96,13 @@ func (p *page) read(value json.RawMessage) bool {
 		p.items = length(value)
 		return false
 	}
-	members := membersOf(value)
-	total, more, ended := 0, false, false
-	for _, m := range members {
+	total, more := 0, ""
+	for _, m := range membersOf(value) {
 		switch {
 		case length(m.value) > p.items:
 			p.items = length(m.value)
-		case codegen.IsMore(m.name) && (string(m.value) == "true" || string(m.value) == "false"):
-			more, ended = string(m.value) == "true", string(m.value) == "false"
+		case codegen.IsMore(m.name):
+			more = string(m.value)
 		case codegen.IsNext(m.name) && isCursor(m.value):
 			p.next = m.name
 		case slices.Contains(totals, strings.ToLower(strings.ReplaceAll(m.name, "_", ""))):
@@ -115,7 +114,7 @@ func (p *page) read(value json.RawMessage) bool {
 	if total > p.items {
 		p.total = fmt.Sprint(total)
 	}
-	return p.items > 0 && !ended && (p.next != "" || more || p.total != "")
+	return p.items > 0 && more != "false" && (p.next != "" || more == "true" || p.total != "")
 }
 
 func isCursor(value json.RawMessage) bool {

@@ -41,11 +41,20 @@ func (p *program) use(c chain) {
 		p.objects(s)
 	case s.only(isObject) && p.takenForText(c):
 		p.add(Finding{"", s.at + " is an object: " + list(s.keys())})
-	case s.only(isText) && s.numeric:
+	case s.only(isText):
+		p.useText(c)
+	}
+}
+
+// useText reports uses of a text as a number or as a list.
+func (p *program) useText(c chain) {
+	s := c.shape
+	switch {
+	case s.numeric:
 		if p.computed(c) || strings.HasSuffix(s.at, "()") && p.judged(c) {
 			p.add(Finding{"", fmt.Sprintf("%s is text, here %q, %sequal to no number: %s", s.at, s.sample, trueText[s.sample == "0"], p.conversion(s))})
 		}
-	case s.only(isText) && p.python && p.is(c.start-1, "(") && p.is(c.start-2, "len") && p.is(c.end, ")"):
+	case p.python && p.is(c.start-1, "(") && p.is(c.start-2, "len") && p.is(c.end, ")"):
 		p.measured(s)
 	}
 }
@@ -139,9 +148,7 @@ func (p *program) conversion(s *shape) string {
 func (p *program) computed(c chain) bool {
 	before, after := c.start-1, c.end
 	if p.python {
-		return p.is(after, "<", ">", "<=", ">=") && p.kind(after+1) == text && tool.IsNumber(p.at(after+1).text) ||
-			p.is(before, ":") && p.is(before-2, "lambda") && p.ordersBy(before-2) && p.is(after, ")", ",") ||
-			p.is(before, "(") && p.is(before-1, "min", "max", "sorted") && p.is(after, "for")
+		return p.ordered(before, after)
 	}
 	switch {
 	case p.is(after, "+") && p.is(before, "+"), p.kind(before) == open, p.kind(after) == shut:
@@ -154,6 +161,13 @@ func (p *program) computed(c chain) bool {
 		return p.kind(after+1) != number && !p.isConverted(before)
 	}
 	return false
+}
+
+// ordered reports whether a program in Python compares or sorts by what stands between two tokens.
+func (p *program) ordered(before, after int) bool {
+	return p.is(after, "<", ">", "<=", ">=") && p.kind(after+1) == text && tool.IsNumber(p.at(after+1).text) ||
+		p.is(before, ":") && p.is(before-2, "lambda") && p.ordersBy(before-2) && p.is(after, ")", ",") ||
+		p.is(before, "(") && p.is(before-1, "min", "max", "sorted") && p.is(after, "for")
 }
 
 // isConverted reports whether the operator at i makes a number of the text after it: the plus in f(+text).

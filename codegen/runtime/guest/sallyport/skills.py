@@ -4,6 +4,8 @@ The host sends the files, which are written to a folder, so that a skill is an
 ordinary package with files, source lines in errors, and data.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import itertools
@@ -11,10 +13,10 @@ import os
 import sys
 
 _folders = itertools.count(1)
-_folder = None
+_folder = ""
 
 
-def find(name):
+def find(name: str) -> importlib.machinery.ModuleSpec | None:
     short = name.partition(".")[2]
     if not short:
         return _root(name)
@@ -25,7 +27,7 @@ def find(name):
     return importlib.util.spec_from_file_location(name, os.path.join(here, code), submodule_search_locations=[here])
 
 
-def _root(name):
+def _root(name: str) -> importlib.machinery.ModuleSpec:
     global _folder
     _folder = f"/tmp/.skills/{next(_folders)}/skills"
     spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
@@ -33,7 +35,7 @@ def _root(name):
     return spec
 
 
-def _fetch(short, here):
+def _fetch(short: str, here: str) -> str:
     import binascii
     import json
 
@@ -52,13 +54,13 @@ def _fetch(short, here):
     return sent["code"]
 
 
-def _write(path, data):
+def _write(path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(data)
 
 
-def forget():
+def forget() -> None:
     """Makes the next program reload skills, which may have new versions."""
     for name in [name for name in sys.modules if name == "skills" or name.startswith("skills.")]:
         del sys.modules[name]
