@@ -99,7 +99,7 @@ func (r *run) try(ctx context.Context, first, kill bool) (a attempt, err error) 
 	}
 	a.output = said.String()
 	if exit, ok := errors.AsType[*exec.ExitError](failed); ok && !a.killed && exit.ExitCode() == 2 {
-		if !strings.Contains(a.output, "ended well") { // it had ended when it was killed
+		if !strings.Contains(a.output, "it succeeded") { // it had ended when it was killed
 			return a, errors.New(a.output)
 		}
 		a.ended = true
