@@ -1,36 +1,57 @@
 package index
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	"sallyport/index/wordvec"
 )
 
-// A logistic model decides whether the best hit is weak, after words and vectors
-// are scored. It was fitted on the odd queries of the judged sets: queries that a
-// tool fits against queries that none fits, and queries whose upstreams with the
-// right tools were removed. A hit below confidenceThreshold is only the nearest, not an
-// answer. bench/results/ranking-steps.txt has its accuracy on the even queries.
+// signals are what the confidence in the best hit is computed from, after words and vectors are scored. The number of
+// words of the query is none of them: a long query is no better answered than a short one with the same matches.
+type signals struct {
+	// score is the logarithm of the hit's score, in units of two rare words.
+	score float64
+	// cover is the hit's coverage of the query, likeness its similarity.
+	cover, likeness float64
+	// product is the share of a product in the query that all of the first productDocs lack, less in a long query.
+	product float64
+	// asked is the weight of the query's words in the hit's name and first sentence, in rare words; asked3 is the
+	// greatest among the first coverDocs hits, synonyms and phrases included, and askedAll that of the hit.
+	asked, askedAll, asked3 float64
+	// drop is by how much of the first score the dropDocs-th is below it.
+	drop float64
+	// proper and values are the shares of names, and of numbers and quoted words, in the query.
+	proper, values float64
+}
+
+// The coefficients of a logistic model of whether the best hit is an answer, fitted on the odd queries of the judged sets:
+// those that were answered against those that nothing fits, that were answered wrong, or whose upstreams
+// with the right tools were removed. bench/results/ranking-steps.txt has its accuracy on the even queries.
 const (
-	// Of the hit's score, in units of two rare words.
-	coefScore, maxScore = 1.8, 3.0
-	// Of the share of the tool's name that the query has, synonyms included.
-	coefName = 0.7
-	// Of the natural logarithm of the number of words: a long query has many words that no tool mentions.
-	coefWords = 2.5
-	// Of a product in the query that all of the first hits lack, relative to a query of three words.
-	coefProduct  = -8.4
+	coefScore    = 1.68
+	coefCover    = 1.30
+	coefLikeness = 1.01
+	coefProduct  = -4.40
+	coefAsked    = -0.28
+	coefAskedAll = 0.45
+	coefAsked3   = 0.82
+	coefDrop     = 0.78
+	coefProper   = 0.83
+	coefValues   = 1.05
+	coefBase     = -2.89
+
+	// Below confidenceThreshold a hit is only the nearest, not an answer: less than a third of them are right.
+	confidenceThreshold = -0.65
+
 	productWords = 3.0
 	productDocs  = 5
-	// Of the hit's coverage of the query, and of its similarity.
-	coefCover, coefLikeness = 1.6, 2.1
-	// Of whether the query names the hit's upstream.
-	coefUpstream = 1.3
-	// Of the query's verb if the hit lacks it.
-	coefVerb = -1.0
-
-	confidenceThreshold = 7.2
+	dropDocs     = 10
+	// phraseWorth is the weight of a word that a phrase of the query means, in rare words.
+	phraseWorth = 0.5
+	// maxAsked bounds the weights of asked words.
+	maxAsked = 3.0
 )
 
 const (
@@ -41,6 +62,8 @@ const (
 	// A query of at most shortQuery words has too little signal for the model: a hit that has all of them in its
 	// name or first sentence is an answer.
 	shortQuery = 2
+	// plainly is by how much such answers exceed confidenceThreshold at least.
+	plainly = 1.5
 )
 
 const (
@@ -62,7 +85,7 @@ func (r confidence) measure() {
 	}
 	r.bestHit, r.shortfall = top[0], confidenceThreshold-r.logit()
 	if len(r.docs) < fewDocs && r.cover(r.work.marks[top[0]]) >= fewCover || r.matchesShortQuery(top[0]) {
-		r.shortfall = 0
+		r.shortfall = min(r.shortfall, -plainly)
 	}
 }
 
@@ -91,26 +114,95 @@ func (r confidence) weak(q Query, first int32) bool {
 	return r.shortfall > 0 && !agreed && !(q.Favour[id] >= sureFavour) // negated so that NaN is weak
 }
 
+// estimate returns the estimated probability, 0 to 1, that one of the first five documents is an answer, given that first is
+// the best hit.
+func (r confidence) estimate(q Query, first int32) float64 {
+	logit := confidenceThreshold - r.shortfall
+	if !r.weak(q, first) {
+		logit = max(logit, confidenceThreshold)
+	}
+	return math.Round(probability(logit)*confidenceDigits) / confidenceDigits
+}
+
+// confidenceDigits bounds the digits of an estimate: the last ones depend on the order of additions.
+const confidenceDigits = 1000
+
+// probability is the logistic function.
+func probability(logit float64) float64 { return 1 / (1 + math.Exp(-logit)) }
+
 // logit returns the output of the model before the logistic function: the larger, the likelier the best hit is an
 // answer.
 func (r confidence) logit() float64 {
-	top := r.best(productDocs)
+	top := r.best(dropDocs)
 	if len(top) == 0 {
-		return 0
+		return math.Inf(-1)
 	}
-	first, words := top[0], float64(len(r.worth))
-	lacks := 1.0
-	for _, ord := range top {
-		lacks = min(lacks, r.lacksProduct(ord))
+	s := r.signals(top)
+	return coefBase + coefScore*s.score + coefCover*s.cover + coefLikeness*s.likeness + coefProduct*s.product + coefAsked*s.asked +
+		coefAskedAll*s.askedAll + coefAsked3*s.asked3 + coefDrop*s.drop + coefProper*s.proper + coefValues*s.values
+}
+
+// signals returns the signals of a search with the best hits top.
+func (r confidence) signals(top []int32) signals {
+	first := top[0]
+	scores := r.work.score
+	words := float64(max(len(r.worth), 1))
+	s := signals{
+		score:    math.Log(0.1 + scores[first]/(2*r.maxIDF())),
+		cover:    r.cover(r.work.marks[first]),
+		likeness: r.similarity(first),
+		product:  1,
+		drop:     1 - scores[top[len(top)-1]]/scores[first],
+		proper:   r.share(roleProper),
+		values:   r.share(roleValue),
 	}
-	return coefScore*min(r.work.score[first]/(2*r.maxIDF()), maxScore) +
-		coefName*r.nameCover(first) +
-		coefWords*math.Log(1+words) +
-		coefProduct*lacks*productWords/max(words, 1) +
-		coefCover*r.cover(r.work.marks[first]) +
-		coefLikeness*r.similarity(first) +
-		coefUpstream*r.upstreamNamed(first) +
-		coefVerb*r.lacksVerb(first)
+	for _, ord := range top[:min(productDocs, len(top))] {
+		s.product = min(s.product, r.lacksProduct(ord))
+	}
+	s.product *= productWords / words
+	literal, all := r.asked()
+	s.asked = math.Log(0.1 + min(maxAsked, r.leadWorth(first, literal)))
+	s.askedAll = min(maxAsked, r.leadWorth(first, all))
+	for _, ord := range top[:min(coverDocs, len(top))] {
+		s.asked3 = max(s.asked3, min(maxAsked, r.leadWorth(ord, all)))
+	}
+	return s
+}
+
+// share returns the share of the query's content words that have a role.
+func (r confidence) share(of role) float64 {
+	words, n := r.req.contentWords(), 0
+	for _, w := range words {
+		if w.role == of {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(words), 1))
+}
+
+// asked returns the weights of the query's content words by stem, in rare words, and the same with their phrases.
+func (r confidence) asked() (literal, all map[string]float64) {
+	literal, rare := map[string]float64{}, r.maxIDF()
+	for _, w := range r.req.contentWords() {
+		literal[w.stem] = r.worth[r.termIndex[w.stem]] / rare
+	}
+	all = maps.Clone(literal)
+	for _, c := range r.concepts {
+		for _, stem := range c.stems {
+			if all[stem] == 0 {
+				all[stem] = phraseWorth
+			}
+		}
+	}
+	return literal, all
+}
+
+// leadWorth returns the weight of the asked words in a document's name and first sentence.
+func (r confidence) leadWorth(ord int32, asked map[string]float64) (sum float64) {
+	for _, id := range r.facts[ord].lead {
+		sum += asked[r.texts[id]]
+	}
+	return sum
 }
 
 // similarity returns the similarity of a document to the query.
@@ -123,57 +215,6 @@ func (r confidence) similarity(ord int32) float64 {
 		return 0
 	}
 	return float64(v.Likeness(&r.vectors[ord]))
-}
-
-// upstreamNamed returns 1 if the query has a word of the id of the document's upstream, else 0.
-func (r confidence) upstreamNamed(ord int32) float64 {
-	for _, w := range r.analyzers.list(r.docs[ord].ID.Upstream) {
-		if _, ok := r.termIndex[w.stem]; ok {
-			return 1
-		}
-	}
-	return 0
-}
-
-// lacksVerb returns the share of the query's first verb that the document lacks, 0 for a query without a verb.
-func (r confidence) lacksVerb(ord int32) float64 {
-	for _, w := range r.req.list {
-		if !r.analyzers.verbs[w.stem] {
-			continue
-		}
-		if wish, ok := r.termIndex[w.stem]; ok {
-			return 1 - r.termShares(r.work.marks[ord])[wish]
-		}
-		return 0
-	}
-	return 0
-}
-
-// nameCover returns the share of a name's words that the query has, literally or by a synonym or phrase.
-func (r confidence) nameCover(ord int32) float64 {
-	asked := map[string]bool{}
-	for _, w := range r.req.contentWords() {
-		asked[w.stem] = true
-		for _, other := range r.related[w.stem] {
-			asked[other] = true
-		}
-	}
-	for _, m := range r.concepts {
-		for _, stem := range m.stems {
-			asked[stem] = true
-		}
-	}
-	in, both := 0, 0
-	for _, w := range r.analyzers.list(r.docs[ord].wire()) {
-		if w.stop {
-			continue
-		}
-		in++
-		if asked[w.stem] {
-			both++
-		}
-	}
-	return float64(both) / float64(max(in, 1))
 }
 
 // lacksProduct returns the share of a product in the query that the document lacks, 0 for a query without products.

@@ -56,6 +56,8 @@ type Results struct {
 	Words int
 	// Weak reports that no document fits well: the hits are the nearest, not an answer.
 	Weak bool
+	// Confidence is the estimated probability that one of the first five hits is right; 0 where none was estimated.
+	Confidence float64
 	// Unmatched holds the words of the query that no document has.
 	Unmatched []string
 	// Suggest holds known words and ids similar to the unmatched ones, for "did you mean".

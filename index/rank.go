@@ -126,22 +126,11 @@ func (r *search) bestCover(top []int32) float64 {
 func (r *search) refine(ctx context.Context) error {
 	r.computeLikeness()
 	r.blend()
-	confidence{r}.measure()
-	if err := r.addSubqueries(ctx); err != nil {
+	if err := r.preferNamed(ctx); err != nil {
 		return err
 	}
-	r.preferNamed()
-	return nil
-}
-
-// preferNamed boosts the tools of the upstreams that the query is addressed to.
-func (r *search) preferNamed() {
-	by := addressedBoost * r.top()
-	for _, ord := range r.work.hit {
-		if slices.Contains(r.req.addressed, r.docs[ord].ID.Upstream) {
-			r.work.score[ord] += by
-		}
-	}
+	confidence{r}.measure()
+	return r.addSubqueries(ctx)
 }
 
 // results returns the ranked hits: exact names first, then by score, then by id.
@@ -155,7 +144,13 @@ func (r *search) results(q Query) Results {
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
-	res.Weak = !pinned && !r.subqueryFits && (len(top) == 0 || confidence{r}.weak(q, top[0]))
+	res.Weak = !pinned && (len(top) == 0 || confidence{r}.weak(q, top[0]))
+	switch {
+	case pinned:
+		res.Confidence = 1
+	case len(top) > 0:
+		res.Confidence = confidence{r}.estimate(q, top[0])
+	}
 	res.Words = len(r.req.contentWords())
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {

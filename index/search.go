@@ -28,11 +28,9 @@ type search struct {
 	likeness []float32
 	// evidence is the mean score of the best tools of each upstream.
 	evidence []float64
-	// bestHit is the best hit by words and meaning, short by how much it misses the
-	// confidence threshold; subqueryFits reports that a tool fits a subquery well.
-	bestHit      int32
-	shortfall    float64
-	subqueryFits bool
+	// bestHit is the best hit by words and meaning, shortfall by how much it misses the confidence threshold.
+	bestHit   int32
+	shortfall float64
 }
 
 // scratch holds the reusable buffers of one search, by ord.

@@ -13,7 +13,7 @@ const (
 	maxSubqueries    = 6
 	minSubqueryWords = 2
 	// subqueryThreshold is the confidence from which on a part of a query counts as a subquery.
-	subqueryThreshold = 7.0
+	subqueryThreshold = 0.0
 	// subqueryShare and subquerySecondShare are the minimum scores of the two best documents of a subquery, as shares of the best
 	// score.
 	subqueryShare, subquerySecondShare = 0.95, 0.8
@@ -60,7 +60,6 @@ func (r *search) addSubqueries(ctx context.Context) error {
 			needs = append(needs, best)
 		}
 	}
-	r.subqueryFits = len(needs) > 0
 	if len(needs) < 2 {
 		return nil
 	}

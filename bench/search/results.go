@@ -43,6 +43,13 @@ type mean struct {
 	// Answered is how many queries have a gold tool among the first five, Denied the share of them that the engine says nothing fits to.
 	Answered int     `json:"answered,omitempty"`
 	Denied   float64 `json:"denied,omitempty"`
+	// Wrong is how many queries have none there, Flagged the share of them that the engine says nothing fits to.
+	Wrong   int     `json:"wrong,omitempty"`
+	Flagged float64 `json:"flagged,omitempty"`
+	// Long is how many queries that nothing fits have at least longQuery words, LongRefused the share of them that
+	// the engine says nothing fits to.
+	Long        int     `json:"long,omitempty"`
+	LongRefused float64 `json:"long_refused,omitempty"`
 	// First is the tokens of an answer, Until those until a right tool is named; 0 where no one counted.
 	First float64 `json:"first_tokens,omitempty"`
 	Until float64 `json:"until_tokens,omitempty"`
@@ -65,8 +72,9 @@ func meansOf(rows []row, engines []string) (all []mean) {
 
 func meanOf(engine, group string, h half, rows []row) mean {
 	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: roundScore(share(rows, weak))}
-	answered := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isAnswered(r) })
-	m.Answered, m.Denied = len(answered), roundScore(share(answered, weak))
+	m.Answered, m.Denied = weakOf(rows, isAnswered)
+	m.Wrong, m.Flagged = weakOf(rows, func(r row) bool { return !r.None && !isAnswered(r) })
+	m.Long, m.LongRefused = weakOf(rows, func(r row) bool { return r.None && len(strings.Fields(r.Query)) >= longQuery })
 	s := means(rows)
 	m.Scores = ireval.Scores{Recall1: roundScore(s.Recall1), Recall3: roundScore(s.Recall3), Recall5: roundScore(s.Recall5), Recall10: roundScore(s.Recall10),
 		NDCG10: roundScore(s.NDCG10), MRR: roundScore(s.MRR), Hit3: roundScore(s.Hit3), Hit5: roundScore(s.Hit5)}
@@ -76,6 +84,15 @@ func meanOf(engine, group string, h half, rows []row) mean {
 	}
 	m.First, m.Until = roundScore(m.First), roundScore(m.Until)
 	return m
+}
+
+// longQuery is the length of a long query, in words.
+const longQuery = 19
+
+// weakOf returns how many rows are so, and for which share of them the engine says that nothing fits.
+func weakOf(rows []row, so func(row) bool) (n int, refused float64) {
+	chosen := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !so(r) })
+	return len(chosen), roundScore(share(chosen, weak))
 }
 
 // roundScore removes digits that depend on the order of additions.
@@ -99,7 +116,10 @@ func originOf(ctx context.Context, src sources) (origin, error) {
 
 // files are the files of each set, as patterns.
 func (src sources) files() map[string][]string {
-	all := map[string][]string{"catalog": {filepath.Join(src.catalog, "*.json"), src.queries}}
+	all := map[string][]string{
+		"catalog": {filepath.Join(src.catalog, "*.json"), src.queries},
+		"absent":  {src.absent()},
+	}
 	for _, name := range ireval.Names() {
 		all[name] = []string{filepath.Join(src.retrieval, name, "tools.jsonl"), filepath.Join(src.retrieval, name, "queries.jsonl")}
 	}

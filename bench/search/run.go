@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,13 +57,18 @@ func evaluate(ctx context.Context, e engine, s *ireval.Set) ([]row, error) {
 // sources are where the sets lie.
 type sources struct{ retrieval, catalog, queries string }
 
+// absent is the file of needs that no tool of the catalogue fits.
+func (src sources) absent() string { return filepath.Join(src.retrieval, "absent", "queries.jsonl") }
+
 // setNames are the sets in the order of the tables.
-func setNames() []string { return append(ireval.Names(), "catalog") }
+func setNames() []string { return append(ireval.Names(), "catalog", "absent") }
 
 func (src sources) read(name string) (*ireval.Set, error) {
 	switch {
 	case name == "catalog":
 		return ireval.ReadCatalog(src.catalog, src.queries)
+	case name == "absent":
+		return ireval.ReadCatalog(src.catalog, src.absent())
 	case slices.Contains(ireval.Names(), name):
 		return ireval.Read(src.retrieval, name)
 	}

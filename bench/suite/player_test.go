@@ -147,7 +147,7 @@ func TestSearchFindsBeforeItCalls(t *testing.T) {
 
 // Answers of search_tools, as they were.
 const (
-	pythonAnswer = `No good match; closest:
+	pythonAnswer = `Not sure: try other words. Closest:
 from servers.filesystem import ...
   read_text_file(path: str, *, tail: float = ..., head: float = ...) -> {content: str}
     Read the complete contents of a file from the file system as text

@@ -23,7 +23,7 @@ const (
 	// toolsPerFunction is the number of hits per function that is shown, at most maxFunctions.
 	toolsPerFunction, maxFunctions = 4, 2
 	// coverMargin is how much more of a query than the best tool a function must match
-	// to be listed before it.
+	// to be shown: before tools that may not fit, else after them.
 	coverMargin = 0.05
 	// nearFullCover is how much of a query of several words a function must match to be
 	// listed after tools that match all of it.
@@ -116,7 +116,7 @@ func (sr *Searcher) addNonTools(ctx context.Context, s Request, lang codegen.Lan
 	weak := found.Weak || len(tools) == 0
 	var others []nonTool
 	if s.Upstream == "" {
-		functions, err := sr.functionsFor(ctx, s, lang, weak, best)
+		functions, err := sr.functionsFor(ctx, s, lang, found, best)
 		if err != nil {
 			return nil, err
 		}
@@ -147,17 +147,19 @@ func (sr *Searcher) addNonTools(ctx context.Context, s Request, lang codegen.Lan
 }
 
 // classify decides whether a function that matches cover of a query of that many words is shown, and where.
-func (o *nonTool) classify(words int, cover, best float64, weak bool, f runtime.Function, query string) {
+// tools is the answer so far: a function does not stand before tools that fit well.
+func (o *nonTool) classify(words int, cover, best float64, tools *Found, f runtime.Function, query string) {
+	weak := tools.Weak || tools.Total == 0
 	more := cover > best+coverMargin
 	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word matches too much
-	o.preferred = o.exact || more || weak && (words > 1 || best < minFunctionCover)
-	// A tool that matches the whole query suffices, unless the query is almost certainly about the function.
-	needed := o.preferred || weak || words > 1 && best < 1-coverMargin || words > 2 && cover > nearFullCover
+	o.preferred = o.exact || more && tools.right < leastHigh || weak && (words > 1 || best < minFunctionCover)
+	// A tool that matches as much suffices, unless the query is almost certainly about the function.
+	needed := o.preferred || weak || more || words > 2 && cover > nearFullCover
 	o.relevant = o.exact || cover >= minFunctionCover && worded && needed
 }
 
 // functionsFor returns the built-in functions that match a query.
-func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64) (found []nonTool, err error) {
+func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, tools *Found, best float64) (found []nonTool, err error) {
 	room := maxFunctions
 	if s.Limit > 0 {
 		room = max(1, min(s.Limit/toolsPerFunction, maxFunctions))
@@ -171,7 +173,7 @@ func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.La
 		f := *functionNamed(hit.ID.Name)
 		o := nonTool{candidate: functionCandidate(f, lang)}
 		o.exact = s.Query == hit.ID.Name || s.Query == hit.ID.String()
-		o.classify(results.Words, min(hit.Cover, known), best, weak, f, s.Query)
+		o.classify(results.Words, min(hit.Cover, known), best, tools, f, s.Query)
 		found = append(found, o)
 	}
 	return found, nil

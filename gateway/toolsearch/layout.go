@@ -40,6 +40,9 @@ const unlimited = MaxLimit + 1
 // 33 of 34 of the odd half, 71 of 74 of all (bench/results/answer-layout.txt).
 const confidentRatio = 0.7
 
+// certain is the estimated probability that one of the first tools is right from which few others are named.
+const certain = 0.9
+
 // minWeakCover is how much of a query the best hit must match to be shown with its
 // signature if no hit matches well.
 const minWeakCover = 0.6
@@ -56,6 +59,9 @@ func (l *layout) fill(s Request, list []candidate) {
 	if l.found.Listing {
 		l.fillListing(list)
 		return
+	}
+	if l.found.Confidence == Medium {
+		l.used += l.count(perhaps)
 	}
 	shares := l.shares(s, list)
 	for i, c := range list {
@@ -120,8 +126,14 @@ func (l *layout) rankedShares(list []candidate) []share {
 	if n := countExact(list); n > 0 {
 		return []share{{top, 1, n}, {Summary, 1, 2}, {Names, 1, 4}}
 	}
-	if len(list) > 1 && list[1].score < confidentRatio*list[0].score {
-		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
+	switch ahead := len(list) > 1 && list[1].score < confidentRatio*list[0].score; {
+	case l.budget > defaultBudget: // more than the usual is wanted
+	case ahead:
+		return []share{{top, 0.75, 2}, {Summary, 0.9, 2}, {Names, 1, 3}}
+	case l.found.right >= certain:
+		return []share{{top, 0.75, 4}, {Summary, 0.8, 1}, {Names, 1, 4}}
+	case l.found.Confidence == High:
+		return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, 8}}
 	}
 	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, unlimited}}
 }

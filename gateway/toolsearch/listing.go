@@ -45,10 +45,28 @@ func (f Found) verdict() string {
 	case len(f.Tools) == 0:
 		return "No tool matches." + f.suggestion() + " search_tools(\"\") lists the upstreams.\n"
 	case f.Weak:
-		return "No good match; closest:" + f.suggestion() + "\n"
+		return "Not sure: try other words" + f.narrower() + "." + f.suggestion() + " Closest:\n"
+	case f.Confidence == Medium:
+		return perhaps
 	}
 	return ""
 }
+
+// narrower names the upstreams to search instead, where some look right.
+func (f Found) narrower() string {
+	likely := f.Likely[:min(len(f.Likely), maxLikely)]
+	if len(likely) == 0 {
+		return ""
+	}
+	text := ", or upstream:" + likely[0]
+	if len(likely) > 1 {
+		text += " (" + strings.Join(likely[1:], ", ") + ")"
+	}
+	return text
+}
+
+// perhaps is the line above hits of medium confidence.
+const perhaps = "Perhaps:\n"
 
 func (f Found) suggestion() string {
 	if len(f.Suggest) == 0 {
@@ -69,7 +87,7 @@ const (
 // footer returns the lines below that many hits.
 func (f Found) footer(hits int) string {
 	var b strings.Builder
-	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && (f.Weak || hits == 0) {
+	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && hits == 0 {
 		fmt.Fprintf(&b, "Upstreams that look right: %s.\n", strings.Join(likely, ", "))
 	}
 	if f.Offers != "" {

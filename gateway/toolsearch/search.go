@@ -61,6 +61,8 @@ type Found struct {
 	Tools []FoundTool `json:"tools"`
 	// Total is how many tools matched.
 	Total int `json:"total"`
+	// Confidence says how sure it is that one of the first tools is right; "" for a list.
+	Confidence Confidence `json:"confidence,omitempty"`
 	// Weak says that none of them matches well.
 	Weak bool `json:"weak,omitempty"`
 	// Unmatched are words of the query that no tool has, Suggest similar words,
@@ -91,6 +93,7 @@ type Found struct {
 	Detail   Detail `json:"detail"`
 	Language string `json:"language"`
 
+	right float64            // the estimated probability that one of the first tools is right
 	cost  int                // of Text, in tokens
 	words map[string]float64 // words of the query with their weights
 }
@@ -175,6 +178,7 @@ func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language
 	if err != nil {
 		return Found{}, err
 	}
+	found.rate(list)
 	l := sr.layout(s, &found)
 	l.fill(s, list)
 	found.cost = l.used
@@ -248,6 +252,7 @@ func diversify(list []candidate) []candidate {
 
 // setTotals copies the totals and suggestions of an index's results.
 func (f *Found) setTotals(r index.Results) {
+	f.right = r.Confidence
 	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
 }
 

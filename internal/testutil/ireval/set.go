@@ -49,7 +49,9 @@ type row struct {
 }
 
 // Names returns the sets that Read reads.
-func Names() []string { return []string{"livemcp", "bfcl", "mcpproxygold"} }
+func Names() []string {
+	return []string{"livemcp", "bfcl", "mcpproxygold", "metatool", "stabletoolbench"}
+}
 
 // Read reads one set of dir: its tools.jsonl and its queries.jsonl. The groups are
 // set/kind, where the kinds of a set that has no names for what is asked are one, "pooled".
@@ -66,14 +68,17 @@ func Read(dir, name string) (*Set, error) {
 		case "step", "task", "route", "golden":
 			return q.Kind
 		}
+		if group, _, ok := strings.Cut(q.Kind, "_"); ok && len(group) == 2 && group[0] == 'G' { // ToolBench's G1 to G3
+			return group
+		}
 		return "pooled"
 	})
 	return s, err
 }
 
 // ReadCatalog reads tools/list answers, one file a server, as a pool of tools,
-// and the queries over it from a file; the groups are catalog/style.
-// It is [ErrNoData] if there is no catalogue in dir.
+// and the queries over it from a file; the groups are catalog/style, or absent/catalog for queries of no style,
+// which nothing in the catalogue fits. It is [ErrNoData] if dir has no catalogue, or if the file is missing.
 func ReadCatalog(dir, queries string) (*Set, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(paths) == 0 {
@@ -97,7 +102,13 @@ func ReadCatalog(dir, queries string) (*Set, error) {
 	}
 	s := &Set{Name: "catalog"}
 	s.fill(rows)
-	return s, s.readQueries(queries, func(q Query) string { return q.Style })
+	err = s.readQueries(queries, func(q Query) string { return q.Style })
+	for i := range s.Queries {
+		if q := &s.Queries[i]; q.Style == "" {
+			q.Group = "absent/catalog"
+		}
+	}
+	return s, err
 }
 
 // fill makes entries of the rows: upstreams and tools get the ids that the
