@@ -111,6 +111,7 @@ func settings() map[string][]string {
 		"docs/how-to/install.md":                {"60 MB"},
 		"docs/how-to/measure-with-a-model.md":   {"8 s", "15 s"},
 		"docs/how-to/measure-your-savings.md":   {"200,000 tokens", "1,024 tokens", "10 s"},
+		"docs/how-to/plugins.md":                {"10s", "5s"},
 		"docs/how-to/privacy.md":                {"5 s"},
 		"docs/how-to/remote-sandboxes.md":       {"1 s", "2 s", "4 s", "30 s"},
 		"docs/how-to/troubleshooting.md":        {"60 s"},

@@ -311,7 +311,7 @@ func (p *Plugins) newRunner(e *entry, wanted string) *runner {
 		asked.Files[name] = e.grants.Files[name]
 	}
 	return &runner{
-		plugin: e.plugin, grants: asked, serve: p.opts.Serve, log: p.opts.Logger, secrets: p.opts.Secrets.For("", secrets...), wanted: wanted,
+		plugin: e.plugin, grants: asked, serve: p.opts.Serve, log: p.opts.Logger, secrets: p.opts.Secrets.For("", secrets...), wanted: wanted, quit: make(chan struct{}),
 		// Of a fixed length: runsc takes a prefix of an id for the id.
 		id:      func() string { return fmt.Sprintf("plugin-%06d", p.started.Add(1)) },
 		slots:   [2]chan struct{}{make(chan struct{}, slots), make(chan struct{}, slots)},

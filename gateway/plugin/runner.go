@@ -69,6 +69,8 @@ type runner struct {
 	// slots bound the concurrent calls: those of tools and steps, which may take long, and all others.
 	slots [2]chan struct{}
 	calls atomic.Int64
+	// quit is closed to end a start that is under way.
+	quit chan struct{}
 
 	mu       sync.Mutex
 	process  *process
@@ -221,6 +223,13 @@ func (r *runner) launch() (*process, error) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { p.kill(fmt.Errorf("its code was not loaded within %v", startTimeout)) })
 	defer stop()
+	r.work.Go(func() {
+		select {
+		case <-r.quit:
+			p.kill(errClosed)
+		case <-ctx.Done():
+		}
+	})
 	m := &r.plugin.Manifest
 	init := map[string]any{"entry": r.plugin.Entry, "functions": m.Functions(), "described": append([]string{}, slices.Concat(m.Tools, m.Steps)...), "secrets": map[string]string(r.grants.Secrets)}
 	if err := p.send(ctx, map[string]any{"init": init}); err != nil {
@@ -358,6 +367,9 @@ func (r *runner) retire(patience time.Duration) {
 // close stops the sandbox and waits until it is removed.
 func (r *runner) close() {
 	r.mu.Lock()
+	if !r.closed {
+		close(r.quit)
+	}
 	r.closed = true
 	if r.process != nil {
 		r.process.kill(errClosed)
