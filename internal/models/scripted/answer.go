@@ -1,4 +1,4 @@
-package modeltest
+package scripted
 
 import (
 	"encoding/json"
@@ -9,21 +9,21 @@ import (
 )
 
 // answer writes the model's text, in one piece or as a stream.
-func (s *Server) answer(w http.ResponseWriter, t Turn, stream bool) {
+func (s *Model) answer(w http.ResponseWriter, t Turn, stream bool) {
 	text, u, cut := s.Reply(t), usage(t), false
 	if u.Output = len(text)/4 + 1; u.Output > t.Limit {
 		text, u.Output, cut = text[:t.Limit*4], t.Limit, true
 	}
 	switch {
-	case s.api == models.Anthropic && stream:
+	case s.API == models.Anthropic && stream:
 		s.streamMessages(w, text, u, cut)
-	case s.api == models.Anthropic:
+	case s.API == models.Anthropic:
 		send(w, http.StatusOK, s.message([]any{map[string]any{"type": "text", "text": text}}, reason(cut, "max_tokens", "end_turn"), u))
 	case stream:
 		s.streamChat(w, text, u, cut, t.Params["stream_options"])
 	default:
 		send(w, http.StatusOK, s.withUsage(map[string]any{
-			"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": Model + "-2026-01-01",
+			"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": Name + "-2026-01-01",
 			"choices": []any{map[string]any{"index": 0, "message": map[string]any{"role": "assistant", "content": text, "refusal": nil}, "finish_reason": reason(cut, "length", "stop")}},
 		}, u))
 	}
@@ -48,7 +48,7 @@ func reason(cut bool, bound, end string) string {
 	return end
 }
 
-func (s *Server) withUsage(body map[string]any, u models.Usage) map[string]any {
+func (s *Model) withUsage(body map[string]any, u models.Usage) map[string]any {
 	if !s.NoUsage {
 		body["usage"] = map[string]any{
 			"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
@@ -81,15 +81,15 @@ func event(w http.ResponseWriter, name string, body any) {
 	}
 }
 
-func (s *Server) streamChat(w http.ResponseWriter, text string, u models.Usage, cut, withUsage bool) {
+func (s *Model) streamChat(w http.ResponseWriter, text string, u models.Usage, cut, withUsage bool) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	chunk := func(choices []any) map[string]any {
-		return map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": Model + "-2026-01-01", "choices": choices}
+		return map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": Name + "-2026-01-01", "choices": choices}
 	}
 	delta := func(d map[string]any, finish any) []any {
 		return []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}
 	}
-	if s.api == models.Azure { // Azure begins with the results of its filter
+	if s.API == models.Azure { // Azure begins with the results of its filter
 		event(w, "", map[string]any{"id": "", "object": "", "created": 0, "model": "", "choices": []any{}, "prompt_filter_results": []any{}})
 	}
 	event(w, "", chunk(delta(map[string]any{"role": "assistant", "content": ""}, nil)))
@@ -103,9 +103,9 @@ func (s *Server) streamChat(w http.ResponseWriter, text string, u models.Usage, 
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func (s *Server) message(content []any, stop any, u models.Usage) map[string]any {
+func (s *Model) message(content []any, stop any, u models.Usage) map[string]any {
 	body := map[string]any{
-		"id": "msg_1", "type": "message", "role": "assistant", "model": Model + "-20260101", "content": content, "stop_reason": stop, "stop_sequence": nil,
+		"id": "msg_1", "type": "message", "role": "assistant", "model": Name + "-20260101", "content": content, "stop_reason": stop, "stop_sequence": nil,
 	}
 	if !s.NoUsage {
 		body["usage"] = map[string]any{"input_tokens": u.Input - u.Cached, "output_tokens": u.Output, "cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": 0}
@@ -113,7 +113,7 @@ func (s *Server) message(content []any, stop any, u models.Usage) map[string]any
 	return body
 }
 
-func (s *Server) streamMessages(w http.ResponseWriter, text string, u models.Usage, cut bool) {
+func (s *Model) streamMessages(w http.ResponseWriter, text string, u models.Usage, cut bool) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	first := u
 	first.Output = 1
