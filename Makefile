@@ -30,6 +30,10 @@ test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
+.PHONY: examples
+examples: prereq-demo build runsc ## run the fifteen examples, compare what they print, and show a table of times and tokens
+	@"$(BIN)/sallyport" example run --all $(ARGS)
+
 .PHONY: demo
 demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP client use the gateway
 	@$(STEP) "building the demo client" go build $(VCS) -o "$(BIN)/demo" ./bench/demo

@@ -6,12 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"sallyport/internal/testutil"
+	"sallyport/internal/walkthrough"
 )
 
 // TestTutorial runs the commands of each lesson in a shell, in their order, and compares what they print with the page.
@@ -68,33 +68,16 @@ func newReader(t *testing.T) reader {
 
 func (r reader) clone() string { return filepath.Join(string(r), "sallyport") }
 
-// step is a shell example of a page, and the text block after it: what it prints.
-type step struct {
-	commands, prints string
-	fails, compared  bool
-}
-
-var anyFence = regexp.MustCompile("(?ms)^```([^\n]+)\n(.*?)^```$")
-
-// steps returns the shell examples of a page. One that is marked "sh fails" ends with a status other than 0.
-func steps(t *testing.T, page string) (all []step) {
+// steps returns the commands of a page.
+func steps(t *testing.T, page string) []walkthrough.Step {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range anyFence.FindAllStringSubmatch(string(text), -1) {
-		switch kind, body := block[1], block[2]; {
-		case strings.HasPrefix(kind, "sh"):
-			all = append(all, step{commands: body, fails: kind == "sh fails"})
-		case kind == "text" && len(all) > 0 && !all[len(all)-1].compared:
-			all[len(all)-1].prints, all[len(all)-1].compared = body, true
-		default:
-			t.Errorf("a block of %q follows no command:\n%s", kind, body)
-		}
-	}
-	if len(all) < 5 {
-		t.Fatalf("%s has only %d commands", page, len(all))
+	all, err := walkthrough.Steps(string(text))
+	if err != nil || len(all) < 5 {
+		t.Fatalf("%s has only %d commands: %v", page, len(all), err)
 	}
 	return all
 }
@@ -123,8 +106,8 @@ func (r reader) follow(t *testing.T, page string) {
 	var script strings.Builder
 	script.WriteString(prelude)
 	for _, s := range all {
-		commands := strings.ReplaceAll(s.commands, "8080", port)
-		if s.fails {
+		commands := strings.ReplaceAll(s.Commands, "8080", port)
+		if s.Fails {
 			commands = fmt.Sprintf("if {\n%s}; then echo 'this does not fail'; exit 1; fi\n", commands)
 		}
 		script.WriteString(commands + "printf '" + `\036` + "'\n")
@@ -137,49 +120,13 @@ func (r reader) follow(t *testing.T, page string) {
 	out, err := cmd.Output()
 	printed := strings.Split(strings.NewReplacer(r.clone(), "/home/ann/sallyport", string(r), "/home/ann", port, "8080").Replace(string(out)), stepMark)
 	if err != nil || len(printed) != len(all)+1 {
-		t.Errorf("%v; step %d of %d:\n%s\n%s", err, len(printed), len(all), all[min(len(printed), len(all))-1].commands, printed[len(printed)-1])
+		t.Errorf("%v; step %d of %d:\n%s\n%s", err, len(printed), len(all), all[min(len(printed), len(all))-1].Commands, printed[len(printed)-1])
 	}
 	for i, s := range all[:min(len(printed)-1, len(all))] {
-		if s.compared && !pattern(s.prints).MatchString(normalize(printed[i])) {
-			t.Errorf("%s\nprints\n%s\nthe page says\n%s", s.commands, printed[i], s.prints)
+		if !s.Matches(printed[i]) {
+			t.Errorf("%s\nprints\n%s\nthe page says\n%s", s.Commands, printed[i], s.Prints)
 		}
 	}
-}
-
-// pattern matches what a page says that a command prints. Three dots are any text, and a line of them any lines.
-func pattern(says string) *regexp.Regexp {
-	var p strings.Builder
-	p.WriteString(`\A`)
-	for line := range strings.Lines(normalize(says)) {
-		if line == "...\n" {
-			p.WriteString(`(?:.*\n)*`)
-			continue
-		}
-		p.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, `.*`))
-	}
-	return regexp.MustCompile(p.String() + `\z`)
-}
-
-var passing = []struct {
-	what *regexp.Regexp
-	to   string
-}{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`), "DATE"},
-	{regexp.MustCompile(`\b\d+(\.\d+)? ?(µs|ms|s)\b`), "DURATION"},
-	{regexp.MustCompile(`\.+ DURATION`), "DURATION"}, // the dots of make
-	{regexp.MustCompile(`\b(e|a|r)-[0-9a-z]{8,}\b`), "ID"},
-	{regexp.MustCompile(`\bsp_[0-9A-Za-z_]+`), "TOKEN"},
-	{regexp.MustCompile(` +`), " "}, // columns are as wide as what is in them
-	{regexp.MustCompile(` +\n`), "\n"},
-}
-
-// normalize replaces what differs from one run to the next.
-func normalize(text string) string {
-	for _, p := range passing {
-		text = p.what.ReplaceAllString(text, p.to)
-	}
-	return text
 }
 
 func freePort(t *testing.T) string {

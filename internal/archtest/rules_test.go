@@ -14,11 +14,14 @@ var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...",
 
 // commandRules returns the rules of the packages with verbs, which do not import each other.
 func commandRules() (all []importRule) {
-	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "plugincmd", "server", "taskcmd", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "configcmd", "doctorcmd", "environmentscmd", "examplecmd", "plugincmd", "server", "taskcmd", "toolscmd", "topcmd", "upstreamscmd", "vmcmd", "workflowcmd"} {
 		r := importRule{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
 			"packages of verbs do not import each other: what several of them need is in cli"}
 		if name == "benchcmd" {
 			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/tokencount", "bench/local", "bench/stats", "bench/suite")
+		}
+		if name == "examplecmd" {
+			r.imports = append(r.imports, "examples")
 		}
 		all = append(all, r)
 	}
@@ -30,8 +33,10 @@ func commandRules() (all []importRule) {
 
 // Packages import only lower layers: cmd, the interfaces (mcpserver, httpapi, dashboard), workflow, gateway, its four peers, internal.
 var importRules = append(commandRules(), []importRule{
-	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite", "bench/chaos/killtest"}, // a model to work with, clients of a gateway that is killed
+	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite", "bench/chaos/killtest", "examples"}, // a model to work with, clients of a gateway that is killed
 		"cmd wires everything together; only its verb bench uses the packages of make bench"},
+	{"examples", []string{"internal/walkthrough"}, nil,
+		"the examples are files, which the verb example runs"},
 	{"bench/tokencount", []string{"bench/ordered"}, nil,
 		"tokens are counted from the transcript only"},
 	{"bench/ordered", nil, nil,

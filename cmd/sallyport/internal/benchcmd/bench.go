@@ -10,7 +10,8 @@ import (
 // benchOptions are the flags of bench that are not about a model.
 type benchOptions struct {
 	asJSON, noCalls bool
-	only            string
+	pool            bool
+	only, program   string
 	runs            int
 }
 
@@ -39,11 +40,16 @@ Last it measures times on this machine: start, search, programs and calls. For
 these it repeats the fastest tool, four times for each of --runs and at most 200
 times. With --only latency that is the first tool that answers.
 
+With --program it runs FILE instead, and counts the tokens that a model reads and
+writes with it, and if it made the same calls directly. With --pool it measures the
+first program and the following ones, with and without waiting sandboxes.
+
 With --model an agent with a real model works on built-in tasks instead, in each
 mode; the settings are not used then.`,
 		Example: `  sallyport bench
   sallyport bench --only tokens --no-calls
   sallyport bench --json | jq .tokens.per_turn
+  sallyport bench --program report.py
   sallyport bench --model http://localhost:11434/v1 --name qwen3`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +60,12 @@ mode; the settings are not used then.`,
 				m.Runs, m.JSON = max(o.runs, 1), o.asJSON
 				return a.benchModel(cmd.Context(), m)
 			}
+			if o.program != "" {
+				return a.benchProgram(cmd.Context(), o)
+			}
+			if o.pool {
+				return a.benchPool(cmd.Context(), o)
+			}
 			return a.bench(cmd.Context(), o)
 		},
 	}
@@ -62,6 +74,8 @@ mode; the settings are not used then.`,
 	flags.StringVar(&o.only, "only", "", "measure only `WHAT`: tokens or latency")
 	flags.IntVar(&o.runs, "runs", 0, "take each time `N` times (default 10); with --model, do each\ntask N times (default 1)")
 	flags.BoolVar(&o.noCalls, "no-calls", false, "call no tool of any upstream")
+	flags.StringVar(&o.program, "program", "", "run `FILE`, and compare its tokens with those of direct calls")
+	flags.BoolVar(&o.pool, "pool", false, "measure programs with and without waiting sandboxes")
 	m.flags(flags)
 	cli.CompleteFlag(cmd, "only", "tokens", "latency")
 	return cmd
@@ -72,6 +86,10 @@ func (o *benchOptions) check(cmd *cobra.Command, m modelOptions) error {
 	switch {
 	case o.only != "" && o.only != "tokens" && o.only != "latency":
 		return cli.Misuse(cmd, "--only is tokens or latency, not %.40q", o.only)
+	case o.program != "" && (o.pool || o.only != "" || o.noCalls || o.runs != 0):
+		return cli.Misuse(cmd, "of the other flags only --json goes with --program")
+	case o.pool && (o.only != "" || o.noCalls):
+		return cli.Misuse(cmd, "of the other flags only --json and --runs go with --pool")
 	case o.runs < 0 || o.runs == 0 && cmd.Flags().Changed("runs"):
 		return cli.Misuse(cmd, "--runs must be at least 1")
 	}

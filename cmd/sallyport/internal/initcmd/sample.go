@@ -22,7 +22,7 @@ const sampleVerb = "sample"
 func SampleCommand(shared *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    sampleVerb + " NAME",
-		Short:  "run a sample MCP server over stdio, for try and init",
+		Short:  "run a sample MCP server over stdio, for try, init and examples",
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -30,7 +30,7 @@ func SampleCommand(shared *cli.App) *cobra.Command {
 					return serveSample(sampleServer{args[0], tools}, shared.Stdin, shared.Stdout)
 				}
 			}
-			return cli.Misuse(cmd, "%s needs one of %s", sampleVerb, strings.Join(sampleNames(), ", "))
+			return cli.Misuse(cmd, "%s needs one of %s", sampleVerb, strings.Join(append(sampleNames(), deskServers()...), ", "))
 		},
 	}
 }

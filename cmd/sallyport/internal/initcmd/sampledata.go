@@ -31,6 +31,10 @@ func sampleTools(name string) []sampleTool {
 		return shopTools()
 	case "notes":
 		return (&notebook{}).tools()
+	case "crm":
+		return crmTools()
+	case "mail":
+		return (&postbox{}).tools()
 	}
 	return nil
 }
