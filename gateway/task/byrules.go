@@ -103,6 +103,10 @@ func (l *loop) answered(e execution.Result) (Status, error) {
 	case e.Failed():
 		return Failed, &tool.Error{Kind: tool.Failed, Message: "the program failed: " + sanitize.Line(e.Ending(), 500), Hint: "change the program and run it with exec, or use a model"}
 	}
-	l.work.change(func(t *Task) { t.Answer = sanitize.Text(e.Text(), 256<<10) })
+	answer := sanitize.Text(e.Text(), 256<<10)
+	if wrong := l.wrongAnswer(answer); wrong != "" {
+		return Failed, &tool.Error{Kind: tool.Failed, Message: wrong, Hint: "use a model, which shapes the answer"}
+	}
+	l.work.change(func(t *Task) { t.Answer = answer })
 	return Done, nil
 }

@@ -284,16 +284,24 @@ func (l *loop) program(ctx context.Context, r reply, turn *Turn) (Status, string
 // execute runs a program through the door of all programs, and records it in a turn.
 func (l *loop) execute(ctx context.Context, code, language string, turn *Turn) (execution.Result, error) {
 	program := execution.Program{
-		Code: code, Language: language, Workspace: l.request.Workspace, Environment: l.request.Environment, Peer: l.request.Peer, Resume: l.resume,
+		ID: execution.NewID(), Code: code, Language: language, Workspace: l.request.Workspace, Environment: l.request.Environment, Peer: l.request.Peer, Resume: l.resume,
 	}
+	before := l.work.now().Execution
+	l.noteExecution(ctx, program.ID, nil)
 	e, err := l.tasks.opts.Gateway.Execute(ctx, program)
-	if tool.AsError(err).Kind == tool.Invalid && l.resume != "" { // in another language, or too late
+	if tool.AsError(err).Kind == tool.Invalid && l.resume != "" && code != "" { // in another language, or too late
 		program.Resume = ""
 		e, err = l.tasks.opts.Gateway.Execute(ctx, program)
 	}
 	if err != nil {
+		l.noteExecution(ctx, before, nil)
 		return e, err
 	}
+	var held []string
+	for _, a := range e.Approvals {
+		held = append(held, a.ID)
+	}
+	l.noteExecution(ctx, e.ID, held)
 	l.ran, l.resume = true, e.Resume
 	turn.Execution, turn.Status = e.ID, string(e.Status)
 	if e.Failed() {
@@ -304,6 +312,12 @@ func (l *loop) execute(ctx context.Context, code, language string, turn *Turn) (
 			turn.Calls = append(turn.Calls, c.Tool.String()+" "+c.Outcome)
 		}
 	}
-	l.work.change(func(t *Task) { t.Execution = e.ID })
 	return e, nil
+}
+
+// noteExecution records which execution runs the task's program, before it runs: a task whose process is killed can be
+// resumed at it.
+func (l *loop) noteExecution(ctx context.Context, id string, held []string) {
+	l.work.change(func(t *Task) { t.Execution, t.Approvals = id, held })
+	l.tasks.records.put(ctx, l.work.now())
 }

@@ -2,9 +2,11 @@ package task
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
@@ -59,6 +61,10 @@ func (l *loop) again(ctx context.Context, m *model) (status Status, over bool, e
 	turn := Turn{Kind: KindProgram, Text: sanitize.Text(old.Program, maxKept), Language: old.Language, Begun: time.Now().UTC()}
 	l.resume = old.Execution
 	e, err := l.execute(ctx, "", old.Language, &turn)
+	if errors.Is(err, history.ErrNoExecution) { // it was killed before its journal existed
+		l.resume = ""
+		e, err = l.execute(ctx, old.Program, old.Language, &turn)
+	}
 	turn.Duration = time.Since(turn.Begun)
 	if err != nil {
 		turn.Error = tool.AsError(err).Error()

@@ -103,6 +103,8 @@ type Task struct {
 	Program   string `json:"program,omitempty"`
 	Language  string `json:"language,omitempty"`
 	Execution string `json:"execution,omitempty"`
+	// Approvals are the questions about the calls that hold it.
+	Approvals []string `json:"approvals,omitempty"`
 	// Error and Kind say why it failed or was refused.
 	Error string `json:"error,omitempty"`
 	Kind  string `json:"kind,omitempty"`

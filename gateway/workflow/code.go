@@ -86,10 +86,8 @@ func (r codeRun) runProgram(ctx context.Context, n *node, at location, attempt i
 		return result{}, err
 	}
 	p.Timeout, p.Peer, p.Value = n.Timeout, r.peer, maxOutput
-	if at.history != nil && at.history.attempt == attempt && (n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk) {
-		if out, done, err := toolRun(r).resolveInterrupted(ctx, n, at, attempt, true); done || err != nil {
-			return out, err
-		}
+	if out, done, err := toolRun(r).resolveByRule(ctx, n, at, attempt); done || err != nil {
+		return out, err
 	}
 	before, err := r.previousExecutions(ctx, at, attempt)
 	if err != nil {

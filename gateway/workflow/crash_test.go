@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
+	"sallyport/gateway/task"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
@@ -69,6 +70,7 @@ steps:
   - {id: kept, tool: t.count, with: {kept: 1}, idempotency_key: "k", interrupted: retry}
   - id: program
     code: result = 1
+  - {id: words, task: Count, returns: {type: integer}}
   - {id: sub, workflow: inner, with: {x: 3}}
   - {id: yes, wait: {approval: {message: go on}}}
   - {id: ask, form: {title: who, fields: {name: {type: string}}}}
@@ -77,7 +79,7 @@ steps:
     catch: [{id: mend, tool: t.count, with: {mended: 1}}]
     finally: [{id: last, tool: t.count, with: {last: 1}}]
 outputs:
-  all: {value: "${{ [steps.first.output.n, steps.each.output, steps.both.output.right.right, steps.pick.output.two, steps.again.output.pass, steps.flaky.output.ok, steps.program.output, steps.sub.output.y, steps.ask.output.name] }}"}
+  all: {value: "${{ [steps.first.output.n, steps.each.output, steps.both.output.right.right, steps.pick.output.two, steps.again.output.pass, steps.flaky.output.ok, steps.program.output, steps.words.output, steps.sub.output.y, steps.ask.output.name] }}"}
   kept: {value: "${{ steps.kept.status }}"}
   guard: {value: "${{ has(steps.guard.output.careful) ? 'done' : 'unsure' }}"}
 `
@@ -134,6 +136,25 @@ func (w effectFile) Execute(_ context.Context, p execution.Program) (execution.R
 	return value(p.ID, "7"), err
 }
 
+// Run does a task, whose record is a file. With Show, a task that is done is known after a restart.
+func (w effectFile) Run(ctx context.Context, r task.Request, _ func(task.Task)) (task.Task, error) {
+	if err := errors.Join(w.note("task"), os.WriteFile(filepath.Join(w.dir, r.ID), nil, 0o600)); err != nil {
+		return task.Task{}, err
+	}
+	return w.Show(ctx, r.ID)
+}
+
+func (w effectFile) Resume(context.Context, string, tool.Peer, func(task.Task)) (task.Task, error) {
+	return task.Task{}, errors.New("a task that is done was resumed")
+}
+
+func (w effectFile) Show(_ context.Context, id string) (task.Task, error) {
+	if _, err := os.Stat(filepath.Join(w.dir, id)); err != nil {
+		return task.Task{}, &tool.Error{Kind: tool.NotFound, Message: "there is no task " + id}
+	}
+	return task.Task{ID: id, Status: task.Done, Answer: "8", Execution: "e-1"}, nil
+}
+
 // Tool and SkillLanguage make it a catalog: one tool says that a second call does no harm.
 func (w effectFile) Tool(id tool.ID) (tool.Tool, bool) {
 	yes := id.Name == "count" || id.Name == "flaky"
@@ -171,7 +192,7 @@ func crashChild(dir string) error {
 		return err
 	}
 	w := effectFile{dir}
-	e, err := workflow.Open(w, &workflow.Options{Records: s, Definitions: func() []*spec.Definition { return []*spec.Definition{outer, inner} }, Approvals: autoApprover{}, Catalog: w})
+	e, err := workflow.Open(w, &workflow.Options{Records: s, Definitions: func() []*spec.Definition { return []*spec.Definition{outer, inner} }, Approvals: autoApprover{}, Catalog: w, Tasks: w})
 	if err != nil {
 		return err
 	}
@@ -276,6 +297,9 @@ func (c *crash) compare(at string, whole *crash, unsure bool) {
 		if got[`careful {"careful":1}`] > 1 {
 			c.t.Errorf("%s: what may be done once was done %d times", at, got[`careful {"careful":1}`])
 		}
+	}
+	if got["task"] != 1 {
+		c.t.Errorf("%s: the task was done %d times", at, got["task"])
 	}
 	more := 0
 	for deed, n := range got {

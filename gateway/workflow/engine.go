@@ -53,6 +53,8 @@ type Options struct {
 	Catalog Catalog
 	// Plugins calls steps of plugins; nil has none.
 	Plugins Plugins
+	// Tasks does the tasks of steps; if nil, such a step fails.
+	Tasks Tasks
 	// Labels transfers data labels into runs and back; nil transfers nothing.
 	Labels Labels
 	// OnWaiting is called when a run waits for a person, and when what it waits for changes. It must not block.

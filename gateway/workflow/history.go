@@ -39,6 +39,7 @@ type stepHistory struct {
 	// called: the attempt has called a tool. uncertain: a call from before the run was resumed may have been executed.
 	called, uncertain bool
 	start             *Started // of a nested workflow
+	task              string   // the id of a step's task, which all its attempts continue
 	outcome           string   // "" where it has not ended
 	output            json.RawMessage
 	fault             *Fault
@@ -162,7 +163,7 @@ func (h *runHistory) step(e Event) {
 		p.begin(e)
 	case Retrying:
 		h.retries++
-		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.lastExecution()}
+		*p = stepHistory{last: Retrying, attempt: e.Attempt, starts: p.starts, retryAt: e.Until, retryPending: true, earlier: p.lastExecution(), task: p.task}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -174,7 +175,7 @@ func (h *runHistory) step(e Event) {
 		}
 		h.addLabels(e.Read)
 		*p = stepHistory{
-			last: Ended, attempt: p.attempt, starts: p.starts, outcome: e.Outcome, output: e.Output, fault: e.Error, children: p.children, start: p.start,
+			last: Ended, attempt: p.attempt, starts: p.starts, outcome: e.Outcome, output: e.Output, fault: e.Error, children: p.children, start: p.start, task: p.task,
 			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
 		}
 		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else a resumed run needs them
@@ -194,6 +195,9 @@ func (p *stepHistory) begin(e Event) {
 	if e.Execution != "" {
 		p.executions = append(p.executions, e.Execution)
 	}
+	if e.Task != "" {
+		p.task = e.Task
+	}
 	if e.Start != nil {
 		p.start = e.Start
 	}
@@ -209,7 +213,7 @@ func (p *stepHistory) reenter() {
 		}
 		delete(inner.children, "catch")
 		delete(inner.children, "finally")
-		p.children[name] = &stepHistory{children: inner.children, start: inner.start, earlier: inner.earlier, reentered: true}
+		p.children[name] = &stepHistory{children: inner.children, start: inner.start, earlier: inner.earlier, task: inner.task, reentered: true}
 		if inner.uncertain {
 			p.children[name].attempt, p.children[name].uncertain = inner.attempt, true
 		}

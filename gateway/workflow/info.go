@@ -80,6 +80,8 @@ func (o *Outline) setAction(do spec.Action) {
 		o.Kind, o.Of = "skill", do.Name.Text
 	case *spec.Plugin:
 		o.Kind, o.Of = "plugin", do.Name.Text
+	case *spec.Task:
+		o.Kind, o.Of = "task", do.Words.Text.Text
 	case *spec.Nested:
 		o.Kind, o.Of = "workflow", do.Name.Text
 	case *spec.Wait:

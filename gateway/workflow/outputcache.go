@@ -85,6 +85,8 @@ func (r cacheRun) actionKey(n *node) any {
 		return do.Name.Text
 	case *spec.Plugin:
 		return do.Name.Text
+	case *spec.Task:
+		return []any{do.Words.Text.Text, string(do.Returns), do.Model.Text}
 	}
 	return r.program.Digest
 }

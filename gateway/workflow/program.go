@@ -18,6 +18,8 @@ type node struct {
 	cond, output, key, idempotency *template.Binding
 	// with is the arguments; for a loop the list, for a wait the time or the message.
 	with *template.Binding
+	// words is the text of a task.
+	words *template.Binding
 	// when are the conditions of a switch, or the one of a while.
 	when   []*template.Binding
 	blocks []block
@@ -119,6 +121,8 @@ func (c *compiler) action(s template.Scope, n *node) {
 		n.with = c.value(s, do.With)
 	case *spec.Plugin:
 		n.with = c.value(s, do.With)
+	case *spec.Task:
+		n.with, n.words = c.value(s, do.With), c.value(s, do.Words)
 	case *spec.Nested:
 		n.with = c.value(s, do.With)
 	case *spec.Parallel:

@@ -47,7 +47,7 @@ func (r result) error(unreadable error) error {
 // leaf reports whether the result of a step cannot be derived again from nested steps.
 func leaf(n *node) bool {
 	switch n.Do.(type) {
-	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Plugin, *spec.Wait, *spec.Form:
+	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Plugin, *spec.Task, *spec.Wait, *spec.Form:
 		return true
 	}
 	return false
@@ -236,6 +236,8 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at location, attempt in
 		return codeRun{r}.skill(ctx, f, n, do, at, attempt)
 	case *spec.Plugin:
 		return toolRun{r}.plugin(ctx, f, n, do, at, attempt)
+	case *spec.Task:
+		return taskRun{r}.task(ctx, f, n, do, at, attempt)
 	case *spec.Nested:
 		return r.runNested(ctx, f, n, do, at, attempt)
 	case *spec.Parallel:

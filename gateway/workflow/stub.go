@@ -7,7 +7,7 @@ import (
 	"sallyport/gateway/workflow/spec"
 )
 
-// Stub can replace an attempt of a step: a tool, code, skill or workflow step, or a wait for time, but not
+// Stub can replace an attempt of a step: a tool, code, skill, task or workflow step, or a wait for time, but not
 // a block, a form or an approval. It is called before each attempt; input are the arguments in JSON. If done, output (JSON) or
 // err is the result of the attempt, to which the step's "output" is not applied; log, retries and timeouts work as usual.
 // Workflow tests set it as [Options].Instead; a gateway does not. It must be safe for concurrent use.

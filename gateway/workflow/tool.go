@@ -151,6 +151,14 @@ func (r toolRun) resolveInterrupted(ctx context.Context, n *node, at location, a
 	return result{}, false, interruptedError("its rule forbids a repeat")
 }
 
+// resolveByRule is resolveInterrupted for a step that can be resumed: only a rule of the definition keeps it from that.
+func (r toolRun) resolveByRule(ctx context.Context, n *node, at location, attempt int) (out result, done bool, err error) {
+	if at.history == nil || at.history.attempt != attempt || n.Interrupted != interruptedFail && n.Interrupted != interruptedAsk {
+		return result{}, false, nil
+	}
+	return r.resolveInterrupted(ctx, n, at, attempt, true)
+}
+
 func interruptedError(why string) error {
 	return &tool.Error{Kind: tool.Canceled, Message: "the step was interrupted: it may have been done, and " + why,
 		Hint: "check whether it was done; `interrupted: retry` in the definition repeats it"}

@@ -69,7 +69,7 @@ type Clock struct {
 type Outline struct {
 	// ID is "" for what holds the steps of a branch, a case and the like; Kind says what it is then.
 	ID string `json:"id,omitempty"`
-	// Kind is tool, code, skill, workflow, parallel, for_each, switch, while, wait, form or try; or branch, case, default, catch, finally.
+	// Kind is tool, code, skill, task, workflow, parallel, for_each, switch, while, wait, form or try; or branch, case, default, catch, finally.
 	Kind string `json:"kind"`
 	// Of is the tool, skill, workflow, condition or the like.
 	Of          string    `json:"of,omitempty"`

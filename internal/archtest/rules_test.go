@@ -61,7 +61,7 @@ var importRules = append(commandRules(), []importRule{
 		"a plan is made from words and definitions only"},
 	{"gateway/task", []string{"gateway/task/rules", "gateway/toolcall", "gateway/execution", "gateway/toolsearch", "gateway/history", "internal/..."}, []string{"gateway", "gateway/approvals"}, // the real gateway
 		"a task searches tools and runs programs through the gateway that it is given"},
-	{"gateway/workflow/...", gatewayPackages("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
+	{"gateway/workflow/...", gatewayPackages("gateway", "gateway/workflow/...", "gateway/task", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real gateway
 		"a workflow calls tools only through Gateway.Call, which applies policy, privacy, limits and audit"},
 	{"gateway/upstream/process", []string{"internal/..."}, nil,
 		"starting and stopping a process is independent of the protocol"},

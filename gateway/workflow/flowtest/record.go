@@ -221,7 +221,7 @@ func (r *recording) reenter() {
 // isLeaf reports whether a step can have a stub.
 func isLeaf(do spec.Action) bool {
 	switch do.(type) {
-	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Plugin:
+	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Plugin, *spec.Task:
 		return true
 	}
 	return false

@@ -53,8 +53,8 @@ type Options struct {
 	Skills func(name string) (functions []string, ok bool)
 	// Secrets are the names of webhook secrets.
 	Secrets []string
-	// Environments are the names of program environments.
-	Environments []string
+	// Environments are the names of program environments, Models those of language models.
+	Environments, Models []string
 }
 
 // Check returns the findings of a definition, in file order. Of other definitions it only uses the inputs, outputs and nested calls.

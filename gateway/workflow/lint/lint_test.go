@@ -57,7 +57,7 @@ func load(t testing.TB, name string) *spec.Definition {
 func options(t testing.TB) lint.Options {
 	t.Helper()
 	return lint.Options{
-		Tools: tools(t), Upstreams: []string{"files", "tickets", "remote"}, Secrets: []string{"builds"}, Environments: []string{"data_science"},
+		Tools: tools(t), Upstreams: []string{"files", "tickets", "remote"}, Secrets: []string{"builds"}, Environments: []string{"data_science"}, Models: []string{"large"},
 		Workflows: map[string]*spec.Definition{"other": load(t, "other"), "circle": load(t, "circle")},
 		Skills:    func(name string) ([]string, bool) { return []string{"slugify"}, name == "text" },
 	}

@@ -46,7 +46,7 @@ type Planned struct {
 type PlannedStep struct {
 	// Path is as in events; the steps of a loop are shown once, as its first iteration.
 	Path string `json:"path"`
-	// Kind is tool, code, skill, workflow, parallel, for_each, switch, while, wait, form, try, or block.
+	// Kind is tool, code, skill, task, workflow, parallel, for_each, switch, while, wait, form, try, or block.
 	Kind string `json:"kind"`
 	Line int    `json:"line,omitempty"`
 	// What is the target: the name of the tool or workflow, or how long it waits.

@@ -85,6 +85,8 @@ func kindOf(do spec.Action) string {
 		return "skill"
 	case *spec.Plugin:
 		return "plugin"
+	case *spec.Task:
+		return "task"
 	case *spec.Nested:
 		return "workflow"
 	case *spec.Parallel:
@@ -130,6 +132,8 @@ func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
 		p.arguments(f, do.With, at)
 	case *spec.Plugin:
 		p.arguments(f, do.With, at)
+	case *spec.Task:
+		p.task(f, do, at)
 	case *spec.Nested:
 		return p.planNested(f, do, at)
 	case *spec.Parallel:

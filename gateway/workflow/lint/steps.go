@@ -112,6 +112,8 @@ func (c *checker) action(s *spec.Step, v visible, scope template.Scope) *expr.Sh
 		c.skill(do, scope)
 	case *spec.Plugin:
 		c.variables(scope, do.With)
+	case *spec.Task:
+		return c.task(do, scope)
 	case *spec.Nested:
 		return c.checkNested(do, scope)
 	case *spec.Parallel:

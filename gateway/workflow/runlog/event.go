@@ -113,6 +113,7 @@ type Event struct {
 	Outcome   string          `json:"outcome,omitempty"` // of Ended: ok, failed, skipped, cached, canceled
 	Status    Status          `json:"status,omitempty"`
 	Execution string          `json:"execution,omitempty"`
+	Task      string          `json:"task,omitempty"` // of Began: the id of the task that the step does
 	Tool      string          `json:"tool,omitempty"` // of Began: the tool that is called
 	Input     json.RawMessage `json:"input,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`

@@ -179,6 +179,18 @@ type Plugin struct {
 	With Value
 }
 
+// Task does a task in words: a language model, or rules, write programs for it until it has an answer.
+type Task struct {
+	// Words say what is to be done. With are facts for it, by name.
+	Words Value
+	With  Value
+	// Returns is the JSON Schema of the output.
+	Returns []byte
+	// Only are the upstreams that its programs may call; none means all. Model is a name of models in upstreams.yaml, "" the default one.
+	Only  []Text
+	Model Text
+}
+
 // Nested runs another workflow within the run.
 type Nested struct {
 	Name Text
@@ -292,6 +304,7 @@ func (*Tool) action()     {}
 func (*Code) action()     {}
 func (*Skill) action()    {}
 func (*Plugin) action()   {}
+func (*Task) action()     {}
 func (*Nested) action()   {}
 func (*Parallel) action() {}
 func (*ForEach) action()  {}

@@ -29,6 +29,7 @@ func kinds() []kind {
 		{[]string{"code", "file"}, stepDecoder.codeKeys},
 		{[]string{"skill"}, stepDecoder.skillKeys},
 		{[]string{"plugin"}, stepDecoder.pluginKeys},
+		{[]string{"task"}, stepDecoder.taskKeys},
 		{[]string{"workflow"}, stepDecoder.nestedKeys},
 		{[]string{"parallel"}, stepDecoder.parallelKeys},
 		{[]string{"for_each"}, stepDecoder.forEachKeys},

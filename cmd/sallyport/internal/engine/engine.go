@@ -14,6 +14,7 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/task"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/library"
@@ -83,15 +84,15 @@ func (m *Engine) definitions() []*spec.Definition {
 }
 
 // Open opens an engine on a gateway. With alone it does not resume runs by itself.
-func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*Engine, error) {
-	return open(a, cfg, g, records, log, alone, nil)
+func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, tasks *task.Tasks, log *slog.Logger, alone bool) (*Engine, error) {
+	return open(a, cfg, g, records, tasks, log, alone, nil)
 }
 
-func open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool, file *spec.Definition) (*Engine, error) {
+func open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, tasks *task.Tasks, log *slog.Logger, alone bool, file *spec.Definition) (*Engine, error) {
 	m := &Engine{file: file, Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, NotifyChanged: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g.Service(), &workflow.Options{Records: records, Definitions: m.definitions, Logger: log, Env: a.Env,
-		Approvals: g.Approver, Catalog: g.Service(), Labels: g.Guard, Plugins: g.Plugins, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
+		Approvals: g.Approver, Catalog: g.Service(), Tasks: tasks, Labels: g.Guard, Plugins: g.Plugins, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err
@@ -165,7 +166,12 @@ func useInProcess(ctx context.Context, a *cli.App, working bool, file *spec.Defi
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	m, err := open(a, cfg, g, records, log, true, file)
+	tasks, err := a.OpenTasks(g, cfg, records, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tasks.Close()) }()
+	m, err := open(a, cfg, g, records, tasks, log, true, file)
 	if err != nil {
 		return err
 	}

@@ -197,6 +197,11 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
 	sv := &service{serveOptions: s, cfg: cfg, gateway: g, notices: notices, telemetry: watched, log: log, clientReady: make(chan struct{})}
 	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
+	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
+	opts.Tasks = sv.tasks
 	if records != nil {
 		if sv.workflows, err = a.openWorkflows(sv, records); err != nil {
 			return err
@@ -206,11 +211,6 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 	} else if s.share && a.DataDir() != "" {
 		sv.standby = &standby{app: a, load: load, log: log}
 	}
-	if sv.tasks, err = a.OpenTasks(g, cfg, records, log); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
-	opts.Tasks = sv.tasks
 	sv.openAPI(a.DataDir(), opts)
 	defer a.startBackground(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {

@@ -90,14 +90,19 @@ func (b *standby) takeOver(ctx context.Context, records *store.Store) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	f, err := b.app.openWorkflows(&service{cfg: cfg, gateway: g, log: b.log}, records)
+	tasks, err := b.app.OpenTasks(g, cfg, records, b.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tasks.Close()) }()
+	f, err := b.app.openWorkflows(&service{cfg: cfg, gateway: g, tasks: tasks, log: b.log}, records)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	ctx, release := context.WithCancel(ctx)
 	defer release()
-	api := httpapi.New(g.Service(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: f.Engine, Logger: b.log})
+	api := httpapi.New(g.Service(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: f.Engine, Tasks: tasks, Logger: b.log})
 	defer b.app.OpenControl(b.log, withRelease(api, release))()
 	var work sync.WaitGroup
 	work.Go(func() { g.WatchSettings(ctx, b.load) })

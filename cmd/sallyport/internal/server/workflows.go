@@ -22,7 +22,7 @@ type workflowService struct {
 
 // openWorkflows opens the engine, which resumes earlier runs, and its triggers.
 func (a *app) openWorkflows(s *service, records *store.Store) (*workflowService, error) {
-	m, err := engine.Open(a.App, s.cfg, s.gateway, records, s.log, false)
+	m, err := engine.Open(a.App, s.cfg, s.gateway, records, s.tasks, s.log, false)
 	if err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ func (a *app) checkDefinitions(ctx context.Context, l *lintResult, all, checked 
 // lintOptions returns the names that workflows can refer to.
 func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition) lint.Options {
 	opts := lint.Options{Tools: append([]tool.Tool{}, g.Catalog.Tools()...), Upstreams: []string{}, Workflows: engine.ByName(all),
-		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...)}
+		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...), Models: append([]string{}, slices.Sorted(maps.Keys(cfg.Models))...)}
 	for _, up := range g.Catalog.Upstreams() {
 		opts.Upstreams = append(opts.Upstreams, up.ID)
 	}
