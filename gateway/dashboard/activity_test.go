@@ -272,6 +272,7 @@ var activities = map[string][]string{
 func allPages() map[string][]string {
 	all := maps.Clone(pages)
 	maps.Copy(all, activities)
+	maps.Copy(all, taskPages)
 	return all
 }
 

@@ -21,7 +21,11 @@ import (
 // startServer serves a house to an operator.
 func startServer(t *testing.T, h dashboard.Service) string {
 	t.Helper()
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Logger: testutil.Logger(t)})
+	var tasks dashboard.Tasks = duties{}
+	if good, ok := h.(dashboard.Tasks); ok {
+		tasks = good
+	}
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Tasks: tasks, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(tool.WithOperator(tool.WithPrincipal(r.Context(), "token:somebody"), "op")))
 	}))
@@ -33,7 +37,7 @@ func startServer(t *testing.T, h dashboard.Service) string {
 var missing = []string{"/ui/nothing", "/ui/executions/e-2", "/ui/workflows/digets"}
 
 // dense are the pages that have everything the style has: they are judged in the dark, too.
-var dense = []string{"/", "/ui/quarantine"}
+var dense = []string{"/", "/ui/quarantine", "/ui/tasks/t-evil"}
 
 // TestInBrowser opens every page, hostile as its texts are: none does anything, breaks a rule of accessibility or of its
 // policy, or is wider than a phone.

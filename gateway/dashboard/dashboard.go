@@ -61,6 +61,8 @@ type Options struct {
 	Workflows Workflows
 	// Renderers show results; nil shows all as they are.
 	Renderers Renderers
+	// Tasks are tasks in words; without them their pages show an error.
+	Tasks Tasks
 	// Logger gets internal errors; nil discards them.
 	Logger *slog.Logger
 }

@@ -39,7 +39,7 @@ func (t *Tasks) resumable(ctx context.Context, id string) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	if old.Execution == "" || old.Status != Held && old.Status != Failed && old.Status != Canceled {
+	if !old.Resumable() {
 		return Request{}, toolcall.Invalid("task "+old.ID+" cannot be resumed: it is "+string(old.Status), "a held, failed or canceled task whose program ran can be")
 	}
 	if old.Principal != tool.Principal(ctx) {

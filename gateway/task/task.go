@@ -118,6 +118,11 @@ type Task struct {
 // Over reports whether the task has ended, or waits for a person.
 func (t Task) Over() bool { return t.Status != Running }
 
+// Resumable reports whether the task can be resumed: it ended without an answer after a program ran.
+func (t Task) Resumable() bool {
+	return t.Execution != "" && (t.Status == Held || t.Status == Failed || t.Status == Canceled)
+}
+
 // Question is a value that a task needs.
 type Question struct {
 	// Name is a name for the arguments of the request.

@@ -110,7 +110,7 @@ func TestStep(t *testing.T) {
 		}
 		walked = append(walked, s.ID.Text)
 	})
-	if got := strings.Join(walked, " "); !strings.HasPrefix(got, "list names script each each/ fetch each/ inner each/ inner/ deep both both/ l") || !strings.HasSuffix(got, "guard/ clean quiet quiet/ maybe") {
+	if got := strings.Join(walked, " "); !strings.HasPrefix(got, "list names script each each/ fetch each/ inner each/ inner/ deep both both/ l") || !strings.HasSuffix(got, "guard/ clean quiet quiet/ maybe words") {
 		t.Errorf("walked %s", got)
 	}
 }

@@ -128,5 +128,8 @@ func (s *service) dashboardOptions() *dashboard.Options {
 	if s.workflows != nil {
 		opts.Workflows = s.workflows.Engine
 	}
+	if s.tasks != nil {
+		opts.Tasks = s.tasks
+	}
 	return opts
 }
