@@ -89,10 +89,10 @@ func (m mentions) grams() map[string][]queryWord {
 		if !placed(list, i) {
 			continue
 		}
-		key := ""
+		var key strings.Builder
 		for n, w := range list[i:min(i+maxNamed, len(list))] {
-			key += w.text
-			grams[key] = list[i : i+n+1]
+			key.WriteString(w.text)
+			grams[key.String()] = list[i : i+n+1]
 		}
 	}
 	return grams
