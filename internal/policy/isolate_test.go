@@ -9,11 +9,11 @@ import (
 func TestIsolate(t *testing.T) {
 	bob, private := policy.Program{Principal: "bob"}, policy.Program{Read: []string{policy.Private}, Remote: true}
 	for source, want := range map[string][2]bool{
-		``:                                {false, false},
-		`principal == "bob"`:              {true, false},
-		`remote && "private" in read`:     {false, true},
-		`read[0] == "untrusted"`:          {true, false}, // of nothing: cannot be evaluated
-		`session == "" && time == time`:   {true, true},
+		``:                              {false, false},
+		`principal == "bob"`:            {true, false},
+		`remote && "private" in read`:   {false, true},
+		`read[0] == "untrusted"`:        {true, false}, // of nothing: cannot be evaluated
+		`session == "" && time == time`: {true, true},
 	} {
 		p, err := policy.New(policy.Settings{Isolate: source}, nil)
 		if err != nil {
