@@ -67,8 +67,8 @@ func GenerateRoot(ups []Upstream) []File {
 }
 
 // GenerateUpstream returns the files of one upstream, sorted by path. It skips a
-// tool whose name is not an identifier (see tool.Identifiers), whose ID names another
-// upstream, or whose name an earlier tool has.
+// tool with a name that is not an identifier (see tool.Identifiers) or that an earlier tool
+// has, and one with the ID of another upstream.
 func GenerateUpstream(up Upstream) []File {
 	if !usable(up.ID) {
 		return nil

@@ -199,8 +199,8 @@ func (r *search) restrict() {
 	})
 }
 
-// pin boosts exact matches above all other documents: first documents whose id is the
-// query, then those whose name is, then those whose id or name is in the query. Ids
+// pin boosts exact matches above all other documents: first documents with the query as
+// their id, then as their name, then those with an id or a name in the query. Ids
 // rank above names since any upstream can use any name. It reports whether it found one.
 func (r *search) pin() bool {
 	step := 1.0

@@ -173,7 +173,7 @@ func backToBack(ctx context.Context, b *bench, l language) error {
 				return err
 			}
 		}
-		b.addSeries(l, ours, bare)
+		addSeries(b, l, ours, bare)
 		return nil
 	})
 }
@@ -207,7 +207,7 @@ func (s *series) run(one, usedTime func() (float64, error)) error {
 	return err
 }
 
-func (b *bench) addSeries(l language, ours, bare series) {
+func addSeries(b *bench, l language, ours, bare series) {
 	const name = "warm pool, one right after the other"
 	r := comparedRow(name, l, ours.took, bare.took)
 	r.Bars = []bar{atMost("p50 ms", barSeries, r.P50)}

@@ -113,7 +113,7 @@ func (ex *Executor) explainTools(e *execution.Result, code string) {
 	e.Fault.Hint = write
 }
 
-// namedTool returns the first tool whose name a program has, of several with that name the one whose upstream it has too.
+// namedTool returns the first tool that a program names, of several with that name the one of an upstream that it names too.
 func (ex *Executor) namedTool(code string) (found tool.ID, ok bool) {
 	tools := ex.opts.Catalog.Snapshot().Tools
 	for _, word := range wordPattern.FindAllString(code, maxGuessed) {

@@ -77,11 +77,11 @@ func (h *History) openSucceeded(ctx context.Context, id string) (*journal.File, 
 		}
 		return f, nil
 	}
-	return nil, h.noJournalError(ctx, id)
+	return nil, noJournalError(ctx, h, id)
 }
 
 // noJournalError returns the error for an execution without a journal.
-func (h *History) noJournalError(ctx context.Context, id string) error {
+func noJournalError(ctx context.Context, h *History, id string) error {
 	record, err := h.Record(ctx, id)
 	switch {
 	case err != nil:

@@ -49,12 +49,12 @@ func (p *program) source(i int) (c chain, ok bool) {
 }
 
 // isKey reports whether a name is the key of an object in JavaScript.
-func (p *program) isKey(i int) bool {
+func (p *tokenized) isKey(i int) bool {
 	return !p.python && p.is(i+1, ":") && p.is(i-1, "{", ",") && p.inner(i) >= 0 && p.is(p.inner(i), "{")
 }
 
 // callEnd returns the index after the arguments of a call of a tool, 0 if none is called. It may be .aio(...).
-func (p *program) callEnd(i int) int {
+func (p *tokenized) callEnd(i int) int {
 	if p.python && p.is(i, ".") && p.is(i+1, "aio") {
 		i += 2
 	}
@@ -212,7 +212,7 @@ func (p *program) listMethod(c chain, word string, open, next int) (chain, bool)
 }
 
 // functionAt returns where the parameters of the function begin that begins at i.
-func (p *program) functionAt(i int) int {
+func (p *tokenized) functionAt(i int) int {
 	if p.is(i, "key") && p.is(i+1, "=") {
 		i += 2
 	}
@@ -244,7 +244,7 @@ func (p *program) bindCallback(i int, first, second *shape, method string) {
 }
 
 // parts returns where the parts of a list begin, whose bracket is at i.
-func (p *program) parts(i int) (starts []int) {
+func (p *tokenized) parts(i int) (starts []int) {
 	end := p.closing(i) - 1
 	for at := i + 1; at < end; at++ {
 		if at == i+1 || p.is(at-1, ",") && p.inner(at-1) == i {
@@ -298,7 +298,7 @@ func (p *program) bind(c chain) {
 }
 
 // targetBefore returns where the target of an assignment begins, which ends before i.
-func (p *program) targetBefore(i int) int {
+func (p *tokenized) targetBefore(i int) int {
 	if p.is(i-1, "}", "]") && p.pair[i-1] >= 0 {
 		return p.pair[i-1]
 	}
@@ -306,7 +306,7 @@ func (p *program) targetBefore(i int) int {
 }
 
 // ends reports whether an expression ends before i, perhaps with a default.
-func (p *program) ends(i int) bool {
+func (p *tokenized) ends(i int) bool {
 	return i >= len(p.tokens) || p.is(i, ";", "\n", "??", "||", "or", "}", ",")
 }
 

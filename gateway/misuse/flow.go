@@ -7,10 +7,7 @@ import (
 
 // program is a program with what its variables hold.
 type program struct {
-	tokens []token
-	pair   []int // of a bracket, the index of the other one, else -1
-	outer  []int // the index of the innermost open bracket around a token, -1 for none
-	python bool
+	tokenized
 	tools  map[string]*shape // what functions of the program return
 	guards bool              // the program looks at the types of values itself
 
@@ -22,11 +19,19 @@ type program struct {
 	report     func(Finding)
 }
 
+// tokenized is the text of a program.
+type tokenized struct {
+	tokens []token
+	pair   []int // of a bracket, the index of the other one, else -1
+	outer  []int // the index of the innermost open bracket around a token, -1 for none
+	python bool
+}
+
 // passes is how often bindings are searched: a variable may depend on another one.
 const passes = 4
 
 func newProgram(code string, python bool, tools map[string]*shape) *program {
-	p := &program{tokens: lex(code, python), python: python, tools: maps.Clone(tools), given: map[string]map[int]*shape{}}
+	p := &program{tokenized: tokenized{tokens: lex(code, python), python: python}, tools: maps.Clone(tools), given: map[string]map[int]*shape{}}
 	p.match()
 	for i := range p.tokens {
 		if s := tools[p.word(i)]; s != nil && p.is(i+1, "as") && p.kind(i+2) == name {
@@ -45,7 +50,7 @@ func newProgram(code string, python bool, tools map[string]*shape) *program {
 }
 
 // match finds the brackets that belong together.
-func (p *program) match() {
+func (p *tokenized) match() {
 	p.pair, p.outer = make([]int, len(p.tokens)), make([]int, len(p.tokens))
 	var stack []int
 	for i, t := range p.tokens {
@@ -68,30 +73,30 @@ func (p *program) match() {
 	}
 }
 
-func (p *program) at(i int) token {
+func (p *tokenized) at(i int) token {
 	if i < 0 || i >= len(p.tokens) {
 		return token{}
 	}
 	return p.tokens[i]
 }
 
-func (p *program) kind(i int) kind { return p.at(i).kind }
+func (p *tokenized) kind(i int) kind { return p.at(i).kind }
 
 // is reports whether a token is one of these operators, brackets or words.
-func (p *program) is(i int, texts ...string) bool {
+func (p *tokenized) is(i int, texts ...string) bool {
 	t := p.at(i)
 	return (t.kind == sign || t.kind == name) && slices.Contains(texts, t.text)
 }
 
 // word returns the name at i, "" if it is none.
-func (p *program) word(i int) string {
+func (p *tokenized) word(i int) string {
 	if t := p.at(i); t.kind == name {
 		return t.text
 	}
 	return ""
 }
 
-func (p *program) inner(i int) int {
+func (p *tokenized) inner(i int) int {
 	if i < 0 || i >= len(p.outer) {
 		return -1
 	}
@@ -99,7 +104,7 @@ func (p *program) inner(i int) int {
 }
 
 // closing returns the index after the bracket that closes the one at i, 0 if nothing closes it.
-func (p *program) closing(i int) int {
+func (p *tokenized) closing(i int) int {
 	if i < 0 || i >= len(p.pair) || p.pair[i] < i {
 		return 0
 	}
@@ -117,7 +122,7 @@ func (p *program) findBindings() {
 }
 
 // binds reports whether the name at i gets a value there.
-func (p *program) binds(i int) bool {
+func (p *tokenized) binds(i int) bool {
 	switch {
 	case p.is(i-1, ".", "?."):
 		return false
@@ -134,7 +139,7 @@ func (p *program) binds(i int) bool {
 }
 
 // inForTarget reports whether a name is one of several that a loop in Python sets.
-func (p *program) inForTarget(i int) bool {
+func (p *tokenized) inForTarget(i int) bool {
 	for ; i > 0 && (p.kind(i) == name || p.is(i, ",")); i-- {
 		if p.is(i, "for") {
 			return true
@@ -144,13 +149,13 @@ func (p *program) inForTarget(i int) bool {
 }
 
 // isArgument reports whether a name is one of a call's in Python: f(name=...).
-func (p *program) isArgument(i int) bool {
+func (p *tokenized) isArgument(i int) bool {
 	open := p.inner(i)
 	return open > 0 && p.is(open, "(") && p.kind(open-1) == name && p.is(i-1, "(", ",")
 }
 
 // isParameter reports whether a name is a parameter of a function.
-func (p *program) isParameter(i int) bool {
+func (p *tokenized) isParameter(i int) bool {
 	open := p.inner(i)
 	for open >= 0 && p.is(open, "{", "[") { // destructured
 		open = p.inner(open)
@@ -162,7 +167,7 @@ func (p *program) isParameter(i int) bool {
 }
 
 // inLambda reports whether a name is a further parameter of a lambda: lambda a, b: ...
-func (p *program) inLambda(i int) bool {
+func (p *tokenized) inLambda(i int) bool {
 	if !p.python || !p.is(i+1, ",", ":") {
 		return false
 	}
@@ -175,7 +180,7 @@ func (p *program) inLambda(i int) bool {
 }
 
 // isDestructured reports whether a name gets a value from a part of another one: const { a, b: c } = ...
-func (p *program) isDestructured(i int) bool {
+func (p *tokenized) isDestructured(i int) bool {
 	open := p.inner(i)
 	if open < 0 || !p.is(open, "{", "[") || !p.is(i+1, ",", "}", "]", "=") {
 		return false

@@ -139,7 +139,7 @@ func (s *shape) items() string {
 }
 
 // alternative reports whether an expression is one of several that the program tries.
-func (p *program) alternative(start, next int) bool {
+func (p *tokenized) alternative(start, next int) bool {
 	isTried := func(i int) bool {
 		return p.kind(i) == name && !p.is(i, "None", "null", "undefined", "new", "False", "false")
 	}

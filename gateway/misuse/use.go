@@ -171,7 +171,7 @@ func (p *program) ordered(before, after int) bool {
 }
 
 // isConverted reports whether the operator at i makes a number of the text after it: the plus in f(+text).
-func (p *program) isConverted(i int) bool {
+func (p *tokenized) isConverted(i int) bool {
 	return p.is(i, "+", "-") && p.kind(i-1) != number && (p.kind(i-1) != name || p.is(i-1, "return")) && !p.is(i-1, ")", "]")
 }
 
@@ -211,7 +211,7 @@ func (p *program) isSum(i int) bool {
 }
 
 // inReduce reports whether the parameter at i is that of a reduce that begins with a number.
-func (p *program) inReduce(i int) bool {
+func (p *tokenized) inReduce(i int) bool {
 	params := p.inner(i)
 	call := p.inner(params)
 	if call < 0 || !p.is(call-1, "reduce") || p.closing(call) == 0 {
@@ -222,7 +222,7 @@ func (p *program) inReduce(i int) bool {
 }
 
 // ordersBy reports whether the lambda at i gives the key of an order.
-func (p *program) ordersBy(i int) bool {
+func (p *tokenized) ordersBy(i int) bool {
 	call := p.inner(i)
 	return p.is(i-1, "=") && p.is(i-2, "key") && call > 0 && p.is(call-1, "min", "max", "sort", "sorted")
 }

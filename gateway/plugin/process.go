@@ -81,7 +81,7 @@ type process struct {
 	mu      sync.Mutex
 	last    int64
 	pending map[int64]chan message
-	// abandoned counts the calls whose answer nobody waits for.
+	// abandoned counts the calls that ended without their answer.
 	abandoned int
 }
 

@@ -36,7 +36,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"models", func(at path, n *yaml.Node) { d.models(at, n, c) }},
 		{"tasks", func(at path, n *yaml.Node) { d.tasks(at, n, &c.Tasks) }},
-		{"plugins", func(at path, n *yaml.Node) { d.plugins(at, n, c) }},
+		{"plugins", func(at path, n *yaml.Node) { pluginDecoder{d}.plugins(at, n, c) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},

@@ -28,7 +28,10 @@ type PluginGrants struct {
 // pluginName matches the names of plugins.
 var pluginName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-func (d *decoder) plugins(at path, n *yaml.Node, c *Config) {
+// pluginDecoder reads what plugins may do.
+type pluginDecoder struct{ *decoder }
+
+func (d pluginDecoder) plugins(at path, n *yaml.Node, c *Config) {
 	c.Plugins = map[string]PluginGrants{}
 	d.Each(at, n, func(at path, key, value *yaml.Node) {
 		g := PluginGrants{}
@@ -37,11 +40,11 @@ func (d *decoder) plugins(at path, n *yaml.Node, c *Config) {
 	})
 }
 
-func (d *decoder) plugin(at path, n *yaml.Node, g *PluginGrants) {
+func (d pluginDecoder) plugin(at path, n *yaml.Node, g *PluginGrants) {
 	d.onMissing = func(_ path, _ *yaml.Node, b badReference) { g.Problem = withProblem(g.Problem, b.message) }
 	defer func() { d.onMissing = nil }()
 	d.Fields(at, n, []key{
-		{"off", scalar(d, &g.Off, yamlstrict.Bool)},
+		{"off", scalar(d.decoder, &g.Off, yamlstrict.Bool)},
 		{"hosts", d.Texts(&g.Hosts)},
 		{"secrets", d.secrets(&g.Secrets)},
 		{"files", d.paths(&g.Files)},
@@ -49,7 +52,7 @@ func (d *decoder) plugin(at path, n *yaml.Node, g *PluginGrants) {
 }
 
 // paths reads paths by name, which start at the file's directory.
-func (d *decoder) paths(into *map[string]string) reader {
+func (d pluginDecoder) paths(into *map[string]string) reader {
 	return func(at path, n *yaml.Node) {
 		*into = map[string]string{}
 		d.Each(at, n, func(under path, key, value *yaml.Node) {
