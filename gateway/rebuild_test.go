@@ -172,7 +172,7 @@ func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 	t.Helper()
 	slices.Sort(ids)
 	var listed []string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		page, err := k.History.Executions(ctx, history.Filter{})
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 )
@@ -15,7 +16,9 @@ import (
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	log := &records{}
-	g := open(t, withRunsc(t, settings(nil)), &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
+	cfg := withRunsc(t, settings(nil))
+	cfg.Sandbox.Pool = config.Default().Sandbox.Pool
+	g := open(t, cfg, &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
 	g.Executor.Warm(t.Context())
 	testutil.Eventually(t, "a sandbox of either language waits", time.Minute, func() bool {
 		return waits(log, sandbox.Python) && waits(log, sandbox.Node)

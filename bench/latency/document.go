@@ -89,11 +89,10 @@ type load struct{ name, about string }
 func loads() []load {
 	return []load{
 		{"warm pool (one waits, each run uses one up)", "at rest: a sandbox waits"},
-		{"warm pool, one right after the other", "back to back: fifty without a pause"},
-		{"warm pool, one right after the other: processor time a program", "processor time, back to back"},
+		{"warm pool, one right after the other", "back to back: ten without a pause"},
 		{"empty pool", "empty pool: no sandbox waits"},
 		{"from nothing, since the call", "first program on a machine"},
-		{"processor time a program, refill included", "processor time at rest, with the refill"},
+		{"processor time a program, refill included", "processor time, with the refill"},
 	}
 }
 

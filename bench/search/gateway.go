@@ -45,7 +45,7 @@ func openGateway(ctx context.Context, s *ireval.Set) (*gatewayClient, error) {
 
 // servers are MCP servers that list the tools of a set; no one calls them.
 func servers(s *ireval.Set) (list []harness.Server) {
-	made := map[string]*mcp.Server{}
+	made, named := map[string]*mcp.Server{}, map[[2]string]bool{}
 	for _, e := range s.Entries {
 		server := made[e.Server]
 		if server == nil {
@@ -54,7 +54,12 @@ func servers(s *ireval.Set) (list []harness.Server) {
 			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 			list = append(list, harness.Server{Name: e.Server, About: e.About, Handler: handler})
 		}
-		server.AddTool(definition(e.Tool), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		def := definition(e.Tool)
+		if named[[2]string{e.Server, def.Name}] { // a server of MCP has one tool of a name
+			def.Name = e.Tool.ID.Name
+		}
+		named[[2]string{e.Server, def.Name}] = true
+		server.AddTool(def, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return nil, errors.New("only to be found")
 		})
 	}

@@ -129,7 +129,7 @@ func (l *layout) rankedShares(list []candidate) []share {
 	switch ahead := len(list) > 1 && list[1].score < confidentRatio*list[0].score; {
 	case l.budget > defaultBudget: // more than the usual is wanted
 	case ahead:
-		return []share{{top, 0.75, 2}, {Summary, 0.9, 2}, {Names, 1, 3}}
+		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
 	case l.found.right >= certain:
 		return []share{{top, 0.75, 4}, {Summary, 0.8, 1}, {Names, 1, 4}}
 	case l.found.Confidence == High:
