@@ -101,6 +101,9 @@ func (m mentions) grams() map[string][]queryWord {
 // placed reports whether the i-th word may begin the name of an upstream.
 func placed(list []queryWord, i int) bool {
 	w := list[i]
+	if i > 0 && list[i-1].text == "url" { // the host of an address, see replaceValue
+		return false
+	}
 	return i == 0 || i == len(list)-1 || w.role == roleProduct || w.role == roleProper || strings.Contains(leading, " "+list[i-1].text+" ")
 }
 

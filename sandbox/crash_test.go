@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,11 +35,10 @@ func readPID(file string) int {
 func TestCrash(t *testing.T) {
 	host, state := newHost(t)
 	job := sandboxtest.Job(sandbox.Python, "print('started', flush=True)\nimport time\ntime.sleep(60)")
-	go func() {
-		pid := sentry(t, state, job.ID)
-		time.Sleep(time.Second)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}()
+	var started sync.Once
+	job.OnOutput = func(sandbox.Stream, []byte) {
+		started.Do(func() { _ = syscall.Kill(sentry(t, state, job.ID), syscall.SIGKILL) })
+	}
 	outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
 	if err != nil || outcome.Status != sandbox.Crashed {
 		t.Fatalf("outcome %+v, %v; want a crash", outcome, err)

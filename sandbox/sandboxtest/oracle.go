@@ -12,8 +12,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +34,7 @@ import (
 //	O2 no process, mount, cgroup, socket or file of the execution is left
 //	O3 a harmless program gives the right value
 //	O4 what was planted as secret appears in no outcome, no log and no file of the sandboxes
-//	O5 this process has not grown by 64 MiB
+//	O5 this process does not use 64 MiB more
 //	O6 the log has one end of the execution
 //	O7 no one was connected to
 type Testbed struct {
@@ -202,15 +202,14 @@ func (r *Testbed) run(t *testing.T, job sandbox.Job) (sandbox.Outcome, error) {
 
 // state is what the oracles compare.
 type state struct {
-	files    map[string]string
-	resident int64
-	logged   int
-	mounts   int
+	files  map[string]string
+	memory int64
+	logged int
+	mounts int
 }
 
 func (r *Testbed) snapshot() state {
-	debug.FreeOSMemory()
-	return state{files: r.files(), resident: residentMemory(), logged: len(r.log.since(0)), mounts: mounts()}
+	return state{files: r.files(), memory: usedMemory(), logged: len(r.log.since(0)), mounts: mounts()}
 }
 
 // files are the digests of everything that no program may change (O1).
@@ -242,15 +241,13 @@ func digest(path string, err error) string {
 	return fmt.Sprintf("%s %s %x", info.Mode(), info.ModTime(), sum.Sum64())
 }
 
-// residentMemory is the memory of this process.
-func residentMemory() int64 {
-	data, _ := os.ReadFile("/proc/self/statm")
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
+// usedMemory is the memory that Go has and has not returned to the system. The memory of the process has in addition what the
+// race detector keeps for each page of the heap that was ever used, which is not a leak.
+func usedMemory() int64 {
+	debug.FreeOSMemory()
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
 func mounts() int {
@@ -279,7 +276,7 @@ func (r *Testbed) checkOracles(t *testing.T, before state, jobs []string) {
 	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // O3
 	logged := r.log.since(before.logged)
 	r.checkNoSecret(t, "the log", logged)
-	if grown := after.resident - before.resident; grown > maxGrowth {
+	if grown := after.memory - before.memory; grown > maxGrowth {
 		t.Errorf("O5: this process has grown by %d MiB", grown>>20)
 	}
 	for _, id := range jobs {
@@ -360,26 +357,15 @@ func findByID(dir, id string) []string {
 	return found
 }
 
-// useHeap uses more heap than an attack may, once. The race detector keeps memory for each page of the heap that was ever
-// used, which is not a leak.
-func useHeap() {
-	heap := make([]byte, 4*maxGrowth)
-	for i := 0; i < len(heap); i += 1 << 10 { // each KiB has a page of the race detector
-		heap[i] = 1
-	}
-	runtime.KeepAlive(heap)
-}
-
 // RunAttacks runs all attacks in sequence.
 func RunAttacks(t *testing.T, r *Testbed) {
 	t.Helper()
 	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // the host has made what it needs
-	useHeap()
 	begin := r.snapshot()
 	for _, attack := range Attacks() {
 		t.Run(attack.ID+"-"+strings.ReplaceAll(attack.Name, " ", "-"), func(t *testing.T) { attack.run(t, r) })
 	}
-	if grown := r.snapshot().resident - begin.resident; grown > maxGrowth {
+	if grown := r.snapshot().memory - begin.memory; grown > maxGrowth {
 		t.Errorf("O5: this process has grown by %d MiB over all attacks", grown>>20)
 	}
 }

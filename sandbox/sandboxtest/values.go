@@ -28,7 +28,7 @@ var valueCases = []Case{
 	},
 	{
 		Name: "a misspelt tool", Python: "from servers.test import ehco", Status: sandbox.Failed,
-		Check: wantFault(bridge.Fault{Type: "ImportError", Message: "servers.test has no tool ehco; did you mean echo?", Lines: []bridge.Line{{Line: 1, Source: "from servers.test import ehco"}}}),
+		Check: wantFault(bridge.Fault{Type: "ImportError", Message: "servers.test has no tool ehco; did you mean echo? search_tools finds others", Lines: []bridge.Line{{Line: 1, Source: "from servers.test import ehco"}}}),
 	},
 	{
 		Name: "a misspelt parameter", Python: "from servers.test import echo\necho(1, tiems=2)", Status: sandbox.Failed,
