@@ -33,7 +33,7 @@ func TestReadmeInit(t *testing.T) {
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	const page = "docs/how-to/add-to-a-client.md"
-	runMoving(t, "/nowhere", command(t, page, "sallyport import "), command(t, page, "sallyport install "))
+	runMoving(t, "/nowhere", command(t, page, "sallyport import --env-file "), command(t, page, "sallyport install "))
 }
 
 // runMoving runs commands in the home of a user of Claude Code.

@@ -135,7 +135,7 @@ func TestArguments(t *testing.T) {
 func jsonLists() map[string]string {
 	return map[string]string{
 		"approvals": "approvals", "approvals list": "approvals", "auth status": "logins", "config check": "warnings", "doctor": "checks", "environments list": "environments",
-		"environments prune": "removed", "executions": "executions", "executions list": "executions", "import": "servers", "log sinks": "sinks", "policy test": "tests", "search": "tools",
+		"environments prune": "removed", "executions": "executions", "example list": "examples", "executions list": "executions", "import": "servers", "log sinks": "sinks", "policy test": "tests", "search": "tools",
 		"skills list": "skills", "skills review": "skills", "token list": "tokens", "tools": "tools", "upstreams list": "upstreams",
 		"upstreams review": "held", "upstreams test": "upstreams", "workflow lint": "findings", "workflow list": "workflows", "workflow runs": "runs",
 		"workflow test": "tests",
@@ -145,8 +145,8 @@ func jsonLists() map[string]string {
 // listWords begin the short help of commands that print what there is.
 var listWords = regexp.MustCompile(`^(list|show|find|see|check|say|run the tests) `)
 
-// withoutJSON are the commands of that kind whose output is a file, a page, or a group of commands.
-var withoutJSON = []string{"config", "environments", "skills"}
+// withoutJSON are the commands of that kind whose output is a file, a page, prose, or a group of commands.
+var withoutJSON = []string{"config", "environments", "skills", "plugin review", "plugin test"}
 
 // TestJSON: every command that prints what there is has --json. It prints one object, with a list as a member, which is there
 // when it is empty too; records that follow one another are an object to a line.

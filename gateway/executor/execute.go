@@ -142,7 +142,7 @@ func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execut
 	explainNetwork(&e, program.Code)
 	ex.explainTools(&e, program.Code)
 	ex.reviewResults(&e, running.Calls, program.Code)
-	noteCode(&e, program.Code)
+	noteCode(&e, program)
 	if e.Fault != nil {
 		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
 	}

@@ -80,10 +80,10 @@ func (ex *Executor) called(calls *toolcall.List) (tools []misuse.Tool) {
 	return tools
 }
 
-// noteCode tells what is wrong with the text of a program, whatever its calls gave.
-func noteCode(e *execution.Result, code string) {
-	python := e.Language == "python"
-	if e.Status == sandbox.OK && e.Calls == 0 && shownText(e) == "" && e.Stderr.Text == "" {
+// noteCode tells what is wrong with the text of a program, whatever its calls gave. A later program of its session may call its functions.
+func noteCode(e *execution.Result, program execution.Program) {
+	python, code := e.Language == "python", program.Code
+	if program.Session == "" && e.Status == sandbox.OK && e.Calls == 0 && shownText(e) == "" && e.Stderr.Text == "" {
 		if f := misuse.Uncalled(code, python); f != "" {
 			call := f + "()"
 			if !python {

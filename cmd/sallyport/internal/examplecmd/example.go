@@ -20,7 +20,7 @@ type app struct{ *cli.App }
 func Command(shared *cli.App) *cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
-		Use:   "example",
+		Use:   "example COMMAND",
 		Short: "run the examples, from a first call to a task for a model",
 		Long: `The examples are part of sallyport: each has settings, programs and a README with
 commands and what they print. Their upstreams are sample servers of sallyport, so
@@ -32,10 +32,18 @@ they need no network and no other server.`,
 }
 
 func (a *app) listCommand() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "list the examples", Args: cli.NoArguments, RunE: func(*cobra.Command, []string) error {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "list [flags]", Short: "list the examples", Args: cli.NoArguments, RunE: func(*cobra.Command, []string) error {
 		all, err := examples.All()
 		if err != nil {
 			return err
+		}
+		if asJSON {
+			list := listJSON{[]exampleJSON{}}
+			for _, e := range all {
+				list.Examples = append(list.Examples, exampleJSON{e.Number(), e.Title})
+			}
+			return a.PrintJSON(list)
 		}
 		var b strings.Builder
 		for _, e := range all {
@@ -43,6 +51,18 @@ func (a *app) listCommand() *cobra.Command {
 		}
 		return a.Print(b.String())
 	}}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
+}
+
+// listJSON is what list --json prints.
+type listJSON struct {
+	Examples []exampleJSON `json:"examples"`
+}
+
+type exampleJSON struct {
+	Number string `json:"number"`
+	Title  string `json:"title"`
 }
 
 func (a *app) runCommand() *cobra.Command {
