@@ -42,8 +42,8 @@ func claims() []claim {
 		{readme, "20 sessions at once run 7 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
 		{readme, "bare interpreters 39", timing, latency(sessions, "", bare, "%.0f")},
 		{readme, "| tool definitions | 256 | 4,059 |", demo, kept("demo.txt", "tool definitions 256 4059", "256 | 4,059")},
-		{readme, "| calls and results | 707 | 13,034 |", demo, kept("demo.txt", "calls and results 707 13034", "707 | 13,034")},
-		{readme, "| together | 963 | 17,093 |", demo, kept("demo.txt", "together 963 17093", "963 | 17,093")},
+		{readme, "| calls and results | 728 | 13,047 |", demo, kept("demo.txt", "calls and results 728 13047", "728 | 13,047")},
+		{readme, "| together | 984 | 17,106 |", demo, kept("demo.txt", "together 984 17106", "984 | 17,106")},
 
 		{benchmarks, "ran 7.2 programs a second", load, kept("load.txt", "programs a second 7.2", "7.2")},
 		{benchmarks, "the median program took 11.2 s", load, kept("load.txt", "p50 of those that ran 11.183s", "11.2 s")},
