@@ -13,7 +13,7 @@ const (
 	maxSubqueries    = 6
 	minSubqueryWords = 2
 	// subqueryThreshold is the confidence from which on a part of a query counts as a subquery.
-	subqueryThreshold = 0.0
+	subqueryThreshold = -0.4
 	// subqueryShare and subquerySecondShare are the minimum scores of the two best documents of a subquery, as shares of the best
 	// score.
 	subqueryShare, subquerySecondShare = 0.95, 0.8

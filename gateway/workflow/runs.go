@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"sallyport/internal/approval"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -111,7 +112,20 @@ func (e *Engine) Wait(ctx context.Context, id string) (Run, error) {
 
 // WaitSettled waits until a run has ended or waits for a person, and returns it. Errors are *tool.Error.
 func (e *Engine) WaitSettled(ctx context.Context, id string) (Run, error) {
-	return e.waitUntil(ctx, id, func(run Run) bool { return run.Status.Over() || run.Status == Waiting && needsPerson(run) })
+	return e.waitUntil(ctx, id, func(run Run) bool {
+		return run.Status.Over() || run.Status == Waiting && needsPerson(run) && !e.answered(ctx, run)
+	})
+}
+
+// answered reports whether an approval that the run waits for was answered: the run is about to continue.
+func (e *Engine) answered(ctx context.Context, run Run) bool {
+	return slices.ContainsFunc(run.Waiting, func(p Pending) bool {
+		if p.Approval == "" || e.opts.Approvals == nil {
+			return false
+		}
+		a, err := e.opts.Approvals.Approval(ctx, p.Approval)
+		return err == nil && a.State != approval.Waiting
+	})
 }
 
 func (e *Engine) waitUntil(ctx context.Context, id string, enough func(Run) bool) (Run, error) {

@@ -109,7 +109,7 @@ and what it asks for. It does not run before it is approved.`,
 				return a.approve(cmd.Context(), []string{name})
 			}
 			if err == nil {
-				err = a.review([]string{name})
+				err = a.review([]string{name}, false)
 			}
 			return err
 		},

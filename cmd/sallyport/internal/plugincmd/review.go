@@ -70,19 +70,42 @@ func (a *app) list(asJSON bool) error {
 }
 
 func reviewCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "review NAME...",
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "review [flags] NAME...",
 		Short: "show what plugins offer and ask for, and which files changed",
 		Long: `Review shows what a plugin offers, what is refused while it does not run, what it
 asks for, and which of its files changed since it was approved. Read them, then
 approve it.`,
 		Example: "  sallyport plugin review shop",
 		Args:    names,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.review(args) },
+		RunE:    func(_ *cobra.Command, args []string) error { return a.review(args, asJSON) },
 	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
 }
 
-func (a *app) review(list []string) error {
+// reviewJSON is what review --json prints.
+type reviewJSON struct {
+	Plugins []reviewed `json:"plugins"`
+}
+
+// reviewed is what an operator reads of a plugin before it runs.
+type reviewed struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Folder  string   `json:"folder"`
+	Offers  []string `json:"offers"`
+	Guards  []string `json:"guards"`
+	Asks    []string `json:"asks"`
+	// Approved means that it may run as it is now. Changes are the files that changed since it was approved, if it was.
+	Approved bool     `json:"approved"`
+	Changes  []string `json:"changes"`
+	known    bool
+}
+
+func (a *app) review(list []string, asJSON bool) error {
+	all := reviewJSON{[]reviewed{}}
 	for _, name := range list {
 		cfg, p, err := a.load(name)
 		if err != nil {
@@ -92,17 +115,28 @@ func (a *app) review(list []string) error {
 		if err != nil {
 			return usage(err)
 		}
-		reviewed, known := lock[name]
-		if err := a.Print(reviewText(p, reviewed, known)); err != nil {
+		before, known := lock[name]
+		r := reviewed{Name: p.Name, Version: p.Version, Folder: p.Dir, Offers: append([]string{}, p.Offers()...), Guards: append([]string{}, p.Guards()...), Asks: append([]string{}, p.Asks()...), Changes: []string{}, known: known}
+		if known {
+			r.Changes = append([]string{}, p.Changes(before)...)
+		}
+		r.Approved = known && len(r.Changes) == 0
+		all.Plugins = append(all.Plugins, r)
+	}
+	if asJSON {
+		return a.PrintJSON(all)
+	}
+	for _, r := range all.Plugins {
+		if err := a.Print(r.text()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func reviewText(p folder.Plugin, reviewed folder.Reviewed, known bool) string {
+func (p reviewed) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, in %s\n", p.Name, p.Version, p.Dir)
+	fmt.Fprintf(&b, "%s %s, in %s\n", p.Name, p.Version, p.Folder)
 	part := func(title string, lines []string) {
 		if len(lines) > 0 {
 			fmt.Fprintf(&b, "%s:\n", title)
@@ -111,14 +145,14 @@ func reviewText(p folder.Plugin, reviewed folder.Reviewed, known bool) string {
 			fmt.Fprintf(&b, "  %s\n", sanitize.Line(line, 300))
 		}
 	}
-	part("offers", p.Offers())
-	part("guards", p.Guards())
-	part("asks for", p.Asks())
-	switch changes := p.Changes(reviewed); {
-	case !known:
+	part("offers", p.Offers)
+	part("guards", p.Guards)
+	part("asks for", p.Asks)
+	switch {
+	case !p.known:
 		b.WriteString("nobody has approved it\n")
-	case len(changes) > 0:
-		part("changed since it was approved", changes)
+	case !p.Approved:
+		part("changed since it was approved", p.Changes)
 	default:
 		b.WriteString("approved\n")
 		return b.String()
@@ -160,8 +194,9 @@ func (a *app) approve(ctx context.Context, list []string) error {
 }
 
 func testCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "test NAME...",
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test [flags] NAME...",
 		Short: "run the tests of plugins in a sandbox",
 		Long: `Test starts a plugin in a sandbox, approved or not, compares its code with its
 manifest, and runs the tests of its tests.yaml: a list of calls, each with "run",
@@ -170,12 +205,27 @@ manifest, and runs the tests of its tests.yaml: a list of calls, each with "run"
 Exit status: 0 all pass; 1 one fails.`,
 		Example: "  sallyport plugin test shop",
 		Args:    names,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.test(cmd.Context(), args) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.test(cmd.Context(), args, asJSON) },
 	}
+	cli.JSONFlag(cmd, &asJSON)
+	return cmd
 }
 
-func (a *app) test(ctx context.Context, list []string) error {
-	failed := 0
+// testsJSON is what test --json prints.
+type testsJSON struct {
+	Tests []testJSON `json:"tests"`
+}
+
+// testJSON is a test that ran. Problem is "" if it passed.
+type testJSON struct {
+	Plugin  string `json:"plugin"`
+	Line    int    `json:"line"`
+	Run     string `json:"run"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) test(ctx context.Context, list []string, asJSON bool) error {
+	failed, all := 0, testsJSON{[]testJSON{}}
 	for _, name := range list {
 		cfg, p, err := a.load(name)
 		if err != nil {
@@ -187,8 +237,12 @@ func (a *app) test(ctx context.Context, list []string) error {
 		}
 		if err := a.try(ctx, cfg, p, func(t *plugin.Trial) error {
 			for _, one := range tests {
-				if wrong := runTest(ctx, t, one); wrong != "" {
+				wrong := runTest(ctx, t, one)
+				all.Tests = append(all.Tests, testJSON{name, one.Line, one.Run, wrong})
+				if wrong != "" {
 					failed++
+				}
+				if wrong != "" && !asJSON {
 					if err := a.Print(fmt.Sprintf("%s:%d: %s %s\n", folder.TestsName, one.Line, one.Run, sanitize.Line(wrong, 600))); err != nil {
 						return err
 					}
@@ -199,6 +253,11 @@ func (a *app) test(ctx context.Context, list []string) error {
 			return err
 		}
 		a.Say(fmt.Sprintf("%s: %s", name, cli.Count(len(tests), "test")))
+	}
+	if asJSON {
+		if err := a.PrintJSON(all); err != nil {
+			return err
+		}
 	}
 	if failed > 0 {
 		return &tool.Error{Kind: tool.Failed, Message: cli.Count(failed, "test") + " failed"}
