@@ -3,10 +3,7 @@ package trust
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +14,7 @@ import (
 
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/filelock"
+	"sallyport/internal/lockfile"
 	"sallyport/internal/sanitize"
 )
 
@@ -92,32 +90,11 @@ func isShowable(r rune) bool {
 // parsePins parses the output of format, also after a manual merge of two files.
 // Errors name the line.
 func parsePins(data []byte) (pins, error) {
-	p, versioned := pins{}, false
-	for n := 1; len(data) > 0; n++ {
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
-		data = rest
-		text := strings.TrimSuffix(string(line), "\r")
-		var err error
-		switch {
-		case text == "" || strings.HasPrefix(text, "#"):
-		case isConflictMark(text):
-			err = errors.New("merge conflict; keep the lines of both sides, or of one where both name the same tool")
-		case !versioned:
-			if versioned = text == "version 1"; !versioned {
-				err = fmt.Errorf("%q is not \"version 1\"; a newer sallyport may have written this file", sanitize.Line(text, 40))
-			}
-		default:
-			err = p.parseLine(text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
+	p := pins{}
+	if err := lockfile.Parse(data, p.parseLine); err != nil {
+		return nil, err
 	}
 	return p, nil
-}
-
-func isConflictMark(line string) bool {
-	return slices.ContainsFunc([]string{"<<<<<<<", "=======", ">>>>>>>", "|||||||"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
 func (p pins) parseLine(line string) error {
@@ -143,24 +120,9 @@ func (p pins) parseLine(line string) error {
 
 // readPins reads the lock file, which may be missing.
 func readPins(path string) (pins, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return pins{}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read lock file: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read lock file: %w", err)
-	case len(data) > maxLock:
-		return nil, fmt.Errorf("read lock file: %s is larger than %d MiB", path, maxLock>>20)
-	}
-	p, err := parsePins(data)
-	if err != nil {
-		return nil, fmt.Errorf("read lock file: %s: %w", path, err)
+	p := pins{}
+	if err := lockfile.Read(path, maxLock, p.parseLine); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

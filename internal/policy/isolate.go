@@ -2,20 +2,17 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sallyport/internal/expr"
 )
 
-// ProgramVariables returns the variables of [Settings.Isolate].
+// ProgramVariables returns the variables of [Settings.Isolate]: those of rules that are known before a program calls anything.
 func ProgramVariables() []expr.Var {
-	return []expr.Var{
-		{Name: "principal", Type: expr.String, Doc: "the identity of the client, as in the log; empty without authentication"},
-		{Name: "session", Type: expr.String, Doc: "the session of the client"},
-		{Name: "remote", Type: expr.Bool, Doc: "true if the request came over HTTP"},
-		{Name: "read", Type: expr.Strings, Doc: "the labels of all data that was read before"},
-		{Name: "time", Type: expr.Time, Doc: "the time of the request, in UTC"},
-	}
+	return slices.DeleteFunc(Variables(), func(v expr.Var) bool {
+		return !slices.Contains([]string{"principal", "session", "remote", "read", "time"}, v.Name)
+	})
 }
 
 // Program is a program that is about to run.

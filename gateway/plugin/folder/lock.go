@@ -3,11 +3,8 @@ package folder
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +13,7 @@ import (
 
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/filelock"
+	"sallyport/internal/lockfile"
 	"sallyport/internal/sanitize"
 )
 
@@ -54,41 +52,9 @@ type Lock map[string]Reviewed
 
 // ReadLock reads the lock file of a folder of plugins; it may be missing.
 func ReadLock(dir string) (Lock, error) {
-	path := filepath.Join(dir, LockName)
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Lock{}, nil
-	case err != nil:
-		return nil, fmt.Errorf("read lock file: %w", err)
-	case len(data) > maxLock:
-		return nil, fmt.Errorf("read lock file: %s is larger than %d MiB", path, maxLock>>20)
-	}
-	l, err := parseLock(data)
-	if err != nil {
-		return nil, fmt.Errorf("read lock file: %s: %w", path, err)
-	}
-	return l, nil
-}
-
-// parseLock parses a lock file. Errors name the line.
-func parseLock(data []byte) (Lock, error) {
-	l, versioned := Lock{}, false
-	for n, line := range bytes.Split(data, []byte("\n")) {
-		text := strings.TrimSuffix(string(line), "\r")
-		var err error
-		switch {
-		case text == "" || strings.HasPrefix(text, "#"):
-		case !versioned:
-			if versioned = text == "version 1"; !versioned {
-				err = fmt.Errorf("%q is not \"version 1\"", sanitize.Line(text, 40))
-			}
-		default:
-			err = l.parseLine(text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
-		}
+	l := Lock{}
+	if err := lockfile.Read(filepath.Join(dir, LockName), maxLock, l.parseLine); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
