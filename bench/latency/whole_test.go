@@ -20,6 +20,7 @@ func lonely() map[string]string {
 	return map[string]string{
 		": index.FromTool":                "a part of the row above, which has one",
 		": index.New":                     "a part of the row above, which has one",
+		": processor time a program":      "that of the interpreter is in the row \"processor time a program, refill included\"",
 		", function":                      "a Go function that a Go function calls is nothing to be a multiple of",
 		"connects to none: search of all": "nothing bare knows tools from a run before",
 		"waiting sandbox, MemAvailable":   "interpreters that wait share with too much else to be seen in it",

@@ -89,9 +89,9 @@ func TestReadmeLatency(t *testing.T) {
 		rows[strings.TrimSpace(r.Case+" "+r.Language)] = r
 	}
 	crowd := rows["20 sessions at once: programs a second"]
-	want := fmt.Sprintf("A Python program takes %.0f ms when a sandbox waits, %.0f ms when none waits; "+
+	want := fmt.Sprintf("A Python program takes %.0f ms when a sandbox waits, %.0f ms right after another, %.0f ms in a new sandbox; "+
 		"20 sessions at once run %.0f programs a second, bare interpreters %.0f (`make bench-latency`).",
-		rows["warm pool (one waits, each run uses one up) python"].P50, rows["empty pool python"].P50,
+		rows["warm pool (one waits, each run uses one up) python"].P50, rows["warm pool, one right after the other python"].P50, rows["empty pool python"].P50,
 		crowd.P50, crowd.Bare.P50)
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
