@@ -26,6 +26,18 @@ func SharedSandboxes(h *Host, i Interpreter) (n int) {
 	return n
 }
 
+// SharedSentries returns the process IDs of the sentries of the idle sandboxes that have run programs.
+func SharedSentries(h *Host) (pids []int) {
+	h.reuse.mu.Lock()
+	defer h.reuse.mu.Unlock()
+	for _, idle := range h.reuse.idle {
+		for _, b := range idle {
+			pids = append(pids, b.process.Sentry())
+		}
+	}
+	return pids
+}
+
 // SharedOwners returns the owners of the idle sandboxes that have run programs.
 func SharedOwners(h *Host) (owners []string) {
 	h.reuse.mu.Lock()

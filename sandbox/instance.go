@@ -189,6 +189,9 @@ func (b *instance) ready(ctx context.Context) error {
 	cancel()
 	watcher.Wait()
 	if err == nil {
+		if b.kind.forks {
+			_ = b.process.SetGroupNice(reuseGroupNice) // it fails where Linux makes no groups, and where niceness alone works
+		}
 		return nil
 	}
 	if cause := context.Cause(b.ctx); cause != nil {

@@ -24,8 +24,9 @@ const (
 	reuseIdle = 30 * time.Second
 	// reuseGrowth is the memory in bytes that may be in use beyond that of a new sandbox before the next program.
 	reuseGrowth = 64 << 20
-	// reuseNice gives programs that have a sandbox of their own, which are lone ones, priority over a burst for the CPU.
-	reuseNice = 5
+	// reuseNice and reuseGroupNice give programs that have a sandbox of their own, which are lone ones, priority over a burst
+	// for the CPU: among processes of one scheduling group, and among groups.
+	reuseNice, reuseGroupNice = 5, 10
 )
 
 // reuseKey identifies the programs that may run in the same sandbox.

@@ -4,8 +4,11 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +60,14 @@ func TestReuse(t *testing.T) {
 		}
 		if n := sandbox.SharedSandboxes(host.Host, interpreter); n != 1 {
 			t.Errorf("%s: %d sandboxes, want one", interpreter, n)
+		}
+	}
+	for _, pid := range sandbox.SharedSentries(host.Host) {
+		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+		if err == nil && !strings.HasSuffix(string(group), " nice 10\n") { // without autogroups there is no such file, or "/autogroup-0 nice 0"
+			if enabled, _ := os.ReadFile("/proc/sys/kernel/sched_autogroup_enabled"); string(enabled) == "1\n" {
+				t.Errorf("the scheduling group of a shared sandbox is %q, want nice 10", group)
+			}
 		}
 	}
 }
