@@ -24,6 +24,24 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// TestWholeNumbersAndSiblings checks that signatures show counts and ports as int, and texts the names of other tools as programs write them.
+func TestWholeNumbersAndSiblings(t *testing.T) {
+	scan := tool.Tool{ID: tool.ID{Upstream: "net", Name: "scan"}, Description: "Scans hosts of list-hosts, not of list-hosts-v2.", Siblings: map[string]string{"list-hosts": "list_hosts"},
+		Input: json.RawMessage(`{"type":"object","properties":{"listen":{"type":"number","minimum":1,"maximum":65535},"maxCount":{"type":"number"},"issue_number":{"type":"number"},
+		"width":{"type":"number","minimum":1,"maximum":100,"default":30},"ratio":{"type":"number","minimum":0,"maximum":1},"volume":{"type":"number","minimum":0,"maximum":100},
+		"host":{"type":"string","description":"One of list-hosts."}}}`)}
+	const want = "net.scan(*, listen: int = ..., maxCount: int = ..., issue_number: int = ..., width: int = 30, ratio: float = ..., volume: float = ..., host: str = ...) -> Any"
+	if got := codegen.Usual(nil).Signature(scan, codegen.Python); got != want {
+		t.Errorf("signature %s", got)
+	}
+	text := codegen.Describe(scan, codegen.Python).Text
+	for _, want := range []string{"Scans hosts of list_hosts, not of list-hosts-v2.", "host: One of list_hosts."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestExample(t *testing.T) {
 	for schema, want := range map[string][2]string{
 		`{"properties":{"a":{"type":"string"}},"required":["a"]}`:                                         {},

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ func model(t tool.Tool) function {
 	c.applyObserved(&fn, t)
 	c.breakCycles()
 	fn.defs = reachable(c.defs, fn)
+	fn.nameSiblings(t.Siblings)
 	return fn
 }
 
@@ -49,7 +51,7 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(a) - rank(b) })
 	for i, f := range fields {
 		fields[i].typ = parameterType(f.typ)
-		if f.typ.kind == numberKind && isCount(f.name) {
+		if f.typ.kind == numberKind && (isCount(f.name) || f.countsByRange()) {
 			fields[i].typ = countType
 		}
 	}
@@ -60,6 +62,23 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	}
 }
 
+// nameSiblings replaces the names of the upstream's other tools in the documentation of parameters and members.
+func (fn *function) nameSiblings(names map[string]string) {
+	if len(names) == 0 {
+		return
+	}
+	rename := func(fields []field) {
+		for i := range fields {
+			fields[i].doc.text = ProgramNames(fields[i].doc.text, names)
+		}
+	}
+	rename(fn.params)
+	for _, d := range fn.defs {
+		d.doc.text = ProgramNames(d.doc.text, names)
+		rename(d.typ.fields)
+	}
+}
+
 // isCount reports whether a number is whole, by its name: a page, a limit, a port.
 func isCount(name string) bool {
 	words := wordPattern.FindAllString(name, 8)
@@ -67,7 +86,18 @@ func isCount(name string) bool {
 		return false
 	}
 	first, last := strings.ToLower(words[0]), strings.ToLower(words[len(words)-1])
-	return countWords[last] || len(words) > 1 && (amountWords[first] && amounts[last] || first == "page" && last == "size")
+	return countWords[last] || len(words) > 1 && (last == "number" || amountWords[first] && amounts[last] || first == "page" && last == "size")
+}
+
+// countRange matches the note about the range of a port, and of a count that begins at 0 or 1.
+var countRange = regexp.MustCompile(`^[01]\.\.([1-9]\d+)$`)
+
+// countsByRange reports whether a number is whole by its range: that of ports, or one from 1 on with a whole default.
+func (f field) countsByRange() bool {
+	return slices.ContainsFunc(f.doc.notes, func(note string) bool {
+		m := countRange.FindStringSubmatch(note)
+		return m != nil && (m[1] == "65535" || note[0] == '1' && f.defaultValue != nil && f.defaultValue.kind == intKind)
+	})
 }
 
 var (

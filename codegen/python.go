@@ -220,14 +220,14 @@ func pyFunctionDoc(t tool.Tool, fn function, names []string) string {
 func purpose(t tool.Tool) string {
 	for _, text := range []string{t.Description, t.Title} {
 		if text = prose(text, maxText); text != "" {
-			return programNames(text, t.Siblings)
+			return ProgramNames(text, t.Siblings)
 		}
 	}
 	return "(no description)"
 }
 
-// programNames replaces the names of tools in a text by their names in programs.
-func programNames(text string, names map[string]string) string {
+// ProgramNames replaces the names of tools in a text by their names in programs: see [tool.Tool.Siblings].
+func ProgramNames(text string, names map[string]string) string {
 	for wire, name := range names {
 		for at := 0; ; {
 			i := strings.Index(text[at:], wire)

@@ -198,7 +198,7 @@ func tsLiteral(v literal) code {
 
 // oneLiner returns about the first sentence of a tool's description.
 func oneLiner(t tool.Tool) string {
-	text := programNames(sanitize.Text(t.Description, 400), t.Siblings)
+	text := ProgramNames(sanitize.Text(t.Description, 400), t.Siblings)
 	if text == "" {
 		text = t.Title
 	}

@@ -95,6 +95,8 @@ for (const { name, result, value } of JSON.parse(readFileSync(process.argv[1])))
   for (const v of [got, value]) if (v.blob) v.blob = Buffer.from(v.blob.data, "base64").toString("base64") + (v.blob.mime ?? "") + (v.blob.uri ?? "");
   if (!isDeepStrictEqual(got, value)) console.log(name, JSON.stringify(got));
 }
+const [big] = valueOf({ content: [{ type: "text", text: "[9007199254740993]" }] }).json;
+if (big !== 9007199254740993n) console.log("integers", big);
 console.log("checked");`},
 	} {
 		t.Run(name, func(t *testing.T) {

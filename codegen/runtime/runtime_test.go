@@ -19,7 +19,7 @@ import (
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
 	"api.mjs", "bridge.mjs", "check.mjs", "exact.mjs", "fault.mjs", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "pending.mjs", "random.mjs", "sallyport/__init__.py",
-	"sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/pending.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/skills.py", "sallyport/together.py",
+	"sallyport/bridge.py", "sallyport/check.py", "sallyport/jsontypes.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/pending.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/skills.py", "sallyport/together.py",
 	"sallyport_fault.py", "sallyport_files.py", "sallyport_hints.py", "sallyport_notes.py", "sallyport_rest.py", "sallyport_warm.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs",
 	"zygote-aarch64.so", "zygote-x86_64.so",
 }
@@ -108,7 +108,7 @@ def fails(): raise ValueError("x")
 try: sallyport.parallel(lambda: 1, fails)
 except ValueError: pass
 else: raise AssertionError("parallel lost an exception")
-native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w==", "mime": "image/png", "name": "n"}}, {"parts": []}]})
+native = sallyport.native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w==", "mime": "image/png", "name": "n"}}, {"parts": []}]})
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
 deep = b"[" * 100000 + b"]" * 100000
 error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + deep + b"}}")

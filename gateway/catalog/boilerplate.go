@@ -63,6 +63,10 @@ func (s *Snapshot) Boilerplate(id tool.ID) Boilerplate {
 
 // Summary returns the first sentence of a tool's description that is not boilerplate.
 func (h Boilerplate) Summary(t tool.Tool) string {
+	return codegen.ProgramNames(h.summary(t), t.Siblings)
+}
+
+func (h Boilerplate) summary(t tool.Tool) string {
 	first := FirstSentence(t.Description, t.Title)
 	if h.Opening == "" || first != h.Opening {
 		return first

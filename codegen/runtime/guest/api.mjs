@@ -5,6 +5,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { inspect } from "node:util";
+import { parse } from "./exact.mjs";
 import { guarded } from "./pending.mjs";
 
 // A call that failed: its code, tool and upstream, and a hint for a correct call.
@@ -310,7 +311,7 @@ export function shape_of(value) {
   return lazy("./shapes.cjs").shape_of(value, Blob);
 }
 
-const kit = { Blob, ToolError, encoded };
+const kit = { Blob, ToolError, encoded, parse };
 
 async function _emit(thing, options = {}) {
   const at = new Error();

@@ -230,7 +230,7 @@ class Check {
       if (value !== null && this.fits(t, value)) return typeof value === "object" ? `: pass the ${NAMES[kind(value)]} itself, not its JSON` : `: write ${show(value)}`;
     }
     if (kind(v) === "n" && this.fits(t, show(v))) return `: write ${quote(show(v))}`;
-    if (!this.tuple(t) && this.fits(t, [v])) return v === null || typeof v !== "object" ? `: write [${show(v)}]` : ": put it into an array";
+    if (!this.isTuple(t) && this.fits(t, [v])) return v === null || typeof v !== "object" ? `: write [${show(v)}]` : ": put it into an array";
     if (Array.isArray(v) && v.length === 1 && this.fits(t, v[0])) return ": take it out of the array";
     if (kind(v) === "o" && has(v, name) && this.fits(t, v[name])) return `: pass the ${key(name)} in it`;
     return "";
@@ -252,7 +252,7 @@ class Check {
     return found;
   }
 
-  tuple(t) {
+  isTuple(t) {
     return this.arms(t).some((arm) => arm.t);
   }
 

@@ -248,13 +248,13 @@ def connect():
     """Connects to the bridge. If its socket does not exist yet, warms up and waits for it, or for the fork of a zygote."""
     zygote = os.environ.pop("SALLYPORT_ZYGOTE", "")
     if not zygote and os.path.exists(BRIDGE):
-        return sallyport._open(BRIDGE)
+        return sallyport.open_bridge(BRIDGE)
     import sallyport_warm
 
     sallyport_warm.up(run)
     serve = sallyport_warm.zygote(zygote) if zygote else None
     os.write(1, b"ready\n")
-    bridge = sallyport._open(serve()) if serve else sallyport_warm.wait(lambda: sallyport._open(BRIDGE), BRIDGE)
+    bridge = sallyport.open_bridge(serve()) if serve else sallyport_warm.wait(lambda: sallyport.open_bridge(BRIDGE), BRIDGE)
     sallyport_warm.refresh()
     return bridge
 

@@ -58,10 +58,10 @@ function refuseInner(value, Blob, seen) {
   for (const inner of value instanceof Map || value instanceof Set ? value.values() : Object.values(value)) refuseInner(inner, Blob, seen);
 }
 
-function unpacked(head, data, { Blob }) {
+function unpacked(head, data, { Blob, parse }) {
   if (head.type === "blob") return new Blob(new Uint8Array(data), head.mime, head.uri, head.name);
   if (head.type === "bytes") return new Uint8Array(data);
-  if (head.type === "json") return JSON.parse(data.toString());
+  if (head.type === "json") return parse(data.toString());
   throw new Error("unknown type");
 }
 

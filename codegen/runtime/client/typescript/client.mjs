@@ -8,6 +8,7 @@ import media from "./media.cjs";
 import saved from "./saved.cjs";
 import shapes from "./shapes.cjs";
 import * as api from "./api.mjs";
+import { parse } from "./exact.mjs";
 
 const VERSION = "2026-07-28"; // of MCP: the first one with stateless requests
 const MOST = 64 << 20; // maximum bytes of one response
@@ -146,7 +147,7 @@ async function* whole(response) {
   const text = Buffer.concat(chunks).toString("utf8");
   let message;
   try {
-    message = JSON.parse(text);
+    message = parse(text);
   } catch {}
   if (message === null || typeof message !== "object") {
     const hint = response.statusCode === 404 ? START : "";
@@ -172,7 +173,7 @@ async function* events(response) {
       else if (line === "") {
         const text = data.join("\n").trim();
         [data, size] = [[], 0];
-        if (text) yield JSON.parse(text);
+        if (text) yield parse(text);
       }
     }
   }
@@ -234,7 +235,7 @@ function parsed(given) {
   if (/^[ \t\r\n]*null[ \t\r\n]*$/.test(given)) return null;
   if (!/^[{[]/.test(trimmed) || given.startsWith("\ufeff") || given.endsWith("\ufeff")) return given;
   try {
-    return JSON.parse(trimmed);
+    return parse(trimmed);
   } catch {
     return given;
   }

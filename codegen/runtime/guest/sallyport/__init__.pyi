@@ -1,4 +1,5 @@
 # Type stub of the module that programs and wrappers import, for type checkers and editors. __init__.py is the implementation.
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Literal, Mapping, Protocol, TypeVar, Union, overload
 
@@ -189,6 +190,26 @@ def save(name: str, value: object) -> None:
 
 def load(name: str) -> Any:
     """Returns the value that save(name, value) stored, in either language."""
+
+# For the modules of this package.
+_Frame = dict[str, Any]
+refused: list[tuple[str, str]]
+listener: ContextVar[Callable[[Progress], object] | None]
+
+class Call:
+    """A call that waits for its answer."""
+
+    frame: _Frame | bytes | None
+    told: _Frame | None
+    bell: Any
+    asleep: bool
+    tool: str
+    listener: Callable[[Progress], object] | None
+    def __init__(self, tool: str, listener: Callable[[Progress], object] | None) -> None: ...
+    def tell(self) -> None: ...
+
+def plain(value: Any) -> Any:
+    """Converts values that are not JSON to JSON: bytes, Blob, sets, dates, dataclasses."""
 
 def package(name: str, tools: Mapping[str, str]) -> None:
     """Makes the package `name` lazy: tools maps what it exports to its submodules."""

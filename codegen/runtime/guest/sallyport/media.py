@@ -1,9 +1,27 @@
 """Implements `emit`: converts a value to a block of MCP content."""
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False  # typing is not imported at run time
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Optional
+
+    from . import ToolError
+
+    Text = Optional[str]
+    Block = dict[str, str]
 
 MOST, MOST_TEXT = 4 << 20, 64 << 10  # bytes of one block: docs/reference/bridge.md
 ROWS, COLUMNS, CELL, TABLE = 50, 20, 200, 20_000  # limits of a table; TABLE is in characters
+
+# Checkers do not take these apart, so that what is found in other libraries' values is not of unknown types.
+BYTES: Any = (bytes, bytearray, memoryview)
+LISTS: Any = (list, tuple)
+OBJECT: Any = dict
+ROWS_OF: Any = (list, tuple, dict)
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 AUDIO = ("audio/wav", "audio/mpeg", "audio/ogg", "audio/flac")
@@ -23,8 +41,8 @@ ENDINGS = {
 }  # fmt: skip
 
 
-def content(thing, name, mime):
-    """Returns the content of an emit frame."""
+def content(thing: Any, name: Text, mime: Text) -> Block:
+    """Returns the content of an emit frame. thing can be of any library: what it can do is found by its methods."""
     if isinstance(thing, str) and (name or mime) and not _is_file(thing):
         return _block(thing.encode("utf-8", "replace"), name, mime or _by_ending(name) or "text/plain")
     if isinstance(thing, str) and not _is_file(thing):
@@ -40,17 +58,17 @@ def content(thing, name, mime):
     raise TypeError(f"a {type(thing).__name__} cannot be emitted: a text, bytes, a Blob, a path, a figure (savefig), a picture (save), or rows (a list of dicts or lists)")
 
 
-def _is_file(text):
+def _is_file(text: str) -> bool:
     return len(text) < 1000 and "\n" not in text and "\0" not in text and os.path.isfile(text)
 
 
-def _bytes(thing, name, mime):
+def _bytes(thing: Any, name: Text, mime: Text) -> tuple[bytes | None, Text, Text, str]:
     """Returns (data, name, mime, uri) of a value with bytes; data is None for other values."""
     from . import Blob
 
     if isinstance(thing, Blob):
         return thing.data, name or thing.name, mime or thing.mime, thing.uri
-    if isinstance(thing, (bytes, bytearray, memoryview)):
+    if isinstance(thing, BYTES):
         return bytes(thing), name, mime, ""
     if isinstance(thing, str) or hasattr(thing, "__fspath__"):
         return _read(os.fspath(thing)), name or os.path.basename(os.fspath(thing)), mime, ""
@@ -69,7 +87,7 @@ def _bytes(thing, name, mime):
     return None, name, mime, ""
 
 
-def _read(path):
+def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         data = file.read(MOST + 1)
     if len(data) > MOST:
@@ -77,7 +95,7 @@ def _read(path):
     return data
 
 
-def _block(data, name, mime, uri=""):
+def _block(data: bytes, name: Text, mime: Text, uri: str = "") -> Block:
     """Returns an image or audio block, or a resource for other types."""
     if len(data) > MOST:
         raise _too_large(len(data), MOST, "")
@@ -93,14 +111,14 @@ def _block(data, name, mime, uri=""):
     return {**block, "data": base64.b64encode(data).decode()}
 
 
-def _text(text):
+def _text(text: str) -> Block:
     size = len(text.encode("utf-8", "replace"))
     if size > MOST_TEXT:
         raise _too_large(size, MOST_TEXT, 'emit it as a file: emit(text, name="report.txt")')
     return {"type": "text", "text": text or "(empty)"}
 
 
-def _too_large(size, most, hint):
+def _too_large(size: int, most: int, hint: str) -> ToolError:
     from . import ToolError
 
     return ToolError(
@@ -109,35 +127,35 @@ def _too_large(size, most, hint):
     )  # fmt: skip
 
 
-def _sniffed(data):
+def _sniffed(data: bytes) -> str:
     if data[:4] == b"RIFF":
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(bytes(data[8:12]), "")
     return next((mime for magic, mime in MAGIC if data.startswith(magic)), "")
 
 
-def _by_ending(name):
+def _by_ending(name: Text) -> str:
     return ENDINGS.get((name or "").rpartition(".")[2].lower(), "") if "." in (name or "") else ""
 
 
-def _ending(mime):
+def _ending(mime: str) -> str:
     return next(("." + ending for ending, known in ENDINGS.items() if known == mime), "")
 
 
-def _is_text(mime):
+def _is_text(mime: str) -> bool:
     return mime.startswith("text/") or mime.endswith(("+xml", "+json", "/json", "/xml", "/yaml", "/jsonl"))
 
 
-def _decoded(data):
+def _decoded(data: bytes) -> str | None:
     try:
         return data.decode() if b"\0" not in data else None
     except UnicodeDecodeError:
         return None
 
 
-def _rows(thing):
+def _rows(thing: Any) -> tuple[list[Any], int] | None:
     """Returns (rows, total number of rows) of a table, None for other values."""
     total = None
-    if not isinstance(thing, (list, tuple, dict)) and callable(getattr(thing, "head", None)) and hasattr(thing, "__len__"):
+    if not isinstance(thing, ROWS_OF) and callable(getattr(thing, "head", None)) and hasattr(thing, "__len__"):
         total, thing = len(thing), thing.head(ROWS)
     if callable(getattr(thing, "to_dicts", None)):
         thing = thing.to_dicts()
@@ -148,21 +166,21 @@ def _rows(thing):
 
         lines = list(csv.reader(thing.to_csv().splitlines()))
         thing = [dict(zip(lines[0], line)) for line in lines[1:]] if lines else []
-    rows = list(thing) if isinstance(thing, (list, tuple)) else []
+    rows: list[Any] = list(thing) if isinstance(thing, LISTS) else []
     if not rows or not (all(isinstance(row, dict) for row in rows) or all(isinstance(row, (list, tuple)) for row in rows)):
         return None
     return rows, total or len(rows)
 
 
-def _records(frame):
+def _records(frame: Any) -> Any:
     try:
         return frame.to_dict("records")
     except TypeError:  # a series, or another class
-        found = frame.to_dict()
-        return [{"": key, "value": value} for key, value in found.items()] if isinstance(found, dict) else found
+        found: Any = frame.to_dict()
+        return [{"": key, "value": value} for key, value in found.items()] if isinstance(found, OBJECT) else found
 
 
-def _table(rows, total):
+def _table(rows: list[Any], total: int) -> str:
     """Returns the rows as a truncated Markdown table."""
     if isinstance(rows[0], dict):
         heads = list(dict.fromkeys(key for row in rows[:ROWS] for key in row))
@@ -186,22 +204,22 @@ def _table(rows, total):
     return "\n".join(text)
 
 
-def _line(cells):
+def _line(cells: Sequence[Any]) -> str:
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
 
 
-def _cell(value):
+def _cell(value: Any) -> str:
     text = "" if value is None else value if isinstance(value, str) else _json(value)
     text = " ".join(text[: 2 * CELL].split()).replace("\\", "\\\\").replace("|", "\\|")
     return text if len(text) <= CELL else text[: CELL - 1].rstrip("\\") + "…"
 
 
-def _json(value, indent=None):
+def _json(value: Any, indent: int | None = None) -> str:
     import json
 
-    from . import _plain
+    from . import plain
 
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", ": " if indent else ":"), default=_plain)
+        return json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", ": " if indent else ":"), default=plain)
     except (TypeError, ValueError):
         return repr(value)

@@ -4,13 +4,24 @@ The first line of a file is a header: {"type":"json"}, {"type":"bytes"} or
 {"type":"blob","mime":...,"name":...,"uri":...}. The content follows.
 """
 
+from __future__ import annotations
+
 import json
 import os
 
+TYPE_CHECKING = False  # typing is not imported at run time
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    from . import ToolError
+
+    Bytes = Union[bytes, bytearray, "memoryview[int]"]
+
 FOLDER = os.environ.get("SALLYPORT_WORKSPACE", "/workspace") + "/.saved"
+BYTES: Any = (bytes, bytearray, memoryview)  # checkers do not take it apart: the type of a memoryview's items is unknown
 
 
-def save(name, value):
+def save(name: str, value: object) -> None:
     path, temporary = _file(name, "save"), f"{FOLDER}/.{os.urandom(8).hex()}"
     head, data = _packed(value)
     os.makedirs(FOLDER, exist_ok=True)
@@ -25,7 +36,7 @@ def save(name, value):
         raise
 
 
-def load(name):
+def load(name: str) -> Any:
     path = _file(name, "load")
     try:
         with open(path, "rb") as file:
@@ -35,34 +46,34 @@ def load(name):
     return _unpacked(name, head, data)
 
 
-def _packed(value):
-    from . import Blob, _plain
+def _packed(value: Any) -> tuple[dict[str, str], Bytes]:
+    from . import Blob, plain
 
-    def plain(inner):
-        if isinstance(inner, (bytes, bytearray, memoryview, Blob)):
+    def inside(inner: Any) -> Any:
+        if isinstance(inner, BYTES) or isinstance(inner, Blob):
             raise TypeError(f"save keeps {type(inner).__name__} only as a whole value: save it under a name of its own")
-        return _plain(inner)
+        return plain(inner)
 
     if isinstance(value, Blob):
         return {"type": "blob", "mime": value.mime, "name": value.name, "uri": value.uri}, value.data
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, BYTES):
         return {"type": "bytes"}, value
     try:
-        text = json.dumps(value, default=plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(value, default=inside, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as err:
         why = "JSON has no NaN and no infinity: write None" if "float" in str(err) else err
         raise TypeError(f"value cannot be saved: {why}") from None
     try:
         return {"type": "json"}, text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
-        return {"type": "json"}, json.dumps(value, default=plain, separators=(",", ":")).encode()
+        return {"type": "json"}, json.dumps(value, default=inside, separators=(",", ":")).encode()
 
 
-def _unpacked(name, head, data):
+def _unpacked(name: str, first: bytes, data: bytes) -> Any:
     from . import Blob, ToolError
 
     try:
-        head = json.loads(head)
+        head: dict[str, Any] = json.loads(first)
         if head["type"] == "blob":
             return Blob(data, head.get("mime", ""), head.get("uri", ""), head.get("name", ""))
         return data if head["type"] == "bytes" else json.loads(data)
@@ -70,7 +81,7 @@ def _unpacked(name, head, data):
         raise ToolError(f"what is saved as {name!r} was not written by save", "invalid", "sallyport.load") from None
 
 
-def _file(name, verb):
+def _file(name: Any, verb: str) -> str:
     from . import ToolError
 
     fit = isinstance(name, str) and name.isprintable() and not set(name) & set("/\\") and name[:1] not in ("", ".") and len(name) <= 60
@@ -80,7 +91,7 @@ def _file(name, verb):
     return f"{FOLDER}/{name}"
 
 
-def _missing(name):
+def _missing(name: str) -> ToolError:
     import difflib
 
     from . import ToolError

@@ -1,23 +1,37 @@
 """Implements `shape_of`: the type of a value in the syntax of signatures, by the rules of internal/jsontype."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing is not imported at run time
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Optional
+
+    Fields = dict[str, tuple[bool, Optional["Shape"]]]  # name: (optional, shape)
+
 DEPTH, LEVELS, LOOKS, LONGEST = 12, 4, 50_000, 4000
 SAMPLED, EVERY = 128, 64  # of a long list, the first SAMPLED items and every EVERY-th after them
 FIELDS, LOOSE, ALIKE, SAME = 128, 16, 24, 3
 ORDER = ("bool", "int", "float", "str", "list", "object", "Blob")
 ONLY = (bool, int, float, str, type(None))
+HOLDERS: Any = (dict, list, tuple, set, frozenset)
+OBJECT: Any = dict
 
 
 class Shape:
     __slots__ = ("kinds", "any", "elem", "fields", "values", "key")
 
-    def __init__(self, *kinds):
+    def __init__(self, *kinds: str) -> None:
         self.kinds, self.any = set(kinds), False
-        self.elem = self.values = None
-        self.fields, self.key = {}, ""  # name: (optional, shape)
+        self.elem: Shape | None = None
+        self.values: Shape | None = None
+        self.fields: Fields = {}
+        self.key = ""
 
 
-def shape_of(value):
+def shape_of(value: object) -> str:
     shape = _Reader().value(value, 0)
+    text = ""
     for level in range(LEVELS, -1, -1):
         text = _text(shape, level)
         if len(text) <= LONGEST:
@@ -26,17 +40,17 @@ def shape_of(value):
 
 
 class _Reader:
-    def __init__(self):
+    def __init__(self) -> None:
         self.looks = LOOKS
 
-    def value(self, value, depth):
+    def value(self, value: Any, depth: int) -> Shape:
         self.looks -= 1
         if type(value) in ONLY:
             return Shape("None" if value is None else type(value).__name__)
-        if isinstance(value, (dict, list, tuple, set, frozenset)):
+        if isinstance(value, HOLDERS):
             if depth == DEPTH or self.looks < 0:
                 return _anything()
-            return self.object(value, depth) if isinstance(value, dict) else self.list(value, depth)
+            return self.object(value, depth) if isinstance(value, OBJECT) else self.list(value, depth)
         if hasattr(value, "__await__"):
             return Shape(f"{type(value).__name__} (await it first)")
         for base in (str, bool, int, float):
@@ -44,14 +58,14 @@ class _Reader:
                 return Shape(base.__name__)
         return Shape(type(value).__name__)
 
-    def list(self, values, depth):
+    def list(self, values: Iterable[Any], depth: int) -> Shape:
         shape = Shape("list")
         for at, value in enumerate(values):
             if at < SAMPLED or at % EVERY == 0 and self.looks > 0:
                 shape.elem = _merge(shape.elem, self.value(value, depth + 1))
         return shape
 
-    def object(self, value, depth):
+    def object(self, value: dict[Any, Any], depth: int) -> Shape:
         shape, is_map = Shape("object"), False
         for at, (key, inner) in enumerate(value.items()):
             if is_map and at >= SAMPLED and (at % EVERY or self.looks <= 0):
@@ -69,13 +83,13 @@ class _Reader:
         return shape
 
 
-def _anything():
+def _anything() -> Shape:
     shape = Shape()
     shape.any = True
     return shape
 
 
-def _become_map(shape, value=()):
+def _become_map(shape: Shape, value: Iterable[Any] = ()) -> None:
     for _, inner in shape.fields.values():
         shape.values = _merge(shape.values, inner)
     shape.fields = {}
@@ -83,7 +97,7 @@ def _become_map(shape, value=()):
     shape.key = shape.key or (kinds.pop() if len(kinds) == 1 else "Any" if kinds else "str")
 
 
-def _merge(a, b):
+def _merge(a: Shape | None, b: Shape | None) -> Shape | None:
     if a is None or b is None:
         return a or b
     if a.any or b.any:
@@ -100,14 +114,14 @@ def _merge(a, b):
     return shape
 
 
-def _merge_objects(shape, a, b):
+def _merge_objects(shape: Shape, a: Shape, b: Shape) -> None:
     if a.values or b.values:
         for one in (a, b):
             if not one.values:
                 _become_map(one)
         shape.values, shape.key = _merge(a.values, b.values), a.key if a.key == b.key else a.key or b.key
         return
-    none = (True, None)
+    none: tuple[bool, Shape | None] = (True, None)
     for name in [*a.fields, *(name for name in b.fields if name not in a.fields)]:
         mine, other = a.fields.get(name, none), b.fields.get(name, none)
         shape.fields[name] = (mine[0] or other[0], _merge(mine[1], other[1]))
@@ -115,12 +129,14 @@ def _merge_objects(shape, a, b):
         _become_map(shape)
 
 
-def _alike(fields):
+def _alike(fields: Fields) -> bool:
     """Reports whether there are many members, all of one kind."""
     if len(fields) <= ALIKE:
         return False
-    kinds = set()
+    kinds: set[str] = set()
     for _, inner in fields.values():
+        if inner is None:
+            continue
         own = inner.kinds - {"None"}
         if inner.any or own and kinds and own != kinds:
             return False
@@ -128,15 +144,15 @@ def _alike(fields):
     return True
 
 
-def _same_objects(fields):
+def _same_objects(fields: Fields) -> bool:
     """Reports whether all members are objects with the same members."""
-    shapes = [inner for _, inner in fields.values()]
+    shapes = [inner for _, inner in fields.values() if inner is not None]
     if len(shapes) < SAME or len(shapes[0].fields) < 2:
         return False
     return all(one.kinds == {"object"} and one.fields.keys() == shapes[0].fields.keys() for one in shapes)
 
 
-def _is_name(key):
+def _is_name(key: object) -> bool:
     """Reports whether a key is a plausible member name, unlike ids, numbers, dates, addresses and sentences."""
     if not isinstance(key, str) or not key or len(key.encode("utf-8", "replace")) > 64 or key[0] in "0123456789-":
         return False
@@ -153,7 +169,7 @@ def _is_name(key):
     return not _is_code(rest) and not _is_hex(rest) and not _is_jumble(rest)
 
 
-def _is_code(text):
+def _is_code(text: str) -> bool:
     digits = changes = 0
     before = "_"
     for c in text:
@@ -167,7 +183,7 @@ def _is_code(text):
     return False
 
 
-def _is_jumble(text):
+def _is_jumble(text: str) -> bool:
     """Reports whether text contains a random-looking word, such as a token."""
     import re
 
@@ -175,13 +191,13 @@ def _is_jumble(text):
     return any(len(re.findall(odd, word)) >= 3 for word in re.findall("[A-Za-z0-9]{14,}", text))
 
 
-def _is_hex(text):
+def _is_hex(text: str) -> bool:
     if len(text) < 7 or text.strip("0123456789abcdefABCDEF"):
         return False
     return len(text) >= 16 or any(c in "0123456789" for c in text)
 
 
-def _text(shape, level, depth=0):
+def _text(shape: Shape | None, level: int, depth: int = 0) -> str:
     """Returns the type as text; objects deeper than level are {...}."""
     if shape is None or shape.any or not shape.kinds:
         return "Any"
@@ -190,7 +206,7 @@ def _text(shape, level, depth=0):
     return " | ".join(_kind(shape, kind, level, depth) for kind in kinds)
 
 
-def _kind(shape, kind, level, depth):
+def _kind(shape: Shape, kind: str, level: int, depth: int) -> str:
     if kind == "list":
         return f"list[{_text(shape.elem, level, depth)}]"
     if kind != "object":
@@ -203,6 +219,6 @@ def _kind(shape, kind, level, depth):
     return "{" + ", ".join(members) + "}"
 
 
-def _name(name):
+def _name(name: str) -> str:
     plain = name.isascii() and name.isidentifier() and not name.startswith("__") and name != "constructor"
     return name if plain else f'"{name}"'

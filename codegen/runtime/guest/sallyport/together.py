@@ -4,9 +4,16 @@ A thread that waits for a nested parallel works on it meanwhile, so that nesting
 a lack of threads cannot cause a deadlock.
 """
 
+from __future__ import annotations
+
 import contextvars
 import sys
 import threading
+
+TYPE_CHECKING = False  # typing is not imported at run time
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Any
 
 HELPERS = 32  # threads of all parallels together, besides the callers
 _helpers = threading.Semaphore(HELPERS)
@@ -14,17 +21,19 @@ _USE = "parallel(lambda: f(1), lambda: f(2)) or parallel([lambda x=x: f(x) for x
 
 
 class _Run:
-    def __init__(self, functions, limit, errors, settle):
-        self.todo, self.results = iter(enumerate(functions)), [None] * len(functions)
+    def __init__(self, functions: Sequence[Callable[[], Any]], limit: int, errors: bool, settle: Callable[[Awaitable[Any]], Any]) -> None:
+        self.todo = iter(enumerate(functions))
+        self.results: list[Any] = [None] * len(functions)
         self.limit, self.errors, self.settle = min(limit, len(functions)), errors, settle
-        self.failed, self.started, self.stopped = {}, 0, False
+        self.failed: dict[int, BaseException] = {}
+        self.started, self.stopped = 0, False
         self.lock, self.context = threading.Lock(), contextvars.copy_context()
 
-    def work(self):
+    def work(self) -> None:
         while True:
             with self.lock:
                 position, function = (None, None) if self.stopped else next(self.todo, (None, None))
-                if position is None:
+                if position is None or function is None:
                     return
                 self.started += 1
             try:
@@ -34,25 +43,25 @@ class _Run:
             finally:
                 function = None
 
-    def one(self, function):
+    def one(self, function: Callable[[], Any]) -> Any:
         result = self.context.copy().run(function)
         return self.settle(result) if hasattr(result, "__await__") else result
 
-    def fail(self, position, err):
+    def fail(self, position: int, err: BaseException) -> None:
         with self.lock:
             self.results[position] = self.failed[position] = err
             if not self.errors or not isinstance(err, Exception):
                 self.stopped = True
 
-    def help(self):
+    def help(self) -> None:
         try:
             self.work()
         finally:
             _helpers.release()
 
-    def run(self):
+    def run(self) -> list[Any]:
         """Runs the functions in up to limit threads, and returns the results or raises the first error."""
-        threads = []
+        threads: list[threading.Thread] = []
         while len(threads) < self.limit - 1 and _helpers.acquire(blocking=False):
             thread = threading.Thread(target=self.help)
             try:
@@ -68,59 +77,58 @@ class _Run:
             raise self.first()
         return self.results
 
-    def first(self):
+    def first(self) -> BaseException:
         """Returns the first error in order, with a note about the others."""
         worst = {at: err for at, err in self.failed.items() if not (self.errors and isinstance(err, Exception))}
         err, failed, left = worst[min(worst)], len(self.failed), len(self.results) - self.started
         if failed > 1 or left:
             note = f"parallel: {failed} of {len(self.results)} functions failed, {left} were not started"
-            err.__notes__ = [*getattr(err, "__notes__", ()), note]
+            setattr(err, "__notes__", [*getattr(err, "__notes__", ()), note])  # Python 3.9 has no add_note
         return err
 
 
-def run(functions, limit, errors):
-    functions = _listed(functions, limit)
-    asyncio = sys.modules.get("asyncio")
+def run(functions: Sequence[Any], limit: Any, errors: bool) -> list[Any]:
+    job = _Run(_listed(functions, limit), limit, errors, _settle)
+    asyncio: Any = sys.modules.get("asyncio")
     if asyncio is None or asyncio._get_running_loop() is None:
-        return _Run(functions, limit, errors, _settle).run()
+        return job.run()
     # Functions must not run in the thread of a running event loop, where they could not use asyncio.run.
-    job = _Run(functions, limit, errors, _settle)
-    done = _started(job.run)
-    done[0].join()
-    return _outcome(done)
+    done = _Thread(job.run)
+    done.thread.join()
+    return done.outcome()
 
 
-async def run_async(functions, limit, errors):
+async def run_async(functions: Sequence[Any], limit: Any, errors: bool) -> list[Any]:
     import asyncio
 
     loop = asyncio.get_running_loop()
 
-    async def settled(awaitable):
+    async def settled(awaitable: Awaitable[Any]) -> Any:
         return await awaitable
 
-    def settle(awaitable):
+    def settle(awaitable: Awaitable[Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(settled(awaitable), loop).result()
 
     functions = [_call(f) if hasattr(f, "__await__") else f for f in _members(functions)]
     job = _Run(_listed(functions, limit), limit, errors, settle)
     over = asyncio.Event()
-    done = _started(job.run, lambda: loop.call_soon_threadsafe(over.set))
+    done = _Thread(job.run, lambda: loop.call_soon_threadsafe(over.set))
     try:
         await over.wait()
     finally:
         job.stopped = True  # canceled: start no further function
-    return _outcome(done)
+    return done.outcome()
 
 
-def _call(awaitable):
+def _call(awaitable: Awaitable[Any]) -> Callable[[], Awaitable[Any]]:
     return lambda: awaitable
 
 
-def _settle(awaitable):
+def _settle(awaitable: Awaitable[Any]) -> Any:
     """Runs an awaitable in a new event loop of this thread and returns its result."""
     import asyncio
 
-    async def settled():
+    async def settled() -> Any:
         return await awaitable
 
     loop = asyncio.new_event_loop()
@@ -130,35 +138,37 @@ def _settle(awaitable):
         loop.close()
 
 
-def _started(function, after=lambda: None):
-    """Runs function in a thread. Returns [thread, success, result or exception], which the thread fills."""
-    context = contextvars.copy_context()
+class _Thread:
+    """Runs a function in a thread of its own, and then another one."""
 
-    def body():
+    def __init__(self, function: Callable[[], list[Any]], after: Callable[[], object] = lambda: None) -> None:
+        self.function, self.after, self.context = function, after, contextvars.copy_context()
+        self.result: list[Any] = []
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self.body)
+        self.thread.start()
+
+    def body(self) -> None:
         try:
-            done[1:] = True, context.run(function)
+            self.result = self.context.run(self.function)
         except BaseException as err:
-            done[1:] = False, err
-        after()
+            self.error = err
+        self.after()
 
-    done = [threading.Thread(target=body), False, None]
-    done[0].start()
-    return done
-
-
-def _outcome(done):
-    if done[1]:
-        return done[2]
-    raise done[2]
+    def outcome(self) -> list[Any]:
+        """Returns the result of the function, or raises its error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
 
 
-def _members(functions):
+def _members(functions: Sequence[Any]) -> list[Any]:
     if len(functions) == 1 and hasattr(functions[0], "__iter__") and not callable(functions[0]) and not hasattr(functions[0], "__await__"):
         return list(functions[0])
     return list(functions)
 
 
-def _listed(functions, limit):
+def _listed(functions: Sequence[Any], limit: Any) -> list[Any]:
     functions = _members(functions)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise TypeError(f"limit says how many run at once: a whole number from 1 on, not {limit!r:.50}")
@@ -168,7 +178,7 @@ def _listed(functions, limit):
     return functions
 
 
-def _unfit(functions, at):
+def _unfit(functions: list[Any], at: int) -> TypeError:
     wrong = functions[at - 1]
     if not hasattr(wrong, "__await__"):
         return TypeError(f"parallel takes functions, not results, and number {at} is of type {type(wrong).__name__}: {_USE}")
