@@ -30,6 +30,26 @@ func TestNobodyWaitsForWhomTheyDoNotName(t *testing.T) {
 	}
 }
 
+// TestSilentUpstreamsAreRemembered: who waited in vain for an upstream does so once, also in the next process.
+func TestSilentUpstreamsAreRemembered(t *testing.T) {
+	t.Parallel()
+	cfg, cache := settings(map[string]*site{"calc": newSite(t, calc)}), t.TempDir()
+	cfg.Upstreams = append(cfg.Upstreams, process(t, "mute", "hang"))
+	took := func() time.Duration {
+		g := open(t, cfg, &gateway.Options{NoPool: true, ConnectWait: time.Hour, CacheDir: cache})
+		begun := time.Now()
+		for range 2 {
+			if found := search(t, g, toolsearch.Request{Query: "add two numbers"}); len(found.Tools) == 0 || !strings.Contains(found.Text(), "mute") {
+				t.Errorf("%s", found.Text())
+			}
+		}
+		return time.Since(begun)
+	}
+	if first, second := took(), took(); second > first/2 {
+		t.Errorf("searches took %v, and in the next process %v", first, second)
+	}
+}
+
 // TestConnectedUpstreamsAreWaitedFor: an upstream that has answered is searched, however long its tools take to be indexed, and
 // until then an answer says that it is not there yet.
 func TestConnectedUpstreamsAreWaitedFor(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +35,7 @@ const (
 
 	cacheKeyFile = "key"
 	cacheSuffix  = ".offer"
+	silentSuffix = ".silent"
 )
 
 // cache stores the upstreams' offers on disk, so that search does not have to start
@@ -131,6 +134,36 @@ func (c *cache) name(up config.Upstream) string {
 	return hex.EncodeToString(sum.Sum(nil)) + cacheSuffix
 }
 
+// silentName returns the name of the file that exists if the upstream has never answered.
+func (c *cache) silentName(up config.Upstream) string {
+	return strings.TrimSuffix(c.name(up), cacheSuffix) + silentSuffix
+}
+
+// isSilent reports whether the upstream did not answer in time when this or another process waited for it last.
+func (c *cache) isSilent(up config.Upstream) bool {
+	if c == nil {
+		return false
+	}
+	_, err := c.root.Stat(c.silentName(up))
+	return err == nil
+}
+
+// setSilent records whether the upstream did not answer in time.
+func (c *cache) setSilent(up config.Upstream, silent bool) {
+	if c == nil {
+		return
+	}
+	var err error
+	if silent {
+		err = c.root.WriteFile(c.silentName(up), nil, 0o600)
+	} else if err = c.root.Remove(c.silentName(up)); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		c.log.Warn("cannot record whether an upstream answers", "upstream", up.ID, "error", err)
+	}
+}
+
 // load returns the last known offer of the upstream, nil if there is none.
 func (c *cache) load(up config.Upstream) *tool.Offer {
 	if c == nil {
@@ -220,7 +253,7 @@ func (c *cache) sweep() {
 	}
 	for _, entry := range names {
 		info, err := entry.Info()
-		if err != nil || !strings.HasSuffix(entry.Name(), cacheSuffix) && !strings.HasSuffix(entry.Name(), ".tmp") {
+		if err != nil || !slices.Contains([]string{cacheSuffix, silentSuffix, ".tmp"}, path.Ext(entry.Name())) {
 			continue
 		}
 		if time.Since(info.ModTime()) > cacheMaxAge {
@@ -244,4 +277,5 @@ func (c wrappers) save(m *member) {
 	if err := c.cache.store(*m.cfg.Load(), m.snapshotView.fullOffer); err != nil {
 		c.log.Warn("offer cannot be cached", "upstream", m.id, "error", err)
 	}
+	c.cache.setSilent(*m.cfg.Load(), false)
 }

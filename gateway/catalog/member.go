@@ -34,8 +34,10 @@ type member struct {
 	tried atomic.Bool          // a view exists, or the first attempt to connect has ended
 	fresh atomic.Bool          // the view is from this run, not from the cache
 	stale atomic.Bool          // the snapshot does not show the view
-	shown chan struct{}        // closed when the snapshot shows the result of the first attempt
-	ended <-chan struct{}      // closed when the member is retired
+	// silent means that the upstream has never answered in time: only a caller that names it waits for it.
+	silent atomic.Bool
+	shown  chan struct{}   // closed when the snapshot shows the result of the first attempt
+	ended  <-chan struct{} // closed when the member is retired
 
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
@@ -93,6 +95,7 @@ func (m *member) boot(c *Catalog) {
 		m.tried.Store(!c.opts.Fresh)
 	}
 	m.unsaved.Store(known == nil)
+	m.silent.Store(known == nil && c.cache.isSilent(up))
 	m.session = upstream.New(up, membership{c}.sessionOptions(m, known))
 	m.spawn(func(ctx context.Context) { membership{c}.connect(ctx, m, known != nil) })
 	close(m.booted)

@@ -34,16 +34,21 @@ func (c *Catalog) Await(ctx context.Context, upstream string) {
 // readiness waits for upstreams.
 type readiness struct{ *Catalog }
 
-// waitMostConnected waits while upstreams keep arriving, so that an unresponsive one does not block callers.
+// waitMostConnected waits while upstreams keep arriving, so that an unresponsive one does not block callers. It does not wait for one that
+// has never answered in time.
 func (c readiness) waitMostConnected(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(ctx, *c.connectDeadline.Load())
 	defer cancel()
 	begun := c.connectDeadline.Load().Add(-c.opts.ConnectWait)
 	last, left := begun, -1
 	for now := time.Now(); ; now = time.Now() {
-		unseen := c.pendingMembers()
+		unseen := slices.DeleteFunc(c.pendingMembers(), func(m *member) bool { return m.silent.Load() && !isReady(m) })
 		waiting := len(unseen)
-		if waiting == 0 || now.Sub(begun) > minStartupWait && now.Sub(last) > maxArrivalGap && !slices.ContainsFunc(unseen, isReady) {
+		if waiting == 0 {
+			return
+		}
+		if now.Sub(begun) > minStartupWait && now.Sub(last) > maxArrivalGap && !slices.ContainsFunc(unseen, isReady) {
+			c.rememberSilent(unseen)
 			return
 		}
 		if waiting != left && left >= 0 {
@@ -53,6 +58,14 @@ func (c readiness) waitMostConnected(ctx context.Context) {
 		if c.Closed() || sleep.For(ctx, pollInterval) != nil {
 			return
 		}
+	}
+}
+
+// rememberSilent records that upstreams have not answered in time, so that the next callers, also in later processes, do not wait for them.
+func (c readiness) rememberSilent(members []*member) {
+	for _, m := range members {
+		m.silent.Store(true)
+		c.cache.setSilent(*m.cfg.Load(), true)
 	}
 }
 
