@@ -18,7 +18,7 @@ func Check(ctx context.Context, s Settings) (dim int, took time.Duration, err er
 	ctx, cancel := context.WithTimeout(ctx, maxQueryTime)
 	defer cancel()
 	begin := time.Now()
-	all, err := c.embed(ctx, []string{"find the tool for it"})
+	all, err := c.embed(ctx, []string{s.QueryPrefix + "find the tool for it"})
 	if f, ok := errors.AsType[*fault](err); ok && f.message != "" {
 		return 0, 0, fmt.Errorf("%w: %s", err, f.message)
 	}

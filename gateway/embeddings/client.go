@@ -3,10 +3,12 @@ package embeddings
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -41,6 +43,8 @@ type Settings struct {
 	URL string
 	// Model is the endpoint's name for the model.
 	Model string
+	// QueryPrefix is put before each query, DocumentPrefix before each document.
+	QueryPrefix, DocumentPrefix string
 	// Headers are sent with every request, to no other host.
 	Headers map[string]string
 	// Timeout bounds the wait for the vector of a query.
@@ -119,9 +123,32 @@ type request struct {
 // response has the fields that are read of an endpoint's response.
 type response struct {
 	Data []struct {
-		Index     *int      `json:"index"`
-		Embedding []float64 `json:"embedding"`
+		Index     *int    `json:"index"`
+		Embedding numbers `json:"embedding"`
 	} `json:"data"`
+}
+
+// numbers is a vector of a response: a list, or base64 of little-endian 32-bit floats, which some endpoints send whatever
+// format was requested.
+type numbers []float64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *numbers) UnmarshalJSON(data []byte) error {
+	if len(data) == 0 || data[0] != '"' {
+		return json.Unmarshal(data, (*[]float64)(v))
+	}
+	var raw []byte
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	if len(raw)%4 != 0 || len(raw)/4 > maxDim {
+		return fmt.Errorf("%d bytes are no vector", len(raw))
+	}
+	*v = make(numbers, len(raw)/4)
+	for i := range *v {
+		(*v)[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+	}
+	return nil
 }
 
 // embed returns a vector for each text. Errors are *fault.

@@ -1,8 +1,10 @@
 package embeddings_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -53,6 +55,8 @@ func embedding(text string, dims int) []float64 {
 type endpoint struct {
 	web  *httptest.Server
 	dims atomic.Int32
+	// base64 makes it send vectors as base64.
+	base64 atomic.Bool
 	// answer, if set, is all there is.
 	answer atomic.Pointer[http.HandlerFunc]
 	slow   atomic.Int64 // how long it takes
@@ -99,15 +103,26 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // good answers as it should, from the last to the first.
 func (e *endpoint) good(w http.ResponseWriter, texts []string) {
 	type datum struct {
-		Object    string    `json:"object"`
-		Index     int       `json:"index"`
-		Embedding []float64 `json:"embedding"`
+		Object    string `json:"object"`
+		Index     int    `json:"index"`
+		Embedding any    `json:"embedding"` // []float64, or []byte, which is base64
 	}
 	var data []datum
 	for i, text := range slices.Backward(texts) {
-		data = append(data, datum{"embedding", i, embedding(text, int(e.dims.Load()))})
+		var v any = embedding(text, int(e.dims.Load()))
+		if e.base64.Load() {
+			v = asBase64(v.([]float64))
+		}
+		data = append(data, datum{"embedding", i, v})
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data, "usage": map[string]int{"total_tokens": 1}})
+}
+
+func asBase64(v []float64) (raw []byte) {
+	for _, x := range v {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(x)))
+	}
+	return raw
 }
 
 func (e *endpoint) says(status int, body string) {

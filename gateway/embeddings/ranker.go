@@ -151,7 +151,7 @@ func (r *Ranker) Close() error {
 func (r *Ranker) Replace(docs []Document) {
 	all := make([]document, min(len(docs), maxDocuments))
 	for i := range all {
-		text := normalizeText(docs[i].Text)
+		text := r.client.settings.DocumentPrefix + normalizeText(docs[i].Text)
 		all[i] = document{docs[i].ID, text, digestOf(text)}
 	}
 	r.docs.Store(&all)
@@ -182,7 +182,7 @@ func (r *Ranker) Rank(ctx context.Context, query string, keep func(tool.ID) bool
 	if items == nil || query == "" {
 		return nil
 	}
-	v, ok := r.queryVector(ctx, query)
+	v, ok := r.queryVector(ctx, r.client.settings.QueryPrefix+query)
 	if !ok {
 		return nil
 	}

@@ -41,6 +41,37 @@ func TestParaphrase(t *testing.T) {
 	}
 }
 
+// TestPrefixes: a model gets the words that it was trained with before queries and before documents, and others in the settings
+// make other vectors.
+func TestPrefixes(t *testing.T) {
+	e, dir := newEndpoint(t), t.TempDir()
+	s := e.settings()
+	for _, prefix := range []string{"search_document: ", "passage: "} {
+		s.QueryPrefix, s.DocumentPrefix = "query of it: ", prefix
+		r := open(t, s, &embeddings.Options{Dir: dir})
+		r.Replace(catalog("delete event", "create issue"))
+		if got := ready(t, r, " cancel  appointment"); got != "delete_event" {
+			t.Errorf("%s is first", got)
+		}
+		if asked := e.take(); !slices.Equal(slices.Compact(asked), slices.Sorted(slices.Values([]string{prefix + "create issue", prefix + "delete event", "query of it: cancel appointment"}))) {
+			t.Errorf("the endpoint got %q", asked)
+		}
+	}
+}
+
+// TestBase64: an endpoint may send vectors as base64 of 32-bit floats, as that of OpenAI does by request.
+func TestBase64(t *testing.T) {
+	e := newEndpoint(t)
+	e.base64.Store(true)
+	r := open(t, e.settings(), nil)
+	r.Replace(catalog(office...))
+	for query, want := range map[string]string{"cancel appointment": "delete_event", "file bug": "create_issue"} {
+		if got := ready(t, r, query); got != want {
+			t.Errorf("%q: %s", query, got)
+		}
+	}
+}
+
 // TestQueriesAreRemembered: the same words again are not asked for again.
 func TestQueriesAreRemembered(t *testing.T) {
 	e := newEndpoint(t)

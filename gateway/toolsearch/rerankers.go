@@ -141,7 +141,8 @@ func (sr *Searcher) openEmbeddings(cfg *config.Embeddings) *ranker {
 
 // EmbeddingsOf converts the settings of an endpoint for package embeddings.
 func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
-	return embeddings.Settings{URL: cfg.URL, Model: cfg.Model, Headers: maps.Clone(cfg.Headers), Timeout: cfg.Timeout}
+	return embeddings.Settings{URL: cfg.URL, Model: cfg.Model, QueryPrefix: cfg.QueryPrefix, DocumentPrefix: cfg.DocumentPrefix,
+		Headers: maps.Clone(cfg.Headers), Timeout: cfg.Timeout}
 }
 
 const (

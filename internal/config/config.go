@@ -120,6 +120,10 @@ type Embeddings struct {
 	URL string
 	// Model is the name of the model at the endpoint.
 	Model string
+	// QueryPrefix is put before each query, and DocumentPrefix before the text of each tool, where the model was trained
+	// with such words: "search_query: " and "search_document: " for nomic-embed-text, "query: " and "passage: " for E5.
+	// Default none.
+	QueryPrefix, DocumentPrefix string
 	// Headers are sent with every request.
 	Headers Secrets
 	// Timeout bounds the wait for the vector of a query. After that search uses words only; default 300ms.

@@ -149,6 +149,8 @@ func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
 	d.Fields(at, n, []key{
 		{"url", d.Text(&e.URL)},
 		{"model", d.Text(&e.Model)},
+		{"query_prefix", d.Text(&e.QueryPrefix)},
+		{"document_prefix", d.Text(&e.DocumentPrefix)},
 		{"headers", d.secrets(&e.Headers)},
 		{"timeout", scalar(d, &e.Timeout, yamlstrict.Duration)},
 	})

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// maxModel is the longest name of a model, in bytes.
-const maxModel = 200
+// maxModel is the longest name of a model, in bytes, and maxPrefix the longest prefix of the texts that it embeds.
+const maxModel, maxPrefix = 200, 500
 
 // problems returns the problems. They never show a part of the URL, which may hold a key.
 func (e Embeddings) problems(at path) []problem {
@@ -32,6 +32,11 @@ func (e Embeddings) problems(at path) []problem {
 		all = append(all, missing("model", "the name that the endpoint knows it by")...)
 	case len(e.Model) > maxModel || strings.ContainsFunc(e.Model, unicode.IsControl):
 		all = append(all, problem{at: at.To("model"), message: fmt.Sprintf("a model's name has at most %d bytes and no control characters", maxModel)})
+	}
+	for _, prefix := range [][2]string{{"query_prefix", e.QueryPrefix}, {"document_prefix", e.DocumentPrefix}} {
+		if len(prefix[1]) > maxPrefix || strings.ContainsRune(prefix[1], 0) {
+			all = append(all, problem{at: at.To(prefix[0]), message: fmt.Sprintf("a prefix has at most %d bytes and no NUL", maxPrefix)})
+		}
 	}
 	return slices.Concat(all, headerProblems(at.To("headers"), e.Headers), ownHeaderProblems(at.To("headers"), e.Headers))
 }
