@@ -96,6 +96,8 @@ var promises = []promise{
 	{status: 502, who: "op", route: restartRoute, path: "/upstreams/restart/down", body: `{}`},
 	{status: 200, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/crm"},
 	{status: 404, who: "op", route: "GET /upstreams/log/{upstream}", path: "/upstreams/log/none"},
+	{status: 200, who: "op", route: "GET /plugins"},
+	{status: 404, who: "op", route: "GET /plugins", noEngine: true},
 	{status: 200, who: "ada", route: "GET /skills"},
 	{status: 200, who: "ada", route: "GET /skills/{name}", path: "/skills/sum"},
 	{status: 404, who: "ada", route: "GET /skills/{name}", path: "/skills/none"},
