@@ -220,7 +220,7 @@ func send(t *testing.T, p promise) *httptest.ResponseRecorder {
 	}
 	opts := options()
 	if p.noEngine {
-		opts.Workflows, opts.Tasks, opts.Telemetry = nil, nil, nil
+		opts.Workflows, opts.Tasks, opts.Plugins, opts.Telemetry = nil, nil, nil, nil
 	}
 	w := httptest.NewRecorder()
 	if p.verbs == nil {
