@@ -3,6 +3,7 @@ package plugin_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +27,7 @@ plugins:
 
 func labeledPlugins() files {
 	all := one("source", "tools: [read]\nsteps: [load, forget]\n", "def read() -> str:\n    return 'a'\n\ndef load() -> str:\n    return 'b'\n\ndef forget() -> str:\n    return 'c'\n")
-	for name, text := range one("sink", "tools: [send]\nsteps: [post]\n", "def send(text: str) -> str:\n    return text\n\ndef post(text: str) -> str:\n    return text\n") {
-		all[name] = text
-	}
+	maps.Copy(all, one("sink", "tools: [send]\nsteps: [post]\n", "def send(text: str) -> str:\n    return text\n\ndef post(text: str) -> str:\n    return text\n"))
 	return all
 }
 

@@ -84,8 +84,8 @@ func TestDailyBudgets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBudget(t, c.daily)
-			b.within(t, func(t *testing.T, tasks *task.Tasks) { useUp(t, tasks, c.says) })
-			b.within(t, func(t *testing.T, tasks *task.Tasks) { usedUp(t, tasks, b.clock, c.says, c.rules) })
+			b.within(t, func(tasks *task.Tasks) { useUp(t, tasks, c.says) })
+			b.within(t, func(tasks *task.Tasks) { usedUp(t, tasks, b.clock, c.says, c.rules) })
 		})
 	}
 }
@@ -106,7 +106,7 @@ func newBudget(t *testing.T, daily config.DailyTasks) *budget {
 }
 
 // within opens the tasks on the records of before.
-func (b *budget) within(t *testing.T, use func(t *testing.T, tasks *task.Tasks)) {
+func (b *budget) within(t *testing.T, use func(tasks *task.Tasks)) {
 	t.Helper()
 	records, err := store.Open(b.dir, nil)
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *budget) within(t *testing.T, use func(t *testing.T, tasks *task.Tasks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	use(t, tasks)
+	use(tasks)
 	if err := errors.Join(tasks.Close(), records.Close()); err != nil {
 		t.Error(err)
 	}
@@ -175,7 +175,7 @@ func usedUp(t *testing.T, tasks *task.Tasks, now *clock, says string, byRules ta
 func TestDailyTime(t *testing.T) {
 	b := newBudget(t, config.DailyTasks{Time: 100 * time.Millisecond})
 	b.clock = nil
-	b.within(t, func(t *testing.T, tasks *task.Tasks) {
+	b.within(t, func(tasks *task.Tasks) {
 		for _, says := range []string{"today's tasks took 100ms (tasks.daily.time sets the limit)", "of 100ms (tasks.daily.time sets the limit)"} {
 			if done := brew(t, tasks, "ann", false); done.Status != task.Failed || done.Kind != string(tool.Limit) || !strings.HasSuffix(done.Error, says) {
 				t.Errorf("%+v", done)
