@@ -176,6 +176,14 @@ bench-tokens: prereq-bench build runsc upstreams ## what a model reads and write
 	@$(STEP) "building the benchmark" go build $(VCS) -o "$(BIN)/tokens" ./bench/tokens
 	@"$(BIN)/tokens" -sallyport "$(BIN)/sallyport" $(ARGS)
 
+# The endpoint of bench-tasks: URL, or that of the key that is set.
+bench-tasks: URL ?= $(or $(OPENAI_BASE_URL),$(if $(OPENAI_API_KEY),https://api.openai.com),$(ANTHROPIC_BASE_URL),$(if $(ANTHROPIC_API_KEY),https://api.anthropic.com))
+
+.PHONY: bench-tasks
+bench-tasks: prereq-bench build runsc upstreams ## have a model do the tasks in words and with direct calls: right answers, tokens, money, time; MODEL=gpt-5 PRICE=1.25,0.125,10 URL=... ARGS="--tasks join"
+	@test -n "$(MODEL)" -a -n "$(URL)" || { echo "make bench-tasks MODEL=NAME needs OPENAI_API_KEY, ANTHROPIC_API_KEY, or URL=http://localhost:11434/v1" >&2; exit 2; }
+	@PATH="$(BIN):$$PATH" "$(BIN)/sallyport" bench --model "$(URL)" --name "$(MODEL)" --modes task,direct --servers tools/upstreams/node_modules $(if $(PRICE),--price "$(PRICE)") $(ARGS)
+
 .PHONY: bench-firsttry
 bench-firsttry: prereq-go runsc ## judge what programs with the usual mistakes of models get for an answer (minutes); ARGS="-v -only await"
 	@go run $(VCS) ./bench/firsttry -runsc "$(BIN)/runsc" $(or $(ARGS),-out bench/results/firsttry -docs docs/explanation)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,13 +37,7 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.dir, err = os.MkdirTemp("", "sp-bench-"); err != nil {
-		return c, fmt.Errorf("open sallyport: %w", err)
-	}
-	if c.catalogues, err = serveCatalogues(setup.More); err != nil {
-		return c, err
-	}
-	if err = c.prepare(setup, servers); err != nil {
+	if err = c.prepare(setup, servers, nil); err != nil {
 		return c, fmt.Errorf("open sallyport: %w", err)
 	}
 	if c.session, err = connect(ctx, &mcp.CommandTransport{Command: c.command(ctx, setup.Sallyport), TerminateDuration: 20 * time.Second}); err != nil {
@@ -56,8 +51,14 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 // snapshots is where sallyport keeps started interpreters.
 func (c *code) snapshots() string { return filepath.Join(c.dir, "cache", "sallyport", "snapshots") }
 
-// prepare makes the folder: settings, and a cache with the shared snapshots in it.
-func (c *code) prepare(setup Setup, servers []suite.Server) error {
+// prepare makes the folder: settings, with more of them, and a cache with the shared snapshots in it.
+func (c *code) prepare(setup Setup, servers []suite.Server, more map[string]any) (err error) {
+	if c.dir, err = os.MkdirTemp("", "sp-bench-"); err != nil {
+		return err
+	}
+	if c.catalogues, err = serveCatalogues(setup.More); err != nil {
+		return err
+	}
 	for _, dir := range []string{c.snapshots(), filepath.Join(c.dir, "run")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -68,7 +69,9 @@ func (c *code) prepare(setup Setup, servers []suite.Server) error {
 			return err
 		}
 	}
-	settings, err := json.MarshalIndent(c.settings(setup, servers), "", "  ")
+	all := c.settings(setup, servers)
+	maps.Copy(all, more)
+	settings, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -119,10 +122,13 @@ func literalValues(values map[string]string) map[string]string {
 
 func (c *code) command(ctx context.Context, binary string) *exec.Cmd {
 	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "--config", c.config(), "--log-level", "error", "serve")
-	command.Dir = c.dir
-	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"), "XDG_DATA_HOME="+filepath.Join(c.dir, "data"),
-		"XDG_RUNTIME_DIR="+filepath.Join(c.dir, "run"), "SALLYPORT_CONFIG=")
+	command.Dir, command.Env = c.dir, c.environment()
 	return command
+}
+
+func (c *code) environment() []string {
+	return append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"), "XDG_DATA_HOME="+filepath.Join(c.dir, "data"),
+		"XDG_RUNTIME_DIR="+filepath.Join(c.dir, "run"), "SALLYPORT_CONFIG=")
 }
 
 // settle waits until search finds the tools of all upstreams, so that the first searches do not depend on startup.
@@ -190,9 +196,9 @@ func (c *code) Close() error {
 	var errs []error
 	if c.session != nil {
 		errs = append(errs, c.session.Close())
-		if c.shared != "" {
-			errs = append(errs, linkSnapshots(c.snapshots(), c.shared))
-		}
+	}
+	if c.dir != "" && c.shared != "" {
+		errs = append(errs, linkSnapshots(c.snapshots(), c.shared))
 	}
 	if c.catalogues != nil {
 		errs = append(errs, c.catalogues.close())

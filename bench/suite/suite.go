@@ -21,9 +21,11 @@ const (
 	Search Mode = "search"
 	// Code is Sallyport: search_tools and execute_code.
 	Code Mode = "code"
+	// Words is Sallyport as well, which asks the model itself: `sallyport run`. Scripts do not play it.
+	Words Mode = "task"
 )
 
-// Modes are all modes, in the order of tables.
+// Modes are all modes that scripts play, in the order of tables.
 func Modes() []Mode { return []Mode{Direct, Search, Code} }
 
 // Kind says what is hard in a task.

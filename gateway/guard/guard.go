@@ -84,42 +84,60 @@ func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
 		}
 		ctx, v := toolcall.Demanded(ctx, g.judge(ctx, c))
 		v = requireConfirmation(ctx, v)
-		noteDecision(ctx, v)
-		if v.Judged {
-			g.opts.Telemetry.RecordDecision(ctx, string(v.Action))
-		}
-		var held error
-		if v.Action == policy.Ask {
-			v, held = g.opts.Approver.Approve(ctx, c, v)
-			noteDecision(ctx, v)
-		}
-		if err := g.opts.Auditor.RecordCall(ctx, c, v); err != nil {
-			return tool.Result{}, err
-		}
-		if held != nil {
-			return tool.Result{}, held
-		}
-		if err := recordDecision(ctx, v); err != nil {
-			return tool.Result{}, err
-		}
-		if v.Action == policy.Deny {
-			return tool.Result{}, v.DenyError()
-		}
-		if v.Decision == journal.Done {
-			return v.Result, nil
-		}
-		start := time.Now()
-		if at.unreachable != nil {
-			g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.unreachable, time.Since(start))
-			return tool.Result{}, at.unreachable
-		}
-		g.taint(ctx, c, v.Labels) // before the upstream sends anything
-		c.BeforeSend = g.beforeSend(ctx, c, at)
-		result, err := next(ctx, c)
-		g.opts.Approver.Renew(ctx, v, result)
-		g.opts.Auditor.RecordResult(ctx, c, result, err, time.Since(start))
-		return result, err
+		return g.carryOut(ctx, c, v, at, next)
 	}
+}
+
+// Step decides on a step of a plugin as on a call of a tool, records the decision and the outcome, and calls it with do.
+// A step has no definition in the catalog; readOnly says what the annotation of a tool would say.
+func (g *Guard) Step(ctx context.Context, c tool.Call, readOnly bool, do toolcall.Handler) (tool.Result, error) {
+	v := toolcall.Verdict{Action: policy.Allow}
+	if r := g.policies.rules.Load(); r.on {
+		facts := g.facts(ctx, r, c)
+		facts.Annotations = tool.Annotations{ReadOnly: &readOnly}
+		v = verdict(facts, r.Decide(ctx, facts))
+	}
+	return g.carryOut(ctx, c, v, resolution{}, do)
+}
+
+// carryOut carries out a verdict on a call: it requests approval if necessary, records the decision, makes the call with
+// next, and records its outcome.
+func (g *Guard) carryOut(ctx context.Context, c tool.Call, v toolcall.Verdict, at resolution, next toolcall.Handler) (tool.Result, error) {
+	noteDecision(ctx, v)
+	if v.Judged {
+		g.opts.Telemetry.RecordDecision(ctx, string(v.Action))
+	}
+	var held error
+	if v.Action == policy.Ask {
+		v, held = g.opts.Approver.Approve(ctx, c, v)
+		noteDecision(ctx, v)
+	}
+	if err := g.opts.Auditor.RecordCall(ctx, c, v); err != nil {
+		return tool.Result{}, err
+	}
+	if held != nil {
+		return tool.Result{}, held
+	}
+	if err := recordDecision(ctx, v); err != nil {
+		return tool.Result{}, err
+	}
+	if v.Action == policy.Deny {
+		return tool.Result{}, v.DenyError()
+	}
+	if v.Decision == journal.Done {
+		return v.Result, nil
+	}
+	start := time.Now()
+	if at.unreachable != nil {
+		g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.unreachable, time.Since(start))
+		return tool.Result{}, at.unreachable
+	}
+	g.taint(ctx, c, v.Labels) // before the upstream sends anything
+	c.BeforeSend = g.beforeSend(ctx, c, at)
+	result, err := next(ctx, c)
+	g.opts.Approver.Renew(ctx, v, result)
+	g.opts.Auditor.RecordResult(ctx, c, result, err, time.Since(start))
+	return result, err
 }
 
 // MayInstall returns an error if the session of ctx may not send data outside: names of packages, which go to an index, can carry data.

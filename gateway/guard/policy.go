@@ -26,7 +26,7 @@ type Rules struct {
 	*policy.Policy
 	// on reports whether any call may be refused or need approval.
 	on bool
-	// labeled holds the upstreams with labels, by id.
+	// labeled holds the upstreams and plugins with labels, by id.
 	labeled map[string]config.Upstream
 }
 
@@ -36,11 +36,9 @@ func (g *Guard) Compile(cfg *config.Config) (*Rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	r := &Rules{Policy: compiled, on: cfg.Policy.On || cfg.Labeled(), labeled: map[string]config.Upstream{}}
-	for _, up := range cfg.Upstreams {
-		if len(up.Labels) > 0 || len(up.ToolLabels) > 0 {
-			r.labeled[up.ID] = up
-		}
+	r := &Rules{Policy: compiled, on: cfg.Policy.On, labeled: map[string]config.Upstream{}}
+	for _, up := range cfg.Labeled() {
+		r.on, r.labeled[up.ID] = true, up
 	}
 	return r, nil
 }
@@ -72,8 +70,12 @@ func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 		return toolcall.Verdict{Action: policy.Allow}
 	}
 	c := g.facts(ctx, r, req)
-	d := r.Decide(ctx, c)
-	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: resultLabels(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusalMessage(req.Tool, d), Limited: d.Limited}
+	return verdict(c, r.Decide(ctx, c))
+}
+
+// verdict makes a verdict of the decision of the rules.
+func verdict(c *policy.Call, d policy.Decision) toolcall.Verdict {
+	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: resultLabels(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusalMessage(c.Tool, d), Limited: d.Limited}
 }
 
 // facts returns the policy's complete view of a call.

@@ -53,6 +53,8 @@ type Options struct {
 	Workflows Workflows
 	// Tasks works on tasks; without it the routes of tasks return an error.
 	Tasks Tasks
+	// Plugins lists the plugins; without it their route returns an error.
+	Plugins Plugins
 	// Guides returns longer descriptions for models of operations in the OpenAPI document, by operation name; nil for none.
 	Guides func() map[string]string
 	// Draining reports whether the process is shutting down; nil is never.

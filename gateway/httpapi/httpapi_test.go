@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/plugin"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
 	"sallyport/internal/telemetry"
@@ -79,7 +80,7 @@ func (h house) Answer(ctx context.Context, id string, a approvals.Answer) (appro
 }
 
 func options() *httpapi.Options {
-	return &httpapi.Options{Workflows: &mill{}, Tasks: clerk{}, Telemetry: measuring()}
+	return &httpapi.Options{Workflows: &mill{}, Tasks: clerk{}, Plugins: shelf{}, Telemetry: measuring()}
 }
 
 var measuring = sync.OnceValue(func() *telemetry.Telemetry {
@@ -221,5 +222,15 @@ func TestWrongRequests(t *testing.T) {
 		if status == 405 && header.Get("Allow") != "GET" {
 			t.Errorf("allowed: %v", header)
 		}
+	}
+}
+
+// shelf has two plugins.
+type shelf struct{}
+
+func (shelf) List() []plugin.Plugin {
+	return []plugin.Plugin{
+		{Name: "rates", Version: "1.0.0", Folder: "/etc/sallyport/plugins/rates", Status: plugin.Ready, Offers: []string{"tools rate"}, Asks: []string{"hosts rates.example.com"}},
+		{Name: "rules", Status: plugin.Off, Reason: "it exited"},
 	}
 }

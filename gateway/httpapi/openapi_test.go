@@ -106,6 +106,7 @@ var tags = map[string]string{
 	"tasks":      "Tasks in words, by a model or by rules",
 	"tools":      "Tools of the upstreams",
 	"upstreams":  "The upstreams, and what of theirs waits for an operator",
+	"plugins":    "Plugins of the operator",
 	"workspaces": "Files of workspaces",
 	"skills":     "Skills, code that programs import",
 	"numbers":    "What it costs and saves, and what is on record",

@@ -166,6 +166,8 @@ type TaskTurn struct {
 	Begun time.Time `json:"begun"`
 	// DurationMS is how long it took, in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
+	// WaitedMS is the part of it in which the model's server was busy, in milliseconds.
+	WaitedMS int64 `json:"waited_ms,omitempty"`
 	// Model is the model's name as its server reports it.
 	Model string `json:"model,omitempty"`
 	// Tokens are the tokens of the turn.
@@ -194,7 +196,7 @@ type TaskList struct {
 
 func turnOf(t task.Turn) TaskTurn {
 	return TaskTurn{
-		Kind: t.Kind, Text: t.Text, Language: t.Language, Begun: t.Begun, DurationMS: t.Duration.Milliseconds(), Model: t.Model, Tokens: TaskTokens(t.Tokens), Price: t.Price,
+		Kind: t.Kind, Text: t.Text, Language: t.Language, Begun: t.Begun, DurationMS: t.Duration.Milliseconds(), WaitedMS: t.Waited.Milliseconds(), Model: t.Model, Tokens: TaskTokens(t.Tokens), Price: t.Price,
 		Execution: t.Execution, Status: t.Status, Calls: t.Calls, Found: t.Found, Shown: t.Shown, Error: t.Error,
 	}
 }

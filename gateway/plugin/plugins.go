@@ -69,6 +69,7 @@ type Plugins struct {
 type Plugin struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
+	Folder      string `json:"folder,omitempty"`
 	Description string `json:"description,omitempty"`
 	// Status is ready, held, or off; Reason says why it does not run.
 	Status string `json:"status"`
@@ -365,6 +366,12 @@ func (p *Plugins) Has(id string) bool {
 	return e != nil && len(e.plugin.Tools) > 0
 }
 
+// Reaches reports whether a plugin may reach hosts.
+func (p *Plugins) Reaches(name string) bool {
+	e := p.state.Load().entries[name]
+	return e != nil && len(e.plugin.Hosts) > 0
+}
+
 // kinds returns the kinds of personal data that recognizers find, sorted.
 func (s *state) kinds() (kinds []string) {
 	for _, e := range s.order {
@@ -381,7 +388,7 @@ func (p *Plugins) List() []Plugin {
 	var list []Plugin
 	for _, e := range p.state.Load().order {
 		m := e.plugin.Manifest
-		one := Plugin{Name: e.name, Version: m.Version, Description: m.Description, Status: Ready, Offers: m.Offers(), Asks: m.Asks()}
+		one := Plugin{Name: e.name, Version: m.Version, Folder: e.plugin.Dir, Description: m.Description, Status: Ready, Offers: m.Offers(), Asks: m.Asks()}
 		switch {
 		case errors.Is(e.problem, errOff):
 			one.Status, one.Reason = Off, e.problem.Error()

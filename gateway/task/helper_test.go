@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ type rig struct {
 	model   *modeltest.Server
 	cfg     *config.Config
 	records *store.Store
+	dir     string // the data directory
 }
 
 // newRig opens a gateway with a model of this API, which says what reply returns.
@@ -58,7 +60,7 @@ func newRig(t *testing.T, api models.API, reply func(modeltest.Turn) string, cha
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", testutil.ShortDir(t))
-	r := &rig{t: t, records: store.Memory()}
+	r := &rig{t: t, records: store.Memory(), dir: t.TempDir()}
 	cfg := config.Default()
 	r.cfg = &cfg
 	cfg.Sandbox.Runsc, cfg.Sandbox.Typecheck = testutil.Runsc(t), false
@@ -74,19 +76,34 @@ func newRig(t *testing.T, api models.API, reply func(modeltest.Turn) string, cha
 	for _, f := range change {
 		f(&cfg)
 	}
-	if r.gateway, err = gateway.Open(&cfg, &gateway.Options{DataDir: t.TempDir(), Records: r.records, NoPool: true, PeerRequests: true}); err != nil {
-		t.Fatal(err)
-	}
-	if r.Tasks, err = task.Open(task.Options{Gateway: r.gateway.Service(), Catalog: r.gateway.Catalog, Settings: r.gateway.Current(), Records: r.records}); err != nil {
-		t.Fatal(err)
-	}
+	r.open()
 	t.Cleanup(func() {
 		_ = r.Close()
 		_ = r.gateway.Close()
 		_ = r.records.Close()
 	})
-	r.gateway.Catalog.WaitConnected(t.Context())
 	return r
+}
+
+func (r *rig) open() {
+	r.t.Helper()
+	var err error
+	if r.gateway, err = gateway.Open(r.cfg, &gateway.Options{DataDir: r.dir, Records: r.records, NoPool: true, PeerRequests: true}); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.Tasks, err = task.Open(task.Options{Gateway: r.gateway.Service(), Catalog: r.gateway.Catalog, Labels: r.gateway.Guard, Settings: r.gateway.Current(), Records: r.records}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.gateway.Catalog.WaitConnected(r.t.Context())
+}
+
+// restart closes the gateway and opens another one on its records.
+func (r *rig) restart() {
+	r.t.Helper()
+	if err := errors.Join(r.Close(), r.gateway.Close()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.open()
 }
 
 func (r *rig) run(req task.Request) task.Task {

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -29,20 +28,19 @@ const (
 )
 
 // work works on a task until it is over.
-func (t *Tasks) work(ctx context.Context, w *work, r Request) {
+func (t *Tasks) work(caller context.Context, w *work, r Request) {
 	settings := t.opts.Settings.Load().Tasks
-	ctx, cancel := context.WithTimeoutCause(ctx, settings.Time, &tool.Error{
-		Kind: tool.Limit, Message: fmt.Sprintf("the task did not end within %s", settings.Time), Hint: "tasks.time sets the limit",
-	})
-	defer cancel()
-	ctx = scope(ctx, w.now())
+	ctx := scope(caller, w.now())
 	t.records.put(ctx, w.now())
-	begun := time.Now()
-	l := &loop{tasks: t, work: w, request: r, settings: settings, dialog: newDialog()}
-	status, err := l.run(ctx)
-	if err := t.records.add(ctx, w.task.Principal, models.Usage{}, 0, time.Since(begun)); err != nil {
-		t.log.ErrorContext(ctx, "time of a task was not recorded", "error", err)
+	l := &loop{tasks: t, work: w, request: r, settings: settings, dialog: newDialog(), caller: caller, charged: t.opts.Now()}
+	ctx, cancel, err := l.limitTime(ctx)
+	defer cancel()
+	status := Failed
+	if err == nil {
+		l.inherit(ctx)
+		status, err = l.run(ctx)
 	}
+	l.charge(ctx, models.Usage{}, 0)
 	t.end(ctx, w, status, err)
 }
 
@@ -67,6 +65,10 @@ type loop struct {
 	invalid, failed int
 	resume          string
 	ran             bool
+	// caller is the context of who gets the answer, without the session of the task.
+	caller context.Context //nolint:containedctx // of the task, as its loop
+	// charged is the time up to which the day of the principal was charged.
+	charged time.Time
 }
 
 // run works on the task by a model, or by rules.
@@ -109,8 +111,8 @@ func (l *loop) turns(ctx context.Context, m *model) (Status, error) {
 		if err != nil {
 			return Failed, &modelError{err}
 		}
-		turn := Turn{Begun: begun.UTC(), Model: answer.Model, Tokens: answer.Usage, Price: m.price.Of(answer.Usage)}
-		l.spend(ctx, turn)
+		turn := Turn{Begun: begun.UTC(), Model: answer.Model, Tokens: answer.Usage, Price: m.price.Of(answer.Usage), Waited: answer.Waited}
+		l.spend(ctx, turn) // before anything else, so that a task that is stopped has paid
 		status, next, err := l.take(ctx, answer, &turn)
 		turn.Duration, turn.Shown, turn.Text = time.Since(begun), len(next), sanitize.Text(turn.Text, maxKept)
 		l.work.change(func(t *Task) { t.Turns = append(t.Turns, turn) })
@@ -128,47 +130,6 @@ func spoken(text string) string {
 		return "(nothing)"
 	}
 	return text
-}
-
-// withinLimits returns an error if the task or its principal has used up a limit.
-func (l *loop) withinLimits(ctx context.Context, now Task) error {
-	over := func(what, key string) error {
-		return &tool.Error{Kind: tool.Limit, Message: what, Hint: "tasks." + key + " sets the limit"}
-	}
-	s := l.settings
-	switch {
-	case len(now.Turns) >= s.Turns:
-		return over(fmt.Sprintf("no answer after %d turns", s.Turns), "turns")
-	case now.Tokens.Tokens() >= s.Tokens:
-		return over(fmt.Sprintf("the task used %d of %d tokens", now.Tokens.Tokens(), s.Tokens), "tokens")
-	case s.Money > 0 && now.Price >= s.Money:
-		return over(fmt.Sprintf("the task cost %.4g of %.4g", now.Price, s.Money), "money")
-	case l.failed > s.Repairs:
-		return over(fmt.Sprintf("%d programs in a row failed", l.failed), "repairs")
-	case l.invalid >= maxInvalid:
-		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("%d replies in a row were no search, program or answer", l.invalid), Hint: "use a larger model"}
-	}
-	used, _, err := l.tasks.records.today(ctx, now.Principal)
-	day := s.Daily
-	switch {
-	case err != nil:
-		return toolcall.Unreadable(ctx, l.tasks.log, err)
-	case day.Tokens > 0 && used.Tokens >= day.Tokens:
-		return over(fmt.Sprintf("today's tasks used %d of %d tokens", used.Tokens, day.Tokens), "daily.tokens")
-	case day.Money > 0 && used.Price >= day.Money:
-		return over(fmt.Sprintf("today's tasks cost %.4g of %.4g", used.Price, day.Money), "daily.money")
-	case day.Time > 0 && used.Time >= day.Time:
-		return over(fmt.Sprintf("today's tasks took %s of %s", used.Time.Round(time.Second), day.Time), "daily.time")
-	}
-	return nil
-}
-
-// spend records the tokens of a turn before anything else is done, so that a task that is stopped has paid.
-func (l *loop) spend(ctx context.Context, turn Turn) {
-	l.work.change(func(t *Task) { t.Tokens, t.Price = t.Tokens.Plus(turn.Tokens), t.Price+turn.Price })
-	if err := l.tasks.records.add(ctx, l.work.task.Principal, turn.Tokens, turn.Price, 0); err != nil {
-		l.tasks.log.ErrorContext(ctx, "tokens of a task were not recorded", "error", err)
-	}
 }
 
 // take does what a reply asks for, and returns what the model reads next.
@@ -293,6 +254,7 @@ func (l *loop) execute(ctx context.Context, code, language string, turn *Turn) (
 		program.Resume = ""
 		e, err = l.tasks.opts.Gateway.Execute(ctx, program)
 	}
+	l.pass(ctx)
 	if err != nil {
 		l.noteExecution(ctx, before, nil)
 		return e, err
@@ -303,6 +265,9 @@ func (l *loop) execute(ctx context.Context, code, language string, turn *Turn) (
 	}
 	l.noteExecution(ctx, e.ID, held)
 	l.ran, l.resume = true, e.Resume
+	if l.request.old != nil && e.Failed() && e.Journaled {
+		l.resume = e.ID // what a person has approved is not asked again
+	}
 	turn.Execution, turn.Status = e.ID, string(e.Status)
 	if e.Failed() {
 		turn.Error = sanitize.Line(e.Ending(), 300)

@@ -29,6 +29,7 @@ type records struct {
 	tasks, spent *store.Bucket
 	own          *store.Store // in memory; nil if the caller has the store
 	log          *slog.Logger
+	now          func() time.Time
 }
 
 func openRecords(in *store.Store, keep time.Duration, log *slog.Logger) (r *records, err error) {
@@ -126,7 +127,7 @@ func dayKey(principal string, at time.Time) store.Key {
 
 // today returns what a principal's tasks used today.
 func (r *records) today(ctx context.Context, principal string) (s spent, revision uint64, err error) {
-	entry, err := r.spent.Get(ctx, dayKey(principal, time.Now()))
+	entry, err := r.spent.Get(ctx, dayKey(principal, r.now()))
 	if errors.Is(err, store.ErrNotFound) {
 		return s, 0, nil
 	}
@@ -154,9 +155,9 @@ func (r *records) add(ctx context.Context, principal string, u models.Usage, pri
 			return err
 		}
 		if revision == 0 {
-			_, last = r.spent.Create(ctx, dayKey(principal, time.Now()), data)
+			_, last = r.spent.Create(ctx, dayKey(principal, r.now()), data)
 		} else {
-			_, last = r.spent.Update(ctx, dayKey(principal, time.Now()), data, revision)
+			_, last = r.spent.Update(ctx, dayKey(principal, r.now()), data, revision)
 		}
 		if !errors.Is(last, store.ErrConflict) {
 			return last

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/models"
 	"sallyport/internal/tool"
 )
@@ -108,6 +109,8 @@ type Task struct {
 	// Error and Kind say why it failed or was refused.
 	Error string `json:"error,omitempty"`
 	Kind  string `json:"kind,omitempty"`
+	// Read are the labels of what its programs and its caller have read.
+	Read []toolcall.Origin `json:"read,omitempty"`
 	// Notes are further remarks.
 	Notes []string `json:"notes,omitempty"`
 	// Tokens are the tokens of all turns, Price their price in the currency of the settings.
@@ -149,6 +152,8 @@ type Turn struct {
 	Begun    time.Time `json:"begun"`
 	// Duration is that of the model and of what it asked for together.
 	Duration time.Duration `json:"duration"`
+	// Waited is the part of it in which the model's server was busy.
+	Waited time.Duration `json:"waited,omitempty"`
 	// Model is the model's name as the endpoint reports it.
 	Model string `json:"model,omitempty"`
 	// Tokens and Price are those of the turn.

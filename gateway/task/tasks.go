@@ -39,10 +39,14 @@ type Options struct {
 	Gateway  Gateway
 	Catalog  Catalog
 	Settings config.Source
+	// Labels carry labels of data into tasks and back; nil carries none.
+	Labels Labels
 	// Records stores tasks; nil keeps them in memory, until Close.
 	Records *store.Store
 	// Environment is the model that environment variables describe, used if the settings have none; nil for none.
 	Environment *models.Settings
+	// Now returns the time; nil is time.Now. It is the clock of the limits of a day only.
+	Now func() time.Time
 	// Logger gets errors of the store; nil discards them.
 	Logger *slog.Logger
 }
@@ -79,10 +83,14 @@ func Open(opts Options) (*Tasks, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	kept, err := openRecords(opts.Records, opts.Settings.Load().Tasks.Keep, opts.Logger)
 	if err != nil {
 		return nil, err
 	}
+	kept.now = opts.Now
 	return &Tasks{opts: opts, records: kept, log: opts.Logger, live: map[string]*work{}, open: map[string]*opened{}}, nil
 }
 

@@ -87,7 +87,8 @@ func (r formRun) formCall(ctx context.Context, n *node, at location, c forms.Cal
 		out, err = r.end(ctx, inner, n.Line, out, nil, true)
 		return out.value, err
 	}
-	out, err = toolRun(r).callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
+	call := tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer}
+	out, err = toolRun(r).callApproved(ctx, inner, func() (result, error) { return toolRun(r).callTool(ctx, inner, 1, call) })
 	if err != nil {
 		err = r.newFailure(ctx, ctx, inner.path, n.Line, err)
 	}

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"strings"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/tool"
 )
 
 // Plugins calls steps of plugins.
 type Plugins interface {
-	// Step calls a step with arguments by name, in a JSON object. Errors are *tool.Error.
-	Step(ctx context.Context, plugin, step string, args json.RawMessage) (json.RawMessage, error)
+	// Step calls the step Tool.Name of the plugin Tool.Upstream, and returns its value. Errors are *tool.Error.
+	Step(ctx context.Context, c tool.Call) (json.RawMessage, error)
 }
 
 // plugin calls a step of a plugin.
@@ -31,15 +32,21 @@ func (r toolRun) plugin(ctx context.Context, f *frame, n *node, do *spec.Plugin,
 	if r.engine.opts.Plugins == nil {
 		return result{}, &tool.Error{Kind: tool.NotFound, Message: "there are no plugins here"}
 	}
+	call := tool.Call{Tool: tool.ID{Upstream: name, Name: step}, Args: args, Execution: r.id, Peer: r.peer}
+	return r.callApproved(ctx, at, func() (result, error) { return r.callPlugin(ctx, at, attempt, call) })
+}
+
+// callPlugin makes one call of a step, which is logged before.
+func (r toolRun) callPlugin(ctx context.Context, at location, attempt int, call tool.Call) (result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return result{}, err
 	}
 	defer leave()
-	if err := r.recordStart(ctx, at, attempt, Event{Input: args}); err != nil {
+	if err := r.recordStart(ctx, at, attempt, Event{Input: call.Args}); err != nil {
 		return result{}, err
 	}
-	output, err := r.engine.opts.Plugins.Step(atStep(ctx, r.id, at.path), name, step, args)
+	output, err := r.engine.opts.Plugins.Step(toolcall.WithRun(atStep(ctx, r.id, at.path), r.id), call)
 	if err != nil {
 		return result{}, err
 	}

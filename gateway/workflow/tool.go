@@ -40,21 +40,22 @@ func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at 
 	if out, done, err := r.resolveInterrupted(ctx, n, at, attempt, r.engine.safeToRepeat(id)); done || err != nil {
 		return out, err
 	}
-	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
+	call := tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer}
+	return r.callApproved(ctx, at, func() (result, error) { return r.callTool(ctx, at, attempt, call) })
 }
 
 // callApproved makes a call, and repeats it after approval if it needs one.
-func (r toolRun) callApproved(ctx context.Context, at location, attempt int, call tool.Call) (result, error) {
+func (r toolRun) callApproved(ctx context.Context, at location, call func() (result, error)) (result, error) {
 	if pending := at.history.pendingWait(); pending != nil && pending.Approval != "" && pending.Why == "" {
 		if err := waitRun(r).waitDecision(ctx, at, *pending); err != nil {
 			return result{}, err
 		}
 	}
 	for {
-		answer, err := r.call(ctx, at, attempt, call)
+		out, err := call()
 		waits, ok := errors.AsType[*approvals.PendingError](err)
 		if !ok {
-			return toolResult(call.Tool, answer, err)
+			return out, err
 		}
 		if err := waitRun(r).waitDecision(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
 			return result{}, err
@@ -62,17 +63,18 @@ func (r toolRun) callApproved(ctx context.Context, at location, attempt int, cal
 	}
 }
 
-// call makes one call, which is logged before.
-func (r toolRun) call(ctx context.Context, at location, attempt int, call tool.Call) (tool.Result, error) {
+// callTool makes one call, which is logged before.
+func (r toolRun) callTool(ctx context.Context, at location, attempt int, call tool.Call) (result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
-		return tool.Result{}, err
+		return result{}, err
 	}
 	defer leave()
 	if err := r.recordStart(ctx, at, attempt, Event{Input: call.Args, Tool: call.Tool.String()}); err != nil {
-		return tool.Result{}, err
+		return result{}, err
 	}
-	return r.engine.caller.Call(toolcall.WithRun(atStep(ctx, r.id, at.path), r.id), call)
+	answer, err := r.engine.caller.Call(toolcall.WithRun(atStep(ctx, r.id, at.path), r.id), call)
+	return toolResult(call.Tool, answer, err)
 }
 
 // toolResult converts the result of a tool to the result of its step.

@@ -33,7 +33,7 @@ func commandRules() (all []importRule) {
 
 // Packages import only lower layers: cmd, the interfaces (mcpserver, httpapi, dashboard), workflow, gateway, its four peers, internal.
 var importRules = append(commandRules(), []importRule{
-	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite", "bench/chaos/killtest", "examples"}, // a model to work with, clients of a gateway that is killed
+	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite", "bench/tokencount", "bench/chaos/killtest", "examples"}, // a model to work with, clients of a gateway that is killed
 		"cmd wires everything together; only its verb bench uses the packages of make bench"},
 	{"examples", []string{"internal/walkthrough"}, nil,
 		"the examples are files, which the verb example runs"},
@@ -113,7 +113,7 @@ var importRules = append(commandRules(), []importRule{
 		"it saves, finds and reads skills; the executor that it is given runs their code"},
 	{"gateway/plugin/folder", []string{"internal/..."}, nil,
 		"a manifest and a lock file are read without running anything"},
-	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/dashboard"}, // the real gateway, and a page with what a plugin shows
+	{"gateway/plugin", []string{"gateway/plugin/folder", "gateway/toolcall", "codegen/bundle", "sandbox", "internal/..."}, []string{"gateway", "gateway/execution", "gateway/dashboard", "gateway/auditor"}, // the real gateway, a page with what a plugin shows, and what is on record
 		"a plugin answers requests from its sandbox; higher packages connect it to calls, programs and results"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"it records calls and results; the gateway provides the digests of definitions"},

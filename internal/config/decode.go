@@ -98,7 +98,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"trust", d.OneOf((*string)(&u.Trust), trusts...)},
 		{"privacy", d.OneOf((*string)(&u.Privacy), privacyModes...)},
 		{"labels", d.Texts(&u.Labels)},
-		{"tool_labels", func(at path, n *yaml.Node) { policyDecoder{d}.toolLabels(at, n, u) }},
+		{"tool_labels", func(at path, n *yaml.Node) { policyDecoder{d}.toolLabels(at, n, &u.ToolLabels) }},
 		{"trace_context", scalar(d, &traced, yamlstrict.Bool)},
 		{"timeout", scalar(d, &u.Timeout, yamlstrict.Duration)},
 		{"concurrency", scalar(d, &u.Concurrency, yamlstrict.Count)},

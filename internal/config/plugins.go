@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 
@@ -21,6 +23,10 @@ type PluginGrants struct {
 	Secrets Secrets
 	// Files are files or folders of this machine that it may read, by the name that they get below /files; default none.
 	Files map[string]string
+	// Labels are labels of all its tools and steps, as those of an upstream; default none.
+	Labels []string
+	// ToolLabels are further labels of tools and steps, by globs (as path.Match) over their names.
+	ToolLabels map[string][]string
 	// Problem describes references without a value, "" if all have one. Unless it is "", the plugin does not run.
 	Problem string
 }
@@ -48,6 +54,8 @@ func (d pluginDecoder) plugin(at path, n *yaml.Node, g *PluginGrants) {
 		{"hosts", d.Texts(&g.Hosts)},
 		{"secrets", d.secrets(&g.Secrets)},
 		{"files", d.paths(&g.Files)},
+		{"labels", d.Texts(&g.Labels)},
+		{"tool_labels", func(at path, n *yaml.Node) { policyDecoder(d).toolLabels(at, n, &g.ToolLabels) }},
 	})
 }
 
@@ -63,12 +71,27 @@ func (d pluginDecoder) paths(into *map[string]string) reader {
 	}
 }
 
-// pluginProblems returns the problems of the names of plugins.
+// Labeled returns the labels of a plugin in the form of an upstream.
+func (g PluginGrants) Labeled(name string) Upstream {
+	return Upstream{Name: name, ID: name, Labels: g.Labels, ToolLabels: g.ToolLabels}
+}
+
+// hasPlugin reports whether a name is that of a plugin: of one in the settings, or in the folder next to them.
+func (c *Config) hasPlugin(name string) bool {
+	if _, ok := c.Plugins[name]; ok || c.Dir == "" || !pluginName.MatchString(name) {
+		return ok
+	}
+	_, err := os.Stat(filepath.Join(c.Dir, "plugins", name, "plugin.yaml"))
+	return err == nil
+}
+
+// pluginProblems returns the problems of the names and the labels of plugins.
 func (c *Config) pluginProblems(at path) (all []problem) {
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		if !pluginName.MatchString(name) {
 			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%.40q cannot name a plugin: small letters, digits and "_", first a letter, at most 40`, name)})
 		}
+		all = append(all, c.Plugins[name].Labeled(name).labelProblems(at.To(name))...)
 	}
 	return all
 }

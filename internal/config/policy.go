@@ -157,7 +157,7 @@ func (c *Config) policyProblem(under path, p policy.Problem) problem {
 // unknownUpstream returns a message if the upstream of a tool glob is unknown, else "".
 func (c *Config) unknownUpstream(text string) string {
 	up, _, ok := strings.Cut(text, ".")
-	if !ok || strings.ContainsAny(up, `*?[\`) {
+	if !ok || strings.ContainsAny(up, `*?[\`) || c.hasPlugin(up) {
 		return ""
 	}
 	var names []string
@@ -182,12 +182,12 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (d policyDecoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
-	u.ToolLabels = map[string][]string{}
+func (d policyDecoder) toolLabels(at path, n *yaml.Node, into *map[string][]string) {
+	*into = map[string][]string{}
 	d.Each(at, n, func(under path, key, value *yaml.Node) {
 		var labels []string
 		d.Texts(&labels)(under, value)
-		u.ToolLabels[key.Value] = labels
+		(*into)[key.Value] = labels
 	})
 }
 
@@ -232,7 +232,19 @@ func (u Upstream) LabelsOf(names ...string) []string {
 	return slices.Compact(all)
 }
 
-// Labeled reports whether any upstream or tool has a label.
-func (c *Config) Labeled() bool {
-	return slices.ContainsFunc(c.Upstreams, func(u Upstream) bool { return len(u.Labels) > 0 || len(u.ToolLabels) > 0 })
+// Labeled returns the upstreams, and in the same form the plugins, that have labels or whose tools have some.
+func (c *Config) Labeled() (all []Upstream) {
+	for _, u := range c.Upstreams {
+		if u.hasLabels() {
+			all = append(all, u)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		if u := c.Plugins[name].Labeled(name); u.hasLabels() {
+			all = append(all, u)
+		}
+	}
+	return all
 }
+
+func (u Upstream) hasLabels() bool { return len(u.Labels) > 0 || len(u.ToolLabels) > 0 }

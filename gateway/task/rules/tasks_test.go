@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,14 @@ func decode(t *testing.T, path string, v any) {
 // of the plans that would run are not what the task wants. The rules were made with tasks.txt in view, not with held.txt.
 func TestTasks(t *testing.T) {
 	all := candidates(t)
+	data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "how-to", "run-tasks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	if want := fmt.Sprintf("with %d tools", len(all)); !strings.Contains(page, want) {
+		t.Errorf("docs/how-to/run-tasks.md does not say %q", want)
+	}
 	for _, set := range []struct {
 		name         string
 		tasks, right int
@@ -77,6 +86,10 @@ func TestTasks(t *testing.T) {
 			n := 0
 			for _, of := range count {
 				n += of
+			}
+			row := fmt.Sprintf("| %d | %d | %d | %d |", count["right"], count["asked"], count["refused"], count["wrong"])
+			if !strings.Contains(page, fmt.Sprintf("\n| %d ", set.tasks)) || !strings.Contains(page, row) {
+				t.Errorf("docs/how-to/run-tasks.md has no row of %d tasks that ends with %q", set.tasks, row)
 			}
 			if n != set.tasks || count["wrong"]*20 > n || count["right"] < set.right {
 				t.Errorf("%d tasks: %v", n, count)

@@ -146,7 +146,7 @@ func labelsFor(cfg *config.Config, call string) []string {
 	if err != nil {
 		return nil
 	}
-	for _, up := range cfg.Upstreams {
+	for _, up := range cfg.Labeled() {
 		if up.ID == tool.Identifier(id.Upstream) {
 			return up.LabelsOf(id.Name)
 		}

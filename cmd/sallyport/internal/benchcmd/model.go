@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sallyport/bench/endpoint"
 	"sallyport/bench/suite"
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -28,6 +31,7 @@ type modelOptions struct {
 	URL, Name, API, KeyEnv string
 	Tasks, Modes, Servers  string
 	Upstreams              string
+	Price                  string
 	Runs, Turns            int
 	Time                   time.Duration
 	JSON                   bool
@@ -40,7 +44,8 @@ func (m *modelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.API, "api", "", "use its `API`: openai or anthropic (default by the URL)")
 	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
 	flags.StringVar(&m.Tasks, "tasks", "", "only tasks with a name that matches `REGEXP`")
-	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
+	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`; task, which does tasks as sallyport run does, is\nanother one")
+	flags.StringVar(&m.Price, "price", "", "its prices as `INPUT,CACHED,OUTPUT`, of a million tokens in any\ncurrency, such as 0.4,0.1,1.6")
 	flags.StringVar(&m.Upstreams, "upstreams", "all", "use `WHICH` servers in each mode: all of them, or needed, only those\nof the task")
 	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")
 	flags.DurationVar(&m.Time, "time", 10*time.Minute, "a task fails after `DURATION` without an answer")
@@ -54,6 +59,8 @@ type modelBench struct {
 	tasks    []*suite.Task
 	modes    []suite.Mode
 	endpoint *endpoint.Endpoint
+	key      string
+	price    models.Price
 	world    *suite.World
 	versions modelVersions
 	runs     []modelRun
@@ -108,8 +115,8 @@ func (b *modelBench) choose() error {
 	}
 	for name := range strings.SplitSeq(b.Modes, ",") {
 		mode := suite.Mode(strings.TrimSpace(name))
-		if !slices.Contains(suite.Modes(), mode) {
-			return invalidFlag("there are direct, search and code", "unknown mode %.40q", name)
+		if !slices.Contains(suite.Modes(), mode) && mode != suite.Words {
+			return invalidFlag("there are direct, search, code and task", "unknown mode %.40q", name)
 		}
 		if !slices.Contains(b.modes, mode) {
 			b.modes = append(b.modes, mode)
@@ -121,7 +128,25 @@ func (b *modelBench) choose() error {
 	case b.Upstreams != "all" && b.Upstreams != "needed":
 		return invalidFlag("use all, or needed for the servers that a task needs alone", "unknown --upstreams %.40q", b.Upstreams)
 	}
-	return nil
+	b.price, err = parsePrice(b.Price)
+	return err
+}
+
+// parsePrice reads the prices of tokens that are read, read from a cache, and written; "" has none.
+func parsePrice(text string) (p models.Price, err error) {
+	if text == "" {
+		return p, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) != 3 {
+		return p, invalidFlag("as in 0.4,0.1,1.6", "--price has %s, not three", cli.Count(len(parts), "number"))
+	}
+	for i, into := range []*float64{&p.Input, &p.Cached, &p.Output} {
+		if *into, err = strconv.ParseFloat(strings.TrimSpace(parts[i]), 64); err != nil || !(*into >= 0) || math.IsInf(*into, 0) {
+			return p, invalidFlag("as in 0.4,0.1,1.6", "--price has %.40q, which is not a number of 0 or more", parts[i])
+		}
+	}
+	return p, nil
 }
 
 // connect opens the endpoint of the model.
@@ -130,15 +155,16 @@ func (b *modelBench) connect(ctx context.Context) (err error) {
 	if b.API == "" {
 		s.API = endpoint.APIOf(b.URL)
 	}
-	if s.Key, err = b.key(s.API); err != nil {
+	if s.Key, err = b.keyOf(s.API); err != nil {
 		return err
 	}
+	b.key = s.Key
 	b.endpoint, err = endpoint.Open(ctx, s)
 	return err
 }
 
-// key returns the API key from the environment. Without --key-env it is sent only over TLS or to this machine.
-func (b *modelBench) key(api endpoint.API) (string, error) {
+// keyOf returns the API key from the environment. Without --key-env it is sent only over TLS or to this machine.
+func (b *modelBench) keyOf(api endpoint.API) (string, error) {
 	variable := "OPENAI_API_KEY"
 	if api == endpoint.Anthropic {
 		variable = "ANTHROPIC_API_KEY"
@@ -170,12 +196,17 @@ func (b *modelBench) prepare(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	b.versions = modelVersions{Sallyport: cli.BuildVersion(), Servers: map[string]string{}}
-	if slices.Contains(b.modes, suite.Code) {
+	if needsSandbox(b.modes) {
 		if b.versions.Runsc, _, err = sandbox.Runtime(ctx, ""); err != nil {
-			return invalidFlag("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)
+			return invalidFlag("see sallyport doctor; --modes direct,search needs none of it", "programs cannot run here: %v", err)
 		}
 	}
 	return b.checkServers()
+}
+
+// needsSandbox reports whether a mode runs programs.
+func needsSandbox(modes []suite.Mode) bool {
+	return slices.Contains(modes, suite.Code) || slices.Contains(modes, suite.Words)
 }
 
 // announce prints the number of conversations that are about to run.

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
 )
 
@@ -55,6 +56,7 @@ func (b *modelBench) print() error {
 type total struct {
 	runs, right, turns int
 	tokens             agent.Usage
+	price              float64
 	seconds, waited    float64
 }
 
@@ -68,6 +70,7 @@ func (t *total) add(r modelRun) {
 	t.tokens.Cached += r.Tokens.Cached
 	t.tokens.Stored += r.Tokens.Stored
 	t.tokens.Output += r.Tokens.Output
+	t.price += r.Price
 	t.seconds += r.Seconds
 	t.waited += r.Waited
 }
@@ -82,15 +85,24 @@ func (b *modelBench) total(which func(modelRun) bool) (t total) {
 }
 
 func (b *modelBench) byMode(w io.Writer) {
-	fmt.Fprintln(w, "MODE\tRIGHT\tTURNS\tINPUT\tCACHED\tSTORED\tOUTPUT\tTIME")
+	priced := b.price != models.Price{}
+	header := "MODE\tRIGHT\tTURNS\tINPUT\tCACHED\tSTORED\tOUTPUT\tTIME"
+	if priced {
+		header += "\tPRICE"
+	}
+	fmt.Fprintln(w, header)
 	for _, mode := range b.modes {
 		t := b.total(func(r modelRun) bool { return r.Mode == mode })
 		if t.runs == 0 {
 			continue
 		}
 		u := t.tokens
-		fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\t%s\t%s\t%s\t%s\n", mode, t.right, t.runs, t.turns,
+		fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\t%s\t%s\t%s\t%s", mode, t.right, t.runs, t.turns,
 			tokenText(u, u.Input), tokenText(u, u.Cached), tokenText(u, u.Stored), tokenText(u, u.Output), time.Duration(t.seconds*1e9).Round(100*time.Millisecond))
+		if priced {
+			fmt.Fprintf(w, "\t%.4g", t.price)
+		}
+		fmt.Fprintln(w)
 	}
 }
 

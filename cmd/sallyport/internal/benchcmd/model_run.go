@@ -40,6 +40,8 @@ type modelRun struct {
 	Calls int `json:"calls"`
 	// Tokens is the usage that the endpoint reports; all are 0 if it reports none.
 	Tokens agent.Usage `json:"tokens"`
+	// Price is their price by --price.
+	Price float64 `json:"price,omitempty"`
 	// Seconds excludes the start of servers and Waited, the time spent on rate limits and retries.
 	Seconds  float64       `json:"seconds"`
 	Waited   float64       `json:"waited_seconds,omitempty"`
@@ -56,6 +58,9 @@ type modelVersions struct {
 
 // runOnce runs a task in a new world. It returns a fault of the endpoint, and as err what ends the whole benchmark.
 func (b *modelBench) runOnce(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
+	if mode == suite.Words {
+		return b.runInWords(ctx, task)
+	}
 	tools, err := b.openTools(ctx, task, mode)
 	if err != nil && stopped(ctx) {
 		err = ctx.Err()
@@ -82,7 +87,7 @@ func (b *modelBench) runOnce(ctx context.Context, task *suite.Task, mode suite.M
 	if fault != nil && fault.Kind == tool.Failed {
 		fault = nil // the model's fault: its answer is too long
 	}
-	r.Why = b.failureReason(task, t, failed)
+	r.Why = b.failureReason(task, t.Answer, failed)
 	r.Right = r.Why == ""
 	return r, fault, nil
 }
@@ -127,7 +132,7 @@ func (b *modelBench) newRun(task *suite.Task, t *tokencount.Transcript, talk *en
 	r := modelRun{
 		Endpoint: b.endpoint.Host(), API: b.endpoint.API(), Model: b.endpoint.Model(), Served: talk.Served,
 		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Upstreams: b.upstreams(task),
-		Answer: b.endpoint.Hide(t.Answer), Turns: talk.Turns, Tokens: talk.Used, Versions: b.versions,
+		Answer: b.endpoint.Hide(t.Answer), Turns: talk.Turns, Tokens: talk.Used, Price: b.priceOf(talk.Used), Versions: b.versions,
 	}
 	for _, turn := range t.Turns {
 		r.Calls += len(turn.Calls)
@@ -136,7 +141,7 @@ func (b *modelBench) newRun(task *suite.Task, t *tokencount.Transcript, talk *en
 }
 
 // failureReason returns why a run failed, "" if it succeeded.
-func (b *modelBench) failureReason(task *suite.Task, t *tokencount.Transcript, failed error) string {
+func (b *modelBench) failureReason(task *suite.Task, answer string, failed error) string {
 	want := task.Want(b.world)
 	fault, known := errors.AsType[*tool.Error](failed)
 	switch {
@@ -144,8 +149,8 @@ func (b *modelBench) failureReason(task *suite.Task, t *tokencount.Transcript, f
 		return sanitize.Line(fault.Message, 200)
 	case failed != nil:
 		return sanitize.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
-	case !endpoint.Same(t.Answer, want):
-		return fmt.Sprintf("answered %q, not %q", sanitize.Line(b.endpoint.Hide(t.Answer), 100), sanitize.Line(want, 100))
+	case !endpoint.Same(answer, want):
+		return fmt.Sprintf("answered %q, not %q", sanitize.Line(b.endpoint.Hide(answer), 100), sanitize.Line(want, 100))
 	case task.Done == nil:
 		return ""
 	}

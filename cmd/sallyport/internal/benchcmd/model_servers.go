@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"sallyport/bench/suite"
@@ -31,8 +30,8 @@ func (a *app) requirePrograms(_ context.Context, modes []suite.Mode) error {
 			return &tool.Error{Kind: tool.Invalid, Message: "the servers of the tasks need " + need.name + ", which is not in PATH", Hint: need.how}
 		}
 	}
-	if err := sandbox.Platform(); err != nil && slices.Contains(modes, suite.Code) {
-		return invalidFlag("--modes direct,search needs no sandbox", "code mode cannot run here: %v", err)
+	if err := sandbox.Platform(); err != nil && needsSandbox(modes) {
+		return invalidFlag("--modes direct,search needs no sandbox", "programs cannot run here: %v", err)
 	}
 	return nil
 }

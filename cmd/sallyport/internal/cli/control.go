@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/task"
 	"sallyport/internal/adminsock"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
@@ -107,8 +108,12 @@ func (a *App) openStored(dir string) (own *http.Client, closing func() error, er
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
-	api := httpapi.New(g.Service(), &httpapi.Options{Version: BuildVersion(), Kept: true, Logger: log})
-	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
+	tasks, err := task.Open(task.Options{Gateway: g.Service(), Catalog: g.Catalog, Settings: g.Current(), Records: records, Logger: log})
+	if err != nil {
+		return nil, nil, errors.Join(err, g.Close(), records.Close())
+	}
+	api := httpapi.New(g.Service(), &httpapi.Options{Version: BuildVersion(), Kept: true, Tasks: tasks, Logger: log})
+	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(tasks.Close(), g.Close(), records.Close()) }, nil
 }
 
 // UnresponsiveError returns the error for a process that has the records and does not answer as a gateway.

@@ -92,7 +92,7 @@ func open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Sto
 	m := &Engine{file: file, Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, NotifyChanged: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g.Service(), &workflow.Options{Records: records, Definitions: m.definitions, Logger: log, Env: a.Env,
-		Approvals: g.Approver, Catalog: g.Service(), Tasks: tasks, Labels: g.Guard, Plugins: g.Plugins, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
+		Approvals: g.Approver, Catalog: g.Service(), Tasks: tasks, Labels: g.Guard, Plugins: g, Telemetry: g.Telemetry, NoAutoResume: alone, MaxRuns: cfg.Workflows.Runs, Retention: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/httpapi"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/plugin/folder"
 	"sallyport/internal/sanitize"
@@ -21,12 +26,13 @@ import (
 func listCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "list [flags]",
-		Short:   "list the plugins, and why some do not run",
-		Long:    "List shows the plugins next to the settings: ready, held until somebody approves\nthem, or off.",
+		Use:   "list [flags]",
+		Short: "list the plugins, and why some do not run",
+		Long: `List shows the plugins next to the settings: ready, held until somebody approves
+them, or off. If a gateway runs with them, it says whether they work there.`,
 		Example: "  sallyport plugin list",
 		Args:    cli.NoArguments,
-		RunE:    func(*cobra.Command, []string) error { return a.list(asJSON) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), asJSON) },
 	}
 	cli.JSONFlag(cmd, &asJSON)
 	return cmd
@@ -34,20 +40,37 @@ func listCommand(a *app) *cobra.Command {
 
 // listJSON is what list --json prints.
 type listJSON struct {
-	Plugins []plugin.Plugin `json:"plugins"`
+	Plugins []listed `json:"plugins"`
 }
 
-func (a *app) list(asJSON bool) error {
+// listed is a plugin with its state.
+type listed struct {
+	plugin.Plugin
+	// Running says that the state is that in a running gateway.
+	Running bool `json:"running"`
+}
+
+func (a *app) list(ctx context.Context, asJSON bool) error {
 	cfg, err := a.Load()
 	if err != nil {
 		return err
 	}
-	all, err := plugin.Inspect(cfg)
-	switch {
-	case err != nil:
+	inspected, err := plugin.Inspect(cfg)
+	if err != nil {
 		return usage(err)
+	}
+	all := []listed{}
+	for _, p := range inspected {
+		all = append(all, listed{Plugin: p})
+	}
+	if a.DataDir() != "" && len(all) > 0 {
+		if err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error { return fromGateways(ctx, c, all) }); err != nil {
+			return err
+		}
+	}
+	switch {
 	case asJSON:
-		return a.PrintJSON(listJSON{append([]plugin.Plugin{}, all...)})
+		return a.PrintJSON(listJSON{all})
 	case len(all) == 0:
 		a.Say("there is no plugin in " + dir(cfg))
 		return nil
@@ -62,11 +85,37 @@ func (a *app) list(asJSON bool) error {
 		return err
 	}
 	for _, p := range all {
+		where := ""
+		if p.Running {
+			where = " in the running gateway"
+		}
 		if p.Reason != "" {
-			fmt.Fprintf(&b, "%s is %s: %s\n", p.Name, p.Status, sanitize.Line(p.Reason, 400))
+			fmt.Fprintf(&b, "%s is %s%s: %s\n", p.Name, p.Status, where, sanitize.Line(p.Reason, 400))
 		}
 	}
 	return a.Print(b.String())
+}
+
+// fromGateways sets the states of plugins to those in the gateways that run with them. Of several the first counts in which
+// a plugin does not work.
+func fromGateways(ctx context.Context, c *cli.Gateways, all []listed) error {
+	for _, gate := range c.All {
+		var got httpapi.PluginList
+		err := cli.DoJSON(ctx, gate, http.MethodGet, "/plugins", nil, &got)
+		if refused, ok := errors.AsType[*tool.Error](err); ok && refused.Kind == tool.NotFound {
+			continue // it runs no plugins
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range got.Plugins {
+			i := slices.IndexFunc(all, func(l listed) bool { return l.Name == p.Name && l.Folder == p.Folder })
+			if i >= 0 && (!all[i].Running || all[i].Status == plugin.Ready) {
+				all[i].Status, all[i].Reason, all[i].Running = p.Status, p.Reason, true
+			}
+		}
+	}
+	return nil
 }
 
 func reviewCommand(a *app) *cobra.Command {
@@ -75,8 +124,8 @@ func reviewCommand(a *app) *cobra.Command {
 		Use:   "review [flags] NAME...",
 		Short: "show what plugins offer and ask for, and which files changed",
 		Long: `Review shows what a plugin offers, what is refused while it does not run, what it
-asks for, and which of its files changed since it was approved. Read them, then
-approve it.`,
+asks for, and how its files changed since it was approved on this machine. Read the
+whole files with an editor, then approve it.`,
 		Example: "  sallyport plugin review shop",
 		Args:    names,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.review(args, asJSON) },
@@ -101,7 +150,9 @@ type reviewed struct {
 	// Approved means that it may run as it is now. Changes are the files that changed since it was approved, if it was.
 	Approved bool     `json:"approved"`
 	Changes  []string `json:"changes"`
-	known    bool
+	// Diffs are unified diffs of those files, as far as this machine has them as they were approved.
+	Diffs []fileDiff `json:"diffs"`
+	known bool
 }
 
 func (a *app) review(list []string, asJSON bool) error {
@@ -119,6 +170,7 @@ func (a *app) review(list []string, asJSON bool) error {
 		r := reviewed{Name: p.Name, Version: p.Version, Folder: p.Dir, Offers: append([]string{}, p.Offers()...), Guards: append([]string{}, p.Guards()...), Asks: append([]string{}, p.Asks()...), Changes: []string{}, known: known}
 		if known {
 			r.Changes = append([]string{}, p.Changes(before)...)
+			r.Diffs = copies{a.CacheDir()}.diffs(p, before)
 		}
 		r.Approved = known && len(r.Changes) == 0
 		all.Plugins = append(all.Plugins, r)
@@ -153,6 +205,10 @@ func (p reviewed) text() string {
 		b.WriteString("nobody has approved it\n")
 	case !p.Approved:
 		part("changed since it was approved", p.Changes)
+		for _, d := range p.Diffs {
+			b.WriteString("\n" + d.text())
+		}
+		b.WriteString("\n")
 	default:
 		b.WriteString("approved\n")
 		return b.String()
@@ -184,12 +240,25 @@ func (a *app) approve(ctx context.Context, list []string) error {
 			if err != nil {
 				return err
 			}
-			return folder.Approve(p, digest)
+			return a.record(p, digest)
 		}); err != nil {
 			return err
 		}
 		a.Say(fmt.Sprintf("approved %s %s: %s", name, p.Version, strings.Join(p.Offers(), "; ")))
 	}
+	return nil
+}
+
+// record approves a plugin, and keeps copies of its files for the next review.
+func (a *app) record(p folder.Plugin, offer string) error {
+	lock, err := folder.ReadLock(filepath.Dir(p.Dir))
+	if err != nil {
+		return err
+	}
+	if err := folder.Approve(p, offer); err != nil {
+		return err
+	}
+	copies{a.CacheDir()}.save(p, lock[p.Name])
 	return nil
 }
 

@@ -201,7 +201,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sv.tasks.Close()) }()
-	opts.Tasks = sv.tasks
+	opts.Tasks, opts.Plugins = sv.tasks, g.Plugins
 	if records != nil {
 		if sv.workflows, err = a.openWorkflows(sv, records); err != nil {
 			return err

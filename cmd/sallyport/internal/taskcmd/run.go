@@ -36,6 +36,8 @@ type options struct {
 	asJSON, quiet bool
 	skill, flow   string
 	resume        string
+	// kept says that the records outlive the process.
+	kept bool
 }
 
 // RunCommand returns the verb run.
@@ -101,12 +103,21 @@ func (a *app) run(ctx context.Context, cmd *cobra.Command, o options) (err error
 	if err != nil {
 		return err
 	}
+	if o.resume != "" {
+		if done, ok, err := a.resumeThere(ctx, o); ok || err != nil {
+			if err != nil {
+				return err
+			}
+			o.kept = true
+			return a.report(done, o)
+		}
+	}
 	log := a.Logger(slog.LevelError)
 	records, err := a.OpenRecords(a.Logger(slog.LevelError+1), true)
 	if err != nil {
 		return err
 	}
-	if records != nil {
+	if o.kept = records != nil; o.kept {
 		defer func() { err = errors.Join(err, records.Close()) }()
 	}
 	opts := gateway.Options{NoPool: true, Purpose: "run", Records: records}
@@ -138,13 +149,21 @@ func (a *app) work(ctx context.Context, g *gateway.Gateway, tasks *task.Tasks, o
 	if err != nil {
 		return err
 	}
-	if err := a.show(done, o); err != nil {
-		return err
+	if done.Status == task.Held && !o.kept {
+		done.Notes = append(done.Notes, "another process has the records, so this task cannot be resumed: start it in the gateway that runs, with POST /tasks or run_task")
 	}
 	if done.Status == task.Done {
 		if err := a.save(ctx, g, done, o); err != nil {
 			return err
 		}
+	}
+	return a.report(done, o)
+}
+
+// report prints a task that is over, and returns the exit status.
+func (a *app) report(done task.Task, o options) error {
+	if err := a.show(done, o); err != nil {
+		return err
 	}
 	return statusOf(done)
 }
@@ -240,6 +259,9 @@ func (a *app) show(t task.Task, o options) error {
 			a.Say(text)
 		}
 	case task.Held:
+		if !o.kept {
+			return nil
+		}
 		a.Say("a call waits for approval: answer it (sallyport approvals), then sallyport run --resume " + t.ID)
 	default:
 		a.Say(t.Error)
