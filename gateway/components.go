@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/executor"
 	"sallyport/gateway/guard"
 	"sallyport/gateway/history"
+	"sallyport/gateway/isolation"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/replay"
 	"sallyport/gateway/skills"
@@ -68,13 +69,14 @@ func (g *Gateway) openSandboxes() {
 		Settings: &g.cfg, CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
+	g.isolated = isolation.New(isolation.Options{Sandboxes: g.Sandboxes, Installer: g.Environments, DataDir: g.opts.DataDir, Logger: g.log})
 }
 
 // openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
 	if g.Catalog, err = catalog.Open(catalog.Options{
 		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, ConnectWait: g.opts.ConnectWait, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
-		Auth: g.opts.Auth, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets,
+		Auth: g.opts.Auth, Asks: g.opts.PeerRequests, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets, Isolate: g.isolated.Start,
 		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
 	}); err != nil {
 		return err
@@ -107,11 +109,13 @@ func (g *Gateway) closeComponents() error {
 		g.Plugins.Close()
 	}
 	g.Privacy.Close()
+	err := g.Catalog.Close() // before the sandboxes of upstreams
+	g.isolated.Close()
 	g.Environments.Close()
-	err := g.Sandboxes.Close()
+	err = errors.Join(err, g.Sandboxes.Close())
 	g.Approver.Close()
 	g.History.Close()
-	return errors.Join(err, g.Catalog.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
+	return errors.Join(err, g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
 
 // redactLogs wraps pass: it removes personal data from log messages of upstreams first.

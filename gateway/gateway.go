@@ -24,6 +24,7 @@ import (
 	"sallyport/gateway/executor"
 	"sallyport/gateway/guard"
 	"sallyport/gateway/history"
+	"sallyport/gateway/isolation"
 	"sallyport/gateway/plugin"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/replay"
@@ -111,11 +112,12 @@ type Gateway struct {
 	// Telemetry records metrics and traces; nil records nothing.
 	Telemetry *telemetry.Telemetry
 
-	opts  Options
-	log   *slog.Logger
-	meter execution.Meter
-	call  toolcall.Handler
-	close func() error
+	opts     Options
+	log      *slog.Logger
+	isolated *isolation.Launcher
+	meter    execution.Meter
+	call     toolcall.Handler
+	close    func() error
 
 	cfg       atomic.Pointer[config.Config] // in force
 	started   *config.Config                // as it was opened

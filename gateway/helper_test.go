@@ -26,11 +26,13 @@ import (
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
+	"sallyport/sandbox/egress"
 )
 
 // TestMain gives the sandboxes of this package a directory of their own, and
 // fails if one of them leaves something in it.
 func TestMain(m *testing.M) {
+	egress.Child()
 	upstreamtest.Main()
 	if mode, ok := os.LookupEnv(modeVar); ok {
 		beUpstream(mode)

@@ -16,13 +16,14 @@ import (
 
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
+	"sallyport/sandbox/rights"
 	"sallyport/sandbox/runsc"
 )
 
 // Checks checks all prerequisites for running programs, and finally runs a test
 // program in each language. It takes a few seconds at most.
 func Checks(ctx context.Context, opts Options) []Check {
-	r := readRights("/", os.Geteuid())
+	r := rights.Read("/", os.Geteuid())
 	checks := []Check{
 		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx, r),
 		checkInterpreter(ctx, "python", minVersion{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
@@ -67,16 +68,16 @@ func checkPlatform() Check {
 }
 
 // checkNamespaces tries to start a process in the namespaces of a sandbox, because many settings and policies can forbid that.
-func checkNamespaces(ctx context.Context, r rights) Check {
+func checkNamespaces(ctx context.Context, r rights.Rights) Check {
 	if err := tryNamespaces(ctx); err != nil {
 		return namespaceProblem(r, err)
 	}
 	check := Check{Name: "user namespaces", OK: true, Detail: "sandboxes run rootless in one"}
 	switch {
-	case !r.rootless():
+	case !r.Rootless():
 		check.Detail = "available, and root has the capabilities that it needs"
-	case r.user == 0:
-		check.Detail += ": root lacks " + strings.Join(r.missing(needed()...), ", ")
+	case r.Root():
+		check.Detail += ": root lacks " + strings.Join(r.Missing(), ", ")
 	}
 	return check
 }
@@ -99,15 +100,15 @@ func tryNamespaces(ctx context.Context) error {
 	return err
 }
 
-func namespaceProblem(r rights, err error) Check {
+func namespaceProblem(r rights.Rights, err error) Check {
 	check := Check{Name: "user namespaces", Detail: fmt.Sprintf("they cannot be made here, and sandboxes of an ordinary user need them: %v", err)}
-	if r.user == 0 {
+	if r.Root() {
 		check.Detail = fmt.Sprintf("root can start no sandbox here: %v", err)
 	}
-	found := r.obstacles()
-	check.Fix = r.remedy(found)
+	found := r.Obstacles()
+	check.Fix = r.Remedy(found)
 	if len(found) > 0 {
-		check.Detail += "; " + describe(found)
+		check.Detail += "; " + rights.Describe(found)
 	} else {
 		check.Fix = "allow user namespaces; they cannot be made in a chroot, nor by a user without a mapping"
 	}
@@ -151,10 +152,10 @@ func checkInterpreter(ctx context.Context, name string, oldest minVersion, expli
 }
 
 // checkRun runs a program in each language.
-func checkRun(ctx context.Context, opts Options, r rights) []Check {
+func checkRun(ctx context.Context, opts Options, r rights.Rights) []Check {
 	fix := "run with --log-level debug; runsc's own reason is in its log"
-	if found := r.obstacles(); len(found) > 0 {
-		fix += "\npossible cause: " + describe(found) + "\n" + r.remedy(found)
+	if found := r.Obstacles(); len(found) > 0 {
+		fix += "\npossible cause: " + rights.Describe(found) + "\n" + r.Remedy(found)
 	}
 	host, err := New(opts)
 	if err != nil {

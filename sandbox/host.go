@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sallyport/internal/build"
+	"sallyport/sandbox/rights"
 	"sallyport/sandbox/runsc"
 )
 
@@ -113,7 +114,7 @@ func (h *Host) findRuntime() error {
 	if err != nil {
 		return err
 	}
-	h.runsc = &runsc.Runsc{Path: path, Rootless: readRights("/", os.Geteuid()).rootless(), DebugLog: h.opts.DebugLog}
+	h.runsc = &runsc.Runsc{Path: path, Rootless: rights.Read("/", os.Geteuid()).Rootless(), DebugLog: h.opts.DebugLog}
 	h.cgroups = cgroups{mode: NoCgroup}
 	if !h.opts.NoCgroups {
 		h.cgroups = findCgroups("/proc/self")

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
+	"os/exec"
 	"time"
 )
 
@@ -91,4 +93,37 @@ type Service struct {
 	Space int64
 	// Socket gives it a Unix socket, /run/sallyport/service.sock, that Server.Listener listens on.
 	Socket bool
+	// Foreign is set for the program of a third party, such as an MCP server. It sees no wrappers and no files of the guest.
+	Foreign *Foreign
+}
+
+// Network is the network of one sandbox.
+type Network interface {
+	// Wrap changes the command of the sandbox, so that it starts in a network namespace with the interfaces of the sandbox.
+	Wrap(cmd *exec.Cmd) error
+	// Start serves the network. It is called after the start of the command.
+	Start() error
+	// Close ends all connections.
+	Close()
+}
+
+// Foreign configures the program of a third party. Service.Mounts may have files then, if the environment has no root of its own.
+type Foreign struct {
+	// Stdin, Stdout and Stderr are its standard streams: pipes, which Serve closes. The methods Read and Write of the server fail.
+	Stdin, Stdout, Stderr *os.File
+	// Env are environment variables, in addition to PATH, HOME, TMPDIR and LANG, which they can replace.
+	Env map[string]string
+	// Cwd is the working directory; "" is the home folder.
+	Cwd string
+	// Home is a folder of the host for /home/server; "" is a file system in memory.
+	Home string
+	// Writable maps paths in the sandbox to host folders that it may change.
+	Writable map[string]string
+	// Owner runs it as the owner of the files of this process's user, in place of nobody.
+	Owner bool
+	// Network is the network; nil is none. NameServer is the address of its name server.
+	Network    Network
+	NameServer string
+	// CPU is the processor time in each hour. The service is stopped when it uses more.
+	CPU time.Duration
 }

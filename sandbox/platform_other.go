@@ -102,5 +102,11 @@ func (*Server) Listener() net.Listener { return nil }
 // Done returns nil.
 func (*Server) Done() <-chan struct{} { return nil }
 
+// Ended returns nothing.
+func (*Server) Ended() (status int, exited bool, reason Status) { return 0, false, Crashed }
+
+// Sentry returns 0.
+func (*Server) Sentry() int { return 0 }
+
 // Close does nothing.
 func (*Server) Close() error { return nil }

@@ -30,11 +30,13 @@ type Server struct {
 	cgroup        *cgroup
 	stdin, stdout *os.File
 	listener      *net.UnixListener
+	network       Network // nil for none
 	stderr        *outputBuffer
 	stderrDone    sync.WaitGroup
 	stop          context.CancelCauseFunc
 	done          chan struct{}
-	err           error // what could not be removed; set before ended is closed
+	err           error // what could not be removed; set before done is closed
+	why           error // why it ended; set before done is closed
 }
 
 // Serve starts a service and returns at once; a later failure of the start ends the
@@ -51,12 +53,13 @@ func (h *Host) Serve(service Service) (*Server, error) {
 	ctx, stop := context.WithCancelCause(h.ctx)
 	s.stop = stop
 	if err := s.start(service); err != nil {
+		service.Foreign.closeStreams()
 		stop(err)
 		err = errors.Join(err, s.clean())
 		h.running.Done()
 		return nil, fmt.Errorf("start service: %w", err)
 	}
-	go s.supervise(ctx, service.Memory)
+	go s.supervise(ctx, service.limits(s))
 	return s, nil
 }
 
@@ -65,8 +68,8 @@ func (s *Server) start(service Service) error {
 		s.dir = "" // it belongs to another sandbox
 		return err
 	}
-	mounts := service.resizeTmp(commonMounts(hostPaths{guest: s.host.guest(), servers: s.host.servers()}))
-	points := []string{service.Dir}
+	mounts := service.resizeTmp(service.Foreign.mounts(commonMounts(hostPaths{guest: s.host.guest(), servers: s.host.servers()})))
+	points := service.Foreign.points(service.Dir)
 	if service.Socket {
 		mount, err := s.listen()
 		if err != nil {
@@ -74,23 +77,29 @@ func (s *Server) start(service Service) error {
 		}
 		mounts = append(mounts, mount)
 	}
+	files := map[string]bool{} // among the mounts
 	for at, source := range service.Mounts {
-		mounts, points = append(mounts, bind(at, source)), append(points, at)
+		if mounts, files[at] = append(mounts, bind(at, source)), service.Foreign != nil && isFile(source); !files[at] {
+			points = append(points, at)
+		}
 	}
 	root, err := s.host.root(s.dir, service.Environment, points...)
+	if err == nil {
+		err = root.addFiles(service, files)
+	}
 	if err != nil {
 		return err
 	}
-	files := filepath.Join(s.dir, "files") // not into the root file system, which may be shared
-	if err := writeServiceFiles(files, service.Files); err != nil {
+	own := filepath.Join(s.dir, "files") // not into the root file system, which may be shared
+	if err := writeServiceFiles(own, service.Files); err != nil {
 		return err
 	}
-	mounts = append(mounts, bind(service.Dir, files))
+	mounts = append(mounts, bind(service.Dir, own))
 	process, err := serviceProcess(service, root)
 	if err != nil {
 		return err
 	}
-	spec, err := encodeSpec(root.dir, process, append(mounts, root.mounts...))
+	spec, err := encodeSpec(root.dir, process, append(mounts, root.mounts...), service.Foreign.namespace())
 	if err != nil {
 		return err
 	}
@@ -100,7 +109,7 @@ func (s *Server) start(service Service) error {
 	if s.cgroup, err = s.host.cgroups.make(cgroupName(s.host.dir, s.id), service.Memory); err != nil {
 		return err
 	}
-	return s.launch(!service.Socket)
+	return s.launch(service)
 }
 
 // writeServiceFiles writes the files of a service into a new folder, for every user to read.
@@ -125,47 +134,63 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 		}
 		args = append([]string{program}, args...)
 	}
-	return &specs.Process{
+	return service.Foreign.adapt(&specs.Process{
 		Args: args, Cwd: service.Dir, Env: environ("/tmp", root.path),
 		User: specs.User{UID: nobodyID, GID: nobodyID}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
 		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.tmpBytes()),
-	}, nil
+	}), nil
 }
 
-// launch starts runsc with pipes as standard streams. Its stderr is kept for the log.
-func (s *Server) launch(noSockets bool) error {
-	var stdio runsc.Stdio
-	var stderr *os.File
+// launch starts runsc with pipes as standard streams.
+func (s *Server) launch(service Service) error {
+	stdio, err := s.streams(service.Foreign)
 	defer func() { // the service has inherited them, or did not start
 		_, _, _ = stdio.Stdin.Close(), stdio.Stdout.Close(), stdio.Stderr.Close()
 	}()
-	for _, pipe := range []struct{ read, write **os.File }{{&stdio.Stdin, &s.stdin}, {&s.stdout, &stdio.Stdout}, {&stderr, &stdio.Stderr}} {
-		var err error
-		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
-			return fmt.Errorf("make pipe: %w", err)
-		}
+	if err != nil {
+		return err
 	}
-	s.stderr = newOutputBuffer(4<<10, 1<<62, func() {})
-	s.stderrDone.Go(func() { s.stderr.readAll(stderr); _ = stderr.Close() })
 	settings := *s.host.runsc
 	settings.Enter = s.cgroup.enter
-	settings.SharedMounts, settings.NoSockets, settings.Nice = true, noSockets, serviceNice
-	var err error
-	s.process, err = settings.Start(s.id, s.dir, stdio)
-	return err
+	settings.SharedMounts, settings.NoSockets, settings.Nice = true, !service.Socket, serviceNice
+	if s.network = service.Foreign.network(); s.network == nil {
+		s.process, err = settings.Start(s.id, s.dir, stdio)
+		return err
+	}
+	settings.Network, settings.Prepare = true, s.network.Wrap
+	if s.process, err = settings.Start(s.id, s.dir, stdio); err != nil {
+		return err
+	}
+	return s.network.Start()
+}
+
+// streams makes the pipes of a service, unless it has its own. Its stderr is kept for the log.
+func (s *Server) streams(of *Foreign) (stdio runsc.Stdio, err error) {
+	s.stderr = newOutputBuffer(4<<10, 1<<62, func() {})
+	if of != nil {
+		return runsc.Stdio{Stdin: of.Stdin, Stdout: of.Stdout, Stderr: of.Stderr}, nil
+	}
+	var stderr *os.File
+	for _, pipe := range []struct{ read, write **os.File }{{&stdio.Stdin, &s.stdin}, {&s.stdout, &stdio.Stdout}, {&stderr, &stdio.Stderr}} {
+		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
+			return stdio, fmt.Errorf("make pipe: %w", err)
+		}
+	}
+	s.stderrDone.Go(func() { s.stderr.readAll(stderr); _ = stderr.Close() })
+	return stdio, nil
 }
 
 // supervise waits for the end of the service and removes the sandbox.
-func (s *Server) supervise(ctx context.Context, memory int64) {
+func (s *Server) supervise(ctx context.Context, limits watchLimits) {
 	defer s.host.running.Done()
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		watch(ctx, watchLimits{sentry: s.process.Sentry, cgroup: s.cgroup, memory: memory}, func(why Status) { s.stop(stopError{why}) })
+		watch(ctx, limits, func(why Status) { s.stop(stopError{why}) })
 	})
 	select {
 	case <-s.process.Done():
 		exit, _ := s.process.Wait()
-		s.stop(fmt.Errorf("it ended with status %d", exit))
+		s.stop(exitError(exit))
 	case <-ctx.Done():
 	}
 	cleanErr := s.clean()
@@ -175,7 +200,7 @@ func (s *Server) supervise(ctx context.Context, memory int64) {
 	if cleanErr != nil {
 		s.host.log.Error("clear sandbox away", "service", s.id, "error", cleanErr)
 	}
-	s.err = cleanErr
+	s.err, s.why = cleanErr, cause
 	close(s.done)
 }
 
@@ -186,6 +211,9 @@ func (s *Server) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := destroySandbox(ctx, s.process, s.cgroup, &s.host.cleanups)
+	if s.network != nil {
+		s.network.Close()
+	}
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}

@@ -33,11 +33,12 @@ func (h *Host) specOf(k kind, root *rootfs, at hostPaths) ([]byte, error) {
 		return nil, err
 	}
 	mounts := append(commonMounts(at), workspaceMount(k), bind(bridgeDir, at.sockets))
-	return encodeSpec(root.dir, process, append(mounts, root.mounts...))
+	return encodeSpec(root.dir, process, append(mounts, root.mounts...), "")
 }
 
-// encodeSpec encodes the OCI configuration of a sandbox, including the parts that all sandboxes share.
-func encodeSpec(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
+// encodeSpec encodes the OCI configuration of a sandbox, including the parts that all sandboxes share. network is the path of the
+// network namespace, "" for a new one without interfaces.
+func encodeSpec(root string, process *specs.Process, mounts []specs.Mount, network string) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
@@ -46,7 +47,7 @@ func encodeSpec(root string, process *specs.Process, mounts []specs.Mount) ([]by
 		Mounts:   mounts,
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
-				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace, Path: network}, {Type: specs.IPCNamespace},
 				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
 			},
 		},

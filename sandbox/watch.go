@@ -37,6 +37,8 @@ type watchLimits struct {
 	memory int64
 	// cpu is CPU time from now on, 0 without limit. It does not include the time that an idle sandbox has used.
 	cpu time.Duration
+	// window is the time after which cpu counts from zero again, 0 for never.
+	window time.Duration
 }
 
 // watch calls exceeded once when the sandbox exceeds a limit, and then returns. It also returns when ctx ends.
@@ -44,7 +46,7 @@ func watch(ctx context.Context, w watchLimits, exceeded func(Status)) {
 	tick := time.NewTicker(memoryPoll)
 	defer tick.Stop()
 	memory, clock := memoryGauge{}, cpuGauge{cgroup: w.cgroup}
-	before := clock.read(w.sentry())
+	before, since := clock.read(w.sentry()), time.Now()
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -54,6 +56,9 @@ func watch(ctx context.Context, w watchLimits, exceeded func(Status)) {
 		if memory.read(w.sentry()) > w.memory || w.cgroup.outOfMemory() {
 			exceeded(OutOfMemory)
 			return
+		}
+		if w.window > 0 && time.Since(since) > w.window {
+			before, since = clock.read(w.sentry()), time.Now()
 		}
 		if w.cpu > 0 && n%int(cpuPoll/memoryPoll) == 0 && clock.read(w.sentry())-before > w.cpu {
 			exceeded(OutOfCPU)

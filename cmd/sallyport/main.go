@@ -9,9 +9,11 @@ import (
 	"syscall"
 
 	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/sandbox/egress"
 )
 
 func main() {
+	egress.Child() // of a sandbox with a network
 	// Without this, SIGPIPE on a closed stdout would kill the process before it cleans up.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)

@@ -26,11 +26,13 @@ import (
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/testutil/tlstest"
+	"sallyport/sandbox/egress"
 )
 
 // TestMain makes the test binary every program that a script names: sallyport
 // itself, and what stands on both sides of it.
 func TestMain(m *testing.M) {
+	egress.Child()
 	upstreamtest.Main()
 	testscript.Main(tlstest.M{Tests: m}, map[string]func(){
 		"sallyport":  withSharedSnapshots(main),

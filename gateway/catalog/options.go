@@ -34,6 +34,8 @@ type Options struct {
 	Asks, NoRoots bool
 	// OnNotice gets notifications of the upstream with the id outside of any call. It must not block. Nil ignores them.
 	OnNotice func(id, method string, params json.RawMessage)
+	// Isolate starts upstreams with the key isolate in sandboxes; nil refuses to start them.
+	Isolate upstream.Isolate
 	// Budget bounds the memory of the large messages of all upstreams.
 	Budget *budget.Budget
 	// Secrets are removed from logs; tokens of upstreams are added to them.

@@ -395,6 +395,16 @@ func (e *Environments) install(ctx context.Context, host *sandbox.Host, request 
 	return layer, err
 }
 
+// Layer returns the layer of a request, which it installs if necessary. It is kept while this process lives.
+func (e *Environments) Layer(ctx context.Context, request deps.Request) (deps.Layer, error) {
+	host, release, err := e.opts.Sandboxes.Local()
+	if err != nil {
+		return deps.Layer{}, err
+	}
+	defer release()
+	return e.install(ctx, host, request)
+}
+
 // open returns the installer, which it creates on first use.
 func (e *Environments) open(host *sandbox.Host) (*deps.Installer, error) {
 	e.mu.Lock()

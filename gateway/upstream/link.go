@@ -166,7 +166,7 @@ func (l *link) startListening() {
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
 	case d.settings.Command != "" && d.settings.URL == "":
-		p, err := process.Start(ctx, process.Command{Command: d.settings.Command, Args: d.settings.Args, Dir: d.settings.Dir, Env: d.settings.Env})
+		p, err := d.startProcess(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -176,6 +176,19 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 		return d.dialHTTP(ctx)
 	}
 	return nil, &tool.Error{Kind: tool.Invalid, Message: "it needs either a command or a url"}
+}
+
+// startProcess starts the process of a stdio upstream. One that is to be isolated never runs without a sandbox.
+func (d *dialer) startProcess(ctx context.Context) (*process.Process, error) {
+	if d.settings.Isolate == nil {
+		return process.Start(ctx, process.Command{Command: d.settings.Command, Args: d.settings.Args, Dir: d.settings.Dir, Env: d.settings.Env})
+	}
+	if d.opts.Isolate == nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "its settings have isolate, and this process starts no sandboxes"}
+	}
+	return process.StartWith(ctx, func(ctx context.Context, streams process.Streams) (process.Program, error) {
+		return d.opts.Isolate(ctx, d.settings, streams)
+	})
 }
 
 func (d *dialer) client() *mcp.Client {

@@ -51,6 +51,9 @@ type Settings = config.Upstream
 // the server refuses it.
 type Authorizer = auth.OAuthHandler
 
+// Isolate starts the process of an upstream in a sandbox, with streams that it closes in any case. The process outlives ctx.
+type Isolate func(ctx context.Context, settings Settings, streams process.Streams) (process.Program, error)
+
 // Options configure a [Session]. The zero value is usable.
 type Options struct {
 	// Logger gets what an operator should know, never arguments, results or
@@ -85,6 +88,8 @@ type Options struct {
 	// Secrets are redacted in everything that the upstream sends, in addition to those in the
 	// settings; tokens in use are added to it. nil is none.
 	Secrets *redact.Book
+	// Isolate starts the process of an upstream with Settings.Isolate, in a sandbox; nil refuses to start it.
+	Isolate Isolate
 	// Budget bounds the memory of large messages of all sessions that share it; nil gives the session its own.
 	Budget *budget.Budget
 }

@@ -65,7 +65,7 @@ var (
 func TestExplanationIsShort(t *testing.T) {
 	root := testutil.ModuleRoot(t)
 	for page, most := range map[string]int{
-		"docs/explanation/architecture.md": 2500, "docs/explanation/limits.md": 2500, "docs/explanation/security-model.md": 3500,
+		"docs/explanation/architecture.md": 2500, "docs/explanation/limits.md": 2500, "docs/explanation/security-model.md": 3550,
 		"docs/explanation/libraries.md": 1000, "CONTRIBUTING.md": 2500,
 	} {
 		if words := len(strings.Fields(readDoc(t, filepath.Join(root, page)))); words > most {

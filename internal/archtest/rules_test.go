@@ -95,6 +95,8 @@ var importRules = append(commandRules(), []importRule{
 		"it opens files by name for a caller; higher packages read and run them"},
 	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, []string{"codegen/runtime"}, // the real guest
 		"an environment is built in sandboxes that the gateway provides"},
+	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/deps", "sandbox/egress", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime"}, // real sessions over the process, real sandboxes
+		"it starts the process of an upstream in a sandbox; the session that speaks with it is independent"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
 		"executions are recorded from their results and calls only"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
@@ -119,12 +121,16 @@ var importRules = append(commandRules(), []importRule{
 		"it records calls and results; the gateway provides the digests of definitions"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"privacy is a middleware that depends on calls and settings only"},
-	{"gateway", gatewayPackages("gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
+	{"gateway", gatewayPackages("gateway/isolation", "gateway/upstream/...", "gateway/trust", "gateway/resultschema", "gateway/typecheck", "gateway/feedback", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
 		"the gateway wires its packages; handlers and the workflow engine are above it"},
 	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are independent: codegen turns tools into files in memory and runs nothing"},
 	{"sandbox/runsc", []string{"internal/..."}, nil,
 		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
+	{"sandbox/egress", nil, []string{"internal/testutil/..."},
+		"it decides about names and connections of one sandbox; higher packages say which are allowed"},
+	{"sandbox/rights", nil, []string{"internal/testutil"},
+		"it reads what the kernel allows; higher packages start sandboxes"},
 	{"sandbox/zygote", nil, nil,
 		"it speaks the protocol of one process; higher packages decide what it forks for"},
 	{"sandbox/image", []string{"internal/..."}, nil,
@@ -173,6 +179,10 @@ var libraryOwners = []libraryOwner{
 		"only client and server of the protocol use the SDK's types; other packages use internal/tool"},
 	{"github.com/blevesearch", []string{"index/...", "bench/search/baseline"}, nil,
 		"bleve is an implementation detail of index; the benchmark uses it as a baseline"},
+	{"gvisor.dev/gvisor", []string{"sandbox/egress"}, nil,
+		"the network of a sandbox ends in gVisor's TCP/IP stack; other packages use runsc as a program"},
+	{"golang.org/x/net", []string{"sandbox/egress"}, nil,
+		"names are resolved for sandboxes in one place"},
 	{"github.com/RoaringBitmap", []string{"index"}, nil,
 		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
@@ -215,8 +225,8 @@ var libraryOwners = []libraryOwner{
 		"one package pulls and verifies images; other packages use directories"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"only tests use a real browser, and one package drives it"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/remote", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
-		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams and the doctor; other packages in sandbox, and testutil, only look up programs, which .golangci.yml checks"},
+	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/egress", "sandbox/remote", "gateway/isolation", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
+		"processes are started for the runtime, ssh to a remote runtime, stdio upstreams and the doctor, egress changes the command of the runtime; other packages in sandbox, isolation, and testutil, only look up programs, which .golangci.yml checks"},
 }
 
 // dependencies are all direct dependencies and what each is for.
@@ -264,6 +274,8 @@ var dependencies = map[string]string{
 	"github.com/zalando/go-keyring":                                     "the operating system's keyring",
 	"github.com/zitadel/oidc/v3":                                        "checks of access tokens over HTTP, and the authorization server of the tests",
 	"github.com/yosida95/uritemplate/v3":                                "matching a resource URI to the template of an upstream",
+	"golang.org/x/net":                                                  "messages of DNS, which a sandbox asks for the addresses of hosts",
+	"gvisor.dev/gvisor":                                                 "its TCP/IP stack, in which the network of a sandbox ends",
 	"golang.org/x/oauth2":                                               "OAuth tokens, and their refresh",
 	"golang.org/x/sync":                                                 "semaphores: calls wait in order of arrival",
 	"golang.org/x/sys":                                                  "system calls that the standard library lacks",
@@ -272,7 +284,7 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                                                  "YAML with positions: upstreams.yaml, workflows, other clients' settings",
 }
 
-const maxDependencies = 46
+const maxDependencies = 48
 
 // gatewayPackages returns the packages of the gateway, and others.
 func gatewayPackages(others ...string) []string {

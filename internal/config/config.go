@@ -195,6 +195,9 @@ type Upstream struct {
 	Env Secrets
 	// Dir is its working directory (key cwd), absolute; default the directory of the file.
 	Dir string
+	// Isolate runs the process in a gVisor sandbox: true for one without a network and without files of this machine, a mapping for one
+	// with what it names; default none.
+	Isolate *Isolation
 
 	// URL is the endpoint of a server that speaks streamable HTTP or legacy SSE.
 	URL string

@@ -87,6 +87,11 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"args", d.Texts(&u.Args)},
 		{"env", d.secrets(&u.Env)},
 		{"cwd", d.path(&u.Dir)},
+		{"isolate", func(at path, n *yaml.Node) {
+			if u.Isolate = defaultIsolation(); !d.isolation(at, n, u.Isolate) {
+				u.Isolate = nil
+			}
+		}},
 		{"url", d.Text(&u.URL)},
 		{"headers", d.secrets(&u.Headers)},
 		{"socket", d.path(&u.Socket)},

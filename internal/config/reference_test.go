@@ -17,6 +17,10 @@ import (
 const smallest = `upstreams:
   x:
     command: server
+    isolate:
+      mounts:
+        - path: /folder
+      limits: {}
 sandbox:
   pool: {}
 workspaces:

@@ -139,6 +139,9 @@ func namedSchema(key string, member object) object {
 
 // wordsSchema returns the schema of a word, which may be a reference, or empty for the default.
 func wordsSchema(words []string) object {
+	if words[0] == "true" {
+		return object{"type": "boolean"}
+	}
 	return object{"anyOf": []any{object{"enum": words}, refSchema("reference")}}
 }
 

@@ -158,6 +158,8 @@ func (s *source) body(body ast.Node, vars types) (found setting, ok bool) {
 		if one.keys != nil {
 			if len(all[0].words) > 0 { // a word instead of the mapping
 				one.words = all[0].words
+			} else if all[0].kind == kinds["Bool"] {
+				one.words = []string{"true", "false"}
 			}
 			return one, true
 		}

@@ -41,6 +41,9 @@ func (u Upstream) transportProblems(at path) []problem {
 	if u.Dir != "" {
 		all = append(all, alone("cwd", "command"))
 	}
+	if u.Isolate != nil {
+		all = append(all, alone("isolate", "command"))
+	}
 	return all
 }
 

@@ -125,7 +125,7 @@ func (u Upstream) problems(at path) []problem {
 	if u.URL != "" {
 		return append(all, u.httpProblems(at)...)
 	}
-	return append(all, u.stdioProblems(at)...)
+	return slices.Concat(all, u.stdioProblems(at), u.isolationProblems(at.To("isolate")))
 }
 
 func between[T ~int | ~int64](at path, value, least, most T) []problem {

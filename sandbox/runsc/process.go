@@ -64,6 +64,11 @@ func (r *Runsc) start(id, bundle string, stdio Stdio, verb ...string) (*Process,
 		p.cmd.Stdin = stdio.Stdin
 	}
 	p.cmd.SysProcAttr = r.attributes()
+	if r.Prepare != nil {
+		if err := r.Prepare(p.cmd); err != nil {
+			return nil, fmt.Errorf("start runsc: %w", err)
+		}
+	}
 	started := make(chan error)
 	go func() {
 		// A parent death signal is sent when the thread that forked ends, so that

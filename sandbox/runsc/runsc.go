@@ -38,6 +38,10 @@ type Runsc struct {
 	SharedMounts bool
 	// NoSockets hides the host's Unix sockets in mounted folders.
 	NoSockets bool
+	// Network gives the container the interfaces of the network namespace that its command is started in; see Prepare.
+	Network bool
+	// Prepare is called with the command that Start or Restore is about to start, and may change it. It may be nil.
+	Prepare func(cmd *exec.Cmd) error
 	// Nice is added to the niceness of what Start starts, 0 to 19.
 	Nice int
 	// DebugLog is a directory (with a trailing slash) for runsc's logs; "" is none.
@@ -46,7 +50,7 @@ type Runsc struct {
 
 // globalFlags returns the flags of every command.
 func (r *Runsc) globalFlags() []string {
-	platform, access, sockets := r.Platform, "exclusive", "open"
+	platform, access, sockets, network := r.Platform, "exclusive", "open", "none"
 	if platform == "" {
 		platform = "systrap"
 	}
@@ -56,10 +60,13 @@ func (r *Runsc) globalFlags() []string {
 	if r.NoSockets {
 		sockets = "none"
 	}
+	if r.Network {
+		network = "sandbox"
+	}
 	args := []string{
 		"--root=" + r.Root,
 		"--platform=" + platform,
-		"--network=none",
+		"--network=" + network,
 		"--host-uds=" + sockets, // the bridge's socket; programs cannot create one on the host
 		"--overlay2=none",       // the root file system is read-only and needs none
 		"--file-access-mounts=" + access,

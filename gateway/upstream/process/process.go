@@ -35,7 +35,8 @@ var inheritedVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "
 
 // Process is one running server and its process group.
 type Process struct {
-	cmd    *exec.Cmd
+	cmd    *exec.Cmd // nil if another package runs the program
+	other  Program
 	Stdin  *os.File
 	Stdout *os.File
 	errors *os.File
@@ -66,30 +67,37 @@ func Start(ctx context.Context, s Command) (*Process, error) {
 	if err := checkDir(s.Dir); err != nil {
 		return nil, err
 	}
-	p := &Process{
-		started: time.Now(), Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
-		stderrDone: make(chan struct{}), done: make(chan struct{}),
-	}
+	p := newProcess()
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
 	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
 	p.cmd.SysProcAttr = ownGroup()
 	theirs, err := p.openPipes()
-	defer closeAll(theirs)
+	defer theirs.close()
 	if err != nil {
 		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs.Stdin, theirs.Stdout, theirs.Stderr
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
 		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
 		return nil, startError(err)
 	}
-	go func() {
-		defer close(p.stderrDone)
-		p.Stderr.Fill(p.errors)
-	}()
+	go p.readStderr()
 	return p, nil
+}
+
+func newProcess() *Process {
+	return &Process{
+		started: time.Now(), Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
+		stderrDone: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+func (p *Process) readStderr() {
+	defer close(p.stderrDone)
+	p.Stderr.Fill(p.errors)
 }
 
 // checkDir returns an error if the working directory does not exist. The error of a start would name the command.
@@ -109,20 +117,25 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// openPipes creates the pipes and returns the ends of the process.
-func (p *Process) openPipes() (theirs []*os.File, err error) {
-	var in, out, errs *os.File
-	if in, p.Stdin, err = os.Pipe(); err != nil {
-		return nil, err
+// Streams are the standard streams of a program.
+type Streams struct {
+	Stdin, Stdout, Stderr *os.File
+	// Log adds a line of the gateway to what is kept of the program's stderr. It is set for StartWith.
+	Log func(line string)
+}
+
+func (s Streams) close() { closeAll([]*os.File{s.Stdin, s.Stdout, s.Stderr}) }
+
+// openPipes creates the pipes and returns the ends of the program.
+func (p *Process) openPipes() (theirs Streams, err error) {
+	if theirs.Stdin, p.Stdin, err = os.Pipe(); err != nil {
+		return theirs, err
 	}
-	if p.Stdout, out, err = os.Pipe(); err != nil {
-		return []*os.File{in}, err
+	if p.Stdout, theirs.Stdout, err = os.Pipe(); err != nil {
+		return theirs, err
 	}
-	if p.errors, errs, err = os.Pipe(); err != nil {
-		return []*os.File{in, out}, err
-	}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
-	return []*os.File{in, out, errs}, nil
+	p.errors, theirs.Stderr, err = os.Pipe()
+	return theirs, err
 }
 
 func closeAll(files []*os.File) {
@@ -190,6 +203,10 @@ func (p *Process) closePipes() {
 
 // signal sends sig to the whole group, unless the process was reaped.
 func (p *Process) signal(sig syscall.Signal) {
+	if p.other != nil {
+		p.kill(sig)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
@@ -226,6 +243,9 @@ func (p *Process) Pid() int {
 	case <-p.ended:
 		return 0
 	default:
+		if p.other != nil {
+			return p.other.Pid()
+		}
 		return p.cmd.Process.Pid
 	}
 }
@@ -245,7 +265,7 @@ func (p *Process) HasReadInput() bool {
 func (p *Process) ExitError() error {
 	select {
 	case <-p.ended:
-	case <-time.After(pipeTimeout):
+	case <-time.After(p.exitTimeout()):
 		return &exitError{status: "closed its output", headline: p.Stderr.Headline()}
 	}
 	select {

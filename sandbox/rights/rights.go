@@ -1,6 +1,8 @@
 //go:build linux
 
-package sandbox
+// Package rights finds out what the kernel lets this process do, and what can forbid it to start sandboxes. [Read] returns
+// the [Rights], whose Obstacles say what is missing, and Remedy how to get it.
+package rights
 
 import (
 	"os"
@@ -12,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rights are what the kernel lets this process do, and what can forbid it to start sandboxes.
-type rights struct {
+// Rights are what the kernel lets this process do, and what can forbid it to start sandboxes.
+type Rights struct {
 	// proc says that /proc is mounted. Without it, the other fields are unknown.
 	proc bool
 	user int
@@ -53,9 +55,9 @@ const (
 	sysctlPtrace     = "kernel/yama/ptrace_scope"
 )
 
-// readRights reads the rights of this process from the files below root, usually "/".
-func readRights(root string, user int) rights {
-	r := rights{user: user, sysctls: map[string]string{}, engine: readEngine(root)}
+// Read reads the rights of this process from the files below root, usually "/".
+func Read(root string, user int) Rights {
+	r := Rights{user: user, sysctls: map[string]string{}, engine: readEngine(root)}
 	self := filepath.Join(root, "proc", "self")
 	status, err := os.ReadFile(filepath.Join(self, "status"))
 	r.proc = err == nil
@@ -115,7 +117,7 @@ func readEngine(root string) engine {
 	return ""
 }
 
-// needed are the capabilities with which root starts sandboxes without a user namespace.
+// needed returns the capabilities with which root starts sandboxes without a user namespace.
 func needed() []int { return []int{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID} }
 
 // capabilityNames returns the names of the capabilities that sandboxes can need.
@@ -123,11 +125,11 @@ func capabilityNames() map[int]string {
 	return map[int]string{unix.CAP_SYS_ADMIN: "SYS_ADMIN", unix.CAP_SETUID: "SETUID", unix.CAP_SETGID: "SETGID", unix.CAP_SETFCAP: "SETFCAP"}
 }
 
-func (r rights) has(capability int) bool { return r.capabilities&(1<<capability) != 0 }
+func (r Rights) has(capability int) bool { return r.capabilities&(1<<capability) != 0 }
 
-// missing returns the names of those capabilities that this process lacks, with their prefix.
-func (r rights) missing(capabilities ...int) (names []string) {
-	for _, capability := range capabilities {
+// Missing returns the names of the capabilities that this process lacks to start sandboxes as root, with their prefix.
+func (r Rights) Missing() (names []string) {
+	for _, capability := range needed() {
 		if !r.has(capability) {
 			names = append(names, "CAP_"+capabilityNames()[capability])
 		}
@@ -135,7 +137,10 @@ func (r rights) missing(capabilities ...int) (names []string) {
 	return names
 }
 
-// rootless reports whether sandboxes need a user namespace: for an ordinary user, and for root without what it needs.
-func (r rights) rootless() bool {
+// Rootless reports whether sandboxes need a user namespace: for an ordinary user, and for root without what it needs.
+func (r Rights) Rootless() bool {
 	return r.user != 0 || r.proc && slices.ContainsFunc(needed(), func(capability int) bool { return !r.has(capability) })
 }
+
+// Root reports whether the user of this process is root.
+func (r Rights) Root() bool { return r.user == 0 }

@@ -1,8 +1,9 @@
 //go:build linux
 
-package sandbox
+package rights
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,7 +20,9 @@ func machine(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(root, name)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return root
 }
@@ -97,14 +100,14 @@ func TestObstacles(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := readRights(machine(t, test.files), test.user)
-			found := r.obstacles()
-			if fix := r.remedy(found); len(found) != len(test.what) || fix != test.fix {
-				t.Errorf("obstacles %q, fix:\n%s\nwant:\n%s", describe(found), fix, test.fix)
+			r := Read(machine(t, test.files), test.user)
+			found := r.Obstacles()
+			if fix := r.Remedy(found); len(found) != len(test.what) || fix != test.fix {
+				t.Errorf("obstacles %q, fix:\n%s\nwant:\n%s", Describe(found), fix, test.fix)
 			}
 			for _, what := range test.what {
-				if !strings.Contains(describe(found), what) {
-					t.Errorf("obstacles: %q; want %q", describe(found), what)
+				if !strings.Contains(Describe(found), what) {
+					t.Errorf("obstacles: %q; want %q", Describe(found), what)
 				}
 			}
 		})
@@ -118,7 +121,7 @@ func TestRootless(t *testing.T) {
 		status string
 		want   bool
 	}{{0, allCapabilities, false}, {1000, allCapabilities, true}, {0, dockerCapabilities, true}, {0, noCapabilities, true}} {
-		if got := readRights(machine(t, map[string]string{"proc/self/status": test.status}), test.user).rootless(); got != test.want {
+		if got := Read(machine(t, map[string]string{"proc/self/status": test.status}), test.user).Rootless(); got != test.want {
 			t.Errorf("user %d with %q: rootless is %v", test.user, test.status, got)
 		}
 	}
@@ -127,14 +130,14 @@ func TestRootless(t *testing.T) {
 // TestFlagsInDocs: the pages name the flags that doctor prints, and no other ones.
 func TestFlagsInDocs(t *testing.T) {
 	var sandboxes []string
-	all := (rights{proc: true}).processObstacles()
+	all := (Rights{proc: true}).processObstacles()
 	for _, label := range []string{"docker-default (enforce)", "system_u:system_r:container_t:s0:c1,c2"} {
-		all = append(all, rights{seccomp: true, label: label}.policyObstacles()...)
+		all = append(all, Rights{seccomp: true, label: label}.policyObstacles()...)
 	}
 	for _, o := range all {
 		sandboxes = append(sandboxes, o.option, o.field)
 	}
-	limits := append(optionIn.FindAllString(writableCgroups(anyEngine, true), -1), "cgroup_writable = true")
+	limits := append(optionIn.FindAllString(Rights{engine: anyEngine}.WritableCgroups(true), -1), "cgroup_writable = true")
 	// Flags of the image itself.
 	known := append(slices.Concat(sandboxes, limits), "--security-opt no-new-privileges", "--cap-drop all")
 	for page, wanted := range map[string][]string{

@@ -1,0 +1,116 @@
+//go:build linux
+
+package isolation_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/codegen/runtime"
+	"sallyport/gateway/isolation"
+	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/upstreamtest"
+	"sallyport/internal/config"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/deps"
+	"sallyport/sandbox/egress"
+)
+
+func TestMain(m *testing.M) {
+	egress.Child()
+	upstreamtest.Main()
+	os.Exit(tlstest.M{Tests: m}.Run())
+}
+
+// installer installs without the environments of a gateway.
+type installer struct{ *deps.Installer }
+
+func (i installer) Layer(ctx context.Context, request deps.Request) (deps.Layer, error) {
+	return i.Install(ctx, request)
+}
+
+// newLauncher returns one with real sandboxes, of which nothing may be left at the end.
+func newLauncher(t testing.TB) *isolation.Launcher {
+	t.Helper()
+	return launcherWith(t, nil)
+}
+
+// launcherWith is newLauncher with a resolver of names.
+func launcherWith(t testing.TB, lookup egress.Lookup) *isolation.Launcher {
+	t.Helper()
+	state, packages := testutil.ShortDir(t), t.TempDir()
+	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := deps.New(host, packages, &deps.Options{Logger: testutil.Logger(t), Certificates: tlstest.Authority(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher := isolation.New(isolation.Options{Sandboxes: host, Installer: installer{made}, DataDir: t.TempDir(), Lookup: lookup, Logger: testutil.Logger(t)})
+	t.Cleanup(func() {
+		launcher.Close()
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+		testutil.NoProcesses(t, state)
+		_ = filepath.WalkDir(packages, func(path string, entry os.DirEntry, err error) error { // layers are read-only
+			if err == nil && entry.IsDir() {
+				return os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
+	return launcher
+}
+
+// parse reads the settings of one upstream.
+func parse(t testing.TB, text string) config.Upstream {
+	t.Helper()
+	cfg, err := config.Parse(filepath.Join(t.TempDir(), "upstreams.yaml"), []byte("upstreams:\n  it:\n    "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")+"\n"), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Upstreams[0]
+}
+
+// open returns a session with an upstream.
+func open(t testing.TB, launcher *isolation.Launcher, up config.Upstream) *upstream.Session {
+	t.Helper()
+	s := upstream.New(up, &upstream.Options{Logger: testutil.Logger(t), Isolate: launcher.Start, ConnectTimeout: 2 * time.Minute})
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// hostile returns the settings of the server of testdata, whose code is mounted at a path without links.
+func hostile(t testing.TB, isolate string) string {
+	t.Helper()
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "command: python3\nargs: [" + dir + "/server.py, one]\nisolate:\n  mounts:\n    - {path: " + dir + "}\n" + isolate
+}
+
+// run has the hostile server run code and returns the value of the variable answer.
+func run(t testing.TB, s *upstream.Session, code string) any {
+	t.Helper()
+	args, _ := json.Marshal(map[string]string{"code": code})
+	got, err := s.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "it", Name: "run"}, Args: args})
+	if err != nil {
+		t.Fatalf("%s\n%v\n%s", code, err, s.State().Stderr)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(got.Content[0].Text), &value); err != nil {
+		t.Fatalf("%s: %v", got.Content[0].Text, err)
+	}
+	return value
+}

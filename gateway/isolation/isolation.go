@@ -1,0 +1,262 @@
+// Package isolation runs the processes of upstreams in gVisor sandboxes. Its main type is [Launcher]. A command that would
+// fetch packages (npx, uvx) becomes an installation into a layer, with a lock and without scripts of the packages, and the
+// package's program runs from the read-only layer. Nothing of a package, a binary or a server runs outside of a sandbox.
+package isolation
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/gateway/upstream/process"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/deps"
+	"sallyport/sandbox/egress"
+)
+
+// Sandboxes starts the sandboxes.
+type Sandboxes interface {
+	Serve(service sandbox.Service) (*sandbox.Server, error)
+}
+
+// Installer installs packages.
+type Installer interface {
+	// Layer returns the layer of a request, which is kept while this process lives.
+	Layer(ctx context.Context, request deps.Request) (deps.Layer, error)
+}
+
+// Options are the dependencies of a Launcher. All are required but DataDir.
+type Options struct {
+	Sandboxes Sandboxes
+	Installer Installer
+	// DataDir has the home folders that are kept, in upstreams/; with "" none can be.
+	DataDir string
+	// Lookup resolves the names of hosts; nil is the resolver of this machine.
+	Lookup egress.Lookup
+	Logger *slog.Logger
+}
+
+// Launcher starts the processes of upstreams in sandboxes. It is safe for concurrent use. Close it after the sessions.
+type Launcher struct {
+	opts Options
+	work sync.WaitGroup
+	quit context.Context //nolint:containedctx // ends with the gateway: an installation outlives the attempt to connect
+	stop context.CancelFunc
+
+	mu       sync.Mutex
+	installs map[string]*install // by request
+}
+
+// New returns a launcher.
+func New(opts Options) *Launcher {
+	l := &Launcher{opts: opts, installs: map[string]*install{}}
+	l.quit, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// Close cancels installations and waits for them.
+func (l *Launcher) Close() {
+	l.stop()
+	l.work.Wait()
+}
+
+const (
+	openFiles = 4096
+	// ownDir is where a sandbox has files of the gateway for the process.
+	ownDir = "/opt/upstream"
+)
+
+// Start starts the process of an upstream in a sandbox. It implements upstream.Isolate.
+func (l *Launcher) Start(ctx context.Context, up config.Upstream, streams process.Streams) (process.Program, error) {
+	server, err := l.start(ctx, up, streams)
+	if err != nil {
+		_, _, _ = streams.Stdin.Close(), streams.Stdout.Close(), streams.Stderr.Close()
+		return nil, err
+	}
+	return &program{server: server, limits: up.Isolate.Limits}, nil
+}
+
+func (l *Launcher) start(ctx context.Context, up config.Upstream, streams process.Streams) (*sandbox.Server, error) {
+	service, err := l.service(up, streams)
+	if err != nil {
+		return nil, err
+	}
+	run, err := resolve(up)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.prepare(ctx, up, run, &service); err != nil {
+		return nil, err
+	}
+	server, err := l.opts.Sandboxes.Serve(service)
+	if err != nil {
+		return nil, fmt.Errorf("its sandbox did not start: %w", err)
+	}
+	return server, nil
+}
+
+// service returns the sandbox of an upstream, without its program.
+func (l *Launcher) service(up config.Upstream, streams process.Streams) (sandbox.Service, error) {
+	set := up.Isolate
+	foreign := &sandbox.Foreign{
+		Stdin: streams.Stdin, Stdout: streams.Stdout, Stderr: streams.Stderr, Env: map[string]string{}, Writable: map[string]string{}, CPU: set.Limits.CPU,
+		Owner: len(set.Mounts) > 0 || set.Home == config.HomeKeep,
+	}
+	s := sandbox.Service{
+		ID: "upstream-" + strings.ToLower(rand.Text()[:12]), Dir: ownDir, Mounts: map[string]string{}, Memory: int64(set.Limits.Memory), Space: int64(set.Limits.Memory) / 2,
+		Processes: set.Limits.Processes, OpenFiles: openFiles, Foreign: foreign,
+	}
+	for _, mount := range set.Mounts {
+		if mount.Mode == config.MountWritable {
+			foreign.Writable[mount.Path] = mount.Path
+		} else {
+			s.Mounts[mount.Path] = mount.Path
+		}
+		if within(up.Dir, mount.Path) {
+			foreign.Cwd = up.Dir
+		}
+	}
+	maps.Copy(foreign.Env, up.Env)
+	if err := l.connect(up, &s, streams.Log); err != nil {
+		return s, err
+	}
+	var err error
+	if set.Home == config.HomeKeep {
+		foreign.Home, err = l.home(up.ID)
+	}
+	return s, err
+}
+
+// home returns the folder of an upstream's home, which it makes.
+func (l *Launcher) home(id string) (string, error) {
+	if l.opts.DataDir == "" {
+		return "", invalid("isolate.home is keep, and there is no data directory", "name one with --data")
+	}
+	dir, err := filepath.Abs(filepath.Join(l.opts.DataDir, "upstreams", id, "home"))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make its home folder: %w", err)
+	}
+	return dir, nil
+}
+
+// prepare sets the program of a service, after its packages have been installed.
+func (l *Launcher) prepare(ctx context.Context, up config.Upstream, run command, s *sandbox.Service) error {
+	s.Interpreter, s.Args = run.interpreter, run.args
+	maps.Copy(s.Mounts, run.files)
+	if len(run.packages) == 0 {
+		return nil
+	}
+	layer, err := l.layer(ctx, deps.Request{Interpreter: run.interpreter, Packages: run.packages, Index: up.Isolate.Registry})
+	if err != nil {
+		return err
+	}
+	start, err := entry(layer, run)
+	if err != nil {
+		return err
+	}
+	s.Args = append(start, run.args...)
+	layer.AddTo(&s.Environment)
+	if run.interpreter == sandbox.Python {
+		s.Foreign.Env["PYTHONPATH"] = strings.Join(s.Environment.PythonPath, ":")
+	}
+	return nil
+}
+
+// install is an installation, in progress or finished.
+type install struct {
+	done  chan struct{}
+	layer deps.Layer // valid once done is closed
+	err   error
+}
+
+// installMargin is the time before the end of an attempt to connect at which it stops to wait for an installation.
+const installMargin = time.Second
+
+// layer returns the layer of a request. The installation continues when ctx ends, for the next attempt.
+func (l *Launcher) layer(ctx context.Context, request deps.Request) (deps.Layer, error) {
+	one := l.install(request)
+	limit := ctx.Done()
+	if deadline, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithDeadline(ctx, deadline.Add(-installMargin))
+		defer cancel()
+		limit = limited.Done()
+	}
+	select {
+	case <-one.done:
+		return one.layer, one.err
+	case <-limit:
+		return deps.Layer{}, fmt.Errorf("%s is being installed; try again in a minute", strings.Join(request.Packages, ", "))
+	}
+}
+
+// install returns the installation of a request, which it starts unless it is in progress.
+func (l *Launcher) install(request deps.Request) *install {
+	key := fmt.Sprint(request.Interpreter, request.Packages, request.Index)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one := l.installs[key]; one != nil {
+		return one
+	}
+	one := &install{done: make(chan struct{})}
+	l.installs[key] = one
+	l.work.Go(func() {
+		one.layer, one.err = l.opts.Installer.Layer(l.quit, request)
+		l.mu.Lock()
+		delete(l.installs, key) // the installer knows the layer, and a failure can be repeated
+		l.mu.Unlock()
+		close(one.done)
+	})
+	return one
+}
+
+// program is the running process of an upstream.
+type program struct {
+	server *sandbox.Server
+	limits config.IsolationLimits
+}
+
+// Done is closed when the sandbox is removed.
+func (p *program) Done() <-chan struct{} { return p.server.Done() }
+
+// Close kills the process and waits until its sandbox is removed.
+func (p *program) Close() error { return p.server.Close() }
+
+// Pid returns the process ID of the sandbox's kernel.
+func (p *program) Pid() int { return p.server.Sentry() }
+
+// Status says how the process ended, and which limit it exceeded.
+func (p *program) Status() string {
+	status, exited, reason := p.server.Ended()
+	switch {
+	case exited:
+		return fmt.Sprintf("exited with status %d", status)
+	case reason == sandbox.OutOfMemory:
+		return fmt.Sprintf("was stopped: it used more memory than isolate.limits.memory, %v", p.limits.Memory)
+	case reason == sandbox.OutOfCPU:
+		return fmt.Sprintf("was stopped: it used more processor time in an hour than isolate.limits.cpu, %v", p.limits.CPU)
+	}
+	return "was stopped"
+}
+
+// invalid is the error of settings that cannot be isolated, and what would be right.
+func invalid(message, fix string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: message + "; " + fix}
+}
+
+// within reports whether name is dir or below it; both are clean paths.
+func within(name, dir string) bool {
+	rest, ok := strings.CutPrefix(name, dir)
+	return ok && (rest == "" || rest[0] == '/' || dir == "/")
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/yamlstrict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Isolation configures the sandbox of an upstream's process.
+type Isolation struct {
+	// Mounts are files and folders of this machine that the process sees at the same path; default none.
+	Mounts []IsolationMount
+	// Hosts are the hosts that it may reach by name, as api.example.com (port 443), api.example.com:8443 or *.example.com; default none.
+	Hosts []string
+	// PrivateHosts are such hosts with an address of a private network or of this machine; default none.
+	PrivateHosts []string
+	// Home is where its home folder is: in memory until the process ends (memory), or in the data directory (keep); default memory.
+	Home string
+	// Registry is the URL of the npm registry for npx, or of the package index for uvx; default that of npm or pip.
+	Registry string
+	// Limits bound the process and its children.
+	Limits IsolationLimits
+}
+
+// IsolationMount is a file or folder of this machine that the process of an upstream sees.
+type IsolationMount struct {
+	// Path is its path, here and in the sandbox.
+	Path string
+	// Mode is whether it can only be read (ro), or also be changed (rw); default ro.
+	Mode string
+}
+
+// IsolationLimits bound the sandbox of an upstream's process. A process that exceeds memory or cpu is stopped.
+type IsolationLimits struct {
+	// Memory is what all of its processes may use together, with their files in memory; default 512MiB.
+	Memory Size
+	// Processes bounds processes and threads; default 128.
+	Processes int
+	// CPU is the processor time in each hour; default 30m.
+	CPU time.Duration
+}
+
+// The modes of mounts and homes.
+const (
+	MountReadOnly = "ro"
+	MountWritable = "rw"
+	HomeMemory    = "memory"
+	HomeKeep      = "keep"
+)
+
+func defaultIsolation() *Isolation {
+	return &Isolation{Home: HomeMemory, Limits: IsolationLimits{Memory: 512 * MiB, Processes: 128, CPU: 30 * time.Minute}}
+}
+
+// isolation reads true, false or a mapping, and reports whether the process is isolated.
+func (d *decoder) isolation(at path, n *yaml.Node, i *Isolation) bool {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
+		on := true
+		scalar(d, &on, yamlstrict.Bool)(at, n)
+		return on
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && d.Allowed(at, n) {
+		d.Fail(at, n, "%s must be true, false or a mapping, not %s", label(at), yamlstrict.Describe(n))
+		return true
+	}
+	d.Fields(at, n, []key{
+		{"mounts", func(at path, n *yaml.Node) { i.Mounts = yamlstrict.List(d.Decoder, at, n, d.isolationMount) }},
+		{"hosts", d.Texts(&i.Hosts)},
+		{"private_hosts", d.Texts(&i.PrivateHosts)},
+		{"home", d.OneOf(&i.Home, HomeMemory, HomeKeep)},
+		{"registry", d.Text(&i.Registry)},
+		{"limits", func(at path, n *yaml.Node) {
+			d.Fields(at, n, []key{
+				{"memory", scalar(d, &i.Limits.Memory, parseSize)},
+				{"processes", scalar(d, &i.Limits.Processes, yamlstrict.Count)},
+				{"cpu", scalar(d, &i.Limits.CPU, yamlstrict.Duration)},
+			})
+		}},
+	})
+	return true
+}
+
+func (d *decoder) isolationMount(at path, n *yaml.Node, m *IsolationMount) {
+	m.Mode = MountReadOnly
+	d.Fields(at, n, []key{
+		{"path", d.homePath(&m.Path)},
+		{"mode", d.OneOf(&m.Mode, MountReadOnly, MountWritable)},
+	})
+}
+
+// hostRule matches a host with an optional port. A name has a letter in its last part, so no address matches.
+var hostRule = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?(:[0-9]{1,5})?$`)
+
+// reservedMount matches paths that the sandbox of an upstream needs for other files.
+var reservedMount = regexp.MustCompile(`^/((proc|sys|dev|etc|bin|sbin|lib|lib32|lib64|libx32|node_modules|servers|workspace|opt/packages|opt/interpreter|opt/sallyport|usr/(bin|lib|lib32|lib64|libx32|share))(/.*)?|usr|opt|tmp|home|run|run/sallyport|)$`)
+
+// isolationProblems returns the problems of the key isolate.
+func (u Upstream) isolationProblems(at path) (all []problem) {
+	i := u.Isolate
+	if i == nil {
+		return nil
+	}
+	all = slices.Concat(i.Limits.problems(at.To("limits")), hostProblems(at.To("hosts"), i.Hosts), hostProblems(at.To("private_hosts"), i.PrivateHosts),
+		oneOfProblem(at.To("home"), i.Home, []string{HomeMemory, HomeKeep}))
+	for n, mount := range i.Mounts {
+		all = append(all, mount.problems(at.To("mounts").Item(n), i.Mounts[:n])...)
+	}
+	if i.Registry != "" && registryProblem(i.Registry) {
+		all = append(all, problem{at: at.To("registry"), message: `"registry" must be an https:// or http:// URL`})
+	}
+	return all
+}
+
+func registryProblem(text string) bool { return len(urlProblems(nil, text)) > 0 }
+
+func (m IsolationMount) problems(at path, before []IsolationMount) []problem {
+	under := at.To("path")
+	switch {
+	case m.Path == "":
+		return []problem{{at: at, message: `a mount needs a "path"`}}
+	case !filepath.IsAbs(m.Path) || filepath.Clean(m.Path) != m.Path:
+		return []problem{{at: under, message: "the path of a mount must be absolute"}}
+	case reservedMount.MatchString(m.Path):
+		return []problem{{at: under, message: fmt.Sprintf("%.200q cannot be mounted: the sandbox has other files there; mount a folder below /home, /opt, /srv or /var", m.Path)}}
+	case slices.ContainsFunc(before, func(other IsolationMount) bool { return other.Path == m.Path }):
+		return []problem{{at: under, message: fmt.Sprintf("%.200q is mounted twice", m.Path)}}
+	}
+	return append(oneOfProblem(at.To("mode"), m.Mode, []string{MountReadOnly, MountWritable}), noNUL(under, m.Path)...)
+}
+
+func (l IsolationLimits) problems(at path) []problem {
+	return slices.Concat(
+		between(at.To("memory"), l.Memory, 64*MiB, 64*GiB),
+		between(at.To("processes"), l.Processes, 8, 4096),
+		between(at.To("cpu"), l.CPU, time.Second, 24*time.Hour),
+	)
+}
+
+func hostProblems(at path, hosts []string) (all []problem) {
+	for i, host := range hosts {
+		if message := hostProblem(host); message != "" {
+			all = append(all, problem{at: at.Item(i), message: message})
+		}
+	}
+	return all
+}
+
+func hostProblem(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, "443"
+	}
+	switch n, err := strconv.Atoi(port); {
+	case net.ParseIP(strings.Trim(name, "[]")) != nil:
+		return fmt.Sprintf("%.80q is an address; hosts are allowed by name", host)
+	case strings.Contains(host, "://"):
+		return fmt.Sprintf("%.80q is a URL; write the host alone, as in api.example.com", host)
+	case !hostRule.MatchString(host) || len(name) > 253:
+		return fmt.Sprintf(`%.80q is not a host: write small letters, as in api.example.com, api.example.com:8443 or *.example.com`, host)
+	case err != nil || n < 1 || n > 65535:
+		return fmt.Sprintf("%.80q has no port from 1 to 65535", host)
+	}
+	return ""
+}

@@ -1,0 +1,183 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// homeDir is the home folder of a foreign program, homeInodes the maximum number of files in it.
+const (
+	homeDir    = "/home/server"
+	homeInodes = 100_000
+)
+
+// exitError is the exit status of a service that ended by itself.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("it ended with status %d", int(e)) }
+
+// Ended says how the service ended; call it after Done. exited is false if it was stopped, and reason says why then.
+func (s *Server) Ended() (status int, exited bool, reason Status) {
+	if exit, ok := errors.AsType[exitError](s.why); ok {
+		return int(exit), true, ""
+	}
+	stop, _ := errors.AsType[stopError](s.why)
+	return 0, false, stop.status
+}
+
+// Sentry returns the process ID of the sandbox's kernel, 0 while it is unknown.
+func (s *Server) Sentry() int { return s.process.Sentry() }
+
+func (service Service) limits(of *Server) watchLimits {
+	limits := watchLimits{sentry: of.process.Sentry, cgroup: of.cgroup, memory: service.Memory}
+	if service.Foreign != nil {
+		limits.cpu, limits.window = service.Foreign.CPU, time.Hour
+	}
+	return limits
+}
+
+func (f *Foreign) closeStreams() {
+	if f != nil {
+		_, _, _ = f.Stdin.Close(), f.Stdout.Close(), f.Stderr.Close()
+	}
+}
+
+// points returns the mount points of a service, of which dir is one.
+func (f *Foreign) points(dir string) []string {
+	if f == nil {
+		return []string{dir}
+	}
+	return append([]string{dir, homeDir}, slices.Collect(maps.Keys(f.Writable))...)
+}
+
+// mounts returns the mounts of a service: a foreign program has no wrappers and no guest, but a home and folders to write.
+func (f *Foreign) mounts(common []specs.Mount) []specs.Mount {
+	if f == nil {
+		return common
+	}
+	all := slices.DeleteFunc(common, func(m specs.Mount) bool { return m.Destination == guestDir || m.Destination == serversDir })
+	home := tmpfs(homeDir, tmpSize, homeInodes, "0777")
+	if f.Home != "" {
+		home = bindWritable(homeDir, f.Home)
+	}
+	all = append(all, home)
+	for at, source := range f.Writable {
+		all = append(all, bindWritable(at, source))
+	}
+	return all
+}
+
+func bindWritable(at, source string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"bind", "rw", "nosuid", "nodev"}}
+}
+
+// adapt sets what differs for a foreign program. Root of a sandbox owns what the user of this process owns outside, and has no
+// capabilities.
+func (f *Foreign) adapt(p *specs.Process) *specs.Process {
+	if f == nil {
+		return p
+	}
+	if p.Cwd = homeDir; f.Owner {
+		p.User = specs.User{}
+	}
+	if f.Cwd != "" {
+		p.Cwd = f.Cwd
+	}
+	env := map[string]string{"HOME": homeDir}
+	maps.Copy(env, f.Env)
+	p.Env = slices.DeleteFunc(p.Env, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		_, replaced := env[name]
+		return replaced
+	})
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		p.Env = append(p.Env, name+"="+env[name])
+	}
+	return p
+}
+
+// network returns the network of a service, nil for none.
+func (f *Foreign) network() Network {
+	if f == nil {
+		return nil
+	}
+	return f.Network
+}
+
+// namespace returns the network namespace of the OCI configuration: with a network, the one that runsc is started in.
+func (f *Foreign) namespace() string {
+	if f.network() == nil {
+		return ""
+	}
+	return "/proc/self/ns/net"
+}
+
+// addNames lets programs resolve names by the name server of the network.
+func (f *Foreign) addNames(root string) error {
+	if f.network() == nil {
+		return nil
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(root, "etc", "resolv.conf"), []byte("nameserver "+f.NameServer+"\noptions timeout:2 attempts:2\n"), 0o644),
+		os.WriteFile(filepath.Join(root, "etc", "nsswitch.conf"), []byte("passwd: files\ngroup: files\nhosts: files dns\n"), 0o644),
+	)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// addFiles makes the mount points of single files. Only a root file system that is laid out for this service can have them.
+func (r *rootfs) addFiles(service Service, files map[string]bool) error {
+	if err := service.Foreign.addNames(r.dir); err != nil {
+		return err
+	}
+	for at, is := range files {
+		switch {
+		case !is || slices.ContainsFunc(slices.Collect(maps.Keys(service.Mounts)), func(other string) bool { return other != at && !files[other] && within(at, other) }):
+		case service.Environment.Root != "" || within(at, "/tmp"):
+			return fmt.Errorf("mount %.200q: it is a file; mount its folder", at)
+		default:
+			if err := mountPoint(r.dir, at); err != nil {
+				return err
+			}
+		}
+	}
+	for at, source := range service.Mounts {
+		if _, err := os.Stat(source); err != nil {
+			return fmt.Errorf("mount %.200q: %w", at, unwrapPath(err))
+		}
+	}
+	for at, source := range service.Foreign.writable() {
+		if info, err := os.Stat(source); err != nil || !info.IsDir() {
+			return fmt.Errorf("mount %.200q to write: %s is not a folder", at, filepath.Base(source))
+		}
+	}
+	return nil
+}
+
+func (f *Foreign) writable() map[string]string {
+	if f == nil {
+		return nil
+	}
+	return f.Writable
+}
+
+// unwrapPath returns the cause of an error about a path.
+func unwrapPath(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
