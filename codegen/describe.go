@@ -43,7 +43,7 @@ type Passage struct {
 // lookalikes matches lines that look like the gateway's own output about upstreams,
 // trust or search results.
 var lookalikes = regexp.MustCompile(`(?mi)^([ \t]*(?:from servers\b|import (?:type )?\{|also: |no (?:good |tools? )?match|not sure: |perhaps:|did you mean|upstreams that look right|the upstream says:|` +
-	`example: |paged: |\w+\.\w+(?:: |\()|\(.*(?:\[|match less well|give a query|more upstreams|not searched|not available|approve))|.*\[(?:destructive|quarantined)\])`)
+	`example: |paged: |\w+\.\w+(?:: |\()|\(.*(?:\[|\d+ more\)|give a query|more upstreams|not searched|not available|approve))|.*\[(?:destructive|quarantined)\])`)
 
 // QuoteLookalikes prefixes with "> " the lines of an upstream's text that look like the gateway's own output.
 func QuoteLookalikes(text string) string { return lookalikes.ReplaceAllString(text, "> $1") }

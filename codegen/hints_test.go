@@ -2,6 +2,7 @@ package codegen_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,6 +39,27 @@ func TestWholeNumbersAndSiblings(t *testing.T) {
 	for _, want := range []string{"Scans hosts of list_hosts, not of list-hosts-v2.", "host: One of list_hosts."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestShortened checks that a signature with a nested type that is not written out says how to see it, at any length and in both languages.
+func TestShortened(t *testing.T) {
+	var members []string
+	for i := range 30 {
+		members = append(members, fmt.Sprintf(`"a_member_with_a_long_name_%d":{"type":"string"}`, i))
+	}
+	object := `{"type":"object","properties":{` + strings.Join(members, ",") + `}}`
+	list := tool.Tool{ID: tool.ID{Upstream: "up", Name: "list"}, Input: json.RawMessage(`{"type":"object"}`), Output: json.RawMessage(`{"type":"object","required":["items"],"properties":{"items":{"type":"array","items":` + object + `}}}`)}
+	small := tool.Tool{ID: list.ID, Input: json.RawMessage(`{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}`), Output: json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"string"}}}`)}
+	for lang, mark := range map[codegen.Language]string{codegen.Python: "  # ", codegen.TypeScript: "  // "} {
+		for _, got := range []string{codegen.Usual(nil).Signature(list, lang), codegen.Usual(nil).Brief(list, lang)} {
+			if !strings.Contains(got, "{...}") || !strings.HasSuffix(got, mark+`shortened: query "detail:full list"`) {
+				t.Errorf("shortened: %s", got)
+			}
+		}
+		if got := codegen.Usual(nil).Brief(small, lang); strings.Contains(got, "shortened") {
+			t.Errorf("whole: %s", got)
 		}
 	}
 }

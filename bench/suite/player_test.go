@@ -158,7 +158,7 @@ from servers.everything import prompts
     A prompt that includes an embedded resource reference
 filesystem.get_file_info: Retrieve detailed metadata about a file or directory
 also filesystem: read_multiple_files, list_directory; git: git_show
-(11 more match less well)`
+(11 more)`
 	typescriptAnswer = `import { ... } from "servers/everything"
   get_sum({a: number, b: number}): Promise<any>
     Returns the sum of two numbers
@@ -166,7 +166,7 @@ git.git_add: Stage files for commit
 import { ... } from "servers/git"
   git_log({path?: string, maxCount?: number}): Promise<{success: boolean, commits: {...}[]}>
     View commit history, or call read_text_file(path)
-(22 more match less well)`
+(22 more)`
 	fullPython = `from servers.everything import get_sum
 everything.get_sum(a: float, b: float) -> Any
 

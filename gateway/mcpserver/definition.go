@@ -38,8 +38,8 @@ func executeTool(environments map[string]config.Environment, workspace string) *
 		Name: "execute_code",
 		Description: "Run Python (default) or TypeScript without network or " + packages + ". Only prints and the last expression's value come back: " +
 			"filter, join and loop in code.\n" +
-			"from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
-			"import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
+			"from servers.UPSTREAM import TOOL; TOOL(name=value)\n" +
+			"import { TOOL } from \"servers/UPSTREAM\"; await TOOL({ name: value })\n" +
 			"Results are native values. sallyport exports ToolError, parallel(lambda: f(), ...), emit(file or rows) for the user. /workspace is kept.",
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +

@@ -3,7 +3,6 @@ package toolsearch
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // layout decides how much of each hit is shown, so that an answer stays within its
@@ -47,9 +46,6 @@ const certain = 0.9
 // signature if no hit matches well.
 const minWeakCover = 0.6
 
-// cutType replaces a type in a signature that is not written out.
-const cutType = "{...}"
-
 // fill adds candidates to the answer while there is room, best first.
 func (l *layout) fill(s Request, list []candidate) {
 	if s.Limit > 0 {
@@ -87,9 +83,6 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	}
 	if first && s.level == Signature && c.hints != nil {
 		t.Notes = c.hints()
-		if strings.Contains(t.Text, cutType) {
-			t.Notes = append(t.Notes, "query \"detail:full "+t.ID.Name+"\" tells what "+cutType+" has")
-		}
 	}
 	writer := l.writer
 	cost := l.count(writer.text(t))

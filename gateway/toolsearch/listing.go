@@ -98,7 +98,7 @@ func (f Found) footer(hits int) string {
 	case f.Listing:
 		fmt.Fprintf(&b, "(%d more; give a query)\n", more)
 	default:
-		fmt.Fprintf(&b, "(%d more match less well)\n", more)
+		fmt.Fprintf(&b, "(%d more)\n", more)
 	}
 	if f.Unknown != "" {
 		b.WriteString(f.noUpstream("; all were searched"))
