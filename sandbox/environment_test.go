@@ -70,7 +70,7 @@ func inside(t *testing.T, h *Host, r *rootfs, kind Interpreter, code string) str
 	if err == nil {
 		report, err = b.Run(ctx, bridge.Program{Code: code, ValueLimit: 4096}, bridge.Account{Execution: "test", Limits: bridge.Limits{Calls: 1, Concurrency: 1, Traffic: 1 << 20}}, func() {})
 	}
-	must(t, process.Destroy(context.Background()))
+	must(t, process.Destroy())
 	out := <-printed
 	read.Close()
 	if err != nil || report.Result.Value == nil {

@@ -237,12 +237,10 @@ func (b *instance) alive(ctx context.Context) bool {
 	return b.bridge.Ping(ctx) == nil
 }
 
-// clean removes the sandbox completely. It uses its own timeout, not a caller's context.
+// clean removes the sandbox completely.
 func (b *instance) clean() error {
 	b.stop(stopError{Canceled})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	errs := []error{destroySandbox(ctx, b.process, b.cgroup, &b.host.cleanups)}
+	errs := []error{destroySandbox(b.process, b.cgroup, &b.host.cleanups)}
 	for _, s := range []*stream{b.stdout, b.stderr} {
 		if s != nil {
 			s.wait()
@@ -263,10 +261,10 @@ func (b *instance) clean() error {
 
 // destroySandbox removes the process and the cgroup of a sandbox; process is nil if it did not start. If the last
 // process takes long to exit, as on an overloaded machine, the cgroup is removed in the background.
-func destroySandbox(ctx context.Context, process *runsc.Process, group *cgroup, background *sync.WaitGroup) error {
+func destroySandbox(process *runsc.Process, group *cgroup, background *sync.WaitGroup) error {
 	var err error
 	if process != nil {
-		err = process.Destroy(ctx)
+		err = process.Destroy()
 	}
 	removeErr := group.remove()
 	if errors.Is(removeErr, syscall.EBUSY) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -208,9 +207,7 @@ func (s *Server) clean() error {
 	if s.dir == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err := destroySandbox(ctx, s.process, s.cgroup, &s.host.cleanups)
+	err := destroySandbox(s.process, s.cgroup, &s.host.cleanups)
 	if s.network != nil {
 		s.network.Close()
 	}

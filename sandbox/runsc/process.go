@@ -3,9 +3,9 @@
 package runsc
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,35 +183,28 @@ func (p *Process) sentryProcess() *os.Process {
 // The time limits of Destroy. Their sum is less than half a second, because saving files may come first, and
 // everything must be removed within a second.
 const (
-	cleanLimit  = 150 * time.Millisecond // for a command whose container is gone to clean up
-	endLimit    = 100 * time.Millisecond // for a killed command to have ended
-	deleteLimit = 150 * time.Millisecond // for runsc to delete what a killed one left
+	cleanLimit = 150 * time.Millisecond // for a command whose container is gone to clean up
+	endLimit   = 100 * time.Millisecond // for a killed command to have ended
 )
 
 // Destroy removes the container completely. It kills all processes in the container,
-// gives the command time to clean up, kills the command too, and finally has runsc
-// delete the remaining state, or deletes it itself. It takes less than half a second even if
-// something hangs, may be called at any time, and is idempotent.
-func (p *Process) Destroy(ctx context.Context) error {
+// gives the command time to clean up, kills the command too, and finally removes the
+// remaining state. It takes less than half a second even if something hangs, may be called
+// at any time, and is idempotent.
+func (p *Process) Destroy() error {
 	if sentry := p.sentryProcess(); sentry != nil && !p.ended() {
-		p.killInside(sentry)
+		// All processes in the container end with the sentry, which is the first one of their namespace, and the command
+		// waits for it. It is killed alone, because it costs much to look for the others.
+		_ = sentry.Kill() // fails only if it has ended
 		p.waitFor(cleanLimit)
 	}
-	if !p.ended() {
+	if !p.ended() { // a process hangs in the kernel, or there is no sentry yet
 		below := descendants(p.cmd.Process.Pid)
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		killAll(below)
 		p.waitFor(endLimit)
 	}
-	return p.deleteState(ctx)
-}
-
-// killInside kills the sentry and the processes in which it runs programs. Those would
-// die with it, but one that hangs in the kernel could delay the others.
-func (p *Process) killInside(sentry *os.Process) {
-	below := descendants(sentry.Pid)
-	_ = sentry.Kill() // fails only if it has ended
-	killAll(below)
+	return p.deleteState()
 }
 
 func killAll(pids []int) {
@@ -236,26 +229,14 @@ func (p *Process) waitFor(limit time.Duration) {
 	}
 }
 
-// deleteState deletes the container's state if the command did not do it itself.
-// No process is left, so if runsc hangs, only files remain, and forget removes them.
-func (p *Process) deleteState(ctx context.Context) error {
-	left, err := p.stateFiles()
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
-	defer cancel()
-	if err = p.runsc.Delete(ctx, p.id); errors.Is(err, context.DeadlineExceeded) {
-		err = nil
-	}
-	if left, _ = p.stateFiles(); len(left) > 0 {
-		for _, file := range left {
-			err = errors.Join(err, os.Remove(file))
+// deleteState removes the files of the container in runsc's root directory, which `runsc restore` leaves and a killed command
+// too. No process of the container is left, so `runsc delete` would do no more, at the cost of another process.
+func (p *Process) deleteState() error {
+	left, err := filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
+	for _, file := range append(left, filepath.Join(p.runsc.Root, "runsc-"+p.id+".sock")) {
+		if removeErr := os.Remove(file); !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
 		}
 	}
 	return err
-}
-
-func (p *Process) stateFiles() ([]string, error) {
-	return filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
 }

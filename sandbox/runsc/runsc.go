@@ -88,12 +88,6 @@ func (r *Runsc) Version(ctx context.Context) (string, error) {
 	return line, nil
 }
 
-// Delete removes a container in any state. It is not an error if the container does not exist.
-func (r *Runsc) Delete(ctx context.Context, id string) error {
-	_, err := r.output(ctx, "delete", "--force", id)
-	return err
-}
-
 // Checkpoint ends a container and saves its state as image files in the directory image, which it creates.
 func (r *Runsc) Checkpoint(ctx context.Context, id, image string) error {
 	if err := os.MkdirAll(image, 0o700); err != nil {

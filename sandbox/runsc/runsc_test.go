@@ -61,7 +61,6 @@ func TestArguments(t *testing.T) {
 			call func() error
 			args []string
 		}{
-			{"delete", func() error { return r.Delete(t.Context(), "e-1") }, []string{"delete", "--force", "e-1"}},
 			{"kill", func() error { return r.Stop(t.Context(), "e-1") }, []string{"kill", "--all", "e-1", "STOP"}},
 			{"pipe", func() error { return r.Pipe(t.Context(), "e-1", nil, nil, "/bin/cat", "-n") },
 				[]string{"exec", "--user=0:0", "--cap=CAP_DAC_READ_SEARCH", "--cwd=/", "e-1", "/bin/cat", "-n"}},
@@ -98,16 +97,16 @@ func TestArguments(t *testing.T) {
 
 func TestExitError(t *testing.T) {
 	path, _ := standIn(t, `echo "$DIR out"; echo 'cannot do that' >&2; exit 3`)
-	err := (&runsc.Runsc{Path: path}).Delete(t.Context(), "x")
+	err := (&runsc.Runsc{Path: path}).Stop(t.Context(), "x")
 	exit, ok := errors.AsType[*runsc.ExitError](err)
-	if !ok || !cmp.Equal(*exit, runsc.ExitError{Verb: "delete", Status: 3, Output: "cannot do that"}) {
+	if !ok || !cmp.Equal(*exit, runsc.ExitError{Verb: "kill", Status: 3, Output: "cannot do that"}) {
 		t.Errorf("error %+v", err)
 	}
-	if got, want := err.Error(), "runsc delete: exit status 3: cannot do that"; got != want {
+	if got, want := err.Error(), "runsc kill: exit status 3: cannot do that"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 	path, _ = standIn(t, `i=0; while [ $i -lt 500 ]; do echo "line $i of many" >&2; i=$((i+1)); done; exit 1`)
-	err = (&runsc.Runsc{Path: path}).Delete(t.Context(), "x")
+	err = (&runsc.Runsc{Path: path}).Stop(t.Context(), "x")
 	if exit, ok := errors.AsType[*runsc.ExitError](err); !ok || len(exit.Output) != 2048 || !strings.HasSuffix(exit.Output, "line 499 of many") {
 		t.Errorf("error %v", err)
 	}
@@ -118,7 +117,7 @@ func TestEnvironment(t *testing.T) {
 	path, dir := standIn(t, `env >"$DIR/env"`)
 	r := runsc.Runsc{Path: path}
 	for name, call := range map[string]func() error{
-		"delete": func() error { return r.Delete(t.Context(), "e-1") },
+		"kill": func() error { return r.Stop(t.Context(), "e-1") },
 		"run": func() error {
 			p, err := r.Start("e-1", dir, runsc.Stdio{})
 			if err == nil {
@@ -141,7 +140,7 @@ func TestContextEndsACommand(t *testing.T) {
 	path, _ := standIn(t, "trap '' TERM INT HUP; while :; do :; done")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := (&runsc.Runsc{Path: path}).Delete(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := (&runsc.Runsc{Path: path}).Stop(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -150,7 +149,7 @@ func TestNoRunsc(t *testing.T) {
 	r := runsc.Runsc{Path: filepath.Join(t.TempDir(), "runsc")}
 	_, versionErr := r.Version(t.Context())
 	_, startErr := r.Start("e-1", t.TempDir(), runsc.Stdio{})
-	for _, err := range []error{versionErr, startErr, r.Delete(t.Context(), "x")} {
+	for _, err := range []error{versionErr, startErr, r.Stop(t.Context(), "x")} {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("error %v", err)
 		}
@@ -173,7 +172,7 @@ func TestRealRunsc(t *testing.T) {
 	if version, err := r.Version(t.Context()); err != nil || !strings.HasPrefix(version, "runsc version ") {
 		t.Errorf("version %q, %v", version, err)
 	}
-	if err := r.Delete(t.Context(), "never-was"); err != nil {
-		t.Errorf("delete what is not there: %v", err)
+	if exit, ok := errors.AsType[*runsc.ExitError](r.Stop(t.Context(), "never-was")); !ok || exit.Verb != "kill" {
+		t.Errorf("stopping what is not there: %v", exit)
 	}
 }

@@ -47,7 +47,7 @@ func (r *release) compileSallyport(ctx context.Context, t target) error {
 
 func (r *release) compileRunsc(ctx context.Context, t target) error {
 	facts := "-s -w -X gvisor.dev/gvisor/runsc/version.version=" + r.runsc
-	return r.compile(ctx, filepath.Join(r.root, "tools", "runsc"), t, "-ldflags", facts, "-o", r.binary(t, "runsc"), "gvisor.dev/gvisor/runsc")
+	return r.compile(ctx, filepath.Join(r.root, "tools", "runsc"), t, "-ldflags", facts, "-o", r.binary(t, "runsc"), "sallyport/tools/runsc")
 }
 
 func (r *release) compile(ctx context.Context, dir string, t target, args ...string) error {
