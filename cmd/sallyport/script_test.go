@@ -160,6 +160,8 @@ func condition(name string) (bool, error) {
 		path = filepath.Join(part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"), "pyright")
 	case "upstreams":
 		path = filepath.Join(part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"), "@modelcontextprotocol", "server-memory")
+	case "tap":
+		return egress.Available() == nil, nil
 	default:
 		return false, fmt.Errorf("unknown condition %s", name)
 	}

@@ -60,6 +60,9 @@ func (c *Config) problems() []problem {
 		at := path{"upstreams", u.Name}
 		all = append(all, u.nameProblems(at, byID)...)
 		all = append(all, u.problems(at)...)
+		if u.Isolate != nil && c.Sandbox.Remote != "" {
+			all = append(all, problem{at: at.To("isolate"), onKey: true, message: `with "remote" under "sandbox" the sandboxes are on another machine, and an upstream runs on this one: leave out one of the two`})
+		}
 	}
 	all = append(all, oneOfProblem(path{"trust"}, string(c.Trust), trusts)...)
 	if e := c.Search.Embeddings; e != nil {

@@ -12,6 +12,9 @@ var errUnsupported = errors.New("networks of sandboxes need Linux")
 // Child does nothing.
 func Child() {}
 
+// Available returns an error.
+func Available() error { return errUnsupported }
+
 // Wrap returns an error.
 func (n *Network) Wrap(*exec.Cmd) error { return errUnsupported }
 
