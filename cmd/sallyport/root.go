@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/accesscmd"
@@ -28,30 +26,6 @@ import (
 // app implements the verbs of this package.
 type app struct{ *cli.App }
 
-// helpTemplate is the help template of all commands.
-const helpTemplate = `{{or .Long .Short | trimTrailingWhitespaces}}
-
-Usage:
-  {{.UseLine}}
-{{- if .HasAvailableSubCommands}}
-
-Commands:
-{{- range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
-{{- if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}
-{{- if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-{{- if .HasAvailableInheritedFlags}}
-
-Global flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-`
-
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sallyport [flags] COMMAND",
@@ -71,9 +45,8 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetHelpTemplate(helpTemplate)
 	root.SetVersionTemplate("sallyport {{.Version}}\n")
-	root.SetHelpFunc(bufferedHelp(root.HelpFunc()))
+	root.SetHelpFunc(printHelp)
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()
@@ -89,18 +62,6 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	configureCompletion(root)
 	a.addCompletions(root)
 	return root
-}
-
-// bufferedHelp prints a help text with one write, and ignores the error of a closed pipe.
-func bufferedHelp(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
-	return func(cmd *cobra.Command, args []string) {
-		out := cmd.OutOrStdout()
-		var text bytes.Buffer
-		cmd.SetOut(&text)
-		help(cmd, args)
-		cmd.SetOut(out)
-		_, _ = text.WriteTo(out)
-	}
 }
 
 // configureCompletion replaces the texts of cobra's completion command.
@@ -130,19 +91,4 @@ func completionText(shell string) (long, example string) {
 	}[shell]
 	long = "Print the script by which " + shell + " completes commands, flags, and names that only the settings\nor a running gateway know: of upstreams, workspaces, skills, workflows, executions."
 	return long, "  sallyport completion " + shell + " > " + place
-}
-
-func helpCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "tell how a command is used",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err != nil || cmd == root && len(rest) > 0 {
-				return cli.UnknownCommand(root, args)
-			}
-			cmd.InitDefaultHelpFlag()
-			return cmd.Help()
-		},
-	}
 }

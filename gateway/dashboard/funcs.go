@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/history"
+	"sallyport/internal/models"
 	"sallyport/internal/sanitize"
 )
 
@@ -23,6 +26,9 @@ func parse() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"asset":    func(name string) string { return assets()[name].path },
 		"when":     when,
+		"isZero":   time.Time.IsZero,
+		"between":  func(from, to time.Time) time.Duration { return to.Sub(from) },
+		"day":      func(t time.Time) string { return t.Format(time.DateOnly) },
 		"duration": duration,
 		"grouped":  func(n any) string { return groupDigits(toInt64(n)) },
 		"size":     func(n any) string { return size(toInt64(n)) },
@@ -41,7 +47,12 @@ func parse() *template.Template {
 		"executionPath": executionPath,
 		"auditMarks":    auditMarks,
 		"auditPath":     auditPath,
-		"isRun":         func(id string) bool { return strings.HasPrefix(id, "r-") },
+
+		"upstreamProblem": catalog.Upstream.Problem,
+		"savedTokens":     history.SavingsStep.SavedTokens,
+		"usedTokens":      models.Usage.Tokens,
+		"isWhole":         func(p AuditPage) bool { return p.Whole() },
+		"isRun":           func(id string) bool { return strings.HasPrefix(id, "r-") },
 	}).ParseFS(templateFiles, "templates/*.html"))
 }
 

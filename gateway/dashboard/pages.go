@@ -8,8 +8,8 @@ import (
 
 // To add a page: a row in table, a method of Dashboard that gets its data, and a file in templates/ that defines a
 // template of the name in the row. The template's dot is a *view; what the method returned is .Data. Style is in
-// static/style.css, words for times, numbers and states in funcs.go, and {{.Live "NAME" data seconds}} shows another
-// template that stays up to date by itself.
+// static/style.css, words for times, numbers and states in funcs.go, and {{call .Live "NAME" data seconds}} shows
+// another template that stays up to date by itself. A template calls functions, never methods.
 
 // page is one thing that can be asked for: what is shown, or what a form does.
 type page struct {

@@ -110,7 +110,7 @@ func formError(err error) error {
 
 // render renders a template in the layout, or only the live part that the request asks for.
 func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
-	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.cleanURL()}
+	v := newView(view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.cleanURL()})
 	v.Who = Who{Name: sanitize.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
 	part := r.URL.Query().Get("live")
 	if part == "" {

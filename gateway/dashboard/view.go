@@ -15,7 +15,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// view is what templates see of a page.
+// view is what templates see of a page. Templates use fields and functions, and call no methods: the program of a release
+// has no methods that are found by name only, which saves much of its size.
 type view struct {
 	Title   string
 	Crumbs  []Crumb
@@ -25,6 +26,11 @@ type view struct {
 	Version string
 	// Data is what the page's method returned.
 	Data any
+	// Live renders the template name with data, and updates it every so many seconds if it has changed. The name must be
+	// unique on the page. Without scripts it is rendered once.
+	Live func(name string, data any, seconds int) (template.HTML, error)
+	// WaitingCount shows in the navigation of every page how many calls wait for a person.
+	WaitingCount func() (template.HTML, error)
 
 	d    *Dashboard
 	ctx  func() context.Context // of the request
@@ -57,25 +63,21 @@ type Who struct {
 	Operator bool
 }
 
-// May reports whether they may do something, by the word of its scope: for templates.
-func (v *view) May(scope string) bool { return tool.May(v.ctx(), tool.Scope(scope)) }
-
 // livePart is a part of a page that the browser polls.
 type livePart struct {
 	html template.HTML
 	mark string
 }
 
-// Live renders the template name with data, and updates it every so many seconds if it has changed. The name must be
-// unique on the page. Without scripts it is rendered once.
-func (v *view) Live(name string, data any, seconds int) (template.HTML, error) {
-	return v.liveAt(v.url, name, data, seconds)
-}
-
-// WaitingCount shows in the navigation of every page how many calls wait for a person.
-func (v *view) WaitingCount() (template.HTML, error) {
-	n := v.d.waiting(v.ctx())
-	return v.liveAt(&url.URL{Path: waitingPath}, "waiting-count", n, waitingEvery)
+// newView returns a view whose functions are set: templates call no methods.
+func newView(v view) *view {
+	v.Live = func(name string, data any, seconds int) (template.HTML, error) {
+		return v.liveAt(v.url, name, data, seconds)
+	}
+	v.WaitingCount = func() (template.HTML, error) {
+		return v.liveAt(&url.URL{Path: waitingPath}, "waiting-count", v.d.waiting(v.ctx()), waitingEvery)
+	}
+	return &v
 }
 
 // liveAt is Live for a part of a page at another address.

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Approval sets the time limits of approvals.

@@ -12,7 +12,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Isolation configures the sandbox of an upstream's process.

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // The words of a policy.

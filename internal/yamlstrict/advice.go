@@ -7,7 +7,7 @@ import (
 
 	"sallyport/internal/suggest"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Advice is what a format knows about the mistakes that people make in it. A nil function knows nothing.

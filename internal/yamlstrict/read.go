@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/suggest"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Fields reads a mapping of known keys and returns those that are present.

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"

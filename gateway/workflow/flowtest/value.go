@@ -6,7 +6,7 @@ import (
 	"math"
 	"regexp"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"sallyport/internal/yamlstrict"
 )

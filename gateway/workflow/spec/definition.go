@@ -10,7 +10,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 func (d *decoder) definition(n *yaml.Node, def *Definition) {

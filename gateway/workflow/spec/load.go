@@ -16,7 +16,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // The limits of a definition, in addition to yamlstrict.MaxFile.

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // lines is the source text of a definition.
