@@ -240,6 +240,7 @@ dist-repeat: prereq-go ## build the packages again in another folder, without a 
 dist-check: prereq-demo ## install the packages of dist/ for real, and take the first steps with each as an ordinary user (minutes); make test does a part
 	@SALLYPORT_DIST="$(CURDIR)/dist" go -C tools/dist test -count=1 -vet=off -v -timeout 30m $(ARGS) ./...
 	@SALLYPORT_DIST="$(CURDIR)/dist" go test -count=1 -vet=off -v -run '^TestPackagedImage$$' ./sandbox/image
+	@$(STEP) "pages of the dashboard, with the templates of a release" go test -count=1 -vet=off -overlay=.cache/dist/overlay.json ./gateway/dashboard
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded

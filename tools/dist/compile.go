@@ -57,9 +57,8 @@ func (r *release) compileAll(ctx context.Context, targets []target) error {
 
 func (r *release) compileSallyport(ctx context.Context, t target, slim []string) error {
 	const pkg = "sallyport/internal/build."
-	// Functions begin at multiples of 8 bytes on amd64; the linker's 32 costs 1 MB.
-	align := map[string]int{"amd64": 8, "arm64": 16}[t.arch]
-	facts := fmt.Sprintf("-s -w -funcalign=%d -X %sversion=%s -X %scommit=%s -X %sdate=%s", align, pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
+	// Functions begin at multiples of 16 bytes, as on arm64; the linker's 32 for amd64 costs 0.7 MB.
+	facts := fmt.Sprintf("-s -w -funcalign=16 -X %sversion=%s -X %scommit=%s -X %sdate=%s", pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
 	args := append(append(smaller(), slim...), "-ldflags", facts, "-o", r.binary(t, "sallyport"), "./cmd/sallyport")
 	return r.compile(ctx, r.root, t, args...)
 }

@@ -42,6 +42,13 @@ func (r *release) sbom(ctx context.Context, t target, name string) error {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("list the modules of %s: %w\n%s", name, err, text)
 	}
+	list, err := os.ReadFile(out)
+	if err == nil {
+		err = os.WriteFile(out, []byte(r.original(string(list))), 0o644)
+	}
+	if err != nil {
+		return err
+	}
 	say(start, "listed the modules of %s for %s", name, t)
 	return nil
 }

@@ -21,8 +21,9 @@ type release struct {
 	version, commit string
 	date            time.Time // of the commit
 	home, url       string
-	runsc           string // the pinned version of gVisor
-	fast            bool   // packages of a test: hardly compressed
+	runsc           string      // the pinned version of gVisor
+	fast            bool        // packages of a test: hardly compressed
+	replaced        [][3]string // modules with patches: the folder of the copy, the name, the version
 }
 
 // target is a system and an architecture in Go's names.

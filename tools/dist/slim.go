@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -25,6 +26,7 @@ type patch struct {
 //   - bleve decodes geographic shapes with a JSON library that does the same; there are no such shapes in the index.
 //   - bleve registers the formats of its segments on disk, of seven versions. The index has one of its own, in memory.
 //   - The storage engine has pages about the process, at a port that is never open.
+//   - The library that checks telephone numbers has the names of regions in all languages, for places that nobody asks for.
 //   - A library of OpenID Connect can store values in cookies, which nothing does.
 func patches() []patch {
 	return []patch{
@@ -37,6 +39,7 @@ func patches() []patch {
 		}},
 		{"github.com/blevesearch/bleve/v2", "index/scorch/segment_plugin.go", segmentFormats()},
 		{"github.com/nats-io/nats-server/v2", "server/server.go", [][2]string{{"\t_ \"net/http/pprof\"\n", ""}}},
+		{"github.com/nyaruka/phonenumbers", "geocoding.go", [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}},
 		{"github.com/gorilla/securecookie", "securecookie.go", [][2]string{{"\t\"encoding/gob\"\n", ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}},
 	}
 }
@@ -79,7 +82,10 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&replaces, "\nreplace %s => ./%s\n", p.module, filepath.ToSlash(path))
+		path = "./" + filepath.ToSlash(path)
+		fmt.Fprintf(&replaces, "\nreplace %s => %s\n", p.module, path)
+		_, version, _ := strings.Cut(strings.TrimSuffix(source, "/"+p.file), "@") // of its folder in the module cache
+		r.replaced = append(r.replaced, [3]string{path, p.module, version})
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err == nil {
@@ -131,6 +137,17 @@ func (p patch) write(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, []byte(text), 0o644)
+}
+
+// original returns a list of modules with the patched ones under their own names: in the program they are named by the
+// folders of the patched copies.
+func (r *release) original(list string) string {
+	for _, module := range r.replaced {
+		path, name, version := module[0], module[1], module[2]
+		list = strings.ReplaceAll(list, path+"@(devel)", name+"@"+version)
+		list = regexp.MustCompile(`"name": "`+regexp.QuoteMeta(path)+`",(\s+)"version": "\(devel\)"`).ReplaceAllString(list, `"name": "`+name+`",$1"version": "`+version+`"`)
+	}
+	return list
 }
 
 // modFile writes the go.mod that replaces the patched modules.

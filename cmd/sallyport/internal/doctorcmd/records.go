@@ -28,6 +28,9 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 	if _, err := os.Stat(dir); a.DataDir() == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if _, _, err := store.Version(dir); err != nil {
+		return []finding{recordsProblem(err)}
+	}
 	began := time.Now()
 	all, err := store.Check(ctx, dir)
 	if err != nil {
@@ -45,7 +48,11 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 }
 
 func recordsProblem(err error) finding {
-	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or check the permissions of the data directory"}}
+	fix := "restore a backup (sallyport restore FILE), or check the permissions of the data directory"
+	if errors.Is(err, store.ErrNewer) {
+		fix = "install the release of sallyport that wrote them, or a later one; --data DIR is for a directory of its own"
+	}
+	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: fix}}
 }
 
 // damageFinding reports damaged records. Fresh reports that no gateway has repaired them yet.
