@@ -15,11 +15,11 @@ import (
 
 // printHelp prints the help of a command with one write, and ignores the error of a closed pipe.
 func printHelp(cmd *cobra.Command, _ []string) {
-	_, _ = io.WriteString(cmd.OutOrStdout(), helpText(cmd))
+	_, _ = io.WriteString(cmd.OutOrStdout(), commandHelp(cmd))
 }
 
-// helpText returns the help of a command.
-func helpText(cmd *cobra.Command) string {
+// commandHelp returns the help of a command.
+func commandHelp(cmd *cobra.Command) string {
 	local, inherited := cmd.LocalFlags(), cmd.InheritedFlags() // they merge the flags, which the usage line needs
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s", trimRight(cmp.Or(cmd.Long, cmd.Short)), cmd.UseLine())
