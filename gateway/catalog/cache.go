@@ -119,6 +119,9 @@ type offerSettings struct {
 	Idle                 int // always 0
 	NoTraceContext       bool
 	Isolate              *config.Isolation `json:",omitempty"`
+	OpenAPI              string            `json:",omitempty"`
+	Variables            map[string]string `json:",omitempty"`
+	Query                map[string]string `json:",omitempty"`
 }
 
 // name returns the file name of an upstream: a digest of all settings that can change its offer.
@@ -126,6 +129,7 @@ func (c *cache) name(up config.Upstream) string {
 	s := offerSettings{
 		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Socket: up.Socket,
 		Transport: up.Transport, Include: up.Include, Exclude: up.Exclude, Rename: up.Rename, MaxMessage: int64(up.MaxMessage), NoTraceContext: up.NoTraceContext, Isolate: up.Isolate,
+		OpenAPI: up.OpenAPI, Variables: up.Variables, Query: up.Query,
 	}
 	auth := map[string]any{
 		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,

@@ -63,7 +63,15 @@ func newRedactor(s Settings, book *redact.Book) redactor {
 			values = append(values, token)
 		}
 	}
-	if u, err := url.Parse(s.URL); err == nil {
+	for _, value := range s.Query {
+		values = append(values, value)
+	}
+	values = append(values, string(s.Basic.Password))
+	for _, address := range []string{s.URL, s.OpenAPI} {
+		u, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
 		password, _ := u.User.Password()
 		values = append(values, password)
 		for _, of := range u.Query() {
@@ -73,7 +81,7 @@ func newRedactor(s Settings, book *redact.Book) redactor {
 	if book == nil {
 		book = &redact.Book{}
 	}
-	own := slices.Concat(redact.Values(s.Env), redact.Values(s.Headers), redact.Args(s.Args), redact.OfURL(s.URL))
+	own := slices.Concat(redact.Values(s.Env), redact.Values(s.Headers), redact.Args(s.Args), redact.OfURL(s.URL), redact.Values(s.Query), redact.OfURL(s.OpenAPI), []string{string(s.Basic.Password)})
 	return redactor{replacer(values), book.For(s.ID, own...), book, s.ID}
 }
 

@@ -165,6 +165,8 @@ func (l *link) startListening() {
 
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
+	case d.settings.OpenAPI != "":
+		return d.dialOpenAPI(ctx)
 	case d.settings.Command != "" && d.settings.URL == "":
 		p, err := d.startProcess(ctx)
 		if err != nil {
@@ -219,7 +221,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) sessionOptions() *mcp.ClientSessionOptions {
-	if d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
+	if d.settings.OpenAPI != "" || d.legacyOnly.Load() || d.settings.URL != "" && d.usesSSE() { // SSE is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

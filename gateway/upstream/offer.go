@@ -204,6 +204,9 @@ func (l *link) nameTools(found []tool.Tool) []tool.Tool {
 
 // includes reports whether the settings include a tool with that name on the wire.
 func includes(s Settings, wire string) bool {
+	if s.OpenAPI != "" { // package openapi has applied them
+		return true
+	}
 	fits := func(glob string) bool {
 		ok, err := path.Match(glob, wire)
 		return err == nil && ok // invalid patterns are rejected when the configuration is read

@@ -178,7 +178,7 @@ type ResourceServer struct {
 }
 
 // Upstream is one MCP server, reached over stdio if Command is set, over
-// streamable HTTP if URL is set; exactly one of them is.
+// streamable HTTP if URL is set, or the API that the document OpenAPI describes.
 type Upstream struct {
 	// Name is the key in the file: a letter, then letters, digits, "-" and "_".
 	Name string
@@ -211,7 +211,18 @@ type Upstream struct {
 	// server requires one and a person has logged in.
 	Auth Auth
 
-	// Include are globs (as path.Match) of the wire names of tools to take; default all.
+	// OpenAPI is the document of an HTTP API whose operations become tools: a URL, or the path of a file. With it, url is
+	// the base URL of the API; default that in the document.
+	OpenAPI string
+	// Variables are the values of variables in the base URL that the document names.
+	Variables map[string]string
+	// Query are parameters that are sent in the query of every request to the API, such as an API key.
+	Query Secrets
+	// Basic is the user for the API.
+	Basic Basic
+
+	// Include are globs (as path.Match) of the wire names of tools to take; default all. With openapi they are globs of
+	// operationIds, tag:GLOB or path:GLOB, in which ** matches several segments.
 	Include []string
 	// Exclude are globs of tools to leave out. They have precedence.
 	Exclude []string

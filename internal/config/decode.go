@@ -97,6 +97,10 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"socket", d.path(&u.Socket)},
 		{"transport", d.OneOf(&u.Transport, transports...)},
 		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
+		{"openapi", d.Text(&u.OpenAPI)},
+		{"variables", d.secrets((*Secrets)(&u.Variables))},
+		{"query", d.secrets(&u.Query)},
+		{"basic", func(at path, n *yaml.Node) { d.basic(at, n, &u.Basic) }},
 		{"include", d.Texts(&u.Include)},
 		{"exclude", d.Texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
@@ -113,6 +117,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"disabled", scalar(d, &u.Disabled, yamlstrict.Bool)},
 	})
 	u.NoTraceContext = !traced
+	u.setDocument(d.dir)
 	if seen["url"] && !seen["cwd"] {
 		u.Dir = ""
 	}

@@ -30,6 +30,8 @@ type Entry struct {
 	Socket      string     `yaml:"socket,omitempty"`
 	Transport   string     `yaml:"transport,omitempty"`
 	Auth        *EntryAuth `yaml:"auth,omitempty"`
+	OpenAPI     string     `yaml:"openapi,omitempty"`
+	Query       Values     `yaml:"query,omitempty"`
 	Include     []string   `yaml:"include,omitempty,flow"`
 	Exclude     []string   `yaml:"exclude,omitempty,flow"`
 	Timeout     string     `yaml:"timeout,omitempty"`
@@ -58,7 +60,7 @@ func (e Entry) Same(o Entry) bool {
 		return t
 	}
 	return e.Command == o.Command && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
-		e.URL == o.URL && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
+		e.URL == o.URL && e.OpenAPI == o.OpenAPI && maps.Equal(e.Query, o.Query) && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
 }
 
 // File is a settings file that is edited in memory. Save writes it. Edits change only
@@ -288,9 +290,9 @@ func (f *File) Save() error {
 
 // Texts returns all texts of the entry that may have references.
 func (e Entry) Texts() []string {
-	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket}
+	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket, e.OpenAPI}
 	all = append(all, e.Args...)
-	for _, values := range []Values{e.Env, e.Headers} {
+	for _, values := range []Values{e.Env, e.Headers, e.Query} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			all = append(all, values[name])
 		}

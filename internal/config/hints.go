@@ -98,13 +98,16 @@ func fitsUpstream(at path, mapping *yaml.Node, name string) bool {
 	if !isUpstream(at) {
 		return true
 	}
-	other := "url"
-	if slices.Contains([]string{"url", "headers", "socket", "transport", "auth"}, name) {
-		other = "command"
-	} else if !slices.Contains([]string{"command", "args", "env", "cwd"}, name) {
-		return true
+	has := func(key string) bool { return yamlstrict.ValueOf(mapping, key) != nil }
+	switch name {
+	case "url", "headers", "socket", "transport", "auth":
+		return !has("command")
+	case "command", "args", "env", "cwd":
+		return !has("url") && !has("openapi")
+	case "openapi", "variables", "query", "basic":
+		return has("openapi") || !has("command") && !has("url")
 	}
-	return yamlstrict.ValueOf(mapping, other) == nil
+	return true
 }
 
 // maxElsewhere bounds the mappings that a message names.

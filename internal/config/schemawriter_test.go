@@ -73,7 +73,7 @@ func (w *schemaWriter) mapping(path, owner string, keys []setting) object {
 		all["required"] = required
 	}
 	if path == "upstreams.NAME" {
-		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"url"}}}
+		all["oneOf"] = []any{object{"required": []string{"command"}}, object{"required": []string{"openapi"}}, object{"required": []string{"url"}, "not": object{"required": []string{"openapi"}}}}
 	}
 	return all
 }

@@ -49,6 +49,8 @@ func (u Upstream) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "upstream %q (", u.Name)
 	switch {
+	case u.OpenAPI != "":
+		fmt.Fprintf(&b, "openapi, headers %v, query %v", u.Headers, u.Query)
 	case u.URL != "":
 		fmt.Fprintf(&b, "http, headers %v", u.Headers)
 		if u.Auth.isSet() {

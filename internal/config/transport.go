@@ -20,13 +20,20 @@ func (u Upstream) transportProblems(at path) []problem {
 		return problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with a %q", name, of)}
 	}
 	var all []problem
+	if u.OpenAPI == "" {
+		for _, name := range u.apiKeys() {
+			all = append(all, alone(name, "openapi"))
+		}
+	}
 	switch {
-	case u.Command == "" && u.URL == "":
-		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address},
-			message: fmt.Sprintf(`%s needs a "command" to start or the "url" of a server`, label(at))}}
+	case u.OpenAPI != "" && u.Command != "":
+		return []problem{{at: at.To("openapi"), onKey: true, message: fmt.Sprintf(`%s has a "command" and "openapi"; keep one of them`, label(at))}}
+	case u.Command == "" && u.URL == "" && u.OpenAPI == "":
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address, at.To("openapi")},
+			message: fmt.Sprintf(`%s needs a "command" to start, the "url" of a server, or the document of an API ("openapi")`, label(at))}}
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
-	case u.URL == "":
+	case u.URL == "" && u.OpenAPI == "":
 		for _, name := range u.httpKeys() {
 			all = append(all, alone(name, "url"))
 		}

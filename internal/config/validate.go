@@ -125,6 +125,9 @@ func (u Upstream) problems(at path) []problem {
 	if u.Disabled || u.Problem != "" {
 		return all // its variables may be unset, so its values are undefined
 	}
+	if u.OpenAPI != "" {
+		return append(all, u.openAPIProblems(at)...)
+	}
 	if u.URL != "" {
 		return append(all, u.httpProblems(at)...)
 	}

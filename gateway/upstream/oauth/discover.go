@@ -142,6 +142,9 @@ func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.Protect
 	if err != nil {
 		return nil, err
 	}
+	if h.settings.Issuer != "" { // an API, or a server older than metadata: the settings say whose tokens it accepts
+		return &oauthex.ProtectedResourceMetadata{Resource: h.settings.URL, AuthorizationServers: []string{h.settings.Issuer}}, nil
+	}
 	root := url.URL{Scheme: u.Scheme, Host: u.Host}
 	return &oauthex.ProtectedResourceMetadata{Resource: h.settings.URL, AuthorizationServers: []string{root.String()}}, nil
 }

@@ -102,6 +102,8 @@ var variable = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // Transport returns the transport of an upstream in a word.
 func Transport(up config.Upstream) string {
 	switch {
+	case up.OpenAPI != "":
+		return "openapi"
 	case up.Command != "":
 		return "stdio"
 	case up.Socket != "":

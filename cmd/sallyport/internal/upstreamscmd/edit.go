@@ -3,6 +3,7 @@ package upstreamscmd
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func upstreamsAddCommand(a *app) *cobra.Command {
 	var e config.Entry
 	var headers, env []string
 	cmd := &cobra.Command{
-		Use:   "add NAME [flags] {--url URL | -- COMMAND [ARG...]}",
+		Use:   "add NAME [flags] {--url URL | --openapi DOCUMENT | -- COMMAND [ARG...]}",
 		Short: "add an upstream to the settings",
 		Long: `Add appends an upstream to upstreams.yaml; the rest of the file is not changed. The
 file is created if it does not exist. The upstream is not started; see sallyport
@@ -30,7 +31,8 @@ Write secrets as references to variables, in quotes for the shell:
 '${TICKETS_TOKEN}'. The variable is read when sallyport starts.`,
 		Example: `  sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
   sallyport upstreams add tickets --url https://tickets.example.com/mcp \
-    --header 'Authorization=Bearer ${TICKETS_TOKEN}'`,
+    --header 'Authorization=Bearer ${TICKETS_TOKEN}'
+  sallyport upstreams add pets --openapi ./pets.yaml --url https://pets.example.com/v1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
 				return err
@@ -40,6 +42,7 @@ Write secrets as references to variables, in quotes for the shell:
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&e.URL, "url", "", "the `URL` of a server that speaks streamable HTTP or SSE")
+	flags.StringVar(&e.OpenAPI, "openapi", "", "the OpenAPI `DOCUMENT` of an HTTP API, a file or URL; --url then is the\nURL of the API, default that in the document")
 	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
 	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
 	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
@@ -59,10 +62,10 @@ func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []stri
 		return cli.Misuse(cmd, "add needs the name of the upstream")
 	case dash > 1:
 		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
-	case e.URL == "" && len(command) == 0:
-		return cli.Misuse(cmd, "add needs --url URL, or -- and a command")
-	case e.URL != "" && len(command) > 0:
-		return cli.Misuse(cmd, "add takes a --url or a command, not both")
+	case e.URL == "" && e.OpenAPI == "" && len(command) == 0:
+		return cli.Misuse(cmd, "add needs --url URL, --openapi DOCUMENT, or -- and a command")
+	case (e.URL != "" || e.OpenAPI != "") && len(command) > 0:
+		return cli.Misuse(cmd, "add takes a --url, an --openapi or a command, not both")
 	}
 	e.Name = args[0]
 	if len(command) > 0 {
@@ -103,6 +106,9 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 	if err != nil {
 		return err
 	}
+	if e.OpenAPI, err = documentFrom(f.Path, e.OpenAPI); err != nil {
+		return err
+	}
 	if err := f.Add(e); err != nil {
 		return editError(f, e.Name, err)
 	}
@@ -114,10 +120,28 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 	return a.Print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
 }
 
+// documentFrom returns the path of a document, from the working directory, as the settings file has it: from its own directory if it
+// is below that.
+func documentFrom(settings, document string) (string, error) {
+	if document == "" || strings.Contains(document, "://") {
+		return document, nil
+	}
+	path, err := filepath.Abs(document)
+	if err != nil {
+		return "", err
+	}
+	if dir, err := filepath.Abs(filepath.Dir(settings)); err == nil {
+		if near, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(near) {
+			path = "." + string(filepath.Separator) + near
+		}
+	}
+	return strings.ReplaceAll(path, "$", "$$"), nil
+}
+
 // warnOfSecrets warns of values in the file that look like secrets.
 func (a *app) warnOfSecrets(e config.Entry) {
 	var names []string
-	for _, values := range []config.Values{e.Env, e.Headers, {"the URL": e.URL}} {
+	for _, values := range []config.Values{e.Env, e.Headers, e.Query, {"the URL": e.URL}} {
 		for name, value := range values {
 			if clients.LooksSecret(name, value) {
 				names = append(names, name)
