@@ -39,7 +39,7 @@ func (u *Upstream) setDocument(dir string) {
 	if u.OpenAPI == "" {
 		return
 	}
-	if !isDocumentURL(u.OpenAPI) {
+	if !documentScheme.MatchString(u.OpenAPI) {
 		u.OpenAPI = absolute(dir, u.OpenAPI)
 	}
 	u.Dir = ""

@@ -22,7 +22,7 @@ func (u Upstream) transportProblems(at path) []problem {
 	var all []problem
 	if u.OpenAPI == "" {
 		for _, name := range u.apiKeys() {
-			all = append(all, alone(name, "openapi"))
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an upstream with "openapi"`, name)})
 		}
 	}
 	switch {
