@@ -265,3 +265,14 @@ func TestLoginAgain(t *testing.T) {
 	w.callEcho(h)
 	w.count("register", 1)
 }
+
+// An API has no metadata: the settings say whose tokens it accepts.
+func TestIssuerWithoutMetadata(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	api := tlstest.NewServer(t, http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) }))
+	h := w.handler(func(s *oauth.Settings) { s.URL, s.Issuer = api.URL+"/v1", w.as.URL })
+	w.login(h)
+	if status, err := h.Status(); err != nil || !status.LoggedIn || status.Issuer != w.as.URL || status.Resource != api.URL+"/v1" {
+		t.Errorf("status %+v, %v", status, err)
+	}
+}
