@@ -37,7 +37,7 @@ func TestRealAPIs(t *testing.T) {
 				if len(d.Output) > 0 {
 					typed++
 				}
-				if i++; i%10 == 0 { // some are enough, as many are slow
+				if i++; i%40 == 0 { // some are enough, as many are slow
 					compile(t, d.Name, d.Input)
 					if len(d.Output) > 0 {
 						compile(t, d.Name, d.Output)
