@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // twin stands for limactl or wsl.exe. It accepts the documented arguments only. Its machines are folders below

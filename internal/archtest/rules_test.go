@@ -187,7 +187,7 @@ var libraryOwners = []libraryOwner{
 		"bleve's interface of segments uses it for deleted documents"},
 	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
 		"the bridge is the only connection out of a sandbox, so one package reads its frames"},
-	{"go.yaml.in/yaml/v3", []string{"internal/config", "gateway/upstream/openapi", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
+	{"gopkg.in/yaml.v3", []string{"internal/config", "gateway/upstream/openapi", "internal/skill", "internal/yamledit", "internal/clients", "internal/yamlstrict", "gateway/plugin/folder", "gateway/workflow/spec", "gateway/workflow/flowtest", "bench/firsttry"}, []string{"cmd/..."}, // as Lima reads its configuration
 		"yamlstrict reads YAML of people strictly, with positions of errors; yamledit edits it, clients reads other programs' settings"},
 	{"github.com/pelletier/go-toml", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
@@ -281,7 +281,7 @@ var dependencies = map[string]string{
 	"golang.org/x/sys":                                                  "system calls that the standard library lacks",
 	"golang.org/x/text":                                                 "messages of the schema checker, Unicode normal forms, widths of characters",
 	"golang.org/x/time":                                                 "rate limits of unsolicited messages of upstreams",
-	"go.yaml.in/yaml/v3":                                                "YAML with positions: upstreams.yaml, workflows, other clients' settings",
+	"gopkg.in/yaml.v3":                                                  "YAML with positions: upstreams.yaml, workflows, other clients' settings",
 }
 
 const maxDependencies = 48

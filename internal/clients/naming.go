@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/secret"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // naming assigns names to the variables of servers. A name with a value is never

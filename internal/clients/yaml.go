@@ -3,7 +3,7 @@ package clients
 import (
 	"errors"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // yamlDoc reads YAML by its nodes: decoding into maps takes time without bounds

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/redact"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Audit configures the audit record, which is in the data directory.

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // decoder decodes the nodes of a file into a Config and collects errors.

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/atomicfile"
 	"sallyport/internal/yamledit"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Entry is an upstream in the form of the file: references are not resolved, and

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // errPublicFile: a file of secrets that others on the machine can read.

@@ -11,7 +11,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // DefaultEnvironment is the environment of executions that select none. It need not be in the file.

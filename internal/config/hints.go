@@ -9,7 +9,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // foreignKey returns the key for the name that other programs use, "" if there is none.

@@ -12,7 +12,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Isolation configures the sandbox of an upstream's process.

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/yamledit"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Change is a change of a settings file to what this version reads.

@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/redact"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // LanguageModel is a language model that writes programs for tasks.

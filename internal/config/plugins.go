@@ -10,7 +10,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // PluginGrants are what a plugin may use of what its manifest asks for.

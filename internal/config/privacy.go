@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/pii"
 	"sallyport/internal/suggest"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // PrivacyMode is how personal data in the results of an upstream is handled.

@@ -7,7 +7,7 @@ import (
 
 	"sallyport/internal/suggest"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // The profiles: groups of tools that clients see in addition to search_tools and execute_code.

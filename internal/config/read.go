@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/access"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // scalar reads a value with parse, which returns what is wrong with it or "".

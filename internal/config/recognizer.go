@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/redact"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or a compatible one.

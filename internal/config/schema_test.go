@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/yamlstrict"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // publishedSchema is the copy of the schema for editors. The other is part of the program.

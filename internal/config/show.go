@@ -11,7 +11,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Document is the settings in force, as a document.

@@ -10,7 +10,7 @@ import (
 
 	"sallyport/internal/redact"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Telemetry configures the export of traces and metrics. Metrics are always at /metrics.

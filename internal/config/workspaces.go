@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/workspace"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // MappedFolder is a folder of the operator that programs can use as their workspace, by name.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // SetKey sets the value at a path of keys below the top level, such as upstreams, files, timeout. The value is YAML in one line. A

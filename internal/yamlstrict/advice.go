@@ -7,7 +7,7 @@ import (
 
 	"sallyport/internal/suggest"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Advice is what a format knows about the mistakes that people make in it. A nil function knows nothing.

@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/suggest"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Fields reads a mapping of known keys and returns those that are present.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // The functions below parse one value each, for [Scalar], and return it or an error text.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // MaxFile bounds a file, in bytes: larger than any handwritten file, and fast to read.

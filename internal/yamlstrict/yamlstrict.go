@@ -30,7 +30,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Decoder decodes the nodes of a file and collects faults. A Decoder with only a Source is ready; it is for one file

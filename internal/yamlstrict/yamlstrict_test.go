@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // FuzzInside: each letter of a text is where Inside says, in JSON and in the quotes that YAML has.

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // ManifestName is the name of the manifest in the folder of a plugin.

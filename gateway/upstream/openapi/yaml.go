@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // parseYAML parses a YAML document. Aliases count as what they stand for.

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"

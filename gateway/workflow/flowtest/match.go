@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // difference is one location where a value differs from the wanted one.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"

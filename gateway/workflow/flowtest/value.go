@@ -6,7 +6,7 @@ import (
 	"math"
 	"regexp"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/yamlstrict"
 )

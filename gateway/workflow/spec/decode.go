@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/suggest"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // To add a key to a definition: the field in spec.go, and one line in the table of its mapping (definition.go, steps.go, form.go),

@@ -10,7 +10,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 func (d *decoder) definition(n *yaml.Node, def *Definition) {

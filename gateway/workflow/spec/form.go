@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/sanitize"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // fieldTypes are the types of a form's fields.

@@ -12,9 +12,9 @@ import (
 	"sallyport/internal/yamlstrict"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+	"gopkg.in/yaml.v3"
 )
 
 // types are the types of JSON Schema.

@@ -16,7 +16,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // The limits of a definition, in addition to yamlstrict.MaxFile.

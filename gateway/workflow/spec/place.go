@@ -6,7 +6,7 @@ import (
 
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // lines is the source text of a definition.

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/yamlstrict"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 const published = "../../../docs/workflow.schema.json"

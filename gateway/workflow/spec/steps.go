@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/yamlstrict"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // kind is a kind of step: the keys that identify it, and all keys that only such steps have.
