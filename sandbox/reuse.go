@@ -26,7 +26,7 @@ const (
 	reuseGrowth = 64 << 20
 	// reuseNice and reuseGroupNice give programs that have a sandbox of their own, which are lone ones, priority over a burst
 	// for the CPU: among processes of one scheduling group, and among groups.
-	reuseNice, reuseGroupNice = 5, 10
+	reuseNice, reuseGroupNice = 5, 5
 )
 
 // reuseKey identifies the programs that may run in the same sandbox.

@@ -64,9 +64,9 @@ func TestReuse(t *testing.T) {
 	}
 	for _, pid := range sandbox.SharedSentries(host.Host) {
 		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
-		if err == nil && !strings.HasSuffix(string(group), " nice 10\n") { // without autogroups there is no such file, or "/autogroup-0 nice 0"
+		if err == nil && !strings.HasSuffix(string(group), " nice 5\n") { // without autogroups there is no such file, or "/autogroup-0 nice 0"
 			if enabled, _ := os.ReadFile("/proc/sys/kernel/sched_autogroup_enabled"); string(enabled) == "1\n" {
-				t.Errorf("the scheduling group of a shared sandbox is %q, want nice 10", group)
+				t.Errorf("the scheduling group of a shared sandbox is %q, want nice 5", group)
 			}
 		}
 	}
