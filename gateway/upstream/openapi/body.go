@@ -144,20 +144,32 @@ func (r *reader) setMembers(b *body) error {
 	}
 	b.files = map[string]bool{}
 	for _, name := range o.object("properties").keys {
-		one, err := r.l.resolve(p.in("properties").in(name))
-		if isLimit(err) {
+		if err := r.setMember(b, name, p.in("properties").in(name)); err != nil {
 			return err
 		}
-		if err != nil || !one.object().flag("readOnly") {
-			b.members = append(b.members, name)
-		}
-		if items, err := r.l.resolve(one.in("items")); err == nil && isFile(items.object()) || isFile(one.object()) {
-			b.files[name] = true
-		}
 	}
-	structured := o.has("allOf") || o.has("anyOf") || o.has("oneOf") || o.has("patternProperties") || o.has("if") || o.flag("nullable")
+	b.flat = isPlainObject(o) && len(b.members) > 0 && len(b.members) <= maxFlat
+	return nil
+}
+
+// isPlainObject reports whether a schema is described by its properties alone.
+func isPlainObject(o *object) bool {
+	structured := slices.ContainsFunc([]string{"allOf", "anyOf", "oneOf", "patternProperties", "if"}, o.has)
 	more := o.get("additionalProperties")
-	b.flat = !structured && (more == nil || more == false) && len(b.members) > 0 && len(b.members) <= maxFlat
+	return !structured && !o.flag("nullable") && (more == nil || more == false)
+}
+
+func (r *reader) setMember(b *body, name string, at place) error {
+	one, err := r.l.resolve(at)
+	if isLimit(err) {
+		return err
+	}
+	if err != nil || !one.object().flag("readOnly") {
+		b.members = append(b.members, name)
+	}
+	if items, err := r.l.resolve(one.in("items")); err == nil && isFile(items.object()) || isFile(one.object()) {
+		b.files[name] = true
+	}
 	return nil
 }
 

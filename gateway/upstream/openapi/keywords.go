@@ -139,24 +139,9 @@ func (s *schemas) keywords(p place, o *object, depth int) (any, error) {
 	out := newObject()
 	setType(out, o, s.response)
 	for _, key := range o.keys {
-		convert := keywordOf(key)
-		if convert == nil || out.has(key) || s.response && key == "default" {
-			continue
-		}
-		v, err := convert(s, p.in(key), depth)
-		if err != nil {
+		if err := s.setKeyword(out, p, key, depth); err != nil {
 			return nil, err
 		}
-		if v == nil && key != "const" && key != "default" {
-			continue
-		}
-		if key == "oneOf" { // arms of APIs overlap, which the server decides
-			key = "anyOf"
-		}
-		if key == "anyOf" && out.has(key) {
-			v = append(out.list(key), v.([]any)...)
-		}
-		out.set(key, v)
 	}
 	if err := s.setProperties(out, p, depth); err != nil {
 		return nil, err
@@ -166,6 +151,26 @@ func (s *schemas) keywords(p place, o *object, depth int) (any, error) {
 	}
 	legacyBounds(out, o)
 	return withNull(out, o), nil
+}
+
+// setKeyword converts one keyword other than type and properties.
+func (s *schemas) setKeyword(out *object, p place, key string, depth int) error {
+	convert := keywordOf(key)
+	if convert == nil || out.has(key) || s.response && key == "default" {
+		return nil
+	}
+	v, err := convert(s, p.in(key), depth)
+	if err != nil || v == nil && key != "const" && key != "default" {
+		return err
+	}
+	if key == "oneOf" { // arms of APIs overlap, which the server decides
+		key = "anyOf"
+	}
+	if key == "anyOf" && out.has(key) {
+		v = append(out.list(key), v.([]any)...)
+	}
+	out.set(key, v)
+	return nil
 }
 
 // setType sets the type, and how bytes are written.

@@ -24,8 +24,7 @@ type operation struct {
 	result       resultForm
 	paged        bool // its response has a link to the next page
 
-	at       place // the operation; only while the document is read
-	required []string
+	at place // the operation; only while the document is read
 }
 
 // parameter is a parameter in the path, the query, a header or a cookie.

@@ -121,7 +121,7 @@ func (o *operation) expandPath(args *object) (string, error) {
 		values[p.wire] = text
 	}
 	path := pathVariableOf(o.path, func(name string) string { return values[name] })
-	for _, segment := range strings.Split(path, "/") {
+	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
 			bad = invalid("the arguments make a path with the segment %s", segment)
 		}

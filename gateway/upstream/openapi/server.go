@@ -62,18 +62,11 @@ func (r *reader) documentServer(server *object) (string, error) {
 			return "", err
 		}
 	}
-	u, err := url.Parse(text)
-	if err == nil && isURL(r.opts.Document) {
-		if base, e := url.Parse(r.opts.Document); e == nil {
-			u = base.ResolveReference(u)
-		}
-	}
-	if err == nil && u.Scheme == "" && u.Host != "" {
-		u.Scheme = "https"
+	u, err := r.absolute(text)
+	if err != nil {
+		return "", errors.New("the URL of its server is invalid")
 	}
 	switch {
-	case err != nil:
-		return "", errors.New("the URL of its server is invalid")
 	case u.Host == "":
 		return "", errors.New("the document names no server; set the url of the upstream")
 	case u.Scheme != "https" && u.Scheme != "http":
@@ -83,6 +76,25 @@ func (r *reader) documentServer(server *object) (string, error) {
 	}
 	u.RawQuery, u.Fragment, u.User = "", "", nil
 	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// absolute parses the URL of a server, which may be relative to that of the document.
+func (r *reader) absolute(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if isURL(r.opts.Document) {
+		base, err := url.Parse(r.opts.Document)
+		if err != nil {
+			return nil, err
+		}
+		return base.ResolveReference(u), nil
+	}
+	if u.Scheme == "" && u.Host != "" {
+		u.Scheme = "https"
+	}
+	return u, nil
 }
 
 // expand returns the URL of a server with its variables.
