@@ -58,6 +58,17 @@ func (u Upstream) apiKeys() (names []string) {
 	return names
 }
 
+// apiKeyProblems returns a problem of each key that only an upstream with an OpenAPI document may have.
+func (u Upstream) apiKeyProblems(at path) (all []problem) {
+	if u.OpenAPI != "" {
+		return nil
+	}
+	for _, name := range u.apiKeys() {
+		all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an upstream with "openapi"`, name)})
+	}
+	return all
+}
+
 var documentScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // openAPIProblems returns the problems of an upstream with an OpenAPI document. They never show a part of a URL.

@@ -19,12 +19,7 @@ func (u Upstream) transportProblems(at path) []problem {
 	alone := func(name, of string) problem {
 		return problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with a %q", name, of)}
 	}
-	var all []problem
-	if u.OpenAPI == "" {
-		for _, name := range u.apiKeys() {
-			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q belongs to an upstream with "openapi"`, name)})
-		}
-	}
+	all := u.apiKeyProblems(at)
 	switch {
 	case u.OpenAPI != "" && u.Command != "":
 		return []problem{{at: at.To("openapi"), onKey: true, message: fmt.Sprintf(`%s has a "command" and "openapi"; keep one of them`, label(at))}}
