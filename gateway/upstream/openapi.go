@@ -26,7 +26,7 @@ func (d *dialer) dialOpenAPI(ctx context.Context) (*carrier, error) {
 		background.wait()
 		sockets.Close()
 	}
-	api, err := openapi.Load(ctx, d.apiOptions(base, background, life))
+	api, err := openapi.Load(ctx, d.apiOptions(life, base, background))
 	if err != nil {
 		end()
 		release()
@@ -47,7 +47,7 @@ func (d *dialer) dialOpenAPI(ctx context.Context) (*carrier, error) {
 	return &carrier{conn: conn, stop: stop, release: release}, nil
 }
 
-func (d *dialer) apiOptions(base http.RoundTripper, background *backgroundTasks, life context.Context) openapi.Options {
+func (d *dialer) apiOptions(life context.Context, base http.RoundTripper, background *backgroundTasks) openapi.Options {
 	s := d.settings
 	door := &apiTransport{base: base, join: contextJoiner(life)}
 	if d.opts.Auth != nil && s.UsesOAuth() {
