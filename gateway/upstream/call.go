@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/paramheader"
 	"sallyport/internal/reclaim"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
@@ -116,7 +117,7 @@ func (s *Session) newRequest(ctx context.Context, l *link, call tool.Call) (*req
 	}
 	r.wire = t.Wire
 	if s.settings.URL != "" && l.meta != nil {
-		r.headers = headersOf(t.Input, args)
+		r.headers = paramheader.Of(t.Input, args)
 	}
 	return r, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/paramheader"
 	"sallyport/internal/sockets"
 	"sallyport/internal/tool"
 )
@@ -274,7 +275,7 @@ func (d *originTransport) addHeaders(req *http.Request) {
 	}
 	repeatArguments(req.Context(), req.Header)
 	if name := req.Header.Get(nameHeader); strings.ContainsFunc(name, unicode.IsControl) {
-		req.Header.Set(nameHeader, headerText(name)) // a control character is invalid in a header
+		req.Header.Set(nameHeader, paramheader.Text(name)) // a control character is invalid in a header
 	}
 	if version := d.version.Load(); version != nil && req.Header.Get(versionHeader) == "" {
 		req.Header.Set(versionHeader, *version)

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"sallyport/gateway/upstream/jsontext"
+	"sallyport/gateway/upstream/paramheader"
 	"sallyport/internal/sanitize"
 	"sallyport/internal/tool"
 )
@@ -43,7 +44,7 @@ func toolFamily(s Settings) family[tool.Tool] {
 	return family[tool.Tool]{"tools/list", "tools", "tool", func(definition json.RawMessage) (tool.Tool, string, error) {
 		t, err := parseTool(definition)
 		if err == nil && s.URL != "" { // stdio has no headers
-			err = checkHeaders(t.Input)
+			err = paramheader.Check(t.Input)
 		}
 		return t, t.Wire, err
 	}}

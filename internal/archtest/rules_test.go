@@ -69,7 +69,9 @@ var importRules = append(commandRules(), []importRule{
 		"memory accounting is independent of the content of messages"},
 	{"gateway/upstream/jsontext", []string{"internal/..."}, nil,
 		"parsing a text is independent of the request"},
-	{"gateway/upstream", []string{"gateway/upstream/process", "gateway/upstream/budget", "gateway/upstream/jsontext", "gateway/upstream/openapi", "internal/..."}, nil,
+	{"gateway/upstream/paramheader", nil, nil,
+		"headers of arguments depend on a schema and arguments only"},
+	{"gateway/upstream", []string{"gateway/upstream/process", "gateway/upstream/budget", "gateway/upstream/jsontext", "gateway/upstream/paramheader", "gateway/upstream/openapi", "internal/..."}, nil,
 		"the peers under gateway are independent: an upstream session needs no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // the server that tests log in to
 		"getting a token is independent of sessions: a session uses an Authorizer"},

@@ -44,7 +44,7 @@ func (r *release) sbom(ctx context.Context, t target, name string) error {
 	}
 	list, err := os.ReadFile(out)
 	if err == nil {
-		err = os.WriteFile(out, []byte(r.original(string(list))), 0o644)
+		err = os.WriteFile(out, []byte(original(string(list), r.replaced)), 0o644)
 	}
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 	var replaces strings.Builder
 	for i, p := range patches() {
 		dir := filepath.Join(r.work, "slim", fmt.Sprint(i))
-		source, err := r.patched(ctx, p, dir)
+		source, err := p.copyModule(ctx, r.root, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -92,20 +92,20 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 		err = os.WriteFile(filepath.Join(r.work, "overlay.json"), overlay, 0o644)
 	}
 	if err == nil {
-		err = r.modFile(replaces.String())
+		err = writeModFile(r.root, r.work, replaces.String())
 	}
 	return []string{"-tags=grpcnotrace", "-overlay=" + filepath.Join(r.work, "overlay.json"), "-modfile=" + filepath.Join(r.work, "slim.mod")}, err
 }
 
-// patched writes a copy of a module with the patch to a folder, of the standard library only the file. It returns the path
+// copyModule writes a copy of a module with the patch to a folder, of the standard library only the file. It returns the path
 // of the original file.
-func (r *release) patched(ctx context.Context, p patch, dir string) (string, error) {
+func (p patch) copyModule(ctx context.Context, root, dir string) (string, error) {
 	words := []string{"env", "GOROOT"}
 	if p.module != "" {
 		words = []string{"list", "-m", "-f", "{{.Dir}}", p.module}
 	}
 	cmd := exec.CommandContext(ctx, "go", words...)
-	cmd.Dir = r.root
+	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w", strings.Join(words, " "), err)
@@ -141,8 +141,8 @@ func (p patch) write(from, to string) error {
 
 // original returns a list of modules with the patched ones under their own names: in the program they are named by the
 // folders of the patched copies.
-func (r *release) original(list string) string {
-	for _, module := range r.replaced {
+func original(list string, replaced [][3]string) string {
+	for _, module := range replaced {
 		path, name, version := module[0], module[1], module[2]
 		list = strings.ReplaceAll(list, path+"@(devel)", name+"@"+version)
 		list = regexp.MustCompile(`"name": "`+regexp.QuoteMeta(path)+`",(\s+)"version": "\(devel\)"`).ReplaceAllString(list, `"name": "`+name+`",$1"version": "`+version+`"`)
@@ -150,17 +150,17 @@ func (r *release) original(list string) string {
 	return list
 }
 
-// modFile writes the go.mod that replaces the patched modules.
-func (r *release) modFile(replaces string) error {
+// writeModFile writes the go.mod that replaces the patched modules.
+func writeModFile(root, work, replaces string) error {
 	for _, name := range []string{"mod", "sum"} {
-		data, err := os.ReadFile(filepath.Join(r.root, "go."+name))
+		data, err := os.ReadFile(filepath.Join(root, "go."+name))
 		if err != nil {
 			return err
 		}
 		if name == "mod" {
 			data = append(data, replaces...)
 		}
-		if err := os.WriteFile(filepath.Join(r.work, "slim."+name), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(work, "slim."+name), data, 0o644); err != nil {
 			return err
 		}
 	}

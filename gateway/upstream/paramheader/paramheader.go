@@ -1,4 +1,6 @@
-package upstream
+// Package paramheader makes the headers that repeat arguments of a call, so that proxies can read them: a property whose schema
+// has x-mcp-header (MCP 2026-07-28).
+package paramheader
 
 import (
 	"bytes"
@@ -12,54 +14,54 @@ import (
 	"strings"
 )
 
-// headerPrefix is the prefix of the headers that repeat arguments of a call.
-const headerPrefix = "Mcp-Param-"
+// prefix is the prefix of the headers that repeat arguments of a call.
+const prefix = "Mcp-Param-"
 
-// maxHeaderDepth is the deepest level of a property that is repeated in a header.
-const maxHeaderDepth = 32
+// maxDepth is the deepest level of a property that is repeated in a header.
+const maxDepth = 32
 
-// headerSchema is the part of a schema that declares headers: a property with
+// schemaPart is the part of a schema that declares headers: a property with
 // x-mcp-header is repeated in a header of that name, which proxies can read
 // (MCP 2026-07-28).
-type headerSchema struct {
+type schemaPart struct {
 	Type       json.RawMessage            `json:"type"`
 	Header     json.RawMessage            `json:"x-mcp-header"`
 	Properties map[string]json.RawMessage `json:"properties"`
 }
 
-// headerBinding maps one property to a header.
-type headerBinding struct {
+// binding maps one property to a header.
+type binding struct {
 	path   []string
 	header string
 }
 
-// checkHeaders returns an error if a schema declares invalid headers.
-func checkHeaders(schema json.RawMessage) error {
+// Check returns an error if a schema declares invalid headers.
+func Check(schema json.RawMessage) error {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil // the common case
 	}
-	_, err := headerBindings(schema, nil, map[string]bool{})
+	_, err := bindings(schema, nil, map[string]bool{})
 	return err
 }
 
-// headerBindings returns the headers of the properties of a schema, at every depth.
-func headerBindings(schema json.RawMessage, path []string, seen map[string]bool) ([]headerBinding, error) {
-	var s headerSchema
+// bindings returns the headers of the properties of a schema, at every depth.
+func bindings(schema json.RawMessage, path []string, seen map[string]bool) ([]binding, error) {
+	var s schemaPart
 	_ = json.Unmarshal(schema, &s) // other defects do not affect the headers
-	var found []headerBinding
+	var found []binding
 	if s.Header != nil && len(path) > 0 {
 		name := text(s.Header)
 		if err := checkHeader(name, text(s.Type), seen); err != nil {
 			return nil, fmt.Errorf("property %q: %w", strings.Join(path, "."), err)
 		}
 		seen[strings.ToLower(name)] = true
-		found = append(found, headerBinding{slices.Clone(path), name})
+		found = append(found, binding{slices.Clone(path), name})
 	}
-	if len(path) == maxHeaderDepth {
+	if len(path) == maxDepth {
 		return found, nil
 	}
 	for property, sub := range s.Properties {
-		deeper, err := headerBindings(sub, append(slices.Clone(path), property), seen)
+		deeper, err := bindings(sub, append(slices.Clone(path), property), seen)
 		if err != nil {
 			return nil, err
 		}
@@ -85,38 +87,38 @@ func notToken(r rune) bool {
 	return r > '~' || r <= ' ' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
 }
 
-// headersOf returns the headers that repeat arguments, nil for none.
-func headersOf(schema, args json.RawMessage) map[string]string {
+// Of returns the headers that repeat arguments, nil for none.
+func Of(schema, args json.RawMessage) map[string]string {
 	if !bytes.Contains(schema, []byte("x-mcp-header")) {
 		return nil
 	}
-	all, err := headerBindings(schema, nil, map[string]bool{})
+	all, err := bindings(schema, nil, map[string]bool{})
 	if err != nil {
 		return nil
 	}
 	headers := map[string]string{}
 	for _, b := range all {
-		value := args
+		arg := args
 		for _, name := range b.path {
-			value = member(value, name)
+			arg = member(arg, name)
 		}
-		if s, ok := headerValue(value); ok {
-			headers[headerPrefix+b.header] = s
+		if s, ok := value(arg); ok {
+			headers[prefix+b.header] = s
 		}
 	}
 	return headers
 }
 
-// headerValue encodes a string, a boolean or a safe integer for a header, in
+// value encodes a string, a boolean or a safe integer for a header, in
 // base64 if it is not a valid header value.
-func headerValue(raw json.RawMessage) (string, bool) {
-	var value any
-	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
+func value(raw json.RawMessage) (string, bool) {
+	var decoded any
+	if len(raw) == 0 || json.Unmarshal(raw, &decoded) != nil {
 		return "", false
 	}
-	switch v := value.(type) {
+	switch v := decoded.(type) {
 	case string:
-		return headerText(v), true
+		return Text(v), true
 	case bool:
 		return strconv.FormatBool(v), true
 	case float64:
@@ -125,10 +127,28 @@ func headerValue(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-func headerText(s string) string {
+// Text encodes a text for a header, in base64 if it is not a valid header value.
+func Text(s string) string {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if s == "" || s == strings.Trim(s, " ") && !strings.ContainsFunc(s, odd) && !strings.HasPrefix(s, "=?base64?") {
 		return s
 	}
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+}
+
+// text returns a JSON string, "" for anything else.
+func text(raw json.RawMessage) (s string) {
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// member returns one member of a JSON object, nil if there is none.
+func member(raw json.RawMessage, name string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields[name]
 }
