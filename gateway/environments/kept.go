@@ -19,7 +19,7 @@ const keptFolder = "packages"
 // keptPackages are the packages of a principal, by environment and interpreter.
 type keptPackages map[string]map[sandbox.Interpreter][]string
 
-func (e *Environments) keptFile(principal string) string {
+func keptFile(e *Environments, principal string) string {
 	if e.opts.DataDir == "" {
 		return ""
 	}
@@ -28,7 +28,7 @@ func (e *Environments) keptFile(principal string) string {
 
 // loadKept reads the packages that a principal's models have installed in earlier processes, once. It is called with mu held.
 func (e *Environments) loadKept(principal string) {
-	file := e.keptFile(principal)
+	file := keptFile(e, principal)
 	if file == "" || e.loaded[principal] {
 		return
 	}
@@ -59,7 +59,7 @@ func (e *Environments) loadKept(principal string) {
 
 // saveKept stores the packages of a principal, those of all environments that keep them.
 func (e *Environments) saveKept(principal string) error {
-	file := e.keptFile(principal)
+	file := keptFile(e, principal)
 	if file == "" {
 		return nil
 	}

@@ -88,7 +88,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"env", d.secrets(&u.Env)},
 		{"cwd", d.path(&u.Dir)},
 		{"isolate", func(at path, n *yaml.Node) {
-			if u.Isolate = defaultIsolation(); !decodeIsolation(d, at, n, u.Isolate) {
+			if u.Isolate = defaultIsolation(); !d.isolation(at, n, u.Isolate) {
 				u.Isolate = nil
 			}
 		}},
@@ -100,7 +100,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"openapi", d.Text(&u.OpenAPI)},
 		{"variables", d.secrets((*Secrets)(&u.Variables))},
 		{"query", d.secrets(&u.Query)},
-		{"basic", func(at path, n *yaml.Node) { decodeBasic(d, at, n, &u.Basic) }},
+		{"basic", func(at path, n *yaml.Node) { d.basic(at, n, &u.Basic) }},
 		{"include", d.Texts(&u.Include)},
 		{"exclude", d.Texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},

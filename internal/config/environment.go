@@ -42,7 +42,7 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 		{"root", d.path(&e.Root)},
 		{"python", func(at path, n *yaml.Node) { d.pythonPackages(at, n, &e.Python) }},
 		{"typescript", func(at path, n *yaml.Node) { d.nodePackages(at, n, &e.TypeScript) }},
-		{"install", d.install(&e.Install, &e.Keep)},
+		{"install", install(d, &e.Install, &e.Keep)},
 	})
 	if e.Image != "" || e.Root != "" {
 		return // interpreters are inside
@@ -55,7 +55,7 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 }
 
 // install reads whether models may install packages, and whether these are kept.
-func (d *decoder) install(allowed, keep *bool) reader {
+func install(d *decoder, allowed, keep *bool) reader {
 	return func(at path, n *yaml.Node) {
 		if *keep = n.Tag == "!!str" && n.Value == "keep"; *keep {
 			*allowed = true

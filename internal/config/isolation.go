@@ -61,8 +61,8 @@ func defaultIsolation() *Isolation {
 	return &Isolation{Home: HomeMemory, Limits: IsolationLimits{Memory: 512 * MiB, Processes: 128, CPU: 30 * time.Minute}}
 }
 
-// decodeIsolation reads true, false or a mapping, and reports whether the process is isolated.
-func decodeIsolation(d *decoder, at path, n *yaml.Node, i *Isolation) bool {
+// isolation reads true, false or a mapping, and reports whether the process is isolated.
+func (d *decoder) isolation(at path, n *yaml.Node, i *Isolation) bool {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
 		on := true
 		scalar(d, &on, yamlstrict.Bool)(at, n)
@@ -73,7 +73,7 @@ func decodeIsolation(d *decoder, at path, n *yaml.Node, i *Isolation) bool {
 		return true
 	}
 	d.Fields(at, n, []key{
-		{"mounts", func(at path, n *yaml.Node) { i.Mounts = yamlstrict.List(d.Decoder, at, n, func(at path, n *yaml.Node, m *IsolationMount) { decodeIsolationMount(d, at, n, m) }) }},
+		{"mounts", func(at path, n *yaml.Node) { i.Mounts = yamlstrict.List(d.Decoder, at, n, d.isolationMount) }},
 		{"hosts", d.Texts(&i.Hosts)},
 		{"private_hosts", d.Texts(&i.PrivateHosts)},
 		{"home", d.OneOf(&i.Home, HomeMemory, HomeKeep)},
@@ -89,10 +89,10 @@ func decodeIsolation(d *decoder, at path, n *yaml.Node, i *Isolation) bool {
 	return true
 }
 
-func decodeIsolationMount(d *decoder, at path, n *yaml.Node, m *IsolationMount) {
+func (d *decoder) isolationMount(at path, n *yaml.Node, m *IsolationMount) {
 	m.Mode = MountReadOnly
 	d.Fields(at, n, []key{
-		{"path", d.homePath(&m.Path)},
+		{"path", homePath(d, &m.Path)},
 		{"mode", d.OneOf(&m.Mode, MountReadOnly, MountWritable)},
 	})
 }

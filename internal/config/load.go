@@ -53,7 +53,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	c.Path, c.Dir = path, dir
 	c.Workflows.setDefaultPath(dir)
 	d := decoder{dir: dir, refs: newResolver(s, dir)}
-	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: d.expand, KeyAlias: foreignKey}
+	d.Decoder = &yamlstrict.Decoder{Source: src, Label: label, Expand: expander(&d), KeyAlias: foreignKey}
 	d.config(root, &c)
 	c.Files = d.refs.files
 	c.References = d.refs.values

@@ -139,11 +139,11 @@ func (d *decoder) model(at path, n *yaml.Node, m *LanguageModel) {
 			scalar(d, m.Temperature, parseAmount)(at, n)
 		}},
 		{"timeout", scalar(d, &m.Timeout, yamlstrict.Duration)},
-		{"price", func(at path, n *yaml.Node) { decodeModelPrice(d, at, n, &m.Price) }},
+		{"price", func(at path, n *yaml.Node) { d.modelPrice(at, n, &m.Price) }},
 	})
 }
 
-func decodeModelPrice(d *decoder, at path, n *yaml.Node, p *ModelPrice) {
+func (d *decoder) modelPrice(at path, n *yaml.Node, p *ModelPrice) {
 	d.Fields(at, n, []key{
 		{"input", scalar(d, &p.Input, parseAmount)},
 		{"cached", scalar(d, &p.Cached, parseAmount)},

@@ -22,7 +22,7 @@ func (b Basic) isSet() bool { return b.Username != "" || b.Password != "" }
 // UsesOAuth reports whether requests to the API of an OpenAPI document get an OAuth token.
 func (u Upstream) UsesOAuth() bool { return u.Auth.isSet() && u.Auth.Type != "none" }
 
-func decodeBasic(d *decoder, at path, n *yaml.Node, b *Basic) {
+func (d *decoder) basic(at path, n *yaml.Node, b *Basic) {
 	d.Fields(at, n, []key{
 		{"username", d.Text(&b.Username)},
 		{"password", d.Text((*string)(&b.Password))},

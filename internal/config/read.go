@@ -70,8 +70,13 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// expand returns the text of n with its references filled in.
-func (d *decoder) expand(at path, n *yaml.Node) string {
+// expander returns expandText with a decoder.
+func expander(d *decoder) func(path, *yaml.Node) string {
+	return func(at path, n *yaml.Node) string { return expandText(d, at, n) }
+}
+
+// expandText returns the text of n with its references filled in.
+func expandText(d *decoder, at path, n *yaml.Node) string {
 	noBackslash(d.Decoder, at, n)
 	d.warnings = append(d.warnings, literalWarnings(at, n)...)
 	text, bad := d.refs.expand(n.Value)

@@ -52,7 +52,7 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 	d.Each(at, n, func(at path, name, value *yaml.Node) {
 		m := MappedFolder{Mode: ModeRead}
 		seen := d.Fields(at, value, []key{
-			{"path", d.homePath(&m.Path)},
+			{"path", homePath(d, &m.Path)},
 			{"mode", d.OneOf(&m.Mode, ModeRead, ModeWrite)},
 			{"principals", d.Texts(&m.Principals)},
 			{"ignore", d.Texts(&m.Ignore)},
@@ -68,7 +68,7 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 }
 
 // homePath is like path, but also accepts "~" for the home folder.
-func (d *decoder) homePath(into *string) reader {
+func homePath(d *decoder, into *string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
 		if d.Text(&text)(at, n); text == "" {

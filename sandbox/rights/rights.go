@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package rights finds out what the kernel lets this process do, and what can forbid it to start sandboxes. [Read] returns
-// the [Rights], whose Obstacles say what is missing, and Remedy how to get it.
+// Package rights detects what the kernel permits this process, and what can prevent it from starting sandboxes. [Read] returns
+// the [Rights]. Obstacles returns what is missing, and Remedy how to fix it.
 package rights
 
 import (

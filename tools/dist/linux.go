@@ -14,8 +14,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// library is where packages put both programs: /usr/bin/runsc may belong to gVisor's own package, and sallyport looks
-// for runsc next to itself first.
+// library is the folder of both programs in a package: /usr/bin/runsc may belong to gVisor's own package, and sallyport
+// searches its own folder for runsc first.
 const library = "/usr/lib/sallyport/"
 
 // linuxPackages makes the .deb and the .rpm of a target.

@@ -26,7 +26,7 @@ type patch struct {
 //   - bleve decodes geographic shapes with a JSON library that does the same; there are no such shapes in the index.
 //   - bleve registers the formats of its segments on disk, of seven versions. The index has one of its own, in memory.
 //   - The storage engine has pages about the process, at a port that is never open.
-//   - The library that checks telephone numbers has the names of regions in all languages, for places that nobody asks for.
+//   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - A library of OpenID Connect can store values in cookies, which nothing does.
 func patches() []patch {
 	return []patch{
