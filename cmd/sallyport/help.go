@@ -35,13 +35,14 @@ func subcommandsText(cmd *cobra.Command) string {
 	if !cmd.HasAvailableSubCommands() {
 		return ""
 	}
-	text := "\n\nCommands:"
+	var b strings.Builder
+	b.WriteString("\n\nCommands:")
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() || sub.Name() == "help" {
-			text += fmt.Sprintf("\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+			fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}
-	return text
+	return b.String()
 }
 
 func flagsText(title string, flags *pflag.FlagSet) string {
