@@ -12,6 +12,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -194,7 +195,8 @@ finally: add(a=3, b=4)`
 			t.Errorf("%q is not in %q", want, e.Text())
 		}
 	}
-	if r, err := g.History.Record(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
+	r, err := g.History.Record(tool.WithPrincipal(t.Context(), "ann"), e.ID)
+	if err != nil || r.Status != execution.Held || len(r.Calls) != 3 || r.Calls[1].Outcome != toolcall.Held || r.Calls[2].Outcome != toolcall.Held {
 		t.Errorf("%v, %+v", err, r)
 	}
 	seen := func(ctx context.Context) int { all, _ := g.Approver.Approvals(ctx); return len(all) }

@@ -109,7 +109,8 @@ func (g *Gateway) closeComponents() error {
 		g.Plugins.Close()
 	}
 	g.Privacy.Close()
-	err := g.Catalog.Close() // before the sandboxes of upstreams
+	g.Sandboxes.EndPrograms() // before their upstreams end
+	err := g.Catalog.Close()  // before the sandboxes of upstreams
 	g.isolated.Close()
 	g.Environments.Close()
 	err = errors.Join(err, g.Sandboxes.Close())

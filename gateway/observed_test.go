@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -255,6 +256,7 @@ func TestObservedHostileResults(t *testing.T) {
 			s.tool(name, "", "", func(json.RawMessage) *mcp.CallToolResult { return text(result) })
 		}
 	})})), t.TempDir()
+	cfg.Upstreams[0].Timeout = time.Minute // for the large one, on a busy machine
 	g := open(t, cfg, &gateway.Options{CacheDir: dir})
 	g.Catalog.WaitConnected(t.Context())
 	for name := range results {

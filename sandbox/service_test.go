@@ -175,6 +175,11 @@ func TestServiceRefused(t *testing.T) {
 	}
 	gone := service(t, "gone")
 	gone.Mounts = map[string]string{"/opt/tool": "/nonexistent"}
+	if _, err := host.Serve(gone); err == nil || !strings.Contains(err.Error(), "/opt/tool") {
+		t.Errorf("a mount of nothing: %v", err)
+	}
+	gone = service(t, "gone")
+	gone.Args = []string{"/nonexistent"}
 	s, err := host.Serve(gone)
 	if err != nil {
 		t.Fatal(err)

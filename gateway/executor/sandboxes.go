@@ -20,8 +20,9 @@ import (
 type Sandboxes struct {
 	opts      SandboxOptions
 	onPublish func(files map[string][]byte) // called with the published files
-	quit      chan struct{}                 // closed by close
+	quit      chan struct{}                 // closed by EndPrograms
 	runs      sync.WaitGroup
+	programs  sync.WaitGroup // the runs that are programs
 	mu        sync.Mutex
 	host      Host
 	local     *sandbox.Host // nil if the sandboxes are on another machine
@@ -35,13 +36,14 @@ func NewSandboxes(opts SandboxOptions) *Sandboxes {
 	return &Sandboxes{opts: opts, onPublish: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
-// Run runs one job. Close cancels it and waits for it. Errors are *tool.Error.
+// Run runs one job. EndPrograms cancels it and waits for it. Errors are *tool.Error.
 func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
-	host, err := r.acquire()
+	host, err := r.acquire(&r.programs)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
 	defer r.release()
+	defer r.programs.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.runs.Go(func() {
@@ -67,7 +69,7 @@ var errRemote = errors.New("the sandboxes are on another machine (sandbox.remote
 
 // Serve starts a service in a sandbox of its own. The caller must close it before Close is called.
 func (r *Sandboxes) Serve(service sandbox.Service) (*sandbox.Server, error) {
-	if _, err := r.acquire(); err != nil {
+	if _, err := r.acquire(nil); err != nil {
 		return nil, err
 	}
 	defer r.release()
@@ -80,7 +82,7 @@ func (r *Sandboxes) Serve(service sandbox.Service) (*sandbox.Server, error) {
 // borrow returns the host for uses other than running programs, until release is called.
 // Close waits for release.
 func (r *Sandboxes) borrow() (host Host, release func(), err error) {
-	host, err = r.acquire()
+	host, err = r.acquire(nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,8 +118,9 @@ func (r *Sandboxes) setOnPublish(f func(files map[string][]byte)) {
 	r.onPublish = f
 }
 
-// acquire returns the host, opened and with the newest wrappers. The caller must call leave.
-func (r *Sandboxes) acquire() (Host, error) {
+// acquire returns the host, opened and with the newest wrappers, and adds one to group unless that is nil. The caller must call
+// release.
+func (r *Sandboxes) acquire(group *sync.WaitGroup) (Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -125,6 +128,9 @@ func (r *Sandboxes) acquire() (Host, error) {
 	}
 	if err := r.prepare(); err != nil {
 		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to fix it", Err: err}
+	}
+	if group != nil {
+		group.Add(1)
 	}
 	r.runs.Add(1)
 	return r.host, nil
@@ -178,7 +184,7 @@ func (r *Sandboxes) Publish(files func() map[string][]byte) error {
 	return r.publish()
 }
 
-// Closing reports whether Close has been called.
+// Closing reports whether EndPrograms or Close has been called.
 func (r *Sandboxes) Closing() bool {
 	select {
 	case <-r.quit:
@@ -188,12 +194,20 @@ func (r *Sandboxes) Closing() bool {
 	}
 }
 
-// Close cancels running programs, waits for them, and closes the host.
-func (r *Sandboxes) Close() error {
+// EndPrograms cancels running programs and waits for them. No other use of the sandboxes begins afterwards.
+func (r *Sandboxes) EndPrograms() {
 	r.mu.Lock()
-	r.ended = true
+	if !r.ended {
+		r.ended = true
+		close(r.quit)
+	}
 	r.mu.Unlock()
-	close(r.quit)
+	r.programs.Wait()
+}
+
+// Close ends running programs, waits for all uses, and closes the host. The owners of other uses must have ended them.
+func (r *Sandboxes) Close() error {
+	r.EndPrograms()
 	r.runs.Wait()
 	if r.host == nil {
 		return nil

@@ -24,7 +24,7 @@ type RecordedCall struct {
 	Labels   []string `json:"labels,omitempty"`
 	// Approval is the id of the approval that was requested for it, "" for none.
 	Approval string `json:"approval,omitempty"`
-	// Outcome is "ok", the kind of the error, or "unfinished" if the program ended before the call.
+	// Outcome is "ok", the kind of the error, "held" if it waits for approval, or "unfinished" if the program ended before the call.
 	Outcome string `json:"outcome"`
 	// Replayed says that it was answered from the journal of the resumed execution.
 	Replayed bool `json:"replayed,omitempty"`

@@ -1,10 +1,19 @@
 package toolcall
 
-import "sallyport/internal/tool"
+import (
+	"errors"
 
-// Outcome returns the outcome of a call: "ok", or the kind of the error.
+	"sallyport/internal/tool"
+)
+
+// Held is the outcome of a call that waits for approval after its program was suspended.
+const Held = "held"
+
+// Outcome returns the outcome of a call: "ok", [Held], or the kind of the error.
 func Outcome(result tool.Result, err error) string {
 	switch {
+	case errors.Is(err, ErrSuspended):
+		return Held
 	case err != nil:
 		return string(tool.AsError(err).Kind)
 	case result.IsError:

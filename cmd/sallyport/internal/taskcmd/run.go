@@ -338,7 +338,7 @@ func line(t task.Turn) string {
 		head += " " + t.Execution + " " + t.Status
 	}
 	if t.Error != "" {
-		head += ": " + cli.OneLine(t.Error, 200)
+		head += ": " + cli.OneLine(strings.TrimPrefix(t.Error, t.Status+": "), 200)
 	}
 	head += fmt.Sprintf(" (%s", t.Duration.Round(10*time.Millisecond))
 	if n := t.Tokens.Tokens(); n > 0 {
