@@ -56,7 +56,7 @@ func toolsOf(t *testing.T, name string) []tool.Tool {
 	}
 	var some []tool.Tool
 	for i, one := range all {
-		if i%(len(all)/12) == 0 || used[one.ID.Name] {
+		if i%(len(all)/5) == 0 || used[one.ID.Name] {
 			some = append(some, one)
 		}
 	}
