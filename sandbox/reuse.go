@@ -24,6 +24,9 @@ const (
 	reuseIdle = 30 * time.Second
 	// reuseGrowth is the memory in bytes that may be in use beyond that of a new sandbox before the next program.
 	reuseGrowth = 64 << 20
+	// burstGap is the longest time between the programs of a burst of one owner. It is shorter than a refill takes, so that an
+	// owner whose programs are rare gets unused sandboxes also beside a burst of another.
+	burstGap = 300 * time.Millisecond
 	// reuseNice and reuseGroupNice give programs that have a sandbox of their own, which are lone ones, priority over a burst
 	// for the CPU: among processes of one scheduling group, and among groups.
 	reuseNice, reuseGroupNice = 5, 5
@@ -167,7 +170,7 @@ func (r *reuse) burst(job Job) (on, idle bool) {
 	key := r.keyOf(job, job.Owner)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.usedAt[key]) < demandWindow, len(r.idle[key]) > 0
+	return time.Since(r.usedAt[key]) < burstGap, len(r.idle[key]) > 0
 }
 
 // inBurst reports whether anybody used a shared sandbox for a kind of programs a moment ago.
