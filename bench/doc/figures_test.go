@@ -65,10 +65,10 @@ func claims() []claim {
 		{libraries, "19 MB to a minimal program, anthropic-sdk-go 6 MB", builds, nil},
 		{libraries, "11 MB of the binary, compressed files 1.1 MB", builds, nil},
 
-		{install, "108.7 MB", "make build", nil},
-		{install, "58.2 MB", "make dist", nil},
+		{install, "115.2 MB", "make build", nil},
+		{install, "61.1 MB", "make dist", nil},
 		{install, "80.4 MB", "make dist", nil},
-		{install, "50.0 MB", "make dist", nil},
+		{install, "51.0 MB", "make dist", nil},
 		{install, "0.13 s of", "make dist", nil},
 		{install, "5 to 18 s", "make dist-check", nil},
 		{readme, "5 to 18 s", "make dist-check", nil},
