@@ -24,8 +24,8 @@ const (
 	reuseIdle = 30 * time.Second
 	// reuseGrowth is the memory in bytes that may be in use beyond that of a new sandbox before the next program.
 	reuseGrowth = 64 << 20
-	// burstGap is the longest time between the programs of a burst of one owner. It is shorter than a refill takes, so that an
-	// owner whose programs are rare gets unused sandboxes also beside a burst of another.
+	// burstGap is the longest time between the programs of a burst of one owner. It is shorter than a refill, so that an
+	// owner with few programs gets unused sandboxes also beside a burst of another.
 	burstGap = 300 * time.Millisecond
 	// reuseNice and reuseGroupNice give programs that have a sandbox of their own, which are lone ones, priority over a burst
 	// for the CPU: among processes of one scheduling group, and among groups.

@@ -149,7 +149,7 @@ func digest(tree fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// wire is a stream as a net.Conn, for net/http, whose end can be awaited.
+// wire is a stream as a net.Conn, for net/http. A caller can wait for its end.
 type wire struct {
 	io.Reader
 	io.WriteCloser

@@ -3,7 +3,7 @@
 //
 //   - initial vectors of the single words from a sentence encoder (Universal Sentence
 //     Encoder lite, by embed.mjs);
-//   - pairs of texts with similar meanings, whose vectors training brings together:
+//   - pairs of texts with similar meanings, to which training gives similar vectors:
 //     WordNet's words, glosses and examples; names, descriptions and parameters of
 //     the tools of ../shared; the lexicons of package index. It does not read judged queries.
 //

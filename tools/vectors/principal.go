@@ -2,8 +2,8 @@ package main
 
 import "math/rand/v2"
 
-// principal returns the first k principal components of rows, whose mean must be 0, by
-// orthogonal iteration.
+// principal returns the first k principal components of rows by orthogonal iteration. The
+// mean of rows must be 0.
 func principal(rows [][]float32, k int) [][]float32 {
 	spread := covariance(rows)
 	random := rand.New(rand.NewPCG(1, 2))
