@@ -194,6 +194,9 @@ type TaskList struct {
 	Tasks []TaskState `json:"tasks"`
 }
 
+// StateOf returns the state of a task with its turns.
+func StateOf(t task.Task) TaskState { return stateOf(t, true) }
+
 func turnOf(t task.Turn) TaskTurn {
 	return TaskTurn{
 		Kind: t.Kind, Text: t.Text, Language: t.Language, Begun: t.Begun, DurationMS: t.Duration.Milliseconds(), WaitedMS: t.Waited.Milliseconds(), Model: t.Model, Tokens: TaskTokens(t.Tokens), Price: t.Price,
@@ -219,7 +222,7 @@ func stateOf(t task.Task, withTurns bool) TaskState {
 
 func (t taskRoutes) start(r *http.Request, in NewTask) (TaskState, error) {
 	now, err := t.service.Start(r.Context(), in.request())
-	return stateOf(now, true), err
+	return StateOf(now), err
 }
 
 // startStream begins a task and streams its turns until it is over. It continues if the client disconnects.
@@ -264,10 +267,10 @@ func (t taskRoutes) show(r *http.Request) (TaskState, error) {
 		waiting, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 		defer cancel()
 		now, err := t.service.Follow(waiting, id, nil)
-		return stateOf(now, true), err
+		return StateOf(now), err
 	}
 	now, err := t.service.Show(ctx, id)
-	return stateOf(now, true), err
+	return StateOf(now), err
 }
 
 func (t taskRoutes) cancel(r *http.Request, _ Nothing) (TaskState, error) {
@@ -275,10 +278,10 @@ func (t taskRoutes) cancel(r *http.Request, _ Nothing) (TaskState, error) {
 		return TaskState{}, err
 	}
 	now, err := t.service.Follow(r.Context(), r.PathValue("id"), nil)
-	return stateOf(now, true), err
+	return StateOf(now), err
 }
 
 func (t taskRoutes) resume(r *http.Request, _ Nothing) (TaskState, error) {
 	now, err := t.service.StartResume(r.Context(), r.PathValue("id"))
-	return stateOf(now, true), err
+	return StateOf(now), err
 }

@@ -148,14 +148,18 @@ func (m *responseBuffer) Header() http.Header            { return m.header }
 func (m *responseBuffer) WriteHeader(status int)         { m.status = status }
 func (m *responseBuffer) Write(data []byte) (int, error) { return m.body.Write(data) }
 
-// GetFromAll sends the same GET request to every gateway, and calls use with each response.
+// GetFromAll sends the same GET request to every gateway, and calls use with each response. It leaves out gateways that answer not
+// found: they do not offer what is requested.
 func GetFromAll[T any](ctx context.Context, c *Gateways, path string, use func(T)) error {
 	for _, gate := range c.All {
 		var got T
-		if err := DoJSON(ctx, gate, http.MethodGet, path, nil, &got); err != nil {
+		err := DoJSON(ctx, gate, http.MethodGet, path, nil, &got)
+		switch {
+		case err == nil:
+			use(got)
+		case !isNotFound(err):
 			return err
 		}
-		use(got)
 	}
 	return nil
 }
@@ -168,11 +172,16 @@ func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err e
 	}
 	for _, gate := range c.All {
 		err = DoJSON(ctx, gate, method, path, body, into)
-		if e, ok := errors.AsType[*tool.Error](err); !ok || e.Kind != tool.NotFound {
+		if !isNotFound(err) {
 			return err
 		}
 	}
 	return err
+}
+
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*tool.Error](err)
+	return ok && e.Kind == tool.NotFound
 }
 
 // maxResponse bounds a response, in bytes.

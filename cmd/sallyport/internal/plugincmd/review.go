@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -99,23 +97,14 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 // fromGateways sets the states of plugins to those in the gateways that run with them. Of several the first counts in which
 // a plugin does not work.
 func fromGateways(ctx context.Context, c *cli.Gateways, all []listed) error {
-	for _, gate := range c.All {
-		var got httpapi.PluginList
-		err := cli.DoJSON(ctx, gate, http.MethodGet, "/plugins", nil, &got)
-		if refused, ok := errors.AsType[*tool.Error](err); ok && refused.Kind == tool.NotFound {
-			continue // it runs no plugins
-		}
-		if err != nil {
-			return err
-		}
+	return cli.GetFromAll(ctx, c, "/plugins", func(got httpapi.PluginList) {
 		for _, p := range got.Plugins {
 			i := slices.IndexFunc(all, func(l listed) bool { return l.Name == p.Name && l.Folder == p.Folder })
 			if i >= 0 && (!all[i].Running || all[i].Status == plugin.Ready) {
 				all[i].Status, all[i].Reason, all[i].Running = p.Status, p.Reason, true
 			}
 		}
-	}
-	return nil
+	})
 }
 
 func reviewCommand(a *app) *cobra.Command {

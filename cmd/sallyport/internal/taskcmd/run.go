@@ -141,7 +141,7 @@ func (a *app) run(ctx context.Context, cmd *cobra.Command, o options) (err error
 // work works on the task, and asks on the terminal for what it needs.
 func (a *app) work(ctx context.Context, g *gateway.Gateway, tasks *task.Tasks, o options) error {
 	done, err := a.once(ctx, tasks, o)
-	for err == nil && done.Status == task.Asked && !o.asJSON && cli.IsTerminal(a.Stdin) {
+	for err == nil && done.Status == string(task.Asked) && !o.asJSON && cli.IsTerminal(a.Stdin) {
 		if o.Args, err = a.ask(done, o.Args); err == nil {
 			done, err = a.once(ctx, tasks, o)
 		}
@@ -149,10 +149,10 @@ func (a *app) work(ctx context.Context, g *gateway.Gateway, tasks *task.Tasks, o
 	if err != nil {
 		return err
 	}
-	if done.Status == task.Held && !o.kept {
+	if done.Status == string(task.Held) && !o.kept {
 		done.Notes = append(done.Notes, "another process has the records, so this task cannot be resumed: start it in the gateway that runs, with POST /tasks or run_task")
 	}
-	if done.Status == task.Done {
+	if done.Status == string(task.Done) {
 		if err := a.save(ctx, g, done, o); err != nil {
 			return err
 		}
@@ -161,19 +161,22 @@ func (a *app) work(ctx context.Context, g *gateway.Gateway, tasks *task.Tasks, o
 }
 
 // report prints a task that is over, and returns the exit status.
-func (a *app) report(done task.Task, o options) error {
+func (a *app) report(done httpapi.TaskState, o options) error {
 	if err := a.show(done, o); err != nil {
 		return err
 	}
 	return statusOf(done)
 }
 
-func (a *app) once(ctx context.Context, tasks *task.Tasks, o options) (task.Task, error) {
+func (a *app) once(ctx context.Context, tasks *task.Tasks, o options) (httpapi.TaskState, error) {
 	p := &progress{app: a, off: o.quiet}
+	seen := func(t task.Task) { p.seen(httpapi.StateOf(t)) }
 	if o.resume != "" {
-		return tasks.Resume(ctx, o.resume, nil, p.seen)
+		done, err := tasks.Resume(ctx, o.resume, nil, seen)
+		return httpapi.StateOf(done), err
 	}
-	return tasks.Run(ctx, o.Request, p.seen)
+	done, err := tasks.Run(ctx, o.Request, seen)
+	return httpapi.StateOf(done), err
 }
 
 // parseArgs reads NAME=VALUE. A value that is JSON counts as that.
@@ -197,7 +200,7 @@ func parseArgs(cmd *cobra.Command, pairs []string) (map[string]json.RawMessage, 
 }
 
 // ask asks the questions of a task on the terminal.
-func (a *app) ask(t task.Task, args map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+func (a *app) ask(t httpapi.TaskState, args map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	in := bufio.NewReader(a.Stdin)
 	for _, q := range t.Questions {
 		fmt.Fprintln(a.Stderr, cli.Clean(q.Text))
@@ -223,14 +226,16 @@ func (a *app) ask(t task.Task, args map[string]json.RawMessage) (map[string]json
 }
 
 // statusOf maps the state of a task to the exit status of the process.
-func statusOf(t task.Task) error {
-	switch {
-	case t.Status == task.Done || t.Status == task.Planned:
+func statusOf(t httpapi.TaskState) error {
+	switch task.Status(t.Status) {
+	case task.Done, task.Planned:
 		return nil
-	case t.Status == task.Held:
+	case task.Held:
 		return cli.Status(cli.ExitSuspended)
-	case t.Status == task.Canceled:
+	case task.Canceled:
 		return cli.Status(cli.ExitInterrupted)
+	}
+	switch {
 	case t.Kind == string(tool.Limit) || t.Kind == string(tool.Timeout):
 		return cli.Status(cli.ExitUnable)
 	}
@@ -238,14 +243,14 @@ func statusOf(t task.Task) error {
 }
 
 // show prints the answer or the program to stdout, and all else to stderr.
-func (a *app) show(t task.Task, o options) error {
+func (a *app) show(t httpapi.TaskState, o options) error {
 	if o.asJSON {
 		return a.PrintJSON(t)
 	}
 	for _, note := range t.Notes {
 		a.Say("note: " + note)
 	}
-	switch t.Status {
+	switch task.Status(t.Status) {
 	case task.Done:
 		return a.Print(t.Answer)
 	case task.Planned:
@@ -266,14 +271,14 @@ func (a *app) show(t task.Task, o options) error {
 	default:
 		a.Say(t.Error)
 	}
-	if t.Program != "" && t.Status != task.Failed && t.Status != task.Held {
+	if t.Program != "" && t.Status != string(task.Failed) && t.Status != string(task.Held) {
 		fmt.Fprintln(a.Stderr, "The program would be:\n\n"+cli.Clean(t.Program))
 	}
 	return nil
 }
 
 // save saves what worked as a skill or a workflow.
-func (a *app) save(ctx context.Context, g *gateway.Gateway, t task.Task, o options) error {
+func (a *app) save(ctx context.Context, g *gateway.Gateway, t httpapi.TaskState, o options) error {
 	if o.skill != "" {
 		text, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: o.skill, From: t.Execution, Description: cli.OneLine(t.Task, 200)})
 		if err != nil {
@@ -309,7 +314,7 @@ type progress struct {
 	shown int
 }
 
-func (p *progress) seen(t task.Task) {
+func (p *progress) seen(t httpapi.TaskState) {
 	if p.off {
 		return
 	}
@@ -326,7 +331,7 @@ func (p *progress) seen(t task.Task) {
 }
 
 // line is a turn in one line.
-func line(t task.Turn) string {
+func line(t httpapi.TaskTurn) string {
 	head := t.Kind
 	switch t.Kind {
 	case task.KindSearch:
@@ -340,8 +345,8 @@ func line(t task.Turn) string {
 	if t.Error != "" {
 		head += ": " + cli.OneLine(strings.TrimPrefix(t.Error, t.Status+": "), 200)
 	}
-	head += fmt.Sprintf(" (%s", t.Duration.Round(10*time.Millisecond))
-	if n := t.Tokens.Tokens(); n > 0 {
+	head += fmt.Sprintf(" (%s", (time.Duration(t.DurationMS) * time.Millisecond).Round(10*time.Millisecond))
+	if n := t.Tokens.Input + t.Tokens.Output; n > 0 {
 		head += fmt.Sprintf(", %d tokens", n)
 	}
 	if t.Price > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/task"
-	"sallyport/internal/models"
 	"sallyport/internal/tool"
 )
 
@@ -52,29 +50,10 @@ first: those of the gateways that run on the data directory, and the stored ones
 	return cmd
 }
 
-// eachGateway calls use with every gateway that works on tasks, until it returns an error.
-func eachGateway(c *cli.Gateways, use func(gate *http.Client) error) error {
-	for _, gate := range c.All {
-		err := use(gate)
-		if missing, ok := errors.AsType[*tool.Error](err); ok && missing.Kind == tool.NotFound {
-			continue // it works on no tasks
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (a *app) tasks(ctx context.Context, limit int, asJSON bool) error {
 	list := httpapi.TaskList{Tasks: []httpapi.TaskState{}}
 	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		return eachGateway(c, func(gate *http.Client) error {
-			var more httpapi.TaskList
-			err := cli.DoJSON(ctx, gate, http.MethodGet, fmt.Sprint("/tasks?limit=", limit), nil, &more)
-			list.Tasks = append(list.Tasks, more.Tasks...)
-			return err
-		})
+		return cli.GetFromAll(ctx, c, fmt.Sprint("/tasks?limit=", limit), func(more httpapi.TaskList) { list.Tasks = append(list.Tasks, more.Tasks...) })
 	})
 	if err != nil {
 		return err
@@ -102,40 +81,33 @@ func (a *app) tasks(ctx context.Context, limit int, asJSON bool) error {
 }
 
 func (a *app) showTask(ctx context.Context, id string, asJSON bool) error {
-	var s httpapi.TaskState
-	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		_, err := find(ctx, c, id, &s)
+	var t httpapi.TaskState
+	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) (err error) {
+		t, err = find(ctx, c, id)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.PrintJSON(s)
+		return a.PrintJSON(t)
 	}
-	return a.Print(textOf(taskOf(s)))
+	return a.Print(textOf(t))
 }
 
-// find returns the gateway that has a task, and its state.
-func find(ctx context.Context, c *cli.Gateways, id string, into *httpapi.TaskState) (found *http.Client, err error) {
-	err = eachGateway(c, func(gate *http.Client) error {
-		if found != nil {
-			return nil
-		}
-		err := cli.DoJSON(ctx, gate, http.MethodGet, "/tasks/"+url.PathEscape(id), nil, into)
-		if err == nil {
-			found = gate
-		}
-		return err
-	})
-	if err == nil && found == nil {
+// find returns the task from the gateway that has it.
+func find(ctx context.Context, c *cli.Gateways, id string) (t httpapi.TaskState, err error) {
+	err = c.Find(ctx, taskPath(id), nil, &t)
+	if missing, ok := errors.AsType[*tool.Error](err); ok && missing.Kind == tool.NotFound || len(c.All) == 0 {
 		err = &tool.Error{Kind: tool.NotFound, Message: "there is no task " + cli.Cell(id, 60), Hint: "list the last ones: sallyport tasks"}
 	}
-	return found, err
+	return t, err
 }
 
+func taskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
+
 // textOf is a task for people.
-func textOf(t task.Task) string {
+func textOf(t httpapi.TaskState) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n%s\n", t.ID, cli.Cell(t.Model, 40), t.Status, cli.Cell(t.Principal, 60), t.Begun.Local().Format(time.DateTime), cli.OneLine(t.Task, 400))
 	for i, turn := range t.Turns {
@@ -164,52 +136,33 @@ func textOf(t task.Task) string {
 	return b.String()
 }
 
-// taskOf returns the record of a task that the API has answered.
-func taskOf(s httpapi.TaskState) task.Task {
-	t := task.Task{
-		ID: s.ID, Principal: s.Principal, Client: s.Client, Task: s.Task, Only: s.Only, Model: s.Model, Status: task.Status(s.Status), Begun: s.Begun, Ended: s.Ended, Answer: s.Answer,
-		Program: s.Program, Language: s.Language, Execution: s.Execution, Error: s.Error, Kind: s.Kind, Notes: s.Notes, Tokens: models.Usage(s.Tokens), Price: s.Price,
-	}
-	for _, q := range s.Questions {
-		t.Questions = append(t.Questions, task.Question(q))
-	}
-	for _, one := range s.Turns {
-		t.Turns = append(t.Turns, task.Turn{
-			Kind: one.Kind, Text: one.Text, Language: one.Language, Begun: one.Begun, Duration: time.Duration(one.DurationMS) * time.Millisecond, Waited: time.Duration(one.WaitedMS) * time.Millisecond,
-			Model: one.Model, Tokens: models.Usage(one.Tokens), Price: one.Price, Execution: one.Execution, Status: one.Status, Calls: one.Calls, Found: one.Found, Shown: one.Shown, Error: one.Error,
-		})
-	}
-	return t
-}
-
 // resumeThere resumes a task in the gateway that runs and has it. ok is false if none has.
-func (a *app) resumeThere(ctx context.Context, o options) (done task.Task, ok bool, err error) {
+func (a *app) resumeThere(ctx context.Context, o options) (t httpapi.TaskState, ok bool, err error) {
 	if a.DataDir() == "" {
-		return done, false, nil
+		return t, false, nil
 	}
-	err = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
-		var s httpapi.TaskState
-		gate, err := find(ctx, c, o.resume, &s)
+	err = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) (err error) {
+		t, err = find(ctx, c, o.resume)
 		if missing, none := errors.AsType[*tool.Error](err); none && missing.Kind == tool.NotFound {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		p := &progress{app: a, off: o.quiet, shown: s.TurnCount}
 		ok = true
-		path := "/tasks/" + url.PathEscape(o.resume)
-		if err = cli.DoJSON(ctx, gate, http.MethodPost, path+"/resume", struct{}{}, &s); err != nil {
+		p := &progress{app: a, off: o.quiet, shown: t.TurnCount}
+		t = httpapi.TaskState{}
+		if err := c.Find(ctx, taskPath(o.resume)+"/resume", struct{}{}, &t); err != nil {
 			return err
 		}
-		for s.Status == string(task.Running) {
-			if err = cli.DoJSON(ctx, gate, http.MethodGet, path+"?wait=10", nil, &s); err != nil {
+		for t.Status == string(task.Running) {
+			t = httpapi.TaskState{}
+			if err := c.Find(ctx, taskPath(o.resume)+"?wait=10", nil, &t); err != nil {
 				return err
 			}
-			p.seen(taskOf(s))
+			p.seen(t)
 		}
-		done = taskOf(s)
 		return nil
 	})
-	return done, ok, err
+	return t, ok, err
 }
