@@ -15,9 +15,9 @@ func ExampleArguments(t tool.Tool) (arguments json.RawMessage, ok bool) {
 	if err != nil || !isObject {
 		return nil, false
 	}
-	values, _ := root.examples()
+	values, _ := examples(root)
 	given := map[string]any{}
-	for _, name := range root.strings("required") {
+	for _, name := range root.Texts("required") {
 		value, known := values[name]
 		if !known {
 			return nil, false
@@ -32,8 +32,8 @@ func ExampleArguments(t tool.Tool) (arguments json.RawMessage, ok bool) {
 func plainValue(v any) any {
 	switch v := v.(type) {
 	case *object:
-		members := make(map[string]any, len(v.values))
-		for name, member := range v.values {
+		members := make(map[string]any, len(v.Values()))
+		for name, member := range v.Values() {
 			members[name] = plainValue(member)
 		}
 		return members

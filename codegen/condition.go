@@ -11,35 +11,35 @@ const conditionsKey = "\x00when"
 
 // conditional reports whether a schema has conditional constraints.
 func conditional(o *object) bool {
-	return o.hasAny("if", "dependentSchemas", "dependencies", "dependentRequired", conditionsKey)
+	return o.HasAny("if", "dependentSchemas", "dependencies", "dependentRequired", conditionsKey)
 }
 
 // collectConditions moves the conditions of a schema into its list under whens, so that merging
 // schemas concatenates their conditions.
 func collectConditions(o *object) *object {
 	list := conditions(o)
-	if len(list) == 0 || len(list) == len(o.list(conditionsKey)) {
+	if len(list) == 0 || len(list) == len(o.List(conditionsKey)) {
 		return o
 	}
-	o = o.clone("if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies")
-	o.set(conditionsKey, list)
+	o = o.Clone("if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies")
+	o.Set(conditionsKey, list)
 	return o
 }
 
 // conditions returns all conditions of a schema as schemas with if, then and else.
 func conditions(o *object) []any {
-	list := o.list(conditionsKey)
-	if o.has("if") {
+	list := o.List(conditionsKey)
+	if o.Has("if") {
 		when := &object{}
 		for _, key := range []string{"if", "then", "else"} {
-			when.set(key, o.get(key))
+			when.Set(key, o.Get(key))
 		}
 		list = append(slices.Clip(list), when)
 	}
 	for _, key := range []string{"dependentSchemas", "dependentRequired", "dependencies"} {
-		dependents := o.object(key)
-		for _, name := range dependents.members() {
-			list = append(slices.Clip(list), dependentCondition(name, dependents.get(name)))
+		dependents := o.Object(key)
+		for _, name := range dependents.Keys() {
+			list = append(slices.Clip(list), dependentCondition(name, dependents.Get(name)))
 		}
 	}
 	return list
@@ -48,14 +48,14 @@ func conditions(o *object) []any {
 // dependentCondition returns the condition "if name is present, then" as a schema.
 func dependentCondition(name string, then any) *object {
 	present, when := &object{}, &object{}
-	present.set("required", []any{name})
+	present.Set("required", []any{name})
 	if names, ok := then.([]any); ok {
 		needs := &object{}
-		needs.set("required", names)
+		needs.Set("required", names)
 		then = needs
 	}
-	when.set("if", present)
-	when.set("then", then)
+	when.Set("if", present)
+	when.Set("then", then)
 	return when
 }
 
@@ -66,45 +66,45 @@ func withConditions(o *object) *object {
 	if len(list) == 0 || !containsValue(typesOf(o), "object") {
 		return o
 	}
-	props, found := o.object("properties"), &object{}
+	props, found := o.Object("properties"), &object{}
 	for _, when := range list {
 		w, _ := when.(*object)
 		for _, key := range []string{"then", "else", "if"} {
-			branch := w.object(key)
-			if branch.hasAny("allOf", "anyOf", "oneOf", "$ref", "if") {
+			branch := w.Object(key)
+			if branch.HasAny("allOf", "anyOf", "oneOf", "$ref", "if") {
 				o = allowAdditional(o)
 			}
 			addConditional(found, props, branch, key == "if")
 		}
 	}
-	if len(found.keys) == 0 {
+	if len(found.Keys()) == 0 {
 		return o
 	}
-	all := props.clone()
-	for _, name := range found.keys {
-		all.set(name, found.get(name))
+	all := props.Clone()
+	for _, name := range found.Keys() {
+		all.Set(name, found.Get(name))
 	}
-	o = o.clone()
-	o.set("properties", all)
+	o = o.Clone()
+	o.Set("properties", all)
 	return o
 }
 
 func addConditional(found, props, branch *object, test bool) {
-	more := branch.object("properties")
-	for _, name := range more.members() {
+	more := branch.Object("properties")
+	for _, name := range more.Keys() {
 		switch {
-		case props.has(name):
-		case test && !found.has(name):
-			found.set(name, true)
-		case !test && found.has(name):
-			found.set(name, either(found.get(name), more.get(name)))
+		case props.Has(name):
+		case test && !found.Has(name):
+			found.Set(name, true)
+		case !test && found.Has(name):
+			found.Set(name, either(found.Get(name), more.Get(name)))
 		case !test:
-			found.set(name, more.get(name))
+			found.Set(name, more.Get(name))
 		}
 	}
-	for _, name := range branch.strings("required") {
-		if !props.has(name) && !found.has(name) {
-			found.set(name, true)
+	for _, name := range branch.Texts("required") {
+		if !props.Has(name) && !found.Has(name) {
+			found.Set(name, true)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func conditionNotes(o *object) []string {
 	var notes []string
 	for _, when := range conditions(o) {
 		w, _ := when.(*object)
-		test, then := conditionText(w.object("if")), w.object("then").strings("required")
+		test, then := conditionText(w.Object("if")), w.Object("then").Texts("required")
 		if test == "" || len(then) == 0 {
 			continue
 		}
@@ -123,7 +123,7 @@ func conditionNotes(o *object) []string {
 		}
 		notes = append(notes, test+" needs "+nameList(then))
 	}
-	if o.has("not") || len(notes) < len(conditions(o)) {
+	if o.Has("not") || len(notes) < len(conditions(o)) {
 		notes = append(notes, "further conditions apply")
 	}
 	return notes
@@ -135,9 +135,9 @@ const maxConditions = 8
 // conditionText describes an if: members with certain values, or present members. It returns "" for anything else.
 func conditionText(o *object) string {
 	var parts []string
-	props := o.object("properties")
-	for _, name := range props.members() {
-		prop, _ := props.get(name).(*object)
+	props := o.Object("properties")
+	for _, name := range props.Keys() {
+		prop, _ := props.Get(name).(*object)
 		values, ok := constants(prop)
 		if !ok {
 			return ""
@@ -148,12 +148,12 @@ func conditionText(o *object) string {
 		}
 		parts = append(parts, showText(name)+" "+strings.Join(shown, "/"))
 	}
-	for _, name := range o.strings("required") {
-		if !props.has(name) {
+	for _, name := range o.Texts("required") {
+		if !props.Has(name) {
 			parts = append(parts, showText(name))
 		}
 	}
-	if len(parts) > 3 || o.hasAny("allOf", "anyOf", "oneOf", "not", "$ref") {
+	if len(parts) > 3 || o.HasAny("allOf", "anyOf", "oneOf", "not", "$ref") {
 		return ""
 	}
 	return strings.Join(parts, " and ")

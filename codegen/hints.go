@@ -99,7 +99,7 @@ func Example(t tool.Tool, lang Language) string {
 	if err != nil || !ok {
 		return ""
 	}
-	values, given := root.examples()
+	values, given := examples(root)
 	if !given {
 		return ""
 	}
@@ -130,40 +130,40 @@ func Example(t tool.Tool, lang Language) string {
 // examples returns values for the members: those of an example of the whole object,
 // else the example of each member, and for required members also the default, const
 // or first enum value. given reports whether one of them is an example.
-func (o *object) examples() (values map[string]any, given bool) {
+func examples(o *object) (values map[string]any, given bool) {
 	values = map[string]any{}
-	for _, whole := range append(o.list("examples"), o.get("example")) {
-		if example, ok := whole.(*object); ok && len(example.keys) > 0 {
-			return example.values, true
+	for _, whole := range append(o.List("examples"), o.Get("example")) {
+		if example, ok := whole.(*object); ok && len(example.Keys()) > 0 {
+			return example.Values(), true
 		}
 	}
-	members := o.object("properties")
+	members := o.Object("properties")
 	if members == nil {
 		return values, false
 	}
-	for _, name := range members.keys {
-		member, ok := members.values[name].(*object)
+	for _, name := range members.Keys() {
+		member, ok := members.Get(name).(*object)
 		if !ok {
 			continue
 		}
-		if list := member.list("examples"); len(list) > 0 {
+		if list := member.List("examples"); len(list) > 0 {
 			values[name], given = list[0], true
-		} else if member.has("example") {
-			values[name], given = member.get("example"), true
+		} else if member.Has("example") {
+			values[name], given = member.Get("example"), true
 		}
 	}
-	for _, name := range o.strings("required") {
-		member, ok := members.values[name].(*object)
+	for _, name := range o.Texts("required") {
+		member, ok := members.Get(name).(*object)
 		if _, known := values[name]; known || !ok {
 			continue
 		}
 		switch {
-		case member.has("default"):
-			values[name] = member.get("default")
-		case member.has("const"):
-			values[name] = member.get("const")
-		case len(member.list("enum")) > 0:
-			values[name] = member.list("enum")[0]
+		case member.Has("default"):
+			values[name] = member.Get("default")
+		case member.Has("const"):
+			values[name] = member.Get("const")
+		case len(member.List("enum")) > 0:
+			values[name] = member.List("enum")[0]
 		}
 	}
 	return values, given
@@ -193,8 +193,8 @@ func literalText(v any, lang Language) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	case *object:
 		var parts []string
-		for _, name := range v.keys[:min(len(v.keys), maxExample)] {
-			parts = append(parts, literalText(name, lang)+": "+literalText(v.values[name], lang))
+		for _, name := range v.Keys()[:min(len(v.Keys()), maxExample)] {
+			parts = append(parts, literalText(name, lang)+": "+literalText(v.Get(name), lang))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}

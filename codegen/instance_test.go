@@ -62,29 +62,29 @@ func (in *instances) expand(schema any, depth int) []*object {
 	}
 	parts := []*object{o}
 	for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		if target, ok := in.c.resolve(o.text(key)); ok && o.has(key) {
+		if target, ok := in.c.resolve(o.Text(key)); ok && o.Has(key) {
 			parts = append(parts, in.expand(target, depth+1)...)
 		}
 	}
-	for _, arm := range o.list("allOf") {
+	for _, arm := range o.List("allOf") {
 		parts = append(parts, in.expand(arm, depth+1)...)
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if arms := o.list(key); len(arms) > 0 {
+		if arms := o.List(key); len(arms) > 0 {
 			parts = append(parts, in.expand(arms[in.rand.IntN(len(arms))], depth+1)...)
 		}
 	}
 	switch {
-	case !o.has("if"):
+	case !o.Has("if"):
 	case in.chance(2):
-		parts = append(append(parts, in.expand(o.get("if"), depth+1)...), in.expand(o.get("then"), depth+1)...)
+		parts = append(append(parts, in.expand(o.Get("if"), depth+1)...), in.expand(o.Get("then"), depth+1)...)
 	default:
-		parts = append(parts, in.expand(o.get("else"), depth+1)...)
+		parts = append(parts, in.expand(o.Get("else"), depth+1)...)
 	}
 	for _, key := range []string{"dependentSchemas", "dependencies"} {
-		for _, name := range o.object(key).members() {
+		for _, name := range o.Object(key).Keys() {
 			if in.chance(2) {
-				parts = append(parts, in.expand(o.object(key).get(name), depth+1)...)
+				parts = append(parts, in.expand(o.Object(key).Get(name), depth+1)...)
 			}
 		}
 	}
@@ -122,13 +122,13 @@ func (in *instances) object(parts []*object, depth int) any {
 	props, required := map[string][]any{}, map[string]bool{}
 	var names []string
 	for _, o := range parts {
-		for _, name := range o.object("properties").members() {
+		for _, name := range o.Object("properties").Keys() {
 			if props[name] == nil {
 				names = append(names, name)
 			}
-			props[name] = append(props[name], o.object("properties").get(name))
+			props[name] = append(props[name], o.Object("properties").Get(name))
 		}
-		for _, name := range o.strings("required") {
+		for _, name := range o.Texts("required") {
 			required[name] = true
 			if props[name] == nil {
 				names = append(names, name)
@@ -139,7 +139,7 @@ func (in *instances) object(parts []*object, depth int) any {
 	few := in.chance(2) || depth > 5 || in.left < 0
 	for _, name := range names {
 		if required[name] || !few && in.chance(2) {
-			v.set(name, in.value(props[name], depth+1))
+			v.Set(name, in.value(props[name], depth+1))
 		}
 	}
 	if !few {
@@ -151,21 +151,21 @@ func (in *instances) object(parts []*object, depth int) any {
 // others adds members that have no name in the schema, where it describes them.
 func (in *instances) others(v *object, parts []*object, depth int) {
 	for _, o := range parts {
-		patterns := o.object("patternProperties")
-		for _, p := range patterns.members() {
-			v.set(in.matching(p), in.value([]any{patterns.get(p)}, depth+1))
+		patterns := o.Object("patternProperties")
+		for _, p := range patterns.Keys() {
+			v.Set(in.matching(p), in.value([]any{patterns.Get(p)}, depth+1))
 		}
 		for _, key := range []string{"additionalProperties", "unevaluatedProperties"} {
-			more := o.get(key)
+			more := o.Get(key)
 			if _, ok := more.(*object); !ok && more != true {
 				continue
 			}
 			name := "more" + strconv.Itoa(in.rand.IntN(9))
-			if values, ok := constants(o.object("propertyNames")); ok {
+			if values, ok := constants(o.Object("propertyNames")); ok {
 				name, _ = values[in.rand.IntN(len(values))].(string)
 			}
-			if !v.has(name) {
-				v.set(name, in.value([]any{more}, depth+1))
+			if !v.Has(name) {
+				v.Set(name, in.value([]any{more}, depth+1))
 			}
 		}
 	}
@@ -174,16 +174,16 @@ func (in *instances) others(v *object, parts []*object, depth int) {
 func (in *instances) array(parts []*object, depth int) any {
 	length, items, rest := in.rand.IntN(3), []any(nil), []any(nil)
 	for _, o := range parts {
-		if list := o.list("prefixItems"); len(list) > 0 {
+		if list := o.List("prefixItems"); len(list) > 0 {
 			items = list
-			rest = append(rest, o.get("items"))
-		} else if list := o.list("items"); len(list) > 0 {
+			rest = append(rest, o.Get("items"))
+		} else if list := o.List("items"); len(list) > 0 {
 			items = list
-			rest = append(rest, o.get("additionalItems"))
-		} else if o.has("items") {
-			rest = append(rest, o.get("items"))
+			rest = append(rest, o.Get("additionalItems"))
+		} else if o.Has("items") {
+			rest = append(rest, o.Get("items"))
 		}
-		if n, ok := o.get("minItems").(json.Number); ok {
+		if n, ok := o.Get("minItems").(json.Number); ok {
 			low, _ := n.Int64()
 			length = max(length, int(min(low, 50)))
 		}
@@ -209,7 +209,7 @@ func (in *instances) number(parts []*object) float64 {
 	low, high, step := -5.0, 1000.0, 0.0
 	for _, o := range parts {
 		for key, to := range map[string]*float64{"minimum": &low, "maximum": &high, "multipleOf": &step, "exclusiveMinimum": &low, "exclusiveMaximum": &high} {
-			if n, ok := o.get(key).(json.Number); ok {
+			if n, ok := o.Get(key).(json.Number); ok {
 				*to, _ = n.Float64()
 			}
 		}
@@ -228,13 +228,13 @@ func (in *instances) text(parts []*object) string {
 	}
 	text := []string{"", "a", "12", "hello world", "ü"}[in.rand.IntN(5)]
 	for _, o := range parts {
-		if s, ok := formats[o.text("format")]; ok {
+		if s, ok := formats[o.Text("format")]; ok {
 			text = s
 		}
-		if o.has("pattern") {
-			text = in.matching(o.text("pattern"))
+		if o.Has("pattern") {
+			text = in.matching(o.Text("pattern"))
 		}
-		if n, ok := o.get("minLength").(json.Number); ok {
+		if n, ok := o.Get("minLength").(json.Number); ok {
 			least, _ := n.Int64()
 			text += strings.Repeat("x", int(max(0, min(least, 300)-int64(len(text)))))
 		}

@@ -8,25 +8,25 @@ const maxFlatten = 8
 // structural reports whether a schema constrains the shape of a value, apart from a
 // reference, allOf and documentation.
 func structural(o *object) bool {
-	return o.has("type") || structuralBeyondType(o)
+	return o.Has("type") || structuralBeyondType(o)
 }
 
 func structuralBeyondType(o *object) bool {
-	return o.hasAny("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
+	return o.HasAny("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
 		"unevaluatedProperties", "enum", "const", "anyOf", "oneOf")
 }
 
 // flatten returns an equivalent schema without allOf and without a reference next to
 // other keywords.
 func (c *converter) flatten(o *object, depth int) *object {
-	if !o.hasAny("allOf", "$ref") || depth > maxFlatten {
+	if !o.HasAny("allOf", "$ref") || depth > maxFlatten {
 		return o
 	}
-	flat := collectConditions(o.clone("allOf", "$ref"))
-	if o.has("$ref") {
+	flat := collectConditions(o.Clone("allOf", "$ref"))
+	if o.Has("$ref") {
 		flat = c.join(flat, c.target(o), depth)
 	}
-	for _, arm := range o.list("allOf") {
+	for _, arm := range o.List("allOf") {
 		if a, ok := arm.(*object); ok {
 			flat = c.join(flat, a, depth)
 		}
@@ -36,7 +36,7 @@ func (c *converter) flatten(o *object, depth int) *object {
 
 // join flattens o and merges it into flat. The size of flat counts towards maxNodes.
 func (c *converter) join(flat, o *object, depth int) *object {
-	if c.nodes += 1 + len(flat.object("properties").members())/8; c.nodes > maxNodes {
+	if c.nodes += 1 + len(flat.Object("properties").Keys())/8; c.nodes > maxNodes {
 		return allowAdditional(flat)
 	}
 	return merge(flat, collectConditions(c.flatten(o, depth+1)))
@@ -44,28 +44,28 @@ func (c *converter) join(flat, o *object, depth int) *object {
 
 // allowAdditional returns a schema that allows further members, for an object with members that are not known.
 func allowAdditional(o *object) *object {
-	if o.has("additionalProperties") {
+	if o.Has("additionalProperties") {
 		return o
 	}
-	o = o.clone()
-	o.set("additionalProperties", true)
+	o = o.Clone()
+	o.Set("additionalProperties", true)
 	return o
 }
 
 // merge returns a schema for values that fit both a and b, as precisely as a type
 // can express. It prefers the documentation of a.
 func merge(a, b *object) *object {
-	m := a.clone()
-	for _, key := range b.members() {
-		if !m.has(key) {
-			m.set(key, b.get(key))
+	m := a.Clone()
+	for _, key := range b.Keys() {
+		if !m.Has(key) {
+			m.Set(key, b.Get(key))
 			continue
 		}
 		if key == "anyOf" || key == "oneOf" {
-			m = mergeAlternatives(m, b.list(key))
+			m = mergeAlternatives(m, b.List(key))
 			continue
 		}
-		m.set(key, mergeKeyword(key, m.get(key), b.get(key)))
+		m.Set(key, mergeKeyword(key, m.Get(key), b.Get(key)))
 	}
 	return m
 }
@@ -74,8 +74,8 @@ func merge(a, b *object) *object {
 // and oneOf, which types do not distinguish. It drops a third list.
 func mergeAlternatives(o *object, arms []any) *object {
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if !o.has(key) {
-			o.set(key, arms)
+		if !o.Has(key) {
+			o.Set(key, arms)
 			return o
 		}
 	}
@@ -109,15 +109,15 @@ func mergeKeyword(key string, a, b any) any {
 func mergeProperties(a, b any) any {
 	pa, _ := a.(*object)
 	pb, _ := b.(*object)
-	m := pa.clone()
-	for _, name := range pb.members() {
-		v := pb.get(name)
-		if old, both := m.get(name).(*object); both {
+	m := pa.Clone()
+	for _, name := range pb.Keys() {
+		v := pb.Get(name)
+		if old, both := m.Get(name).(*object); both {
 			if add, ok := v.(*object); ok && old != add {
 				v = mergeProperty(old, add)
 			}
 		}
-		m.set(name, v)
+		m.Set(name, v)
 	}
 	return m
 }
@@ -134,10 +134,10 @@ func mergeItems(a, b any) any {
 // mergeProperty returns an allOf of both, which is merged when it is converted.
 func mergeProperty(a, b *object) *object {
 	both := &object{}
-	both.set("allOf", []any{a, b})
+	both.Set("allOf", []any{a, b})
 	for _, key := range []string{"description", "default"} {
-		if v := merge(a, b).get(key); v != nil {
-			both.set(key, v)
+		if v := merge(a, b).Get(key); v != nil {
+			both.Set(key, v)
 		}
 	}
 	return both

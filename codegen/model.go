@@ -114,8 +114,8 @@ func rank(f field) int {
 }
 
 func canBeObject(o *object) bool {
-	types := asList(o.get("type"))
-	return !o.has("type") || containsValue(types, "object") || o.has("properties")
+	types := asList(o.Get("type"))
+	return !o.Has("type") || containsValue(types, "object") || o.Has("properties")
 }
 
 // furtherArguments returns the type of unnamed arguments, nil if none are accepted. It
@@ -123,11 +123,11 @@ func canBeObject(o *object) bool {
 // names are detected.
 func (c *converter) furtherArguments(o *object, named int) *typ {
 	more := furtherMembers(o)
-	if s, ok := more.(*object); ok && len(s.keys) > 0 || o.has("patternProperties") {
+	if s, ok := more.(*object); ok && len(s.Keys()) > 0 || o.Has("patternProperties") {
 		return c.others(o, place{hint: "Extra"})
 	}
 	cut := named < len(namedMembers(o))
-	if more != false && named == 0 && !o.has("properties") || cut {
+	if more != false && named == 0 && !o.Has("properties") || cut {
 		return anyType
 	}
 	return nil
@@ -137,14 +137,14 @@ func (c *converter) furtherArguments(o *object, named int) *typ {
 // those that all alternatives require are required.
 func (c *converter) arguments(o *object, fn *function, depth int) *object {
 	for _, key := range []string{"oneOf", "anyOf"} {
-		arms := c.arms(o.list(key), fn, depth)
+		arms := c.arms(o.List(key), fn, depth)
 		if len(arms) == 0 {
 			continue
 		}
 		if depth == 0 {
 			fn.notes = append(fn.notes, alternativesNote(key, arms)...)
 		}
-		o = fold(o.clone(key), arms)
+		o = fold(o.Clone(key), arms)
 	}
 	return o
 }
@@ -164,24 +164,24 @@ func (c *converter) arms(list []any, fn *function, depth int) []*object {
 }
 
 func fold(o *object, arms []*object) *object {
-	props, required := o.object("properties").clone(), arms[0].strings("required")
-	o = o.clone("required")
+	props, required := o.Object("properties").Clone(), arms[0].Texts("required")
+	o = o.Clone("required")
 	for _, arm := range arms {
-		more := arm.object("properties")
-		for _, name := range append(slices.Clone(more.members()), missing(arm)...) {
-			if base, _ := o.object("properties").get(name).(*object); !scalar(base) { // otherwise the base type is enough
-				props.set(name, either(props.get(name), more.get(name)))
+		more := arm.Object("properties")
+		for _, name := range append(slices.Clone(more.Keys()), missing(arm)...) {
+			if base, _ := o.Object("properties").Get(name).(*object); !scalar(base) { // otherwise the base type is enough
+				props.Set(name, either(props.Get(name), more.Get(name)))
 			}
 		}
-		required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(arm.strings("required"), name) })
+		required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(arm.Texts("required"), name) })
 		foldFurther(o, arm)
 	}
-	list := slices.Clone(o.list("required"))
+	list := slices.Clone(o.List("required"))
 	for _, name := range required {
 		list = append(list, name)
 	}
-	o.set("properties", props)
-	o.set("required", list)
+	o.Set("properties", props)
+	o.Set("required", list)
 	return o
 }
 
@@ -196,11 +196,11 @@ func scalar(o *object) bool {
 
 // foldFurther copies the schemas of unnamed members of an alternative to o.
 func foldFurther(o, arm *object) {
-	if _, ok := furtherMembers(arm).(*object); ok && !o.has("additionalProperties") {
-		o.set("additionalProperties", furtherMembers(arm))
+	if _, ok := furtherMembers(arm).(*object); ok && !o.Has("additionalProperties") {
+		o.Set("additionalProperties", furtherMembers(arm))
 	}
-	if arm.has("patternProperties") && !o.has("patternProperties") {
-		o.set("patternProperties", arm.get("patternProperties"))
+	if arm.Has("patternProperties") && !o.Has("patternProperties") {
+		o.Set("patternProperties", arm.Get("patternProperties"))
 	}
 }
 
@@ -214,15 +214,15 @@ func either(a, b any) any {
 	case !both || oa == ob:
 		return a
 	}
-	if arms := oa.list("anyOf"); len(arms) > 0 && len(oa.clone("anyOf", "description").keys) == 0 {
-		oa = oa.clone()
-		oa.set("anyOf", append(slices.Clone(arms), b))
+	if arms := oa.List("anyOf"); len(arms) > 0 && len(oa.Clone("anyOf", "description").Keys()) == 0 {
+		oa = oa.Clone()
+		oa.Set("anyOf", append(slices.Clone(arms), b))
 		return oa
 	}
 	o := &object{}
-	o.set("anyOf", []any{a, b})
-	if text := oa.text("description"); text != "" {
-		o.set("description", text)
+	o.Set("anyOf", []any{a, b})
+	if text := oa.Text("description"); text != "" {
+		o.Set("description", text)
 	}
 	return o
 }
@@ -231,7 +231,7 @@ func either(a, b any) any {
 func alternativesNote(key string, arms []*object) []string {
 	var sets []string
 	for _, arm := range arms[:min(len(arms), 8)] {
-		if names := arm.strings("required"); len(names) > 0 {
+		if names := arm.Texts("required"); len(names) > 0 {
 			sets = append(sets, sanitize.Line(strings.Join(names[:min(len(names), 10)], " + "), 200))
 		}
 	}

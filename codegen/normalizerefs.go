@@ -36,11 +36,11 @@ func (s *refNormalizer) walk(v any, at location, visit func(*object, location)) 
 	case *object:
 		at.base = baseOf(v, at.base)
 		visit(v, at)
-		for _, k := range v.keys {
+		for _, k := range v.Keys() {
 			switch k {
 			case "enum", "const", "default", "examples", "example": // values, not schemas
 			default:
-				s.walk(v.values[k], s.child(at, k), visit)
+				s.walk(v.Get(k), s.child(at, k), visit)
 			}
 		}
 	case []any:
@@ -62,7 +62,7 @@ func (s *refNormalizer) child(at location, key string) location {
 // baseOf returns the base URI of a schema: its own $id, made absolute, or base.
 func baseOf(o *object, base *url.URL) *url.URL {
 	for _, key := range []string{"$id", "id"} {
-		id := o.text(key)
+		id := o.Text(key)
 		if id == "" || id[0] == '#' || len(id) > 4*maxName {
 			continue
 		}
@@ -78,9 +78,9 @@ func baseOf(o *object, base *url.URL) *url.URL {
 func (s *refNormalizer) replaceDynamic(o *object, at location) {
 	s.ids = s.ids || at.base.String() != ""
 	for _, key := range []string{"$dynamicRef", "$recursiveRef"} {
-		if ref := o.text(key); ref != "" && !o.has("$ref") {
-			o.remove(key)
-			o.set("$ref", ref)
+		if ref := o.Text(key); ref != "" && !o.Has("$ref") {
+			o.Remove(key)
+			o.Set("$ref", ref)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (s *refNormalizer) collect(o *object, at location) {
 }
 
 func (s *refNormalizer) rewrite(o *object, at location) {
-	ref := o.text("$ref")
+	ref := o.Text("$ref")
 	if ref == "" || len(ref) > 4*maxName {
 		return
 	}
@@ -114,14 +114,14 @@ func (s *refNormalizer) rewrite(o *object, at location) {
 		fragment = ""
 	}
 	if known {
-		o.set("$ref", "#"+pointer+fragment)
+		o.Set("$ref", "#"+pointer+fragment)
 	}
 }
 
 // anchorsOf returns the anchors of a schema.
 func anchorsOf(o *object) []string {
 	var names []string
-	for _, name := range []string{o.text("$anchor"), o.text("$dynamicAnchor"), fragmentOf(o.text("$id")), fragmentOf(o.text("id"))} {
+	for _, name := range []string{o.Text("$anchor"), o.Text("$dynamicAnchor"), fragmentOf(o.Text("$id")), fragmentOf(o.Text("id"))} {
 		if name != "" {
 			names = append(names, name)
 		}

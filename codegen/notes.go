@@ -27,23 +27,23 @@ const (
 
 // constants returns the values of const or enum.
 func constants(o *object) ([]any, bool) {
-	if o.has("const") {
-		return []any{o.get("const")}, true
+	if o.Has("const") {
+		return []any{o.Get("const")}, true
 	}
-	values := o.list("enum")
+	values := o.List("enum")
 	return values, len(values) > 0
 }
 
 // allowedValues returns the values of an enum that its type allows, or all if it allows none.
 func allowedValues(values []any, o *object) []any {
 	types := typesOf(o)
-	if !o.has("type") || slices.ContainsFunc(types, func(t any) bool { return isKind(t) == nil }) {
+	if !o.Has("type") || slices.ContainsFunc(types, func(t any) bool { return isKind(t) == nil }) {
 		return values
 	}
 	fit := slices.DeleteFunc(slices.Clone(values), func(v any) bool {
 		return !slices.ContainsFunc(types, func(t any) bool { return isKind(t)(v) })
 	})
-	if o.get("nullable") == true || len(fit) == 0 {
+	if o.Get("nullable") == true || len(fit) == 0 {
 		return values
 	}
 	return fit
@@ -149,7 +149,7 @@ func typeOf(v any) *typ {
 
 // scalarDefault returns the default of a schema if it is a short scalar, else nil.
 func scalarDefault(o *object) *literal {
-	l, ok := literalOf(o.get("default"))
+	l, ok := literalOf(o.Get("default"))
 	if !ok || utf8.RuneCountInString(l.text) > 40 {
 		return nil
 	}
@@ -193,18 +193,18 @@ func notInValue(r rune) bool {
 // document returns the documentation of a schema: its own, else that of the schema that it refers to.
 func (c *converter) document(o *object) doc {
 	target := c.follow(o)
-	if arms := target.list("allOf"); len(arms) == 1 && !structural(target) {
+	if arms := target.List("allOf"); len(arms) == 1 && !structural(target) {
 		if arm, ok := arms[0].(*object); ok {
-			target = merge(target.clone("allOf"), c.follow(arm).clone())
+			target = merge(target.Clone("allOf"), c.follow(arm).Clone())
 		}
 	}
 	all := target
 	if o != target {
-		all = merge(o.clone("$ref", "allOf"), target.clone())
+		all = merge(o.Clone("$ref", "allOf"), target.Clone())
 	}
-	text := all.text("description")
+	text := all.Text("description")
 	if text == "" {
-		text = all.text("title")
+		text = all.Text("title")
 	}
 	return doc{text: prose(text, maxText), notes: c.notes(all)}
 }
@@ -212,15 +212,15 @@ func (c *converter) document(o *object) doc {
 // notes returns the constraints that the type does not express.
 func (c *converter) notes(o *object) []string {
 	notes := valueNotes(o)
-	if items := c.follow(o.object("items")); items != nil {
+	if items := c.follow(o.Object("items")); items != nil {
 		for _, n := range valueNotes(items) {
 			notes = append(notes, "each "+n)
 		}
 	}
 	notes = append(notes, enumMeanings(o)...)
-	if o.has("default") {
-		notes = append(notes, "default "+show(o.get("default")))
-	} else if examples := o.list("examples"); len(examples) > 0 {
+	if o.Has("default") {
+		notes = append(notes, "default "+show(o.Get("default")))
+	} else if examples := o.List("examples"); len(examples) > 0 {
 		notes = append(notes, "e.g. "+show(examples[0]))
 	}
 	return notes
@@ -232,24 +232,24 @@ var strictFormats = stringSet([]string{"date-time", "date", "time", "email", "uu
 // enumMeanings returns the descriptions of the values of an enum, from a common extension
 // keyword next to the enum, or from const and title in each arm.
 func enumMeanings(o *object) []string {
-	values := o.list("enum")
+	values := o.List("enum")
 	for _, key := range []string{"enumDescriptions", "x-enum-descriptions", "x-enumDescriptions", "x-enum-varnames", "x-enumNames", "enumNames"} {
-		if names := o.strings(key); len(names) == len(values) && len(names) > 0 {
+		if names := o.Texts(key); len(names) == len(values) && len(names) > 0 {
 			return meaningNote(values, names)
 		}
 	}
 	values = nil
 	var names []string
-	for _, arm := range slices.Concat(o.list("oneOf"), o.list("anyOf")) {
+	for _, arm := range slices.Concat(o.List("oneOf"), o.List("anyOf")) {
 		a, _ := arm.(*object)
-		name := a.text("description")
+		name := a.Text("description")
 		if name == "" {
-			name = a.text("title")
+			name = a.Text("title")
 		}
-		if !a.has("const") || name == "" {
+		if !a.Has("const") || name == "" {
 			return nil
 		}
-		values, names = append(values, a.get("const")), append(names, name)
+		values, names = append(values, a.Get("const")), append(names, name)
 	}
 	return meaningNote(values, names)
 }
@@ -282,29 +282,29 @@ func scalarNotes(o *object) []string {
 			notes = append(notes, note)
 		}
 	}
-	if o.get("deprecated") == true {
+	if o.Get("deprecated") == true {
 		add("deprecated")
 	}
-	if o.get("readOnly") == true {
+	if o.Get("readOnly") == true {
 		add("read-only")
 	}
-	if o.get("writeOnly") == true {
+	if o.Get("writeOnly") == true {
 		add("write-only")
 	}
 	add(valuesNote(o))
-	add(showText(o.text("format")))
-	add(showText(o.text("contentEncoding")))
+	add(showText(o.Text("format")))
+	add(showText(o.Text("contentEncoding")))
 	add(rangeText(lower(o), upper(o), ""))
-	add(rangeText(o.get("minLength"), o.get("maxLength"), " characters"))
-	add(rangeText(o.get("minItems"), o.get("maxItems"), " items"))
-	add(rangeText(o.get("minProperties"), o.get("maxProperties"), " members"))
-	if m, ok := o.get("multipleOf").(json.Number); ok {
+	add(rangeText(o.Get("minLength"), o.Get("maxLength"), " characters"))
+	add(rangeText(o.Get("minItems"), o.Get("maxItems"), " items"))
+	add(rangeText(o.Get("minProperties"), o.Get("maxProperties"), " members"))
+	if m, ok := o.Get("multipleOf").(json.Number); ok {
 		add("multiple of " + show(m))
 	}
-	if o.get("uniqueItems") == true {
+	if o.Get("uniqueItems") == true {
 		add("unique items")
 	}
-	if p := o.text("pattern"); p != "" && !strictFormats[o.text("format")] {
+	if p := o.Text("pattern"); p != "" && !strictFormats[o.Text("format")] {
 		add("pattern " + showText(p))
 	}
 	return notes
@@ -329,15 +329,15 @@ func lower(o *object) any { return boundValue(o, "minimum", "exclusiveMinimum", 
 func upper(o *object) any { return boundValue(o, "maximum", "exclusiveMaximum", "< ") }
 
 func boundValue(o *object, inclusive, exclusive, sign string) any {
-	switch x := o.get(exclusive).(type) {
+	switch x := o.Get(exclusive).(type) {
 	case json.Number:
 		return sign + x.String()
 	case bool:
-		if n, ok := o.get(inclusive).(json.Number); ok && x {
+		if n, ok := o.Get(inclusive).(json.Number); ok && x {
 			return sign + n.String()
 		}
 	}
-	return o.get(inclusive)
+	return o.Get(inclusive)
 }
 
 func rangeText(low, high any, unit string) string {
@@ -374,31 +374,31 @@ func boundText(v any, sign string) string {
 // memberNotes returns the constraints of a schema on an object as a whole.
 func memberNotes(o *object) []string {
 	notes := append(keyNotes(o), conditionNotes(o)...)
-	if by := o.object("discriminator").text("propertyName"); by != "" {
-		notes = append(notes, "discriminated by "+showText(by)+mappingText(o.object("discriminator").object("mapping")))
+	if by := o.Object("discriminator").Text("propertyName"); by != "" {
+		notes = append(notes, "discriminated by "+showText(by)+mappingText(o.Object("discriminator").Object("mapping")))
 	}
 	return notes
 }
 
 func mappingText(mapping *object) string {
-	if len(mapping.members()) == 0 {
+	if len(mapping.Keys()) == 0 {
 		return ""
 	}
-	return ": " + nameList(mapping.members())
+	return ": " + nameList(mapping.Keys())
 }
 
 // keyNotes returns the constraints on the names of unnamed members.
 func keyNotes(o *object) []string {
 	var notes []string
-	names := o.object("propertyNames")
+	names := o.Object("propertyNames")
 	if values, ok := constants(names); ok {
 		notes = append(notes, "keys "+showAll(values))
-	} else if p := names.text("pattern"); p != "" {
+	} else if p := names.Text("pattern"); p != "" {
 		notes = append(notes, "keys match "+showText(p))
-	} else if f := names.text("format"); f != "" {
+	} else if f := names.Text("format"); f != "" {
 		notes = append(notes, "keys are "+showText(f))
 	}
-	patterns := o.object("patternProperties").members()
+	patterns := o.Object("patternProperties").Keys()
 	for _, p := range patterns[:min(len(patterns), 4)] {
 		if p != "" && p != ".*" && p != "^.*$" {
 			notes = append(notes, "keys match "+showText(p))
@@ -455,12 +455,12 @@ func writeCompact(b *strings.Builder, v any, limit int) {
 		b.WriteByte(']')
 	case *object:
 		b.WriteByte('{')
-		for i, k := range v.keys[:min(len(v.keys), limit)] {
+		for i, k := range v.Keys()[:min(len(v.Keys()), limit)] {
 			if i > 0 {
 				b.WriteString(", ")
 			}
 			b.WriteString(strconv.Quote(k[:min(len(k), 8*limit)]) + ": ")
-			writeCompact(b, v.values[k], limit)
+			writeCompact(b, v.Get(k), limit)
 		}
 		b.WriteByte('}')
 	}

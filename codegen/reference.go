@@ -107,7 +107,7 @@ func (t *typ) reaches(d *def, steps int) bool {
 
 // target returns the object that a schema's $ref refers to, nil if there is none.
 func (c *converter) target(o *object) *object {
-	v, _ := c.resolve(o.text("$ref"))
+	v, _ := c.resolve(o.Text("$ref"))
 	target, _ := v.(*object)
 	return target
 }
@@ -115,7 +115,7 @@ func (c *converter) target(o *object) *object {
 // follow returns the end of a chain of schemas that are only references, nil if the chain is too long.
 func (c *converter) follow(o *object) *object {
 	for range maxFlatten {
-		if !o.has("$ref") || structural(o) {
+		if !o.Has("$ref") || structural(o) {
 			return o
 		}
 		o = c.target(o)
@@ -148,7 +148,7 @@ func step(v any, part string) (any, bool) {
 	part = pointerKey(part)
 	switch v := v.(type) {
 	case *object:
-		return v.get(part), v.has(part)
+		return v.Get(part), v.Has(part)
 	case []any:
 		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(v) {
 			return v[i], true
@@ -181,8 +181,8 @@ func collectAnchors(v any, into map[string]any) {
 				into[name] = v
 			}
 		}
-		for _, k := range v.keys {
-			collectAnchors(v.values[k], into)
+		for _, k := range v.Keys() {
+			collectAnchors(v.Get(k), into)
 		}
 	case []any:
 		for _, item := range v {

@@ -61,12 +61,12 @@ func (c *converter) convert(schema any, at place) *typ {
 	switch alias := c.alias(o); {
 	case alias == nil:
 		t = c.shape(o, at)
-	case alias.has("$ref"):
-		t = c.reference(alias.text("$ref"), at)
+	case alias.Has("$ref"):
+		t = c.reference(alias.Text("$ref"), at)
 	default:
 		t = c.convert(alias, at.in(at.hint))
 	}
-	if o.get("nullable") == true && t.kind != anyKind {
+	if o.Get("nullable") == true && t.kind != anyKind {
 		t = union(t, nullType)
 	}
 	return t
@@ -79,15 +79,15 @@ func (c *converter) alias(o *object) *object {
 		return nil
 	}
 	var said []*object
-	for _, arm := range o.list("allOf") {
-		if a, ok := arm.(*object); ok && (structural(a) || conditional(a) || a.hasAny("$ref", "allOf")) {
+	for _, arm := range o.List("allOf") {
+		if a, ok := arm.(*object); ok && (structural(a) || conditional(a) || a.HasAny("$ref", "allOf")) {
 			said = append(said, a)
 		}
 	}
 	switch {
-	case o.has("$ref") && len(said) == 0:
+	case o.Has("$ref") && len(said) == 0:
 		return o
-	case !o.has("$ref") && len(said) == 1:
+	case !o.Has("$ref") && len(said) == 1:
 		return said[0]
 	}
 	return nil
@@ -96,7 +96,7 @@ func (c *converter) alias(o *object) *object {
 // shape converts a schema with constraints of its own. A composed schema may be
 // recursive through its parts.
 func (c *converter) shape(o *object, at place) *typ {
-	if !o.hasAny("allOf", "$ref") {
+	if !o.HasAny("allOf", "$ref") {
 		return c.flat(o, at)
 	}
 	return c.convertOnce(o, at.hint, func() *typ { return c.flat(c.flatten(o, 0), at) })
@@ -109,7 +109,7 @@ func (c *converter) flat(o *object, at place) *typ {
 	}
 	o = withConditions(o)
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if arms := o.list(key); describesTypes(arms) {
+		if arms := o.List(key); describesTypes(arms) {
 			return c.alternatives(o, key, arms, at)
 		}
 	}
@@ -118,11 +118,11 @@ func (c *converter) flat(o *object, at place) *typ {
 
 // alternatives converts oneOf and anyOf. Sibling keywords apply to every arm.
 func (c *converter) alternatives(o *object, key string, arms []any, at place) *typ {
-	base := o.clone(key, "description", "title", "default", "examples", "$defs", "definitions")
+	base := o.Clone(key, "description", "title", "default", "examples", "$defs", "definitions")
 	types := make([]*typ, 0, len(arms))
 	for _, arm := range arms[:min(len(arms), maxFields)] {
 		a, ok := arm.(*object)
-		if ok && (structuralBeyondType(base) || base.has("type") && !structural(a) && !a.hasAny("$ref", "allOf")) {
+		if ok && (structuralBeyondType(base) || base.Has("type") && !structural(a) && !a.HasAny("$ref", "allOf")) {
 			arm = merge(c.flatten(a, 0), base)
 		}
 		types = append(types, c.convert(arm, at.in(at.hint+" "+variantName(a))))
@@ -132,9 +132,9 @@ func (c *converter) alternatives(o *object, key string, arms []any, at place) *t
 
 // variantName returns the discriminating constant of an arm of a union, if it is a string.
 func variantName(o *object) string {
-	props := o.object("properties")
-	for _, name := range props.members() {
-		prop, _ := props.get(name).(*object)
+	props := o.Object("properties")
+	for _, name := range props.Keys() {
+		prop, _ := props.Get(name).(*object)
 		if values, ok := constants(prop); ok && len(values) == 1 {
 			word, _ := values[0].(string)
 			return word
@@ -147,7 +147,7 @@ func variantName(o *object) string {
 func describesTypes(arms []any) bool {
 	return slices.ContainsFunc(arms, func(arm any) bool {
 		o, ok := arm.(*object)
-		return ok && o.hasAny("$ref", "type", "properties", "items", "prefixItems", "enum", "const", "allOf", "anyOf", "oneOf", "additionalProperties")
+		return ok && o.HasAny("$ref", "type", "properties", "items", "prefixItems", "enum", "const", "allOf", "anyOf", "oneOf", "additionalProperties")
 	})
 }
 
@@ -165,23 +165,23 @@ func (c *converter) byType(o *object, at place) *typ {
 
 // typesOf returns the type keyword as a list. If it is missing, it infers the types from the other keywords.
 func typesOf(o *object) []any {
-	switch t := o.get("type").(type) {
+	switch t := o.Get("type").(type) {
 	case string:
 		return []any{t}
 	case []any:
 		return t
 	}
 	var implied []any
-	if o.hasAny("properties", "additionalProperties", "patternProperties", "required", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties") {
+	if o.HasAny("properties", "additionalProperties", "patternProperties", "required", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties") {
 		implied = append(implied, "object")
 	}
-	if o.hasAny("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains") {
+	if o.HasAny("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains") {
 		implied = append(implied, "array")
 	}
-	if o.hasAny("pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType") {
+	if o.HasAny("pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType") {
 		implied = append(implied, "string")
 	}
-	if o.hasAny("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") {
+	if o.HasAny("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") {
 		implied = append(implied, "number")
 	}
 	return implied
@@ -208,10 +208,10 @@ func (c *converter) oneType(name any, o *object, at place) *typ {
 }
 
 func (c *converter) array(o *object, at place) *typ {
-	items, rest := o.list("prefixItems"), o.get("items")
+	items, rest := o.List("prefixItems"), o.Get("items")
 	if len(items) == 0 { // before 2020-12
-		if list := o.list("items"); len(list) > 0 {
-			items, rest = list, o.get("additionalItems")
+		if list := o.List("items"); len(list) > 0 {
+			items, rest = list, o.Get("additionalItems")
 		}
 	}
 	if len(items) == 0 || len(items) > 32 {
@@ -229,7 +229,7 @@ func (c *converter) array(o *object, at place) *typ {
 
 // fixedLength reports whether a schema requires the n elements that it lists, and no others but rest.
 func fixedLength(o *object, n int, rest any) bool {
-	least, most := count(o.get("minItems")), count(o.get("maxItems"))
+	least, most := count(o.Get("minItems")), count(o.Get("maxItems"))
 	_, more := rest.(*object)
 	return least >= n && (rest == false || more || most == n)
 }
@@ -261,9 +261,9 @@ func (c *converter) object(o *object, at place) *typ {
 // others returns the type of the unnamed members.
 func (c *converter) others(o *object, at place) *typ {
 	var types []*typ
-	patterns := o.object("patternProperties")
-	for _, p := range patterns.members() {
-		types = append(types, c.convert(patterns.get(p), at.in(singular(at.hint))))
+	patterns := o.Object("patternProperties")
+	for _, p := range patterns.Keys() {
+		types = append(types, c.convert(patterns.Get(p), at.in(singular(at.hint))))
 	}
 	switch more := furtherMembers(o).(type) {
 	case *object:
@@ -278,38 +278,38 @@ func (c *converter) others(o *object, at place) *typ {
 
 // furtherMembers returns the schema of unnamed members: additionalProperties, else unevaluatedProperties.
 func furtherMembers(o *object) any {
-	if o.has("additionalProperties") {
-		return o.get("additionalProperties")
+	if o.Has("additionalProperties") {
+		return o.Get("additionalProperties")
 	}
-	return o.get("unevaluatedProperties")
+	return o.Get("unevaluatedProperties")
 }
 
 // isClosed reports whether a schema forbids members other than the fields known ones.
 // It returns false if not all members are known.
 func (c *converter) isClosed(o *object, fields int) bool {
-	return o.get("additionalProperties") == false && !o.hasAny("patternProperties", "$ref", "allOf") &&
+	return o.Get("additionalProperties") == false && !o.HasAny("patternProperties", "$ref", "allOf") &&
 		fields >= len(namedMembers(o)) && c.nodes <= maxNodes
 }
 
 func isOpen(o *object) bool {
 	switch more := furtherMembers(o).(type) {
 	case bool:
-		return more || o.has("patternProperties")
+		return more || o.Has("patternProperties")
 	case *object:
 		return true
 	}
-	return o.has("patternProperties")
+	return o.Has("patternProperties")
 }
 
 // fields returns the named members of an object, up to maxFields, without those with too long a name.
 func (c *converter) fields(o *object, at place) []field {
-	props, required := o.object("properties"), stringSet(o.strings("required"))
+	props, required := o.Object("properties"), stringSet(o.Texts("required"))
 	var fields []field
 	for _, name := range namedMembers(o) {
 		if len(fields) == maxFields || len(name) > maxName {
 			continue
 		}
-		f := c.field(name, props.get(name), at)
+		f := c.field(name, props.Get(name), at)
 		f.required = f.required || required[name]
 		fields = append(fields, f)
 	}
@@ -318,44 +318,44 @@ func (c *converter) fields(o *object, at place) []field {
 
 // namedMembers returns the names of the members that a schema lists or requires and does not forbid.
 func namedMembers(o *object) []string {
-	props := o.object("properties")
-	names := append(slices.Clone(props.members()), missing(o)...)
-	return slices.DeleteFunc(names, func(name string) bool { return props.has(name) && forbidden(props.get(name)) })
+	props := o.Object("properties")
+	names := append(slices.Clone(props.Keys()), missing(o)...)
+	return slices.DeleteFunc(names, func(name string) bool { return props.Has(name) && forbidden(props.Get(name)) })
 }
 
 // forbidden reports whether no value fits a schema.
 func forbidden(schema any) bool {
 	o, _ := schema.(*object)
-	not, ok := o.get("not").(*object)
-	return schema == false || o.get("not") == true || ok && len(not.keys) == 0
+	not, ok := o.Get("not").(*object)
+	return schema == false || o.Get("not") == true || ok && len(not.Keys()) == 0
 }
 
 // missing returns the required members that have no schema.
 func missing(o *object) []string {
-	props, seen := o.object("properties"), map[string]bool{}
-	return slices.DeleteFunc(o.strings("required"), func(name string) bool {
+	props, seen := o.Object("properties"), map[string]bool{}
+	return slices.DeleteFunc(o.Texts("required"), func(name string) bool {
 		again := seen[name]
 		seen[name] = true
-		return again || props.has(name)
+		return again || props.Has(name)
 	})
 }
 
 func (c *converter) field(name string, schema any, at place) field {
 	o, _ := schema.(*object)
 	said := o // the schema that has its default
-	if !o.has("default") {
+	if !o.Has("default") {
 		said = c.follow(o)
 	}
 	return field{
 		name: name, typ: c.convert(schema, at.in(name)),
-		required: o.get("required") == true, // draft 3
+		required: o.Get("required") == true, // draft 3
 		doc:      c.document(o), defaultValue: scalarDefault(said),
 	}
 }
 
 // define returns an equal existing definition of an object type, or a new one with a name.
 func (c *converter) define(t *typ, hint string, o *object) *def {
-	d := &def{typ: t, doc: doc{text: o.text("description")}}
+	d := &def{typ: t, doc: doc{text: o.Text("description")}}
 	key := t.key() + d.doc.text
 	if known := c.byKey[key]; known != nil {
 		return known

@@ -3,7 +3,6 @@ package codegen
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,12 +88,12 @@ func acceptsMembers(fields []field, further *typ, o *object) bool {
 	known := map[string]bool{}
 	for _, f := range fields {
 		known[f.name] = true
-		if !o.has(f.name) && f.required || o.has(f.name) && !accepts(f.typ, o.get(f.name)) {
+		if !o.Has(f.name) && f.required || o.Has(f.name) && !accepts(f.typ, o.Get(f.name)) {
 			return false
 		}
 	}
-	for _, name := range o.members() {
-		if !known[name] && (further == nil || !accepts(further, o.get(name))) {
+	for _, name := range o.Keys() {
+		if !known[name] && (further == nil || !accepts(further, o.Get(name))) {
 			return false
 		}
 	}
@@ -120,7 +119,7 @@ func (s *soundness) check(t *testing.T, name string, tl tool.Tool, rounds int) {
 // beside named ones is not taken by wrappers on purpose, so that a misspelt name is found.
 func extra(schema json.RawMessage, fn function) *typ {
 	root, _ := decode(schema)
-	if o, ok := root.(*object); ok && o.get("additionalProperties") == true {
+	if o, ok := root.(*object); ok && o.Get("additionalProperties") == true {
 		return anyType
 	}
 	return fn.extra
@@ -167,32 +166,6 @@ func compileSchema(raw json.RawMessage) *jsonschema.Schema {
 		return nil
 	}
 	return schema
-}
-
-// MarshalJSON writes the members in their order.
-func (o *object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, k := range o.keys {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		v, err := json.Marshal(o.values[k])
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, "%s:%s", mustJSON(k), v)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-func mustJSON(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }
 
 // toolList reads a tools/list answer.

@@ -118,14 +118,14 @@ func (r *reader) requestBody(at place) (*body, error) {
 		return nil, err
 	}
 	content := p.in("content")
-	mime := preferred(content.object().members())
+	mime := preferred(content.object().Keys())
 	if mime == "" {
 		return nil, nil
 	}
 	media := content.in(mime)
 	return &body{
-		mime: sendable(mime), kind: kindOf(mime), required: p.object().flag("required"), description: p.object().text("description"),
-		schema: media.in("schema"), encoding: media.object().object("encoding"),
+		mime: sendable(mime), kind: kindOf(mime), required: p.object().Flag("required"), description: p.object().Text("description"),
+		schema: media.in("schema"), encoding: media.object().Object("encoding"),
 	}, nil
 }
 
@@ -139,11 +139,11 @@ func (r *reader) setMembers(b *body) error {
 		return err
 	}
 	o := p.object()
-	if err != nil || o.object("properties") == nil {
+	if err != nil || o.Object("properties") == nil {
 		return nil //nolint:nilerr // it becomes a body of any value
 	}
 	b.files = map[string]bool{}
-	for _, name := range o.object("properties").keys {
+	for _, name := range o.Object("properties").Keys() {
 		if err := r.setMember(b, name, p.in("properties").in(name)); err != nil {
 			return err
 		}
@@ -154,9 +154,9 @@ func (r *reader) setMembers(b *body) error {
 
 // isPlainObject reports whether a schema is described by its properties alone.
 func isPlainObject(o *object) bool {
-	structured := slices.ContainsFunc([]string{"allOf", "anyOf", "oneOf", "patternProperties", "if"}, o.has)
-	more := o.get("additionalProperties")
-	return !structured && !o.flag("nullable") && (more == nil || more == false)
+	structured := slices.ContainsFunc([]string{"allOf", "anyOf", "oneOf", "patternProperties", "if"}, o.Has)
+	more := o.Get("additionalProperties")
+	return !structured && !o.Flag("nullable") && (more == nil || more == false)
 }
 
 func (r *reader) setMember(b *body, name string, at place) error {
@@ -164,7 +164,7 @@ func (r *reader) setMember(b *body, name string, at place) error {
 	if isLimit(err) {
 		return err
 	}
-	if err != nil || !one.object().flag("readOnly") {
+	if err != nil || !one.object().Flag("readOnly") {
 		b.members = append(b.members, name)
 	}
 	if items, err := r.l.resolve(one.in("items")); err == nil && isFile(items.object()) || isFile(one.object()) {
@@ -174,20 +174,20 @@ func (r *reader) setMember(b *body, name string, at place) error {
 }
 
 func isFile(o *object) bool {
-	return o.text("type") == "file" || o.text("type") == "string" && o.text("format") == "binary" || o.has("contentMediaType") && !o.has("contentEncoding")
+	return o.Text("type") == "file" || o.Text("type") == "string" && o.Text("format") == "binary" || o.Has("contentMediaType") && !o.Has("contentEncoding")
 }
 
 // encode returns the body of a call and its media type; none if there is neither an argument for it nor the need of one.
 func (b *body) encode(args *object) ([]byte, string, error) {
-	value, given := args.get(b.argument), args.has(b.argument)
+	value, given := args.Get(b.argument), args.Has(b.argument)
 	if b.flat {
 		members := newObject()
 		for _, name := range b.members {
-			if args.has(name) {
-				members.set(name, args.get(name))
+			if args.Has(name) {
+				members.Set(name, args.Get(name))
 			}
 		}
-		value, given = members, b.required || len(members.keys) > 0
+		value, given = members, b.required || len(members.Keys()) > 0
 	}
 	if !given {
 		if b.required {
@@ -232,10 +232,10 @@ func (b *body) form(value any) ([]byte, string, error) {
 		return nil, "", fmt.Errorf("the argument %s must be an object", b.argument)
 	}
 	var pairs []string
-	for _, name := range o.keys {
-		v := o.get(name)
-		e := b.encoding.object(name)
-		style, explode := e.text("style"), !e.has("explode") || e.flag("explode")
+	for _, name := range o.Keys() {
+		v := o.Get(name)
+		e := b.encoding.Object(name)
+		style, explode := e.Text("style"), !e.Has("explode") || e.Flag("explode")
 		if style == "deepObject" || style == "" && isNested(v) {
 			pairs = append(pairs, deep(escape(name), v)...)
 			continue
@@ -253,10 +253,10 @@ func (b *body) multipart(value any) ([]byte, string, error) {
 	}
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
-	for _, name := range o.keys {
-		values, several := o.get(name).([]any)
+	for _, name := range o.Keys() {
+		values, several := o.Get(name).([]any)
 		if !several {
-			values = []any{o.get(name)}
+			values = []any{o.Get(name)}
 		}
 		for _, v := range values {
 			if err := b.part(w, name, v); err != nil {
@@ -289,7 +289,7 @@ func (b *body) part(w *multipart.Writer, name string, v any) error {
 		kind, data = "application/octet-stream", decoded
 		disposition += fmt.Sprintf(`; filename="%s"`, quoteEscaper.Replace(name))
 	}
-	if own, _, _ := strings.Cut(b.encoding.object(name).text("contentType"), ","); own != "" && !strings.Contains(own, "*") {
+	if own, _, _ := strings.Cut(b.encoding.Object(name).Text("contentType"), ","); own != "" && !strings.Contains(own, "*") {
 		kind = sendable(strings.TrimSpace(own))
 	}
 	header.Set("Content-Disposition", disposition)

@@ -124,12 +124,12 @@ func convertMap(s *schemas, p place, depth int) (any, error) {
 		return nil, nil
 	}
 	out := newObject()
-	for _, key := range o.keys {
+	for _, key := range o.Keys() {
 		v, err := s.convert(p.in(key), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		out.set(key, v)
+		out.Set(key, v)
 	}
 	return out, nil
 }
@@ -138,7 +138,7 @@ func convertMap(s *schemas, p place, depth int) (any, error) {
 func (s *schemas) keywords(p place, o *object, depth int) (any, error) {
 	out := newObject()
 	setType(out, o, s.response)
-	for _, key := range o.keys {
+	for _, key := range o.Keys() {
 		if err := s.setKeyword(out, p, key, depth); err != nil {
 			return nil, err
 		}
@@ -146,8 +146,8 @@ func (s *schemas) keywords(p place, o *object, depth int) (any, error) {
 	if err := s.setProperties(out, p, depth); err != nil {
 		return nil, err
 	}
-	if text := prose(o.text("description"), maxNested); text != "" && !s.brief {
-		out.set("description", text)
+	if text := prose(o.Text("description"), maxNested); text != "" && !s.brief {
+		out.Set("description", text)
 	}
 	legacyBounds(out, o)
 	return withNull(out, o), nil
@@ -156,7 +156,7 @@ func (s *schemas) keywords(p place, o *object, depth int) (any, error) {
 // setKeyword converts one keyword other than type and properties.
 func (s *schemas) setKeyword(out *object, p place, key string, depth int) error {
 	convert := keywordOf(key)
-	if convert == nil || out.has(key) || s.response && key == "default" {
+	if convert == nil || out.Has(key) || s.response && key == "default" {
 		return nil
 	}
 	v, err := convert(s, p.in(key), depth)
@@ -166,30 +166,30 @@ func (s *schemas) setKeyword(out *object, p place, key string, depth int) error 
 	if key == "oneOf" { // arms of APIs overlap, which the server decides
 		key = "anyOf"
 	}
-	if key == "anyOf" && out.has(key) {
-		v = append(out.list(key), v.([]any)...)
+	if key == "anyOf" && out.Has(key) {
+		v = append(out.List(key), v.([]any)...)
 	}
-	out.set(key, v)
+	out.Set(key, v)
 	return nil
 }
 
 // setType sets the type, and how bytes are written.
 func setType(out, o *object, response bool) {
-	switch t := o.get("type").(type) {
+	switch t := o.Get("type").(type) {
 	case string:
 		if t == "file" { // OpenAPI 2.0
-			out.set("type", "string")
-			out.set("contentEncoding", "base64")
+			out.Set("type", "string")
+			out.Set("contentEncoding", "base64")
 		} else if validTypes[t] {
-			out.set("type", t)
+			out.Set("type", t)
 		}
 	case []any:
 		if len(t) > 0 && !slices.ContainsFunc(t, func(v any) bool { word, _ := v.(string); return !validTypes[word] }) {
-			out.set("type", unique(t))
+			out.Set("type", unique(t))
 		}
 	}
-	if f := o.text("format"); !response && (f == "binary" || f == "byte") {
-		out.set("contentEncoding", "base64")
+	if f := o.Text("format"); !response && (f == "binary" || f == "byte") {
+		out.Set("contentEncoding", "base64")
 	}
 }
 
@@ -204,11 +204,11 @@ func (s *schemas) setProperties(out *object, p place, depth int) error {
 		hidden = "writeOnly"
 	}
 	properties, dropped := newObject(), map[string]bool{}
-	for _, name := range all.object().keys {
+	for _, name := range all.object().Keys() {
 		one := all.in(name)
 		if target, err := s.l.resolve(one); isLimit(err) {
 			return err
-		} else if one.object().flag(hidden) || err == nil && target.object().flag(hidden) {
+		} else if one.object().Flag(hidden) || err == nil && target.object().Flag(hidden) {
 			dropped[name] = true
 			continue
 		}
@@ -216,11 +216,11 @@ func (s *schemas) setProperties(out *object, p place, depth int) error {
 		if err != nil {
 			return err
 		}
-		properties.set(name, v)
+		properties.Set(name, v)
 	}
-	out.set("properties", properties)
-	if len(dropped) > 0 && out.has("required") {
-		out.set("required", slices.DeleteFunc(out.list("required"), func(v any) bool { return dropped[v.(string)] }))
+	out.Set("properties", properties)
+	if len(dropped) > 0 && out.Has("required") {
+		out.Set("required", slices.DeleteFunc(out.List("required"), func(v any) bool { return dropped[v.(string)] }))
 	}
 	return nil
 }
@@ -228,31 +228,26 @@ func (s *schemas) setProperties(out *object, p place, depth int) error {
 // legacyBounds converts the exclusive bounds of OpenAPI 3.0, which are flags.
 func legacyBounds(out, o *object) {
 	for flag, bound := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
-		if n := out.get(bound); o.flag(flag) && n != nil {
-			out.set(flag, n)
-			out.delete(bound)
+		if n := out.Get(bound); o.Flag(flag) && n != nil {
+			out.Set(flag, n)
+			out.Remove(bound)
 		}
 	}
-}
-
-func (o *object) delete(key string) {
-	delete(o.values, key)
-	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
 }
 
 // withNull allows null where OpenAPI 3.0 says nullable.
 func withNull(out, o *object) any {
-	if !o.flag("nullable") && !o.flag("x-nullable") {
+	if !o.Flag("nullable") && !o.Flag("x-nullable") {
 		return out
 	}
-	if word, ok := out.get("type").(string); ok && word != "null" && !out.has("const") {
-		out.set("type", []any{word, "null"})
-		if values := out.list("enum"); values != nil && !slices.Contains(values, nil) {
-			out.set("enum", append(slices.Clone(values), nil))
+	if word, ok := out.Get("type").(string); ok && word != "null" && !out.Has("const") {
+		out.Set("type", []any{word, "null"})
+		if values := out.List("enum"); values != nil && !slices.Contains(values, nil) {
+			out.Set("enum", append(slices.Clone(values), nil))
 		}
 		return out
 	}
-	if len(out.keys) == 0 {
+	if len(out.Keys()) == 0 {
 		return out
 	}
 	return newObject("anyOf", []any{out, newObject("type", "null")})

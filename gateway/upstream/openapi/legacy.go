@@ -5,7 +5,7 @@ import "slices"
 // setLegacy reads what OpenAPI 2.0 says differently: the parameter is its own schema, and collectionFormat the style.
 func (p *parameter) setLegacy(at place) {
 	p.schema = place{at.doc, schemaOfParameter(at.object())}
-	switch at.object().text("collectionFormat") {
+	switch at.object().Text("collectionFormat") {
 	case "multi":
 		p.style, p.explode = "form", true
 	case "ssv":
@@ -22,9 +22,9 @@ func (p *parameter) setLegacy(at place) {
 // schemaOfParameter returns the schema of a parameter of OpenAPI 2.0.
 func schemaOfParameter(o *object) *object {
 	schema := newObject()
-	for _, key := range o.members() {
+	for _, key := range o.Keys() {
 		if !slices.Contains([]string{"name", "in", "required", "collectionFormat", "schema"}, key) {
-			schema.set(key, o.get(key))
+			schema.Set(key, o.Get(key))
 		}
 	}
 	return schema
@@ -32,40 +32,40 @@ func schemaOfParameter(o *object) *object {
 
 // legacyBody takes the parameters that are the body, or fields of it, out of those of an operation.
 func (r *reader) legacyBody(o *operation, found []place) (others []place) {
-	consumes := o.at.object().texts("consumes")
+	consumes := o.at.object().Texts("consumes")
 	if consumes == nil {
-		consumes = r.root.texts("consumes")
+		consumes = r.root.Texts("consumes")
 	}
 	properties, required, encoding := newObject(), []string{}, newObject()
 	var fields *document
 	file := false
 	for _, p := range found {
 		one := p.object()
-		switch one.text("in") {
+		switch one.Text("in") {
 		case "body":
-			o.body = &body{mime: "application/json", kind: jsonBody, required: one.flag("required"), schema: p.in("schema"), description: one.text("description")}
+			o.body = &body{mime: "application/json", kind: jsonBody, required: one.Flag("required"), schema: p.in("schema"), description: one.Text("description")}
 			if mime := preferred(consumes); mime != "" && kindOf(mime) != formBody && kindOf(mime) != multipartBody {
 				o.body.mime, o.body.kind = sendable(mime), kindOf(mime)
 			}
 		case "formData":
-			name := one.text("name")
+			name := one.Text("name")
 			fields = p.doc
-			properties.set(name, schemaOfParameter(one))
-			if one.flag("required") {
+			properties.Set(name, schemaOfParameter(one))
+			if one.Flag("required") {
 				required = append(required, name)
 			}
-			file = file || one.text("type") == "file"
-			encoding.set(name, newObject("style", "form", "explode", one.text("collectionFormat") == "multi"))
+			file = file || one.Text("type") == "file"
+			encoding.Set(name, newObject("style", "form", "explode", one.Text("collectionFormat") == "multi"))
 		default:
 			others = append(others, p)
 		}
 	}
-	if len(properties.keys) == 0 {
+	if len(properties.Keys()) == 0 {
 		return others
 	}
 	schema := newObject("type", "object", "properties", properties)
 	if len(required) > 0 {
-		schema.set("required", list(required))
+		schema.Set("required", list(required))
 	}
 	o.body = &body{mime: "application/x-www-form-urlencoded", kind: formBody, required: len(required) > 0, schema: place{fields, schema}, encoding: encoding}
 	if file || !slices.Contains(consumes, o.body.mime) && slices.Contains(consumes, "multipart/form-data") {

@@ -66,8 +66,8 @@ func Load(ctx context.Context, opts Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := r.root.object("info")
-	a := &API{Title: sanitize.Line(info.text("title"), 100), Version: sanitize.Line(fmt.Sprint(info.get("version")), 50), opts: opts, operations: map[string]*operation{}}
+	info := r.root.Object("info")
+	a := &API{Title: sanitize.Line(info.Text("title"), 100), Version: sanitize.Line(fmt.Sprint(info.Get("version")), 50), opts: opts, operations: map[string]*operation{}}
 	if err := a.define(r, all); err != nil {
 		return nil, err
 	}

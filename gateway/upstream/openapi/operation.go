@@ -61,12 +61,12 @@ func newReader(l *loader, doc *document, opts *Options) (*reader, error) {
 		return nil, fmt.Errorf("%s is not an OpenAPI document: it is not an object", show(doc.name))
 	}
 	r := &reader{l: l, opts: opts, doc: doc, root: root, cache: map[cacheKey]*converted{}}
-	version := fmt.Sprint(root.get("openapi"))
+	version := fmt.Sprint(root.Get("openapi"))
 	switch {
 	case strings.HasPrefix(version, "3.0"):
 	case strings.HasPrefix(version, "3."):
 		r.modern = true
-	case strings.HasPrefix(fmt.Sprint(root.get("swagger")), "2"):
+	case strings.HasPrefix(fmt.Sprint(root.Get("swagger")), "2"):
 		r.legacy = true
 	default:
 		return nil, fmt.Errorf("%s is not an OpenAPI document: it has neither openapi: 3.x nor swagger: 2.0", show(doc.name))
@@ -84,8 +84,8 @@ func (r *reader) skip(method, path string, err error) {
 // operations reads the operations that the settings choose. Those that are invalid are skipped.
 func (r *reader) operations() ([]*operation, error) {
 	var all []*operation
-	paths := place{r.doc, r.root.get("paths")}
-	for _, path := range paths.object().members() {
+	paths := place{r.doc, r.root.Get("paths")}
+	for _, path := range paths.object().Keys() {
 		if !strings.HasPrefix(path, "/") {
 			continue // an extension
 		}
@@ -98,7 +98,7 @@ func (r *reader) operations() ([]*operation, error) {
 			continue
 		}
 		for _, method := range methods {
-			if item.object().object(method) == nil {
+			if item.object().Object(method) == nil {
 				continue
 			}
 			o, err := r.operation(item, method, path)
@@ -127,11 +127,11 @@ func (r *reader) operation(item place, method, path string) (*operation, error) 
 	at := item.in(method)
 	from := at.object()
 	o := &operation{
-		id: from.text("operationId"), method: strings.ToUpper(method), path: path, tags: from.texts("tags"), at: at,
-		summary: from.text("summary"), description: from.text("description"), deprecated: from.flag("deprecated"),
+		id: from.Text("operationId"), method: strings.ToUpper(method), path: path, tags: from.Texts("tags"), at: at,
+		summary: from.Text("summary"), description: from.Text("description"), deprecated: from.Flag("deprecated"),
 	}
 	if o.summary == "" {
-		o.summary = item.object().text("summary")
+		o.summary = item.object().Text("summary")
 	}
 	if !r.choice.takes(o) {
 		return nil, nil
@@ -157,7 +157,7 @@ func (r *reader) parameters(o *operation, item place) error {
 	var found []place
 	index := map[string]int{}
 	for _, level := range []place{item, o.at} {
-		for i, one := range level.object().list("parameters") {
+		for i, one := range level.object().List("parameters") {
 			if i > maxParameters {
 				return fmt.Errorf("it has more than %d parameters", maxParameters)
 			}
@@ -165,7 +165,7 @@ func (r *reader) parameters(o *operation, item place) error {
 			if err != nil {
 				return err
 			}
-			key := p.object().text("in") + " " + p.object().text("name")
+			key := p.object().Text("in") + " " + p.object().Text("name")
 			if at, ok := index[key]; ok {
 				found[at] = p
 				continue
@@ -215,22 +215,22 @@ var ownHeaders = []string{"Accept", "Content-Type", "Authorization", "Host", "Co
 // parameter reads one parameter, nil if it is none.
 func (r *reader) parameter(at place) *parameter {
 	o := at.object()
-	p := &parameter{wire: o.text("name"), in: o.text("in"), required: o.flag("required"), reserved: o.flag("allowReserved"), description: o.text("description")}
+	p := &parameter{wire: o.Text("name"), in: o.Text("in"), required: o.Flag("required"), reserved: o.Flag("allowReserved"), description: o.Text("description")}
 	style := map[string]string{"path": "simple", "query": "form", "header": "simple", "cookie": "form"}[p.in]
 	if p.wire == "" || style == "" || p.in == "header" && (slices.Contains(ownHeaders, http.CanonicalHeaderKey(p.wire)) || !headerName.MatchString(p.wire)) {
 		return nil
 	}
-	if p.style = o.text("style"); p.style == "" {
+	if p.style = o.Text("style"); p.style == "" {
 		p.style = style
 	}
 	p.explode = p.style == "form" || p.style == "cookie"
-	if o.has("explode") {
-		p.explode = o.flag("explode")
+	if o.Has("explode") {
+		p.explode = o.Flag("explode")
 	}
 	p.required = p.required || p.in == "path"
 	p.schema = at.in("schema")
-	if content := at.in("content"); content.object() != nil && len(content.object().keys) > 0 {
-		mime := content.object().keys[0]
+	if content := at.in("content"); content.object() != nil && len(content.object().Keys()) > 0 {
+		mime := content.object().Keys()[0]
 		p.asJSON, p.schema = isJSON(mime), content.in(mime).in("schema")
 	}
 	if r.legacy {

@@ -19,7 +19,7 @@ type place struct {
 func (p place) object() *object { o, _ := p.value.(*object); return o }
 
 // in returns the place of a member.
-func (p place) in(key string) place { return place{p.doc, p.object().get(key)} }
+func (p place) in(key string) place { return place{p.doc, p.object().Get(key)} }
 
 // reference is the target of a $ref.
 type reference struct{ file, pointer string }
@@ -77,7 +77,7 @@ func (l *loader) lookup(r reference) (place, error) {
 func member(v any, key string) (any, bool) {
 	switch v := v.(type) {
 	case *object:
-		return v.get(key), v.has(key)
+		return v.Get(key), v.Has(key)
 	case []any:
 		i, err := strconv.Atoi(key)
 		if err != nil || i < 0 || i >= len(v) {
@@ -103,7 +103,7 @@ var errCycle = errors.New("a reference refers to itself")
 // resolve follows references until a value that is none.
 func (l *loader) resolve(p place) (place, error) {
 	for range maxHops {
-		ref, ok := p.object().get("$ref").(string)
+		ref, ok := p.object().Get("$ref").(string)
 		if !ok {
 			return p, nil
 		}

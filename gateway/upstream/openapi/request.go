@@ -78,16 +78,16 @@ func (o *operation) arguments(raw json.RawMessage) (*object, error) {
 	if err != nil || !ok {
 		return nil, invalid("the arguments must be a JSON object")
 	}
-	for _, name := range args.keys {
+	for _, name := range args.Keys() {
 		if !o.takes(name) {
 			return nil, invalid("unknown argument %.80q", name)
 		}
 	}
 	for _, p := range o.params {
-		if args.has(p.name) && args.get(p.name) == nil {
-			args.delete(p.name)
+		if args.Has(p.name) && args.Get(p.name) == nil {
+			args.Remove(p.name)
 		}
-		if p.required && !args.has(p.name) {
+		if p.required && !args.Has(p.name) {
 			return nil, invalid("the argument %s is missing", p.name)
 		}
 	}
@@ -110,7 +110,7 @@ func (o *operation) expandPath(args *object) (string, error) {
 		if p.in != "path" {
 			continue
 		}
-		v := args.get(p.name)
+		v := args.Get(p.name)
 		text := p.inPath(v)
 		if p.asJSON {
 			text = url.PathEscape(string(appendJSON(nil, v)))
@@ -147,10 +147,10 @@ func escapeTemplate(path string) string {
 func (o *operation) addParameters(req *http.Request, args *object) error {
 	var query, cookies []string
 	for _, p := range o.params {
-		if !args.has(p.name) {
+		if !args.Has(p.name) {
 			continue
 		}
-		v := args.get(p.name)
+		v := args.Get(p.name)
 		switch p.in {
 		case "query":
 			query = append(query, p.inQuery(v)...)

@@ -104,13 +104,13 @@ func (o *operation) jsonResult(data []byte) json.RawMessage {
 	result := newObject()
 	switch {
 	case o.result == wrapped:
-		result.set("structuredContent", newObject("result", json.RawMessage(data)))
+		result.Set("structuredContent", newObject("result", json.RawMessage(data)))
 	case data[0] == '{':
-		result.set("structuredContent", json.RawMessage(data))
+		result.Set("structuredContent", json.RawMessage(data))
 	default:
 		text = string(data)
 	}
-	result.set("content", []any{textBlock(text)})
+	result.Set("content", []any{textBlock(text)})
 	return appendJSON(nil, result)
 }
 

@@ -79,10 +79,10 @@ func (s *schemas) addDefinitions(o *object) (bool, error) {
 			return false, err
 		}
 		size += len(data)
-		defs.set(s.names[ref], data)
+		defs.Set(s.names[ref], data)
 	}
-	if len(defs.keys) > 0 {
-		o.set("$defs", defs)
+	if len(defs.Keys()) > 0 {
+		o.Set("$defs", defs)
 	}
 	return size <= maxSchema || s.brief, nil
 }
@@ -91,7 +91,7 @@ func (s *schemas) addDefinitions(o *object) (bool, error) {
 func (s *schemas) definition(ref reference, full bool) (json.RawMessage, error) {
 	if full {
 		p, err := s.l.lookup(ref)
-		if word := p.object().text("type"); err == nil && validTypes[word] {
+		if word := p.object().Text("type"); err == nil && validTypes[word] {
 			return appendJSON(nil, newObject("type", word)), nil
 		}
 		return json.RawMessage("{}"), err
@@ -139,7 +139,7 @@ func (s *schemas) convert(p place, depth int) (any, error) {
 	if o == nil {
 		return newObject(), nil
 	}
-	if _, ok := o.get("$ref").(string); ok {
+	if _, ok := o.Get("$ref").(string); ok {
 		return s.refer(p, depth)
 	}
 	return s.keywords(p, o, depth)
@@ -165,14 +165,14 @@ func (s *schemas) refer(p place, depth int) (any, error) {
 	}
 	name := s.nameOf(ref)
 	s.uses = append(s.uses, use{ref, name})
-	out.set("$ref", "#/$defs/"+name)
+	out.Set("$ref", "#/$defs/"+name)
 	return out, nil
 }
 
 // final returns where a chain of references ends.
 func (s *schemas) final(p place) (reference, error) {
 	for range maxHops {
-		ref, _ := p.object().get("$ref").(string)
+		ref, _ := p.object().Get("$ref").(string)
 		r, err := s.l.target(p.doc, ref)
 		if err != nil {
 			return r, err
@@ -180,7 +180,7 @@ func (s *schemas) final(p place) (reference, error) {
 		if p, err = s.l.lookup(r); err != nil {
 			return r, err
 		}
-		if o := p.object(); !o.has("$ref") || s.modern && len(o.keys) > 1 {
+		if o := p.object(); !o.Has("$ref") || s.modern && len(o.Keys()) > 1 {
 			return r, nil
 		}
 	}
@@ -218,25 +218,25 @@ func nameRune(r rune) rune {
 func (s *schemas) isObject(p place, depth int) bool {
 	p, err := s.l.resolve(p)
 	o := p.object()
-	if err != nil || o == nil || depth > 10 || o.flag("nullable") {
+	if err != nil || o == nil || depth > 10 || o.Flag("nullable") {
 		return false
 	}
-	switch t := o.get("type").(type) {
+	switch t := o.Get("type").(type) {
 	case string:
 		return t == "object"
 	case []any:
 		return len(t) == 1 && t[0] == "object"
 	}
-	if o.has("properties") {
+	if o.Has("properties") {
 		return true
 	}
-	for _, one := range o.list("allOf") {
+	for _, one := range o.List("allOf") {
 		if s.isObject(place{p.doc, one}, depth+1) {
 			return true
 		}
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if arms := o.list(key); len(arms) > 0 && s.allObjects(p.doc, arms, depth) {
+		if arms := o.List(key); len(arms) > 0 && s.allObjects(p.doc, arms, depth) {
 			return true
 		}
 	}

@@ -106,7 +106,7 @@ func (c *connection) list(params json.RawMessage) (json.RawMessage, error) {
 	}
 	result := newObject("tools", page)
 	if next < len(all) {
-		result.set("nextCursor", strconv.Itoa(next))
+		result.Set("nextCursor", strconv.Itoa(next))
 	}
 	return appendJSON(nil, result), nil
 }

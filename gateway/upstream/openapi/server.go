@@ -43,7 +43,7 @@ func hostOf(address string) string {
 
 // firstServer returns the first of the servers of a document, a path or an operation.
 func firstServer(o *object) *object {
-	all := o.list("servers")
+	all := o.List("servers")
 	if len(all) == 0 {
 		return nil
 	}
@@ -100,16 +100,16 @@ func (r *reader) absolute(text string) (*url.URL, error) {
 // expand returns the URL of a server with its variables.
 func (r *reader) expand(server *object) (string, error) {
 	var missing string
-	text := pathVariableOf(server.text("url"), func(name string) string {
+	text := pathVariableOf(server.Text("url"), func(name string) string {
 		if value, ok := r.opts.Variables[name]; ok {
 			return value
 		}
-		v := server.object("variables").object(name)
-		if v == nil || !v.has("default") {
+		v := server.Object("variables").Object(name)
+		if v == nil || !v.Has("default") {
 			missing = name
 			return ""
 		}
-		return fmt.Sprint(v.get("default"))
+		return fmt.Sprint(v.Get("default"))
 	})
 	if missing != "" {
 		return "", fmt.Errorf("the URL of its server has the variable %s without a value; set it in variables", show(missing))
@@ -124,13 +124,13 @@ func pathVariableOf(text string, value func(name string) string) string {
 // legacyServer returns the URL of the server of a document in OpenAPI 2.0.
 func (r *reader) legacyServer() string {
 	scheme := ""
-	for _, s := range r.root.texts("schemes") {
+	for _, s := range r.root.Texts("schemes") {
 		if scheme == "" || s == "https" {
 			scheme = s
 		}
 	}
-	base := r.root.text("basePath")
-	host := r.root.text("host")
+	base := r.root.Text("basePath")
+	host := r.root.Text("host")
 	if host == "" {
 		if base == "" {
 			base = "/"

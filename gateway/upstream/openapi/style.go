@@ -58,8 +58,8 @@ func isNested(v any) bool {
 func deep(name string, v any) (pairs []string) {
 	switch v := v.(type) {
 	case *object:
-		for _, key := range v.keys {
-			pairs = append(pairs, deep(name+"["+escape(key)+"]", v.get(key))...)
+		for _, key := range v.Keys() {
+			pairs = append(pairs, deep(name+"["+escape(key)+"]", v.Get(key))...)
 		}
 	case []any:
 		for i, one := range v {
@@ -91,8 +91,8 @@ func formPairs(name string, v any, style string, explode bool, esc func(string) 
 		if !explode {
 			return []string{key + "=" + joined(flattened(v), separator, esc)}
 		}
-		for _, k := range v.keys {
-			pairs = append(pairs, escape(k)+"="+esc(plain(v.get(k))))
+		for _, k := range v.Keys() {
+			pairs = append(pairs, escape(k)+"="+esc(plain(v.Get(k))))
 		}
 		return pairs
 	}
@@ -109,17 +109,17 @@ func joined(values []any, separator string, esc func(string) string) string {
 
 // flattened returns keys and values in turn.
 func flattened(o *object) (all []any) {
-	for _, k := range o.keys {
-		all = append(all, k, o.get(k))
+	for _, k := range o.Keys() {
+		all = append(all, k, o.Get(k))
 	}
 	return all
 }
 
 // equations returns key=value of each member.
 func equations(o *object, separator string, esc func(string) string) string {
-	all := make([]string, len(o.keys))
-	for i, k := range o.keys {
-		all[i] = esc(k) + "=" + esc(plain(o.get(k)))
+	all := make([]string, len(o.Keys()))
+	for i, k := range o.Keys() {
+		all[i] = esc(k) + "=" + esc(plain(o.Get(k)))
 	}
 	return strings.Join(all, separator)
 }

@@ -26,14 +26,14 @@ func (r *reader) definition(o *operation) (json.RawMessage, error) {
 	}
 	tool := newObject("name", o.name)
 	if title := prose(o.summary, 100); title != "" {
-		tool.set("title", title)
+		tool.Set("title", title)
 	}
-	tool.set("description", o.describe())
-	tool.set("inputSchema", input)
+	tool.Set("description", o.describe())
+	tool.Set("inputSchema", input)
 	if output != nil {
-		tool.set("outputSchema", output)
+		tool.Set("outputSchema", output)
 	}
-	tool.set("annotations", o.annotations())
+	tool.Set("annotations", o.annotations())
 	return appendJSON(nil, tool), nil
 }
 
@@ -70,7 +70,7 @@ func (r *reader) input(s *schemas, o *operation) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		properties.set(p.name, s.described(v, p.description))
+		properties.Set(p.name, s.described(v, p.description))
 		if p.required {
 			required = append(required, p.name)
 		}
@@ -84,11 +84,11 @@ func (r *reader) input(s *schemas, o *operation) (*object, error) {
 	}
 	schema := newObject("type", "object", "properties", properties)
 	if len(required) > 0 {
-		schema.set("required", list(required))
+		schema.Set("required", list(required))
 	}
-	schema.set("additionalProperties", false)
+	schema.Set("additionalProperties", false)
 	if r.opts.Server == "" {
-		schema.set("x-server", o.server) // so that a change of it is a change of the tool
+		schema.Set("x-server", o.server) // so that a change of it is a change of the tool
 	}
 	return schema, nil
 }
@@ -100,7 +100,7 @@ func (s *schemas) described(v any, text string) any {
 	if text == "" || !ok {
 		return v
 	}
-	o.set("description", text)
+	o.Set("description", text)
 	return o
 }
 
@@ -111,7 +111,7 @@ func (r *reader) bodyInput(s *schemas, b *body, properties *object) ([]string, e
 		return nil, err
 	}
 	if !b.flat {
-		properties.set(b.argument, s.described(v, b.about()))
+		properties.Set(b.argument, s.described(v, b.about()))
 		if b.required {
 			return []string{b.argument}, nil
 		}
@@ -119,12 +119,12 @@ func (r *reader) bodyInput(s *schemas, b *body, properties *object) ([]string, e
 	}
 	o := v.(*object)
 	for _, name := range b.members {
-		properties.set(name, o.object("properties").get(name))
+		properties.Set(name, o.Object("properties").Get(name))
 	}
 	if !b.required {
 		return nil, nil
 	}
-	return slices.DeleteFunc(o.texts("required"), func(name string) bool { return !slices.Contains(b.members, name) }), nil
+	return slices.DeleteFunc(o.Texts("required"), func(name string) bool { return !slices.Contains(b.members, name) }), nil
 }
 
 func (r *reader) bodySchema(s *schemas, b *body) (any, error) {
@@ -203,13 +203,13 @@ func (s *schemas) objectSchema(found []place, value any) (*object, error) {
 		}
 	}
 	out := value.(*object)
-	if out.text("type") == "object" {
+	if out.Text("type") == "object" {
 		return out, nil
 	}
 	typed := newObject("type", "object")
-	for _, key := range out.keys {
+	for _, key := range out.Keys() {
 		if key != "type" {
-			typed.set(key, out.get(key))
+			typed.Set(key, out.Get(key))
 		}
 	}
 	return typed, nil
@@ -228,21 +228,21 @@ func (r *reader) responses(o *operation) (found []place, err error) {
 			r.l.note(err)
 			continue
 		}
-		o.paged = o.paged || p.object().object("headers").has("Link")
+		o.paged = o.paged || p.object().Object("headers").Has("Link")
 		schema := p.in("schema")
 		if !r.legacy {
 			content := p.in("content")
-			mime := preferredJSON(content.object().members())
+			mime := preferredJSON(content.object().Keys())
 			if mime == "" {
 				continue
 			}
 			schema = content.in(mime).in("schema")
 		}
 		so := schema.object()
-		if so == nil || len(so.keys) == 0 || so.text("type") == "file" {
+		if so == nil || len(so.Keys()) == 0 || so.Text("type") == "file" {
 			continue
 		}
-		if key := schema.doc.name + string(appendJSON(nil, so.withoutText())); !seen[key] && len(found) < 8 {
+		if key := schema.doc.name + string(appendJSON(nil, withoutText(so))); !seen[key] && len(found) < 8 {
 			seen[key] = true
 			found = append(found, schema)
 		}
@@ -251,8 +251,8 @@ func (r *reader) responses(o *operation) (found []place, err error) {
 }
 
 // withoutText returns o itself, or the reference that it is.
-func (o *object) withoutText() *object {
-	if ref := o.text("$ref"); ref != "" {
+func withoutText(o *object) *object {
+	if ref := o.Text("$ref"); ref != "" {
 		return newObject("$ref", ref)
 	}
 	return o
@@ -260,13 +260,13 @@ func (o *object) withoutText() *object {
 
 // successes returns the statuses of success, or else "default".
 func successes(o *object) (found []string) {
-	for _, status := range o.members() {
+	for _, status := range o.Keys() {
 		if len(status) == 3 && status[0] == '2' {
 			found = append(found, status)
 		}
 	}
 	slices.Sort(found)
-	if len(found) == 0 && o.has("default") {
+	if len(found) == 0 && o.Has("default") {
 		return []string{"default"}
 	}
 	return found

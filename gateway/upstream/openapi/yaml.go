@@ -72,7 +72,7 @@ func (p yamlParser) mapping(n *yaml.Node, depth int) (any, error) {
 		if key.Kind != yaml.ScalarNode {
 			return nil, fmt.Errorf("line %d: a key must be a text", key.Line)
 		}
-		o.set(key.Value, v)
+		o.Set(key.Value, v)
 	}
 	return o, nil
 }
@@ -86,9 +86,9 @@ func mergeInto(o *object, v any) {
 		return
 	}
 	more, _ := v.(*object)
-	for _, key := range more.members() {
-		if !o.has(key) {
-			o.set(key, more.get(key))
+	for _, key := range more.Keys() {
+		if !o.Has(key) {
+			o.Set(key, more.Get(key))
 		}
 	}
 }
