@@ -33,25 +33,31 @@ const (
 var inheritedVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // additional certificate authorities
 
-// Process is one running server and its process group.
+// Process is one running server.
 type Process struct {
-	cmd    *exec.Cmd // nil if another package runs the program
-	other  Program
+	runner runner
 	Stdin  *os.File
 	Stdout *os.File
 	errors *os.File
 	Stderr *Ring
-	reaper *reaper // nil where there is no shell
 
-	ended      chan struct{} // closed when the process has been reaped; then status may be read
+	ended      chan struct{} // closed when the program has ended; then status may be read
 	status     string        // "exited with status 1"
 	Drained    chan struct{} // closed when stdout has been read to its end
 	stderrDone chan struct{} // closed when stderr has been read to its end
 	done       chan struct{} // closed when all of these are closed
 
 	started time.Time
-	mu      sync.Mutex
-	reaped  bool
+}
+
+// runner runs the program of a Process.
+type runner interface {
+	// signal sends a signal to the program, unless it has ended.
+	signal(sig syscall.Signal)
+	// pid returns the ID of a process that belongs to it.
+	pid() int
+	// exitTimeout is how long its end may take after the end of its output.
+	exitTimeout() time.Duration
 }
 
 // Command is the program to start: arguments, directory, and variables in addition to those of every upstream.
@@ -67,33 +73,42 @@ func Start(ctx context.Context, s Command) (*Process, error) {
 	if err := checkDir(s.Dir); err != nil {
 		return nil, err
 	}
-	p := newProcess()
-	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
-	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
-	p.cmd.SysProcAttr = ownGroup()
-	theirs, err := p.openPipes()
-	defer theirs.close()
+	p, theirs, err := newProcess()
 	if err != nil {
-		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
-		return nil, fmt.Errorf("open pipes: %w", err)
+		return nil, err
 	}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs.Stdin, theirs.Stdout, theirs.Stderr
+	defer theirs.close()
+	g := &group{cmd: exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)}
+	g.cmd.Dir, g.cmd.Env, g.cmd.SysProcAttr = s.Dir, environment(os.Environ(), s.Env), ownGroup()
+	g.cmd.Stdin, g.cmd.Stdout, g.cmd.Stderr = theirs.Stdin, theirs.Stdout, theirs.Stderr
+	p.runner = g
 	started := make(chan error)
-	go p.run(started)
+	go p.run(g, started)
 	if err := <-started; err != nil {
-		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
+		p.closeOwn()
 		return nil, startError(err)
 	}
 	go p.readStderr()
 	return p, nil
 }
 
-func newProcess() *Process {
-	return &Process{
+// newProcess returns a process that has not been started, and the ends of its pipes for the program.
+func newProcess() (*Process, Streams, error) {
+	p := &Process{
 		started: time.Now(), Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
 		stderrDone: make(chan struct{}), done: make(chan struct{}),
 	}
+	theirs, err := p.openPipes()
+	if err != nil {
+		theirs.close()
+		p.closeOwn()
+		return nil, Streams{}, fmt.Errorf("open pipes: %w", err)
+	}
+	return p, theirs, nil
 }
+
+// closeOwn closes our ends of the pipes.
+func (p *Process) closeOwn() { closeAll([]*os.File{p.Stdin, p.Stdout, p.errors}) }
 
 func (p *Process) readStderr() {
 	defer close(p.stderrDone)
@@ -154,38 +169,60 @@ func startError(err error) error {
 	return fmt.Errorf("start process: %w", err)
 }
 
-// run starts the process, waits for its end and cleans up after it.
+// run starts a process, waits for its end and cleans up after it.
 //
 // The kernel sends the parent-death signal when the thread that forked ends, not
 // the whole parent, and Go may end threads at any time. So the goroutine locks its
 // thread until the process has ended. The signal reaches only the direct child; the
 // group is killed by the shell that startReaper starts.
-func (p *Process) run(started chan<- error) {
+func (p *Process) run(g *group, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
+	err := g.cmd.Start()
 	started <- err
 	if err != nil {
 		return
 	}
-	p.reaper = startReaper(p.cmd.Process.Pid)
-	awaitExit(p.cmd.Process.Pid)
-	p.reap()
+	g.reaper = startReaper(g.cmd.Process.Pid)
+	awaitExit(g.cmd.Process.Pid)
+	p.status = g.reap() + after(time.Since(p.started))
 	close(p.ended)
-	p.reaper.wait()
+	g.reaper.wait()
 	p.closePipes()
 	close(p.done)
 }
 
-// reap kills what is left of the group and collects the status.
-func (p *Process) reap() {
-	p.signal(syscall.SIGKILL)
-	p.reaper.disarm()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.cmd.Wait()
-	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)+after(time.Since(p.started))
+// group is a process group of this machine.
+type group struct {
+	cmd    *exec.Cmd
+	reaper *reaper // nil where there is no shell
+
+	mu     sync.Mutex
+	reaped bool
 }
+
+// reap kills what is left of the group and returns the status of its first process.
+func (g *group) reap() string {
+	g.signal(syscall.SIGKILL)
+	g.reaper.disarm()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.cmd.Wait()
+	g.reaped = true
+	return exitStatus(g.cmd.ProcessState, err)
+}
+
+// signal sends sig to the whole group, unless the process was reaped.
+func (g *group) signal(sig syscall.Signal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.reaped {
+		_ = signalGroup(g.cmd.Process, sig) // it may have ended meanwhile
+	}
+}
+
+func (g *group) pid() int                 { return g.cmd.Process.Pid }
+func (*group) exitTimeout() time.Duration { return pipeTimeout }
 
 // closePipes waits for the readers, for a limited time if another process holds the other end.
 func (p *Process) closePipes() {
@@ -197,34 +234,21 @@ func (p *Process) closePipes() {
 			deadline = time.After(0)
 		}
 	}
-	closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
+	p.closeOwn()
 	<-p.stderrDone
 }
 
-// signal sends sig to the whole group, unless the process was reaped.
-func (p *Process) signal(sig syscall.Signal) {
-	if p.other != nil {
-		p.kill(sig)
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.reaped {
-		_ = signalGroup(p.cmd.Process, sig) // it may have ended meanwhile
-	}
-}
-
-// Stop ends the process and its group, gracefully first, within 2 s.
+// Stop ends the program, gracefully first, within 2 s.
 func (p *Process) Stop() {
 	_ = p.Stdin.Close()
 	if p.doneWithin(afterEOF) {
 		return
 	}
-	p.signal(syscall.SIGTERM)
+	p.runner.signal(syscall.SIGTERM)
 	if p.doneWithin(afterTerm) {
 		return
 	}
-	p.signal(syscall.SIGKILL)
+	p.runner.signal(syscall.SIGKILL)
 	p.doneWithin(afterKill)
 }
 
@@ -243,10 +267,7 @@ func (p *Process) Pid() int {
 	case <-p.ended:
 		return 0
 	default:
-		if p.other != nil {
-			return p.other.Pid()
-		}
-		return p.cmd.Process.Pid
+		return p.runner.pid()
 	}
 }
 
@@ -265,7 +286,7 @@ func (p *Process) HasReadInput() bool {
 func (p *Process) ExitError() error {
 	select {
 	case <-p.ended:
-	case <-time.After(p.exitTimeout()):
+	case <-time.After(p.runner.exitTimeout()):
 		return &exitError{status: "closed its output", headline: p.Stderr.Headline()}
 	}
 	select {

@@ -2,8 +2,6 @@ package process
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"syscall"
 	"time"
 )
@@ -25,46 +23,42 @@ type Run func(ctx context.Context, streams Streams) (Program, error)
 
 // StartWith starts the program of an upstream by run.
 func StartWith(ctx context.Context, run Run) (*Process, error) {
-	p := newProcess()
-	theirs, err := p.openPipes()
+	p, theirs, err := newProcess()
 	if err != nil {
-		theirs.close()
-		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
-		return nil, fmt.Errorf("open pipes: %w", err)
-	}
-	theirs.Log = func(line string) { p.Stderr.add([]byte(line + "\n")) }
-	if p.other, err = run(ctx, theirs); err != nil {
-		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
 		return nil, err
 	}
+	theirs.Log = func(line string) { p.Stderr.add([]byte(line + "\n")) }
+	other, err := run(ctx, theirs)
+	if err != nil {
+		p.closeOwn()
+		return nil, err
+	}
+	p.runner = program{other}
 	go p.readStderr()
-	go p.awaitOther()
+	go p.await(other)
 	return p, nil
 }
 
-// removeTimeout is how long a sandbox may take to be removed, after the output of its program has ended.
-const removeTimeout = 2 * time.Second
-
-// exitTimeout is how long the end of the process may take after the end of its output.
-func (p *Process) exitTimeout() time.Duration {
-	if p.other != nil {
-		return removeTimeout
-	}
-	return pipeTimeout
-}
-
-// awaitOther waits for the end of the program and closes its pipes.
-func (p *Process) awaitOther() {
-	<-p.other.Done()
-	p.status = p.other.Status() + after(time.Since(p.started))
+// await waits for the end of a program and closes its pipes.
+func (p *Process) await(other Program) {
+	<-other.Done()
+	p.status = other.Status() + after(time.Since(p.started))
 	close(p.ended)
 	p.closePipes()
 	close(p.done)
 }
 
-// kill ends the program of another package, which is sent no other signals: the end of its input has asked it to stop.
-func (p *Process) kill(sig syscall.Signal) {
+// program is a runner of a Program.
+type program struct{ Program }
+
+// signal kills the program. It is sent no other signals: the end of its input has asked it to stop.
+func (p program) signal(sig syscall.Signal) {
 	if sig == syscall.SIGKILL {
-		_ = p.other.Close()
+		_ = p.Close()
 	}
 }
+
+func (p program) pid() int { return p.Pid() }
+
+// exitTimeout includes the removal of a sandbox.
+func (program) exitTimeout() time.Duration { return 2 * time.Second }
