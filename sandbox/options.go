@@ -93,8 +93,8 @@ type Service struct {
 	Space int64
 	// Socket gives it a Unix socket, /run/sallyport/service.sock, that Server.Listener listens on.
 	Socket bool
-	// Foreign is set for the program of a third party, such as an MCP server. It sees no wrappers and no files of the guest.
-	Foreign *Foreign
+	// ThirdParty is set for a program of somebody else, such as an MCP server. It sees no wrappers and no files of the guest.
+	ThirdParty *ThirdParty
 }
 
 // Network is the network of one sandbox.
@@ -107,8 +107,8 @@ type Network interface {
 	Close()
 }
 
-// Foreign configures the program of a third party. Service.Mounts may have files then, if the environment has no root of its own.
-type Foreign struct {
+// ThirdParty configures a program of somebody else. Service.Mounts may have files then, if the environment has no root of its own.
+type ThirdParty struct {
 	// Stdin, Stdout and Stderr are its standard streams: pipes, which Serve closes. The methods Read and Write of the server fail.
 	Stdin, Stdout, Stderr *os.File
 	// Env are environment variables, in addition to PATH, HOME, TMPDIR and LANG, which they can replace.

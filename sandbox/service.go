@@ -52,7 +52,7 @@ func (h *Host) Serve(service Service) (*Server, error) {
 	ctx, stop := context.WithCancelCause(h.ctx)
 	s.stop = stop
 	if err := s.start(service); err != nil {
-		service.Foreign.closeStreams()
+		service.ThirdParty.closeStreams()
 		stop(err)
 		err = errors.Join(err, s.clean())
 		h.running.Done()
@@ -67,8 +67,8 @@ func (s *Server) start(service Service) error {
 		s.dir = "" // it belongs to another sandbox
 		return err
 	}
-	mounts := service.resizeTmp(service.Foreign.mounts(commonMounts(hostPaths{guest: s.host.guest(), servers: s.host.servers()})))
-	points := service.Foreign.points(service.Dir)
+	mounts := service.resizeTmp(service.ThirdParty.mounts(commonMounts(hostPaths{guest: s.host.guest(), servers: s.host.servers()})))
+	points := service.ThirdParty.points(service.Dir)
 	if service.Socket {
 		mount, err := s.listen()
 		if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) start(service Service) error {
 	}
 	files := map[string]bool{} // among the mounts
 	for at, source := range service.Mounts {
-		if mounts, files[at] = append(mounts, bind(at, source)), service.Foreign != nil && isFile(source); !files[at] {
+		if mounts, files[at] = append(mounts, bind(at, source)), service.ThirdParty != nil && isFile(source); !files[at] {
 			points = append(points, at)
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Server) start(service Service) error {
 	if err != nil {
 		return err
 	}
-	spec, err := encodeSpec(root.dir, process, append(mounts, root.mounts...), service.Foreign.namespace())
+	spec, err := encodeSpec(root.dir, process, append(mounts, root.mounts...), service.ThirdParty.namespace())
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 		}
 		args = append([]string{program}, args...)
 	}
-	return service.Foreign.adapt(&specs.Process{
+	return service.ThirdParty.adapt(&specs.Process{
 		Args: args, Cwd: service.Dir, Env: environ("/tmp", root.path),
 		User: specs.User{UID: nobodyID, GID: nobodyID}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
 		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.tmpBytes()),
@@ -142,7 +142,7 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 
 // launch starts runsc with pipes as standard streams.
 func (s *Server) launch(service Service) error {
-	stdio, err := s.streams(service.Foreign)
+	stdio, err := s.streams(service.ThirdParty)
 	defer func() { // the service has inherited them, or did not start
 		_, _, _ = stdio.Stdin.Close(), stdio.Stdout.Close(), stdio.Stderr.Close()
 	}()
@@ -152,7 +152,7 @@ func (s *Server) launch(service Service) error {
 	settings := *s.host.runsc
 	settings.Enter = s.cgroup.enter
 	settings.SharedMounts, settings.NoSockets, settings.Nice = true, !service.Socket, serviceNice
-	if s.network = service.Foreign.network(); s.network == nil {
+	if s.network = service.ThirdParty.network(); s.network == nil {
 		s.process, err = settings.Start(s.id, s.dir, stdio)
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *Server) launch(service Service) error {
 }
 
 // streams makes the pipes of a service, unless it has its own. Its stderr is kept for the log.
-func (s *Server) streams(of *Foreign) (stdio runsc.Stdio, err error) {
+func (s *Server) streams(of *ThirdParty) (stdio runsc.Stdio, err error) {
 	s.stderr = newOutputBuffer(4<<10, 1<<62, func() {})
 	if of != nil {
 		return runsc.Stdio{Stdin: of.Stdin, Stdout: of.Stdout, Stderr: of.Stderr}, nil

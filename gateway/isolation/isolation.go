@@ -107,31 +107,31 @@ func (l *Launcher) start(ctx context.Context, up config.Upstream, streams proces
 // service returns the sandbox of an upstream, without its program.
 func (l *Launcher) service(up config.Upstream, streams process.Streams) (sandbox.Service, error) {
 	set := up.Isolate
-	foreign := &sandbox.Foreign{
+	thirdParty := &sandbox.ThirdParty{
 		Stdin: streams.Stdin, Stdout: streams.Stdout, Stderr: streams.Stderr, Env: map[string]string{}, Writable: map[string]string{}, CPU: set.Limits.CPU,
 		Owner: len(set.Mounts) > 0 || set.Home == config.HomeKeep,
 	}
 	s := sandbox.Service{
 		ID: "upstream-" + strings.ToLower(rand.Text()[:12]), Dir: ownDir, Mounts: map[string]string{}, Memory: int64(set.Limits.Memory), Space: int64(set.Limits.Memory) / 2,
-		Processes: set.Limits.Processes, OpenFiles: openFiles, Foreign: foreign,
+		Processes: set.Limits.Processes, OpenFiles: openFiles, ThirdParty: thirdParty,
 	}
 	for _, mount := range set.Mounts {
 		if mount.Mode == config.MountWritable {
-			foreign.Writable[mount.Path] = mount.Path
+			thirdParty.Writable[mount.Path] = mount.Path
 		} else {
 			s.Mounts[mount.Path] = mount.Path
 		}
 		if within(up.Dir, mount.Path) {
-			foreign.Cwd = up.Dir
+			thirdParty.Cwd = up.Dir
 		}
 	}
-	maps.Copy(foreign.Env, up.Env)
+	maps.Copy(thirdParty.Env, up.Env)
 	if err := l.connect(up, &s, streams.Log); err != nil {
 		return s, err
 	}
 	var err error
 	if set.Home == config.HomeKeep {
-		foreign.Home, err = l.home(up.ID)
+		thirdParty.Home, err = l.home(up.ID)
 	}
 	return s, err
 }
@@ -169,7 +169,7 @@ func (l *Launcher) prepare(ctx context.Context, up config.Upstream, run command,
 	s.Args = append(start, run.args...)
 	layer.AddTo(&s.Environment)
 	if run.interpreter == sandbox.Python {
-		s.Foreign.Env["PYTHONPATH"] = strings.Join(s.Environment.PythonPath, ":")
+		s.ThirdParty.Env["PYTHONPATH"] = strings.Join(s.Environment.PythonPath, ":")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (l *Launcher) connect(up config.Upstream, s *sandbox.Service, say func(line
 		l.opts.Logger.Warn("upstream was refused a host", "upstream", up.ID, "host", sanitize.Line(r.Host, 100), "port", r.Port, "reason", r.Reason)
 		say(describe(r))
 	}}
-	s.Foreign.Network, s.Foreign.NameServer = egress.New(opts), egress.Gateway.String()
+	s.ThirdParty.Network, s.ThirdParty.NameServer = egress.New(opts), egress.Gateway.String()
 	addCertificates(s)
 	return nil
 }
@@ -75,8 +75,8 @@ func addCertificates(s *sandbox.Service) {
 			names = append(names, "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 		}
 		for _, name := range names {
-			if _, set := s.Foreign.Env[name]; !set {
-				s.Foreign.Env[name] = at
+			if _, set := s.ThirdParty.Env[name]; !set {
+				s.ThirdParty.Env[name] = at
 			}
 		}
 		return

@@ -15,7 +15,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// homeDir is the home folder of a foreign program, homeInodes the maximum number of files in it.
+// homeDir is the home folder of a third-party program, homeInodes the maximum number of files in it.
 const (
 	homeDir    = "/home/server"
 	homeInodes = 100_000
@@ -40,28 +40,28 @@ func (s *Server) Sentry() int { return s.process.Sentry() }
 
 func (service Service) limits(of *Server) watchLimits {
 	limits := watchLimits{sentry: of.process.Sentry, cgroup: of.cgroup, memory: service.Memory}
-	if service.Foreign != nil {
-		limits.cpu, limits.window = service.Foreign.CPU, time.Hour
+	if service.ThirdParty != nil {
+		limits.cpu, limits.window = service.ThirdParty.CPU, time.Hour
 	}
 	return limits
 }
 
-func (f *Foreign) closeStreams() {
+func (f *ThirdParty) closeStreams() {
 	if f != nil {
 		_, _, _ = f.Stdin.Close(), f.Stdout.Close(), f.Stderr.Close()
 	}
 }
 
 // points returns the mount points of a service, of which dir is one.
-func (f *Foreign) points(dir string) []string {
+func (f *ThirdParty) points(dir string) []string {
 	if f == nil {
 		return []string{dir}
 	}
 	return append([]string{dir, homeDir}, slices.Collect(maps.Keys(f.Writable))...)
 }
 
-// mounts returns the mounts of a service: a foreign program has no wrappers and no guest, but a home and folders to write.
-func (f *Foreign) mounts(common []specs.Mount) []specs.Mount {
+// mounts returns the mounts of a service: a third-party program has no wrappers and no guest, but a home and folders to write.
+func (f *ThirdParty) mounts(common []specs.Mount) []specs.Mount {
 	if f == nil {
 		return common
 	}
@@ -81,9 +81,9 @@ func bindWritable(at, source string) specs.Mount {
 	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"bind", "rw", "nosuid", "nodev"}}
 }
 
-// adapt sets what differs for a foreign program. Root of a sandbox owns what the user of this process owns outside, and has no
+// adapt sets what differs for a third-party program. Root of a sandbox owns what the user of this process owns outside, and has no
 // capabilities.
-func (f *Foreign) adapt(p *specs.Process) *specs.Process {
+func (f *ThirdParty) adapt(p *specs.Process) *specs.Process {
 	if f == nil {
 		return p
 	}
@@ -107,7 +107,7 @@ func (f *Foreign) adapt(p *specs.Process) *specs.Process {
 }
 
 // network returns the network of a service, nil for none.
-func (f *Foreign) network() Network {
+func (f *ThirdParty) network() Network {
 	if f == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (f *Foreign) network() Network {
 }
 
 // namespace returns the network namespace of the OCI configuration: with a network, the one that runsc is started in.
-func (f *Foreign) namespace() string {
+func (f *ThirdParty) namespace() string {
 	if f.network() == nil {
 		return ""
 	}
@@ -123,7 +123,7 @@ func (f *Foreign) namespace() string {
 }
 
 // addNames lets programs resolve names by the name server of the network.
-func (f *Foreign) addNames(root string) error {
+func (f *ThirdParty) addNames(root string) error {
 	if f.network() == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func isFile(path string) bool {
 
 // addFiles makes the mount points of single files. Only a root file system that is laid out for this service can have them.
 func (r *rootfs) addFiles(service Service, files map[string]bool) error {
-	if err := service.Foreign.addNames(r.dir); err != nil {
+	if err := service.ThirdParty.addNames(r.dir); err != nil {
 		return err
 	}
 	for at, is := range files {
@@ -159,7 +159,7 @@ func (r *rootfs) addFiles(service Service, files map[string]bool) error {
 			return fmt.Errorf("mount %.200q: %w", at, unwrapPath(err))
 		}
 	}
-	for at, source := range service.Foreign.writable() {
+	for at, source := range service.ThirdParty.writable() {
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
 			return fmt.Errorf("mount %.200q to write: %s is not a folder", at, filepath.Base(source))
 		}
@@ -167,7 +167,7 @@ func (r *rootfs) addFiles(service Service, files map[string]bool) error {
 	return nil
 }
 
-func (f *Foreign) writable() map[string]string {
+func (f *ThirdParty) writable() map[string]string {
 	if f == nil {
 		return nil
 	}
