@@ -39,14 +39,14 @@ func (g *Gateway) checkProgram(ctx context.Context, code, language string) error
 	return g.Plugins.Check(ctx, code, language)
 }
 
-// Step calls a step of a plugin for a workflow, and returns its value. As the call of a tool it passes policy, labels and
-// approval, and is recorded; a step of a plugin that reaches no host counts as one that only reads. Errors are *tool.Error.
+// Step calls a step of a plugin for a workflow, and returns its value. As the call of a tool it passes policy, labels, approval
+// and the search for personal data, and is recorded; a step of a plugin that reaches no host counts as one that only reads.
+// Errors are *tool.Error.
 func (g *Gateway) Step(ctx context.Context, c tool.Call) (value json.RawMessage, err error) {
 	defer toolcall.Recover(ctx, g.log, c, new(tool.Result), &err)
-	_, err = g.Guard.Step(ctx, c, !g.Plugins.Reaches(c.Tool.Upstream), func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	result, err := g.Guard.Step(ctx, c, !g.Plugins.Reaches(c.Tool.Upstream), g.Privacy.Middleware(g.trusted)(func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		output, err := g.Plugins.Step(ctx, c.Tool.Upstream, c.Tool.Name, c.Args)
-		value = output
-		return tool.Result{Content: []tool.Content{{Type: "text", Text: string(output)}}}, err
-	})
-	return value, err
+		return tool.Result{Structured: output}, err
+	}))
+	return result.Structured, err
 }

@@ -84,3 +84,23 @@ func TestLabels(t *testing.T) {
 		t.Errorf("the audit log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestStepsHavePersonalData: a step gives a workflow tokens in place of personal data, and gets the values of tokens, as a tool does.
+func TestStepsHavePersonalData(t *testing.T) {
+	t.Parallel()
+	h := open(t, "privacy: {mode: tokenize}\n", one("people", "steps: [find, length, fail]\n",
+		"def find(name: str) -> dict:\n    return {'mail': name + '@example.com'}\n\ndef length(mail: str) -> int:\n    return len(mail)\n\ndef fail() -> str:\n    raise ValueError('no ada.lovelace@example.com here')\n"))
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	found, err := h.step(ada, "r-1", "people.find", `{"name":"ada.lovelace"}`)
+	var value struct{ Mail string }
+	if err != nil || json.Unmarshal([]byte(found), &value) != nil || value.Mail == "" || strings.Contains(found, "lovelace") {
+		t.Fatalf("%s, %v", found, err)
+	}
+	args, _ := json.Marshal(map[string]string{"mail": value.Mail})
+	if got, err := h.step(ada, "r-1", "people.length", string(args)); err != nil || got != "24" {
+		t.Errorf("of %s: %s, %v", value.Mail, got, err)
+	}
+	if _, err := h.step(ada, "r-1", "people.fail", `{}`); err == nil || strings.Contains(err.Error(), "lovelace") {
+		t.Errorf("an error: %v", err)
+	}
+}
