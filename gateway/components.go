@@ -69,7 +69,9 @@ func (g *Gateway) openSandboxes() {
 		Settings: &g.cfg, CacheDir: g.opts.CacheDir, DataDir: g.opts.DataDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage, Writable: g.Workspaces.Writable,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
-	g.isolated = isolation.New(isolation.Options{Sandboxes: g.Sandboxes, Installer: g.Environments, DataDir: g.opts.DataDir, Logger: g.log})
+	g.isolated = isolation.New(isolation.Options{
+		Sandboxes: g.Sandboxes, Installer: g.Environments, DataDir: g.opts.DataDir, Checkpoints: environments.CheckpointDir(g.opts.CacheDir), Logger: g.log,
+	})
 }
 
 // openCatalog opens the catalog and the components that need it, and begins to connect to the upstreams.

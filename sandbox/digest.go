@@ -11,7 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strings"
+
+	"sallyport/sandbox/checkpoint"
 )
 
 // snapshotKey returns a digest of everything that a snapshot of a kind depends on.
@@ -22,7 +23,7 @@ func (h *Host) snapshotKey(k kind) (string, error) {
 	}
 	environment, _ := h.environments.get(k.environment)
 	sum := sha256.New()
-	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, cpuFlags(), environment.Digest)
+	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, checkpoint.CPUFeatures(), environment.Digest)
 	for _, path := range []string{h.runsc.Path, root.programs[k.interpreter].path} {
 		if err := addFile(sum, path); err != nil {
 			return "", fmt.Errorf("digest what a snapshot is made of: %w", err)
@@ -60,19 +61,4 @@ func addTree(sum hash.Hash, tree fs.FS) error {
 		_, _ = sum.Write(data)
 		return err
 	})
-}
-
-// cpuFlags returns the CPU features: a restored interpreter may use instructions
-// that it selected by them.
-func cpuFlags() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(data)) {
-		if strings.HasPrefix(line, "flags") || strings.HasPrefix(line, "Features") {
-			return line
-		}
-	}
-	return ""
 }

@@ -107,6 +107,9 @@ type Network interface {
 	Close()
 }
 
+// HomeDir is the home folder of a third-party program.
+const HomeDir = "/home/server"
+
 // ThirdParty configures a program of somebody else. Service.Mounts may have files then, if the environment has no root of its own.
 type ThirdParty struct {
 	// Stdin, Stdout and Stderr are its standard streams: pipes, which Serve closes. The methods Read and Write of the server fail.
@@ -126,4 +129,14 @@ type ThirdParty struct {
 	NameServer string
 	// CPU is the processor time in each hour. The service is stopped when it uses more.
 	CPU time.Duration
+	// Plan chooses how to start it, by a digest of all that its state depends on. It may replace the streams. nil is the zero Plan.
+	Plan func(digest string) Plan
+}
+
+// Plan says how a third-party program starts. The zero Plan starts it from nothing.
+type Plan struct {
+	// Image is a checkpoint to continue from.
+	Image string
+	// Trace is a directory, with a trailing slash, for a log of the system calls of checkpoint.Syscalls.
+	Trace string
 }

@@ -105,6 +105,9 @@ func (*Server) Done() <-chan struct{} { return nil }
 // Ended returns nothing.
 func (*Server) Ended() (status int, exited bool, reason Status) { return 0, false, Crashed }
 
+// Checkpoint returns an error.
+func (*Server) Checkpoint(context.Context, string) error { return errUnsupported }
+
 // Sentry returns 0.
 func (*Server) Sentry() int { return 0 }
 

@@ -108,7 +108,11 @@ func (s *Server) start(service Service) error {
 	if s.cgroup, err = s.host.cgroups.make(cgroupName(s.host.dir, s.id), service.Memory); err != nil {
 		return err
 	}
-	return s.launch(service)
+	plan, err := s.plan(service, spec)
+	if err != nil {
+		return err
+	}
+	return s.launch(service, plan)
 }
 
 // writeServiceFiles writes the files of a service into a new folder, for every user to read.
@@ -141,7 +145,7 @@ func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 }
 
 // launch starts runsc with pipes as standard streams.
-func (s *Server) launch(service Service) error {
+func (s *Server) launch(service Service, plan Plan) error {
 	stdio, err := s.streams(service.ThirdParty)
 	defer func() { // the service has inherited them, or did not start
 		_, _, _ = stdio.Stdin.Close(), stdio.Stdout.Close(), stdio.Stderr.Close()
@@ -153,11 +157,10 @@ func (s *Server) launch(service Service) error {
 	settings.Enter = s.cgroup.enter
 	settings.SharedMounts, settings.NoSockets, settings.Nice = true, !service.Socket, serviceNice
 	if s.network = service.ThirdParty.network(); s.network == nil {
-		s.process, err = settings.Start(s.id, s.dir, stdio)
-		return err
+		return s.run(&settings, plan, stdio)
 	}
 	settings.Network, settings.Prepare = true, s.network.Wrap
-	if s.process, err = settings.Start(s.id, s.dir, stdio); err != nil {
+	if err := s.run(&settings, plan, stdio); err != nil {
 		return err
 	}
 	return s.network.Start()

@@ -5,18 +5,15 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"sallyport/sandbox/checkpoint"
 )
 
 // snapshots keeps, by kind, the state of a sandbox whose guest has started and waits
@@ -42,10 +39,8 @@ type snapshot struct {
 const (
 	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
 	snapshotFormat = "2"
-	// keepSnapshots is how long an unused snapshot is kept, keepPartial an unfinished one.
+	// keepSnapshots is how long an unused snapshot is kept.
 	keepSnapshots = 30 * 24 * time.Hour
-	keepPartial   = time.Hour
-	manifestName  = "manifest.json"
 )
 
 // find returns the snapshot image of a kind, or "" if there is none yet; it starts making one in that case.
@@ -97,7 +92,7 @@ func (s *snapshots) ensure(k kind) *snapshot {
 		return made
 	}
 	path := filepath.Join(s.dir, key)
-	if verify(path) == nil {
+	if checkpoint.Verify(path) == nil {
 		made.image = path
 		close(made.ready)
 		return made
@@ -135,7 +130,7 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	half := filepath.Join(filepath.Dir(path), ".half-"+id)
+	half := checkpoint.Partial(filepath.Dir(path), id)
 	defer func() { _ = os.RemoveAll(half) }()
 	waits := &readyWriter{ready: make(chan struct{})}
 	if err := b.launch(waits, ""); err != nil {
@@ -157,7 +152,7 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	if err := h.runsc.Checkpoint(ctx, id, half); err != nil {
 		return err
 	}
-	return commitSnapshot(half, path)
+	return checkpoint.Commit(half, path)
 }
 
 // readyWriter detects the line that a guest prints when it is ready.
@@ -175,87 +170,6 @@ func (w *readyWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// manifest maps the files of a snapshot to their SHA-256, to detect damage by a full or failing disk.
-type manifest map[string]string
-
-// commitSnapshot moves a finished snapshot to its final path. If another host was faster, its snapshot stays.
-func commitSnapshot(half, path string) error {
-	sums, err := checksums(half)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(sums)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(half, manifestName), data, 0o600); err != nil {
-		return err
-	}
-	if verify(path) == nil {
-		return nil
-	}
-	if err := os.RemoveAll(path); err != nil { // it is damaged
-		return err
-	}
-	if err := os.Rename(half, path); err != nil && verify(path) != nil {
-		return fmt.Errorf("keep snapshot: %w", err)
-	}
-	return nil
-}
-
-func checksums(dir string) (manifest, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	m := manifest{}
-	for _, entry := range entries {
-		if entry.Name() == manifestName {
-			continue
-		}
-		if m[entry.Name()], err = hashFile(filepath.Join(dir, entry.Name())); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	sum := sha256.New()
-	_, err = io.Copy(sum, f)
-	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-var errDamaged = errors.New("the snapshot is damaged")
-
-// verify checks the files of a snapshot against its manifest, and updates its time of last use.
-func verify(path string) error {
-	data, err := os.ReadFile(filepath.Join(path, manifestName))
-	if err != nil {
-		return err
-	}
-	var want manifest
-	if err := json.Unmarshal(data, &want); err != nil || len(want) == 0 {
-		return errDamaged
-	}
-	have, err := checksums(path)
-	if err != nil {
-		return err
-	}
-	for name, sum := range want {
-		if have[name] != sum {
-			return errDamaged
-		}
-	}
-	now := time.Now()
-	return os.Chtimes(filepath.Join(path, manifestName), now, now)
 }
 
 // openSnapshots makes the folder for snapshots and removes unused snapshots from it. Without Options.Snapshots, a
@@ -276,21 +190,5 @@ func (h *Host) openSnapshots() (*snapshots, error) {
 	if err := checkPrivate(s.dir); err != nil {
 		return nil, err
 	}
-	return s, sweepSnapshots(s.dir)
-}
-
-func sweepSnapshots(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, entry := range entries {
-		age, limit := filepath.Join(dir, entry.Name(), manifestName), keepSnapshots
-		if strings.HasPrefix(entry.Name(), ".half-") {
-			age, limit = filepath.Join(dir, entry.Name()), keepPartial
-		}
-		info, statErr := os.Lstat(age)
-		if statErr == nil && time.Since(info.ModTime()) < limit || statErr != nil && !errors.Is(statErr, fs.ErrNotExist) {
-			continue
-		}
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
-	}
-	return err
+	return s, checkpoint.Sweep(s.dir, keepSnapshots)
 }

@@ -3,23 +3,28 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"sallyport/sandbox/checkpoint"
+	"sallyport/sandbox/runsc"
 )
 
-// homeDir is the home folder of a third-party program, homeInodes the maximum number of files in it.
-const (
-	homeDir    = "/home/server"
-	homeInodes = 100_000
-)
+// homeInodes is the maximum number of files in the home folder of a third-party program.
+const homeInodes = 100_000
 
 // exitError is the exit status of a service that ended by itself.
 type exitError int
@@ -57,7 +62,7 @@ func (f *ThirdParty) points(dir string) []string {
 	if f == nil {
 		return []string{dir}
 	}
-	return append([]string{dir, homeDir}, slices.Collect(maps.Keys(f.Writable))...)
+	return append([]string{dir, HomeDir}, slices.Collect(maps.Keys(f.Writable))...)
 }
 
 // mounts returns the mounts of a service: a third-party program has no wrappers and no guest, but a home and folders to write.
@@ -66,9 +71,9 @@ func (f *ThirdParty) mounts(common []specs.Mount) []specs.Mount {
 		return common
 	}
 	all := slices.DeleteFunc(common, func(m specs.Mount) bool { return m.Destination == guestDir || m.Destination == serversDir })
-	home := tmpfs(homeDir, tmpSize, homeInodes, "0777")
+	home := tmpfs(HomeDir, tmpSize, homeInodes, "0777")
 	if f.Home != "" {
-		home = bindWritable(homeDir, f.Home)
+		home = bindWritable(HomeDir, f.Home)
 	}
 	all = append(all, home)
 	for at, source := range f.Writable {
@@ -87,13 +92,13 @@ func (f *ThirdParty) adapt(p *specs.Process) *specs.Process {
 	if f == nil {
 		return p
 	}
-	if p.Cwd = homeDir; f.Owner {
+	if p.Cwd = HomeDir; f.Owner {
 		p.User = specs.User{}
 	}
 	if f.Cwd != "" {
 		p.Cwd = f.Cwd
 	}
-	env := map[string]string{"HOME": homeDir}
+	env := map[string]string{"HOME": HomeDir}
 	maps.Copy(env, f.Env)
 	p.Env = slices.DeleteFunc(p.Env, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
@@ -104,6 +109,50 @@ func (f *ThirdParty) adapt(p *specs.Process) *specs.Process {
 		p.Env = append(p.Env, name+"="+env[name])
 	}
 	return p
+}
+
+// checkpointFormat is changed when the state of a sandbox changes without any input of its digest.
+const checkpointFormat = "1"
+
+// plan returns how to start the service.
+func (s *Server) plan(service Service, spec []byte) (Plan, error) {
+	f := service.ThirdParty
+	if f == nil || f.Plan == nil {
+		return Plan{}, nil
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, checkpointFormat, runtime.GOARCH, s.host.runsc.Rootless, checkpoint.CPUFeatures(), service.Environment.Digest, f.Network != nil, f.NameServer)
+	for _, path := range []string{s.host.runsc.Path, s.host.HostInterpreter(service.Interpreter)} {
+		if path == "" {
+			continue
+		}
+		if err := addFile(sum, path); err != nil {
+			return Plan{}, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(service.Files)) {
+		fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(service.Files[name]))
+	}
+	_, _ = sum.Write(bytes.ReplaceAll(spec, []byte(s.dir), nil))
+	return f.Plan(hex.EncodeToString(sum.Sum(nil))[:32]), nil
+}
+
+// run starts runsc as planned.
+func (s *Server) run(settings *runsc.Runsc, plan Plan, stdio runsc.Stdio) (err error) {
+	if plan.Trace != "" {
+		settings.DebugLog, settings.Syscalls = plan.Trace, checkpoint.Syscalls
+	}
+	if plan.Image != "" {
+		s.process, err = settings.Restore(s.id, s.dir, plan.Image, stdio)
+	} else {
+		s.process, err = settings.Start(s.id, s.dir, stdio)
+	}
+	return err
+}
+
+// Checkpoint ends the service and saves its state as image files in a directory, which it makes.
+func (s *Server) Checkpoint(ctx context.Context, image string) error {
+	return s.host.runsc.Checkpoint(ctx, s.id, image)
 }
 
 // network returns the network of a service, nil for none.

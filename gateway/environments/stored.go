@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/sandbox"
+	"sallyport/sandbox/checkpoint"
 	"sallyport/sandbox/deps"
 	"sallyport/sandbox/image"
 )
@@ -37,13 +38,22 @@ const (
 	KindImage      = "image"
 	KindPython     = "python"
 	KindTypeScript = "typescript"
+	KindCheckpoint = "checkpoint"
 )
 
-// Stored is an image or a layer of packages in the cache directory.
+// CheckpointDir returns the folder of the checkpoints of isolated upstreams in a cache directory, "" without one.
+func CheckpointDir(cacheDir string) string {
+	if cacheDir == "" {
+		return ""
+	}
+	return filepath.Join(cacheDir, "checkpoints")
+}
+
+// Stored is an image, a layer of packages or a checkpoint in the cache directory.
 type Stored struct {
 	// Kind is one of the kinds above, "" for packages whose metadata is damaged.
 	Kind string `json:"kind"`
-	// Name is an image's reference, or the requirements of packages, separated by commas; "" if it is not known.
+	// Name is an image's reference, the requirements of packages, separated by commas, or the upstream of a checkpoint; "" if it is not known.
 	Name string `json:"name"`
 	// ID is unique among those of its kind.
 	ID string `json:"id"`
@@ -67,7 +77,7 @@ type PruneOptions struct {
 	Logger *slog.Logger
 }
 
-// List returns the images and packages in a cache directory.
+// List returns the images, packages and checkpoints in a cache directory.
 func List(ctx context.Context, cacheDir string) (all []Stored, err error) {
 	used, err := readLeases(cacheDir)
 	if err != nil {
@@ -87,10 +97,19 @@ func List(ctx context.Context, cacheDir string) (all []Stored, err error) {
 	for _, one := range layers {
 		all = append(all, storedLayer(one, used))
 	}
-	return all, nil
+	checkpoints, err := checkpoint.Existing(CheckpointDir(cacheDir)).List(ctx)
+	return append(all, storedCheckpoints(checkpoints)...), err
 }
 
-// Prune removes the images and packages in a cache directory that were unused for long, and returns them, also with an
+func storedCheckpoints(all []checkpoint.Stored) (stored []Stored) {
+	for _, one := range all {
+		name, _, _ := strings.Cut(one.Owner, " ")
+		stored = append(stored, Stored{Kind: KindCheckpoint, Name: name, ID: one.Digest, Bytes: one.Bytes, Used: one.Used})
+	}
+	return stored
+}
+
+// Prune removes the images, packages and checkpoints in a cache directory that were unused for long, and returns them, also with an
 // error. What a process uses is kept: that process has a lease for it, and has noted its use in the last day. The error
 // wraps ErrInUse if opts.Unused is less than MinUnused although a gateway runs.
 func Prune(ctx context.Context, cacheDir string, opts PruneOptions) (removed []Stored, err error) {
@@ -108,7 +127,8 @@ func Prune(ctx context.Context, cacheDir string, opts PruneOptions) (removed []S
 	for _, one := range layers {
 		removed = append(removed, storedLayer(one, used))
 	}
-	return removed, errors.Join(err, layersErr)
+	checkpoints, checkpointErr := checkpoint.Existing(CheckpointDir(cacheDir)).Prune(ctx, before, opts.DryRun)
+	return append(removed, storedCheckpoints(checkpoints)...), errors.Join(err, layersErr, checkpointErr)
 }
 
 func pruneImages(ctx context.Context, cacheDir string, before time.Time, used leases, opts PruneOptions) (removed []Stored, err error) {

@@ -11,18 +11,30 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/gateway/isolation"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
 // BenchmarkStart measures the time to tools/list, and the memory of the idle server, bare and isolated.
 func BenchmarkStart(b *testing.B) {
-	launcher, modules := newLauncher(b), testutil.Upstreams(b)
+	launcher, modules := launcherWith(b, isolation.Options{Checkpoints: b.TempDir()}), testutil.Upstreams(b)
 	dir := b.TempDir()
 	bare := "command: node\nargs: [" + filepath.Join(modules, "@modelcontextprotocol/server-filesystem/dist/index.js") + ", " + dir + "]\n"
-	isolated := bare + "isolate: {mounts: [{path: " + modules + "}, {path: " + dir + ", mode: rw}]}"
-	for _, of := range []struct{ name, settings string }{{"bare", bare}, {"isolated", isolated}, {"with hosts", strings.Replace(isolated, "{mounts", "{hosts: [api.test], mounts", 1)}} {
+	isolated := bare + "isolate: {checkpoint: false, mounts: [{path: " + modules + "}, {path: " + dir + ", mode: rw}]}"
+	for _, of := range []struct{ name, settings string }{
+		{"bare", bare}, {"isolated", isolated}, {"with hosts", strings.Replace(isolated, "mounts", "hosts: [api.test], mounts", 1)},
+		{"from a checkpoint", strings.Replace(isolated, "false", "true", 1)}, {"from a checkpoint with hosts", strings.Replace(isolated, "false", "true, hosts: [api.test]", 1)},
+	} {
 		b.Run(of.name, func(b *testing.B) {
+			if strings.Contains(of.settings, "true") {
+				s := open(b, launcher, parse(b, of.settings))
+				if err := s.Connect(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				_ = s.Close()
+				b.ResetTimer()
+			}
 			var memory int64
 			for range b.N {
 				s := open(b, launcher, parse(b, of.settings))

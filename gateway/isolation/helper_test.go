@@ -40,11 +40,11 @@ func (i installer) Layer(ctx context.Context, request deps.Request) (deps.Layer,
 // newLauncher returns one with real sandboxes, of which nothing may be left at the end.
 func newLauncher(t testing.TB) *isolation.Launcher {
 	t.Helper()
-	return launcherWith(t, nil)
+	return launcherWith(t, isolation.Options{})
 }
 
-// launcherWith is newLauncher with a resolver of names.
-func launcherWith(t testing.TB, lookup egress.Lookup) *isolation.Launcher {
+// launcherWith is newLauncher with options.
+func launcherWith(t testing.TB, opts isolation.Options) *isolation.Launcher {
 	t.Helper()
 	state, packages := testutil.ShortDir(t), t.TempDir()
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
@@ -55,7 +55,8 @@ func launcherWith(t testing.TB, lookup egress.Lookup) *isolation.Launcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	launcher := isolation.New(isolation.Options{Sandboxes: host, Installer: installer{made}, DataDir: t.TempDir(), Lookup: lookup, Logger: testutil.Logger(t)})
+	opts.Sandboxes, opts.Installer, opts.DataDir, opts.Logger = host, installer{made}, t.TempDir(), testutil.Logger(t)
+	launcher := isolation.New(opts)
 	t.Cleanup(func() {
 		launcher.Close()
 		if err := host.Close(); err != nil {

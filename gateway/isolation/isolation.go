@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
+	"sallyport/sandbox/checkpoint"
 	"sallyport/sandbox/deps"
 	"sallyport/sandbox/egress"
 )
@@ -43,14 +44,17 @@ type Options struct {
 	// Lookup resolves the names of hosts; nil is the resolver of this machine.
 	Lookup egress.Lookup
 	Logger *slog.Logger
+	// Checkpoints is the directory of the states from which programs start; "" is none. They have the secrets of the programs.
+	Checkpoints string
 }
 
 // Launcher starts the processes of upstreams in sandboxes. It is safe for concurrent use. Close it after the sessions.
 type Launcher struct {
-	opts Options
-	work sync.WaitGroup
-	quit context.Context //nolint:containedctx // ends with the gateway: an installation outlives the attempt to connect
-	stop context.CancelFunc
+	opts        Options
+	checkpoints *checkpoint.Store // nil for none
+	work        sync.WaitGroup
+	quit        context.Context //nolint:containedctx // ends with the gateway: an installation outlives the attempt to connect
+	stop        context.CancelFunc
 
 	mu       sync.Mutex
 	installs map[string]*install // by request
@@ -60,7 +64,23 @@ type Launcher struct {
 func New(opts Options) *Launcher {
 	l := &Launcher{opts: opts, installs: map[string]*install{}}
 	l.quit, l.stop = context.WithCancel(context.Background())
+	if opts.Checkpoints != "" {
+		var err error
+		if l.checkpoints, err = checkpoint.Open(opts.Checkpoints); err != nil {
+			opts.Logger.Warn("upstreams start without checkpoints", "error", err)
+		}
+		l.work.Go(l.pruneCheckpoints)
+	}
 	return l
+}
+
+// keepCheckpoints is how long unused checkpoints are kept.
+const keepCheckpoints = 30 * 24 * time.Hour
+
+func (l *Launcher) pruneCheckpoints() {
+	if _, err := checkpoint.Existing(l.opts.Checkpoints).Prune(l.quit, time.Now().Add(-keepCheckpoints), false); err != nil && l.quit.Err() == nil {
+		l.opts.Logger.Warn("unused checkpoints could not be removed", "error", err)
+	}
 }
 
 // Close cancels installations and waits for them.
@@ -86,22 +106,20 @@ func (l *Launcher) Start(ctx context.Context, up config.Upstream, streams proces
 }
 
 func (l *Launcher) start(ctx context.Context, up config.Upstream, streams process.Streams) (*sandbox.Server, error) {
-	service, err := l.service(up, streams)
-	if err != nil {
-		return nil, err
-	}
 	run, err := resolve(up)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.prepare(ctx, up, run, &service); err != nil {
-		return nil, err
-	}
-	server, err := l.opts.Sandboxes.Serve(service)
-	if err != nil {
-		return nil, fmt.Errorf("its sandbox did not start: %w", err)
-	}
-	return server, nil
+	return l.startService(ctx, up, streams, func() (sandbox.Service, error) {
+		service, err := l.service(up, streams)
+		if err == nil {
+			err = l.prepare(ctx, up, run, &service)
+		}
+		if l.checkpoints != nil && up.Isolate.Checkpoint {
+			addFreshRandom(&service)
+		}
+		return service, err
+	})
 }
 
 // service returns the sandbox of an upstream, without its program.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/gateway/isolation"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/sandbox/egress"
 )
@@ -87,9 +88,9 @@ func TestNetwork(t *testing.T) {
 	go func() { _ = server.Serve(plain) }()
 	t.Cleanup(func() { _ = server.Close() })
 	port := plain.Addr().(*net.TCPAddr).AddrPort().Port()
-	launcher := launcherWith(t, zone(map[string]string{
+	launcher := launcherWith(t, isolation.Options{Lookup: zone(map[string]string{
 		"api.test": at, "other.test": evil, "a.wild.test": at, "inside.test": "127.0.0.1", "meta.test": "169.254.169.254", "ec2.test": "fd00:ec2::254", "nat.test": "64:ff9b::7f00:1", "mapped.test": "::ffff:127.0.0.1",
-	}))
+	})})
 	s := open(t, launcher, parse(t, hostile(t, "  hosts: [inside.test, meta.test, nat.test, mapped.test, gone.test]\n  private_hosts: [api.test, \"api.test:"+itoa(port)+"\", \"*.wild.test\", ec2.test]")))
 	for _, test := range []struct{ name, code, want string }{
 		{"an allowed host", "answer = get('api.test')", "hello api.test"},

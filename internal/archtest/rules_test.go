@@ -97,7 +97,7 @@ var importRules = append(commandRules(), []importRule{
 		"it opens files by name for a caller; higher packages read and run them"},
 	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, []string{"codegen/runtime"}, // the real guest
 		"an environment is built in sandboxes that the gateway provides"},
-	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/deps", "sandbox/egress", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime"}, // real sessions over the process, real sandboxes
+	{"gateway/isolation", []string{"gateway/upstream/process", "sandbox", "sandbox/checkpoint", "sandbox/deps", "sandbox/egress", "internal/..."}, []string{"gateway", "gateway/upstream/...", "codegen/runtime"}, // real sessions over the process, real sandboxes
 		"it starts the process of an upstream in a sandbox; the session that speaks with it is independent"},
 	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
 		"executions are recorded from their results and calls only"},
@@ -131,6 +131,8 @@ var importRules = append(commandRules(), []importRule{
 		"runsc is an adapter to one program; higher packages decide what a sandbox is used for"},
 	{"sandbox/egress", nil, []string{"internal/testutil/..."},
 		"it decides about names and connections of one sandbox; higher packages say which are allowed"},
+	{"sandbox/checkpoint", []string{"internal/..."}, nil,
+		"it keeps files and reads logs of runsc; higher packages start sandboxes from them"},
 	{"sandbox/rights", nil, []string{"internal/testutil"},
 		"it reads what the kernel allows; higher packages start sandboxes"},
 	{"sandbox/zygote", nil, nil,

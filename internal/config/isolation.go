@@ -27,6 +27,8 @@ type Isolation struct {
 	Home string
 	// Registry is the URL of the npm registry for npx, or of the package index for uvx; default that of npm or pip.
 	Registry string
+	// Checkpoint is whether the process starts from its state after an earlier start, before it was initialized; default true.
+	Checkpoint bool
 	// Limits bound the process and its children.
 	Limits IsolationLimits
 }
@@ -58,7 +60,7 @@ const (
 )
 
 func defaultIsolation() *Isolation {
-	return &Isolation{Home: HomeMemory, Limits: IsolationLimits{Memory: 512 * MiB, Processes: 128, CPU: 30 * time.Minute}}
+	return &Isolation{Home: HomeMemory, Checkpoint: true, Limits: IsolationLimits{Memory: 512 * MiB, Processes: 128, CPU: 30 * time.Minute}}
 }
 
 // isolation reads true, false or a mapping, and reports whether the process is isolated.
@@ -78,6 +80,7 @@ func (d *decoder) isolation(at path, n *yaml.Node, i *Isolation) bool {
 		{"private_hosts", d.Texts(&i.PrivateHosts)},
 		{"home", d.OneOf(&i.Home, HomeMemory, HomeKeep)},
 		{"registry", d.Text(&i.Registry)},
+		{"checkpoint", scalar(d, &i.Checkpoint, yamlstrict.Bool)},
 		{"limits", func(at path, n *yaml.Node) {
 			d.Fields(at, n, []key{
 				{"memory", scalar(d, &i.Limits.Memory, parseSize)},

@@ -46,6 +46,8 @@ type Runsc struct {
 	Nice int
 	// DebugLog is a directory (with a trailing slash) for runsc's logs; "" is none.
 	DebugLog string
+	// Syscalls are system calls of the container that are recorded in DebugLog.
+	Syscalls []string
 }
 
 // globalFlags returns the flags of every command.
@@ -74,6 +76,9 @@ func (r *Runsc) globalFlags() []string {
 	}
 	if r.DebugLog != "" {
 		args = append(args, "--debug", "--debug-log="+r.DebugLog)
+	}
+	if len(r.Syscalls) > 0 {
+		args = append(args, "--strace", "--strace-syscalls="+strings.Join(r.Syscalls, ","))
 	}
 	return args
 }

@@ -79,9 +79,9 @@ func pruneCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
 		Short: "remove images and packages that are not in use",
-		Long: `Prune removes images and packages that were not used for 30 days, or the time of
---unused, and prints them and the disk space that is freed. It keeps what a
-running gateway uses. While a gateway runs, the time is at least 48h.`,
+		Long: `Prune removes images, packages and checkpoints of isolated upstreams that were
+not used for 30 days, or the time of --unused, and prints them and the disk
+space that is freed. It keeps what a running gateway uses. While a gateway runs, the time is at least 48h.`,
 		Example: `  sallyport environments prune
   sallyport environments prune --unused 7d --dry-run`,
 		Args: cli.NoArguments,
@@ -145,13 +145,20 @@ func (a *app) printRemoved(got pruneJSON, asJSON bool) error {
 
 // countStored counts images and layers.
 func countStored(all []environments.Stored) string {
-	images := 0
+	images, checkpoints := 0, 0
 	for _, one := range all {
-		if one.Kind == environments.KindImage {
+		switch one.Kind {
+		case environments.KindImage:
 			images++
+		case environments.KindCheckpoint:
+			checkpoints++
 		}
 	}
-	return cli.Count(images, "image") + " and " + cli.Plural(len(all)-images, "set of packages", "sets of packages")
+	text := cli.Count(images, "image") + " and " + cli.Plural(len(all)-images-checkpoints, "set of packages", "sets of packages")
+	if checkpoints > 0 {
+		text += ", " + cli.Count(checkpoints, "checkpoint")
+	}
+	return text
 }
 
 func (a *app) printTable(all []environments.Stored) error {
