@@ -9,7 +9,7 @@ import (
 
 // TestPackages makes the archive, the deb and the npm packages of this machine from what make build and make runsc left,
 // installs them in new folders, and takes the first steps of a new user with each. `make dist-check` does it with the
-// packages of a release, in new root file systems.
+// packages of a release, in new root file systems. The patches of libraries in a release are tried here, too.
 func TestPackages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs programs in sandboxes")
@@ -29,7 +29,7 @@ func TestPackages(t *testing.T) {
 	}
 	out := t.TempDir()
 	run(t, root, nil, "run", ".", "-root", root, "-out", out, "-programs", programs)
-	run(t, root, []string{"SALLYPORT_DIST=" + out, "SALLYPORT_DIST_FAST=1"}, "test", "-count=1", "-vet=off", "-v", "-run", "^(TestArchive|TestNpm|TestDebContents)$", ".")
+	run(t, root, []string{"SALLYPORT_DIST=" + out, "SALLYPORT_DIST_FAST=1"}, "test", "-count=1", "-vet=off", "-v", "-run", "^(TestArchive|TestNpm|TestDebContents|TestPatches|TestApply)$", ".")
 }
 
 // run runs a command of go in tools/dist, and logs what it prints.

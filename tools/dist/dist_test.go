@@ -145,8 +145,24 @@ func checkVersions(t *testing.T, text string) {
 func TestArchive(t *testing.T) {
 	archive, dir := dist(t, "sallyport-*-linux-"+runtime.GOARCH+".tar.gz"), home(t)
 	command(t, "tar", "-xzf", archive, "-C", dir+"/install", "--strip-components=1")
+	checkSize(t, dir+"/install/bin/sallyport")
 	firstSteps(t, "", dir+"/work", dir+"/install/bin/sallyport")
 	checkVersions(t, asUser(t, "", dir+"/work", dir+"/install/bin/sallyport", "version", "--json"))
+}
+
+// most is the size of sallyport on disk that a release must not exceed, on each system.
+const most = 60_000_000
+
+func checkSize(t *testing.T, program string) {
+	t.Helper()
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s has %.1f MB", filepath.Base(program), float64(info.Size())/1e6)
+	if released() && info.Size() > most {
+		t.Errorf("%s has %d bytes, more than %d: see Size in docs/how-to/install.md", program, info.Size(), most)
+	}
 }
 
 // npm installs both packages without the registry, and runs no script.
@@ -258,6 +274,9 @@ func TestOtherSystems(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join(dir, "install", folder, target.program))
 		if err != nil || !strings.HasPrefix(string(data), target.kind) {
 			t.Errorf("%s: %s begins with %q, %v", archive, target.program, data[:min(8, len(data))], err)
+		}
+		if target.program != "bin/runsc" {
+			checkSize(t, filepath.Join(dir, "install", folder, target.program))
 		}
 		if found, _ := filepath.Glob(filepath.Join(dir, "install", folder, "share", "sallyport", "sallyport-*-"+target.linux)); target.linux != "" && len(found) != 1 {
 			t.Errorf("%s has the archives %q for Linux", archive, found)

@@ -11,11 +11,17 @@ import (
 	"strings"
 )
 
-// A patch changes a file of a library for a release, so that the linker can drop what the program never uses. Each text
-// must occur in the file once, so a new version of the library that has another one stops the build.
+// A patch changes files of a library for a release, so that the linker can drop what the program never uses.
 type patch struct {
-	module  string // "" is the standard library
-	file    string
+	module string // "" is the standard library
+	files  []filePatch
+}
+
+// filePatch changes one file. Each text must occur in it once, so a new version of the library that has another one stops
+// the build. A text with "…" is what begins with the words before it, up to the words after it. A file without changes
+// loses all but its package clause.
+type filePatch struct {
+	name    string
 	changes [][2]string
 }
 
@@ -25,22 +31,36 @@ type patch struct {
 //     this project call functions only, which a test checks.
 //   - bleve decodes geographic shapes with a JSON library that does the same; there are no such shapes in the index.
 //   - bleve registers the formats of its segments on disk, of seven versions. The index has one of its own, in memory.
-//   - The storage engine has pages about the process, at a port that is never open.
+//   - The storage engine has pages about the process, at a port that is never open, and reads a configuration file, which
+//     it has none of. Its client can encode messages with gob, which nothing does.
 //   - The library that checks telephone numbers contains the names of regions in all languages, which are not used.
 //   - A library of OpenID Connect can store values in cookies, which nothing does.
+//   - The exporters of OTLP over HTTP contain the options of OTLP over gRPC, and a client, a server and a proxy for it.
 func patches() []patch {
+	const gob = "\t\"encoding/gob\"\n"
 	return []patch{
-		{"", "text/template/exec.go", [][2]string{{"\tif method := ptr.MethodByName(fieldName); method.IsValid() {\n" +
-			"\t\treturn s.evalCall(dot, method, false, node, fieldName, args, final)\n\t}\n", ""}}},
-		{"github.com/blevesearch/geo", "geojson/geojson_shapes_util.go", [][2]string{
+		{"", []filePatch{{"text/template/exec.go", [][2]string{{"\tif method := ptr.MethodByName(fieldName); method.IsValid() {\n" +
+			"\t\treturn s.evalCall(dot, method, false, node, fieldName, args, final)\n\t}\n", ""}}}}},
+		{"github.com/blevesearch/geo", []filePatch{{"geojson/geojson_shapes_util.go", [][2]string{
 			{`jsoniterator "github.com/json-iterator/go"`, `"encoding/json"`},
 			{"var jsoniter = jsoniterator.ConfigCompatibleWithStandardLibrary\n", "var jsoniter standardJSON\n\ntype standardJSON struct{}\n\n" +
 				"func (standardJSON) Marshal(v any) ([]byte, error) { return json.Marshal(v) }\n\nfunc (standardJSON) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }\n"},
+		}}}},
+		{"github.com/blevesearch/bleve/v2", []filePatch{{"index/scorch/segment_plugin.go", segmentFormats()}}},
+		{"github.com/nats-io/nats-server/v2", []filePatch{
+			{"server/server.go", [][2]string{{"\t_ \"net/http/pprof\"\n", ""}}},
+			{"server/opts.go", [][2]string{{"\tm, digest, err := conf.ParseFileWithChecksDigest(configFile)\n…\treturn o.processConfigFile(configFile, m)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
+			{"server/reload.go", [][2]string{{"\tnewOpts, err := ProcessConfigFile(configFile)\n…\treturn s.ReloadOptions(newOpts)\n", "\treturn fmt.Errorf(\"read %s: no configuration files\", configFile)\n"}}},
 		}},
-		{"github.com/blevesearch/bleve/v2", "index/scorch/segment_plugin.go", segmentFormats()},
-		{"github.com/nats-io/nats-server/v2", "server/server.go", [][2]string{{"\t_ \"net/http/pprof\"\n", ""}}},
-		{"github.com/nyaruka/phonenumbers", "geocoding.go", [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}},
-		{"github.com/gorilla/securecookie", "securecookie.go", [][2]string{{"\t\"encoding/gob\"\n", ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}},
+		{"github.com/nats-io/nats.go", []filePatch{{"encoders/builtin/gob_enc.go", [][2]string{{gob, "\t\"encoding/json\"\n"}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"github.com/nyaruka/phonenumbers", []filePatch{{"geocoding.go", [][2]string{{"\t\"golang.org/x/text/language/display\"\n", ""}, {"return display.Regions(langT).Name(reg), nil", "_ = langT\n\treturn reg.String(), nil"}}}}},
+		{"github.com/gorilla/securecookie", []filePatch{{"securecookie.go", [][2]string{{gob, ""}, {"gob.NewEncoder(", "json.NewEncoder("}, {"gob.NewDecoder(", "json.NewDecoder("}}}}},
+		{"go.opentelemetry.io/proto/otlp", []filePatch{
+			{"collector/trace/v1/trace_service_grpc.pb.go", nil}, {"collector/trace/v1/trace_service.pb.gw.go", nil},
+			{"collector/metrics/v1/metrics_service_grpc.pb.go", nil}, {"collector/metrics/v1/metrics_service.pb.gw.go", nil},
+		}},
+		{"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", []filePatch{{"internal/otlpconfig/options.go", withoutGRPC("Traces", "\t_ = userAgent\n")}}},
+		{"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp", []filePatch{{"internal/oconf/options.go", withoutGRPC("Metrics", "")}}},
 	}
 }
 
@@ -53,13 +73,32 @@ func segmentFormats() (changes [][2]string) {
 	return changes
 }
 
+// withoutGRPC removes what the options of an exporter have for gRPC only. options replaces the computation of gRPC's.
+func withoutGRPC(signal, options string) [][2]string {
+	return [][2]string{
+		{"\t\"google.golang.org/grpc\"\n…grpc/encoding/gzip\"\n", ""},
+		{"\t\tGRPCCredentials credentials.TransportCredentials\n", ""},
+		{"\t\tDialOptions        []grpc.DialOption\n\t\tGRPCConn           *grpc.ClientConn\n", ""},
+		{"\t// dialOptsPrefix holds…\tcfg.DialOptions = append(dialOptsPrefix, cfg.DialOptions...)\n", options},
+		{"\t\tcfg." + signal + ".GRPCCredentials = credentials.NewTLS(tlsCfg)\n", ""},
+	}
+}
+
+var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
+
 // apply returns the text with the changes.
-func (p patch) apply(text string) (string, error) {
+func (p filePatch) apply(text string) (string, error) {
+	if p.changes == nil {
+		return packageClause.FindString(text) + "\n", nil
+	}
 	for _, c := range p.changes {
-		if strings.Count(text, c[0]) != 1 {
-			return "", fmt.Errorf("patch %s of %q: this version does not have %q once: change patches in tools/dist/slim.go", p.file, p.module, c[0])
+		from, until, _ := strings.Cut(c[0], "…")
+		before, rest, found := strings.Cut(text, from)
+		_, after, whole := strings.Cut(rest, until)
+		if !found || !whole || strings.Contains(rest, from) {
+			return "", fmt.Errorf("patch %s: this version does not have %q once: change patches in tools/dist/slim.go", p.name, c[0])
 		}
-		text = strings.Replace(text, c[0], c[1], 1)
+		text = before + c[1] + after
 	}
 	return text, nil
 }
@@ -70,12 +109,20 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 	var replaces strings.Builder
 	for i, p := range patches() {
 		dir := filepath.Join(r.work, "slim", fmt.Sprint(i))
-		source, err := p.copyModule(ctx, r.root, dir)
+		source, err := p.source(ctx, r.root)
+		if err == nil && p.module != "" {
+			err = os.CopyFS(dir, os.DirFS(source))
+		}
+		if err == nil {
+			err = p.write(source, dir)
+		}
 		if err != nil {
 			return nil, err
 		}
 		if p.module == "" {
-			replaced[source] = filepath.Join(dir, filepath.Base(p.file))
+			for _, f := range p.files {
+				replaced[filepath.Join(source, f.name)] = filepath.Join(dir, f.name)
+			}
 			continue
 		}
 		path, err := filepath.Rel(r.root, dir)
@@ -84,7 +131,7 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 		}
 		path = "./" + filepath.ToSlash(path)
 		fmt.Fprintf(&replaces, "\nreplace %s => %s\n", p.module, path)
-		_, version, _ := strings.Cut(strings.TrimSuffix(source, "/"+p.file), "@") // of its folder in the module cache
+		_, version, _ := strings.Cut(source, "@") // of its folder in the module cache
 		r.replaced = append(r.replaced, [3]string{path, p.module, version})
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
@@ -94,12 +141,11 @@ func (r *release) slim(ctx context.Context) ([]string, error) {
 	if err == nil {
 		err = writeModFile(r.root, r.work, replaces.String())
 	}
-	return []string{"-tags=grpcnotrace", "-overlay=" + filepath.Join(r.work, "overlay.json"), "-modfile=" + filepath.Join(r.work, "slim.mod")}, err
+	return []string{"-overlay=" + filepath.Join(r.work, "overlay.json"), "-modfile=" + filepath.Join(r.work, "slim.mod")}, err
 }
 
-// copyModule writes a copy of a module with the patch to a folder, of the standard library only the file. It returns the path
-// of the original file.
-func (p patch) copyModule(ctx context.Context, root, dir string) (string, error) {
+// source returns the folder of a module, or of the standard library.
+func (p patch) source(ctx context.Context, root string) (string, error) {
 	words := []string{"env", "GOROOT"}
 	if p.module != "" {
 		words = []string{"list", "-m", "-f", "{{.Dir}}", p.module}
@@ -110,33 +156,36 @@ func (p patch) copyModule(ctx context.Context, root, dir string) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w", strings.Join(words, " "), err)
 	}
-	from, to := strings.TrimSpace(string(out)), filepath.Join(dir, p.file)
+	dir := strings.TrimSpace(string(out))
 	if p.module == "" {
-		from, to = filepath.Join(from, "src"), filepath.Join(dir, filepath.Base(p.file))
-		err = os.MkdirAll(dir, 0o755)
-	} else {
-		err = os.CopyFS(dir, os.DirFS(from))
+		dir = filepath.Join(dir, "src")
 	}
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(from, p.file), p.write(filepath.Join(from, p.file), to)
+	return dir, nil
 }
 
-// write writes the patched file.
+// write writes the patched files to a copy of their module.
 func (p patch) write(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
+	for _, f := range p.files {
+		data, err := os.ReadFile(filepath.Join(from, f.name))
+		if err != nil {
+			return err
+		}
+		text, err := f.apply(string(data))
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.module, err)
+		}
+		path := filepath.Join(to, f.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(path); err != nil { // a copy of a file of the module cache is read-only
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
-	text, err := p.apply(string(data))
-	if err != nil {
-		return err
-	}
-	if err := os.RemoveAll(to); err != nil { // a copy of a file of the module cache is read-only
-		return err
-	}
-	return os.WriteFile(to, []byte(text), 0o644)
+	return nil
 }
 
 // original returns a list of modules with the patched ones under their own names: in the program they are named by the
