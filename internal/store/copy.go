@@ -37,7 +37,7 @@ func Copy(ctx context.Context, from, to string) error {
 }
 
 func copyOnce(ctx context.Context, from, to string) error {
-	if _, err := schemaOf(from); err != nil {
+	if err := checkVersion(from, newest(migrations())); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(from, schemaFile)); err != nil {

@@ -90,7 +90,7 @@ func openWith(dir string, opts Options, steps []migration) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
-	if err := checkVersion(dir, len(steps)); err != nil {
+	if err := checkVersion(dir, newest(steps)); err != nil {
 		unlock()
 		return nil, err
 	}

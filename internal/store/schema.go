@@ -18,11 +18,15 @@ import (
 // must be idempotent.
 type migration func(ctx context.Context, s *Store) error
 
-// migrations returns the migrations up to the current version: the first is from version 0, an empty store, to 1. To
-// change the schema, add a step at the end.
-func migrations() []migration {
-	return []migration{func(context.Context, *Store) error { return nil }}
-}
+// firstVersion is the version of the records of the first release.
+const firstVersion = 1
+
+// migrations returns the steps from firstVersion to the current version: there are none yet. To change the schema, add a
+// step at the end. TestVersions then needs records of the version before it.
+func migrations() []migration { return nil }
+
+// newest returns the version that the steps lead to.
+func newest(steps []migration) int { return firstVersion + len(steps) }
 
 // migrationTime is the timeout of all steps together.
 const migrationTime = 10 * time.Minute
@@ -34,12 +38,12 @@ func checkVersion(dir string, version int) error {
 		return err
 	}
 	if found > version {
-		return fmt.Errorf("%w: %s has version %d, and this program knows %d at most; use a newer one", ErrNewer, dir, found, version)
+		return fmt.Errorf("%w: %s has version %d, and this program knows %d at most", ErrNewer, dir, found, version)
 	}
 	return nil
 }
 
-// schemaOf returns the version of a directory, 0 for an empty one.
+// schemaOf returns the version of a directory, 0 for a new one.
 func schemaOf(dir string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, schemaFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +59,7 @@ func schemaOf(dir string) (int, error) {
 	return version, nil
 }
 
-// migrate runs the missing steps, and records each when it is done.
+// migrate runs the missing steps, and records each when it is done. In a new directory it runs all of them.
 func migrate(dir string, e *engine, steps []migration) error {
 	from, err := schemaOf(dir)
 	if err != nil {
@@ -68,15 +72,24 @@ func migrate(dir string, e *engine, steps []migration) error {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
 	s.openAlarms = func(ctx context.Context, name string) (alarmClock, error) { return e.openAlarms(ctx, name) }
-	for version := from; version < len(steps); version++ {
-		if err := steps[version](ctx, s); err != nil {
+	if from == 0 {
+		if from, err = firstVersion, writeVersion(dir, firstVersion); err != nil {
+			return err
+		}
+	}
+	for version := from; version < newest(steps); version++ {
+		if err := steps[version-firstVersion](ctx, s); err != nil {
 			return fmt.Errorf("bring records from version %d to %d: %w", version, version+1, err)
 		}
-		if err := writeFile(filepath.Join(dir, schemaFile), strconv.AppendInt(nil, int64(version+1), 10)); err != nil {
+		if err := writeVersion(dir, version+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeVersion(dir string, version int) error {
+	return writeFile(filepath.Join(dir, schemaFile), strconv.AppendInt(nil, int64(version), 10))
 }
 
 // writeFile replaces a file atomically and durably.
