@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/internal/accesscmd"
@@ -38,7 +41,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
   sallyport exec report.py              run a program as a model would
   claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"`,
 		Version:           cli.BuildVersion(),
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.CheckLevel() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.checkFirst(cmd) },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 	}
@@ -62,6 +65,28 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	configureCompletion(root)
 	a.addCompletions(root)
 	return root
+}
+
+// checkFirst is run before each command: it checks the global flags, and that a newer sallyport did not write the data directory.
+func (a *app) checkFirst(cmd *cobra.Command) error {
+	if err := a.CheckLevel(); err != nil || !opensData(cmd) {
+		return err
+	}
+	return a.CheckDataVersion()
+}
+
+// opensData reports whether a command opens the data directory of the user.
+func opensData(cmd *cobra.Command) bool {
+	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " "
+	return !cmd.Hidden && !slices.ContainsFunc(withoutData(), func(name string) bool { return strings.HasPrefix(path, " "+name+" ") })
+}
+
+// withoutData are the commands that do not open the data directory, and the two that report its version themselves.
+func withoutData() []string {
+	return []string{
+		"auth", "completion", "config", "example copy", "example list", "help", "import", "install", "man", "plugin new", "try", "version", "vm", "worker", "workflow schema",
+		"doctor", "upgrade",
+	}
 }
 
 // configureCompletion replaces the texts of cobra's completion command.

@@ -157,6 +157,7 @@ func (a *app) auditDir() (string, error) {
 	return audit.Dir(dir), nil
 }
 
+// noRecordError is the error of commands that need a record.
 func noRecordError(dir string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "no audit record in " + dir, Hint: "name its data directory with --data DIR"}
 }
@@ -175,7 +176,8 @@ func (a *app) showLog(ctx context.Context, l logOptions) error {
 	}
 	first, err := audit.Since(dir, from)
 	if errors.Is(err, fs.ErrNotExist) && !l.tail {
-		return noRecordError(dir)
+		a.Say("no audit record in " + dir + "; --data DIR names another data directory")
+		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

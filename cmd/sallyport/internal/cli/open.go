@@ -112,6 +112,21 @@ func (a *App) DataDir() string {
 	return ""
 }
 
+// NewerFix is what to do about a data directory that a newer version wrote.
+const NewerFix = "install the release of sallyport that wrote them, or a later one; --data DIR is for a directory of its own"
+
+// CheckDataVersion returns an error if a newer version of sallyport wrote the data directory.
+func (a *App) CheckDataVersion() error {
+	dir := a.DataDir()
+	if dir == "" {
+		return nil
+	}
+	if _, _, err := store.Version(filepath.Join(dir, RecordsFolder)); errors.Is(err, store.ErrNewer) {
+		return &tool.Error{Kind: tool.Failed, Message: err.Error(), Hint: NewerFix, Err: err}
+	}
+	return nil // what else is wrong is the error of the command that opens the records
+}
+
 // CacheDir returns the directory of caches, "" if there is none.
 func (a *App) CacheDir() string {
 	if dir, ok := a.Env("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {

@@ -107,13 +107,16 @@ func (a *app) importServers(args []string, flags importFlags) error {
 	if err != nil {
 		return err
 	}
-	if len(sources) == 0 {
+	if len(sources) == 0 && !flags.asJSON {
 		a.Say("no settings of any client were found; name a file, or see sallyport import --help")
-		return cli.Status(cli.ExitFailed)
+		return nil
 	}
 	f, err := a.EditSettings()
 	if err != nil {
 		return err
+	}
+	if len(sources) == 0 {
+		return a.PrintJSON(a.importResult(f, nil))
 	}
 	r := clients.NewReader(p)
 	found, problem := a.readSources(r, sources)
@@ -315,7 +318,7 @@ type serverJSON struct {
 }
 
 func (a *app) importResult(f *config.File, rows []clients.Row) importJSON {
-	result := importJSON{Path: f.Path, Unset: a.UnsetVariables(f, importedEntries(rows)...)}
+	result := importJSON{Path: f.Path, Servers: []serverJSON{}, Unset: a.UnsetVariables(f, importedEntries(rows)...)}
 	for _, row := range rows {
 		result.Servers = append(result.Servers, serverJSON{row.Name, row.From, entryTransport(row.Entry), row.Outcome, row.Notes})
 	}

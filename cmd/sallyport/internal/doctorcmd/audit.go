@@ -26,6 +26,8 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 	case dir == "":
 		check.OK, check.Warn, check.Detail, check.Fix = !cfg.Audit.Required, true, "no audit record: there is no data directory", "set HOME or XDG_DATA_HOME, or use --data DIR"
 		return []finding{{Check: check}}
+	case a.CheckDataVersion() != nil: // as checkRecords reports; nothing is written to it
+		return nil
 	}
 	dir = audit.Dir(dir)
 	opts := auditor.LogOptions(cfg)

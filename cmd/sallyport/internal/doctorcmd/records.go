@@ -50,7 +50,7 @@ func (a *app) checkRecords(ctx context.Context) []finding {
 func recordsProblem(err error) finding {
 	fix := "restore a backup (sallyport restore FILE), or check the permissions of the data directory"
 	if errors.Is(err, store.ErrNewer) {
-		fix = "install the release of sallyport that wrote them, or a later one; --data DIR is for a directory of its own"
+		fix = cli.NewerFix
 	}
 	return finding{Check: sandbox.Check{Name: "records", Detail: sanitize.Line(err.Error(), 300), Fix: fix}}
 }

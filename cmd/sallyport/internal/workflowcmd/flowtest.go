@@ -94,6 +94,8 @@ func (a *app) reportTests(results []trials.Result, asJSON bool) error {
 			OK    bool            `json:"ok"`
 			Tests []trials.Result `json:"tests"`
 		}{ok, append([]trials.Result{}, results...)})
+	} else if len(results) == 0 {
+		a.Say("no workflow has tests; they are in NAME_test.yaml next to the definition")
 	} else {
 		err = trials.Report(a.Stdout, results)
 	}
