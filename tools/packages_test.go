@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -41,5 +42,41 @@ func run(t *testing.T, root string, env []string, args ...string) {
 	t.Logf("go %q:\n%s", args, out)
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestModulePath gives a copy of the sources another module path, as is done once there is a home: all imports are found,
+// the build stamps its facts in the new place, and nothing else that begins with the old name changes.
+func TestModulePath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it copies the sources")
+	}
+	const path = "example.com/group/sallyport"
+	dir := t.TempDir()
+	shell(t, "..", "git ls-files -z | xargs -0 cp --parents -t "+dir)
+	shell(t, dir, "sh tools/dist/module.sh "+path+" https://example.com/sallyport")
+	for file, want := range map[string]string{
+		"go.mod":                           "module " + path + "\n",
+		"internal/build/build.go":          "Home = \"https://example.com/sallyport\"",
+		"cmd/sallyport/root.go":            "\"" + path + "/cmd/sallyport/internal/cli\"",
+		"cmd/sallyport/examplerun_test.go": "ex \"" + path + "/examples\"",
+		"tools/golden.sh":                  "\"" + path + "/internal/testutil/refpage\"",
+		"codegen/client/client_test.go":    "{\"sallyport/client.py\"",
+		"tools/dist/compile.go":            "pkg := r.module + \"/internal/build.\"",
+		"tools/dist/go.mod":                "module sallyport/tools/dist\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %q (%v)", file, want, err)
+		}
+	}
+}
+
+// shell runs a script in a folder.
+func shell(t *testing.T, dir, script string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
 }

@@ -20,7 +20,7 @@ func TestReference(t *testing.T) {
 		"`sallyport man DIR` writes the same as manual pages.")
 	p.Text("With `--json`, a command that prints what there is prints one JSON object; a list is a member of it, also when it is empty. " +
 		"Records that follow one another (`log`, `workflow log`) are one object to a line. " +
-		"A command that groups others prints its help on stderr when it is alone, with exit status 2.")
+		"A command that groups others prints its help on stderr when it is alone, with exit status 2. One that lists, and finds nothing, says so on stderr, with exit status 0.")
 	p.List(contents(root))
 	if shown := referCommand(p, root); shown < 60 {
 		t.Errorf("only %d commands", shown)

@@ -15,9 +15,9 @@ import (
 // of a call. The others are smaller without.
 func fast() []string {
 	return []string{
-		"sallyport/index/...", "sallyport/gateway/toolcall/...", "sallyport/gateway/toolsearch/...", "sallyport/sandbox/bridge/...",
-		"sallyport/internal/audit/...", "sallyport/internal/journal/...", "sallyport/internal/jsontype/...", "sallyport/internal/names/...", "sallyport/internal/pii/...",
-		"sallyport/internal/sanitize/...", "sallyport/internal/tokens/...", "sallyport/internal/tool/...",
+		"./index/...", "./gateway/toolcall/...", "./gateway/toolsearch/...", "./sandbox/bridge/...",
+		"./internal/audit/...", "./internal/journal/...", "./internal/jsontype/...", "./internal/names/...", "./internal/pii/...",
+		"./internal/sanitize/...", "./internal/tokens/...", "./internal/tool/...",
 		"github.com/blevesearch/bleve/v2/analysis/...", "github.com/blevesearch/bleve/v2/index/scorch/...", "github.com/blevesearch/bleve/v2/search/...", "github.com/blevesearch/bleve_index_api/...",
 		"github.com/blevesearch/scorch_segment_api/...", "github.com/blevesearch/vellum/...", "github.com/RoaringBitmap/...", "github.com/klauspost/...", "github.com/minio/...",
 		"go.opentelemetry.io/otel/attribute/...", "go.opentelemetry.io/otel/semconv/...", // constants: with inlining, the compiler makes them
@@ -57,7 +57,7 @@ func (r *release) compileAll(ctx context.Context, targets []target) error {
 }
 
 func (r *release) compileSallyport(ctx context.Context, t target, slim []string) error {
-	const pkg = "sallyport/internal/build."
+	pkg := r.module + "/internal/build."
 	// Functions begin at multiples of 16 bytes, as on arm64; the linker's 32 for amd64 costs 0.7 MB.
 	facts := fmt.Sprintf("-s -w -funcalign=16 -X %sversion=%s -X %scommit=%s -X %sdate=%s", pkg, r.version, pkg, r.commit, pkg, r.date.Format(time.DateOnly))
 	args := append(append(smaller(), slim...), "-ldflags", facts, "-o", r.binary(t, "sallyport"), "./cmd/sallyport")
@@ -66,7 +66,7 @@ func (r *release) compileSallyport(ctx context.Context, t target, slim []string)
 
 func (r *release) compileRunsc(ctx context.Context, t target) error {
 	facts := "-s -w -X gvisor.dev/gvisor/runsc/version.version=" + r.runsc
-	return r.compile(ctx, filepath.Join(r.root, "tools", "runsc"), t, "-ldflags", facts, "-o", r.binary(t, "runsc"), "sallyport/tools/runsc")
+	return r.compile(ctx, filepath.Join(r.root, "tools", "runsc"), t, "-ldflags", facts, "-o", r.binary(t, "runsc"), ".")
 }
 
 func (r *release) compile(ctx context.Context, dir string, t target, args ...string) error {
@@ -78,7 +78,7 @@ func (r *release) compile(ctx context.Context, dir string, t target, args ...str
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", t, err, out)
 	}
-	say(start, "built %s for %s", strings.TrimSuffix(filepath.Base(args[len(args)-1]), "/"), t)
+	say(start, "built %s for %s", strings.TrimSuffix(filepath.Base(args[len(args)-2]), ".exe"), t)
 	return nil
 }
 

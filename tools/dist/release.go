@@ -21,6 +21,7 @@ type release struct {
 	version, commit string
 	date            time.Time // of the commit
 	home, url       string
+	module          string      // the path of the project's module
 	runsc           string      // the pinned version of gVisor
 	fast            bool        // packages of a test: hardly compressed
 	replaced        [][3]string // modules with patches: the folder of the copy, the name, the version
@@ -103,12 +104,21 @@ func (r *release) tag(ctx context.Context) string {
 }
 
 var (
-	homeLine  = regexp.MustCompile(`(?m)^\tHome = "(.*)"$`)
-	runscLine = regexp.MustCompile(`(?m)^\tRunsc = "(.*)"$`)
+	moduleLine = regexp.MustCompile(`(?m)^module (\S+)$`)
+	homeLine   = regexp.MustCompile(`(?m)^\tHome = "(.*)"$`)
+	runscLine  = regexp.MustCompile(`(?m)^\tRunsc = "(.*)"$`)
 )
 
-// readFacts reads the home of the project and the pin of runsc from the one file that has them.
+// readFacts reads the module path, the home of the project and the pin of runsc from the two files that have them.
 func (r *release) readFacts() error {
+	mod, err := os.ReadFile(filepath.Join(r.root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	module := moduleLine.FindSubmatch(mod)
+	if module == nil {
+		return errors.New("go.mod has no module path")
+	}
 	source, err := os.ReadFile(filepath.Join(r.root, "internal", "build", "build.go"))
 	if err != nil {
 		return err
@@ -117,7 +127,7 @@ func (r *release) readFacts() error {
 	if home == nil || runsc == nil {
 		return errors.New("internal/build/build.go has no Home or no Runsc")
 	}
-	r.home, r.runsc = string(home[1]), string(runsc[1])
+	r.module, r.home, r.runsc = string(module[1]), string(home[1]), string(runsc[1])
 	return nil
 }
 
