@@ -86,7 +86,7 @@ func zedLists(doc map[string]any) [][]string {
 	return all
 }
 
-// editLists applies edits, and checks that nothing else changes.
+// editLists applies edits, and checks that only they change the text.
 func (c Client) editLists(data []byte, edits []listEdit) ([]byte, error) {
 	for _, e := range edits {
 		want, err := c.document(data)

@@ -23,7 +23,7 @@ type variable struct {
 	value   string
 }
 
-// mark is the text that stands for the name of the variable with an index. Texts of
+// mark is the text in place of the name of the variable with an index. Texts of
 // clients contain no NUL byte.
 func mark(index int) string { return "\x00" + strconv.Itoa(index) + "\x00" }
 

@@ -56,7 +56,7 @@ func (a *app) benchPool(ctx context.Context, o benchOptions) (err error) {
 	return a.Print(poolText(times))
 }
 
-// withCache returns an App whose cache is in a folder.
+// withCache returns an App with its cache in a folder.
 func (a *app) withCache(dir string) *cli.App {
 	env := func(name string) (string, bool) {
 		if name == "XDG_CACHE_HOME" {

@@ -26,7 +26,7 @@ type copies struct{ cache string }
 
 func (c copies) dir() string { return filepath.Join(c.cache, folder.DirName, "files") }
 
-// save keeps the files of a plugin, and removes those of before that it no longer has. Without a copy a review has no diff.
+// save keeps the files of a plugin, and removes earlier ones that it no longer has. Without a copy a review has no diff.
 func (c copies) save(p folder.Plugin, before folder.Reviewed) {
 	if c.cache == "" || os.MkdirAll(c.dir(), 0o700) != nil {
 		return
