@@ -7,6 +7,7 @@ package imagetest
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"io/fs"
@@ -42,7 +43,8 @@ func Push(tb testing.TB, layers ...[]byte) string {
 	tb.Cleanup(server.Close)
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
 	for _, data := range layers {
-		layer, layerErr := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithCompressionLevel(1))
+		layer, layerErr := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+			tarball.WithCompressionLevel(compression(data)), tarball.WithCompressedCaching)
 		if err = errors.Join(err, layerErr); err != nil {
 			tb.Fatal(err)
 		}
@@ -63,6 +65,15 @@ func Push(tb testing.TB, layers ...[]byte) string {
 		tb.Fatal(err)
 	}
 	return reference.String()
+}
+
+// compression returns the level of gzip for a layer. A large layer has stored blocks only: the race detector makes
+// compression and decompression ten times slower.
+func compression(layer []byte) int {
+	if len(layer) > 4<<20 {
+		return gzip.NoCompression
+	}
+	return gzip.BestSpeed
 }
 
 // skippedDir are parts of Python's library that are large and that no test imports.
