@@ -71,9 +71,12 @@ func (a *authRequest) GetCodeChallenge() *oidc.CodeChallenge {
 	return &oidc.CodeChallenge{Challenge: a.ask.CodeChallenge, Method: a.ask.CodeChallengeMethod}
 }
 
+// sharedKey is the signing key of all servers of a test binary: the race detector makes the generation of one take seconds.
+var sharedKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func newStore(tb testing.TB, opts Options) *store {
 	tb.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := sharedKey()
 	if err != nil {
 		tb.Fatal(err)
 	}
