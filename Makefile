@@ -26,6 +26,9 @@ test golden fuzz soak bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools
 test golden fuzz soak bench-go: export SALLYPORT_TEST_CLIENTS = $(CURDIR)/tools/clients/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache/browser
 
+# Tests share the binary that `make build` has just made: each link of it takes seconds.
+test: export SALLYPORT_TEST_BINARY = $(BIN)/sallyport
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile

@@ -28,10 +28,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	runsc, modules := testutil.Runsc(t), testutil.Upstreams(t)
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := testutil.Binary(t)
 	r := &rig{t: t, folder: t.TempDir(), state: testutil.ShortDir(t), marker: fmt.Sprintf("marker-%d", time.Now().UnixNano())}
 	r.write(filepath.Join(r.folder, r.marker+".txt"), "the content of "+r.marker)
 	config := filepath.Join(t.TempDir(), "upstreams.yaml")

@@ -21,10 +21,7 @@ import (
 // both eras of the built binary, over stdio and HTTP, byte for byte.
 func TestEmittedOverTheWire(t *testing.T) {
 	runsc, dir := testutil.Runsc(t), testutil.ShortDir(t)
-	binary, config := filepath.Join(t.TempDir(), "sallyport"), filepath.Join(t.TempDir(), "upstreams.yaml")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary, config := testutil.Binary(t), filepath.Join(t.TempDir(), "upstreams.yaml")
 	text := fmt.Sprintf("upstreams: {}\nsandbox: {runsc: %q}\nhttp: {tokens: {test: a-token-for-a-test}}\n", runsc)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

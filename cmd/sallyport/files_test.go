@@ -3,7 +3,6 @@ package main_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -14,10 +13,7 @@ import (
 // both languages, over MCP, with the built binary, in two processes one after the other.
 func TestFilesEndToEnd(t *testing.T) {
 	testutil.Long(t)
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := testutil.Binary(t)
 	r := &rig{t: t, state: testutil.ShortDir(t), folder: t.TempDir()}
 	config := filepath.Join(t.TempDir(), "upstreams.yaml")
 	r.write(filepath.Join(r.folder, "notes.txt"), "of the project")

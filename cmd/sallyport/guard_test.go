@@ -22,10 +22,7 @@ import (
 // started again with one that cannot.
 func TestGuard(t *testing.T) {
 	testutil.Long(t)
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := testutil.Binary(t)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

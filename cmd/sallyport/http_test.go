@@ -41,10 +41,7 @@ func newSite(t *testing.T, settings string) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	binary := filepath.Join(t.TempDir(), "sallyport")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := testutil.Binary(t)
 	s := &site{dir: dir, gate: newGate(t)}
 	config := filepath.Join(dir, "upstreams.yaml")
 	text := fmt.Sprintf("upstreams:\n  everything: {command: node, args: [%q, stdio]}\n  gate: {url: %q}\nsandbox: {runsc: %q, pool: {max: 0, min: 0}}\nhttp: {tokens: {test: a-token-for-a-test}%s}\n",

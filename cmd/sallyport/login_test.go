@@ -67,10 +67,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d.binary, d.config = filepath.Join(dir, "sallyport"), filepath.Join(dir, "upstreams.yaml")
-	if out, err := exec.Command("go", "build", "-o", d.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	d.binary, d.config = testutil.Binary(t), filepath.Join(dir, "upstreams.yaml")
 	settings := fmt.Sprintf(`upstreams:
   tickets: {url: %q, auth: {store: file}}
   keyed: {url: %q, headers: {Authorization: Bearer key-of-the-settings}}

@@ -87,6 +87,22 @@ func Runsc(tb testing.TB) string {
 // Snapshots returns the directory where the tests of a run share snapshots of interpreters, "" without one.
 func Snapshots() string { return os.Getenv("SALLYPORT_TEST_SNAPSHOTS") }
 
+// Binary returns the path of a built sallyport: SALLYPORT_TEST_BINARY, or one that is built for this test. The build takes
+// seconds, because each links the whole program.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	if binary := os.Getenv("SALLYPORT_TEST_BINARY"); binary != "" {
+		return binary
+	}
+	binary := filepath.Join(tb.TempDir(), "sallyport")
+	build := exec.CommandContext(tb.Context(), "go", "build", "-ldflags=-w", "-o", binary, "./cmd/sallyport")
+	build.Dir = ModuleRoot(tb)
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
 // Upstreams returns the node_modules folder that `make upstreams` fills.
 func Upstreams(tb testing.TB) string {
 	tb.Helper()
