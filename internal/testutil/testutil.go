@@ -26,15 +26,20 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Eventually polls ok every 5 ms, and fails the test with all stacks after the limit. what describes the condition:
-// "the wrappers follow".
+// Eventually polls ok every 5 ms, or less often if ok takes long, and fails the test with all stacks after the limit. what
+// describes the condition: "the wrappers follow".
 func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	for start := time.Now(); ; {
+		asked := time.Now()
+		if ok() {
+			return
+		}
+		if time.Since(start) > limit {
 			stacks := make([]byte, 1<<20)
 			tb.Fatalf("condition not met in time: %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
 		}
+		time.Sleep(max(5*time.Millisecond, min(4*time.Since(asked), 100*time.Millisecond)))
 	}
 }
 

@@ -317,9 +317,18 @@ func (r *Testbed) checkNothingLeft(t *testing.T, jobs []string) {
 		return r.sandboxes() <= r.Waiting
 	})
 	for _, id := range jobs {
-		testutil.Eventually(t, "nothing of "+id+" is left (O2): "+strings.Join(findByID(r.State, id), " "), 10*time.Second, func() bool {
-			return len(findByID(r.State, id)) == 0
-		})
+		r.awaitNothingOf(t, id)
+	}
+}
+
+func (r *Testbed) awaitNothingOf(t *testing.T, id string) {
+	t.Helper()
+	left := findByID(r.State, id)
+	for end := time.Now().Add(10 * time.Second); len(left) > 0; left = findByID(r.State, id) {
+		if time.Now().After(end) {
+			t.Fatalf("left of %s (O2): %s", id, strings.Join(left, " "))
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
