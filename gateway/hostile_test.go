@@ -92,7 +92,7 @@ func (c *tally) get(method string) int {
 	return c.of[method]
 }
 
-// TestHostileUpstream tries every trap. While the hostile upstream is called, a
+// TestHostileUpstream tries every trap that costs no time, one after the other. While the hostile upstream is called, a
 // healthy one beside it must answer; after each trap goroutines, processes and
 // file descriptors are back to where they were.
 func TestHostileUpstream(t *testing.T) {
@@ -112,23 +112,26 @@ func TestHostileUpstream(t *testing.T) {
 			}
 		})
 	}
-	t.Run("waiting", func(t *testing.T) {
-		before := takeStock(t)
-		defer before.compare(t)
-		var tries sync.WaitGroup
-		defer tries.Wait()
-		fall := func(traps []trap, web bool, where string) {
-			for _, tr := range traps {
-				if tr.isSlow() {
-					tries.Go(func() { t.Run(where+"-"+tr.mode, func(t *testing.T) { tr.try(t, web) }) })
-				}
+}
+
+// TestHostileUpstreamsThatWait tries the traps that cost time, concurrently.
+func TestHostileUpstreamsThatWait(t *testing.T) {
+	testutil.Long(t)
+	before := takeStock(t)
+	defer before.compare(t)
+	var tries sync.WaitGroup
+	defer tries.Wait()
+	fall := func(traps []trap, web bool, where string) {
+		for _, tr := range traps {
+			if tr.isSlow() {
+				tries.Go(func() { t.Run(where+"-"+tr.mode, func(t *testing.T) { tr.try(t, web) }) })
 			}
 		}
-		fall(overStdio, false, "stdio")
-		fall(onBoth, false, "stdio")
-		fall(onBoth, true, "http")
-		fall(overHTTP, true, "http")
-	})
+	}
+	fall(overStdio, false, "stdio")
+	fall(onBoth, false, "stdio")
+	fall(onBoth, true, "http")
+	fall(overHTTP, true, "http")
 }
 
 // wantEveryMode sees to it that no mode is forgotten.

@@ -3,9 +3,9 @@
 package sandbox_test
 
 import (
-	"path/filepath"
 	"testing"
 
+	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 	"sallyport/sandbox/sandboxtest"
 )
@@ -14,10 +14,9 @@ import (
 // cgroups as root) and TestConformanceRootless's (an ordinary user, without cgroups), which run all of it. [TestEveryWayToTheSameLimits] has cgroup v2.
 func TestConformanceEveryWay(t *testing.T) {
 	for name, opts := range map[string]sandbox.Options{
-		"waiting": {Pool: sandbox.Pool{Min: 2, Max: 4}},
+		"waiting": {Pool: sandbox.Pool{Min: 1, Max: 1}, Snapshots: testutil.Snapshots()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts.Snapshots = filepath.Join(t.TempDir(), "kept")
 			host, _ := hostWith(t, opts)
 			sandboxtest.RunCore(t, host)
 		})

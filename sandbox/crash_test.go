@@ -33,7 +33,7 @@ func readPID(file string) int {
 
 // TestCrash kills gVisor itself under a running program.
 func TestCrash(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	job := sandboxtest.Job(sandbox.Python, "print('started', flush=True)\nimport time\ntime.sleep(60)")
 	var started sync.Once
 	job.OnOutput = func(sandbox.Stream, []byte) {
@@ -50,7 +50,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	host, _ := newHost(t)
+	host, _ := newColdHost(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
 	outcome, err := host.Run(ctx, sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)"), sandboxtest.Echo{})
@@ -61,7 +61,7 @@ func TestCancel(t *testing.T) {
 
 // TestCancelAtAnyTime stops sandboxes at every stage of their start.
 func TestCancelAtAnyTime(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Millisecond)
 		outcome, err := host.Run(ctx, sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)"), sandboxtest.Echo{})
@@ -79,7 +79,7 @@ func TestCancelAtAnyTime(t *testing.T) {
 }
 
 func TestCloseStopsWhatRuns(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	job := sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)")
 	ended := make(chan sandbox.Outcome, 1)
 	go func() {

@@ -157,7 +157,7 @@ func fill(tb testing.TB, ws *workspace.Dir, n, size int) {
 
 // TestRescue: what a program has written is kept although it had to be stopped, whatever it does meanwhile.
 func TestRescue(t *testing.T) {
-	host, _ := newHost(t)
+	host, _ := newColdHost(t)
 	const lost = "the program was stopped, and" // time is short, and a busy machine may need a second try
 	for _, test := range []struct {
 		name, code  string

@@ -50,7 +50,7 @@ func TestInterpreterFromElsewhere(t *testing.T) {
 // TestUmask: what the gateway makes under a strict umask is for a sandbox's user to read all the same.
 func TestUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
-	host, _ := newHost(t)
+	host, _ := newColdHost(t)
 	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "from servers.test import echo\nopen('/workspace/x', 'w').write('1')\necho(2)"), sandboxtest.Echo{})
 	if err != nil || outcome.Value == nil || outcome.Value.Text != "2" {
 		t.Errorf("%+v, %v", outcome, err)

@@ -23,7 +23,7 @@ import (
 func openPooled(t *testing.T, change func(o *sandbox.Options)) (*sandbox.Host, string) {
 	t.Helper()
 	options := sandbox.Options{
-		DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"), Pool: sandbox.Pool{Min: 1, Max: 2}, Snapshots: filepath.Join(testutil.ShortDir(t), "snapshots"),
+		DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"), Pool: sandbox.Pool{Min: 1, Max: 2}, Snapshots: testutil.Snapshots(),
 	}
 	if change != nil {
 		change(&options)

@@ -120,7 +120,7 @@ func TestSharedSandboxAfterALimit(t *testing.T) {
 func TestManyShare(t *testing.T) {
 	host := openShared(t, sandbox.Python, sandbox.Node)
 	var all sync.WaitGroup
-	for n := range 60 {
+	for n := range 32 {
 		interpreter, code := sandbox.Python, "print("+strconv.Itoa(n)+")"
 		if n%2 == 1 {
 			interpreter, code = sandbox.Node, "console.log("+strconv.Itoa(n)+")"

@@ -34,7 +34,7 @@ func TestReuseAttacks(t *testing.T) {
 func TestAttacksShared(t *testing.T) {
 	state := testutil.ShortDir(t)
 	r := sandboxtest.NewTestbed(t, state)
-	host, _ := hostWith(t, sandbox.Options{State: state, Parallel: 2, Logger: r.Logger(), Pool: sandbox.Pool{Min: 0, Max: 1}, Reuse: true})
+	host, _ := hostWith(t, sandbox.Options{State: state, Parallel: 2, Logger: r.Logger(), Pool: sandbox.Pool{Min: 0, Max: 1}, Reuse: true, Snapshots: testutil.Snapshots()})
 	r.Runner, r.Waiting = sharedRunner{host}, 32
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
 		if err := sandbox.AwaitReuse(t.Context(), host, sandboxtest.Job(i, "")); err != nil {

@@ -19,11 +19,23 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// newHost opens a host with default options and something in our own environment that nobody may see.
+// newHost opens a host with default options and something in our own environment that nobody may see. Each program has a
+// sandbox of its own, which is restored from a snapshot.
 func newHost(t *testing.T) (*sandbox.Host, string) {
 	t.Helper()
+	return hostOf(t, testutil.Snapshots())
+}
+
+// newColdHost is newHost without snapshots: each sandbox starts an interpreter.
+func newColdHost(t *testing.T) (*sandbox.Host, string) {
+	t.Helper()
+	return hostOf(t, "")
+}
+
+func hostOf(t *testing.T, snapshots string) (*sandbox.Host, string) {
+	t.Helper()
 	t.Setenv("SALLYPORT_CANARY", "canary-0123456789abcdef")
-	return hostWith(t, sandbox.Options{DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
+	return hostWith(t, sandbox.Options{DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"), Snapshots: snapshots})
 }
 
 // hostWith opens a host where the tree of the suite is published, with a state directory of its own unless the options
@@ -110,7 +122,7 @@ func cgroups(hosts []string) []string {
 }
 
 func TestConformance(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	sandboxtest.Run(t, host)
 	nothingRuns(t, state, time.Second) // what is left of the last one is cleared away in the background
 	for end := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {

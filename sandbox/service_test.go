@@ -57,7 +57,7 @@ func ask(t *testing.T, s *sandbox.Server, answers *bufio.Reader, expression stri
 
 // TestService speaks with one: what it sees and what it does not.
 func TestService(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	s, err := host.Serve(service(t, "check"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestService(t *testing.T) {
 
 // TestServiceEnds: each kind of end is seen by who reads, and leaves nothing while the host is open.
 func TestServiceEnds(t *testing.T) {
-	host, state := newHost(t)
+	host, state := newColdHost(t)
 	for name, end := range map[string]func(t *testing.T, s *sandbox.Server, answers *bufio.Reader){
 		"exit": func(_ *testing.T, s *sandbox.Server, _ *bufio.Reader) { _, _ = io.WriteString(s, "os._exit(3)\n") },
 		"memory": func(_ *testing.T, s *sandbox.Server, _ *bufio.Reader) {
@@ -149,7 +149,7 @@ func TestServiceEnds(t *testing.T) {
 
 // TestServiceOfClosedHost: closing the host ends its services, and none starts afterwards.
 func TestServiceOfClosedHost(t *testing.T) {
-	host, _ := newHost(t)
+	host, _ := newColdHost(t)
 	s, err := host.Serve(service(t, "last"))
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestServiceOfClosedHost(t *testing.T) {
 }
 
 func TestServiceRefused(t *testing.T) {
-	host, _ := newHost(t)
+	host, _ := newColdHost(t)
 	odd := service(t, "../x")
 	if _, err := host.Serve(odd); err == nil {
 		t.Error("a service with an odd id was started")

@@ -4,16 +4,18 @@ race=$1
 
 # Tested without the race detector: packages that start no goroutine; the command, whose tests start a process per line;
 # benchmarks, which use packages that have race tests of their own; and tests that look at thousands of tools or megabytes one
-# after the other.
+# after the other. TestConformanceShared has each case of the suites of ./sandbox with the race detector, and
+# TestHostileUpstreamsThatWait some of the hostile upstreams.
 plain_packages='./cmd/sallyport ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/jsontype ./internal/config ./gateway/upstream/openapi ./bench/agent ./bench/local ./bench/search ./bench/tokens'
-plain_tests='^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestObservedHostileResults|TestOpenAPITypeChecks|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$'
+plain_tests='^(TestHostileUpstream|TestRecognizedLocally|TestGluedTokens|TestFunctionsKeepOutOfRealQueries|TestHostileSchemasAreHarmless|TestNoCallIsMadeTwice|TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestObservedHostileResults|TestOpenAPITypeChecks|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$'
 plain_tests_in='./gateway ./gateway/catalog ./gateway/trust ./gateway/resultschema ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow'
 
 # The longest first: go test starts packages in this order. A package that is named twice is tested once.
 longest='./gateway ./sandbox/deps ./gateway/typecheck'
 
-# Tests of ./sandbox run one after the other and mostly wait, so they run at the same time as all others.
+# Tests of ./sandbox run one after the other and mostly wait, so they run at the same time as all others, in two halves.
 alone='./sandbox'
+plain_tests_alone='^(TestAttacks|TestAttacksShared|TestConformance|TestConformanceRootless|TestApart|TestImage|TestImageEnvironment|TestEveryWayToTheSameLimits)$'
 
 # make check has vetted everything. Without debug information a binary is linked in a third of the time. Many tests wait for
 # timers and processes: more packages and tests at a time than there are processors keep these busy.
@@ -30,7 +32,11 @@ trap 'trap - TERM; kill 0; exit 130' INT TERM # a background command ignores Ctr
 
 echo "==> go test $race ./..."
 # shellcheck disable=SC2086
-go test $options $race $alone &
+go test $options $race -skip "$plain_tests_alone" $alone &
+alone_raced=$!
+# shellcheck disable=SC2086
+go test $options -run "$plain_tests_alone" $alone &
+alone_plain=$!
 # shellcheck disable=SC2086
 go test $options -p "$cores" $race -skip "$plain_tests" $longest $raced
 raced_status=$?
@@ -38,4 +44,6 @@ echo "==> go test ./... (what is tested without the race detector)"
 # shellcheck disable=SC2086
 go test $options -p $((cores + 1)) $plain_packages && go test $options -p $((cores + 1)) -run "$plain_tests" $plain_tests_in
 plain_status=$?
-wait $! && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
+wait $alone_raced
+alone_status=$?
+wait $alone_plain && [ "$alone_status" = 0 ] && [ "$raced_status" = 0 ] && [ "$plain_status" = 0 ]
