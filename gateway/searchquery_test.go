@@ -149,7 +149,7 @@ func TestFunctionBesideTool(t *testing.T) {
 	g := open(t, settings(map[string]*site{"files": newSite(t, func(s *site) { s.tool("save_value", "Save a value in the settings for later.", "", echo) })}), nil)
 	g.Catalog.WaitConnected(t.Context())
 	text := search(t, g, toolsearch.Request{Query: "save value for later"}).Text()
-	if !strings.HasPrefix(text, "from servers.files") || !strings.Contains(text, "from sallyport import ...\n  save(") {
+	if !strings.HasPrefix(text, "from servers.files") || !strings.Contains(text, "\nalso sallyport: save") {
 		t.Error(text)
 	}
 	if found := search(t, g, toolsearch.Request{Query: "save xyzzy of the vwxyz and quux"}); len(found.Tools) == 0 || found.Tools[0].ID.Upstream != "files" || !found.Weak {

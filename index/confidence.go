@@ -84,9 +84,14 @@ func (r confidence) measure() {
 		return
 	}
 	r.bestHit, r.shortfall = top[0], confidenceThreshold-r.logit()
-	if len(r.docs) < fewDocs && r.cover(r.work.marks[top[0]]) >= fewCover || r.matchesShortQuery(top[0]) {
+	if r.fewAndCovered(top[0]) || r.matchesShortQuery(top[0]) {
 		r.shortfall = min(r.shortfall, -plainly)
 	}
+}
+
+// fewAndCovered reports whether a document covers the query in an index where scores are meaningless.
+func (r confidence) fewAndCovered(ord int32) bool {
+	return len(r.docs) < fewDocs && r.cover(r.work.marks[ord]) >= fewCover
 }
 
 // matchesShortQuery reports whether a document has all words of a query of one or two words in

@@ -58,6 +58,9 @@ type Results struct {
 	Weak bool
 	// Confidence is the estimated probability that one of the first five hits is right; 0 where none was estimated.
 	Confidence float64
+	// Needs counts the subqueries that a document fits well, if there are several, else 0. The best document of each is
+	// among the first hits.
+	Needs int
 	// Unmatched holds the words of the query that no document has.
 	Unmatched []string
 	// Suggest holds known words and ids similar to the unmatched ones, for "did you mean".

@@ -140,7 +140,7 @@ func (r *search) results(q Query) Results {
 	r.demoteDuplicates()
 	pinned := r.pin()
 	top := r.best(orDefault(q.Limit))
-	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
+	res := Results{Total: len(r.work.hit), Needs: r.needs, Hits: make([]Hit, len(top))}
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}

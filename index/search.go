@@ -31,6 +31,8 @@ type search struct {
 	// bestHit is the best hit by words and meaning, shortfall by how much it misses the confidence threshold.
 	bestHit   int32
 	shortfall float64
+	// needs counts the subqueries whose documents were raised.
+	needs int
 }
 
 // scratch holds the reusable buffers of one search, by ord.

@@ -63,6 +63,7 @@ func (r *search) addSubqueries(ctx context.Context) error {
 	if len(needs) < 2 {
 		return nil
 	}
+	r.needs = len(needs)
 	top := r.top()
 	for _, best := range needs {
 		r.raise(best[0], subqueryShare*top)
@@ -123,10 +124,11 @@ func (r *search) searchSubquery(ctx context.Context, req request) ([]int32, erro
 	if err := (scorer{sub}).score(ctx); err != nil {
 		return nil, err
 	}
-	if (confidence{sub}).logit() < subqueryThreshold {
+	best, c := sub.best(2), confidence{sub}
+	if len(best) == 0 || c.logit() < subqueryThreshold && !c.fewAndCovered(best[0]) {
 		return nil, nil
 	}
-	return sub.best(2), nil
+	return best, nil
 }
 
 // raise sets a score to at least least. Raised documents keep their relative order.

@@ -142,7 +142,7 @@ func (c *code) settle(ctx context.Context, names []string) error {
 }
 
 func (c *code) await(ctx context.Context, name string) error {
-	list, err := marshal(map[string]string{"upstream": name})
+	list, err := marshal(map[string]string{"upstream": name, "detail": "names"}) // a signature that is shown is not shown again
 	if err != nil {
 		return err
 	}

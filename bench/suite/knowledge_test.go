@@ -82,7 +82,7 @@ func TestProgramsKnowNothingElse(t *testing.T) {
 func TestCutSignaturesAreAskedFor(t *testing.T) {
 	programs := []suite.Program{{File: "commits-by-author.py", Needs: []string{"git.git_log"}}}
 	turns, err := run(t, "{repo}", cutLog, programs, fullLog, "x 1")
-	if want := suite.SearchTools + ` {"detail":"full","limit":1,"query":"git_log","upstream":"git"}`; err != nil || len(turns) != 3 || turns[1] != want {
+	if want := suite.SearchTools + ` {"query":"git_log upstream:git detail:full"}`; err != nil || len(turns) != 3 || turns[1] != want {
 		t.Errorf("%q, %v", turns, err)
 	}
 	if turns, err = run(t, "{repo}", fullLog, programs, "x 1"); err != nil || len(turns) != 2 {

@@ -226,7 +226,7 @@ func searches(queries []string, language string) (calls []tokencount.Call) {
 func fullSearches(ids []string, language string) (calls []tokencount.Call) {
 	for _, id := range ids {
 		upstream, name, _ := strings.Cut(id, ".")
-		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": name, "upstream": upstream, "detail": "full", "limit": 1})))
+		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": name + " upstream:" + upstream + " detail:full"})))
 	}
 	return calls
 }

@@ -151,7 +151,10 @@ func faultText(f *bridge.Fault) string {
 	if message := sanitize.Text(f.Message, 4000); message != "" {
 		b.WriteString(": " + message)
 	}
-	for _, line := range f.Lines[:min(len(f.Lines), 12)] {
+	for i, line := range f.Lines[:min(len(f.Lines), 12)] {
+		if i > 0 && samePlace(line, f.Lines[i-1]) {
+			continue
+		}
 		b.WriteString("\n  ")
 		if file := sanitize.Line(line.File, 120); file != "" {
 			b.WriteString(file + " ")
@@ -168,6 +171,11 @@ func faultText(f *bridge.Fault) string {
 		b.WriteString("\nhint: " + hint)
 	}
 	return b.String()
+}
+
+// samePlace reports whether two frames have the same line of code, as those of a comprehension and of its function.
+func samePlace(a, b bridge.Line) bool {
+	return a.File == b.File && a.Line == b.Line && a.Source == b.Source
 }
 
 // heldText describes what a person, and then the model, has to do.

@@ -74,7 +74,7 @@ func TestCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := map[string]bool{"instructions": true}
+	shown := map[string]bool{}
 	list, err := connectWith(t, g.Service(), opts).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"sallyport/internal/tokens"
 )
 
-// Cost is the number of tokens that a tool definition or the instructions add to every turn of a model.
+// Cost is the number of tokens that a tool definition adds to every turn of a model.
 type Cost struct {
-	// Profile is the profile of the tool; Name is the tool's name, or "instructions". A core tool
+	// Profile is the profile of the tool; Name is the tool's name. A core tool
 	// that a profile makes longer has a second entry with the additional tokens.
 	Profile string `json:"profile"`
 	Name    string `json:"name"`
@@ -82,24 +82,21 @@ type toolCost struct {
 	tokens int
 }
 
-// countTokens counts the tokens of the instructions and of each tool that the options enable.
+// countTokens counts the tokens of each tool that the options enable.
 func countTokens(counter *tokens.Counter, verbs Service, opts *Options) ([]toolCost, error) {
 	search, execute := coreTools(verbs, opts)
 	defs := []*mcp.Tool{search, execute}
 	for _, e := range extras(verbs, opts) {
 		defs = append(defs, e.tool)
 	}
-	n, err := counter.Count(instructions)
-	if err != nil {
-		return nil, err
-	}
-	list := []toolCost{{"instructions", n}}
+	list := make([]toolCost, 0, len(defs))
 	for _, def := range defs {
 		data, err := json.Marshal(def)
 		if err != nil {
 			return nil, fmt.Errorf("encode tool %s: %w", def.Name, err)
 		}
-		if n, err = counter.Count(string(data)); err != nil {
+		n, err := counter.Count(string(data))
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, toolCost{def.Name, n})

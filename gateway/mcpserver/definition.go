@@ -38,9 +38,7 @@ func executeTool(environments map[string]config.Environment, workspace string) *
 		Name: "execute_code",
 		Description: "Run Python (default) or TypeScript without network or " + packages + ". Only prints and the last expression's value come back: " +
 			"filter, join and loop in code.\n" +
-			"from servers.UPSTREAM import TOOL; TOOL(name=value)\n" +
-			"import { TOOL } from \"servers/UPSTREAM\"; await TOOL({ name: value })\n" +
-			"Results are native values. sallyport exports ToolError, parallel(lambda: f(), ...), emit(file or rows) for the user. /workspace is kept.",
+			"from servers.UPSTREAM import TOOL gives functions with native results. sallyport exports ToolError, parallel(lambda: f(), ...), emit(file or rows) for the user. /workspace is kept.",
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +
 			`"language":{"enum":["python","typescript"]},` +
@@ -72,10 +70,6 @@ func environmentProperty(environments map[string]config.Environment) string {
 	}
 	return `"environment":` + string(data) + ","
 }
-
-// instructions explain how the two tools work together. The list of upstreams is
-// in the description of search_tools, since many clients do not show instructions to a model.
-const instructions = "Find functions with search_tools, then call them in execute_code."
 
 const (
 	// maxUpstreamList bounds the list of upstreams in the description of search_tools, in

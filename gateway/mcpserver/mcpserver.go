@@ -1,7 +1,7 @@
 // Package mcpserver is the MCP server that clients of the gateway connect to, over
 // stdio and HTTP. New makes two tools, search_tools and execute_code, each a thin
 // wrapper of one method of [Service]. What a client reads before its first call
-// (definitions and instructions) depends on the settings alone: it stays the same
+// (the definitions; there are no instructions) depends on the settings alone: it stays the same
 // while upstreams connect and disconnect, which keeps prompt caches valid. NewDirect
 // exposes the upstreams' own tools, resources and prompts instead (direct.go and
 // roster.go: the lists; forward.go, client.go and pending.go: a call and the requests
@@ -103,7 +103,7 @@ func New(verbs Service, opts *Options) *Tools {
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
-		&mcp.ServerOptions{Instructions: serverInstructions(opts), Logger: opts.Logger},
+		&mcp.ServerOptions{Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	tools := newTools(server, opts.StateKey)
@@ -118,14 +118,6 @@ func New(verbs Service, opts *Options) *Tools {
 	server.AddReceivingMiddleware(withClient)
 	server.AddReceivingMiddleware(traceRequests(opts.Telemetry))
 	return tools
-}
-
-// serverInstructions returns the instructions for models; they name the two tools.
-func serverInstructions(opts *Options) string {
-	if opts.Face != nil {
-		return ""
-	}
-	return instructions
 }
 
 // addTools adds the two tools and those of the profiles.
@@ -210,6 +202,7 @@ type handler struct {
 	service      Service
 	environments map[string]config.Environment
 	workspaces   bool // the schema of execute_code has the workspace parameter
+	readers      readers
 }
 
 func (f *handler) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -221,7 +214,7 @@ func (f *handler) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}, map[string]any{"detail_level": &detail, "category": &s.Upstream, "server": &s.Upstream}); err != nil {
 		return errorResult(err), nil
 	}
-	s.Detail, s.Limit = toolsearch.Detail(detail), int(max(0, min(limit, 1e6)))
+	s.Detail, s.Limit, s.Shown = toolsearch.Detail(detail), int(max(0, min(limit, 1e6))), f.readers.shownTo(req.Session)
 	ctx, cancel := detach(ctx)
 	defer cancel()
 	found, err := f.service.Search(ctx, s)

@@ -104,7 +104,7 @@ func fullOffer(d catalog.Document, found FoundTool) string {
 
 // offersFor returns the resources, templates and prompts that match a query. If the query
 // names a tool, they are not listed before it.
-func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64, named bool) (found []nonTool, err error) {
+func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, tools *Found, best float64, named bool) (found []nonTool, err error) {
 	known := sr.opts.Catalog.Snapshot().Offers
 	if len(known) == 0 {
 		return nil, nil
@@ -121,8 +121,9 @@ func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Langu
 			continue // gone since the index was made, or already found
 		}
 		exact := at || s.Query == hit.ID.Name || namesTool(s.Query, hit.ID)
-		o := nonTool{preferred: !named && (exact || weak || hit.Cover > best+coverMargin), relevant: exact || !results.Weak && hit.Cover >= minFunctionCover && results.Words > 1}
-		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, describe: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
+		more := hit.Cover > best+coverMargin && tools.right < leastHigh && tools.needs == 0
+		o := nonTool{preferred: !named && (exact || tools.Weak || tools.Total == 0 || more), relevant: exact || !results.Weak && hit.Cover >= minFunctionCover && results.Words > 1}
+		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, offer: true, describe: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
 		found = append(found, o)
 	}
 	return found, nil

@@ -126,7 +126,7 @@ func (sr *Searcher) addNonTools(ctx context.Context, s Request, lang codegen.Lan
 		}
 		others = append(saved, functions...)
 	}
-	offers, err := sr.offersFor(ctx, s, lang, weak, best, countExact(tools) > 0)
+	offers, err := sr.offersFor(ctx, s, lang, found, best, countExact(tools) > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -40,5 +40,5 @@ func (sr *Searcher) candidate(s Request, lang codegen.Language, hit index.Hit, e
 		return found
 	}
 	hints := func() []string { return snapshot.Boilerplate(hit.ID).Params.Hints(e.Tool, lang, maxNotes) }
-	return candidate{hit.ID, hit.Score, hit.Cover, namesTool(s.Query, hit.ID), tell, hints}
+	return candidate{id: hit.ID, score: hit.Score, cover: hit.Cover, exact: namesTool(s.Query, hit.ID), describe: tell, hints: hints}
 }

@@ -14,11 +14,18 @@ type layout struct {
 	// used is the number of tokens of the answer so far.
 	used   int
 	writer toolWriter
+	// shown has the signatures of earlier answers, signatures those of this one.
+	shown      *Shown
+	signatures []shownSignature
 }
 
 // layout starts an answer.
 func (sr *Searcher) layout(s Request, found *Found) *layout {
-	return &layout{count: sr.countTokens, found: found, budget: s.Budget, writer: newToolWriter(*found)}
+	budget := s.Budget
+	if budget == defaultBudget {
+		budget += max(0, found.needs-1) * needBudget
+	}
+	return &layout{count: sr.countTokens, found: found, budget: budget, writer: newToolWriter(*found), shown: s.Shown}
 }
 
 // countTokens counts tokens of o200k, or estimates them if the tokenizer is not available.
@@ -39,8 +46,8 @@ const unlimited = MaxLimit + 1
 // 33 of 34 of the odd half, 71 of 74 of all (bench/results/answer-layout.txt).
 const confidentRatio = 0.7
 
-// certain is the estimated probability that one of the first tools is right from which few others are named.
-const certain = 0.9
+// cheap is the part of the budget up to which the second hit is shown with its signature.
+const cheap = 0.3
 
 // minWeakCover is how much of a query the best hit must match to be shown with its
 // signature if no hit matches well.
@@ -48,9 +55,11 @@ const minWeakCover = 0.6
 
 // fill adds candidates to the answer while there is room, best first.
 func (l *layout) fill(s Request, list []candidate) {
+	defer func() { l.shown.add(l.signatures) }()
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
+	l.found.settled = l.found.Confidence == High && l.found.Detail == Signature && s.Limit == 0 && s.Budget == defaultBudget
 	l.used = 1 + l.count(l.found.footer(min(len(list), 1))) // joined parts may count one token more than separate ones
 	if l.found.Listing {
 		l.fillListing(list)
@@ -61,14 +70,27 @@ func (l *layout) fill(s Request, list []candidate) {
 	}
 	shares := l.shares(s, list)
 	for i, c := range list {
-		for len(shares) > 0 && (shares[0].limit == 0 || !l.add(c, shares[0], i == 0)) {
+		for len(shares) > 0 && shares[0].limit == 0 {
+			shares = shares[1:]
+		}
+		if l.leavesOut(c, shares) {
+			continue
+		}
+		for len(shares) > 0 && !l.add(c, shares[0], i == 0) {
 			shares = shares[1:]
 		}
 		if len(shares) == 0 {
 			return
 		}
-		shares[0].limit--
+		if !c.offer || shares[0].level != Signature { // a prompt takes no tool's place
+			shares[0].limit--
+		}
 	}
+}
+
+// leavesOut reports whether a candidate is a resource or prompt that would only be named, after hits that are likely right.
+func (l *layout) leavesOut(c candidate, shares []share) bool {
+	return len(shares) > 0 && shares[0].level == Names && l.found.Detail != Names && l.found.Confidence == High && c.offer
 }
 
 // add adds a candidate if there is room for it at this level. The first is always added.
@@ -84,6 +106,8 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	if first && s.level == Signature && c.hints != nil {
 		t.Notes = c.hints()
 	}
+	signature := l.signatureOf(c, level)
+	t.Repeated = level == brief && l.shown.has(signature)
 	writer := l.writer
 	cost := l.count(writer.text(t))
 	if !first && float64(l.used+cost) > s.fraction*float64(l.budget) {
@@ -91,7 +115,18 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	}
 	l.used, l.writer = l.used+cost, writer
 	l.found.Tools = append(l.found.Tools, t)
+	if signature.text != "" {
+		l.signatures = append(l.signatures, signature)
+	}
 	return true
+}
+
+// signatureOf returns the whole signature of a candidate that is shown with one, else nothing.
+func (l *layout) signatureOf(c candidate, level Detail) (of shownSignature) {
+	if l.shown != nil && (level == brief || level == Signature) {
+		of = shownSignature{c.id, c.describe(Signature).Text}
+	}
+	return of
 }
 
 // shares returns how the budget is split among candidates.
@@ -117,18 +152,19 @@ func (l *layout) shares(s Request, list []candidate) []share {
 func (l *layout) rankedShares(list []candidate) []share {
 	top := l.found.Detail
 	if n := countExact(list); n > 0 {
-		return []share{{top, 1, n}, {Summary, 1, 2}, {Names, 1, 4}}
+		return []share{{top, 1, n}, {Names, 1, 3}}
 	}
 	switch ahead := len(list) > 1 && list[1].score < confidentRatio*list[0].score; {
+	case l.found.needs > 0:
+		return []share{{top, 0.75, l.found.needs + 1}, {Names, 1, 4}}
 	case l.budget > defaultBudget: // more than the usual is wanted
+		return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, unlimited}}
 	case ahead:
-		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
-	case l.found.right >= certain:
-		return []share{{top, 0.75, 4}, {Summary, 0.8, 1}, {Names, 1, 4}}
+		return []share{{top, 1, 1}, {Names, 1, 3}}
 	case l.found.Confidence == High:
-		return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, 8}}
+		return []share{{top, cheap, 2}, {Names, 1, 4}}
 	}
-	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, unlimited}}
+	return []share{{top, cheap, 2}, {Names, 1, 6}}
 }
 
 // weakShares returns few lines. The first hit may still be right.
@@ -155,7 +191,7 @@ func (l *layout) fillListing(list []candidate) {
 	levels = levels[slices.Index(levels, l.found.Detail):]
 	used, writer := l.used, l.writer
 	for _, level := range levels {
-		l.used, l.writer, l.found.Tools = used, writer, nil
+		l.used, l.writer, l.found.Tools, l.signatures = used, writer, nil, nil
 		if l.addAll(list, share{level, 1, unlimited}) || level == Names {
 			return
 		}

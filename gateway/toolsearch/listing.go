@@ -94,7 +94,7 @@ func (f Found) footer(hits int) string {
 		b.WriteString(f.Offers + "\n")
 	}
 	switch more := f.Total - hits; {
-	case more <= 0 || f.Weak:
+	case more <= 0 || f.Weak || f.settled:
 	case f.Listing:
 		fmt.Fprintf(&b, "(%d more; give a query)\n", more)
 	default:
@@ -203,6 +203,9 @@ func (w *toolWriter) text(t FoundTool) string {
 		}
 		return w.explained.full(t, t.mark()) + "\n\n"
 	}
+	if t.Repeated {
+		return w.importLine(t) + "  " + t.ID.Name + t.mark() + ": shown above\n"
+	}
 	var b strings.Builder
 	b.WriteString(w.importLine(t) + "  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
 	if t.Summary != "" {
@@ -271,11 +274,15 @@ func (t FoundTool) mark() string {
 
 // name returns the id, or for other kinds the call with which a program reaches it.
 func (t FoundTool) name() string {
-	switch t.Kind {
-	case index.Resource, index.Template, index.Prompt:
+	if isOffer(t.Kind) {
 		return t.ID.Upstream + "." + offerCall(t.Kind, t.ID.Name)
 	}
 	return t.ID.String()
+}
+
+// isOffer reports whether a hit is a resource, a template or a prompt of an upstream.
+func isOffer(kind index.Kind) bool {
+	return kind == index.Resource || kind == index.Template || kind == index.Prompt
 }
 
 // header returns the import line of an upstream, with ... for the names.

@@ -50,10 +50,13 @@ type Request struct {
 	Limit int
 	// Budget is how many tokens (o200k) the text of the answer may have: it decides
 	// how many tools come back and how much is shown of each. The best hit is always
-	// shown in full. 0 is 400.
+	// shown in full. 0 is 400, and 200 more for each further thing that the query asks for.
 	Budget int
 	// Language is that of signatures and imports; "" is python.
 	Language string
+	// Shown has the signatures of earlier answers to the same reader, and gets those of this one. Only the best hit, and
+	// one that the query names, repeats its signature. nil repeats all.
+	Shown *Shown
 }
 
 // Found is the result of a search.
@@ -93,9 +96,11 @@ type Found struct {
 	Detail   Detail `json:"detail"`
 	Language string `json:"language"`
 
-	right float64            // the estimated probability that one of the first tools is right
-	cost  int                // of Text, in tokens
-	words map[string]float64 // words of the query with their weights
+	settled bool               // the first tools are likely enough: how many more match is not told
+	needs   int                // parts of the query that a tool fits, if several, else 0
+	right   float64            // the estimated probability that one of the first tools is right
+	cost    int                // of Text, in tokens
+	words   map[string]float64 // words of the query with their weights
 }
 
 // FoundTool is one tool that was found, or something else that a program can
@@ -121,6 +126,8 @@ type FoundTool struct {
 	Hints []string `json:"hints,omitempty"`
 	// Shown is the detail that there was room for, if less than requested.
 	Shown Detail `json:"shown,omitempty"`
+	// Repeated says that an earlier answer has the signature, so that the text of this one leaves it out.
+	Repeated bool `json:"repeated,omitempty"`
 
 	parts codegen.Description // of Text, for Full
 }
@@ -192,8 +199,9 @@ type candidate struct {
 	score float64
 	// cover is how much of the query it matches, 0 to 1.
 	cover float64
-	// exact says that the query is its name.
+	// exact says that the query is its name, offer that it is a resource, a template or a prompt.
 	exact    bool
+	offer    bool
 	describe func(Detail) FoundTool
 	// hints returns notes in addition to the signature; nil if there are none.
 	hints func() []string
@@ -252,7 +260,7 @@ func diversify(list []candidate) []candidate {
 
 // setTotals copies the totals and suggestions of an index's results.
 func (f *Found) setTotals(r index.Results) {
-	f.right = r.Confidence
+	f.right, f.needs = r.Confidence, r.Needs
 	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
 }
 
@@ -335,6 +343,8 @@ const (
 	MaxLimit = 200
 	// defaultBudget is how many tokens an answer may have.
 	defaultBudget = 400
+	// needBudget is how many more it may have for each further need of a query with several.
+	needBudget = 200
 	// functionsBudget is enough for all built-in functions with their signatures, in a list.
 	functionsBudget = 600
 	// minHitTokens is the minimum cost of a hit.
