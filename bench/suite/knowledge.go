@@ -61,6 +61,21 @@ func (k *knowledge) signatures(id string) (found []string) {
 	return found
 }
 
+// named reports whether an answer names a wrapper without its signature.
+func (k *knowledge) named(id string) bool {
+	upstream, name, _ := strings.Cut(id, ".")
+	for _, text := range k.texts {
+		for line := range strings.SplitSeq(text, "\n") {
+			for part := range strings.SplitSeq(strings.TrimPrefix(line, "also "), "; ") {
+				if names, is := strings.CutPrefix(part, upstream+": "); is && slices.Contains(strings.Split(names, ", "), name) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // result is what signatures of a wrapper say that it returns: the one that leaves nothing out, if there is one.
 func (k *knowledge) result(id string) (result string) {
 	for _, line := range k.signatures(id) {

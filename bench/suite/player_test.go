@@ -205,7 +205,10 @@ func TestCodeNeedsSignatures(t *testing.T) {
 	} {
 		task := &suite.Task{Queries: [][]string{{"words"}}, Programs: []suite.Program{{File: "addition.py", Needs: []string{c.id}}}}
 		turns, _, err := play(t, task, suite.Code, text(c.answer), text("5"))
-		if signed := len(turns) == 2; signed != c.signed || signed == (err != nil) {
+		if strings.Contains(c.id, "multiple") && turns[len(turns)-1] != suite.SearchTools+` {"query":"`+c.id+`"}` {
+			t.Errorf("%s is named, and then %q", c.id, turns)
+		}
+		if signed := len(turns) == 2 && strings.HasPrefix(turns[1], suite.ExecuteCode); signed != c.signed || signed == (err != nil) {
 			t.Errorf("%s: signed %v, %v in\n%s", c.id, signed, err, c.answer)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"sallyport/bench/tokencount"
@@ -151,7 +152,8 @@ func (t *Task) playSearch(m *ScriptRun) string {
 	return ""
 }
 
-// playCode searches for the imports of the programs, runs them, and answers with the output of the last one.
+// playCode searches for the imports of the programs, runs them, and answers with the output of the last one. Wrappers that
+// an answer only named are searched for by their ids.
 func (t *Task) playCode(m *ScriptRun) string {
 	var needs []string
 	for _, p := range t.Programs {
@@ -159,16 +161,20 @@ func (t *Task) playCode(m *ScriptRun) string {
 	}
 	k := &knowledge{}
 	k.read(m.Expand(t.Prompt))
-	lacks := func() string {
-		return missing(needs, func(id string) bool { return len(k.signatures(id)) > 0 })
+	lacking := func() []string {
+		return slices.DeleteFunc(slices.Clone(needs), func(id string) bool { return len(k.signatures(id)) > 0 })
 	}
 	for _, try := range t.Queries {
 		k.read(m.All(searches(try, language(t.Programs[0].File))...)...)
-		if lacks() == "" {
+		if left := lacking(); len(left) > 0 && !slices.ContainsFunc(left, func(id string) bool { return !k.named(id) }) {
+			slices.Sort(left)
+			k.read(m.All(searches(slices.Compact(left), language(t.Programs[0].File))...)...)
+		}
+		if len(lacking()) == 0 {
 			return t.programs(m, k)
 		}
 	}
-	m.Fail("no search found %s", lacks())
+	m.Fail("no search found %s", lacking()[0])
 	return ""
 }
 

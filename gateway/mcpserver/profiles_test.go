@@ -19,7 +19,7 @@ func TestDefaultProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := counter.Count(all); err != nil || n != 218 {
+	if n, err := counter.Count(all); err != nil || n != 179 {
 		t.Errorf("%d tokens, %v:\n%s", n, err, all)
 	}
 	if names := toolNames(t, &shop{}, nil); !slices.Equal(names, []string{"execute_code", "search_tools"}) {
