@@ -67,7 +67,7 @@ func throughSallyport(ctx context.Context, binary string, s *environment, counte
 	if err := t.define(ctx, session); err != nil {
 		return nil, errors.Join(err, session.Close())
 	}
-	heading("what the model reads first: two tools and the instructions (%d tokens)", t.definitions)
+	heading("what the model reads first: two tools (%d tokens)", t.definitions)
 	fmt.Println(session.InitializeResult().Instructions)
 	steps := []struct {
 		title, tool string

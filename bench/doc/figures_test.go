@@ -42,9 +42,9 @@ func claims() []claim {
 		{readme, "210 ms in a new sandbox", timing, latency(empty, "python", median, "%.0f ms")},
 		{readme, "20 sessions at once run 39 programs a second", timing, latency(sessions, "", median, "%.0f programs a second")},
 		{readme, "bare interpreters 33", timing, latency(sessions, "", bare, "%.0f")},
-		{readme, "| tool definitions | 251 | 4,059 |", demo, kept("demo.txt", "tool definitions 251 4059", "251 | 4,059")},
-		{readme, "| calls and results | 743 | 13,047 |", demo, kept("demo.txt", "calls and results 743 13047", "743 | 13,047")},
-		{readme, "| together | 994 | 17,106 |", demo, kept("demo.txt", "together 994 17106", "994 | 17,106")},
+		{readme, "| tool definitions | 212 | 4,059 |", demo, kept("demo.txt", "tool definitions 212 4059", "212 | 4,059")},
+		{readme, "| calls and results | 742 | 13,034 |", demo, kept("demo.txt", "calls and results 742 13034", "742 | 13,034")},
+		{readme, "| together | 954 | 17,093 |", demo, kept("demo.txt", "together 954 17093", "954 | 17,093")},
 
 		{benchmarks, "ran 14.5 programs a second", load, kept("load.txt", "programs a second 14.5", "14.5")},
 		{benchmarks, "the median program took 4.7 s", load, kept("load.txt", "p50 of those that ran 4.708s", "4.7 s")},
@@ -115,7 +115,7 @@ func settings() map[string][]string {
 		"docs/how-to/troubleshooting.md":        {"60 s"},
 		"docs/how-to/workflows.md":              {"20 s", "30 s", "5 requests a second"},
 		"docs/reference/bridge.md":              {"10 s", "30 s", "100 ms"},
-		"docs/reference/tools.md":               {"232 tokens", "554 tokens", "297 tokens", "135 tokens", "53 tokens", "127 tokens", "283 tokens", "0 tokens"},
+		"docs/reference/tools.md":               {"193 tokens", "554 tokens", "297 tokens", "135 tokens", "53 tokens", "127 tokens", "283 tokens", "0 tokens"},
 	}
 }
 

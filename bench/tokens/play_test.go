@@ -101,7 +101,7 @@ func TestPlaysAreAlike(t *testing.T) {
 				t.Fatal(err)
 			}
 			said[i] = string(text)
-			if said := len(p.transcript.Instructions); (mode == suite.Code) != (said == 1) {
+			if said := len(p.transcript.Instructions); said != 0 {
 				t.Errorf("in mode %s there are %d instructions", mode, said)
 			}
 		}

@@ -127,7 +127,7 @@ type FoundTool struct {
 	// Shown is the detail that there was room for, if less than requested.
 	Shown Detail `json:"shown,omitempty"`
 	// Repeated says that an earlier answer has the signature, so that the text of this one leaves it out.
-	Repeated bool `json:"repeated,omitempty"`
+	Repeated bool `json:"-"`
 
 	parts codegen.Description // of Text, for Full
 }

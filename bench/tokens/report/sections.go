@@ -35,7 +35,7 @@ func legendOf() *table {
 func (r sections) definitionsTable(encoding string) *table {
 	t := &table{
 		title: "Definitions in each turn",
-		note:  "Tokens of tool definitions, and in code mode of Sallyport's instructions, that each turn reads: the mean over the tasks. With one server, it is the task's." + r.uncountedInstructions(encoding),
+		note:  "Tokens of tool definitions that each turn reads: the mean over the tasks. With one server, it is the task's." + r.uncountedInstructions(encoding),
 		head:  []string{"servers", "tools", "direct", "tool search", "code mode"},
 	}
 	for _, s := range r.Sizes {
