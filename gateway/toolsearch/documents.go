@@ -121,12 +121,16 @@ func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Langu
 			continue // gone since the index was made, or already found
 		}
 		exact := at || s.Query == hit.ID.Name || namesTool(s.Query, hit.ID)
-		more := hit.Cover > best+coverMargin && tools.right < leastHigh && tools.needs == 0
-		o := nonTool{preferred: !named && (exact || tools.Weak || tools.Total == 0 || more), relevant: exact || !results.Weak && hit.Cover >= minFunctionCover && results.Words > 1}
+		o := nonTool{preferred: !named && (exact || tools.gives(hit.Cover > best+coverMargin)), relevant: exact || !results.Weak && hit.Cover >= minFunctionCover && results.Words > 1}
 		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, offer: true, describe: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
 		found = append(found, o)
 	}
 	return found, nil
+}
+
+// gives reports whether tools give way to a resource or prompt, which matches more of the query than they or not.
+func (f *Found) gives(more bool) bool {
+	return f.Weak || f.Total == 0 || more && f.right < leastHigh && f.needs == 0
 }
 
 // offersByURI returns the resources with the query as URI, which an index of words cannot match.

@@ -76,16 +76,21 @@ func (l *layout) fill(s Request, list []candidate) {
 		if l.leavesOut(c, shares) {
 			continue
 		}
-		for len(shares) > 0 && !l.add(c, shares[0], i == 0) {
-			shares = shares[1:]
-		}
-		if len(shares) == 0 {
+		if shares = l.place(c, shares, i == 0); len(shares) == 0 {
 			return
 		}
-		if !c.offer || shares[0].level != Signature { // a prompt takes no tool's place
-			shares[0].limit--
-		}
 	}
+}
+
+// place adds a candidate at the first level with room for it, and returns what is left of the shares.
+func (l *layout) place(c candidate, shares []share, first bool) []share {
+	for len(shares) > 0 && (shares[0].limit == 0 || !l.add(c, shares[0], first)) {
+		shares = shares[1:]
+	}
+	if len(shares) > 0 && (!c.offer || shares[0].level != Signature) { // a prompt takes no tool's place
+		shares[0].limit--
+	}
+	return shares
 }
 
 // leavesOut reports whether a candidate is a resource or prompt that would only be named, after hits that are likely right.

@@ -18,7 +18,7 @@ type dearerTask struct {
 }
 
 // dearer returns the tasks of one size that code mode makes too dear, without a cache.
-func (r *Results) dearer(servers int, encoding string) (list []dearerTask) {
+func (r sections) dearer(servers int, encoding string) (list []dearerTask) {
 	for _, task := range r.tasks(servers) {
 		mine := r.of(task, code, servers, encoding)
 		other := r.cheapestOther(task, servers, encoding)
@@ -30,7 +30,7 @@ func (r *Results) dearer(servers int, encoding string) (list []dearerTask) {
 }
 
 // cheapestOther returns the cheapest right answer that is not code mode's, nil if there is none.
-func (r *Results) cheapestOther(task string, servers int, encoding string) (least *Line) {
+func (r sections) cheapestOther(task string, servers int, encoding string) (least *Line) {
 	for _, mode := range suite.Modes() {
 		l := r.of(task, string(mode), servers, encoding)
 		if string(mode) != code && l != nil && l.Valid() && (least == nil || l.Total() < least.Total()) {
@@ -41,7 +41,7 @@ func (r *Results) cheapestOther(task string, servers int, encoding string) (leas
 }
 
 // dearerTable says which tasks those are, and what the definitions have to do with it.
-func (r *Results) dearerTable(encoding string) *table {
+func (r sections) dearerTable(encoding string) *table {
 	t := &table{
 		title: "More than 10 % dearer than the cheapest other way",
 		note: "Without a cache. \"Definitions\" are those that all turns read before the first search, \"rest\" is everything else. " +
@@ -69,7 +69,7 @@ func nameAndTotal(l *Line) string {
 }
 
 // dearerSpan returns the least and the greatest number of such tasks of one size.
-func (r *Results) dearerSpan(encoding string) string {
+func (r sections) dearerSpan(encoding string) string {
 	var counts []int
 	for _, s := range r.Sizes {
 		counts = append(counts, len(r.dearer(s.Servers, encoding)))

@@ -86,7 +86,7 @@ func (r *Results) tables(encoding string, sizes []int) []*table {
 	for _, n := range sizes {
 		list = append(list, sections{r}.perTask(n, encoding))
 	}
-	list = append(list, sections{r}.sums(encoding), sections{r}.byKind(encoding, sizes), r.losses(encoding), r.dearerTable(encoding))
+	list = append(list, sections{r}.sums(encoding), sections{r}.byKind(encoding, sizes), r.losses(encoding), sections{r}.dearerTable(encoding))
 	if slices.Contains(r.sizes(), 5) {
 		list = append(list, sections{r}.breakEven(5, encoding))
 	}

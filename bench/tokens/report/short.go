@@ -37,7 +37,7 @@ func (r *Results) lossFindings(encoding string) []string {
 	return []string{
 		"- Code mode costs more than direct calls " + r.lossSummary(direct, encoding) + ".",
 		"- Code mode costs more than a tool search " + r.lossSummary(search, encoding) + ".",
-		"- At each size, " + r.dearerSpan(encoding) + " tasks cost over 10 % more than the cheapest other way.",
+		"- At each size, " + sections{r}.dearerSpan(encoding) + " tasks cost over 10 % more than the cheapest other way.",
 		"- The ranges cover five ways to weigh tokens; the table \"Where code mode loses\" has each way and each task.",
 	}
 }
