@@ -100,7 +100,7 @@ func Binary(tb testing.TB) string {
 		return binary
 	}
 	binary := filepath.Join(tb.TempDir(), "sallyport")
-	build := exec.CommandContext(tb.Context(), "go", "build", "-ldflags=-w", "-o", binary, "./cmd/sallyport")
+	build := exec.CommandContext(tb.Context(), "go", "build", "-ldflags=-w", "-o", binary, "./cmd/sallyport") //nolint:forbidigo // a build ends by itself
 	build.Dir = ModuleRoot(tb)
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build: %v\n%s", err, out)
