@@ -161,9 +161,9 @@ func (c *club) noSecrets() {
 	}
 }
 
-// TestLogin goes through all that happens to a login while a gateway runs, over
+// TestLoginOverEachTransport goes through all that happens to a login while a gateway runs, over
 // each transport.
-func TestLogin(t *testing.T) {
+func TestLoginOverEachTransport(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/tmp", "gw-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
 	if err != nil {
