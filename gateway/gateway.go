@@ -81,6 +81,8 @@ type Options struct {
 	Purpose string
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
+	// Profile gets what isolated upstreams are refused; nil is none.
+	Profile *isolation.Profile
 
 	secrets  *redact.Book                  // of the settings, and tokens in use; set by Open
 	openHost func() (executor.Host, error) // nil opens sandboxes by the settings

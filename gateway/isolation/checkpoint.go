@@ -70,6 +70,9 @@ func (l *Launcher) startService(ctx context.Context, up config.Upstream, streams
 		if l.checkpoints != nil && up.Isolate.Checkpoint {
 			s.service.ThirdParty.Plan = func(digest string) sandbox.Plan { return s.plan(digest, mayRecord) }
 		}
+		if l.opts.Profile != nil {
+			s.service.ThirdParty.Plan = func(string) sandbox.Plan { return sandbox.Plan{Trace: l.opts.Profile.trace()} }
+		}
 		server, err := l.opts.Sandboxes.Serve(s.service)
 		switch {
 		case err != nil:

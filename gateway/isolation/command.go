@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/config"
+	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
 
@@ -68,7 +69,7 @@ func binary(up config.Upstream) (command, error) {
 	}
 	file, err := elf.Open(real)
 	if err != nil { // a script, which needs its neighbours
-		return command{}, hidden("its command "+path, real)
+		return command{}, hidden("its command "+path, filepath.Dir(real))
 	}
 	_ = file.Close()
 	at := "/opt/program/" + filepath.Base(real)
@@ -83,10 +84,15 @@ func visible(up config.Upstream, path string) bool {
 	return sharedDir.MatchString(path) || slices.ContainsFunc(up.Isolate.Mounts, func(m config.IsolationMount) bool { return within(path, m.Path) })
 }
 
-// hidden is the error for a file that the sandbox would not see.
-func hidden(what, path string) error {
-	return invalid(what+" is not in the sandbox", fmt.Sprintf("add to isolate: mounts: [{path: %s}]", filepath.Dir(path)))
+// hidden is the error for a file that the sandbox would not see without the folder dir.
+func hidden(what, dir string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: what + " is not in the sandbox" + fmt.Sprintf("; add to isolate: mounts: [{path: %s}]", dir), Err: &hiddenFile{dir}}
 }
+
+// hiddenFile is the cause of an error about a file that the sandbox would not see.
+type hiddenFile struct{ dir string }
+
+func (h *hiddenFile) Error() string { return h.dir + " is not mounted" }
 
 // checkScript checks that the sandbox sees the script that an interpreter is to run.
 func checkScript(up config.Upstream) error {
@@ -94,14 +100,14 @@ func checkScript(up config.Upstream) error {
 	if i < 0 || i > 0 && slices.Contains([]string{"-m", "-c", "-e", "-p", "--eval"}, up.Args[i-1]) {
 		return nil
 	}
-	path := up.Args[i]
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(up.Dir, path)
+	path, dir := up.Args[i], filepath.Dir(up.Args[i])
+	if !filepath.IsAbs(path) { // it is found from the working directory
+		path, dir = filepath.Join(up.Dir, path), up.Dir
 	}
 	if visible(up, path) {
 		return nil
 	}
-	return hidden("the script "+path, path)
+	return hidden("the script "+path, dir)
 }
 
 // packageOptions are the options of a program that fetches packages and runs them.

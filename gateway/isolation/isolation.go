@@ -6,11 +6,13 @@ package isolation
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +48,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Checkpoints is the directory of the states from which programs start; "" is none. They have the secrets of the programs.
 	Checkpoints string
+	// Profile gets what programs are refused; they have no checkpoints then. nil is none.
+	Profile *Profile
 }
 
 // Launcher starts the processes of upstreams in sandboxes. It is safe for concurrent use. Close it after the sessions.
@@ -64,7 +68,7 @@ type Launcher struct {
 func New(opts Options) *Launcher {
 	l := &Launcher{opts: opts, installs: map[string]*install{}}
 	l.quit, l.stop = context.WithCancel(context.Background())
-	if opts.Checkpoints != "" {
+	if opts.Checkpoints != "" && opts.Profile == nil {
 		var err error
 		if l.checkpoints, err = checkpoint.Open(opts.Checkpoints); err != nil {
 			opts.Logger.Warn("upstreams start without checkpoints", "error", err)
@@ -107,6 +111,12 @@ func (l *Launcher) Start(ctx context.Context, up config.Upstream, streams proces
 
 func (l *Launcher) start(ctx context.Context, up config.Upstream, streams process.Streams) (*sandbox.Server, error) {
 	run, err := resolve(up)
+	if file, ok := errors.AsType[*hiddenFile](err); ok && l.opts.Profile != nil && l.opts.Profile.show(file.dir) {
+		isolate := *up.Isolate
+		isolate.Mounts = append(slices.Clone(isolate.Mounts), config.IsolationMount{Path: file.dir, Mode: config.MountReadOnly})
+		up.Isolate = &isolate
+		run, err = resolve(up)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,12 +27,15 @@ func (l *Launcher) connect(up config.Upstream, s *sandbox.Service, say func(line
 			rules = append(rules, rule)
 		}
 	}
-	if len(rules) == 0 {
+	if len(rules) == 0 && (l.opts.Profile == nil || egress.Available() != nil) {
 		return nil
 	}
 	opts := egress.Options{Rules: rules, Lookup: l.opts.Lookup, OnRefused: func(r egress.Refusal) {
 		l.opts.Logger.Warn("upstream was refused a host", "upstream", up.ID, "host", sanitize.Line(r.Host, 100), "port", r.Port, "reason", r.Reason)
 		say(describe(r))
+		if l.opts.Profile != nil {
+			l.opts.Profile.refused(r)
+		}
 	}}
 	s.ThirdParty.Network, s.ThirdParty.NameServer = egress.New(opts), egress.Gateway.String()
 	addCertificates(s)

@@ -88,7 +88,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"env", d.secrets(&u.Env)},
 		{"cwd", d.path(&u.Dir)},
 		{"isolate", func(at path, n *yaml.Node) {
-			if u.Isolate = defaultIsolation(); !d.isolation(at, n, u.Isolate) {
+			if u.Isolate = DefaultIsolation(); !d.isolation(at, n, u.Isolate) {
 				u.Isolate = nil
 			}
 		}},

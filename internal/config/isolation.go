@@ -59,7 +59,8 @@ const (
 	HomeKeep      = "keep"
 )
 
-func defaultIsolation() *Isolation {
+// DefaultIsolation returns the settings of isolate: true.
+func DefaultIsolation() *Isolation {
 	return &Isolation{Home: HomeMemory, Checkpoint: true, Limits: IsolationLimits{Memory: 512 * MiB, Processes: 128, CPU: 30 * time.Minute}}
 }
 
@@ -122,6 +123,14 @@ func (u Upstream) isolationProblems(at path) (all []problem) {
 	}
 	return all
 }
+
+// Mountable reports whether a path can be a mount of an isolated upstream.
+func Mountable(path string) bool {
+	return len(IsolationMount{Path: path, Mode: MountReadOnly}.problems(nil, nil)) == 0
+}
+
+// Host reports whether a text can be a host of an isolated upstream.
+func Host(text string) bool { return hostProblem(text) == "" }
 
 func registryProblem(text string) bool { return len(urlProblems(nil, text)) > 0 }
 
