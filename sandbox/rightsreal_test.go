@@ -30,7 +30,7 @@ func TestPrintChecks(t *testing.T) {
 		t.Setenv("SALLYPORT_CHECKS", "plain")
 		runtime.LockOSThread()
 		must(t, filterSystemCalls())
-		_ = os.Remove(testutil.Snapshots()) // if it is of this process: TestMain does not return
+		_ = os.Remove(testutil.Snapshots())                            // if it is of this process: TestMain does not return
 		must(t, syscall.Exec("/proc/self/exe", os.Args, os.Environ())) // the filter of this thread stays
 	}
 	checks := sandbox.Checks(t.Context(), sandbox.Options{Runsc: os.Getenv("SALLYPORT_TEST_RUNSC"), Guest: guest.Guest(), State: os.Getenv("SALLYPORT_STATE")})
