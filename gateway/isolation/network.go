@@ -27,7 +27,8 @@ func (l *Launcher) connect(up config.Upstream, s *sandbox.Service, say func(line
 			rules = append(rules, rule)
 		}
 	}
-	if len(rules) == 0 && (l.opts.Profile == nil || egress.Available() != nil) {
+	observe := l.opts.Profile != nil && egress.Available() == nil
+	if len(rules) == 0 && !observe {
 		return nil
 	}
 	opts := egress.Options{Rules: rules, Lookup: l.opts.Lookup, OnRefused: func(r egress.Refusal) {

@@ -121,11 +121,11 @@ func blockOf(needs config.Isolation) string {
 	if len(fields) == 0 {
 		return "isolate: true"
 	}
-	text := "isolate:"
+	lines := []string{"isolate:"}
 	for _, field := range fields {
-		text += "\n  " + field.key + ": " + field.value
+		lines = append(lines, "  "+field.key+": "+field.value)
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // field is one key below isolate, with its value in one line of YAML.
