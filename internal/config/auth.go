@@ -15,7 +15,7 @@ var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 // isSet reports whether any setting differs from the defaults.
 func (a Auth) isSet() bool {
 	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
-		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto"
+		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto" || a.Per != ""
 }
 
 func (u Upstream) authProblems(at path) []problem {
@@ -28,6 +28,9 @@ func (u Upstream) authProblems(at path) []problem {
 	if name := u.authorization(); name != "" && a.isSet() && a.Type != "none" {
 		all = append(all, problem{at: at.To("headers").To(name), onKey: true,
 			message: fmt.Sprintf(`header %q and "auth" would both authenticate; keep one`, name)})
+	}
+	if a.Per != "" {
+		all = append(all, oneOfProblem(under.To("per"), a.Per, []string{PerPrincipal})...)
 	}
 	if a.RedirectPort != 0 {
 		all = append(all, between(under.To("redirect_port"), a.RedirectPort, 1024, 65535)...)
@@ -67,8 +70,10 @@ func (a Auth) clientProblems(at path) []problem {
 		}
 		useless("client_metadata", a.ClientMetadata != "")
 		useless("redirect_port", a.RedirectPort != 0)
+		useless("per", a.Per != "")
 		return all
 	case "none":
+		useless("per", a.Per != "")
 		useless("client_id", a.ClientID != "")
 		useless("client_secret", a.ClientSecret != "")
 		useless("client_metadata", a.ClientMetadata != "")

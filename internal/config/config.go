@@ -140,6 +140,9 @@ type HTTP struct {
 	// Operators are the principals that may see and answer approvals of all principals, at /api: names of tokens, or
 	// oauth:SUBJECT for the subject of an access token. Default none.
 	Operators []string
+	// URL is the address by which people reach the gateway with a browser, such as https://sallyport.example.com, for links
+	// to its pages; default: the address that it listens at.
+	URL string
 	// Origins are further Origin values that browsers may send; loopback ones may always.
 	Origins []string
 	// Hosts are further Host values that requests may name, without a port; loopback ones may always.
@@ -279,7 +282,13 @@ type Auth struct {
 	RedirectPort int
 	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
 	Store string
+	// Per is principal if each principal of the gateway logs in as itself, and its calls have its own token; default: all
+	// share one login.
+	Per string
 }
+
+// PerPrincipal is the value of Per for a login of each principal.
+const PerPrincipal = "principal"
 
 // Secrets maps names to values that may be secret: the environment of a process
 // or the headers of a request. When it is printed, logged or marshalled it shows

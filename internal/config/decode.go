@@ -133,6 +133,7 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"scopes", d.Texts(&a.Scopes)},
 		{"redirect_port", scalar(d, &a.RedirectPort, yamlstrict.Count)},
 		{"store", d.OneOf(&a.Store, stores...)},
+		{"per", d.OneOf(&a.Per, PerPrincipal)},
 	})
 }
 
@@ -184,6 +185,7 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	d.Fields(at, n, []key{
 		{"tokens", d.secrets(&h.Tokens)},
 		{"operators", d.Texts(&h.Operators)},
+		{"url", d.Text(&h.URL)},
 		{"origins", d.Texts(&h.Origins)},
 		{"hosts", d.Texts(&h.Hosts)},
 		{"body", scalar(d, &h.Body, parseSize)},

@@ -27,6 +27,9 @@ func (h HTTP) problems(at path) []problem {
 		h.tokenProblems(at.To("tokens")),
 		h.operatorProblems(at),
 	)
+	if h.URL != "" && (!isURL(h.URL, true) || strings.Count(strings.TrimSuffix(h.URL, "/"), "/") != 2 || strings.ContainsAny(h.URL, "?")) {
+		all = append(all, problem{at: at.To("url"), message: `"http.url" must be https://HOST or https://HOST:PORT, without a path; http:// is for this machine only`})
+	}
 	for i, origin := range h.Origins {
 		if !isOrigin(origin) {
 			all = append(all, problem{at: at.To("origins").Item(i), message: "an origin is scheme://host or scheme://host:port, without a path or a *"})
