@@ -54,29 +54,111 @@ func (h *Handler) login(ctx context.Context, ask challenge, how Login) error {
 }
 
 func (h *Handler) tryLogin(ctx context.Context, ask challenge, how Login) error {
-	found, err := h.discover(ctx, ask)
+	found, old, err := h.prepare(ctx, ask)
 	if err != nil {
 		return err
-	}
-	old, err := h.store.read()
-	if err != nil || old != nil && (old.Issuer != found.meta.Issuer || old.Resource != found.resource) {
-		old = nil // a login at another server
 	}
 	back, err := h.listen(how, old)
 	if err != nil {
 		return err
 	}
 	defer back.close()
-	who, err := h.register(ctx, found, old, back.redirect)
+	a, err := h.newAuthorization(ctx, found, old, back.redirect, how.Scopes)
 	if err != nil {
 		return err
 	}
-	scopes := h.scopes(found, old, how)
-	token, err := h.requestAuthorization(ctx, found, who, scopes, back, how)
+	got, err := back.wait(ctx, a.Page, how)
 	if err != nil {
 		return err
 	}
-	return h.storeLogin(ctx, found, who, scopes, back.redirect, token)
+	return a.finish(ctx, got)
+}
+
+// prepare returns the authorization server of the upstream, and the earlier login there, nil for none.
+func (h *Handler) prepare(ctx context.Context, ask challenge) (*issuer, *record, error) {
+	found, err := h.discover(ctx, ask)
+	if err != nil {
+		return nil, nil, err
+	}
+	old, err := h.store.read()
+	if err != nil || old != nil && (old.Issuer != found.meta.Issuer || old.Resource != found.resource) {
+		old = nil // a login at another server
+	}
+	return found, old, nil
+}
+
+// Authorization is a login that has begun: its user opens Page, and the browser is redirected back with parameters for
+// Finish.
+type Authorization struct {
+	// Page is a page of the authorization server, State the state parameter of the redirect back.
+	Page, State string
+
+	handler  *Handler
+	found    *issuer
+	who      clientRegistration
+	scopes   []string
+	verifier string
+	redirect string
+}
+
+// Begin begins a login by the authorization code grant with PKCE, which ends at a redirect URL of the caller, and requests
+// scopes in addition to those of the settings or of the server. It stores nothing.
+func (h *Handler) Begin(ctx context.Context, redirect string, scopes []string) (*Authorization, error) {
+	if h.usesClientCredentials() {
+		return nil, fmt.Errorf("log in to %s: it uses client credentials and needs no login", h.settings.ID)
+	}
+	ask, err := h.probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
+	}
+	found, old, err := h.prepare(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
+	}
+	a, err := h.newAuthorization(ctx, found, old, redirect, validScopes(scopes))
+	if err != nil {
+		return nil, fmt.Errorf("log in to %s: %w", h.settings.ID, err)
+	}
+	return a, nil
+}
+
+// newAuthorization registers a client if necessary.
+func (h *Handler) newAuthorization(ctx context.Context, found *issuer, old *record, redirect string, more []string) (*Authorization, error) {
+	who, err := h.register(ctx, found, old, redirect)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authorization{
+		State: rand.Text(), handler: h, found: found, who: who, scopes: h.scopes(found, old, more), verifier: oauth2.GenerateVerifier(), redirect: redirect,
+	}
+	cfg := oauth2.Config{
+		ClientID: who.id, RedirectURL: redirect, Scopes: a.scopes, Endpoint: oauth2.Endpoint{AuthURL: found.meta.AuthorizationEndpoint},
+	}
+	a.Page = cfg.AuthCodeURL(a.State, oauth2.S256ChallengeOption(a.verifier), oauth2.SetAuthURLParam("resource", found.resource))
+	return a, nil
+}
+
+// Finish ends the login with the parameters of the redirect, and stores the tokens. Call it once.
+func (a *Authorization) Finish(ctx context.Context, got url.Values) error {
+	if err := a.finish(ctx, got); err != nil {
+		return fmt.Errorf("log in to %s: %w", a.handler.settings.ID, err)
+	}
+	return nil
+}
+
+func (a *Authorization) finish(ctx context.Context, got url.Values) error {
+	code, err := readCallback(got, a.State, a.found)
+	if err != nil {
+		return err
+	}
+	token, err := a.handler.grant(ctx, a.who.client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.redirect},
+		"code_verifier": {a.verifier}, "resource": {a.found.resource},
+	})
+	if err != nil {
+		return err
+	}
+	return a.handler.storeLogin(ctx, a.found, a.who, a.scopes, a.redirect, token)
 }
 
 // clientRegistration is a client of one authorization server.
@@ -109,7 +191,7 @@ func (h *Handler) register(ctx context.Context, found *issuer, old *record, redi
 
 func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect string, who clientRegistration) (clientRegistration, error) {
 	got, err := oauthex.RegisterClient(ctx, found.meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
-		RedirectURIs: []string{redirect}, ClientName: "Sallyport", ApplicationType: "native",
+		RedirectURIs: []string{redirect}, ClientName: "Sallyport", ApplicationType: applicationType(redirect),
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 		TokenEndpointAuthMethod: authMethod(found.meta.TokenEndpointAuthMethodsSupported),
 	}, h.client)
@@ -120,6 +202,14 @@ func (h *Handler) registerNew(ctx context.Context, found *issuer, redirect strin
 	who.id, who.secret, who.dynamic = got.ClientID, got.ClientSecret, true
 	who.basic = got.TokenEndpointAuthMethod == "client_secret_basic" || got.TokenEndpointAuthMethod == ""
 	return who, nil
+}
+
+// applicationType returns the type of a client with that redirect URL (OpenID Connect Registration, section 2).
+func applicationType(redirect string) string {
+	if strings.HasPrefix(redirect, "https://") {
+		return "web"
+	}
+	return "native"
 }
 
 // prefersBasic reports whether to send the secret in a header, which every server must support (RFC 6749, 2.3.1).
@@ -141,40 +231,19 @@ func authMethod(methods []string) string {
 // scopes returns those of the settings or of the server, those of the old login when
 // more are required, and offline_access where the server supports it for a refresh
 // token.
-func (h *Handler) scopes(found *issuer, old *record, how Login) []string {
+func (h *Handler) scopes(found *issuer, old *record, more []string) []string {
 	scopes := slices.Clone(h.settings.Scopes)
 	if len(scopes) == 0 {
 		scopes = slices.Clone(found.scopes)
 	}
-	if old != nil && len(how.Scopes) > 0 {
+	if old != nil && len(more) > 0 {
 		scopes = append(scopes, old.Scopes...)
 	}
-	scopes = append(scopes, how.Scopes...)
+	scopes = append(scopes, more...)
 	if slices.Contains(found.meta.ScopesSupported, "offline_access") {
 		scopes = append(scopes, "offline_access")
 	}
 	return subtract(scopes, nil)
-}
-
-// requestAuthorization sends the user to the authorization server and exchanges the code for tokens.
-func (h *Handler) requestAuthorization(ctx context.Context, found *issuer, who clientRegistration, scopes []string, back *callbackListener, how Login) (*oauth2.Token, error) {
-	state, verifier := rand.Text(), oauth2.GenerateVerifier()
-	cfg := oauth2.Config{
-		ClientID: who.id, RedirectURL: back.redirect, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: found.meta.AuthorizationEndpoint},
-	}
-	page := cfg.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", found.resource))
-	got, err := back.wait(ctx, page, how)
-	if err != nil {
-		return nil, err
-	}
-	code, err := readCallback(got, state, found)
-	if err != nil {
-		return nil, err
-	}
-	return h.grant(ctx, who.client, url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {back.redirect},
-		"code_verifier": {verifier}, "resource": {found.resource},
-	})
 }
 
 // readCallback returns the code of a redirect, after checking its state and issuer

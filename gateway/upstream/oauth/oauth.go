@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -47,6 +48,10 @@ type Settings struct {
 	RedirectPort int
 	// Store is "auto" (keyring if there is one, else file), "keyring" or "file"; "" is auto.
 	Store string
+	// Principal is the one who logs in, "" for a login that all share.
+	Principal string
+	// LoginPage is the address of the page where the principal logs in; "" is the command.
+	LoginPage string
 }
 
 // String returns the upstream's ID without any secret.
@@ -109,7 +114,7 @@ func New(settings Settings, opts *Options) *Handler {
 	if settings.Socket != "" {
 		h.client.Transport = overSocket(settings, h.client.Transport)
 	}
-	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, kind: settings.Store, now: h.opts.Now}
+	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, principal: settings.Principal, page: settings.LoginPage, kind: settings.Store, now: h.opts.Now}
 	return h
 }
 
@@ -124,6 +129,8 @@ type LoginError struct {
 	Scopes []string
 	// Client reports that the credentials in the settings were refused; a login does not help.
 	Client bool
+	// Page is where the principal logs in, "" for the command.
+	Page string
 }
 
 // Error returns the reason and what to do.
@@ -131,11 +138,22 @@ func (e *LoginError) Error() string {
 	if e.Client {
 		return e.Reason + ": check client_id and client_secret of upstream " + e.Upstream
 	}
+	if e.Page != "" {
+		return e.Reason + ": open " + e.Page + scopeQuery(e.Scopes)
+	}
 	words := []string{"sallyport auth login", e.Upstream}
 	for _, scope := range e.Scopes {
 		words = append(words, "--scope", scope)
 	}
 	return e.Reason + ": run `" + strings.Join(words, " ") + "`"
+}
+
+// scopeQuery returns the query of a login page that requests scopes in addition.
+func scopeQuery(scopes []string) string {
+	if len(scopes) == 0 {
+		return ""
+	}
+	return "?" + url.Values{"scope": scopes}.Encode()
 }
 
 // NeedsLogin lets a session recognize the error without importing this package.
@@ -146,11 +164,14 @@ func (h *Handler) Remedy() string {
 	if h.usesClientCredentials() {
 		return "check client_id and client_secret of upstream " + h.settings.ID
 	}
+	if h.settings.LoginPage != "" {
+		return "open " + h.settings.LoginPage
+	}
 	return "a person has to run: sallyport auth login " + h.settings.ID
 }
 
 func (h *Handler) needLogin(reason string, scopes ...string) error {
-	return &LoginError{Upstream: h.settings.ID, Reason: reason, Scopes: scopes}
+	return &LoginError{Upstream: h.settings.ID, Reason: reason, Scopes: scopes, Page: h.settings.LoginPage}
 }
 
 // TokenSource returns the source of a request's token, refreshing it first if it

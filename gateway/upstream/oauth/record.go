@@ -10,9 +10,11 @@ type record struct {
 	Version  int    `json:"version"`
 	Upstream string `json:"upstream"`
 	// URL is the upstream's endpoint, Resource the resource of the tokens, Issuer the server that issued them.
-	URL      string `json:"url"`
-	Resource string `json:"resource"`
-	Issuer   string `json:"issuer"`
+	URL string `json:"url"`
+	// Principal is whose login it is, "" for one that all share.
+	Principal string `json:"principal,omitempty"`
+	Resource  string `json:"resource"`
+	Issuer    string `json:"issuer"`
 	// Scopes are those granted, or those requested if the server does not send them.
 	Scopes []string `json:"scopes,omitempty"`
 	// Since is the time of the login, Renewed that of the last token, Expires its expiry (zero if unknown), Life its lifetime.

@@ -42,8 +42,9 @@ const (
 // file exists also when the keyring has the secrets: other processes detect a login
 // by its change.
 type store struct {
-	dir, id, url, kind string
-	now                func() time.Time
+	dir, id, url, principal, kind string
+	page                          string // where the principal logs in
+	now                           func() time.Time
 
 	mu       sync.Mutex
 	lastInfo fs.FileInfo // of the file that last was read from
@@ -54,7 +55,12 @@ type store struct {
 // after an edit of the settings.
 func (s *store) name() string {
 	sum := sha256.Sum256([]byte(s.url))
-	return s.id + "-" + hex.EncodeToString(sum[:8])
+	name := s.id + "-" + hex.EncodeToString(sum[:8])
+	if s.principal == "" {
+		return name
+	}
+	who := sha256.Sum256([]byte(s.principal))
+	return name + "-" + hex.EncodeToString(who[:16])
 }
 
 func (s *store) folder() (string, error) {
@@ -143,14 +149,14 @@ func (s *store) decode(data []byte) (*record, error) {
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, s.lostError("the stored login is damaged")
 	}
-	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url {
+	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url || r.Principal != s.principal {
 		return nil, s.lostError("the stored login is not for " + s.id)
 	}
 	return r, nil
 }
 
 // lostError is the error of an unusable stored login, which a new login replaces.
-func (s *store) lostError(reason string) error { return &LoginError{Upstream: s.id, Reason: reason} }
+func (s *store) lostError(reason string) error { return &LoginError{Upstream: s.id, Reason: reason, Page: s.page} }
 
 func (s *store) readFile() (*record, fs.FileInfo, error) {
 	path, err := s.path()
@@ -206,7 +212,7 @@ func checkFolder(dir string) error {
 // write stores a record, in the keyring first if it has the secrets: if it is
 // interrupted, the stored record is complete, and no newer token is lost.
 func (s *store) write(r *record) error {
-	r.Version, r.Upstream, r.URL = 1, s.id, s.url
+	r.Version, r.Upstream, r.URL, r.Principal = 1, s.id, s.url, s.principal
 	if err := s.storeSecrets(r); err != nil {
 		return fmt.Errorf("store tokens: %w", err)
 	}
